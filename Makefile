@@ -1,0 +1,46 @@
+# `make demo` and `make test` work on a machine that has only Python 3.11+, git and make.
+PYTHON ?= python3
+VENV ?= .venv
+TRUERANK_DATA ?= ../shared/data
+JOBS ?= 2
+BIN := $(VENV)/bin
+# numba does not notice an edit in a kernel that another file's kernel calls, so the cache goes by the state of src/.
+SOURCE_HASH := $(shell find src -name '*.py' | LC_ALL=C sort | xargs cat | cksum | cut -d' ' -f1)
+export NUMBA_CACHE_DIR ?= $(CURDIR)/.numba-cache/$(SOURCE_HASH)
+export TRUERANK_DATA := $(abspath $(TRUERANK_DATA))
+
+.PHONY: demo test lint bench clean
+
+$(VENV)/.demo: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+$(VENV)/.test: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,tables,zstd,plots,calibrators]'
+	touch $@
+
+$(VENV)/.peers: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[peers]'
+	touch $@
+
+demo: $(VENV)/.demo
+	$(BIN)/truerank demo --out demo-output
+
+lint: $(VENV)/.test
+	$(BIN)/ruff format --check src tests benchmarks scripts
+	$(BIN)/ruff check src tests benchmarks scripts
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/python -m pytest -q -n $(JOBS)
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n $(JOBS) tests/kernels_as_python
+
+peers: $(VENV)/.peers
+
+bench: peers
+	$(BIN)/python -m benchmarks $(BENCH)
+
+clean:
+	rm -rf .numba-cache .mypy_cache .pytest_cache .ruff_cache demo-output build

@@ -1,0 +1,72 @@
+"""The command line `truerank`: one file per sub-command, imported when it runs.
+
+Data go to stdout and messages to stderr. Exit codes: 0 done, 1 failed (bad data, a missing file), 2 misused.
+A sub-command's module has `configure(parser)` and `run(args) -> int | None`.
+"""
+
+from __future__ import annotations
+
+import sys
+
+# Name -> (module, one line of help). The order is that of `truerank --help`.
+COMMANDS: dict[str, tuple[str, str]] = {}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Entry point of `truerank`; returns the exit code."""
+    import argparse
+
+    argv = sys.argv[1:] if argv is None else list(argv)
+    parser = argparse.ArgumentParser(
+        prog="truerank",
+        description="From judged rankings to a ranker that can be trusted.",
+        epilog="truerank COMMAND --help describes a command.",
+    )
+    from truerank import __version__
+
+    parser.add_argument("--version", action="version", version=f"truerank {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    named = next((word for word in argv if not word.startswith("-")), None)
+    run = None
+    for name, (module_name, summary) in COMMANDS.items():
+        sub = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
+        if name == named:
+            from importlib import import_module
+
+            module = import_module(module_name)
+            module.configure(sub)
+            run = module.run
+    args = parser.parse_args(argv)
+    if run is None:
+        parser.error("no command given")
+    return _guarded(run, args)
+
+
+def _guarded(run, args) -> int:
+    """Run a command: expected failures become one line on stderr, a closed pipe ends quietly."""
+    import os
+
+    from truerank.core.errors import TruerankError
+
+    try:
+        code = run(args)
+        sys.stdout.flush()
+        return int(code or 0)
+    except BrokenPipeError:
+        # The reader went away (`truerank … | head`): point stdout at nothing so that the final flush is silent.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print("truerank: interrupted", file=sys.stderr)
+        return 130
+    except (TruerankError, ValueError, OSError, MemoryError) as error:  # scikit-learn reports bad input as ValueError
+        if os.environ.get("TRUERANK_DEBUG"):
+            raise
+        print(f"truerank {args.command}: {_message(error)}", file=sys.stderr)
+        return 1
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error) or type(error).__name__

@@ -1,0 +1,67 @@
+"""Parallel work as a thread pool over fixed blocks.
+
+The blocks depend on the size of the work and never on the number of threads, and results come back in block order:
+whoever adds them up in that order gets the same bits with any `n_jobs`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError
+
+T = TypeVar("T")
+
+
+def resolve_n_jobs(n_jobs: int | None) -> int:
+    """Number of threads: None means 1, -1 all processors that this process may use, -2 all but one, and so on."""
+    if n_jobs is None:
+        return 1
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or n_jobs == 0:
+        raise InvalidInputError(f"n_jobs must be None, a positive number of threads or -1 for all, got {n_jobs!r}")
+    if n_jobs > 0:
+        return int(n_jobs)
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    return max(1, available + 1 + int(n_jobs))
+
+
+def row_blocks(n_rows: int, block: int = 65_536) -> list[tuple[int, int]]:
+    """Half-open ranges `[start, stop)` of at most `block` rows that cover `range(n_rows)`."""
+    return [(start, min(start + block, n_rows)) for start in range(0, n_rows, block)]
+
+
+def query_blocks(offsets: np.ndarray, block: int = 65_536) -> list[tuple[int, int]]:
+    """Ranges of whole queries with about `block` rows each (a larger query has a block of its own).
+
+    Parameters
+    ----------
+    offsets : int64 array (m + 1,)
+        Start of each query's rows.
+    """
+    blocks: list[tuple[int, int]] = []
+    m = len(offsets) - 1
+    start = 0
+    while start < m:
+        stop = int(np.searchsorted(offsets, offsets[start] + block, side="right")) - 1
+        stop = min(max(stop, start + 1), m)
+        blocks.append((start, stop))
+        start = stop
+    return blocks
+
+
+def run_blocks(work: Callable[..., T], blocks: Sequence[tuple], n_jobs: int | None = None) -> list[T]:
+    """Call `work(*block)` for every block and return the results in block order.
+
+    `work` should spend its time in kernels or NumPy calls that release the GIL. With one thread (or one block) no pool
+    is made.
+    """
+    threads = min(resolve_n_jobs(n_jobs), len(blocks))
+    if threads <= 1:
+        return [work(*block) for block in blocks]
+    with ThreadPoolExecutor(max_workers=threads) as pool:
+        return list(pool.map(lambda block: work(*block), blocks))

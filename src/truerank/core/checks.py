@@ -1,0 +1,47 @@
+"""Argument checks with messages that say what came, what was expected and what to do."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError
+
+
+def check_positive_int(value: Any, name: str, minimum: int = 1) -> int:
+    """`value` as int, or an error when it is no whole number of at least `minimum`."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral) or value < minimum:
+        raise InvalidInputError(f"{name} must be a whole number >= {minimum}, got {value!r}")
+    return int(value)
+
+
+def check_number(
+    value: Any,
+    name: str,
+    *,
+    minimum: float = -np.inf,
+    maximum: float = np.inf,
+    open_minimum: bool = False,
+    open_maximum: bool = False,
+) -> float:
+    """`value` as float, or an error when it is no finite number in the stated interval."""
+    ok = isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_) and np.isfinite(float(value))
+    if ok:
+        x = float(value)
+        ok = (x > minimum if open_minimum else x >= minimum) and (x < maximum if open_maximum else x <= maximum)
+    if not ok:
+        left = "(" if open_minimum or minimum == -np.inf else "["
+        right = ")" if open_maximum or maximum == np.inf else "]"
+        raise InvalidInputError(f"{name} must be a number in {left}{minimum:g}, {maximum:g}{right}, got {value!r}")
+    return float(value)
+
+
+def check_choice(value: Any, name: str, choices: Iterable[str]) -> str:
+    """`value`, or an error that lists the choices."""
+    options = list(choices)
+    if not isinstance(value, str) or value not in options:
+        raise InvalidInputError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
+    return value

@@ -1,0 +1,51 @@
+"""Exceptions and warnings that truerank raises on purpose.
+
+Every message says what was received, what is required and what to do. Errors derive from the built-in
+class that a caller would expect (`ValueError`, `OSError`), so code that does not know truerank still works.
+"""
+
+
+class TruerankError(Exception):
+    """Base of all errors that truerank raises on purpose; the command line prints them without a traceback."""
+
+
+class InvalidInputError(TruerankError, ValueError):
+    """An argument or an array is not what was asked for."""
+
+
+class DataFileError(TruerankError, ValueError):
+    """A data file is malformed. The message starts with `file, line L, column C:` where these are known.
+
+    Parameters
+    ----------
+    what : str
+        What is wrong, what was expected and what to do.
+    path : str
+        Name of the file as the user gave it (`-` for standard input).
+    line, column : int, optional
+        1-based place in the file.
+    """
+
+    def __init__(self, what: str, path: str = "", line: int | None = None, column: int | None = None) -> None:
+        place = [str(path)] if path else []
+        if line is not None:
+            place.append(f"line {line}")
+        if column is not None:
+            place.append(f"column {column}")
+        super().__init__(f"{', '.join(place)}: {what}" if place else what)
+        self.path, self.line, self.column = path, line, column
+
+
+class ModelFileError(TruerankError, ValueError):
+    """A model file is damaged, of another kind, or of a newer version than this library reads."""
+
+
+class MissingExtraError(TruerankError, ImportError):
+    """An optional library is needed for what was asked; the message names the extra that installs it."""
+
+    def __init__(self, library: str, extra: str, purpose: str) -> None:
+        super().__init__(f"{purpose} needs the library {library!r}; install it with: pip install 'truerank[{extra}]'")
+
+
+class TruerankWarning(UserWarning):
+    """Something was done that the user should know of (queries joined, a solver stopped early)."""

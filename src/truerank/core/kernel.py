@@ -1,0 +1,45 @@
+"""The one way in which truerank compiles a loop.
+
+`kernel` is numba's `njit` with the house's options: results cached on disk, the GIL released, no fast-math (the same
+bits everywhere). Modules that own kernels import this file and so numba; `data`, `measures` and `significance` do so
+only inside functions, because importing numba costs more than most evaluations.
+
+A kernel takes C-contiguous arrays and scalars and nothing else: no functions, no lists, no strings. Each new dtype,
+layout or read-only flag is one more compilation, so callers normalise at the border.
+`NUMBA_DISABLE_JIT=1` runs every kernel as plain Python.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numba
+
+from truerank.core.errors import TruerankWarning
+
+_warned = False
+
+
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a serial loop: cached on disk, GIL released, IEEE arithmetic in the written order.
+
+    numba caches beside the source, or in the user's cache folder when the installation is read-only. Where neither
+    can be written the function is compiled anew in each process and one warning says how to avoid that.
+    """
+    global _warned
+    try:
+        return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    except RuntimeError as error:  # numba: "cannot cache function ...: no locator available for file ..."
+        if "locator" not in str(error):
+            raise
+        if not _warned:
+            _warned = True
+            warnings.warn(
+                "compiled code cannot be kept: neither the installation nor the user's cache folder is writable, so "
+                "every process compiles again; set NUMBA_CACHE_DIR to a writable folder",
+                TruerankWarning,
+                stacklevel=2,
+            )
+        return numba.njit(nogil=True, error_model="numpy")(function)

@@ -1,0 +1,60 @@
+"""What an optimiser hands back: where it stopped, why, and what to change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+
+class Status(Enum):
+    """Why a solver stopped; `value` is a sentence that names the argument to change."""
+
+    CONVERGED = "converged: the certificate is within tol"
+    MAX_ITERATIONS = "stopped at max_iter before the certificate reached tol; raise max_iter or tol"
+    NO_PROGRESS = "stopped because floating point allows no further progress; raise tol"
+    NOTHING_TO_LEARN = "no query offers a choice (one grade, or one document, everywhere); the weights are zero"
+    VALIDATION = "stopped early: the validation measure has not improved for `patience` rounds; the best round is kept"
+    TRAINING_FLAT = "stopped: the training measure has not improved for `patience` rounds; the best round is kept"
+    NO_WEAK_RANKER = "stopped: no weak ranker is better than chance on the weighted queries"
+    PERFECT = "stopped: every query is ranked perfectly; the last weight was capped"
+    ALL_ROUNDS = "ran all the rounds that were asked for"
+    INTERRUPTED = "interrupted from the keyboard; the best round so far is kept"
+
+    @property
+    def ok(self) -> bool:
+        """Whether the result may be used without a warning."""
+        return self not in (Status.MAX_ITERATIONS, Status.NO_PROGRESS)
+
+
+@dataclass(frozen=True)
+class SolverResult:
+    """Outcome of a solver.
+
+    Attributes
+    ----------
+    coef : float64 array (p,)
+        The solution.
+    status : Status
+        Why it stopped.
+    n_iter : int
+        Rounds, in the solver's own unit.
+    objective : float
+        Primal objective at `coef`, exactly as the estimator's docstring states it.
+    dual_objective : float
+        Lower bound on the optimum; nan where the solver has none.
+    gap : float
+        `objective - dual_objective`, or the gradient norm where there is no dual (the docstring says which).
+    details : dict
+        Anything else, by name.
+    """
+
+    coef: np.ndarray
+    status: Status
+    n_iter: int
+    objective: float
+    dual_objective: float = float("nan")
+    gap: float = float("nan")
+    details: dict[str, Any] = field(default_factory=dict)

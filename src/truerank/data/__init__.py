@@ -1,0 +1,1 @@
+"""Judged rankings in memory and in files."""

@@ -1,0 +1,146 @@
+"""From rows in any order to rows grouped by query."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError
+
+
+class Grouping:
+    """How rows fall into queries.
+
+    Attributes
+    ----------
+    offsets : int64 array (m + 1,)
+        Start of each query's rows among the grouped rows; queries stand in order of first appearance.
+    query_ids : array (m,)
+        The queries' names: int64 or str where all are of one such kind, else object.
+    order : int64 array (n,) or None
+        `order[i]` is the caller's row that stands at grouped place i (stable within a query); None when the caller's
+        rows were grouped already.
+    n_joined : int
+        Queries whose rows were found in more than one piece.
+    """
+
+    __slots__ = ("n_joined", "offsets", "order", "query_ids")
+
+    def __init__(self, offsets: np.ndarray, query_ids: np.ndarray, order: np.ndarray | None, n_joined: int) -> None:
+        self.offsets, self.query_ids, self.order, self.n_joined = offsets, query_ids, order, n_joined
+
+
+def group_rows(qid: Any, n_rows: int | None = None) -> Grouping:
+    """Group rows by query id.
+
+    Parameters
+    ----------
+    qid : array-like (n,) of any hashable values, or None
+        None means that all rows belong to one query, named 0.
+    n_rows : int, optional
+        Number of rows that `qid` must have.
+
+    Raises
+    ------
+    InvalidInputError
+        On a wrong length, two dimensions, or a missing id (nan, None).
+
+    Notes
+    -----
+    O(n) when the rows are grouped already, O(n log n) otherwise.
+    """
+    if qid is None:
+        if n_rows is None:
+            raise InvalidInputError("qid=None needs the number of rows")
+        m = 1 if n_rows else 0
+        return Grouping(np.array([0] + [n_rows] * m, dtype=np.int64), np.zeros(m, dtype=np.int64), None, 0)
+    codes, names = _codes(qid)
+    n = len(codes)
+    if n_rows is not None and n != n_rows:
+        raise InvalidInputError(f"qid has {n} entries but there are {n_rows} rows; give one query id for each row")
+    if n == 0:
+        return Grouping(np.zeros(1, dtype=np.int64), names[:0], None, 0)
+    change = np.flatnonzero(codes[1:] != codes[:-1]) + 1
+    starts = np.concatenate([[0], change])
+    piece_codes = codes[starts]
+    unique_codes, first_piece, inverse = np.unique(piece_codes, return_index=True, return_inverse=True)
+    appearance = np.argsort(first_piece, kind="stable")
+    query_ids = names[unique_codes[appearance]]
+    if len(unique_codes) == len(starts):
+        return Grouping(np.concatenate([starts, [n]]).astype(np.int64), query_ids, None, 0)
+    rank = np.empty(len(appearance), dtype=np.int64)
+    rank[appearance] = np.arange(len(appearance))
+    query_of_piece = rank[inverse]
+    lengths = np.diff(np.concatenate([starts, [n]]))
+    query_of_row = np.repeat(query_of_piece, lengths)
+    order = np.argsort(query_of_row, kind="stable").astype(np.int64)
+    counts = np.bincount(query_of_row, minlength=len(appearance))
+    n_joined = int(np.sum(np.bincount(query_of_piece) > 1))
+    return Grouping(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), query_ids, order, n_joined)
+
+
+def _codes(qid: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Integer code of each row's query, and the names by code."""
+    values = qid if isinstance(qid, np.ndarray) else _as_array(qid)
+    if values.ndim != 1:
+        raise InvalidInputError(f"qid must be one-dimensional, one query id for each row; got shape {values.shape}")
+    if values.dtype.kind in "iub":
+        values = values.astype(np.int64, copy=False)
+        return values, _IdentityNames(values)  # type: ignore[return-value]
+    if values.dtype.kind == "f":
+        if np.isnan(values).any():
+            row = int(np.flatnonzero(np.isnan(values))[0])
+            raise InvalidInputError(f"qid is missing (nan) in row {row}; give every row a query id")
+        if values.size and np.all(values == np.floor(values)) and np.all(np.abs(values) < 2**53):
+            whole = values.astype(np.int64)
+            return whole, _IdentityNames(whole)  # type: ignore[return-value]
+    if values.dtype.kind in "fSU":
+        names, codes = np.unique(values, return_inverse=True)
+        return codes.astype(np.int64), names
+    seen: dict[Hashable, int] = {}
+    codes = np.empty(len(values), dtype=np.int64)
+    for row, value in enumerate(values.tolist()):
+        if value is None or value != value:
+            raise InvalidInputError(f"qid is missing ({value!r}) in row {row}; give every row a query id")
+        try:
+            codes[row] = seen.setdefault(value, len(seen))
+        except TypeError:
+            raise InvalidInputError(f"qid must be hashable, row {row} has {value!r}") from None
+    names = np.empty(len(seen), dtype=object)
+    names[:] = list(seen)
+    if seen and all(isinstance(name, str) for name in seen):
+        names = names.astype(str)
+    return codes, names
+
+
+class _IdentityNames:
+    """Names of integer codes: the codes themselves."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self._values = values
+
+    def __getitem__(self, codes: Any) -> np.ndarray:
+        return np.arange(0) if isinstance(codes, slice) else np.asarray(codes, dtype=np.int64)
+
+
+def _as_array(qid: Iterable[Any]) -> np.ndarray:
+    """`qid` as a one-dimensional array whose elements are the caller's values (tuples stay whole)."""
+    if hasattr(qid, "to_numpy"):
+        return np.asarray(qid.to_numpy())
+    values: Sequence[Any] = list(qid)
+    kinds = {type(value) for value in values}
+    if len(kinds) == 1 and kinds <= {int, float, str, bool, bytes}:
+        try:
+            return np.array(values)
+        except OverflowError:
+            pass
+    if kinds and all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
+        try:
+            return np.array(values, dtype=np.int64)
+        except OverflowError:
+            pass
+    result = np.empty(len(values), dtype=object)
+    result[:] = values
+    return result

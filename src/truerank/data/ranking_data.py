@@ -1,0 +1,416 @@
+"""The ragged data object that everything in truerank speaks, and the judgments that measures read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError
+from truerank.data.grouping import Grouping, group_rows
+
+
+class RankingData:
+    """Rows grouped by query, as flat arrays and offsets.
+
+    Made once, at the border, from rows in any order; rows that are grouped already are not copied. All arrays are in
+    *grouped order*: queries in order of first appearance, rows of a query in the caller's order. `restore` puts
+    values back into the caller's row order.
+
+    Parameters
+    ----------
+    X : array (n, p), SciPy CSR matrix (n, p), or BinnedMatrix
+        Feature values, float32 or float64 kept as they are, anything else made float64. Pandas and polars frames
+        give their column names as `feature_names`.
+    y : array (n,), optional
+        Relevance grades; None for data without judgments.
+    qid : array-like (n,) of hashables, optional
+        Query of each row; None means one query.
+    doc_ids, comments : array-like (n,) of str, optional
+        Document id and free text of each row.
+    feature_names : sequence of str, optional
+        One name for each column.
+    query_weight : array-like (m,) or (n,), optional
+        Weight of each query, in order of first appearance, or by row and constant within a query. None weighs all 1.
+
+    Attributes
+    ----------
+    X, y, doc_ids, comments, feature_names
+        As above, in grouped order.
+    offsets : int64 array (m + 1,)
+        Rows of query i are `offsets[i]:offsets[i + 1]`.
+    query_ids : array (m,)
+        Names of the queries.
+    query_weight : float64 array (m,) or None
+    order : int64 array (n,) or None
+        The caller's row at each grouped place; None where nothing was moved.
+    n_joined : int
+        Queries that came in several pieces and were joined.
+
+    Raises
+    ------
+    InvalidInputError
+        On lengths that disagree, more or fewer than two dimensions of X, grades that are not finite numbers, or
+        missing query ids.
+
+    Examples
+    --------
+    >>> data = RankingData([[1.0], [2.0], [3.0]], [0, 1, 2], qid=["b", "a", "b"])
+    >>> data.query_ids.tolist(), data.offsets.tolist(), data.X[:, 0].tolist()
+    (['b', 'a'], [0, 2, 3], [1.0, 3.0, 2.0])
+    >>> data.restore(data.X[:, 0]).tolist()
+    [1.0, 2.0, 3.0]
+    """
+
+    __slots__ = (
+        "X",
+        "comments",
+        "doc_ids",
+        "feature_names",
+        "n_joined",
+        "offsets",
+        "order",
+        "query_ids",
+        "query_weight",
+        "y",
+    )
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any = None,
+        qid: Any = None,
+        *,
+        doc_ids: Any = None,
+        comments: Any = None,
+        feature_names: Sequence[str] | None = None,
+        query_weight: Any = None,
+    ) -> None:
+        if feature_names is None and hasattr(X, "columns"):
+            feature_names = [str(name) for name in X.columns]
+        X = as_matrix(X)
+        n = X.shape[0]
+        grouping = group_rows(qid, n)
+        self._take_grouping(grouping)
+        self.X = X if self.order is None else X[self.order]
+        self.y = None if y is None else self._grouped(as_grades(y, n))
+        self.doc_ids = None if doc_ids is None else self._grouped(_as_text(doc_ids, n, "doc_ids"))
+        self.comments = None if comments is None else self._grouped(_as_text(comments, n, "comments"))
+        self.feature_names = _check_feature_names(feature_names, X.shape[1])
+        self.query_weight = (
+            None if query_weight is None else as_query_weight(query_weight, self.offsets, order=self.order)
+        )
+
+    @classmethod
+    def from_grouped(
+        cls,
+        X: Any,
+        y: np.ndarray | None,
+        offsets: np.ndarray,
+        query_ids: np.ndarray | None = None,
+        *,
+        doc_ids: np.ndarray | None = None,
+        comments: np.ndarray | None = None,
+        feature_names: Sequence[str] | None = None,
+        query_weight: np.ndarray | None = None,
+        order: np.ndarray | None = None,
+        n_joined: int = 0,
+    ) -> RankingData:
+        """Wrap arrays that are grouped and checked already; nothing is copied."""
+        self = cls.__new__(cls)
+        self.X, self.y = X, y
+        self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
+        self.query_ids = np.arange(len(offsets) - 1) if query_ids is None else query_ids
+        self.doc_ids, self.comments, self.query_weight = doc_ids, comments, query_weight
+        self.feature_names = None if feature_names is None else list(feature_names)
+        self.order, self.n_joined = order, n_joined
+        return self
+
+    def _take_grouping(self, grouping: Grouping) -> None:
+        self.offsets, self.query_ids = grouping.offsets, grouping.query_ids
+        self.order, self.n_joined = grouping.order, grouping.n_joined
+
+    def _grouped(self, values: Any) -> Any:
+        return values if self.order is None else values[self.order]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows n (documents)."""
+        return int(self.offsets[-1])
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries m."""
+        return len(self.offsets) - 1
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns p."""
+        return int(self.X.shape[1])
+
+    @property
+    def query_index(self) -> np.ndarray:
+        """Number of each row's query, int64 (n,), in grouped order."""
+        return np.repeat(np.arange(self.n_queries), np.diff(self.offsets))
+
+    @property
+    def qid(self) -> np.ndarray:
+        """Name of each row's query (n,), in grouped order."""
+        return np.repeat(self.query_ids, np.diff(self.offsets))
+
+    @property
+    def group_sizes(self) -> np.ndarray:
+        """Rows of each query, int64 (m,): what LightGBM and XGBoost take as `group`."""
+        return np.diff(self.offsets)
+
+    def restore(self, values: Any) -> np.ndarray:
+        """Values of the grouped rows `(n, …)` in the caller's row order."""
+        values = np.asarray(values)
+        if len(values) != self.n_rows:
+            raise InvalidInputError(f"restore: got {len(values)} values for {self.n_rows} rows")
+        if self.order is None:
+            return values
+        result = np.empty_like(values)
+        result[self.order] = values
+        return result
+
+    def take_queries(self, queries: Any) -> RankingData:
+        """The data of some queries, in the order given (indices or a boolean mask); a query may be taken twice.
+
+        Rows are copied (a contiguous run of queries becomes views). Taken data count as grouped: `restore` of the
+        result is the identity.
+        """
+        index = np.asarray(queries)
+        if index.dtype == bool:
+            index = np.flatnonzero(index)
+        index = index.astype(np.int64)
+        sizes = np.diff(self.offsets)[index]
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        rows: Any
+        if len(index) and np.all(np.diff(index) == 1):
+            rows = slice(int(self.offsets[index[0]]), int(self.offsets[index[-1] + 1]))
+        else:
+            rows = np.repeat(self.offsets[index] - offsets[:-1], sizes) + np.arange(offsets[-1])
+        return RankingData.from_grouped(
+            self.X[rows],
+            None if self.y is None else self.y[rows],
+            offsets,
+            self.query_ids[index],
+            doc_ids=None if self.doc_ids is None else self.doc_ids[rows],
+            comments=None if self.comments is None else self.comments[rows],
+            feature_names=self.feature_names,
+            query_weight=None if self.query_weight is None else self.query_weight[index],
+        )
+
+    @staticmethod
+    def concatenate(parts: Sequence[RankingData]) -> RankingData:
+        """One data set of several, in order. A query id that stands in two parts stays two queries.
+
+        Use the constructor on stacked arrays where such queries should be joined instead.
+        """
+        if not parts:
+            raise InvalidInputError("concatenate: got no parts")
+        widths = {part.n_features for part in parts}
+        if len(widths) > 1:
+            raise InvalidInputError(f"concatenate: the parts have different numbers of features: {sorted(widths)}")
+        starts = np.cumsum([0] + [part.n_rows for part in parts])
+        offsets = np.concatenate([[0]] + [part.offsets[1:] + start for part, start in zip(parts, starts)])
+        if any(hasattr(part.X, "tocsr") for part in parts):
+            from scipy import sparse
+
+            X = sparse.vstack([part.X for part in parts], format="csr")
+        else:
+            X = np.concatenate([part.X for part in parts])
+
+        def joined(name: str) -> np.ndarray | None:
+            values = [getattr(part, name) for part in parts]
+            return None if any(value is None for value in values) else np.concatenate(values)
+
+        return RankingData.from_grouped(
+            X,
+            joined("y"),
+            offsets,
+            joined("query_ids"),
+            doc_ids=joined("doc_ids"),
+            comments=joined("comments"),
+            feature_names=parts[0].feature_names,
+            query_weight=joined("query_weight"),
+        )
+
+    def judgements(self) -> Judgements:
+        """What a measure needs: the grades, the offsets and the document ids as tie keys."""
+        if self.y is None:
+            raise InvalidInputError("these data have no grades (y); measures and training need them")
+        return Judgements(self.y, self.offsets, tie_keys=self.doc_ids, query_ids=self.query_ids)
+
+    def __repr__(self) -> str:
+        return f"RankingData({self.n_rows} rows, {self.n_queries} queries, {self.n_features} features)"
+
+
+class Judgements:
+    """Grades by query, without features: all that a measure reads.
+
+    Parameters
+    ----------
+    grades : float64 array (n,)
+        Grade of each ranked document; 0 where unjudged.
+    offsets : int64 array (m + 1,)
+    judged : bool array (n,), optional
+        False where the document was never judged; None means all were.
+    tie_keys : array (n,), optional
+        Document ids, compared (descending) among equal scores under `ties="trec"`; None falls back to row order.
+    query_ids : array (m,), optional
+    missing_grades : float64 array, optional
+        Grades of judged documents that are not among the rows (not retrieved), grouped by query.
+    missing_offsets : int64 array (m + 1,), optional
+        Start of each query's entries in `missing_grades`.
+    missing_topics : int
+        Queries of the qrels that have no rows at all. They stand here as queries with no rows.
+    """
+
+    __slots__ = ("cache", "grades", "judged", "missing_grades", "missing_offsets", "offsets", "query_ids", "tie_keys")
+
+    def __init__(
+        self,
+        grades: np.ndarray,
+        offsets: np.ndarray,
+        *,
+        judged: np.ndarray | None = None,
+        tie_keys: np.ndarray | None = None,
+        query_ids: np.ndarray | None = None,
+        missing_grades: np.ndarray | None = None,
+        missing_offsets: np.ndarray | None = None,
+    ) -> None:
+        self.grades = np.ascontiguousarray(grades, dtype=np.float64)
+        self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
+        self.judged, self.tie_keys = judged, tie_keys
+        self.query_ids = np.arange(len(self.offsets) - 1) if query_ids is None else query_ids
+        self.missing_grades, self.missing_offsets = missing_grades, missing_offsets
+        self.cache: dict[Any, Any] = {}  # what measures derive from the grades alone (ideal DCG, tie ranks)
+
+    @classmethod
+    def from_labels(cls, y: Any, qid: Any = None, *, doc_ids: Any = None) -> tuple[Judgements, Grouping]:
+        """Judgements of rows in any order, with the grouping that brings scores into the same order."""
+        grades = as_grades(y, None)
+        grouping = group_rows(qid, len(grades))
+        keys = None if doc_ids is None else _as_text(doc_ids, len(grades), "doc_ids")
+        if grouping.order is not None:
+            grades = grades[grouping.order]
+            keys = None if keys is None else keys[grouping.order]
+        return cls(grades, grouping.offsets, tie_keys=keys, query_ids=grouping.query_ids), grouping
+
+    @property
+    def n_rows(self) -> int:
+        """Number of ranked documents n."""
+        return len(self.grades)
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries m."""
+        return len(self.offsets) - 1
+
+
+def as_matrix(X: Any) -> Any:
+    """X as a C-contiguous float32 or float64 array, a CSR matrix, or the object itself if it is a BinnedMatrix.
+
+    Raises
+    ------
+    InvalidInputError
+        When X has not two dimensions or is not numeric. Infinite and missing values are the learners' to judge.
+    """
+    if getattr(X, "is_binned_matrix", False):
+        return X
+    if hasattr(X, "tocsr"):
+        matrix = X.tocsr()
+        return matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float64)
+    if hasattr(X, "to_numpy"):
+        X = X.to_numpy()
+    try:
+        array = np.asarray(X)
+        if array.dtype not in (np.float32, np.float64):
+            if array.dtype.kind == "c":
+                raise InvalidInputError("Complex data not supported: X must hold real numbers")
+            array = array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InvalidInputError):
+            raise
+        raise InvalidInputError(f"X must be a numeric matrix (documents, features): {error}") from error
+    if array.ndim != 2:
+        raise InvalidInputError(
+            f"X must have two dimensions (documents, features), got shape {array.shape}. Reshape your data: "
+            "X.reshape(-1, 1) for a single feature, X.reshape(1, -1) for a single document"
+        )
+    return np.ascontiguousarray(array)
+
+
+def as_grades(y: Any, n_rows: int | None) -> np.ndarray:
+    """Grades as float64 (n,), finite, one for each row."""
+    if hasattr(y, "to_numpy"):
+        y = y.to_numpy()
+    try:
+        grades = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"y must hold numeric relevance grades: {error}") from error
+    if grades.ndim == 2 and grades.shape[1] == 1:
+        grades = grades[:, 0]
+    if grades.ndim != 1:
+        raise InvalidInputError(f"y must be one-dimensional, one grade for each row; got shape {grades.shape}")
+    if n_rows is not None and len(grades) != n_rows:
+        raise InvalidInputError(f"y has {len(grades)} grades but X has {n_rows} rows: inconsistent numbers of samples")
+    if not np.isfinite(grades).all():
+        row = int(np.flatnonzero(~np.isfinite(grades))[0])
+        raise InvalidInputError(f"Input y contains NaN or infinity: row {row} has grade {grades[row]}")
+    return np.ascontiguousarray(grades)
+
+
+def as_query_weight(weight: Any, offsets: np.ndarray, *, order: np.ndarray | None = None) -> np.ndarray:
+    """Weights by query, float64 (m,), from weights by query (m,) or by row (n,) and constant within each query.
+
+    Weights by row are read in the caller's row order when `order` is given.
+    """
+    values = np.asarray(weight, dtype=np.float64)
+    m, n = len(offsets) - 1, int(offsets[-1])
+    if values.ndim == 0:
+        values = np.full(m, float(values))
+    if values.ndim != 1 or len(values) not in (m, n):
+        raise InvalidInputError(
+            f"query_weight must have one entry for each query ({m}) or each row ({n}), got shape {values.shape}"
+        )
+    if len(values) == n and n != m:
+        if order is not None:
+            values = values[order]
+        first = values[offsets[:-1]]
+        differs = np.flatnonzero(values != np.repeat(first, np.diff(offsets)))
+        if len(differs):
+            query = int(np.searchsorted(offsets, differs[0], side="right")) - 1
+            raise InvalidInputError(
+                f"query_weight by row must be constant within a query; query number {query} has {first[query]:g} and "
+                f"{values[differs[0]]:g}"
+            )
+        values = first
+    if not np.isfinite(values).all() or (values < 0).any():
+        raise InvalidInputError("query_weight must be finite and >= 0")
+    if m and not (values > 0).any():
+        raise InvalidInputError("query_weight is 0 for every query; at least one must be positive")
+    return np.ascontiguousarray(values)
+
+
+def _as_text(values: Any, n_rows: int, name: str) -> np.ndarray:
+    if hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    array = np.asarray(values)
+    if array.dtype.kind not in "US":
+        array = array.astype(str)
+    if array.shape != (n_rows,):
+        raise InvalidInputError(f"{name} must have one entry for each of the {n_rows} rows, got shape {array.shape}")
+    return array
+
+
+def _check_feature_names(names: Sequence[str] | None, n_features: int) -> list[str] | None:
+    if names is None:
+        return None
+    result = [str(name) for name in names]
+    if len(result) != n_features:
+        raise InvalidInputError(f"feature_names has {len(result)} names for {n_features} columns")
+    return result

@@ -1,0 +1,296 @@
+"""What every ranker shares: arguments at the border, scikit-learn's manners, scoring by query."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
+from truerank.core.solver_result import Status
+from truerank.data.grouping import group_rows
+from truerank.data.ranking_data import RankingData, as_grades, as_query_weight
+
+
+class Ranker(BaseEstimator):
+    """Base class of rankers.
+
+    A subclass implements `_fit(data, valid)`, which learns from a `RankingData` with finite grades and sets the
+    fitted attributes, and `_predict(X)`, which scores checked rows. It lists what a model file keeps in
+    `model_attributes` and says by `allow_nan`, `allow_sparse` and `allow_binned` what X may be.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of columns seen in fit.
+    feature_names_in_ : array (n_features_in_,) of str
+        Column names, only where the data had names.
+    n_queries_in_ : int
+        Number of queries seen in fit.
+    status_ : str
+        Why training stopped, in words.
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = ("n_features_in_", "feature_names_in_", "n_queries_in_", "status_")
+    allow_nan: ClassVar[bool] = False
+    allow_sparse: ClassVar[bool] = False
+    allow_binned: ClassVar[bool] = False
+
+    # scikit-learn's metadata routing: with it switched on, `params={"qid": qid}` reaches fit and score.
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {"qid": True, "query_weight": True}
+    __metadata_request__score: ClassVar[dict[str, Any]] = {"qid": True}
+    __metadata_request__predict: ClassVar[dict[str, Any]] = {"qid": False}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.allow_nan
+        tags.input_tags.sparse = self.allow_sparse
+        tags.target_tags.required = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None, *, qid: Any = None, query_weight: Any = None, eval_set: Any = None) -> Any:
+        """Learn from judged rankings.
+
+        Parameters
+        ----------
+        X : array (n, p), sparse matrix where the ranker takes one, data frame, or RankingData
+            Rows in any order. With a `RankingData`, `y` and `qid` are its own and must not be given.
+        y : array (n,)
+            Relevance grades, higher is better.
+        qid : array (n,) of hashables, optional
+            Query of each row; None means that all rows are one query.
+        query_weight : array (m,) or (n,), optional
+            Weight of each query; 2 equals two copies of the query. By query in order of first appearance, or by row.
+        eval_set : (X, y, qid) or RankingData, optional
+            Validation queries, for early stopping where the ranker has it.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InvalidInputError
+            On arrays that do not fit together, on nan or infinity where the ranker takes none.
+        """
+        data = self._training_data(X, y, qid, query_weight)
+        valid = None if eval_set is None else self._validation_data(eval_set)
+        self.n_queries_in_ = data.n_queries
+        self._fit(data, valid)
+        return self
+
+    def predict(self, X: Any, *, qid: Any = None) -> np.ndarray:
+        """Scores (n,), float64, higher ranks first, in the order of the caller's rows.
+
+        `qid` is accepted for rankers that look at the whole query and ignored by the others.
+        """
+        check_is_fitted(self)
+        if isinstance(X, RankingData):
+            self._check_columns(X)
+            return X.restore(self._predict(X.X))
+        if getattr(X, "is_binned_matrix", False):
+            return self._predict(self._binned(X))
+        return self._predict(self._checked(X, reset=False))
+
+    def rank(self, X: Any, *, qid: Any = None) -> np.ndarray:
+        """Rank of each row within its query (n,), int64, 1 is best; equal scores keep the order of the rows."""
+        scores = self.predict(X, qid=qid)
+        if isinstance(X, RankingData):
+            grouped = scores if X.order is None else scores[X.order]
+            return X.restore(ranks_by_query(grouped, X.offsets))
+        grouping = group_rows(qid, len(scores))
+        if grouping.order is None:
+            return ranks_by_query(scores, grouping.offsets)
+        ranks = np.empty(len(scores), dtype=np.int64)
+        ranks[grouping.order] = ranks_by_query(scores[grouping.order], grouping.offsets)
+        return ranks
+
+    def score(self, X: Any, y: Any = None, *, qid: Any = None) -> float:
+        """Mean of the ranker's measure (`measure`, else nDCG@10) over the queries, under its `convention`.
+
+        Raises
+        ------
+        InvalidInputError
+            Without `qid` when the ranker was fitted with several queries: scikit-learn passes `qid` to `score` only
+            with metadata routing on, `sklearn.set_config(enable_metadata_routing=True)`.
+        """
+        from truerank.measures import parse_measure
+
+        check_is_fitted(self)
+        if isinstance(X, RankingData):
+            judgements, scores = X.judgements(), self.predict(X)
+            scores = scores if X.order is None else scores[X.order]
+        else:
+            if qid is None and self.n_queries_in_ > 1:
+                raise InvalidInputError(
+                    f"score needs qid: this ranker was fitted with {self.n_queries_in_} queries, and without qid all "
+                    "rows would count as one. In GridSearchCV and cross_validate call "
+                    "sklearn.set_config(enable_metadata_routing=True) and pass params={'qid': qid}"
+                )
+            data = RankingData(np.zeros((len(as_grades(y, None)), 0)), y, qid)
+            judgements, scores = data.judgements(), self.predict(X, qid=qid)
+            scores = scores if data.order is None else scores[data.order]
+        measure = parse_measure(getattr(self, "measure", "nDCG@10"), convention=getattr(self, "convention", "ranklib"))
+        return float(measure.mean(judgements, scores))
+
+    # What a subclass writes.
+
+    def _fit(self, data: RankingData, valid: RankingData | None) -> None:
+        raise NotImplementedError
+
+    def _predict(self, X: Any) -> np.ndarray:
+        raise NotImplementedError
+
+    # What a subclass may call.
+
+    def _finish(self, status: Status) -> None:
+        """Keep the reason for the stop, and warn when it needs the user's attention."""
+        self.status_ = status.value
+        if not status.ok:
+            warnings.warn(f"{type(self).__name__} {status.value}", _convergence_warning(), stacklevel=4)
+
+    def check_model(self) -> None:
+        """Called after loading from a model file: the feature names must fit the number of columns."""
+        if not isinstance(getattr(self, "n_features_in_", None), int):
+            raise ModelFileError(f"{type(self).__name__}: n_features_in_ is missing")
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None:
+            if len(names) != self.n_features_in_:
+                raise ModelFileError(f"{type(self).__name__}: {len(names)} feature names for {self.n_features_in_}")
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+
+    # Borders.
+
+    def _checked(self, X: Any, *, reset: bool) -> Any:
+        if hasattr(X, "tocsr") and not self.allow_sparse:
+            raise TypeError(
+                f"Sparse data was passed to {type(self).__name__}, which needs a dense matrix; call X.toarray(), or "
+                "use a linear ranker that takes sparse rows"
+            )
+        return validate_data(
+            self,
+            X,
+            reset=reset,
+            dtype=[np.float64, np.float32],
+            order="C",
+            accept_sparse="csr" if self.allow_sparse else False,
+            ensure_all_finite="allow-nan" if self.allow_nan else True,
+        )
+
+    def _training_data(self, X: Any, y: Any, qid: Any, query_weight: Any) -> RankingData:
+        if isinstance(X, RankingData):
+            return self._given_data(X, y, qid, query_weight)
+        if y is None:
+            raise InvalidInputError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        if getattr(X, "is_binned_matrix", False):
+            matrix = self._binned(X)
+            self.n_features_in_ = int(matrix.shape[1])
+        else:
+            matrix = self._checked(X, reset=True)
+        grades = as_grades(_column(y), matrix.shape[0])
+        data = RankingData(matrix, grades, qid, feature_names=getattr(self, "feature_names_in_", None))
+        if query_weight is not None:
+            data.query_weight = as_query_weight(query_weight, data.offsets, order=data.order)
+        if data.n_joined:
+            warnings.warn(
+                f"{data.n_joined} of {data.n_queries} queries came in several pieces and were joined",
+                TruerankWarning,
+                stacklevel=4,
+            )
+        return data
+
+    def _given_data(self, data: RankingData, y: Any, qid: Any, query_weight: Any) -> RankingData:
+        if y is not None or qid is not None:
+            raise InvalidInputError("X is a RankingData, which has its own y and qid; do not pass them again")
+        if data.y is None:
+            raise InvalidInputError("these data have no grades (y); training needs them")
+        if data.feature_names is not None:
+            self.feature_names_in_ = np.asarray(data.feature_names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.n_features_in_ = data.n_features
+        self._check_values(data.X)
+        if query_weight is None:
+            return data
+        weight = as_query_weight(query_weight, data.offsets, order=data.order)
+        return RankingData.from_grouped(
+            data.X, data.y, data.offsets, data.query_ids, doc_ids=data.doc_ids, comments=data.comments,
+            feature_names=data.feature_names, query_weight=weight, order=data.order,
+        )  # fmt: skip
+
+    def _validation_data(self, eval_set: Any) -> RankingData:
+        if isinstance(eval_set, RankingData):
+            self._check_columns(eval_set)
+            if eval_set.y is None:
+                raise InvalidInputError("eval_set has no grades (y)")
+            return eval_set
+        if not isinstance(eval_set, tuple | list) or len(eval_set) != 3:
+            raise InvalidInputError("eval_set must be (X, y, qid) or a RankingData")
+        X, y, qid = eval_set
+        matrix = self._binned(X) if getattr(X, "is_binned_matrix", False) else self._checked(X, reset=False)
+        return RankingData(matrix, y, qid)
+
+    def _binned(self, X: Any) -> Any:
+        if not self.allow_binned:
+            raise InvalidInputError(f"{type(self).__name__} takes no BinnedMatrix; pass the values themselves")
+        return X
+
+    def _check_columns(self, data: RankingData) -> None:
+        if data.n_features != self.n_features_in_:
+            raise InvalidInputError(
+                f"X has {data.n_features} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                "features as input"
+            )
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None and data.feature_names is not None and list(names) != list(data.feature_names):
+            wrong = next(i for i, (a, b) in enumerate(zip(names, data.feature_names)) if a != b)
+            raise InvalidInputError(
+                f"The feature names should match those that were passed during fit: column {wrong} was "
+                f"{names[wrong]!r} and is {data.feature_names[wrong]!r}"
+            )
+        self._check_values(data.X)
+
+    def _check_values(self, X: Any) -> None:
+        if getattr(X, "is_binned_matrix", False):
+            self._binned(X)
+            return
+        if hasattr(X, "tocsr"):
+            if not self.allow_sparse:
+                raise TypeError(f"{type(self).__name__} needs a dense matrix, these data are sparse; call X.toarray()")
+            X = X.data
+        # A sum is finite only if every entry is (or huge values overflow it, which the full test then settles).
+        with np.errstate(all="ignore"):
+            total = float(np.sum(X, dtype=np.float64))
+        if np.isfinite(total):
+            return
+        bad = np.isinf(X) if self.allow_nan else ~np.isfinite(X)
+        if bad.any():
+            place = np.argwhere(bad)[0].tolist()
+            raise InvalidInputError(
+                f"X contains {'infinity' if self.allow_nan else 'NaN or infinity'} at index {place}; "
+                f"{type(self).__name__} needs finite values"
+            )
+
+
+def ranks_by_query(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Rank of each grouped row within its query, 1 is best, equal scores in row order; int64 (n,)."""
+    query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    order = np.lexsort((-np.asarray(scores, dtype=np.float64), query))
+    ranks = np.empty(len(scores), dtype=np.int64)
+    ranks[order] = np.arange(len(scores)) - np.repeat(offsets[:-1], np.diff(offsets)) + 1
+    return ranks
+
+
+def _column(y: Any) -> Any:
+    from sklearn.utils.validation import column_or_1d
+
+    return y if y is None or hasattr(y, "to_numpy") else column_or_1d(y, warn=True)
+
+
+def _convergence_warning() -> type[Warning]:
+    from sklearn.exceptions import ConvergenceWarning
+
+    return ConvergenceWarning if issubclass(ConvergenceWarning, UserWarning) else TruerankWarning

@@ -1,0 +1,58 @@
+"""One table of public names: where each lives, and what the command line calls the rankers and calibrators.
+
+`truerank.__init__` resolves its lazy names here, the model file looks up the classes that it may build, and the
+command line lists rankers from it. A new ranker is one line in `RANKERS` (and one in `PUBLIC`).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from truerank.core.errors import InvalidInputError
+
+# Name on the command line -> "module:class". Keep the order: `truerank rankers` prints it.
+RANKERS: dict[str, str] = {}
+
+# Name -> "module:class" of calibrators (`CalibratedRanker(method=NAME)`, `truerank calibrate --method NAME`).
+CALIBRATORS: dict[str, str] = {}
+
+# Public names of the package that are neither rankers nor calibrators, imported on first use.
+PUBLIC: dict[str, str] = {
+    "RankingData": "truerank.data.ranking_data:RankingData",
+    "Judgements": "truerank.data.ranking_data:Judgements",
+    "Ranker": "truerank.rankers.base:Ranker",
+    "load_model": "truerank.core.model_file:load_model",
+    "save_model": "truerank.core.model_file:save_model",
+}
+
+# Classes that a model file may hold besides rankers and calibrators: transformers, wrappers.
+MODEL_PARTS: dict[str, str] = {}
+
+
+def resolve(target: str) -> Any:
+    """The object behind "module:name"."""
+    module, _, name = target.partition(":")
+    return getattr(import_module(module), name)
+
+
+def ranker_class(name: str) -> type:
+    """Class of a ranker by its command line name, for example "adarank"."""
+    return _lookup(RANKERS, name, "ranker")
+
+
+def calibrator_class(name: str) -> type:
+    """Class of a calibrator by its name, for example "asymmetric-laplace"."""
+    return _lookup(CALIBRATORS, name, "calibrator")
+
+
+def _lookup(table: dict[str, str], name: str, kind: str) -> type:
+    if name not in table:
+        raise InvalidInputError(f"unknown {kind} {name!r}; known are: {', '.join(table)}")
+    return resolve(table[name])
+
+
+def public_names() -> dict[str, str]:
+    """Every lazily importable public name and its place."""
+    classes = [*RANKERS.values(), *CALIBRATORS.values(), *MODEL_PARTS.values()]
+    return PUBLIC | {target.partition(":")[2]: target for target in classes}

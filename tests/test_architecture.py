@@ -1,0 +1,62 @@
+"""The floors of docs/architecture.md: an import only ever points down, and light rooms stay light."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import truerank
+
+SOURCE = Path(truerank.__file__).parent
+FLOORS = [
+    {"cli", "report", "export", "distributed"},
+    {"experiments"},
+    {"rankers", "calibration"},
+    {"features", "text", "links"},
+    {"measures", "significance"},
+    {"data", "core"},
+]
+# The ground's model file builds registered classes by name; it imports `measures` to read a measure's name.
+ALLOWED = {("core/model_file.py", "measures")}
+
+
+def floor_of(room: str) -> int | None:
+    return next((number for number, rooms in enumerate(FLOORS) if room in rooms), None)
+
+
+def imported_rooms(path: Path) -> set[str]:
+    rooms = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        rooms |= {name.split(".")[1] for name in names if name.startswith("truerank.")}
+    return rooms
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_point_down(path):
+    place = path.relative_to(SOURCE)
+    floor = floor_of(place.parts[0])
+    if floor is None:
+        return
+    for room in imported_rooms(path):
+        target = floor_of(room)
+        if target is None or (place.as_posix(), room) in ALLOWED:
+            continue
+        assert target >= floor, f"{place} imports truerank.{room}, which is a floor above it"
+
+
+@pytest.mark.parametrize(
+    "module", ["truerank", "truerank.data.ranking_data", "truerank.measures", "truerank.significance"]
+)
+def test_light_modules_import_neither_numba_nor_sklearn(module):
+    code = f"import sys, {module}; print(sorted({{'numba', 'sklearn', 'pandas'}} & set(sys.modules)))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
