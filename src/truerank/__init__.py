@@ -15,9 +15,10 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from truerank.core.model_file import load_model, save_model
     from truerank.data.ranking_data import Judgements, RankingData
+    from truerank.data.splits import QueryKFold
     from truerank.rankers.base import Ranker
 
-__all__ = ["Judgements", "Ranker", "RankingData", "__version__", "load_model", "save_model"]
+__all__ = ["Judgements", "QueryKFold", "Ranker", "RankingData", "__version__", "load_model", "save_model"]
 
 
 def __getattr__(name: str) -> Any:

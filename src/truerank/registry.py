@@ -21,6 +21,7 @@ CALIBRATORS: dict[str, str] = {}
 PUBLIC: dict[str, str] = {
     "RankingData": "truerank.data.ranking_data:RankingData",
     "Judgements": "truerank.data.ranking_data:Judgements",
+    "QueryKFold": "truerank.data.splits:QueryKFold",
     "Ranker": "truerank.rankers.base:Ranker",
     "load_model": "truerank.core.model_file:load_model",
     "save_model": "truerank.core.model_file:save_model",

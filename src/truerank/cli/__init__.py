@@ -9,7 +9,18 @@ from __future__ import annotations
 import sys
 
 # Name -> (module, one line of help). The order is that of `truerank --help`.
-COMMANDS: dict[str, tuple[str, str]] = {}
+COMMANDS: dict[str, tuple[str, str]] = {
+    "train": ("truerank.cli.train", "learn a ranker from judged rankings and save it"),
+    "predict": ("truerank.cli.predict", "score the rows of a file with a model"),
+    "rank": ("truerank.cli.rank", "rank the documents of a file with a model, as a TREC run"),
+    "cross-validate": ("truerank.cli.cross_validate", "train and test over folds of queries"),
+    "rankers": ("truerank.cli.rankers", "list the rankers and their parameters"),
+    "reproduce": (
+        "truerank.cli.reproduce",
+        "run a published experiment and print its tables beside the published ones",
+    ),
+    "demo": ("truerank.cli.demo", "train and test on the data that ship with truerank"),
+}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -46,10 +57,12 @@ def _guarded(run, args) -> int:
     """Run a command: expected failures become one line on stderr, a closed pipe ends quietly."""
     import os
 
+    from truerank.cli.common import UsageError, warnings_to_stderr
     from truerank.core.errors import TruerankError
 
     try:
-        code = run(args)
+        with warnings_to_stderr():
+            code = run(args)
         sys.stdout.flush()
         return int(code or 0)
     except BrokenPipeError:
@@ -59,6 +72,9 @@ def _guarded(run, args) -> int:
     except KeyboardInterrupt:
         print("truerank: interrupted", file=sys.stderr)
         return 130
+    except UsageError as error:
+        print(f"truerank {args.command}: {error}\ntry: truerank {args.command} --help", file=sys.stderr)
+        return 2
     except (TruerankError, ValueError, OSError, MemoryError) as error:  # scikit-learn reports bad input as ValueError
         if os.environ.get("TRUERANK_DEBUG"):
             raise

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
 from truerank.core.solver_result import Status
 from truerank.data.grouping import group_rows
-from truerank.data.ranking_data import RankingData, as_grades, as_query_weight
+from truerank.data.ranking_data import Judgements, RankingData, as_grades, as_query_weight
 
 
 class Ranker(BaseEstimator):
@@ -117,11 +117,9 @@ class Ranker(BaseEstimator):
             Without `qid` when the ranker was fitted with several queries: scikit-learn passes `qid` to `score` only
             with metadata routing on, `sklearn.set_config(enable_metadata_routing=True)`.
         """
-        from truerank.measures import parse_measure
-
         check_is_fitted(self)
         if isinstance(X, RankingData):
-            judgements, scores = X.judgements(), self.predict(X)
+            scores, judgements = self.predict(X), X.judgements()
             scores = scores if X.order is None else scores[X.order]
         else:
             if qid is None and self.n_queries_in_ > 1:
@@ -130,9 +128,11 @@ class Ranker(BaseEstimator):
                     "rows would count as one. In GridSearchCV and cross_validate call "
                     "sklearn.set_config(enable_metadata_routing=True) and pass params={'qid': qid}"
                 )
-            data = RankingData(np.zeros((len(as_grades(y, None)), 0)), y, qid)
-            judgements, scores = data.judgements(), self.predict(X, qid=qid)
-            scores = scores if data.order is None else scores[data.order]
+            scores = self.predict(X, qid=qid)
+            judgements, grouping = Judgements.from_labels(y, qid)
+            scores = scores if grouping.order is None else scores[grouping.order]
+        from truerank.measures import parse_measure
+
         measure = parse_measure(getattr(self, "measure", "nDCG@10"), convention=getattr(self, "convention", "ranklib"))
         return float(measure.mean(judgements, scores))
 

@@ -1,0 +1,134 @@
+"""`truerank cross-validate`: train, select and test over folds of queries."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from truerank.cli import common
+
+_SUFFIXES = ("", ".gz", ".xz", ".zst")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument(
+        "folds",
+        metavar="FOLDS",
+        help="a folder with Fold*/{train,vali,test}.txt, a folder with five parts S1.txt … S5.txt (test S_k, "
+        "validation S_k-1, train the other three), or one file that is split by query",
+    )
+    common.add_ranker_options(parser)
+    parser.add_argument(
+        "--grid",
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="key=[v1,v2,…]",
+        help="values to choose from by the validation queries of each fold",
+    )
+    parser.add_argument("--select", default="AP", metavar="MEASURE", help="measure of the choice (default: AP)")
+    parser.add_argument("--measures", default="AP nDCG@5 nDCG@10", help="measures to report, separated by blanks")
+    parser.add_argument("--splits", type=int, default=5, metavar="K", help="folds of a single file (default: 5)")
+    common.add_convention_option(parser)
+    common.add_data_options(parser)
+    common.add_json_option(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """One row a fold: the settings that validation chose and the measures on the test queries."""
+    from truerank.measures import parse_measure
+
+    names = args.measures.split()
+    measures = [parse_measure(name, convention=args.convention) for name in names]
+    select = parse_measure(args.select, convention=args.convention)
+    settings = common.parse_settings(args.set)
+    candidates = [settings | choice for choice in _choices(args.grid)]
+    for candidate in candidates:
+        common.make_ranker(args.ranker, candidate, args.seed)
+    results = []
+    for name, train, valid, test in common.progress(_folds(args), "folds"):
+        best_value, best_ranker, best_params = -float("inf"), None, None
+        for candidate in candidates:
+            ranker = common.make_ranker(args.ranker, candidate, args.seed).fit(train, eval_set=valid)
+            if len(candidates) == 1:
+                best_ranker, best_params = ranker, candidate
+                break
+            value = float(select.mean(valid.judgements(), _grouped_scores(ranker, valid)))
+            if value > best_value:
+                best_value, best_ranker, best_params = value, ranker, candidate
+        judgements, scores = test.judgements(), _grouped_scores(best_ranker, test)
+        figures = {label: float(measure.mean(judgements, scores)) for label, measure in zip(names, measures)}
+        results.append({"fold": name, "params": best_params, "measures": figures})
+    mean = {label: sum(row["measures"][label] for row in results) / len(results) for label in names}
+    if args.json:
+        common.print_json({"ranker": args.ranker, "convention": args.convention, "folds": results, "mean": mean})
+        return 0
+    rows = [[row["fold"], *row["measures"].values(), json.dumps(common.plain(row["params"]))] for row in results]
+    rows.append(["mean of folds", *mean.values(), ""])
+    print(common.table(rows, ["fold", *names, "settings"]))
+    print(f"ranker {args.ranker}, convention {args.convention}" + (f", chosen by {args.select}" if args.grid else ""))
+    return 0
+
+
+def _grouped_scores(ranker: Any, data: Any) -> Any:
+    scores = ranker.predict(data)
+    return scores if data.order is None else scores[data.order]
+
+
+def _choices(grid: list[str]) -> list[dict[str, Any]]:
+    """Every combination of the grid's values; one empty choice where there is no grid."""
+    lists = common.parse_settings(grid)
+    for key, values in lists.items():
+        if not isinstance(values, list) or not values:
+            raise common.UsageError(f"--grid {key} takes a list, such as {key}=[1,10], got {values!r}")
+    return [dict(zip(lists, combination)) for combination in itertools.product(*lists.values())]
+
+
+def _folds(args: argparse.Namespace) -> Iterator[tuple[str, Any, Any, Any]]:
+    """(name, training, validation, test data) of each fold."""
+    from truerank.data.ranking_data import RankingData
+
+    place = Path(args.folds)
+    if not place.is_dir():
+        yield from _folds_of_one_file(args)
+        return
+    folders = sorted(folder for folder in place.iterdir() if folder.is_dir() and folder.name.lower().startswith("fold"))
+    if folders:
+        for folder in folders:
+            train, valid, test = (
+                common.read_data(str(_file(folder, stem)), args) for stem in ("train", "vali", "test")
+            )
+            yield folder.name, train, valid, test
+        return
+    data = [common.read_data(str(_file(place, f"S{k}")), args) for k in range(1, 6)]
+    for k in range(5):
+        train = RankingData.concatenate([data[(k + shift) % 5] for shift in (1, 2, 3)])
+        yield f"test S{k + 1}", train, data[(k - 1) % 5], data[k]
+
+
+def _folds_of_one_file(args: argparse.Namespace) -> Iterator[tuple[str, Any, Any, Any]]:
+    import numpy as np
+
+    from truerank.data.splits import query_folds
+
+    if args.splits < 3:
+        raise common.UsageError(f"--splits must be at least 3 (train, validation, test), got {args.splits}")
+    data = common.read_data(args.folds, args)
+    parts = query_folds(data.n_queries, args.splits, random_state=args.seed)
+    for k, test in enumerate(parts):
+        valid = parts[k - 1]
+        train = np.setdiff1d(np.arange(data.n_queries), np.concatenate([test, valid]))
+        yield f"{k + 1}", data.take_queries(train), data.take_queries(valid), data.take_queries(test)
+
+
+def _file(folder: Path, stem: str) -> Path:
+    for suffix in _SUFFIXES:
+        path = folder / f"{stem}.txt{suffix}"
+        if path.is_file():
+            return path
+    raise common.InvalidInputError(f"{folder}: no file {stem}.txt (also .gz, .xz, .zst) in this folder")

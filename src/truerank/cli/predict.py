@@ -1,0 +1,34 @@
+"""`truerank predict`: one score a line, in the order of the rows."""
+
+from __future__ import annotations
+
+import argparse
+
+from truerank.cli import common
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument("model", metavar="MODEL", help="a model that `truerank train` wrote")
+    parser.add_argument("data", metavar="DATA", help="a LETOR file (.gz .xz .zst), a table, or -")
+    parser.add_argument("-o", "--output", metavar="FILE", help="where the scores go (default: stdout)")
+    common.add_data_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Score every row; the text of a score gives back its exact bits."""
+    from truerank.core.model_file import load_model
+
+    common.check_writable(args.output)
+    model = load_model(args.model)
+    scores = predicted(model, common.read_data(args.data, args))
+    with common.output(args.output) as stream:
+        stream.writelines(f"{score!r}\n" for score in scores.tolist())
+    return 0
+
+
+def predicted(model, data):
+    """Scores in the file's row order, from a ranker or a pipeline that ends in one."""
+    if hasattr(model, "steps"):
+        return model.predict(data.restore(data.X), qid=data.restore(data.qid))
+    return model.predict(data)

@@ -1,0 +1,45 @@
+"""`truerank rank`: a TREC run from a model and a data file."""
+
+from __future__ import annotations
+
+import argparse
+
+from truerank.cli import common
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument("model", metavar="MODEL", help="a model that `truerank train` wrote")
+    parser.add_argument("data", metavar="DATA", help="a LETOR file (.gz .xz .zst), a table, or -")
+    parser.add_argument("-o", "--output", metavar="FILE", help="where the run goes (default: stdout)")
+    parser.add_argument("--tag", default="truerank", help="name of the run (default: truerank)")
+    parser.add_argument("--depth", type=int, metavar="K", help="keep the best K documents of each query")
+    common.add_data_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Rank each query; equal scores keep the file's order. Rows without a document id are named by their number."""
+    import numpy as np
+
+    from truerank.cli.predict import predicted
+    from truerank.core.model_file import load_model
+    from truerank.data.trec import write_run
+
+    common.check_writable(args.output)
+    if args.depth is not None and args.depth < 1:
+        raise common.UsageError(f"--depth must be at least 1, got {args.depth}")
+    if not args.tag or any(character.isspace() for character in args.tag):
+        raise common.UsageError(f"--tag must be one word, got {args.tag!r}")
+    model = load_model(args.model)
+    data = common.read_data(args.data, args)
+    scores = predicted(model, data)
+    scores = scores if data.order is None else scores[data.order]
+    if data.doc_ids is None:
+        common.note("truerank rank: the data have no document ids; rows are named by their number, from 1")
+        places = np.arange(data.n_rows) if data.order is None else data.order
+        doc_ids = (places + 1).astype(str)
+    else:
+        doc_ids = data.doc_ids
+    with common.output(args.output) as stream:
+        write_run(stream, data.query_ids, data.offsets, doc_ids, scores, tag=args.tag, depth=args.depth)
+    return 0

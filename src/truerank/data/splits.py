@@ -1,0 +1,155 @@
+"""Splits that never tear a query: k folds by query, LETOR's five parts, balanced trials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from truerank.core.checks import check_positive_int
+from truerank.core.errors import InvalidInputError
+from truerank.core.random_streams import seed_of, stream
+from truerank.data.grouping import group_rows
+
+
+def query_folds(n_queries: int, n_splits: int, *, shuffle: bool = True, random_state: Any = None) -> list[np.ndarray]:
+    """Numbers of the queries in each of `n_splits` folds, sizes differing by one at most, each fold ascending.
+
+    Without `shuffle` the folds are consecutive runs of queries.
+    """
+    n_splits = check_positive_int(n_splits, "n_splits", 2)
+    if n_queries < n_splits:
+        raise InvalidInputError(f"cannot make {n_splits} folds of {n_queries} queries; lower n_splits")
+    order = stream(seed_of(random_state), "query-folds").permutation(n_queries) if shuffle else np.arange(n_queries)
+    return [np.sort(part) for part in np.array_split(order, n_splits)]
+
+
+class QueryKFold:
+    """k folds of whole queries, for scikit-learn's model selection.
+
+    With metadata routing on (`sklearn.set_config(enable_metadata_routing=True)`) it asks for `qid` by itself, so that
+    `GridSearchCV(ranker, grid, cv=QueryKFold()).fit(X, y, qid=qid)` and `cross_validate(ranker, X, y,
+    cv=QueryKFold(), params={"qid": qid})` need no more. With routing off pass the query ids as `groups`.
+
+    Parameters
+    ----------
+    n_splits : int, default 5
+    shuffle : bool, default True
+        Draw queries at random; otherwise take them in order of first appearance.
+    random_state : int or generator, optional
+        None means seed 0: the same folds every time.
+
+    Examples
+    --------
+    >>> qid = ["a", "a", "b", "c", "c"]
+    >>> [test.tolist() for train, test in QueryKFold(3, shuffle=False).split(qid, qid=qid)]
+    [[0, 1], [2], [3, 4]]
+    """
+
+    def __init__(self, n_splits: int = 5, *, shuffle: bool = True, random_state: Any = None) -> None:
+        self.n_splits, self.shuffle, self.random_state = n_splits, shuffle, random_state
+
+    def split(
+        self, X: Any, y: Any = None, groups: Any = None, *, qid: Any = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Row numbers of the training and the test rows of each fold, in the caller's row order.
+
+        Raises
+        ------
+        InvalidInputError
+            When neither `qid` nor `groups` came, or there are fewer queries than folds.
+        """
+        qid = groups if qid is None else qid
+        if qid is None:
+            raise InvalidInputError(
+                "QueryKFold needs the query of each row: pass qid (with scikit-learn's metadata routing on: "
+                "sklearn.set_config(enable_metadata_routing=True) and params={'qid': qid}) or groups=qid"
+            )
+        n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+        grouping = group_rows(qid, n_rows)
+        query_of_place = np.repeat(np.arange(len(grouping.offsets) - 1), np.diff(grouping.offsets))
+        query = query_of_place
+        if grouping.order is not None:
+            query = np.empty(n_rows, dtype=np.int64)
+            query[grouping.order] = query_of_place
+        n_queries = len(grouping.offsets) - 1
+        for fold in query_folds(n_queries, self.n_splits, shuffle=self.shuffle, random_state=self.random_state):
+            in_test = np.zeros(n_queries, dtype=bool)
+            in_test[fold] = True
+            test = in_test[query]
+            yield np.flatnonzero(~test), np.flatnonzero(test)
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None, *, qid: Any = None) -> int:
+        """Number of folds."""
+        return self.n_splits
+
+    def get_metadata_routing(self) -> Any:
+        """What scikit-learn should pass to `split`: `qid`, and `groups` where a caller gives that."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        request = MetadataRequest(owner=type(self).__name__)
+        request.split.add_request(param="qid", alias=True)
+        request.split.add_request(param="groups", alias=True)
+        return request
+
+    def __repr__(self) -> str:
+        return f"QueryKFold(n_splits={self.n_splits}, shuffle={self.shuffle}, random_state={self.random_state!r})"
+
+
+def letor_fold_parts(fold: int) -> tuple[tuple[int, int, int], int, int]:
+    """Parts of LETOR fold 1 … 5 as (training parts, validation part, test part), in LETOR 4's naming S1 … S5.
+
+    Fold 1 trains on S1 S2 S3, validates on S4, tests on S5; the next folds shift by one, cyclically.
+
+    >>> letor_fold_parts(2)
+    ((2, 3, 4), 5, 1)
+    """
+    if fold not in (1, 2, 3, 4, 5):
+        raise InvalidInputError(f"LETOR has the folds 1 to 5, got {fold!r}")
+    a, b, c, d, e = ((fold + shift - 1) % 5 + 1 for shift in range(5))
+    return (a, b, c), d, e
+
+
+def balanced_trials(
+    n_items: int, sizes: tuple[int, ...], n_trials: int, *, random_state: Any = None
+) -> list[tuple[np.ndarray, ...]]:
+    """Random assignments of items (queries) to roles in which every item has each role equally often.
+
+    The items are put in random order on a circle; trial t starts its roles at place `t * n_items / n_trials` of it,
+    and the circle is drawn anew after every full turn of `n_items` trials. With `n_trials` a multiple of `n_items`
+    (50 trials of 10, 5 and 35 of 50 queries: SVM-MAP's protocol) each item stands in role r exactly
+    `n_trials * sizes[r] / n_items` times.
+
+    Parameters
+    ----------
+    n_items : int
+    sizes : tuple of int
+        Number of items in each role; must add up to `n_items`.
+    n_trials : int
+    random_state : int or generator, optional
+
+    Returns
+    -------
+    list of tuples of int64 arrays, one tuple a trial, one ascending array a role.
+
+    Examples
+    --------
+    >>> trials = balanced_trials(5, (1, 1, 3), 5, random_state=1)
+    >>> sorted(int(train[0]) for train, _, _ in trials)
+    [0, 1, 2, 3, 4]
+    """
+    if sum(sizes) != n_items or min(sizes) < 0:
+        raise InvalidInputError(f"the roles' sizes {sizes} must add up to the {n_items} items")
+    n_trials = check_positive_int(n_trials, "n_trials")
+    generator = stream(seed_of(random_state), "balanced-trials")
+    bounds = np.cumsum((0, *sizes))
+    trials: list[tuple[np.ndarray, ...]] = []
+    while len(trials) < n_trials:
+        turn = min(n_items, n_trials - len(trials))
+        circle = generator.permutation(n_items)
+        starts = [round(t * n_items / turn) for t in range(turn)]
+        for start in generator.permutation(starts):
+            rolled = np.roll(circle, -int(start))
+            trials.append(tuple(np.sort(rolled[a:b]) for a, b in zip(bounds[:-1], bounds[1:])))
+    return trials

@@ -1,0 +1,99 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from truerank.core.errors import InvalidInputError
+from truerank.data.grouping import group_rows
+from truerank.data.ranking_data import Judgements, RankingData
+
+QIDS = [
+    [3, 3, 1, 1, 3],
+    ["b", "b", "a", "a", "b"],
+    [("x", 1), ("x", 1), ("y", 2), ("y", 2), ("x", 1)],
+    [2.5, 2.5, 1.5, 1.5, 2.5],
+    [1, 1, "1", "1", 1],
+    [2**70, 2**70, -1, -1, 2**70],
+    np.array([3, 3, 1, 1, 3], dtype=np.uint8),
+]
+
+
+@pytest.mark.parametrize("qid", QIDS, ids=lambda q: str(q)[:25])
+def test_any_hashable_names_a_query(qid):
+    grouping = group_rows(qid)
+    assert grouping.offsets.tolist() == [0, 3, 5]
+    assert grouping.order.tolist() == [0, 1, 4, 2, 3]
+    assert grouping.n_joined == 1
+    assert list(grouping.query_ids) == [qid[0], qid[2]]
+
+
+@given(st.lists(st.integers(-3, 3), max_size=30))
+def test_grouping_is_stable_and_in_order_of_first_appearance(qid):
+    grouping = group_rows(np.array(qid, dtype=np.int64))
+    order = np.arange(len(qid)) if grouping.order is None else grouping.order
+    expected = [row for name in dict.fromkeys(qid) for row in range(len(qid)) if qid[row] == name]
+    assert order.tolist() == expected
+    assert list(grouping.query_ids) == list(dict.fromkeys(qid))
+    assert np.diff(grouping.offsets).tolist() == [qid.count(name) for name in dict.fromkeys(qid)]
+    assert (grouping.order is None) == (expected == sorted(expected))
+
+
+@pytest.mark.parametrize(
+    ("qid", "message"),
+    [
+        ([1, None], "row 1"),
+        ([1.0, float("nan")], "row 1"),
+        ([[1], [2]], "hashable"),
+        (np.zeros((2, 2)), "one-dimensional"),
+        ([1, 2, 3], "3 entries but there are 2 rows"),
+    ],
+)
+def test_bad_query_ids_are_named(qid, message):
+    with pytest.raises(InvalidInputError, match=message):
+        group_rows(qid, 2)
+
+
+def test_grouped_rows_are_not_copied():
+    X, y = np.zeros((4, 2)), np.zeros(4)
+    data = RankingData(X, y, [1, 1, 2, 2])
+    assert np.shares_memory(data.X, X)
+    assert np.shares_memory(data.y, y)
+    assert data.order is None
+
+
+def test_callers_arrays_are_never_changed_and_restore_inverts():
+    X = np.arange(10.0).reshape(5, 2)
+    before = X.copy()
+    data = RankingData(X, [0, 1, 2, 0, 1], ["b", "a", "b", "a", "c"], doc_ids=list("uvwxy"))
+    assert np.array_equal(X, before)
+    assert data.doc_ids[:].tolist() == list("uwvxy")
+    assert np.array_equal(data.restore(data.X), X)
+    assert data.qid.tolist() == ["b", "b", "a", "a", "c"]
+
+
+def test_taking_queries_keeps_rows_together():
+    data = RankingData(np.arange(6.0)[:, None], np.arange(6), [1, 1, 2, 3, 3, 3], query_weight=[1, 2, 3])
+    part = data.take_queries([2, 0, 2])
+    assert part.X[:, 0].tolist() == [3, 4, 5, 0, 1, 3, 4, 5]
+    assert part.offsets.tolist() == [0, 3, 5, 8]
+    assert part.query_weight.tolist() == [3, 1, 3]
+    assert RankingData.concatenate([part, data]).n_queries == 6
+
+
+def test_query_weights_by_row_must_be_constant_in_a_query():
+    data = RankingData(np.zeros((3, 1)), [0, 1, 0], [1, 2, 1], query_weight=[2.0, 5.0, 2.0])
+    assert data.query_weight.tolist() == [2, 5]
+    with pytest.raises(InvalidInputError, match="constant within a query"):
+        RankingData(np.zeros((3, 1)), [0, 1, 0], [1, 2, 1], query_weight=[2.0, 5.0, 1.0])
+
+
+def test_one_query_and_no_rows():
+    assert group_rows(None, 3).offsets.tolist() == [0, 3]
+    assert group_rows(None, 0).offsets.tolist() == [0]
+    assert RankingData(np.zeros((0, 2)), [], []).n_queries == 0
+
+
+def test_judgements_from_labels_group_like_the_data():
+    judgements, grouping = Judgements.from_labels([0, 1, 2], ["b", "a", "b"])
+    assert judgements.grades.tolist() == [0, 2, 1]
+    assert grouping.order.tolist() == [0, 2, 1]

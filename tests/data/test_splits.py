@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+
+from truerank.core.errors import InvalidInputError
+from truerank.data.splits import QueryKFold, balanced_trials, letor_fold_parts, query_folds
+
+
+def test_folds_are_a_partition_of_the_queries():
+    folds = query_folds(17, 5, random_state=3)
+    assert sorted(np.concatenate(folds).tolist()) == list(range(17))
+    assert {len(fold) for fold in folds} == {3, 4}
+
+
+def test_a_query_is_never_torn():
+    rng = np.random.default_rng(0)
+    qid = rng.integers(0, 13, 200)
+    for train, test in QueryKFold(4).split(np.zeros((200, 1)), qid=qid):
+        assert not set(qid[train]) & set(qid[test])
+        assert sorted([*train, *test]) == list(range(200))
+
+
+def test_the_same_seed_gives_the_same_folds():
+    qid = np.arange(20)
+    a = [test.tolist() for _, test in QueryKFold(random_state=7).split(qid, qid=qid)]
+    b = [test.tolist() for _, test in QueryKFold(random_state=7).split(qid, groups=qid)]
+    c = [test.tolist() for _, test in QueryKFold(random_state=8).split(qid, groups=qid)]
+    assert a == b
+    assert a != c
+
+
+def test_without_query_ids_the_error_names_the_remedy():
+    with pytest.raises(InvalidInputError, match="enable_metadata_routing"):
+        next(QueryKFold().split(np.zeros((3, 1))))
+    with pytest.raises(InvalidInputError, match="lower n_splits"):
+        next(QueryKFold(5).split(np.zeros((3, 1)), qid=[1, 2, 3]))
+
+
+def test_letor_folds_test_each_part_once():
+    assert letor_fold_parts(1) == ((1, 2, 3), 4, 5)
+    assert sorted(letor_fold_parts(fold)[2] for fold in range(1, 6)) == [1, 2, 3, 4, 5]
+    with pytest.raises(InvalidInputError):
+        letor_fold_parts(0)
+
+
+def test_balanced_trials_give_every_query_each_role_equally_often():
+    trials = balanced_trials(50, (10, 5, 35), 50, random_state=1)
+    for role, size in enumerate((10, 5, 35)):
+        counts = np.bincount(np.concatenate([trial[role] for trial in trials]), minlength=50)
+        assert set(counts.tolist()) == {size}
+    for trial in trials:
+        assert sorted(np.concatenate(trial).tolist()) == list(range(50))

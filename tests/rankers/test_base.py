@@ -1,0 +1,83 @@
+"""The ranker base on a tiny ranker: least squares on the grades."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rankers.conformance import ranker_checks
+from truerank.core.errors import InvalidInputError, TruerankWarning
+from truerank.data.ranking_data import RankingData
+from truerank.rankers.base import Ranker, ranks_by_query
+
+
+class LeastSquares(Ranker):
+    model_attributes = (*Ranker.model_attributes, "coef_")
+
+    def _fit(self, data, valid):
+        weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
+        root = np.sqrt(np.repeat(weight, np.diff(data.offsets)))
+        self.coef_ = np.linalg.lstsq(data.X * root[:, None], data.y * root, rcond=None)[0]
+
+    def _predict(self, X):
+        return X @ self.coef_
+
+
+test_scikit_learn_conformance = ranker_checks([LeastSquares()])
+
+
+@pytest.fixture
+def judged():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 3))
+    y = np.clip(np.round(X[:, 0] + 1), 0, 3)
+    return X, y, rng.permutation(np.repeat(np.arange(12), 5))
+
+
+def test_row_order_does_not_matter_and_scores_come_back_in_it(judged):
+    X, y, qid = judged
+    with pytest.warns(TruerankWarning, match="came in several pieces"):
+        ranker = LeastSquares().fit(X, y, qid=qid)
+    order = np.argsort(qid, kind="stable")
+    same = LeastSquares().fit(X[order], y[order], qid=qid[order])
+    np.testing.assert_allclose(ranker.coef_, same.coef_, rtol=1e-9)
+    data = RankingData(X, y, qid)
+    np.testing.assert_allclose(ranker.predict(data), ranker.predict(X), rtol=1e-12)
+
+
+def test_a_query_weight_of_two_is_two_copies(judged):
+    X, y, qid = judged
+    order = np.argsort(qid, kind="stable")
+    X, y, qid = X[order], y[order], qid[order]
+    weight = np.arange(12) % 3 + 1.0
+    weighted = LeastSquares().fit(X, y, qid=qid, query_weight=weight)
+    data = RankingData(X, y, qid)
+    copies = data.take_queries(np.repeat(np.arange(12), weight.astype(int)))
+    np.testing.assert_allclose(weighted.coef_, LeastSquares().fit(copies).coef_, rtol=1e-9)
+
+
+def test_ranks_start_at_one_and_keep_row_order_among_ties():
+    assert ranks_by_query(np.array([1.0, 2.0, 1.0, 5.0]), np.array([0, 3, 4])).tolist() == [2, 1, 3, 1]
+
+
+def test_what_does_not_fit_together_is_refused(judged):
+    X, y, qid = judged
+    ranker = LeastSquares().fit(RankingData(X, y, qid))
+    with pytest.raises(InvalidInputError, match="expecting 3"):
+        ranker.predict(RankingData(X[:, :2], y, qid))
+    with pytest.raises(InvalidInputError, match="own y and qid"):
+        ranker.fit(RankingData(X, y, qid), y)
+    with pytest.raises(InvalidInputError, match="no grades"):
+        ranker.fit(RankingData(X, None, qid))
+    with pytest.raises(InvalidInputError, match="NaN or infinity at index"):
+        ranker.fit(RankingData(np.where(X > 2, np.nan, X), y, qid))
+    with pytest.raises(InvalidInputError, match="eval_set must be"):
+        ranker.fit(X, y, eval_set=(X, y))
+
+
+def test_feature_names_are_kept_and_checked(judged):
+    X, y, qid = judged
+    ranker = LeastSquares().fit(RankingData(X, y, qid, feature_names=["a", "b", "c"]))
+    assert ranker.feature_names_in_.tolist() == ["a", "b", "c"]
+    with pytest.raises(InvalidInputError, match="column 1 was 'b' and is 'x'"):
+        ranker.predict(RankingData(X, y, qid, feature_names=["a", "x", "c"]))
