@@ -1,0 +1,69 @@
+"""Thread blocks, random streams and argument checks."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from truerank.core.blocked import query_blocks, resolve_n_jobs, row_blocks, run_blocks
+from truerank.core.checks import check_choice, check_number, check_positive_int
+from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.core.random_streams import seed_of, stream
+
+
+@given(st.lists(st.integers(0, 9), max_size=30), st.integers(1, 20))
+def test_blocks_cover_whole_queries_in_order(sizes, block):
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    blocks = query_blocks(offsets, block)
+    assert [i for a, b in blocks for i in range(a, b)] == list(range(len(sizes)))
+    for a, b in blocks:
+        assert b == a + 1 or offsets[b] - offsets[a] <= block
+
+
+def test_results_come_back_in_block_order_with_any_number_of_threads():
+    blocks = row_blocks(1000, 7)
+    one = run_blocks(lambda a, b: (a, b), blocks, 1)
+    assert one == run_blocks(lambda a, b: (a, b), blocks, 4) == blocks
+
+
+@pytest.mark.parametrize("n_jobs", [0, 1.5, "2", True])
+def test_senseless_numbers_of_threads_are_refused(n_jobs):
+    with pytest.raises(InvalidInputError, match="n_jobs"):
+        resolve_n_jobs(n_jobs)
+
+
+def test_streams_are_reproducible_and_independent_of_each_other():
+    a = stream(5, "bootstrap", 3).random(4)
+    assert np.array_equal(a, stream(5, "bootstrap", 3).random(4))
+    assert not np.array_equal(a, stream(5, "bootstrap", 4).random(4))
+    assert not np.array_equal(a, stream(6, "bootstrap", 3).random(4))
+
+
+def test_seeds():
+    assert seed_of(None) == 0
+    assert seed_of(np.int64(7)) == 7
+    assert seed_of(np.random.default_rng(1)) == seed_of(np.random.default_rng(1))
+    for bad in (-1, "x", 1.5, True):
+        with pytest.raises(InvalidInputError, match="random_state"):
+            seed_of(bad)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: check_positive_int(0, "n_estimators"), "n_estimators must be a whole number >= 1, got 0"),
+        (lambda: check_positive_int(2.0, "depth"), "got 2.0"),
+        (lambda: check_positive_int(True, "depth"), "got True"),
+        (lambda: check_number("x", "C"), "C must be a number"),
+        (lambda: check_number(0, "C", minimum=0, open_minimum=True), r"in \(0, inf\), got 0"),
+        (lambda: check_number(float("nan"), "C"), "got nan"),
+        (lambda: check_choice("a", "update", ["b", "c"]), "one of 'b', 'c', got 'a'"),
+    ],
+)
+def test_checks_say_what_came_and_what_was_expected(call, message):
+    with pytest.raises(InvalidInputError, match=message):
+        call()
+
+
+def test_file_errors_name_the_place():
+    assert str(DataFileError("expected x", "train.txt", 42, 3)) == "train.txt, line 42, column 3: expected x"
