@@ -12,6 +12,11 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
 from truerank.core.errors import InvalidInputError, TruerankError
+from truerank.core.printing import note as note
+from truerank.core.printing import plain as plain
+from truerank.core.printing import print_json as print_json
+from truerank.core.printing import progress as progress
+from truerank.core.printing import table as table
 
 if TYPE_CHECKING:
     from truerank.data.ranking_data import RankingData
@@ -140,53 +145,6 @@ def check_writable(path: str | None) -> None:
         raise InvalidInputError(f"{path}: is a folder; name a file")
     if not os.access(folder, os.W_OK):
         raise InvalidInputError(f"{path}: the folder {folder} is not writable")
-
-
-def note(message: str) -> None:
-    """A message for the person, on stderr."""
-    print(message, file=sys.stderr, flush=True)
-
-
-def print_json(value: Any) -> None:
-    """One JSON object on stdout; NumPy numbers become plain ones, nan and infinities null."""
-    json.dump(plain(value), sys.stdout, ensure_ascii=False, allow_nan=False)
-    sys.stdout.write("\n")
-
-
-def plain(value: Any) -> Any:
-    """`value` in JSON's own types."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, float) and value - value != 0:
-        return None
-    if value is None or isinstance(value, str | int | float | bool):
-        return value
-    return str(value)
-
-
-def table(rows: list[list[Any]], header: list[str]) -> str:
-    """A text table: columns aligned, numbers to the right, floats with four digits."""
-    cells = [[f"{cell:.4f}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
-    widths = [max(len(line[i]) for line in [header, *cells]) for i in range(len(header))]
-    right = [all(not isinstance(row[i], str) for row in rows) for i in range(len(header))]
-
-    def line(texts: list[str]) -> str:
-        return "  ".join(t.rjust(w) if r else t.ljust(w) for t, w, r in zip(texts, widths, right)).rstrip()
-
-    return "\n".join([line(header), line(["-" * width for width in widths]), *map(line, cells)])
-
-
-def progress(iterable: Iterable[Any], description: str, total: int | None = None) -> Iterable[Any]:
-    """`iterable` with a progress bar on stderr after two seconds; none where stderr is no terminal."""
-    if not sys.stderr.isatty():
-        return iterable
-    from tqdm import tqdm
-
-    return tqdm(iterable, desc=description, total=total, delay=2, leave=False, file=sys.stderr)
 
 
 @contextmanager

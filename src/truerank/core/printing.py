@@ -1,0 +1,62 @@
+"""Tables and JSON for people and programs to read: what the command line and the experiments print with."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+
+def plain(value: Any) -> Any:
+    """`value` in JSON's own types: NumPy numbers and arrays become plain ones, nan and infinities null."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and value - value != 0:
+        return None
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    return str(value)
+
+
+def print_json(value: Any) -> None:
+    """One JSON object on stdout."""
+    json.dump(plain(value), sys.stdout, ensure_ascii=False, allow_nan=False)
+    sys.stdout.write("\n")
+
+
+def note(message: str) -> None:
+    """A message for the person, on stderr."""
+    sys.stderr.write(f"{message}\n")
+    sys.stderr.flush()
+
+
+def table(rows: list[list[Any]], header: list[str]) -> str:
+    """A text table: columns aligned, numbers to the right, floats with four digits, None and nan empty."""
+    cells = [[_cell(cell) for cell in row] for row in rows]
+    widths = [max(len(line[i]) for line in [header, *cells]) for i in range(len(header))]
+    right = [all(not isinstance(row[i], str) for row in rows) for i in range(len(header))]
+
+    def line(texts: list[str]) -> str:
+        return "  ".join(t.rjust(w) if r else t.ljust(w) for t, w, r in zip(texts, widths, right)).rstrip()
+
+    return "\n".join([line(header), line(["-" * width for width in widths]), *map(line, cells)])
+
+
+def _cell(value: Any) -> str:
+    if value is None or (isinstance(value, float) and value != value):
+        return ""
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+def progress(iterable: Iterable[Any], description: str, total: int | None = None) -> Iterable[Any]:
+    """`iterable` with a progress bar on stderr after two seconds; none where stderr is no terminal."""
+    if not sys.stderr.isatty():
+        return iterable
+    from tqdm import tqdm
+
+    return tqdm(iterable, desc=description, total=total, delay=2, leave=False, file=sys.stderr)
