@@ -18,7 +18,16 @@ if TYPE_CHECKING:
     from truerank.data.splits import QueryKFold
     from truerank.rankers.base import Ranker
 
-__all__ = ["Judgements", "QueryKFold", "Ranker", "RankingData", "__version__", "load_model", "save_model"]
+__all__ = [
+    "Judgements",
+    "QueryKFold",
+    "Ranker",
+    "RankingData",
+    "__version__",
+    "evaluate",
+    "load_model",
+    "save_model",
+]
 
 
 def __getattr__(name: str) -> Any:

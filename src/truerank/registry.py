@@ -23,6 +23,7 @@ PUBLIC: dict[str, str] = {
     "Judgements": "truerank.data.ranking_data:Judgements",
     "QueryKFold": "truerank.data.splits:QueryKFold",
     "Ranker": "truerank.rankers.base:Ranker",
+    "evaluate": "truerank.measures.evaluation:evaluate",
     "load_model": "truerank.core.model_file:load_model",
     "save_model": "truerank.core.model_file:save_model",
 }

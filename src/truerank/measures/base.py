@@ -1,0 +1,312 @@
+"""A measure is an immutable value: `nDCG @ 10`, `AP(rel=2)`; calling it makes another one."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError
+from truerank.data.ranking_data import Judgements
+from truerank.measures.conventions import CONVENTIONS, DEFAULT_CONVENTION, convention_value
+from truerank.measures.ranking import TIES, Ordered, Ranking
+
+
+def _one_of(*choices: Any) -> Callable[[Any], bool]:
+    return lambda value: any(value is choice or (isinstance(value, str) and value == choice) for choice in choices)
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= 1
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(float(value))
+
+
+# Setting -> (test of a value, what is expected in words).
+SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "cutoff": (_whole, "a whole number >= 1"),
+    "rel": (lambda value: _number(value) and value > 0, "a grade > 0 (the lowest that counts as relevant)"),
+    "gain": (_one_of("exponential", "linear"), "'exponential' (2^grade - 1) or 'linear' (grade)"),
+    "discount": (_one_of("log2", "letor"), "'log2' (1/log2(r + 1)) or 'letor' (1 for r <= 2, else 1/log2(r))"),
+    "short": (_one_of("pad", "zero"), "'pad' or 'zero' (a list shorter than the cutoff scores 0)"),
+    "denominator": (_one_of("relevant", "reachable"), "'relevant' (R) or 'reachable' (the smaller of R and cutoff)"),
+    "ties": (_one_of(*TIES), "one of " + ", ".join(map(repr, TIES))),
+    "compare": (_one_of("float64", "float32"), "'float64' or 'float32'"),
+    "empty": (_one_of("zero", "one", "skip"), "'zero', 'one' or 'skip'"),
+    "missing_topics": (_one_of("zero", "skip"), "'zero' or 'skip'"),
+    "judged_only": (_one_of(True, False), "True or False"),
+    "max_grade": (lambda value: _number(value) and value > 0, "a number > 0"),
+    "p": (lambda value: _number(value) and 0 < value < 1, "a number in (0, 1)"),
+    "a": (_number, "a grade"),
+    "b": (_number, "a grade"),
+    "convention": (_one_of(*CONVENTIONS), "one of " + ", ".join(CONVENTIONS)),
+}
+_COMMON = ("ties", "compare", "empty", "missing_topics", "judged_only", "convention")
+
+
+class Measure:
+    """Base of all measures: settings, their printing, and the rules for empty queries and missing topics.
+
+    A measure is called to make a variant (`AP(rel=2)`), and `measure @ k` sets the cutoff. Settings that are left open
+    come from `convention`, by default `ranklib`. Measures compare and hash by their settings; `repr` and
+    `parse_measure` are inverses.
+
+    Parameters
+    ----------
+    rel : number
+        Lowest grade that counts as relevant, 1 (mslr: 2), for binary measures.
+    cutoff : int
+        Ranks that count.
+    ties : {"stable", "trec", "average", "optimistic", "pessimistic", "end"}
+        Order among equal scores: row order; document id descending (row order where there are no ids); expected value
+        over random orders; best and worst grade first; every tied document at the last rank of its group (AP).
+    compare : {"float64", "float32"}
+        Precision at which scores are compared; trec_eval's and XGBoost's is float32.
+    empty : {"zero", "one", "skip"}
+        Value of a query in which the measure is undefined because no document is relevant. `skip` gives NaN by query
+        and leaves the query out of means.
+    missing_topics : {"zero", "skip"}
+        Value of a query that has judgements but no ranked document, as for `empty`.
+    judged_only : bool
+        Drop unjudged documents from the ranking first.
+    convention : str
+        Which tool's habits fill in what is left open: see `truerank.measures.conventions`.
+
+    Examples
+    --------
+    >>> from truerank.measures import AP, nDCG
+    >>> AP(rel=2), nDCG @ 10, nDCG(gain="linear") @ 5
+    (AP(rel=2), nDCG@10, nDCG(gain='linear')@5)
+    """
+
+    NAME: ClassVar[str] = ""
+    OWN: ClassVar[tuple[str, ...]] = ()  # settings of this measure; those in POSITIONAL print without their name
+    POSITIONAL: ClassVar[tuple[str, ...]] = ()
+    REQUIRED: ClassVar[tuple[str, ...]] = ()
+    DEFAULTS: ClassVar[dict[str, Any]] = {}  # stronger than a convention
+    TIE_AVERAGE: ClassVar[bool] = False  # has a closed form of the expected value over the orders of tied documents
+
+    _given: dict[str, Any]
+    _key: tuple[Any, ...]
+    __slots__ = ("_given", "_key")
+
+    def __init__(self, *positional: Any, **settings: Any) -> None:
+        if len(positional) > len(self.POSITIONAL):
+            raise InvalidInputError(f"{self.NAME} takes {len(self.POSITIONAL)} values without a name, got {positional}")
+        given = dict(zip(self.POSITIONAL, positional))
+        for name, value in settings.items():
+            if name not in self.OWN and name not in _COMMON:
+                known = ", ".join((*self.OWN, *_COMMON))
+                raise InvalidInputError(f"{self.NAME} has no setting {name!r}; it has {known}")
+            if name in given:
+                raise InvalidInputError(f"{self.NAME}: {name} was given twice")
+            given[name] = value
+        for name, value in given.items():
+            test, expected = SETTINGS[name]
+            if not test(value):
+                raise InvalidInputError(f"{self.NAME}: {name} must be {expected}, got {value!r}")
+            if isinstance(value, np.generic):
+                given[name] = value.item()
+        object.__setattr__(self, "_given", given)
+        object.__setattr__(self, "_key", (self.NAME, tuple(sorted(given.items(), key=lambda item: item[0]))))
+
+    def __call__(self, *positional: Any, **settings: Any) -> Measure:
+        """The same measure with other settings."""
+        named = dict(zip(self.POSITIONAL, positional))
+        if len(positional) > len(self.POSITIONAL) or named.keys() & settings.keys():
+            return type(self)(*positional, **settings)  # raises
+        return type(self)(**{**self._given, **named, **settings})
+
+    def __matmul__(self, cutoff: int) -> Measure:
+        """The measure over the first `cutoff` ranks."""
+        return self(cutoff=cutoff)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"measures are immutable; make another one: {self.NAME}({name}={value!r})")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError("measures are immutable")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Measure) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self._given)
+
+    def __copy__(self) -> Measure:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Measure:
+        return self
+
+    def __repr__(self) -> str:
+        return self._text(self._given)
+
+    @property
+    def name(self) -> str:
+        """The measure as reports print it: without the convention, which they state once."""
+        return self._text({key: value for key, value in self._given.items() if key != "convention"})
+
+    def _text(self, given: dict[str, Any]) -> str:
+        inside = [repr(given[name]) for name in self.POSITIONAL if name in given]
+        inside += [f"{k}={given[k]!r}" for k in sorted(given) if k != "cutoff" and k not in self.POSITIONAL]
+        text = self.NAME + (f"({','.join(inside)})" if inside else "")
+        return f"{text}@{given['cutoff']}" if "cutoff" in given else text
+
+    def setting(self, name: str) -> Any:
+        """The value in force of a setting: given, else the measure's own, else the convention's, else None."""
+        if name in self._given:
+            return self._given[name]
+        if name in self.DEFAULTS:
+            return self.DEFAULTS[name]
+        return convention_value(self.convention, self.NAME, name)
+
+    @property
+    def convention(self) -> str:
+        """Name of the convention that fills in what is left open."""
+        return self._given.get("convention", DEFAULT_CONVENTION)
+
+    @property
+    def cutoff(self) -> int | None:
+        """Ranks that count, None for all."""
+        return self._given.get("cutoff")
+
+    @property
+    def rel(self) -> float:
+        """Lowest relevant grade."""
+        return self.setting("rel")
+
+    def pinned(self, convention: str) -> Measure:
+        """The measure with its open settings taken from `convention`, unless it has a convention already."""
+        if "convention" in self._given:
+            return self
+        return self(convention=convention)
+
+    def check(self) -> Measure:
+        """The measure itself, or an error when a setting that it needs is missing."""
+        for name in self.REQUIRED:
+            if name not in self._given:
+                example = f"{self.NAME}@10" if name == "cutoff" else f"{self.NAME}(…)"
+                raise InvalidInputError(f"{self!r} needs {name}, for example {example}")
+        if self.setting("ties") == "average" and not self.TIE_AVERAGE:
+            raise InvalidInputError(
+                f"{self.NAME} has no closed form of its average over tied documents; choose another rule, for example "
+                f"{self.NAME}(ties='stable')"
+            )
+        if self.setting("ties") == "end" and self.NAME != "AP":
+            raise InvalidInputError(f"ties='end' is scikit-learn's rule for AP alone, not for {self.NAME}")
+        return self
+
+    def per_query(self, judgements: Judgements, scores: Any) -> np.ndarray:
+        """Value of every query.
+
+        Parameters
+        ----------
+        judgements : Judgements
+        scores : array (n,) or (k, n)
+            Scores in the judgements' row order, higher is better; k rankings are evaluated at once.
+
+        Returns
+        -------
+        float64 array (m,) or (k, m)
+            NaN where a query is skipped (`empty="skip"`, `missing_topics="skip"`), and only there.
+
+        Notes
+        -----
+        Costs one sort of each query's documents. `Ranking(judgements, scores)` given to several measures' `values`
+        shares the sort.
+        """
+        scores = np.asarray(scores)
+        if scores.ndim == 2 and scores.size > _BLOCK and len(scores) > 1:
+            step = max(1, _BLOCK // max(1, scores.shape[1]))
+            parts = [self.per_query(judgements, scores[i : i + step]) for i in range(0, len(scores), step)]
+            return np.concatenate(parts)
+        return self.values(Ranking(judgements, scores))
+
+    def values(self, ranking: Ranking) -> np.ndarray:
+        """Value of every query of a `Ranking`, whose sort all measures share: (m,), or (k, m) for k rankings."""
+        self.check()
+        if self.setting("judged_only"):
+            ranking = ranking.judged_only()
+        judgements = ranking.judgements
+        values, empty = self._values(ranking.ordered(self.setting("ties"), self.setting("compare")))
+        rule = self.setting("empty")
+        if empty.any():
+            values = np.where(empty, {"zero": 0.0, "one": 1.0, "skip": np.nan}[rule], values)
+        missing = judgements.offsets[1:] == judgements.offsets[:-1]
+        if missing.any():
+            values = np.where(missing, 0.0 if self.setting("missing_topics") == "zero" else np.nan, values)
+        return values[0] if ranking.single else values
+
+    def mean(self, judgements: Judgements, scores: Any, query_weight: np.ndarray | None = None) -> float:
+        """Mean over the queries that are not skipped, weighted if `query_weight` (m,) is given; 0 if none is left."""
+        return mean_of(self.per_query(judgements, scores), query_weight)
+
+    def swap_deltas(self, grades: Any, scores: Any) -> np.ndarray:
+        """Change of the measure when two documents of one query swap their places.
+
+        Parameters
+        ----------
+        grades, scores : array (n,)
+
+        Returns
+        -------
+        float64 array (n, n)
+            Entry (i, j): the value after documents i and j have swapped ranks, less the value before. Symmetric, 0 on
+            the diagonal. Ties are broken by the measure's rule before the swap.
+
+        Notes
+        -----
+        Brute force, O(n³ log n): the oracle for closed forms.
+        """
+        grades = np.asarray(grades, dtype=np.float64)
+        n = len(grades)
+        judgements = Judgements(grades, np.array([0, n]))
+        ties = self.setting("ties")
+        ranking = Ranking(judgements, scores).ordered("stable" if ties in ("average", "end") else ties, "float64")
+        place = np.empty(n)
+        place[ranking.rows[0]] = np.arange(n)
+        deltas = np.zeros((n, n))
+        plain = self(ties="stable", compare="float64")
+        before = plain.per_query(judgements, -place)
+        for i in range(n - 1):
+            swapped = np.tile(-place, (n - i - 1, 1))
+            others = np.arange(i + 1, n)
+            swapped[:, i] = -place[others]
+            swapped[np.arange(len(others)), others] = -place[i]
+            deltas[i, others] = deltas[others, i] = (plain.per_query(judgements, swapped) - before)[:, 0]
+        return deltas
+
+    def count_empty(self, judgements: Judgements) -> int:
+        """Queries in which the measure is undefined for lack of relevant documents."""
+        _, empty = self._values(Ranking(judgements, np.zeros(judgements.n_rows)).ordered("stable", "float64"))
+        return int(np.count_nonzero(empty))
+
+    def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
+        """Values (k, m) of ordered documents, and which queries are empty (m,)."""
+        raise NotImplementedError
+
+
+_BLOCK = 4_000_000  # scores that are ranked at a time
+
+
+def _rebuild(kind: type[Measure], given: dict[str, Any]) -> Measure:
+    return kind(**given)
+
+
+def mean_of(values: np.ndarray, query_weight: np.ndarray | None = None) -> float:
+    """Mean of values (m,) over those that are not NaN, weighted if weights (m,) are given; 0 if none is left."""
+    keep = ~np.isnan(values)
+    if query_weight is None:
+        return float(values[keep].sum() / keep.sum()) if keep.any() else 0.0
+    weight = np.asarray(query_weight, dtype=np.float64)[keep]
+    total = weight.sum()
+    return float(np.dot(values[keep], weight) / total) if total > 0 else 0.0

@@ -1,0 +1,66 @@
+"""What a measure's bare name leaves open, as each well-known tool decides it.
+
+A row gives the settings that hold for all measures and, under a measure's name, those for that measure alone. A
+setting that is written into the measure (`nDCG(gain='linear')@10`) always wins.
+
+| convention | gain | discount | no relevant document | list shorter than k | ties |
+| --- | --- | --- | --- | --- | --- |
+| trec | grade | 1/log2(r + 1) | 0 | pad | document id, descending; scores compared as float32 |
+| letor3 | 2^g - 1 | 1, 1, 1/log2(r) | 0 | pad | row order |
+| letor4 | 2^g - 1 | 1, 1, 1/log2(r) | 0 | nDCG@k is 0 | row order |
+| mslr | as letor4; grade 2 and above is relevant | | | | |
+| ranklib | 2^g - 1 | 1/log2(r + 1) | 0 | pad | row order |
+| lightgbm | 2^g - 1 | 1/log2(r + 1) | 1 | pad | row order |
+| xgboost | as lightgbm; scores compared as float32 | | | | |
+| catboost | grade | 1/log2(r + 1) | 1 (AP and RR: 0) | pad | the worst order |
+| sklearn | grade | 1/log2(r + 1) | 0 | pad | average (AP: all at the group's last rank) |
+| ranx | grade | 1/log2(r + 1) | 0 | pad | row order (ranx itself sorts unstably) |
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+DEFAULT_CONVENTION = "ranklib"
+
+# In force where a convention says nothing: the form of Burges et al. (2005), which RankLib computes.
+_BASE: dict[str, Any] = {
+    "gain": "exponential",
+    "discount": "log2",
+    "short": "pad",
+    "ties": "stable",
+    "compare": "float64",
+    "empty": "zero",
+    "missing_topics": "zero",
+    "rel": 1,
+    "denominator": "relevant",
+    "judged_only": False,
+}
+
+CONVENTIONS: dict[str, dict[str, Any]] = {
+    "trec": {"gain": "linear", "ties": "trec", "compare": "float32", "missing_topics": "skip"},
+    "letor3": {"discount": "letor"},
+    "letor4": {"discount": "letor", "nDCG": {"short": "zero"}},
+    "mslr": {"discount": "letor", "rel": 2, "nDCG": {"short": "zero"}},
+    "ranklib": {},
+    "lightgbm": {"empty": "one", "AP": {"denominator": "reachable"}},
+    "xgboost": {"empty": "one", "compare": "float32", "AP": {"denominator": "reachable"}},
+    "catboost": {
+        "gain": "linear",
+        "ties": "pessimistic",
+        "empty": "one",
+        "AP": {"empty": "zero", "denominator": "reachable"},
+        "RR": {"empty": "zero"},
+    },
+    "sklearn": {"gain": "linear", "ties": "average", "AP": {"ties": "end"}},
+    "ranx": {"gain": "linear"},
+}
+
+
+def convention_value(convention: str, measure: str, setting: str) -> Any:
+    """What a convention says about a setting of a measure, both by name."""
+    row = CONVENTIONS[convention]
+    for table in (row.get(measure, {}), row, _BASE):
+        if setting in table:
+            return table[setting]
+    return None

@@ -1,0 +1,143 @@
+"""What measures derive from the judgements alone, computed once and kept in their cache."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from truerank.data.ranking_data import Judgements
+
+
+class Hits:
+    """The relevant documents at a level, and numbers that do not depend on any ranking.
+
+    Attributes
+    ----------
+    mask : bool array (n,)
+    query : int64 array (h,)
+        Query of each relevant ranked document, in query order.
+    ordinal : int64 array (h,)
+        1, 2, … within each query.
+    first_row : int64 array (h,)
+        First row of the document's query.
+    ranked, total : int64 array (m,)
+        Relevant documents among the rows; and with those that were not retrieved.
+    """
+
+    __slots__ = ("_queries", "_starts", "first_row", "mask", "ordinal", "query", "ranked", "total")
+
+    def __init__(self, judgements: Judgements, rel: float) -> None:
+        offsets = judgements.offsets
+        self.mask = judgements.grades >= rel
+        running = np.concatenate([[0], np.cumsum(self.mask)])
+        self.ranked = running[offsets[1:]] - running[offsets[:-1]]
+        self.total = self.ranked + _missing_count(judgements, rel)
+        self._queries = np.flatnonzero(self.ranked)
+        self._starts = running[offsets[self._queries]]
+        self.query = np.repeat(np.arange(judgements.n_queries), self.ranked)
+        self.ordinal = np.arange(1, len(self.query) + 1) - running[offsets[self.query]]
+        self.first_row = offsets[self.query]
+
+    def sum(self, values: np.ndarray) -> np.ndarray:
+        """Sums by query (k, m) of values (k, h) of the relevant documents."""
+        result = np.zeros((len(values), len(self.ranked)))
+        if len(self._queries):
+            result[:, self._queries] = np.add.reduceat(values, self._starts, axis=1)
+        return result
+
+    def first(self, values: np.ndarray, otherwise: float) -> np.ndarray:
+        """Value (k, m) of each query's first relevant document among values (k, h), `otherwise` where none is."""
+        result = np.full((len(values), len(self.ranked)), otherwise)
+        result[:, self._queries] = values[:, self._starts]
+        return result
+
+
+class TieOrder(NamedTuple):
+    """A total order within queries: `rank[row]` and its inverse `row[rank]`, queries keeping their ranges."""
+
+    rank: np.ndarray
+    row: np.ndarray
+
+
+def hits_of(judgements: Judgements, rel: float) -> Hits:
+    """Relevant documents at grade `rel` and above, from the cache."""
+    key = ("hits", float(rel))
+    if key not in judgements.cache:
+        judgements.cache[key] = Hits(judgements, rel)
+    return judgements.cache[key]
+
+
+def tie_order(judgements: Judgements, ties: str) -> TieOrder | None:
+    """The order among ties under a rule, from the cache; None is row order."""
+    if ties == "stable":
+        return None
+    key = ("ties", ties)
+    if key not in judgements.cache:
+        n, query = judgements.n_rows, query_of_row(judgements)
+        if ties == "trec":
+            # Descending document id; the later row first between equal ids would be as good, so rows keep their order.
+            _, code = np.unique(np.asarray(judgements.tie_keys), return_inverse=True)
+            row = np.lexsort((np.arange(n), -code, query))
+        else:
+            sign = -1.0 if ties == "optimistic" else 1.0
+            row = np.lexsort((np.arange(n), sign * judgements.grades, query))
+        rank = np.empty(n, dtype=np.int64)
+        rank[row] = np.arange(n)
+        judgements.cache[key] = TieOrder(rank, row)
+    return judgements.cache[key]
+
+
+def query_of_row(judgements: Judgements) -> np.ndarray:
+    """Number of each row's query, int64 (n,), from the cache."""
+    if "query_of_row" not in judgements.cache:
+        judgements.cache["query_of_row"] = np.repeat(np.arange(judgements.n_queries), np.diff(judgements.offsets))
+    return judgements.cache["query_of_row"]
+
+
+def ideal_grades(judgements: Judgements) -> tuple[np.ndarray, np.ndarray]:
+    """Grades of all judged documents, retrieved or not, descending within each query, and their offsets (m + 1,)."""
+    if "ideal" not in judgements.cache:
+        grades, query = judgements.grades, query_of_row(judgements)
+        if judgements.missing_grades is not None and judgements.missing_offsets is not None:
+            grades = np.concatenate([grades, judgements.missing_grades])
+            absent = np.repeat(np.arange(judgements.n_queries), np.diff(judgements.missing_offsets))
+            query = np.concatenate([query, absent])
+        order = np.lexsort((-grades, query))
+        sizes = np.bincount(query, minlength=judgements.n_queries)
+        judgements.cache["ideal"] = (grades[order], np.concatenate([[0], np.cumsum(sizes)]))
+    return judgements.cache["ideal"]
+
+
+def best_grade(judgements: Judgements) -> np.ndarray:
+    """Largest grade of each query (m,), 0 where it has no document."""
+    grades, offsets = ideal_grades(judgements)
+    result = np.zeros(judgements.n_queries)
+    full = offsets[1:] > offsets[:-1]
+    result[full] = grades[offsets[:-1][full]]
+    return result
+
+
+def top_places(judgements: Judgements, cutoff: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Flat places of the first `cutoff` documents of each query, their ranks less 1, and starts by non-empty query."""
+    key = ("top", cutoff)
+    if key not in judgements.cache:
+        judgements.cache[key] = top_of(judgements.offsets, cutoff)
+    return judgements.cache[key]
+
+
+def top_of(offsets: np.ndarray, cutoff: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """As `top_places`, of any offsets: places, ranks less 1, starts among them, and the non-empty queries."""
+    sizes = np.minimum(np.diff(offsets), cutoff)
+    ends = np.cumsum(sizes)
+    rank = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - sizes, sizes)
+    places = np.repeat(offsets[:-1], sizes) + rank
+    queries = np.flatnonzero(sizes)
+    return places, rank, (ends - sizes)[queries], queries
+
+
+def _missing_count(judgements: Judgements, rel: float) -> np.ndarray:
+    if judgements.missing_grades is None or judgements.missing_offsets is None:
+        return np.zeros(judgements.n_queries, dtype=np.int64)
+    running = np.concatenate([[0], np.cumsum(judgements.missing_grades >= rel)])
+    return running[judgements.missing_offsets[1:]] - running[judgements.missing_offsets[:-1]]

@@ -1,0 +1,109 @@
+"""Evaluate several measures on one set of scores, sharing the sort."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError
+from truerank.data.ranking_data import Judgements
+from truerank.measures.base import Measure, mean_of
+from truerank.measures.conventions import DEFAULT_CONVENTION
+from truerank.measures.derived import best_grade
+from truerank.measures.names import parse_measures
+from truerank.measures.ranking import Ranking
+
+
+class Evaluation(dict[str, float]):
+    """Mean of each measure by name, with what a report needs beside it.
+
+    Attributes
+    ----------
+    measures : dict of str to Measure
+    per_query : dict of str to float64 array (m,)
+        NaN where a query is skipped.
+    query_ids : array (m,)
+    convention : str
+    n_queries : int
+    empty : int
+        Queries without a document of positive grade.
+    missing_topics : int
+        Queries with judgements but without a ranked document.
+    """
+
+    def __init__(self, measures: dict[str, Measure], convention: str, ranking: Ranking) -> None:
+        judgements = ranking.judgements
+        self.measures, self.convention = measures, convention
+        self.per_query: dict[str, np.ndarray] = {name: m.values(ranking) for name, m in measures.items()}
+        super().__init__({name: mean_of(values) for name, values in self.per_query.items()})
+        self.query_ids = judgements.query_ids
+        self.n_queries = judgements.n_queries
+        self.empty = int(np.count_nonzero(best_grade(judgements) <= 0))
+        self.missing_topics = int(np.count_nonzero(np.diff(judgements.offsets) == 0))
+        self._ranking = ranking
+
+    def tie_range(self) -> dict[str, tuple[float, float]]:
+        """Lowest and highest mean of each measure that some order of the tied documents would give."""
+        result = {}
+        for name, measure in self.measures.items():
+            worst, best = (mean_of(measure(ties=rule).values(self._ranking)) for rule in ("pessimistic", "optimistic"))
+            result[name] = (worst, best)
+        return result
+
+
+def evaluate(
+    measures: Any,
+    y: Any,
+    scores: Any,
+    *,
+    qid: Any = None,
+    doc_ids: Any = None,
+    convention: str = DEFAULT_CONVENTION,
+) -> Evaluation:
+    """Evaluate scores against relevance grades.
+
+    Parameters
+    ----------
+    measures : str, Measure, or a sequence of these
+        For example `"AP nDCG@10"` or `[AP(rel=2), nDCG @ 10]`.
+    y : array-like (n,) or Judgements
+        Grades, in any row order; or judgements, whose row order the scores then follow.
+    scores : array-like (n,)
+        Higher is better.
+    qid : array-like (n,), optional
+        Query of each row; None means one query.
+    doc_ids : array-like (n,) of str, optional
+        Break ties under `trec`.
+    convention : str
+        Fills in what the names leave open; trec_eval's names are always pinned to trec.
+
+    Returns
+    -------
+    Evaluation
+        A dict of means by name, with `.per_query` and counts.
+
+    Examples
+    --------
+    >>> result = evaluate("AP nDCG@10", [1, 0, 0, 1], [0.1, 0.9, 0.5, 0.4], qid=[7, 7, 8, 8])
+    >>> result["AP"], result.per_query["AP"].tolist(), result.query_ids.tolist()
+    (0.5, [0.5, 0.5], [7, 8])
+    """
+    parsed = parse_measures(measures, convention)
+    if isinstance(y, Judgements):
+        if qid is not None or doc_ids is not None:
+            raise InvalidInputError("evaluate: Judgements bring their own queries and document ids")
+        return Evaluation(parsed, convention, _single(Ranking(y, scores)))
+    judgements, grouping = Judgements.from_labels(y, qid, doc_ids=doc_ids)
+    values = np.asarray(scores.to_numpy() if hasattr(scores, "to_numpy") else scores)
+    if values.shape != (judgements.n_rows,):
+        raise InvalidInputError(f"scores must have shape ({judgements.n_rows},), as y has; got {values.shape}")
+    if grouping.order is not None:
+        values = values[grouping.order]
+    return Evaluation(parsed, convention, Ranking(judgements, values))
+
+
+def _single(ranking: Ranking) -> Ranking:
+    if not ranking.single:
+        raise InvalidInputError("evaluate takes one ranking, scores of shape (n,); use measure.per_query for several")
+    return ranking

@@ -1,0 +1,172 @@
+"""From a measure's name to the measure: `nDCG@10`, `AP(rel=2)`, and trec_eval's `ndcg_cut_10`."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from truerank.core.checks import check_choice
+from truerank.core.errors import InvalidInputError
+from truerank.measures.average_precision import AveragePrecision
+from truerank.measures.base import Measure
+from truerank.measures.conventions import CONVENTIONS, DEFAULT_CONVENTION
+from truerank.measures.ndcg import NormalisedDCG
+from truerank.measures.precision import Precision, Recall, RPrecision, Success
+from truerank.measures.reciprocal_rank import ReciprocalRank
+from truerank.measures.roc_area import ROCArea
+from truerank.measures.winner_takes_all import WinnerTakesAll
+
+AP = AveragePrecision()
+nDCG = NormalisedDCG()
+RR = ReciprocalRank()
+P = Precision()
+R = Recall()
+Success_ = Success()
+Rprec = RPrecision()
+WTA = WinnerTakesAll()
+ROC = ROCArea()
+
+MEASURES: dict[str, Measure] = {measure.NAME: measure for measure in (AP, nDCG, RR, P, R, Success_, Rprec, WTA, ROC)}
+# Other names in wide use for the same open measures.
+SYNONYMS = {"MAP": "AP", "NDCG": "nDCG", "MRR": "RR", "AUC": "ROC"}
+# trec_eval's names: pinned to the trec convention whatever convention is in force.
+_TREC: dict[str, Measure] = {"map": AP, "ndcg": nDCG, "recip_rank": RR}
+_TREC_CUT: dict[str, Measure] = {
+    "map_cut": AP,
+    "ndcg_cut": nDCG,
+    "P": P,
+    "recall": R,
+    "success": Success_,
+}
+
+_GRAMMAR = re.compile(r"\s*([A-Za-z_][A-Za-z_0-9]*)\s*(?:\((.*)\))?\s*(?:@\s*(\S+?))?\s*", re.DOTALL)
+_ARGUMENT = re.compile(r"\s*(?:([A-Za-z_]\w*)\s*=)?\s*(.+?)\s*", re.DOTALL)
+
+
+def parse_measure(measure: Any, convention: str = DEFAULT_CONVENTION) -> Measure:
+    """The measure behind a name, with everything that the name leaves open taken from a convention.
+
+    Parameters
+    ----------
+    measure : str or Measure
+        A name (`"nDCG@10"`, `"AP(rel=2)"`, trec_eval's `"ndcg_cut_10"`, which is pinned to `trec`), or a measure.
+    convention : str
+        One of trec, letor3, letor4, mslr, ranklib, lightgbm, xgboost, catboost, sklearn, ranx.
+
+    Raises
+    ------
+    InvalidInputError
+        When the name or a setting is unknown, or a needed cutoff is missing.
+
+    Examples
+    --------
+    >>> parse_measure("nDCG@10")
+    nDCG(convention='ranklib')@10
+    >>> parse_measure("ndcg_cut_10") == parse_measure("nDCG@10", convention="trec")
+    True
+    """
+    check_choice(convention, "convention", CONVENTIONS)
+    if isinstance(measure, Measure):
+        return measure.pinned(convention).check()
+    if not isinstance(measure, str):
+        raise InvalidInputError(f"a measure is a name such as 'nDCG@10' or a Measure, got {measure!r}")
+    return _from_text(measure).pinned(convention).check()
+
+
+def parse_measures(measures: Any, convention: str = DEFAULT_CONVENTION) -> dict[str, Measure]:
+    """Measures by the name they were asked for: from one string of names, one measure, or several of either.
+
+    >>> list(parse_measures("AP nDCG(gain='linear')@10, RR"))
+    ['AP', "nDCG(gain='linear')@10", 'RR']
+    """
+    if isinstance(measures, str):
+        items: Iterable[Any] = split_names(measures)
+    elif isinstance(measures, Measure) or not isinstance(measures, Iterable):
+        items = [measures]
+    else:
+        items = list(measures)
+    result: dict[str, Measure] = {}
+    for item in items:
+        parsed = parse_measure(item, convention)
+        result[item.strip() if isinstance(item, str) else parsed.name] = parsed
+    if not result:
+        raise InvalidInputError("no measure was named; give for example 'AP nDCG@10'")
+    return result
+
+
+def split_names(text: str) -> list[str]:
+    """Names separated by spaces or commas, both of which may stand inside parentheses."""
+    names, depth, word = [], 0, ""
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if depth <= 0 and (character.isspace() or character == ","):
+            names.append(word)
+            word = ""
+        else:
+            word += character
+    return [name for name in [*names, word] if name]
+
+
+def _from_text(text: str) -> Measure:
+    match = _GRAMMAR.fullmatch(text)
+    if match is None:
+        raise InvalidInputError(f"cannot read the measure {text!r}; expected NAME, NAME@cutoff or NAME(setting=value)")
+    name, inside, cut = match.groups()
+    if name not in MEASURES and inside is None and cut is None:
+        trec = _trec_measure(name)
+        if trec is not None:
+            return trec
+    base = MEASURES.get(SYNONYMS.get(name, name))
+    if base is None:
+        raise InvalidInputError(f"unknown measure {name!r} in {text!r}; {_suggest(name)}")
+    positional, settings = _arguments(inside or "", text)
+    if cut is not None:
+        if not cut.isdigit():
+            raise InvalidInputError(f"{text!r}: the cutoff after @ must be a whole number >= 1, got {cut!r}")
+        if "cutoff" in settings:
+            raise InvalidInputError(f"{text!r}: the cutoff was given twice")
+        settings["cutoff"] = int(cut)
+    return base(*positional, **settings)
+
+
+def _trec_measure(name: str) -> Measure | None:
+    if name in _TREC:
+        return _TREC[name](convention="trec")
+    stem, _, cut = name.rpartition("_")
+    if stem in _TREC_CUT and cut.isdigit() and int(cut) > 0:
+        return _TREC_CUT[stem](cutoff=int(cut), convention="trec")
+    return None
+
+
+def _arguments(inside: str, text: str) -> tuple[list[Any], dict[str, Any]]:
+    positional: list[Any] = []
+    settings: dict[str, Any] = {}
+    for part in inside.split(","):
+        if not part.strip():
+            continue
+        match = _ARGUMENT.fullmatch(part)
+        assert match is not None  # the pattern takes anything that is not blank
+        key, word = match.groups()
+        try:
+            value = ast.literal_eval(word)
+        except (ValueError, SyntaxError):
+            if not re.fullmatch(r"\w+", word):
+                raise InvalidInputError(f"{text!r}: cannot read the value {word!r}") from None
+            value = {"true": True, "false": False}.get(word.lower(), word)
+        if key is None:
+            positional.append(value)
+        elif key in settings:
+            raise InvalidInputError(f"{text!r}: {key} was given twice")
+        else:
+            settings[key] = value
+    return positional, settings
+
+
+def _suggest(name: str) -> str:
+    known = list(MEASURES)
+    close = difflib.get_close_matches(name.lower(), [item.lower() for item in known], n=1)
+    hint = next((f"did you mean {item!r}? " for item in known if close and item.lower() == close[0]), "")
+    return f"{hint}known are {', '.join(known)}, and trec_eval's map, ndcg, ndcg_cut_k, P_k, recall_k, recip_rank …"
