@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from truerank.data.ranking_data import Judgements, RankingData
     from truerank.data.splits import QueryKFold
     from truerank.rankers.base import Ranker
+    from truerank.rankers.rank_svm import RankSVM
 
 __all__ = [
     "Judgements",
     "QueryKFold",
+    "RankSVM",
     "Ranker",
     "RankingData",
     "__version__",

@@ -12,7 +12,9 @@ from typing import Any
 from truerank.core.errors import InvalidInputError
 
 # Name on the command line -> "module:class". Keep the order: `truerank rankers` prints it.
-RANKERS: dict[str, str] = {}
+RANKERS: dict[str, str] = {
+    "rank-svm": "truerank.rankers.rank_svm:RankSVM",
+}
 
 # Name -> "module:class" of calibrators (`CalibratedRanker(method=NAME)`, `truerank calibrate --method NAME`).
 CALIBRATORS: dict[str, str] = {}

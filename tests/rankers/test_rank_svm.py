@@ -1,0 +1,204 @@
+"""RankSVM against solvers that list the pairs, its certificate, weights, sparse rows, threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.svm import LinearSVC
+
+from rankers.conformance import ranker_checks
+from reference.pairs import listed_pairs, pair_objective, squared_hinge_minimum
+from truerank.core.errors import InvalidInputError
+from truerank.core.model_file import load_model, save_model
+from truerank.data.ranking_data import RankingData
+from truerank.rankers.graded_pairs import HINGE, SQUARED_HINGE, GradedPairs, order_by_rank
+from truerank.rankers.rank_svm import RankSVM
+from truerank.rankers.row_passes import RowPasses
+
+test_scikit_learn_conformance = ranker_checks([RankSVM()])
+
+
+def graded(seed, sizes, n_grades, p=4, decimals=None):
+    rng = np.random.default_rng(seed)
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    X = rng.normal(size=(offsets[-1], p))
+    if decimals is not None:
+        X = np.round(X, decimals)  # equal rows and equal scores
+    y = rng.integers(0, n_grades, offsets[-1]).astype(float)
+    return X, y, offsets, np.repeat(np.arange(len(sizes)), sizes)
+
+
+CASES = [([30, 1, 12, 25], 2), ([9] * 6, 3), ([40, 35], 5), ([60], 1000), ([2, 3, 50], 25)]
+
+
+@pytest.mark.parametrize(("sizes", "n_grades"), CASES)
+@pytest.mark.parametrize("kind", [HINGE, SQUARED_HINGE])
+def test_counted_loss_and_derivative_equal_those_of_listed_pairs(sizes, n_grades, kind):
+    X, y, offsets, _ = graded(1, sizes, n_grades)
+    weight = np.random.default_rng(2).uniform(0, 2, len(sizes))
+    w = np.array([0.4, -0.3, 0.0, 0.7])
+    loss, derivative = GradedPairs(y, offsets, weight).loss(X @ w, kind)
+    value, gradient = pair_objective(w, X, y, offsets, 1.0, weight, power=kind + 1)
+    np.testing.assert_allclose(loss, value - 0.5 * w @ w, rtol=1e-12)
+    np.testing.assert_allclose(X.T @ derivative, gradient - w, rtol=1e-9, atol=1e-9)
+
+
+@given(st.integers(0, 10_000), st.integers(1, 40), st.integers(1, 40))
+def test_counted_loss_of_integer_scores_with_ties(seed, n, n_grades):
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(-3, 4, n) / 2.0  # many pairs at exactly the margin
+    y = rng.integers(0, n_grades, n).astype(float)
+    offsets = np.array([0, n])
+    pairs, _ = listed_pairs(y, offsets)
+    slack = np.maximum(0.0, 1.0 - (scores[pairs[:, 0]] - scores[pairs[:, 1]]))
+    counted = GradedPairs(y, offsets)
+    assert counted.n_pairs[0] == len(pairs)
+    assert counted.loss(scores, HINGE)[0] == slack.sum()  # halves add without rounding
+    loss, derivative = counted.loss(scores, SQUARED_HINGE)
+    assert loss == (slack**2).sum()
+    expected = np.zeros(n)
+    np.add.at(expected, pairs[:, 0], -2 * slack)
+    np.add.at(expected, pairs[:, 1], 2 * slack)
+    assert derivative.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(("sizes", "n_grades"), CASES)
+def test_curvature_is_the_laplacian_of_the_violated_pairs(sizes, n_grades):
+    X, y, offsets, _ = graded(3, sizes, n_grades)
+    weight = np.random.default_rng(4).uniform(0, 2, len(sizes))
+    scores = X[:, 0]
+    counted = GradedPairs(y, offsets, weight)
+    counted.loss(scores, SQUARED_HINGE)
+    values, result = X[:, 1].copy(), np.empty(len(y))
+    counted.curvature(values, result, 0, len(sizes))
+    pairs, weights = listed_pairs(y, offsets, weight)
+    active = scores[pairs[:, 0]] - scores[pairs[:, 1]] < 1
+    a, b, v = pairs[active, 0], pairs[active, 1], 2 * weights[active]
+    expected = np.zeros(len(y))
+    np.add.at(expected, a, v * (values[a] - values[b]))
+    np.add.at(expected, b, v * (values[b] - values[a]))
+    np.testing.assert_allclose(result, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_spread_by_column_is_that_of_the_pairs(as_sparse):
+    X, y, offsets, _ = graded(5, [7, 12, 1], 4)
+    weight = np.array([1.0, 0.5, 2.0])
+    counted = GradedPairs(y, offsets, weight)
+    rows = RowPasses(sparse.csr_matrix(X) if as_sparse else X)
+    spread = rows.pair_spread(order_by_rank(counted.ranks, offsets), counted.ranks, offsets, weight)
+    pairs, weights = listed_pairs(y, offsets, weight)
+    a, b = X[pairs[:, 0]], X[pairs[:, 1]]
+    expected = weights @ (a**2 + b**2 if as_sparse else (a - b) ** 2)
+    np.testing.assert_allclose(spread, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize(("sizes", "n_grades"), CASES)
+@pytest.mark.parametrize("C", [1e-3, 0.1, 10.0])
+def test_minimum_is_that_of_the_listed_pairs(sizes, n_grades, C):
+    X, y, offsets, qid = graded(7, sizes, n_grades, decimals=1)
+    ranker = RankSVM(C=C, tol=1e-9).fit(X, y, qid=qid)
+    value, gradient = pair_objective(ranker.coef_, X, y, offsets, C)
+    assert ranker.objective_ == pytest.approx(value, rel=1e-12)
+    # The certificate: half the squared gradient norm, and a lower bound on every objective.
+    assert ranker.gap_ == pytest.approx(0.5 * gradient @ gradient, rel=1e-3, abs=1e-14 * value)
+    _, minimum = squared_hinge_minimum(X, y, offsets, C)
+    assert ranker.objective_ <= minimum * (1 + 1e-6)
+    assert ranker.dual_objective_ <= minimum * (1 + 1e-12)
+
+
+def test_minimum_is_that_of_liblinear_on_the_listed_pairs():
+    X, y, offsets, qid = graded(8, [20, 15, 18], 3)
+    pairs, _ = listed_pairs(y, offsets)
+    z = X[pairs[:, 0]] - X[pairs[:, 1]]
+    sign = np.where(np.arange(len(z)) % 2, 1, -1)  # LinearSVC wants two classes; -z of class -1 is the same pair
+    peer = LinearSVC(C=0.02, fit_intercept=False, tol=1e-10, max_iter=100_000).fit(z * sign[:, None], sign)
+    ranker = RankSVM(C=0.02, tol=1e-12).fit(X, y, qid=qid)
+    assert ranker.objective_ == pytest.approx(pair_objective(peer.coef_[0], X, y, offsets, 0.02)[0], rel=1e-8)
+    np.testing.assert_allclose(ranker.coef_, peer.coef_[0], atol=1e-5)
+
+
+def test_two_documents_as_arithmetic():
+    # One pair with z = (2,): ½w² + C(1 - 2w)² is least at w = 4C / (1 + 8C).
+    ranker = RankSVM(C=0.5, tol=1e-14).fit([[2.0], [0.0]], [1, 0])
+    assert ranker.coef_[0] == pytest.approx(2 / 5)
+    assert ranker.objective_ == pytest.approx(0.5 * 0.16 + 0.5 * 0.04)
+    assert ranker.n_pairs_ == 1
+
+
+def test_long_queries_sort_by_another_route_to_the_same_sums():
+    rng = np.random.default_rng(11)
+    scores, y = rng.normal(size=9000), rng.integers(0, 3, 9000).astype(float)
+    shuffled = rng.permutation(9000)
+    long = GradedPairs(y, np.array([0, 9000])).loss(scores, SQUARED_HINGE)[0]
+    again = GradedPairs(y[shuffled], np.array([0, 9000])).loss(scores[shuffled], SQUARED_HINGE)[0]
+    total = 0.0
+    for a in range(3):
+        for b in range(a):
+            total += np.sum(np.maximum(0, 1 - (scores[y == a][:, None] - scores[y == b][None, :])) ** 2)
+    assert long == pytest.approx(total, rel=1e-12)
+    assert again == pytest.approx(total, rel=1e-12)
+
+
+def test_a_query_weight_of_two_is_two_copies():
+    X, y, _, qid = graded(12, [10, 12, 14, 9], 3)
+    weight = np.array([1.0, 2.0, 0.0, 3.0])
+    weighted = RankSVM(C=0.1, tol=1e-13).fit(X, y, qid=qid, query_weight=weight)
+    copies = RankingData(X, y, qid).take_queries(np.repeat(np.arange(4), weight.astype(int)))
+    np.testing.assert_allclose(weighted.coef_, RankSVM(C=0.1, tol=1e-13).fit(copies).coef_, rtol=1e-6)
+
+
+def test_sparse_float32_and_threads():
+    X, y, _, qid = graded(13, [50] * 60, 3, p=40)
+    X[np.abs(X) < 1] = 0.0
+    X = X.astype(np.float32)
+    ranker = RankSVM(C=0.01, tol=1e-10).fit(X, y, qid=qid)
+    same = RankSVM(C=0.01, tol=1e-10).fit(sparse.csr_matrix(X), y, qid=qid)
+    np.testing.assert_allclose(ranker.coef_, same.coef_, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(ranker.predict(X), same.predict(sparse.csr_matrix(X)), rtol=1e-4, atol=1e-6)
+    data = RankingData(X, y, qid)
+    assert data.X.dtype == np.float32
+    two = RankSVM(C=0.01, tol=1e-10, n_jobs=2).fit(data)
+    assert two.coef_.tobytes() == ranker.coef_.tobytes()
+
+
+def test_columns_of_very_different_scale_converge():
+    X, y, _, qid = graded(14, [40] * 10, 3, p=6)
+    X *= np.array([1e-3, 1.0, 1e4, 1e2, 1.0, 1e6])
+    ranker = RankSVM(C=0.1, tol=1e-8).fit(X, y, qid=qid)
+    assert ranker.gap_ <= 1e-8 * ranker.objective_
+
+
+def test_without_pairs_the_weights_are_zero():
+    ranker = RankSVM().fit([[1.0], [2.0], [3.0]], [1, 1, 0], qid=[1, 1, 2])
+    assert ranker.coef_.tolist() == [0.0]
+    assert "nothing" in ranker.status_ or "no query offers a choice" in ranker.status_
+    assert ranker.objective_ == 0.0
+
+
+def test_warm_start_arrives_at_once_and_max_iter_warns():
+    X, y, _, qid = graded(15, [30] * 8, 3)
+    ranker = RankSVM(C=0.1, warm_start=True).fit(X, y, qid=qid)
+    first = ranker.coef_
+    assert ranker.fit(X, y, qid=qid).n_iter_ == 0
+    assert ranker.coef_.tolist() == first.tolist()
+    with pytest.warns(UserWarning, match="raise max_iter or tol"):
+        RankSVM(C=10.0, max_iter=1).fit(X, y, qid=qid)
+
+
+@pytest.mark.parametrize("wrong", [{"C": 0.0}, {"C": "1"}, {"loss": "log"}, {"tol": -1}, {"max_iter": 0}])
+def test_bad_parameters(wrong):
+    with pytest.raises(InvalidInputError, match=next(iter(wrong))):
+        RankSVM(**wrong).fit([[1.0], [2.0]], [0, 1])
+
+
+def test_model_file_keeps_every_bit(tmp_path):
+    X, y, _, qid = graded(16, [12, 13], 3)
+    ranker = RankSVM().fit(X, y, qid=qid)
+    save_model(ranker, tmp_path / "model.json")
+    loaded = load_model(tmp_path / "model.json")
+    assert loaded.predict(X).tobytes() == ranker.predict(X).tobytes()
+    assert loaded.gap_ == ranker.gap_
