@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from truerank.data.ranking_data import Judgements, RankingData
     from truerank.data.splits import QueryKFold
     from truerank.rankers.base import Ranker
+    from truerank.rankers.rank_boost import RankBoost
     from truerank.rankers.rank_svm import RankSVM
 
 __all__ = [
     "Judgements",
     "QueryKFold",
+    "RankBoost",
     "RankSVM",
     "Ranker",
     "RankingData",

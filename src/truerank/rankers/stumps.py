@@ -16,6 +16,7 @@ lowest threshold, then to `missing = 0`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -88,7 +89,7 @@ class GridStumps:
             _code_rows(X, rows, used, self.thresholds, self.threshold_start, self.bin_start, codes, counts, first, last)
             return counts
 
-        counts = np.sum(run_blocks(code, blocks, n_jobs), axis=0, dtype=np.int64)
+        counts = np.sum(np.stack(run_blocks(code, blocks, n_jobs)), axis=0)
         self.fullest = np.zeros(p, dtype=np.int64)
         left_out = np.zeros(total, dtype=np.uint8)
         for k in used:
@@ -137,7 +138,7 @@ class SortedStumps:
             start = int(ends[-1])
         pieces = [piece for column in columns for piece in column[:3]]
         kind = np.int32 if len(rows) < 2**30 else np.int64
-        self.order = np.concatenate([np.empty(0, dtype=np.int64), *pieces]).astype(kind)
+        self.order: Any = np.concatenate([np.empty(0, dtype=np.int64), *pieces]).astype(kind)
         self.thresholds = [column[3] for column in columns]
 
     def best(self, potentials: np.ndarray) -> Stump | None:
@@ -152,12 +153,9 @@ class SortedStumps:
         # A running sum of the winner alone, this time with every threshold's edge kept.
         for k in np.flatnonzero(edges >= largest - 2 * TOLERANCE):
             low, high, missing, end = self.places[k]
-            absent = _running(self.order[missing:end], potentials)
-            absent = absent[-1] if len(absent) else 0.0
-            flagged = self.order[low:high] & 1 == 1
-            below = -absent - _running(self.order[low:high], potentials)[flagged]
-            flagged = self.order[high:missing] & 1 == 1
-            above = _running(self.order[high:missing], potentials)[flagged][::-1]
+            absent = float(_running(self.order[missing:end], potentials)[-1]) if missing < end else 0.0
+            below = -absent - self._edges(low, high, potentials)
+            above = self._edges(high, missing, potentials)[::-1]
             edge0 = np.concatenate([[-absent] if missing < end else [], below, above])
             edge1 = edge0 + absent
             good = np.flatnonzero(np.maximum(np.abs(edge0), np.abs(edge1)) >= largest - TOLERANCE)
@@ -166,6 +164,11 @@ class SortedStumps:
                 flip = abs(edge1[j]) > abs(edge0[j]) + TOLERANCE
                 return Stump(int(k), float(self.thresholds[k][j]), int(flip), float(edge1[j] if flip else edge0[j]))
         raise AssertionError("unreachable: the largest edge belongs to some column")
+
+    def _edges(self, first: int, last: int, potentials: np.ndarray) -> np.ndarray:
+        """Running sums along the order, at the last row of each value."""
+        order: np.ndarray = self.order[first:last]
+        return _running(order, potentials)[(order & 1) == 1]
 
 
 def apply_stump(
