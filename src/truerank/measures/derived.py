@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from truerank.data.ranking_data import Judgements
+from truerank.measures.blocks import Blocks
 
 
 class Hits:
@@ -98,14 +99,15 @@ def query_of_row(judgements: Judgements) -> np.ndarray:
 def ideal_grades(judgements: Judgements) -> tuple[np.ndarray, np.ndarray]:
     """Grades of all judged documents, retrieved or not, descending within each query, and their offsets (m + 1,)."""
     if "ideal" not in judgements.cache:
-        grades, query = judgements.grades, query_of_row(judgements)
+        grades, offsets = judgements.grades, judgements.offsets
         if judgements.missing_grades is not None and judgements.missing_offsets is not None:
-            grades = np.concatenate([grades, judgements.missing_grades])
-            absent = np.repeat(np.arange(judgements.n_queries), np.diff(judgements.missing_offsets))
-            query = np.concatenate([query, absent])
-        order = np.lexsort((-grades, query))
-        sizes = np.bincount(query, minlength=judgements.n_queries)
-        judgements.cache["ideal"] = (grades[order], np.concatenate([[0], np.cumsum(sizes)]))
+            query, absent = query_of_row(judgements), np.diff(judgements.missing_offsets)
+            together = np.argsort(
+                np.concatenate([query, np.repeat(np.arange(judgements.n_queries), absent)]), kind="stable"
+            )
+            grades = np.concatenate([grades, judgements.missing_grades])[together]
+            offsets = np.concatenate([[0], np.cumsum(np.diff(offsets) + absent)])
+        judgements.cache["ideal"] = (-Blocks(offsets).sort(-grades), offsets)
     return judgements.cache["ideal"]
 
 

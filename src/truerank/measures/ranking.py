@@ -1,20 +1,20 @@
 """Documents sorted by score within their queries: one sort that all measures share, ties put right afterwards.
 
-Queries of similar length are sorted together as the rows of one matrix by an unstable (vectorised) sort; only the runs
-of equal scores are then put into the order that the tie rule asks for, all of them by one sort of packed integers.
+An unstable (vectorised) sort comes first; only the runs of equal scores are then put into the order that the tie rule
+asks for, all of them by one sort of packed integers.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import Judgements
+from truerank.measures.blocks import Blocks
 from truerank.measures.derived import Hits, hits_of, tie_order
 
-Kind = Literal["stable"] | None
 TIES = ("stable", "trec", "average", "optimistic", "pessimistic", "end")
 
 
@@ -140,13 +140,15 @@ class _Sorted:
         falling[:, n] = np.inf
         body = falling[:, :n]
         total = np.add.reduce(body, axis=None)
-        kind: Kind = None
+        stable = False
         if not np.isfinite(total):
             if np.isnan(body).any():
                 place = np.argwhere(np.isnan(body))[0]
                 raise InvalidInputError(f"scores must be numbers: document {place[1]} (row of the data) has nan")
-            kind = "stable"  # a score of -inf equals the padding; a stable sort leaves the padding last
-        self.rows = _sort(judgements, falling, kind)
+            stable = True  # a score of -inf equals the padding; a stable sort leaves the padding last
+        if "blocks" not in judgements.cache:
+            judgements.cache["blocks"] = Blocks(judgements.offsets)
+        self.rows = judgements.cache["blocks"].argsort(falling, stable=stable)
         ranked = np.take_along_axis(body, self.rows, axis=1) if k > 1 else body[0][self.rows[0]][None]
         tied = np.empty((k, n), dtype=bool)
         if n:
@@ -169,97 +171,36 @@ class _Sorted:
         permutation = tie_order(self.judgements, ties)
         bits = max(1, int(n - 1).bit_length())
         key = rows[places] if permutation is None else permutation.rank[rows[places]]
-        key = np.sort((run << bits) | key)
+        lengths = np.diff(np.flatnonzero(np.append(~tied[places], True)))
+        key = _sort_runs((run << bits) | key, lengths)
         key &= (1 << bits) - 1
         result = rows.copy()
         result[places] = key if permutation is None else permutation.row[key]
         return result.reshape(k, n)
 
 
-def _sort(judgements: Judgements, falling: np.ndarray, kind: Kind) -> np.ndarray:
-    """Rows (k, n) of ascending `falling` (k, n + 1) within each query."""
-    k, n = falling.shape[0], falling.shape[1] - 1
-    if "blocks" not in judgements.cache:
-        judgements.cache["blocks"] = _blocks(judgements.offsets)
-    out: np.ndarray | None = None
-    for block in judgements.cache["blocks"]:
-        index, start = block.index, block.start
-        q, length = block.shape
-        if index is None:  # queries of one length that stand side by side
-            matrix = falling[:, start : start + q * length].reshape(k, q, length)
-            local = np.argsort(matrix, axis=-1, kind=kind)
-            local += block.first[:, None]
-            if q * length == n:
-                return local.reshape(k, n)
-            ranked = local.reshape(k, q * length)
-        else:
-            matrix = falling[:, index]
-            local = np.argsort(matrix, axis=-1, kind=kind)
-            local += block.first[:, None]
-            ranked = local.reshape(k, q * length)
-        if out is None:
-            out = np.empty((k, n), dtype=np.int64)
-        if index is None:
-            out[:, start : start + q * length] = ranked
-        elif block.full is None:
-            out[:, index.ravel()] = ranked
-        else:
-            out[:, block.target] = ranked[:, block.full]
-    return np.zeros((k, 0), dtype=np.int64) if out is None else out
+def _sort_runs(key: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Sort keys that stand in runs of some lengths, every key of a run being below every key of the next.
 
-
-class _Block:
-    """Queries of similar length that are sorted as the rows of one matrix.
-
-    `index` (q, length) points at rows, n being the padding; None where the rows stand side by side from `start`.
-    `first` is each query's first row, `full` the flat places of the matrix that are no padding after the sort, and
-    `target` where they go.
+    Sorting short pieces costs a fraction of sorting the whole: pieces of 2c keys, and once more shifted by c, put every
+    run of at most c keys in order. Longer runs are sorted by themselves.
     """
-
-    __slots__ = ("first", "full", "index", "shape", "start", "target")
-
-    def __init__(self, queries: np.ndarray, offsets: np.ndarray) -> None:
-        sizes = offsets[queries + 1] - offsets[queries]
-        length = int(sizes.max())
-        self.first = offsets[queries]
-        self.shape = (len(queries), length)
-        self.start = int(self.first[0])
-        self.full: np.ndarray | None = None
-        self.target: np.ndarray | None = None
-        self.index: np.ndarray | None = None
-        if (sizes == length).all():
-            if not np.all(np.diff(queries) == 1):
-                self.index = self.first[:, None] + np.arange(length)
-            return
-        column = np.arange(length)
-        index = self.first[:, None] + column
-        inside = column < sizes[:, None]
-        self.index = np.where(inside, index, int(offsets[-1]))
-        self.full = np.flatnonzero(inside)
-        self.target = index[inside]
-
-
-def _blocks(offsets: np.ndarray) -> list[_Block]:
-    """Queries cut into blocks of similar length so that padding costs little and blocks are few."""
-    sizes = np.diff(offsets)
-    queries = np.argsort(sizes, kind="stable")[::-1]
-    queries = queries[sizes[queries] > 0]
-    blocks = []
-    position = 0
-    ordered = sizes[queries]
-    below = np.concatenate([[0], np.cumsum(ordered)])
-    while position < len(queries):
-        length = ordered[position]
-        count = np.arange(1, len(queries) - position + 1)
-        real = below[position + 1 :] - below[position]
-        wasted = length * count - real
-        # A block costs about as much as sorting a thousand documents; padding may cost that or an eighth of the whole.
-        fits = np.flatnonzero(wasted <= np.maximum(1000, real // 8))
-        # Cells must stay bounded too: one matrix of at most 2^22 cells unless a single query is longer.
-        last = int(fits[-1]) + 1
-        blocks.append(_Block(np.sort(queries[position : position + last]), offsets))
-        position += last
-    return blocks
+    half = 128
+    if len(key) <= 2 * half:
+        return np.sort(key)
+    long = lengths > half
+    if long.any():
+        inside = np.repeat(long, lengths)
+        result = np.empty_like(key)
+        result[inside] = np.sort(key[inside])
+        result[~inside] = _sort_runs(key[~inside], lengths[~long])
+        return result
+    pieces = -(-len(key) // (2 * half)) + 1
+    padded = np.full(pieces * 2 * half, np.iinfo(np.int64).max)
+    padded[: len(key)] = key
+    padded.reshape(pieces, -1).sort(axis=1)
+    padded[half:-half].reshape(pieces - 1, -1).sort(axis=1)
+    return padded[: len(key)]
 
 
 def _without_unjudged(judgements: Judgements) -> Judgements:

@@ -1,0 +1,112 @@
+"""Sorting within ragged queries: short queries of similar length as the rows of one matrix, long ones alone."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+# Sorting so many documents outweighs a call of its own, which needs neither gathering nor padding.
+_LONG = 512
+# A block costs about as much as sorting so many documents; padding may cost that, or an eighth of the block.
+_OVERHEAD = 1000
+
+
+class Blocks:
+    """How queries are cut up for sorting; depends on their lengths alone.
+
+    Parameters
+    ----------
+    offsets : int64 array (m + 1,)
+    """
+
+    __slots__ = ("_blocks", "_long", "_n")
+
+    def __init__(self, offsets: np.ndarray) -> None:
+        sizes = np.diff(offsets)
+        self._n = int(offsets[-1])
+        self._blocks: list[_Block] = []
+        self._long: list[tuple[int, int]] = []
+        if len(sizes) and (sizes == sizes[0]).all():
+            if sizes[0]:
+                self._blocks = [_Block(np.arange(len(sizes)), offsets)]  # one block, its rows in their order
+            return
+        long = np.flatnonzero(sizes >= _LONG)
+        self._long = list(zip(offsets[long].tolist(), offsets[long + 1].tolist()))
+        queries = np.argsort(-sizes, kind="stable")
+        queries = queries[(sizes[queries] > 0) & (sizes[queries] < _LONG)]
+        ordered = sizes[queries]
+        below = np.concatenate([[0], np.cumsum(ordered)])
+        position = 0
+        while position < len(queries):
+            real = below[position + 1 :] - below[position]
+            wasted = ordered[position] * np.arange(1, len(real) + 1) - real
+            last = position + int(np.flatnonzero(wasted <= np.maximum(_OVERHEAD, real // 8))[-1]) + 1
+            self._blocks.append(_Block(np.sort(queries[position:last]), offsets))
+            position = last
+
+    def argsort(self, values: np.ndarray, *, stable: bool = False) -> np.ndarray:
+        """Rows (k, n) in ascending order of values within each query.
+
+        Parameters
+        ----------
+        values : array (k, n + 1)
+            The last column must be inf: short queries are padded with it.
+        stable : bool
+            Keep the row order among ties; needed where values are inf.
+        """
+        k, n = values.shape[0], self._n
+        kind: Literal["stable"] | None = "stable" if stable else None
+        if len(self._blocks) == 1 and self._blocks[0].whole(n):
+            block = self._blocks[0]
+            rows = np.argsort(values[:, :n].reshape(k, *block.shape), axis=-1, kind=kind)
+            rows += block.first[:, None]
+            return rows.reshape(k, n)
+        out = np.empty((k, n), dtype=np.int64)
+        for start, end in self._long:
+            piece = np.argsort(values[:, start:end], axis=-1, kind=kind)
+            np.add(piece, start, out=out[:, start:end])
+        for block in self._blocks:
+            rows = np.argsort(values[:, block.index], axis=-1, kind=kind)
+            rows += block.first[:, None]
+            rows = rows.reshape(k, -1)
+            out[:, block.target] = rows if block.full is None else rows[:, block.full]
+        return out
+
+    def sort(self, values: np.ndarray) -> np.ndarray:
+        """Values (n,) in ascending order within each query."""
+        if len(self._blocks) == 1 and self._blocks[0].whole(self._n):
+            return np.sort(values.reshape(self._blocks[0].shape), axis=1).ravel()
+        out = np.empty_like(values)
+        padded = np.append(values, np.inf)
+        for start, end in self._long:
+            out[start:end] = np.sort(values[start:end])
+        for block in self._blocks:
+            rows = np.sort(padded[block.index], axis=1).ravel()
+            out[block.target] = rows if block.full is None else rows[block.full]
+        return out
+
+
+class _Block:
+    """Queries that are sorted as the rows of one matrix.
+
+    `index` (q, length) points at rows, n being the padding; `first` (q,) is each query's first row; `target` the rows
+    in the order of the matrix, and `full` their flat places in it, None where nothing is padded.
+    """
+
+    __slots__ = ("first", "full", "index", "shape", "target")
+
+    def __init__(self, queries: np.ndarray, offsets: np.ndarray) -> None:
+        sizes = offsets[queries + 1] - offsets[queries]
+        self.first = offsets[queries]
+        length = int(sizes.max())
+        self.shape = (len(queries), length)
+        inside = np.arange(length) < sizes[:, None]
+        self.full = None if inside.all() else np.flatnonzero(inside)
+        index = self.first[:, None] + np.arange(length)
+        self.target = index[inside] if self.full is not None else index.ravel()
+        self.index = np.where(inside, index, int(offsets[-1]))
+
+    def whole(self, n: int) -> bool:
+        """Whether the block is all rows in their order."""
+        return self.full is None and self.shape[0] * self.shape[1] == n
