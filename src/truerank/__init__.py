@@ -14,8 +14,10 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from truerank.core.model_file import load_model, save_model
+    from truerank.data.letor import iter_letor, read_letor, write_letor
     from truerank.data.ranking_data import Judgements, RankingData
     from truerank.data.splits import QueryKFold
+    from truerank.data.trec import judge_run, read_qrels, read_run, write_qrels, write_run
     from truerank.rankers.base import Ranker
     from truerank.rankers.rank_boost import RankBoost
     from truerank.rankers.rank_svm import RankSVM
@@ -29,8 +31,16 @@ __all__ = [
     "RankingData",
     "__version__",
     "evaluate",
+    "iter_letor",
+    "judge_run",
     "load_model",
+    "read_letor",
+    "read_qrels",
+    "read_run",
     "save_model",
+    "write_letor",
+    "write_qrels",
+    "write_run",
 ]
 
 

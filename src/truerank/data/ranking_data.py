@@ -265,8 +265,10 @@ class Judgements:
         Grades of judged documents that are not among the rows (not retrieved), grouped by query.
     missing_offsets : int64 array (m + 1,), optional
         Start of each query's entries in `missing_grades`.
-    missing_topics : int
-        Queries of the qrels that have no rows at all. They stand here as queries with no rows.
+
+    Notes
+    -----
+    Topics of the qrels that a run lacks altogether stand here as queries without rows.
     """
 
     __slots__ = ("cache", "grades", "judged", "missing_grades", "missing_offsets", "offsets", "query_ids", "tie_keys")
@@ -399,9 +401,8 @@ def as_query_weight(weight: Any, offsets: np.ndarray, *, order: np.ndarray | Non
 def _as_text(values: Any, n_rows: int, name: str) -> np.ndarray:
     if hasattr(values, "to_numpy"):
         values = values.to_numpy()
-    array = np.asarray(values)
-    if array.dtype.kind not in "US":
-        array = array.astype(str)
+    # Strings of any length in a flat array, whose elements are `str`: no object array, no padding to the longest.
+    array = np.asarray(values).astype(np.dtypes.StringDType(), copy=False)
     if array.shape != (n_rows,):
         raise InvalidInputError(f"{name} must have one entry for each of the {n_rows} rows, got shape {array.shape}")
     return array

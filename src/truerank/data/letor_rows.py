@@ -1,0 +1,304 @@
+"""Rows of LETOR text: the grammar, one line at a time, in plain Python.
+
+This is the reference that the compiled parser is tested against, the parser of small files, and the one that explains
+what is wrong with a line.
+
+    line    = grade "qid:" id { index ":" value } [ "#" comment ]
+    grade, value = decimal number ("1", "-0.5", ".5", "1.", "1e-3"), finite; value may be NULL or nan where allowed
+    index   = 1, 2, ...; strictly ascending within a line
+    comment = "docid = " id [ text ]  |  id  |  text
+
+Tokens are separated by spaces and tabs; lines end in LF or CRLF. Blank lines and lines that hold only a comment carry
+no row.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from dataclasses import dataclass
+from operator import lt
+
+import numpy as np
+
+from truerank.core.errors import DataFileError
+
+TEXT = np.dtypes.StringDType()
+"""Dtype of document ids and comments: strings of any length, 16 bytes each and what exceeds 15 bytes of UTF-8."""
+
+MAX_INDEX = 2**31 - 1
+INF = float("inf")
+NAN_WORDS = (b"NULL", b"NAN")
+_NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_INFINITE = re.compile(rb"[+-]?inf(?:inity)?", re.IGNORECASE)
+_DOC_ID = re.compile(rb"docid\s*=\s*(\S+)\s*", re.ASCII)
+_PLAIN = b"0123456789+-.eE:"
+_SHOWN = 40  # bytes of a bad token that a message shows
+
+
+@dataclass
+class Rows:
+    """Parsed rows in file order.
+
+    Attributes
+    ----------
+    grades : float64 array (n,)
+    indptr : int64 array (n + 1,)
+        Start of each row's entries in `indices` and `values`.
+    indices : int32 array
+        Columns, from 0, strictly ascending within a row.
+    values : float64 array
+    pieces : list of (first row, query id)
+        Runs of rows that carry the same query id.
+    doc_ids, comments : StringDType arrays (n,) or None
+        None where no row has any.
+    """
+
+    grades: np.ndarray
+    indptr: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+    pieces: list[tuple[int, bytes]]
+    doc_ids: np.ndarray | None
+    comments: np.ndarray | None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows n."""
+        return len(self.grades)
+
+    def part(self, start: int, stop: int) -> Rows:
+        """Rows `start:stop`."""
+        first, last = self.indptr[start], self.indptr[stop]
+        inside = [(row - start, name) for row, name in self.pieces if start < row < stop]
+        if start < stop:
+            inside.insert(0, (0, next(name for row, name in reversed(self.pieces) if row <= start)))
+        return Rows(
+            self.grades[start:stop],
+            self.indptr[start : stop + 1] - first,
+            self.indices[first:last],
+            self.values[first:last],
+            inside,
+            None if self.doc_ids is None else self.doc_ids[start:stop],
+            None if self.comments is None else self.comments[start:stop],
+        )
+
+    @staticmethod
+    def concatenate(parts: list[Rows]) -> Rows:
+        """Rows of several blocks; adjacent runs of one query become one."""
+        if len(parts) == 1:
+            return parts[0]
+        pieces: list[tuple[int, bytes]] = []
+        shifted = [np.zeros(1, dtype=np.int64)]
+        before = entries = 0
+        for part in parts:
+            for row, name in part.pieces:
+                if not pieces or pieces[-1][1] != name:
+                    pieces.append((before + row, name))
+            shifted.append(part.indptr[1:] + entries)
+            before += part.n_rows
+            entries += len(part.values)
+
+        def texts(name: str) -> np.ndarray | None:
+            columns = [getattr(part, name) for part in parts]
+            if all(column is None for column in columns):
+                return None
+            return np.concatenate([np.zeros(p.n_rows, dtype=TEXT) if c is None else c for c, p in zip(columns, parts)])
+
+        return Rows(
+            np.concatenate([part.grades for part in parts]),
+            np.concatenate(shifted),
+            np.concatenate([part.indices for part in parts]),
+            np.concatenate([part.values for part in parts]),
+            pieces,
+            texts("doc_ids"),
+            texts("comments"),
+        )
+
+
+def check_block(text: bytes, name: str, first_line: int) -> bytes:
+    """Refuse bytes that may stand nowhere in LETOR text; drops a carriage return at the very end.
+
+    Raises
+    ------
+    DataFileError
+        On a NUL byte, a carriage return within a line, or text that is not UTF-8.
+    """
+    if text.endswith(b"\r"):
+        text = text[:-1]
+
+    def refuse(position: int, what: str) -> None:
+        start = text.rfind(b"\n", 0, position) + 1
+        column = len(text[start:position].decode("utf-8", "replace")) + 1
+        raise DataFileError(what, name, first_line + text.count(b"\n", 0, position), column)
+
+    position = text.find(b"\0")
+    if position >= 0:
+        refuse(position, "a NUL byte; the file is damaged or not text (UTF-16 must be converted to UTF-8)")
+    if text.count(b"\r") != text.count(b"\r\n"):
+        found = re.search(rb"\r(?!\n)", text)
+        assert found is not None
+        refuse(found.start(), "a carriage return within a line; end lines with LF or CRLF")
+    if not text.isascii():
+        try:
+            text.decode("utf-8")
+        except UnicodeDecodeError as error:
+            refuse(error.start, f"byte 0x{text[error.start]:02X} is not UTF-8; convert the file to UTF-8")
+    return text
+
+
+class LineParser:
+    """Parses LETOR lines.
+
+    Parameters
+    ----------
+    name : str
+        Name of the file, for messages.
+    missing_nan : bool
+        Whether NULL and nan are missing values (else an error).
+    keep_comments : bool
+        Whether to keep what a comment holds beyond the document id.
+    """
+
+    def __init__(self, name: str, missing_nan: bool, keep_comments: bool) -> None:
+        self.name, self.missing_nan, self.keep_comments = name, missing_nan, keep_comments
+
+    def parse(self, text: bytes, first_line: int) -> Rows:
+        """Rows of a block of whole lines, whose first is the file's line number `first_line`."""
+        grades, counts = array("d"), array("q")
+        indices, values = array("i"), array("d")
+        pieces: list[tuple[int, bytes]] = []
+        doc_ids: list[str] = []
+        comments: list[str] = []
+        last_qid: bytes | None = None
+        for number, line in enumerate(text.split(b"\n"), first_line):
+            head, _, comment = line.partition(b"#")
+            tokens = head.split()
+            if not tokens:
+                continue
+            try:
+                grade, qid, row_indices, row_values = _plain_row(tokens)
+            except ValueError:
+                grade, qid, row_indices, row_values = self._any_row(tokens, line, number)
+            if qid != last_qid:
+                pieces.append((len(grades), qid))
+                last_qid = qid
+            grades.append(grade)
+            counts.append(len(row_indices))
+            indices.extend(row_indices)
+            values.extend(row_values)
+            doc_id, rest = split_comment(comment)
+            doc_ids.append(doc_id.decode("utf-8"))
+            comments.append(rest.decode("utf-8") if self.keep_comments else "")
+        indptr = np.zeros(len(counts) + 1, dtype=np.int64)
+        np.cumsum(np.frombuffer(counts, dtype=np.int64) if len(counts) else [], out=indptr[1:])
+        return Rows(
+            np.array(grades, dtype=np.float64),
+            indptr,
+            np.array(indices, dtype=np.int32) - np.int32(1),
+            np.array(values, dtype=np.float64),
+            pieces,
+            text_column(doc_ids),
+            text_column(comments),
+        )
+
+    def _any_row(self, tokens: list[bytes], line: bytes, number: int) -> tuple[float, bytes, list[int], list[float]]:
+        """One row, token by token; finds what is wrong with a malformed line."""
+
+        def refuse(token: int, what: str) -> DataFileError:
+            place = list(re.finditer(rb"\S+", line))[token].start() if token < len(tokens) else len(line.rstrip())
+            return DataFileError(what, self.name, number, len(line[:place].decode("utf-8", "replace")) + 1)
+
+        grade = self._number(tokens[0], refuse, 0, "a grade")
+        if grade != grade:
+            raise refuse(0, f"expected a grade (a number), got {_show(tokens[0])}")
+        if len(tokens) == 1:
+            raise refuse(1, "expected 'qid:<id>' after the grade, got the end of the line")
+        if not tokens[1].startswith(b"qid:"):
+            raise refuse(1, f"expected 'qid:<id>' after the grade, got {_show(tokens[1])}")
+        qid = tokens[1][4:]
+        if not qid:
+            raise refuse(1, "expected 'qid:<id>', got no id after 'qid:' (no space may follow the colon)")
+        indices: list[int] = []
+        values: list[float] = []
+        for place, token in enumerate(tokens[2:], 2):
+            index_text, colon, value_text = token.partition(b":")
+            if not colon or not index_text.isdigit():
+                if index_text[:1] == b"-" and index_text[1:].isdigit():
+                    raise refuse(place, f"feature index {_show(index_text)} is below 1; indices start at 1")
+                raise refuse(place, f"expected '<feature>:<value>', got {_show(token)}")
+            if len(index_text.lstrip(b"0")) > 10 or int(index_text) > MAX_INDEX:
+                raise refuse(place, f"feature index {_show(index_text)} is beyond the largest, {MAX_INDEX}")
+            index = int(index_text)
+            if index < 1:
+                raise refuse(place, "feature index 0 is below 1; indices start at 1 (write the features one higher)")
+            if indices and index <= indices[-1]:
+                what = "stands twice" if index == indices[-1] else f"follows {indices[-1]}"
+                raise refuse(place, f"feature {index} {what}; indices must ascend within a line")
+            indices.append(index)
+            values.append(self._number(value_text, refuse, place, f"a number as the value of feature {index}"))
+        return grade, qid, indices, values
+
+    def _number(self, text: bytes, refuse, token: int, wanted: str) -> float:
+        if _NUMBER.fullmatch(text):
+            value = float(text)
+            if value in (INF, -INF):
+                raise refuse(token, f"{_show(text)} is too large for a 64-bit number")
+            return value
+        if text.upper() in NAN_WORDS and token > 0:
+            if self.missing_nan:
+                return float("nan")
+            raise refuse(token, f'{wanted} is {_show(text)}; if it marks a missing value, read with missing="nan" '
+                                "(--missing nan)")  # fmt: skip
+        if _INFINITE.fullmatch(text):
+            raise refuse(token, f"expected {wanted}, got {_show(text)}; infinite values are not accepted")
+        raise refuse(token, f"expected {wanted}, got {_show(text) if text else 'nothing'}")
+
+
+def _plain_row(tokens: list[bytes]) -> tuple[float, bytes, list[int], list[float]]:
+    """A row without surprises; ValueError on any, be it legal or not."""
+    name = tokens[1] if len(tokens) > 1 else b""
+    qid = name[4:]
+    if not qid or name[:4] != b"qid:" or tokens[0].translate(None, _PLAIN):
+        raise ValueError
+    grade = float(tokens[0])
+    pairs = [token.partition(b":") for token in tokens[2:]]
+    if not pairs:
+        if grade - grade != 0:
+            raise ValueError
+        return grade, qid, [], []
+    index_texts, _, value_texts = zip(*pairs)
+    if not b"".join(index_texts).isdigit() or b"".join(value_texts).translate(None, _PLAIN):
+        raise ValueError
+    indices = list(map(int, index_texts))
+    values = list(map(float, value_texts))
+    if indices[0] < 1 or indices[-1] > MAX_INDEX or not all(map(lt, indices, indices[1:])):
+        raise ValueError
+    if INF in values or -INF in values or grade in (INF, -INF):
+        raise ValueError
+    return grade, qid, indices, values
+
+
+def split_comment(comment: bytes) -> tuple[bytes, bytes]:
+    """Document id and the rest of a comment (what follows `#`).
+
+    >>> split_comment(b"docid = GX008-86-4444840 inc = 1"), split_comment(b" 1A "), split_comment(b"seen twice")
+    ((b'GX008-86-4444840', b'inc = 1'), (b'1A', b''), (b'', b'seen twice'))
+    """
+    comment = comment.strip()
+    found = _DOC_ID.match(comment)
+    if found:
+        return found.group(1), comment[found.end() :]
+    if comment and len(comment.split(None, 1)) == 1:
+        return comment, b""
+    return b"", comment
+
+
+def text_column(texts: list[str]) -> np.ndarray | None:
+    """Strings as a compact array; None where all are empty."""
+    return np.array(texts, dtype=TEXT) if any(texts) else None
+
+
+def _show(token: bytes) -> str:
+    text = token[:_SHOWN].decode("utf-8", "replace")
+    return repr(text + "…" if len(token) > _SHOWN else text)

@@ -1,0 +1,103 @@
+"""Rows as LETOR text."""
+
+from __future__ import annotations
+
+import re
+from typing import IO, Any
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError
+from truerank.data.ranking_data import RankingData
+
+_SPACE = " \t\v\f\r\n"
+_BREAK = re.compile(r"[\r\n\0]")
+_WORD_BREAK = re.compile(rf"[{_SPACE}\0]")
+_BLOCK = 4096
+
+
+def write_rows(data: RankingData, stream: IO[bytes], comments: bool) -> None:
+    """Write all rows of `data`; see `write_letor`."""
+    if data.feature_names is not None and all(map(_is_word, data.feature_names)):
+        stream.write(f"# features: {' '.join(data.feature_names)}\n".encode())
+    queries = [_query(name) for name in data.query_ids.tolist()]
+    query_index = data.query_index
+    width = data.n_features
+    # The width of data whose last column is nowhere written would be lost: the first row then writes it.
+    for start in range(0, data.n_rows, _BLOCK):
+        stop = min(start + _BLOCK, data.n_rows)
+        bodies = _bodies(data.X[start:stop], start == 0 and data.feature_names is None, width)
+        grades = ["0"] * (stop - start) if data.y is None else number_texts(data.y[start:stop])
+        tails = _tails(data, slice(start, stop), comments)
+        names = query_index[start:stop].tolist()
+        lines = [
+            f"{grade} qid:{queries[name]}{body}{tail}\n"
+            for grade, name, body, tail in zip(grades, names, bodies, tails)
+        ]
+        stream.write("".join(lines).encode("utf-8"))
+
+
+def _bodies(X: Any, first: bool, width: int) -> list[str]:
+    """`" 1:v 2:v"` of each row; the first row of all names the last column."""
+    if hasattr(X, "tocsr"):
+        X = X.tocsr().copy()
+        X.sum_duplicates()
+        texts, indices, indptr = number_texts(X.data), (X.indices + 1).tolist(), X.indptr.tolist()
+        bodies = [
+            "".join(f" {index}:{text}" for index, text in zip(indices[a:b], texts[a:b]))
+            for a, b in zip(indptr, indptr[1:])
+        ]
+        if first and width and (indptr[1] == indptr[0] or indices[indptr[1] - 1] != width):
+            bodies[0] += f" {width}:0"
+        return bodies
+    form = "".join(f" {index}:%s" for index in range(1, width + 1))
+    texts = number_texts(np.ascontiguousarray(X).reshape(-1))
+    return [form % tuple(texts[k * width : (k + 1) * width]) for k in range(len(X))]
+
+
+def number_texts(values: np.ndarray) -> list[str]:
+    """Shortest decimal forms that give the same number again; whole numbers without a point."""
+    if not np.isfinite(values).all() and np.isinf(values).any():
+        raise InvalidInputError("X or y holds infinite values, which LETOR text cannot; replace them first")
+    if values.dtype == np.float32:
+        texts = values.astype("U32")
+        # The shortest decimal of a float32 is found by way of a float64 again; where that rounds otherwise, the
+        # float64 form is exact.
+        off = (texts.astype(np.float64).astype(np.float32) != values) & ~np.isnan(values)
+        result = texts.tolist()
+        for place in np.flatnonzero(off).tolist():
+            result[place] = repr(float(values[place]))
+    else:
+        result = list(map(repr, values.tolist()))
+    return [text[:-2] if text.endswith(".0") else text for text in result]
+
+
+def _is_word(text: str) -> bool:
+    return bool(text) and not _WORD_BREAK.search(text)
+
+
+def _query(name: Any) -> str:
+    if isinstance(name, bool) or not isinstance(name, str | int) or not _is_word(str(name)) or "#" in str(name):
+        raise InvalidInputError(
+            f"query id {name!r} cannot stand in a LETOR file: it must be a whole number or one word without '#'"
+        )
+    return str(name)
+
+
+def _tails(data: RankingData, rows: slice, comments: bool) -> list[str]:
+    n = rows.stop - rows.start
+    doc_ids = [""] * n if data.doc_ids is None else [str(text) for text in data.doc_ids[rows].tolist()]
+    rest = [""] * n
+    if comments and data.comments is not None:
+        rest = [str(text).strip(_SPACE) for text in data.comments[rows].tolist()]
+    tails = []
+    for doc_id, text in zip(doc_ids, rest):
+        if not doc_id and not text:
+            tails.append("")
+            continue
+        if doc_id and not _is_word(doc_id):
+            raise InvalidInputError(f"document id {doc_id!r} cannot stand in a LETOR file: it must be one word")
+        if _BREAK.search(text):
+            raise InvalidInputError(f"comment {text[:60]!r} holds a line break or NUL, which a LETOR file cannot")
+        tails.append(" #" + " ".join(filter(None, [f"docid = {doc_id}" if doc_id else "", text])))
+    return tails
