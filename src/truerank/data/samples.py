@@ -1,0 +1,53 @@
+"""The small real data set that ships with truerank."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from truerank.core.checks import check_choice
+from truerank.data.letor import read_letor
+from truerank.data.ranking_data import RankingData
+
+SAMPLES = {"cranfield": "cranfield.txt.gz"}
+
+
+def sample_path(name: str = "cranfield") -> Path:
+    """Path of a sample's LETOR file, for the command line and other programs.
+
+    Parameters
+    ----------
+    name : str, default="cranfield"
+
+    Examples
+    --------
+    >>> sample_path().name
+    'cranfield.txt.gz'
+    """
+    check_choice(name, "name", SAMPLES)
+    return Path(__file__).parent / "sample" / SAMPLES[name]
+
+
+def load_sample(name: str = "cranfield") -> RankingData:
+    """Judged rankings of the Cranfield collection: 225 queries, 8,554 documents, 20 retrieval features, grades 0 to 4.
+
+    Origin, terms and the features' meaning stand in `data/sample/README.md` of the package.
+
+    Parameters
+    ----------
+    name : str, default="cranfield"
+        The only sample so far.
+
+    Returns
+    -------
+    RankingData
+        With document ids and feature names.
+
+    Examples
+    --------
+    >>> data = load_sample()
+    >>> data
+    RankingData(8554 rows, 225 queries, 20 features)
+    >>> data.feature_names[0], float(data.X[0, 0]), data.doc_ids[0], float(data.y[0])
+    ('bm25', 16.89, '12', 2.0)
+    """
+    return read_letor(sample_path(name))
