@@ -13,6 +13,7 @@ from truerank.core.errors import InvalidInputError
 
 # Name on the command line -> "module:class". Keep the order: `truerank rankers` prints it.
 RANKERS: dict[str, str] = {
+    "adarank": "truerank.rankers.adarank:AdaRank",
     "rank-boost": "truerank.rankers.rank_boost:RankBoost",
     "rank-svm": "truerank.rankers.rank_svm:RankSVM",
 }

@@ -309,4 +309,5 @@ def mean_of(values: np.ndarray, query_weight: np.ndarray | None = None) -> float
         return float(values[keep].sum() / keep.sum()) if keep.any() else 0.0
     weight = np.asarray(query_weight, dtype=np.float64)[keep]
     total = weight.sum()
-    return float(np.dot(values[keep], weight) / total) if total > 0 else 0.0
+    # Not a dot product: with several BLAS threads its bits change.
+    return float(np.sum(values[keep] * weight) / total) if total > 0 else 0.0

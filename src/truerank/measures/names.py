@@ -17,6 +17,7 @@ from truerank.measures.ndcg import NormalisedDCG
 from truerank.measures.precision import Precision, Recall, RPrecision, Success
 from truerank.measures.reciprocal_rank import ReciprocalRank
 from truerank.measures.roc_area import ROCArea
+from truerank.measures.user_function import UserMeasure
 from truerank.measures.winner_takes_all import WinnerTakesAll
 
 AP = AveragePrecision()
@@ -51,8 +52,9 @@ def parse_measure(measure: Any, convention: str = DEFAULT_CONVENTION) -> Measure
 
     Parameters
     ----------
-    measure : str or Measure
-        A name (`"nDCG@10"`, `"AP(rel=2)"`, trec_eval's `"ndcg_cut_10"`, which is pinned to `trec`), or a measure.
+    measure : str, Measure or callable
+        A name (`"nDCG@10"`, `"AP(rel=2)"`, trec_eval's `"ndcg_cut_10"`, which is pinned to `trec`), a measure, or a
+        function (grades in ranked order) -> float.
     convention : str
         One of trec, letor3, letor4, mslr, ranklib, lightgbm, xgboost, catboost, sklearn, ranx.
 
@@ -71,8 +73,10 @@ def parse_measure(measure: Any, convention: str = DEFAULT_CONVENTION) -> Measure
     check_choice(convention, "convention", CONVENTIONS)
     if isinstance(measure, Measure):
         return measure.pinned(convention).check()
+    if callable(measure):
+        return UserMeasure(measure).pinned(convention).check()
     if not isinstance(measure, str):
-        raise InvalidInputError(f"a measure is a name such as 'nDCG@10' or a Measure, got {measure!r}")
+        raise InvalidInputError(f"a measure is a name such as 'nDCG@10', a Measure or a function, got {measure!r}")
     return _from_text(measure).pinned(convention).check()
 
 

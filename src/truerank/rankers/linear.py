@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from truerank.core.errors import ModelFileError
 from truerank.rankers.base import Ranker
 
 _BLOCK_VALUES = 1 << 19  # numbers in a block of rows: 4 MB as float64, which stays in a processor's cache
+FEW = 16  # columns with a weight up to which the others are not even read
 
 
 def linear_scores(X: Any, coef: np.ndarray) -> np.ndarray:
@@ -18,7 +20,8 @@ def linear_scores(X: Any, coef: np.ndarray) -> np.ndarray:
 
     A row has the same score alone or among others, wherever its memory starts, and with any number of BLAS threads
     (a BLAS product keeps none of the three), so that equal rows tie and a prediction can be repeated. Rows are taken
-    in blocks: float32 values are widened a block at a time, and X is never copied whole.
+    in blocks: float32 values are widened a block at a time, and X is never copied whole. With at most `FEW` weights
+    that are not zero only their columns are read.
 
     Parameters
     ----------
@@ -41,12 +44,26 @@ def linear_scores(X: Any, coef: np.ndarray) -> np.ndarray:
         for start, stop in row_blocks(n):
             scores[start:stop] = X[start:stop] @ coef
         return scores
-    if p == 0:
+    used = np.flatnonzero(coef)
+    if len(used) == 0:
         return scores
     for start, stop in row_blocks(n, max(1, _BLOCK_VALUES // p)):
-        block = np.ascontiguousarray(X[start:stop], dtype=np.float64)
-        np.einsum("ij,j->i", block, coef, out=scores[start:stop])
+        if len(used) <= FEW:
+            scores[start:stop] = combine_columns([X[start:stop, k] for k in used], coef[used])
+        else:
+            block = np.ascontiguousarray(X[start:stop], dtype=np.float64)
+            np.einsum("ij,j->i", block, coef, out=scores[start:stop])
     return scores
+
+
+def combine_columns(columns: Sequence[np.ndarray], weights: np.ndarray) -> np.ndarray:
+    """`Σ_k weights[k] columns[k]`, float64 (n,), added column by column, as `linear_scores` does for few weights."""
+    total = np.multiply(columns[0], weights[0], dtype=np.float64)
+    term = np.empty_like(total)
+    for column, weight in zip(columns[1:], weights[1:]):
+        np.multiply(column, weight, out=term, dtype=np.float64)
+        total += term
+    return total
 
 
 class LinearRanker(Ranker):

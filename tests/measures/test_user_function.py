@@ -1,0 +1,47 @@
+"""A Python function as a measure."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+from truerank.core.errors import InvalidInputError
+from truerank.data.ranking_data import Judgements
+from truerank.measures import evaluate, parse_measure
+
+
+def top_grade(grades):
+    return grades[0] / 4
+
+
+def test_it_is_called_with_the_grades_in_ranked_order():
+    seen = []
+
+    def measure(grades):
+        seen.append(grades.tolist())
+        return 0.5
+
+    judgements = Judgements(np.array([0.0, 1, 2, 3]), np.array([0, 3, 4]))
+    values = parse_measure(measure).per_query(judgements, np.array([[1.0, 3, 2, 0], [0, 0, 0, 0]]))
+    assert values.tolist() == [[0.5, 0.5], [0.5, 0.5]]
+    assert sorted(seen) == [[0, 1, 2], [1, 2, 0], [3], [3]]
+
+
+def test_it_is_a_value_like_any_measure():
+    measure = parse_measure(top_grade)
+    assert measure == parse_measure(top_grade) == pickle.loads(pickle.dumps(measure))
+    assert measure != parse_measure(lambda grades: 0.0)
+    assert repr(measure) == "user(top_grade,convention='ranklib')"
+    assert measure.name == "user(top_grade)"
+    assert measure(ties="pessimistic").per_query(Judgements(np.array([3.0, 1]), np.array([0, 2])), [1, 1]) == [0.25]
+    assert list(evaluate(top_grade, [0, 4], [0.1, 0.2]).values()) == [1.0]
+    with pytest.raises(InvalidInputError, match="average over tied"):
+        parse_measure(top_grade, "sklearn")
+
+
+@pytest.mark.parametrize("value", ["high", None, float("nan"), float("inf")])
+def test_what_is_no_finite_number_is_an_error(value):
+    with pytest.raises(InvalidInputError, match="must return a finite number"):
+        evaluate(lambda grades: value, [0, 1], [0.1, 0.2])
