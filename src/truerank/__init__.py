@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from truerank.data.trec import judge_run, read_qrels, read_run, write_qrels, write_run
     from truerank.rankers.adarank import AdaRank
     from truerank.rankers.base import Ranker
+    from truerank.rankers.pairwise_descent import PairwiseDescent
     from truerank.rankers.rank_boost import RankBoost
     from truerank.rankers.rank_svm import RankSVM
 
 __all__ = [
     "AdaRank",
     "Judgements",
+    "PairwiseDescent",
     "QueryKFold",
     "RankBoost",
     "RankSVM",

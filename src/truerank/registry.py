@@ -16,6 +16,7 @@ RANKERS: dict[str, str] = {
     "adarank": "truerank.rankers.adarank:AdaRank",
     "rank-boost": "truerank.rankers.rank_boost:RankBoost",
     "rank-svm": "truerank.rankers.rank_svm:RankSVM",
+    "pairwise-descent": "truerank.rankers.pairwise_descent:PairwiseDescent",
 }
 
 # Name -> "module:class" of calibrators (`CalibratedRanker(method=NAME)`, `truerank calibrate --method NAME`).

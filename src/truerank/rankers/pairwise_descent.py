@@ -1,0 +1,472 @@
+"""Stochastic pairwise descent: linear rankers from random pairs, at a cost that does not grow with the documents."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from truerank.core.checks import check_choice, check_number, check_positive_int
+from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.random_streams import seed_of, stream
+from truerank.core.solver_result import Status
+from truerank.data.ranking_data import RankingData
+from truerank.rankers.descent_steps import (
+    LEARNING_RATES,
+    LOSSES,
+    STEPS,
+    averaged_weights,
+    dense_steps,
+    new_state,
+    sparse_steps,
+)
+from truerank.rankers.graded_pairs import HINGE, GradedPairs
+from truerank.rankers.linear import LinearRanker
+from truerank.rankers.pair_sampling import NEEDS_CLASSES, NEEDS_PAIRS, SAMPLINGS, Sampler, make_sampler
+from truerank.rankers.row_passes import csr_parts
+
+_WITH_ROWS = ("combined-ranking", "combined-roc", "stochastic", "balanced-stochastic")
+_STREAMED = ("rank", "query-norm-rank", "combined-ranking", "stochastic")
+_CACHE_BYTES = 8_000_000  # matrices beyond this are touched ahead of the steps
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What descent has reached, beside the best that can be reached.
+
+    Attributes
+    ----------
+    objective : float
+        `λ/2 ‖w‖² + mean hinge` of the fitted weights.
+    optimum : float
+        The same at the exact solution's weights (`RankSVM` with the hinge), which is within `gap` of the least value.
+    gap : float
+        Certificate of the exact solution: no weights have an objective below `optimum - gap`.
+    """
+
+    objective: float
+    optimum: float
+    gap: float
+
+    @property
+    def relative_distance(self) -> float:
+        """`(objective - optimum) / optimum`."""
+        return (self.objective - self.optimum) / self.optimum
+
+
+class PairwiseDescent(LinearRanker):
+    """Stochastic pairwise descent: each step draws a pair of documents and moves the weights by its loss alone.
+
+    With the hinge and `sampling="rank"` it minimises
+
+        λ/2 ‖w‖² + (mean over all pairs with y_a > y_b of a query of max(0, 1 - w·(x_a - x_b)))
+
+    where λ is `reg_lambda` and pairs of query q weigh `query_weight[q]` in the mean. A step costs O(features) and a
+    draw O(1), however many documents there are: use it where an exact solver (`RankSVM`) would take too long, or rows
+    come in batches (`partial_fit`) or from a file larger than memory (`fit_file`).
+
+    Parameters
+    ----------
+    reg_lambda : float, default 1e-4
+        λ. Scales: `MeasureSVM`'s C is divided by the number of queries, `RankSVM`'s C multiplies a sum over pairs, and
+        this λ goes with a mean over pairs, so λ = 1 / (C · pairs) with `RankSVM`'s C.
+    sampling : str, default "rank"
+        What a step draws:
+
+        * "rank": uniformly one of all pairs of a query with different grades;
+        * "query-norm-rank": a query uniformly (among those that have pairs), then a pair in it;
+        * "roc": one relevant and one other row, as if all rows were one query;
+        * "combined-ranking", "combined-roc": with `pair_probability` a pair as above, else a single row as a
+          classification step (with loss "squared" a regression step);
+        * "stochastic": single rows; "balanced-stochastic": single rows, relevant ones and others in turn.
+    loss : str, default "hinge"
+        With z the difference of the pair (or the row), u = +1 (for a row, ±1 by class) and prediction w·z:
+        "hinge" max(0, 1 - u w·z); "logistic" log(1 + exp(-u w·z)); "squared" ½ (w·z - target)² with the difference of
+        the grades (or the row's grade) as target, in the roc samplings classes 1 and 0 for grades; "perceptron" with
+        a margin: w + η u z where u w·z <= `margin`; "passive-aggressive": w + min(C, (1 - u w·z)₊ / ‖z‖²) u z. The
+        last two know no λ, the last no learning rate.
+    learning_rate : str, default "pegasos"
+        η at step t: "pegasos" 1 / (λ t); "basic" 10 / (10 + t); "constant" `eta0`.
+    eta0 : float, default 0.02
+    max_iter : int, default 100_000
+        Steps of `fit`.
+    projection : bool, default False
+        Project the weights to the ball of radius 1/sqrt(λ) after each step, as Pegasos does.
+    average : bool or int, default False
+        Return the mean of the weights over all steps (True) or over those from step `average` on.
+    margin : float, default 1.0
+        Of the perceptron.
+    C : float, default 1.0
+        Largest passive-aggressive step.
+    pair_probability : float, default 0.5
+    rel : float, optional
+        Lowest relevant grade, for the samplings that need two classes (roc, balanced, and single rows except with the
+        squared loss). None takes the higher grade where there are two.
+    fit_intercept : bool, default True
+        Whether single rows have an intercept (regularised like a weight). Pairs have none.
+    random_state : int, NumPy generator or None
+        None means seed 0.
+
+    Attributes
+    ----------
+    coef_ : float64 array (p,)
+        Weight of each column.
+    intercept_ : float
+        0 unless single rows are drawn.
+    n_iter_ : int
+        Steps taken, over all calls of `partial_fit`.
+
+    Raises
+    ------
+    InvalidInputError
+        On parameters outside their ranges, classes that `rel` must tell, or weights that diverged.
+
+    Notes
+    -----
+    Pegasos's step on w_t is `w ← (1 - η_t λ) w + η_t u z 1[u w·z < 1]`, the margin being that of w before it is shrunk.
+    Pairs with equal features only shrink the weights. Where there is nothing to draw the weights stay 0. Draws are
+    uniform to one part in 2^53; the same seed gives the same bits. A step on rows beyond the processor's caches waits
+    for memory, which the kernel hides in part by reading the rows of 64 draws ahead.
+
+    Differences from sofia-ml (Sculley 2009): its "rank" draws a row first, so that it weighs a binary query by its
+    rows, and draws queries by rows; here each pair has the same probability.
+
+    References
+    ----------
+    Sculley (2009), "Large scale learning to rank"; Sculley (2010), "Combined regression and ranking"; Shalev-Shwartz,
+    Singer & Srebro (2007), "Pegasos"; Crammer et al. (2006), "Online passive-aggressive algorithms" (PA-I).
+
+    Examples
+    --------
+    >>> X = [[1.0, 0.0], [0.0, 1.0], [3.0, 1.0], [1.0, 1.0]]
+    >>> ranker = PairwiseDescent(max_iter=1000).fit(X, [1, 0, 2, 0], qid=["a", "a", "b", "b"])
+    >>> ranker.rank(X, qid=["a", "a", "b", "b"]).tolist()
+    [1, 2, 1, 2]
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = (
+        *LinearRanker.model_attributes, "intercept_", "n_iter_", "descent_state_",
+    )  # fmt: skip
+    __metadata_request__partial_fit: ClassVar[dict[str, Any]] = {"qid": True, "query_weight": True, "n_steps": True}
+
+    def __init__(
+        self,
+        reg_lambda: float = 1e-4,
+        *,
+        sampling: str = "rank",
+        loss: str = "hinge",
+        learning_rate: str = "pegasos",
+        eta0: float = 0.02,
+        max_iter: int = 100_000,
+        projection: bool = False,
+        average: bool | int = False,
+        margin: float = 1.0,
+        C: float = 1.0,
+        pair_probability: float = 0.5,
+        rel: float | None = None,
+        fit_intercept: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.reg_lambda = reg_lambda
+        self.sampling = sampling
+        self.loss = loss
+        self.learning_rate = learning_rate
+        self.eta0 = eta0
+        self.max_iter = max_iter
+        self.projection = projection
+        self.average = average
+        self.margin = margin
+        self.C = C
+        self.pair_probability = pair_probability
+        self.rel = rel
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+
+    def _fit(self, data: RankingData, valid: RankingData | None) -> None:
+        steps = check_positive_int(self.max_iter, "max_iter")
+        self._check_parameters()
+        self._start(data.n_features)
+        self._descend(data, steps)
+        self._keep()
+
+    def partial_fit(
+        self, X: Any, y: Any = None, *, qid: Any = None, query_weight: Any = None, n_steps: int | None = None
+    ) -> PairwiseDescent:
+        """Go on from the weights of the last call with draws from this batch alone.
+
+        Parameters
+        ----------
+        X, y, qid, query_weight
+            As in `fit`; the queries of a batch are its own.
+        n_steps : int, optional
+            Steps on this batch; None takes as many as it has rows.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        first = not hasattr(self, "descent_state_")
+        if not first:
+            if isinstance(X, RankingData):
+                self._check_columns(X)
+            else:
+                self._checked(X, reset=False)
+        data = self._training_data(X, y, qid, query_weight)
+        steps = data.n_rows if n_steps is None else check_positive_int(n_steps, "n_steps", 0)
+        if first:
+            self.n_queries_in_ = 0
+            self._start(data.n_features)
+        self.n_queries_in_ += data.n_queries
+        self._descend(data, steps)
+        self._keep()
+        return self
+
+    def fit_file(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        n_passes: int = 1,
+        block_rows: int = 65_536,
+        n_features: int | None = None,
+        sparse: bool = False,
+    ) -> PairwiseDescent:
+        """Learn from a LETOR file that need not fit into memory: blocks of whole queries, one after the other.
+
+        The file is read once to count the pairs of each block and then `n_passes` times. In each pass a block gets
+        its share of the pass's steps at random, so that every pair of the file has the same probability, as in `fit`;
+        with one block and one pass the weights are those of `fit`, bit by bit.
+
+        Parameters
+        ----------
+        path : path
+            LETOR text; each query's lines stand together.
+        n_passes : int, default 1
+            More passes mix the blocks better, at the price of reading.
+        block_rows : int, default 65_536
+            Rows held in memory at a time, about.
+        n_features : int, optional
+            Columns; None takes the highest index within the first block.
+        sparse : bool, default False
+            Hold blocks as sparse rows.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InvalidInputError
+            With samplings that draw rows of different queries ("roc", "combined-roc", "balanced-stochastic").
+        """
+        steps = check_positive_int(self.max_iter, "max_iter")
+        passes = check_positive_int(n_passes, "n_passes")
+        self._check_parameters()
+        if self.sampling not in _STREAMED:
+            raise InvalidInputError(
+                f"fit_file draws within a query; sampling must be one of {', '.join(_STREAMED)}, got {self.sampling!r}"
+            )
+
+        def blocks() -> Iterator[RankingData]:
+            from truerank.data.letor import iter_letor
+
+            return iter_letor(path, block_rows=block_rows, n_features=n_features, sparse=sparse, comments=False)
+
+        grades: np.ndarray = np.zeros(0)
+        weights: list[float] = []
+        rows: list[int] = []
+        queries = 0
+        for block in blocks():
+            if not weights:
+                n_features = block.n_features
+            pair_form = (
+                "stochastic" if self.sampling == "stochastic" else self.sampling.replace("combined-ranking", "rank")
+            )
+            y = np.asarray(block.y)
+            weights.append(make_sampler(pair_form, y, block.offsets, None, None).weight)
+            rows.append(block.n_rows)
+            queries += block.n_queries
+            grades = np.union1d(grades, y)
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.n_features_in_, self.n_queries_in_ = int(n_features or 0), queries
+        self._start(self.n_features_in_)
+        pair_share, row_share = np.array(weights) / max(sum(weights), 1e-300), np.array(rows) / sum(rows)
+        if self.sampling == "combined-ranking":
+            alpha = float(self.pair_probability) if sum(weights) > 0 else 0.0
+            share = alpha * pair_share + (1 - alpha) * row_share
+            of_pairs = np.divide(alpha * pair_share, share, out=np.zeros_like(share), where=share > 0)
+        else:
+            share, of_pairs = pair_share, np.ones(len(weights))
+        generator = stream(seed_of(self.random_state), "pairwise-descent", "blocks")
+        for number in range(passes):
+            now = steps * (number + 1) // passes - steps * number // passes
+            if sum(weights) == 0 and self.sampling != "combined-ranking":
+                break
+            for block, n_steps, of_pair in zip(blocks(), generator.multinomial(now, share / share.sum()), of_pairs):
+                if n_steps:
+                    self._descend(block, int(n_steps), grades, float(of_pair))
+        self._keep()
+        return self
+
+    def distance_to_optimum(
+        self, X: Any, y: Any = None, *, qid: Any = None, query_weight: Any = None, tol: float = 1e-4
+    ) -> Objective:
+        """Objective of the fitted weights on these data, beside the exact optimum found by `RankSVM(loss="hinge")`.
+
+        Parameters
+        ----------
+        X, y, qid, query_weight
+            The training data.
+        tol : float, default 1e-4
+            Relative gap to which the optimum is found.
+
+        Raises
+        ------
+        InvalidInputError
+            Unless the loss is the hinge and the sampling "rank", "query-norm-rank" or "roc", which have an exact
+            solver; where there are no pairs.
+        """
+        from truerank.rankers.rank_svm import RankSVM
+
+        check_choice(self.loss, "loss", ("hinge",))
+        check_choice(self.sampling, "sampling", ("rank", "query-norm-rank", "roc"))
+        reg = check_number(self.reg_lambda, "reg_lambda", minimum=0.0, open_minimum=True)
+        data = self._training_data(X, y, qid, query_weight)
+        grades, offsets, weight = np.asarray(data.y), data.offsets, data.query_weight
+        if self.sampling == "roc":
+            if weight is not None:
+                raise InvalidInputError("query_weight: the exact optimum of sampling 'roc' is known without it only")
+            classes = np.asarray(self._classes(grades, np.unique(grades)), dtype=np.float64)
+            grades, offsets = np.zeros(data.n_rows) + classes, np.array([0, data.n_rows], dtype=np.int64)
+        pairs = GradedPairs(grades, offsets, weight)
+        if self.sampling == "query-norm-rank":
+            own = np.ones(data.n_queries) if weight is None else weight
+            pairs = GradedPairs(grades, offsets, np.where(pairs.n_pairs > 0, own / np.maximum(pairs.n_pairs, 1.0), 0.0))
+        if pairs.total_weight == 0:
+            raise InvalidInputError("these data have no pairs of different grades")
+        scores = LinearRanker._predict(self, data.X)
+        loss, _ = pairs.loss(scores, HINGE)
+        objective = 0.5 * reg * float(self.coef_ @ self.coef_) + loss / pairs.total_weight
+        exact = RankSVM(C=1.0 / (reg * pairs.total_weight), loss="hinge", tol=tol)
+        exact.fit(RankingData.from_grouped(data.X, grades, offsets, query_weight=pairs.weight))
+        return Objective(objective, reg * exact.objective_, reg * exact.gap_)
+
+    def _predict(self, X: Any) -> np.ndarray:
+        return super()._predict(X) + self.intercept_
+
+    def check_model(self) -> None:
+        """Called after loading: the state to go on from must fit the weights."""
+        super().check_model()
+        state = getattr(self, "descent_state_", None)
+        shapes = {"v": self.n_features_in_ + 1, "r": self.n_features_in_ + 1, "scalars": 5, "random": 2}
+        if not isinstance(state, dict) or any(getattr(state.get(k), "shape", None) != (n,) for k, n in shapes.items()):
+            raise ModelFileError("PairwiseDescent: descent_state_ does not fit the weights")
+
+    # Steps.
+
+    def _check_parameters(self) -> None:
+        check_choice(self.sampling, "sampling", SAMPLINGS)
+        check_choice(self.loss, "loss", LOSSES)
+        check_choice(self.learning_rate, "learning_rate", LEARNING_RATES)
+        reg = check_number(self.reg_lambda, "reg_lambda", minimum=0.0)
+        eta0 = check_number(self.eta0, "eta0", minimum=0.0, open_minimum=True)
+        check_number(self.margin, "margin", minimum=0.0)
+        check_number(self.C, "C", minimum=0.0, open_minimum=True)
+        check_number(self.pair_probability, "pair_probability", minimum=0.0, maximum=1.0)
+        if self.rel is not None:
+            check_number(self.rel, "rel")
+        for name in ("projection", "fit_intercept"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise InvalidInputError(f"{name} must be True or False, got {getattr(self, name)!r}")
+        if not isinstance(self.average, bool | np.bool_):
+            check_positive_int(self.average, "average", 0)
+        if reg == 0.0 and ((self.learning_rate == "pegasos" and self.loss != "passive-aggressive") or self.projection):
+            raise InvalidInputError(
+                "reg_lambda must be > 0 with learning_rate='pegasos' and with projection, got 0; choose another "
+                "learning_rate or a positive reg_lambda"
+            )
+        first = {"pegasos": 0.0, "basic": 10.0 / 11.0, "constant": eta0}[self.learning_rate]
+        if self.loss in LOSSES[:3] and first * reg > 1.0:
+            raise InvalidInputError(
+                f"reg_lambda times the first learning rate must be at most 1, got {reg:g} * {first:g}: the weights "
+                "would change sign at every step; lower reg_lambda or use learning_rate='pegasos'"
+            )
+
+    def _start(self, width: int) -> None:
+        v, r, scalars = new_state(width + 1)
+        seed = seed_of(self.random_state)
+        words = stream(seed, "pairwise-descent").integers(0, 2**64 - 1, 2, dtype=np.uint64, endpoint=True)
+        self.descent_state_ = {"v": v, "r": r, "scalars": scalars, "random": words | np.uint64(1)}
+        self._status = Status.NOTHING_TO_LEARN
+
+    def _keep(self) -> None:
+        state = self.descent_state_
+        result = averaged_weights(state["v"], state["r"], state["scalars"])
+        if not np.isfinite(result).all():
+            raise InvalidInputError(
+                f"the weights diverged (loss {self.loss!r}, learning_rate {self.learning_rate!r}, reg_lambda "
+                f"{self.reg_lambda:g}): scale the columns, or use learning_rate='basic', a smaller eta0, a larger "
+                "reg_lambda or projection=True"
+            )
+        self.coef_, self.intercept_ = result[:-1].copy(), float(result[-1])
+        self.n_iter_ = int(state["scalars"][STEPS])
+        self._finish(self._status)
+
+    def _classes(self, y: np.ndarray, grades: np.ndarray) -> np.ndarray | None:
+        """Which rows are relevant; None where there is one grade only and nothing says whether it is."""
+        if self.rel is not None:
+            return y >= self.rel
+        if len(grades) > 2:
+            raise InvalidInputError(
+                f"sampling={self.sampling!r} with loss={self.loss!r} needs two classes and these data have "
+                f"{len(grades)} grades; give rel, the lowest grade that counts as relevant"
+            )
+        return None if len(grades) < 2 else y >= grades[1]
+
+    def _descend(
+        self, data: RankingData, n_steps: int, grades: np.ndarray | None = None, pair_share: float | None = None
+    ) -> None:
+        """Take steps with draws from one block of data."""
+        y = np.asarray(data.y)
+        squared = self.loss == "squared"
+        relevant = None
+        if self.sampling in NEEDS_CLASSES or (self.sampling in _WITH_ROWS and not squared):
+            relevant = self._classes(y, np.unique(y) if grades is None else grades)
+            if relevant is None:
+                return
+        sampler = make_sampler(
+            self.sampling, y, data.offsets, data.query_weight, relevant, float(self.pair_probability)
+        )
+        if pair_share is not None:
+            sampler = replace(sampler, pair_share=pair_share if self.sampling in NEEDS_PAIRS else 0.0)
+        if sampler.weight == 0.0:
+            return
+        self._status = Status.ALL_ROUNDS
+        if squared:
+            target = np.asarray(relevant, dtype=np.float64) if self.sampling in ("roc", "combined-roc") else y
+        else:
+            target = y if relevant is None else np.where(relevant, 1.0, -1.0)
+        self._run_kernel(data.X, target, sampler, n_steps)
+
+    def _run_kernel(self, X: Any, target: np.ndarray, sampler: Sampler, n_steps: int) -> None:
+        state = self.descent_state_
+        average_from = (1.0 if self.average else np.inf) if isinstance(self.average, bool) else float(self.average)
+        limit = self.C if self.loss == "passive-aggressive" else self.margin
+        index = (
+            sampler.rows, *sampler.first, *sampler.second, *sampler.single, sampler.form, float(sampler.pair_share),
+        )  # fmt: skip
+        options = (
+            state["random"], state["v"], state["r"], state["scalars"], n_steps, LOSSES.index(self.loss),
+            LEARNING_RATES.index(self.learning_rate), float(self.reg_lambda), float(self.eta0), float(limit),
+            bool(self.projection), average_from, 1.0 if self.fit_intercept else 0.0,
+        )  # fmt: skip
+        target = np.ascontiguousarray(target, dtype=np.float64)
+        if hasattr(X, "tocsr"):
+            sparse_steps(*csr_parts(X), target, *index, *options)
+        else:
+            X = np.ascontiguousarray(X)
+            dense_steps(X, target, *index, *options, bool(X.nbytes > _CACHE_BYTES))

@@ -1,0 +1,246 @@
+"""Pairwise descent: what is drawn and how often, every step beside a plain version, batches, files, the optimum."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse, stats
+
+from rankers.conformance import ranker_checks
+from reference.descent import plain_descent
+from reference.pairs import listed_pairs
+from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.model_file import load_model, save_model
+from truerank.rankers.pair_sampling import SAMPLINGS, alias_table, make_sampler
+from truerank.rankers.pairwise_descent import PairwiseDescent
+
+test_scikit_learn_conformance = ranker_checks([PairwiseDescent()])
+
+
+def judged(seed=0, sizes=(7, 12, 1, 9, 4), n_grades=3, p=5):
+    rng = np.random.default_rng(seed)
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    X = rng.normal(size=(offsets[-1], p))
+    y = np.clip(np.round(X[:, 0] + rng.normal(size=len(X)) + 0.5), 0, n_grades - 1)
+    return X, y, offsets, np.repeat(np.arange(len(sizes)), sizes)
+
+
+def state_of(seed):
+    return np.random.default_rng(seed).integers(0, 2**63, 2).astype(np.uint64)
+
+
+@pytest.mark.parametrize("weight", [[1.0], [1, 2, 3, 4, 0, 10], [1e-9, 1, 1e9], [0.0, 5.0, 0.0]])
+def test_alias_table_gives_each_entry_its_probability(weight):
+    table = alias_table(np.array(weight, dtype=float))
+    probability = np.zeros(len(weight))
+    for j, (keep, other) in enumerate(table):
+        probability[j] += keep / len(table)
+        probability[int(other)] += (1 - keep) / len(table)
+    np.testing.assert_allclose(probability, np.array(weight) / np.sum(weight), rtol=1e-12, atol=1e-15)
+
+
+def expected_pairs(sampling, y, offsets, weight):
+    """Each pair that can be drawn, with its probability, by listing them."""
+    if sampling == "roc":
+        query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        own = np.ones(len(y)) if weight is None else weight[query]
+        pairs = {(a, b): own[a] * own[b] for a in np.flatnonzero(y >= 1) for b in np.flatnonzero(y < 1)}
+        pairs = {pair: value for pair, value in pairs.items() if value > 0}
+    else:
+        listed, own = listed_pairs(y, offsets, weight)
+        query = np.searchsorted(offsets, listed[:, 0], side="right") - 1
+        if sampling == "query-norm-rank":
+            own = own / np.bincount(query, minlength=len(offsets))[query]
+        pairs = {(int(a), int(b)): v for (a, b), v in zip(listed, own) if v > 0}
+    total = sum(pairs.values())
+    return {pair: value / total for pair, value in pairs.items()}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("sampling", ["rank", "query-norm-rank", "roc"])
+def test_pairs_are_drawn_with_their_exact_probabilities(sampling, weighted):
+    _, y, offsets, _ = judged(3)
+    weight = np.array([1.0, 0.5, 3.0, 0.0, 2.0]) if weighted else None
+    probabilities = expected_pairs(sampling, y, offsets, weight)
+    a, b = make_sampler(sampling, y, offsets, weight, y >= 1).draw(state_of(1), 200_000)
+    codes, counts = np.unique(a * 1000 + b, return_counts=True)
+    drawn = {(int(code) // 1000, int(code) % 1000): int(count) for code, count in zip(codes, counts)}
+    assert set(drawn) == set(probabilities)  # every pair, and nothing else
+    observed = np.array([drawn[pair] for pair in probabilities])
+    assert stats.chisquare(observed, 200_000 * np.array(list(probabilities.values()))).pvalue > 1e-3
+
+
+def test_index_of_many_grades_lists_blocks_of_the_same_total():
+    rng = np.random.default_rng(5)
+    y, offsets = rng.permutation(500).astype(float), np.array([0, 200, 500])
+    sampler = make_sampler("rank", y, offsets, None, None)
+    assert sampler.weight == 200 * 199 / 2 + 300 * 299 / 2
+    a, b = sampler.draw(state_of(2), 5000)
+    assert np.all(y[a] > y[b])
+    assert np.array_equal(a < 200, b < 200)
+
+
+def test_single_rows_and_shares_of_the_combined_forms():
+    _, y, offsets, _ = judged(4)
+    a, b = make_sampler("stochastic", y, offsets, None, None).draw(state_of(3), 50_000)
+    assert np.all(b == -1)
+    assert stats.chisquare(np.bincount(a, minlength=len(y))).pvalue > 1e-3
+    a, b = make_sampler("balanced-stochastic", y, offsets, None, y >= 1).draw(state_of(3), 1000)
+    assert np.all(b == -1)
+    assert np.all(y[a[::2]] >= 1)
+    assert np.all(y[a[1::2]] < 1)
+    for sampling in ("combined-ranking", "combined-roc"):
+        a, b = make_sampler(sampling, y, offsets, None, y >= 1, 0.25).draw(state_of(4), 40_000)
+        assert stats.binomtest(int(np.sum(b >= 0)), 40_000, 0.25).pvalue > 1e-3
+        assert np.all(y[a[b >= 0]] > y[b[b >= 0]])
+        assert stats.chisquare(np.bincount(a[b < 0], minlength=len(y))).pvalue > 1e-3
+    weight = np.array([1.0, 0.0, 5.0, 1.0, 1.0])
+    a, _ = make_sampler("stochastic", y, offsets, weight, None).draw(state_of(5), 30_000)
+    query = np.searchsorted(offsets, a, side="right") - 1
+    share = weight * np.diff(offsets)
+    assert stats.chisquare(np.bincount(query)[share > 0], 30_000 * share[share > 0] / share.sum()).pvalue > 1e-3
+
+
+def replay(ranker, X, y, offsets, n, target):
+    """Plain descent on the draws that the ranker takes."""
+    grades = np.unique(y)
+    sampler = make_sampler(ranker.sampling, y, offsets, None, y >= (ranker.rel or grades[-1]), ranker.pair_probability)
+    ranker._start(X.shape[1])
+    draws = sampler.draw(ranker.descent_state_["random"].copy(), n)
+    return plain_descent(
+        X, target, draws, loss=ranker.loss, reg=ranker.reg_lambda, rate=ranker.learning_rate, eta0=ranker.eta0,
+        limit=ranker.C if ranker.loss == "passive-aggressive" else ranker.margin, project=ranker.projection,
+        average_from={False: np.inf, True: 1}.get(ranker.average, ranker.average),
+    )  # fmt: skip
+
+
+SETTINGS = [
+    {},
+    {"average": True},
+    {"average": 150, "projection": True},
+    {"loss": "logistic", "average": True},
+    {"loss": "logistic", "learning_rate": "basic", "projection": True},
+    {"loss": "squared", "learning_rate": "constant"},
+    {"loss": "squared", "learning_rate": "constant", "sampling": "combined-ranking", "rel": 1.0},
+    {"loss": "squared", "learning_rate": "constant", "sampling": "roc", "rel": 1.0},
+    {"loss": "perceptron", "learning_rate": "constant", "reg_lambda": 0.0, "margin": 0.5},
+    {"loss": "passive-aggressive", "C": 0.1, "reg_lambda": 0.0, "average": 7},
+    {"sampling": "query-norm-rank"},
+    {"sampling": "roc", "rel": 1.0, "projection": True},
+    {"sampling": "combined-ranking", "rel": 1.0, "average": True},
+    {"sampling": "combined-roc", "rel": 2.0, "loss": "logistic"},
+    {"sampling": "stochastic", "rel": 1.0},
+    {"sampling": "balanced-stochastic", "rel": 1.0, "projection": True},
+    {"sampling": "stochastic", "rel": 1.0, "loss": "passive-aggressive", "C": 0.3},
+]
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_every_step_is_that_of_plain_descent(setting, kind):
+    X, y, offsets, qid = judged(6, p=11)
+    X[np.abs(X) < 0.4] = 0.0
+    setting = {"reg_lambda": 0.05, "random_state": 3} | setting
+    ranker = PairwiseDescent(max_iter=300, **setting)
+    classes = np.where(y >= (ranker.rel or 2), 1.0, -1.0)
+    target = classes
+    if ranker.loss == "squared":
+        target = (y >= 1).astype(float) if ranker.sampling == "roc" else y
+    expected = replay(ranker, X, y, offsets, 300, target)
+    ranker.fit(sparse.csr_matrix(X) if kind == "sparse" else X, y, qid=qid)
+    np.testing.assert_allclose(ranker.coef_, expected[:-1], rtol=1e-9, atol=1e-11)
+    assert ranker.intercept_ == pytest.approx(expected[-1], rel=1e-9, abs=1e-11)
+    assert ranker.n_iter_ == 300
+
+
+def test_scale_that_falls_below_its_limit_is_renewed():
+    X, y, offsets, qid = judged(7)
+    # The factor is 1 - .9 * 1 = .1 a step: the scale passes 1e-6 every seven steps.
+    ranker = PairwiseDescent(1.0, learning_rate="constant", eta0=0.9, max_iter=100, average=5, projection=True)
+    expected = replay(ranker, X, y, offsets, 100, y)
+    np.testing.assert_allclose(ranker.fit(X, y, qid=qid).coef_, expected[:-1], rtol=1e-9)
+
+
+def test_float32_rows_and_rows_read_ahead_give_the_same_steps(monkeypatch):
+    X, y, _, qid = judged(8, sizes=(50,) * 10)
+    X = X.astype(np.float32)
+    ranker = PairwiseDescent(max_iter=2000)
+    first = ranker.fit(X, y, qid=qid).coef_
+    np.testing.assert_allclose(PairwiseDescent(max_iter=2000).fit(X.astype(np.float64), y, qid=qid).coef_, first)
+    monkeypatch.setattr("truerank.rankers.pairwise_descent._CACHE_BYTES", 0)
+    assert PairwiseDescent(max_iter=2000).fit(X, y, qid=qid).coef_.tobytes() == first.tobytes()
+
+
+def test_same_seed_same_bits_and_another_seed_others():
+    X, y, _, qid = judged(9)
+    one = PairwiseDescent(max_iter=500, random_state=1).fit(X, y, qid=qid).coef_
+    assert PairwiseDescent(max_iter=500, random_state=1).fit(X, y, qid=qid).coef_.tobytes() == one.tobytes()
+    assert PairwiseDescent(max_iter=500, random_state=2).fit(X, y, qid=qid).coef_.tobytes() != one.tobytes()
+
+
+def test_partial_fit_on_the_same_data_goes_on_where_fit_stopped(tmp_path):
+    X, y, _, qid = judged(10)
+    whole = PairwiseDescent(max_iter=500, average=True).fit(X, y, qid=qid)
+    ranker = PairwiseDescent(average=True).partial_fit(X, y, qid=qid, n_steps=200)
+    assert ranker.n_queries_in_ == 5
+    save_model(ranker, tmp_path / "model.json")
+    ranker = load_model(tmp_path / "model.json").partial_fit(X, y, qid=qid, n_steps=300)
+    assert ranker.coef_.tobytes() == whole.coef_.tobytes()
+    assert ranker.n_iter_ == 500
+    assert ranker.partial_fit(X, y, qid=qid).n_iter_ == 500 + len(y)
+    with pytest.raises(ValueError, match="features"):
+        ranker.partial_fit(X[:, :3], y, qid=qid)
+
+
+def test_nothing_to_draw_leaves_the_weights_zero():
+    ranker = PairwiseDescent().fit([[1.0], [2.0], [3.0]], [1, 1, 0], qid=[1, 1, 2])
+    assert ranker.coef_.tolist() == [0.0]
+    assert "no query offers a choice" in ranker.status_
+    for sampling in SAMPLINGS:
+        PairwiseDescent(sampling=sampling, max_iter=5).fit([[1.0], [2.0]], [1, 1])
+
+
+def test_squared_loss_on_single_rows_finds_the_regression():
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(400, 3))
+    y = X @ [1.0, -2.0, 0.5] + 3.0
+    ranker = PairwiseDescent(0.0, sampling="stochastic", loss="squared", learning_rate="constant", max_iter=20_000)
+    ranker.fit(X, y)
+    np.testing.assert_allclose(ranker.coef_, [1.0, -2.0, 0.5], atol=1e-6)
+    assert ranker.intercept_ == pytest.approx(3.0, abs=1e-6)
+    np.testing.assert_allclose(ranker.predict(X), y, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"sampling": "pairs"}, "sampling"),
+        ({"loss": "l1"}, "loss"),
+        ({"learning_rate": "optimal"}, "learning_rate"),
+        ({"reg_lambda": -1.0}, "reg_lambda"),
+        ({"reg_lambda": 0.0}, "reg_lambda must be > 0"),
+        ({"reg_lambda": 3.0, "learning_rate": "basic"}, "change sign"),
+        ({"max_iter": 0}, "max_iter"),
+        ({"average": -1}, "average"),
+        ({"projection": 1}, "projection"),
+        ({"pair_probability": 2}, "pair_probability"),
+        ({"margin": -1}, "margin"),
+        ({"C": 0}, "C"),
+        ({"eta0": 0}, "eta0"),
+        ({"rel": "high"}, "rel"),
+        ({"sampling": "roc"}, "give rel"),
+        ({"loss": "squared", "reg_lambda": 1e-9, "max_iter": 5000}, "diverged"),
+    ],
+)
+def test_bad_parameters(wrong, message):
+    with pytest.raises(InvalidInputError, match=message):
+        PairwiseDescent(**wrong).fit(1e3 * np.arange(12.0).reshape(6, 2) ** 2, [0, 1, 2, 1, 0, 2])
+
+
+def test_a_model_whose_state_does_not_fit_is_refused(tmp_path):
+    X, y, _, qid = judged(12)
+    ranker = PairwiseDescent(max_iter=100).fit(X, y, qid=qid)
+    ranker.descent_state_["v"] = ranker.descent_state_["v"][:2]
+    save_model(ranker, tmp_path / "model.json")
+    with pytest.raises(ModelFileError, match="descent_state_"):
+        load_model(tmp_path / "model.json")
