@@ -31,61 +31,13 @@ FEEDBACK_DOCUMENTS, FEEDBACK_TERMS, FEEDBACK_WEIGHT = 5, 15, 0.5
 WINDOW = 8  # tokens within which two query terms count as near
 GRADES = {1: 4, 2: 3, 3: 2, 4: 1, -1: 0}  # Cranfield's best grade is 1
 STOP = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "any",
-        "anyone",
-        "are",
-        "as",
-        "at",
-        "be",
-        "been",
-        "by",
-        "can",
-        "could",
-        "do",
-        "does",
-        "for",
-        "from",
-        "had",
-        "has",
-        "have",
-        "how",
-        "if",
-        "in",
-        "into",
-        "is",
-        "it",
-        "its",
-        "made",
-        "may",
-        "not",
-        "of",
-        "on",
-        "or",
-        "so",
-        "some",
-        "such",
-        "than",
-        "that",
-        "the",
-        "there",
-        "these",
-        "they",
-        "this",
-        "to",
-        "under",
-        "was",
-        "were",
-        "what",
-        "when",
-        "where",
-        "which",
-        "who",
+    word
+    for words in (
+        "a an and any anyone are as at be been by can could do does for from had has have how if in into is it its made",
+        "may not of on or so some such than that the there these they this to under was were what when where which who",
         "with",
-    ]
+    )
+    for word in words.split()
 )
 
 
@@ -217,7 +169,7 @@ def near_pairs(query: dict[str, float], words: list[str]) -> tuple[int, int]:
     return adjacent, near
 
 
-FEATURES = [
+FEATURES = (
     "bm25",
     "bm25_title",
     "tfidf_cosine",
@@ -238,7 +190,7 @@ FEATURES = [
     "first_match",
     "length",
     "length_title",
-]
+)
 
 
 def features(query: dict[str, float], wide: dict[str, float], body: Field, title: Field, d: int) -> list[float]:
