@@ -5,17 +5,25 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from truerank import read_qrels
 from truerank.core.errors import InvalidInputError
 from truerank.data.samples import load_sample, sample_path
 
 
 def test_the_sample_is_what_its_page_says():
     data = load_sample()
-    assert (data.n_rows, data.n_queries, data.n_features) == (8554, 225, 20)
-    assert np.bincount(data.y.astype(int)).tolist() == [6942, 363, 734, 387, 128]
+    assert (data.n_rows, data.n_queries, data.n_features) == (15_083, 225, 20)
+    assert np.bincount(data.y.astype(int)).tolist() == [14_076, 197, 457, 253, 100]
     assert len(data.feature_names) == 20
     assert np.isfinite(data.X).all()
     assert data.order is None
+    qrels = read_qrels(sample_path("cranfield-qrels"))
+    assert (qrels.n_queries, qrels.n_rows) == (225, 1837)
+    judged = qrels.to_dict()
+    assert all(
+        judged[str(q)].get(d, 0) == grade
+        for q, d, grade in zip(data.qid.tolist(), data.doc_ids.tolist(), data.y.tolist())
+    )
     assert sample_path().stat().st_size < 1_000_000
     assert (sample_path().parent / "README.md").is_file()
 
