@@ -18,7 +18,9 @@ FLOOR = (
     "import sys; sys.path.insert(0, {folder!r}); import sklearn.base, sklearn.utils.validation; import one_kernel; "
     "one_kernel.total(__import__('numpy').zeros(3))"
 )
-ONE_KERNEL = "import numba\n@numba.njit(cache=True)\ndef total(x):\n    s = 0.0\n    for v in x:\n        s += v\n    return s\n"
+ONE_KERNEL = (
+    "import numba\n@numba.njit(cache=True)\ndef total(x):\n    s = 0.0\n    for v in x:\n        s += v\n    return s\n"
+)
 
 
 def run() -> None:
@@ -56,7 +58,9 @@ def run() -> None:
         print(f"| {label} | {seconds:.3f} | {seconds - bare:.3f} |")
     print(f"| first train on a new machine (empty kernel cache) | {cold.cpu:.2f} | {cold.cpu - bare:.2f} |")
     later = medians["train adarank, small file, cached kernels"]
-    print(f"\nfirst compilation: {cold.cpu - later:.2f} CPU s; a later train is {later - floor:.2f} CPU s above its floor")
+    print(
+        f"\nfirst compilation: {cold.cpu - later:.2f} CPU s; a later train is {later - floor:.2f} CPU s above its floor"
+    )
 
 
 def _small_file(folder: Path) -> tuple[str, str]:

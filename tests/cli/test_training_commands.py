@@ -105,7 +105,11 @@ def test_rankers_lists_what_can_be_trained(capsys):
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["train", "{S1}", "--ranker", "nothing", "--model", "{out}"], 2, "unknown ranker 'nothing'; known are: adarank"),
+        (
+            ["train", "{S1}", "--ranker", "nothing", "--model", "{out}"],
+            2,
+            "unknown ranker 'nothing'; known are: adarank",
+        ),
         (["train", "{S1}", "--ranker", "adarank", "--set", "depth=3", "--model", "{out}"], 2, "no parameter 'depth'"),
         (["train", "{S1}", "--ranker", "adarank", "--set", "depth", "--model", "{out}"], 2, "--set takes key=value"),
         (["train", "{S1}", "--ranker", "adarank", "--model", "/nowhere/at/all/m.json"], 1, "does not exist"),
