@@ -37,7 +37,8 @@ def run() -> None:
             "bare python": [sys.executable, "-c", "pass"],
             "import truerank": [sys.executable, "-c", "import truerank"],
             "truerank --help": [*truerank, "--help"],
-            "evaluate, small file": [*truerank, "evaluate", "--data", data, "--scores", scores, "--measures", "AP nDCG@10"],
+            "evaluate, small file": [
+                *truerank, "evaluate", "--data", data, "--scores", scores, "--measures", "AP nDCG@10"],
             "describe, small file": [*truerank, "describe", data],
             "floor of train: sklearn.base and one cached kernel": [
                 sys.executable, "-c", FLOOR.format(folder=str(folder))],

@@ -71,7 +71,8 @@ def test_rank_writes_a_run_that_reads_back(files, model, tmp_path):
 @pytest.mark.parametrize("folds", [".", "all.txt.gz"])
 def test_cross_validate_reports_every_fold(files, folds, capsys):
     words = ["cross-validate", str(files / folds), "--ranker", "adarank", "--set", "n_estimators=5",
-             "--grid", 'measure=["AP","nDCG@5"]', "--measures", "AP RR", "--json", "--convention", "letor3"]  # fmt: skip
+             "--grid", 'measure=["AP","nDCG@5"]',
+             "--measures", "AP RR", "--json", "--convention", "letor3"]  # fmt: skip
     assert main(words) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["ranker"] == "adarank"
