@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from truerank.data.trec import judge_run, read_qrels, read_run, write_qrels, write_run
     from truerank.rankers.adarank import AdaRank
     from truerank.rankers.base import Ranker
+    from truerank.rankers.baselines import RandomRanker, RidgeRanker, SingleFeature
+    from truerank.rankers.listnet import ListNet
     from truerank.rankers.pairwise_descent import PairwiseDescent
     from truerank.rankers.rank_boost import RankBoost
     from truerank.rankers.rank_svm import RankSVM
@@ -27,12 +29,16 @@ if TYPE_CHECKING:
 __all__ = [
     "AdaRank",
     "Judgements",
+    "ListNet",
     "PairwiseDescent",
     "QueryKFold",
+    "RandomRanker",
     "RankBoost",
     "RankSVM",
     "Ranker",
     "RankingData",
+    "RidgeRanker",
+    "SingleFeature",
     "__version__",
     "evaluate",
     "iter_letor",

@@ -17,6 +17,10 @@ RANKERS: dict[str, str] = {
     "rank-boost": "truerank.rankers.rank_boost:RankBoost",
     "rank-svm": "truerank.rankers.rank_svm:RankSVM",
     "pairwise-descent": "truerank.rankers.pairwise_descent:PairwiseDescent",
+    "list-net": "truerank.rankers.listnet:ListNet",
+    "ridge": "truerank.rankers.baselines:RidgeRanker",
+    "single-feature": "truerank.rankers.baselines:SingleFeature",
+    "random": "truerank.rankers.baselines:RandomRanker",
 }
 
 # Name -> "module:class" of calibrators (`CalibratedRanker(method=NAME)`, `truerank calibrate --method NAME`).
