@@ -13,6 +13,21 @@ from truerank.registry import resolve as _resolve
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from truerank.calibration.densities import (
+        AsymmetricGaussianCalibrator,
+        AsymmetricLaplaceCalibrator,
+        GaussianCalibrator,
+        HybridCalibrator,
+        LaplaceCalibrator,
+    )
+    from truerank.calibration.posteriors import (
+        BetaCalibrator,
+        IsotonicCalibrator,
+        LogisticCalibrator,
+        PlattCalibrator,
+        SplineCalibrator,
+        TemperatureCalibrator,
+    )
     from truerank.core.model_file import load_model, save_model
     from truerank.data.letor import iter_letor, read_letor, write_letor
     from truerank.data.ranking_data import Judgements, RankingData
@@ -28,9 +43,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AdaRank",
+    "AsymmetricGaussianCalibrator",
+    "AsymmetricLaplaceCalibrator",
+    "BetaCalibrator",
+    "GaussianCalibrator",
+    "HybridCalibrator",
+    "IsotonicCalibrator",
     "Judgements",
+    "LaplaceCalibrator",
     "ListNet",
+    "LogisticCalibrator",
     "PairwiseDescent",
+    "PlattCalibrator",
     "QueryKFold",
     "RandomRanker",
     "RankBoost",
@@ -39,6 +63,8 @@ __all__ = [
     "RankingData",
     "RidgeRanker",
     "SingleFeature",
+    "SplineCalibrator",
+    "TemperatureCalibrator",
     "__version__",
     "evaluate",
     "iter_letor",
