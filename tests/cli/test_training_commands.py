@@ -149,3 +149,14 @@ def test_help_and_no_command():
         with pytest.raises(SystemExit) as stopped:
             main(words)
         assert stopped.value.code == code
+
+
+def test_the_first_compilation_is_announced_once(files, tmp_path):
+    words = [sys.executable, "-m", "truerank", "train", str(files / "S1.txt"), "--ranker", "adarank"]
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    said = []
+    for _ in range(2):
+        result = subprocess.run([*words, "--model", str(tmp_path / "m.json")], env=environment, capture_output=True,
+                                text=True, check=True)  # fmt: skip
+        said.append(result.stderr.count("compiling for this machine"))
+    assert said == [0 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 1, 0]
