@@ -44,15 +44,11 @@ class Evaluation(dict[str, float]):
         self._ranking = ranking
 
     def tie_range(self) -> dict[str, tuple[float, float]]:
-        """Lowest and highest mean of each measure that some order of the tied documents would give.
-
-        Found by ordering tied documents by rising and by falling grade, which is exact for every measure but Judged
-        and functions of the user's own.
-        """
+        """Lowest and highest mean of each measure that some order of the tied documents would give."""
         result = {}
         for name, measure in self.measures.items():
-            ends = [mean_of(measure(ties=rule).values(self._ranking)) for rule in ("pessimistic", "optimistic")]
-            result[name] = (min(ends), max(ends))
+            worst, best = (mean_of(measure(ties=rule).values(self._ranking)) for rule in ("pessimistic", "optimistic"))
+            result[name] = (worst, best)
         return result
 
 

@@ -1,0 +1,143 @@
+"""A matrix of bin codes: one byte for each document and base function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError
+
+MISSING_CODE = 0
+MAX_EDGES = 254
+
+
+class BinnedMatrix:
+    """Codes of the bins that values fall into, with the edges that made them.
+
+    Code 0 stands for a missing value; code c >= 1 says that exactly c - 1 edges of the column lie strictly below the
+    value. So "value > edge number t" (t from 1) reads `code > t`, and "value is there" reads `code > 0`: both kinds
+    of binary features are one comparison, and a column with T edges stands for T + 1 of them.
+
+    Parameters
+    ----------
+    codes : uint8 array (n, p), C-contiguous
+    edges : sequence of p float64 arrays
+        Strictly increasing edges of each column, at most 254.
+
+    Attributes
+    ----------
+    codes, edges
+        As above.
+    shape : tuple (n, p)
+    starts : int64 array (p + 1,)
+        Where each column's binary features start; `starts[-1]` is their number. Feature `starts[j]` is "column j is
+        there", feature `starts[j] + t` is "column j is above its t-th edge".
+
+    Examples
+    --------
+    >>> matrix = BinnedMatrix.from_values([[0.2], [0.7], [float("nan")]], [[0.1, 0.5]])
+    >>> matrix.codes.ravel().tolist(), matrix.n_binary
+    ([2, 3, 0], 3)
+    >>> matrix.to_dense().tolist()
+    [[1.0, 1.0, 0.0], [1.0, 1.0, 1.0], [0.0, 0.0, 0.0]]
+    """
+
+    is_binned_matrix = True
+    __slots__ = ("codes", "edges", "starts")
+
+    def __init__(self, codes: np.ndarray, edges: Sequence[Any]) -> None:
+        codes = np.ascontiguousarray(codes)
+        if codes.ndim != 2 or codes.dtype != np.uint8:
+            raise InvalidInputError(f"codes must be a uint8 matrix, got {codes.dtype} with shape {codes.shape}")
+        if len(edges) != codes.shape[1]:
+            raise InvalidInputError(f"got edges for {len(edges)} columns and codes for {codes.shape[1]}")
+        self.codes = codes
+        self.edges = tuple(check_edges(e, column) for column, e in enumerate(edges))
+        self.starts = np.concatenate([[0], np.cumsum([len(e) + 1 for e in self.edges])]).astype(np.int64)
+        if codes.size:
+            largest = codes.max(axis=0)
+            for column in np.flatnonzero(largest > np.diff(self.starts)):
+                n_edges = len(self.edges[column])
+                raise InvalidInputError(
+                    f"column {column} has {n_edges} edges, so codes up to {n_edges + 1}, but {largest[column]} occurs"
+                )
+
+    @classmethod
+    def from_values(cls, values: Any, edges: Sequence[Any]) -> BinnedMatrix:
+        """Codes of a matrix of values (n, p); nan becomes the missing code."""
+        values = np.asarray(values)
+        if values.ndim != 2 or values.shape[1] != len(edges):
+            raise InvalidInputError(f"got values of shape {values.shape} and edges for {len(edges)} columns")
+        checked = [check_edges(e, column) for column, e in enumerate(edges)]
+        codes = np.zeros(values.shape, dtype=np.uint8)
+        for column, e in enumerate(checked):
+            x = np.asarray(values[:, column], dtype=np.float64)
+            code = 1 + np.searchsorted(e, x, side="left")
+            codes[:, column] = np.where(np.isnan(x), MISSING_CODE, code)
+        return cls(codes, checked)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns (base functions, not binary features)."""
+        return self.codes.shape[0], self.codes.shape[1]
+
+    @property
+    def n_binary(self) -> int:
+        """Number of binary features that the columns stand for."""
+        return int(self.starts[-1])
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the codes."""
+        return self.codes.nbytes
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, rows: Any) -> BinnedMatrix:
+        """Some rows: a slice (a view), indices or a mask."""
+        codes = self.codes[rows]
+        if codes.ndim != 2:
+            raise InvalidInputError("a BinnedMatrix is indexed by a slice, an array of rows or a mask")
+        part = BinnedMatrix.__new__(BinnedMatrix)
+        part.codes, part.edges, part.starts = np.ascontiguousarray(codes), self.edges, self.starts
+        return part
+
+    def take_columns(self, columns: Any) -> BinnedMatrix:
+        """Some columns (copied)."""
+        index = np.arange(self.shape[1])[columns]
+        return BinnedMatrix(self.codes[:, index], [self.edges[column] for column in index])
+
+    def same_edges(self, other: BinnedMatrix) -> bool:
+        """Whether the codes of both matrices mean the same."""
+        return len(self.edges) == len(other.edges) and all(
+            np.array_equal(a, b) for a, b in zip(self.edges, other.edges)
+        )
+
+    @staticmethod
+    def concatenate(parts: Sequence[BinnedMatrix]) -> BinnedMatrix:
+        """Rows of several matrices with the same edges, in order."""
+        if any(not parts[0].same_edges(part) for part in parts[1:]):
+            raise InvalidInputError("concatenate: the binned matrices have different edges")
+        return BinnedMatrix(np.concatenate([part.codes for part in parts]), parts[0].edges)
+
+    def to_dense(self) -> np.ndarray:
+        """The binary features as float64 (n, n_binary): for small data and tests; learners never make it."""
+        columns = [self.codes[:, [j]] > np.arange(len(e) + 1)[None, :] for j, e in enumerate(self.edges)]
+        return np.concatenate(columns, axis=1).astype(np.float64) if columns else np.zeros((len(self), 0))
+
+    def __repr__(self) -> str:
+        return f"BinnedMatrix({self.shape[0]} rows, {self.shape[1]} columns, {self.n_binary} binary features)"
+
+
+def check_edges(edges: Any, column: int) -> np.ndarray:
+    """Edges of one column as float64: finite, strictly increasing, at most 254."""
+    array = np.ascontiguousarray(edges, dtype=np.float64)
+    if array.ndim != 1 or len(array) > MAX_EDGES or not np.isfinite(array).all() or (np.diff(array) <= 0).any():
+        raise InvalidInputError(
+            f"edges of column {column} must be at most {MAX_EDGES} finite numbers in strictly increasing order, "
+            f"got {edges!r}"
+        )
+    return array

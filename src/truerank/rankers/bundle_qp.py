@@ -1,0 +1,368 @@
+"""The small quadratic program of a cutting-plane solver: weights of the planes found so far.
+
+    min ½‖Gᵀα‖² - qᵀα    over α >= 0 with Σ_{j in block b} α_j <= C for every block b
+
+The rows of G are the planes' gradients, q their offsets. It is the dual of
+
+    min ½‖w‖² + C Σ_b ξ_b    with ξ_b >= 0 and ξ_b >= q_j + g_j·w for every plane j of block b,   w = -Gᵀα.
+
+A primal-dual interior-point method (Mehrotra's predictor and corrector) solves it: it bears planes that are copies of
+one another, needs no tuning between C = 1e-6 and 1e6, and its α is feasible after every step, so whoever stops it early
+still has a lower bound. Each iteration solves one linear system in `H + diag(z/α) + blocks`, H = GGᵀ: directly
+(n³/6 operations for n planes) or, where there are fewer features than planes, as a system in the features (n p²/2).
+The dense factorisation is a kernel of ours and no call to LAPACK: results then do not change with the number of BLAS
+threads.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from truerank.core.kernel import kernel
+
+
+@kernel
+def solve_bundle(G, H, q, block, n_blocks, C, tol, max_iter, in_features):  # type: ignore[no-untyped-def]
+    """Weights of the planes.
+
+    Parameters
+    ----------
+    G : float64 array (>= n, p)
+    H : float64 array (>= n, >= n)
+        Gram matrix of G's rows; only the leading n × n part is read.
+    q : float64 array (n,)
+    block : int64 array (n,)
+    n_blocks : int
+    C : float
+        Upper limit of each block's sum.
+    tol : float
+        Absolute gap at which to stop.
+    max_iter : int
+    in_features : bool
+        Solve the linear systems in the features: cheaper where p < n, and a few digits less exact.
+
+    Returns
+    -------
+    alpha : float64 array (n,)
+        Strictly positive, block sums strictly below C.
+    z : float64 array (n,)
+        How far each plane lies below its block's largest one, at the solution.
+    """
+    n, p = len(q), G.shape[1]
+    alpha, z, xi, s = np.empty(n), np.empty(n), np.zeros(n_blocks), np.zeros(n_blocks)
+    for j in range(n):
+        s[block[j]] += 1.0
+    for b in range(n_blocks):
+        s[b] = C / (s[b] + 1.0)
+    for j in range(n):
+        alpha[j] = s[block[j]]
+    slope = np.empty(n)  # Hα - q
+    _slopes(G, H, q, alpha, in_features, slope)
+    for j in range(n):
+        xi[block[j]] = max(xi[block[j]], -slope[j])
+    margin = max(1e-3, 0.1 * np.abs(slope).max())
+    for b in range(n_blocks):
+        xi[b] += margin
+    for j in range(n):
+        z[j] = slope[j] + xi[block[j]]
+
+    size = p if in_features else n
+    factor = np.empty((size, size))
+    spare = np.zeros((3, max(p, n_blocks)))
+    theta, diagonal = np.empty(n_blocks), np.empty(n)
+    right, d_z = np.empty(n), np.empty(n)
+    d_xi, d_s = np.empty(n_blocks), np.empty(n_blocks)
+    second, second_s = np.zeros(n), np.zeros(n_blocks)  # products of the predictor's steps
+    best, best_value, failures = alpha.copy(), -np.inf, 0
+    for iteration in range(max_iter):
+        if iteration > 0:
+            _slopes(G, H, q, alpha, in_features, slope)
+        value = 0.0
+        for j in range(n):
+            value += 0.5 * alpha[j] * (q[j] - slope[j])
+        # Near the limits of floating point a step may do harm: keep the best α, and stop after a few in vain.
+        if value > best_value:
+            best_value, failures = value, 0
+            best[:] = alpha
+        else:
+            failures += 1
+        gap = 0.0
+        for j in range(n):
+            gap += alpha[j] * z[j]
+        for b in range(n_blocks):
+            gap += s[b] * xi[b]
+        if gap <= tol or failures > 4:
+            break
+        for b in range(n_blocks):
+            theta[b] = xi[b] / s[b]
+        for j in range(n):
+            diagonal[j] = z[j] / alpha[j]
+        if in_features:
+            _factor_features(G, diagonal, block, theta, spare, factor)
+        else:
+            for j in range(n):
+                for i in range(j, n):
+                    factor[j, i] = H[j, i]
+                    if block[i] == block[j]:
+                        factor[j, i] += theta[block[j]]
+                factor[j, j] += diagonal[j]
+            _cholesky(factor, n)
+        mu = gap / (n + n_blocks)
+        sigma_mu = 0.0
+        step = 0.0
+        for _ in range(2):  # predictor, then corrector
+            for j in range(n):
+                b = block[j]
+                right[j] = (
+                    (sigma_mu - second[j]) / alpha[j] - slope[j] - (sigma_mu - second_s[b]) / s[b]
+                )  # the residual of z is in here: -(Hα - q + ξ - z) - z + ξ = -(Hα - q)
+            if in_features:
+                _solve_features(G, diagonal, block, theta, spare, factor, right)
+            else:
+                _solve(factor, right, n)  # `right` becomes the step of alpha
+            d_s[:] = 0.0
+            for j in range(n):
+                d_s[block[j]] -= right[j]
+            step = 1.0
+            for b in range(n_blocks):
+                d_xi[b] = (sigma_mu - second_s[b] - xi[b] * d_s[b]) / s[b] - xi[b]
+                if d_s[b] < 0.0:
+                    step = min(step, -s[b] / d_s[b])
+                if d_xi[b] < 0.0:
+                    step = min(step, -xi[b] / d_xi[b])
+            for j in range(n):
+                d_z[j] = (sigma_mu - second[j] - z[j] * right[j]) / alpha[j] - z[j]
+                if right[j] < 0.0:
+                    step = min(step, -alpha[j] / right[j])
+                if d_z[j] < 0.0:
+                    step = min(step, -z[j] / d_z[j])
+            if sigma_mu > 0.0:
+                break
+            after = 0.0
+            for j in range(n):
+                after += (alpha[j] + step * right[j]) * (z[j] + step * d_z[j])
+                second[j] = right[j] * d_z[j]
+            for b in range(n_blocks):
+                after += (s[b] + step * d_s[b]) * (xi[b] + step * d_xi[b])
+                second_s[b] = d_s[b] * d_xi[b]
+            ratio = min(max(after / gap, 1e-6), 1.0)
+            sigma_mu = ratio * ratio * ratio * mu
+        step *= 1.0 - min(0.05, 0.1 * sigma_mu / mu + 1e-3)
+        if not step > 1e-8:
+            break
+        for j in range(n):
+            alpha[j] += step * right[j]
+            z[j] += step * d_z[j]
+        for b in range(n_blocks):
+            s[b] += step * d_s[b]
+            xi[b] += step * d_xi[b]
+        second[:] = 0.0
+        second_s[:] = 0.0
+    return best, z
+
+
+@kernel
+def combine(G, alpha):  # type: ignore[no-untyped-def]
+    """`Gᵀα` over the first len(alpha) rows, added in their order."""
+    p = G.shape[1]
+    total = np.zeros(p)
+    for j in range(len(alpha)):
+        a = alpha[j]
+        for k in range(p):
+            total[k] += a * G[j, k]
+    return total
+
+
+@kernel
+def extend_gram(G, H, first, last):  # type: ignore[no-untyped-def]
+    """Fill rows and columns first … last - 1 of H = GGᵀ."""
+    p = G.shape[1]
+    for i in range(first, last):
+        for j in range(i + 1):
+            a = b = c = d = 0.0
+            k = 0
+            while k + 4 <= p:  # four sums in flight
+                a += G[i, k] * G[j, k]
+                b += G[i, k + 1] * G[j, k + 1]
+                c += G[i, k + 2] * G[j, k + 2]
+                d += G[i, k + 3] * G[j, k + 3]
+                k += 4
+            while k < p:
+                a += G[i, k] * G[j, k]
+                k += 1
+            H[i, j] = H[j, i] = (a + b) + (c + d)
+
+
+@kernel
+def _slopes(G, H, q, alpha, in_features, slope):  # type: ignore[no-untyped-def]
+    """`Hα - q`."""
+    n, p = len(q), G.shape[1]
+    if in_features:
+        v = combine(G, alpha)
+        for j in range(n):
+            total = 0.0
+            for k in range(p):
+                total += G[j, k] * v[k]
+            slope[j] = total - q[j]
+        return
+    for j in range(n):
+        slope[j] = -q[j]
+    for i in range(n):
+        a = alpha[i]
+        for j in range(n):
+            slope[j] += a * H[i, j]
+
+
+@kernel
+def _factor_features(G, diagonal, block, theta, spare, factor):  # type: ignore[no-untyped-def]
+    """Cholesky factor of `I + Gᵀ E⁻¹ G`, E = diag(diagonal) + a rank-one term `θ 11ᵀ` for each block.
+
+    By Sherman and Morrison the middle matrix is, for each block with W = Σ 1/d_j and mean ḡ = Σ g_j/d_j / W,
+    `Σ (g_j - ḡ)(g_j - ḡ)ᵀ/d_j + W ḡḡᵀ/(1 + θW)`: sums of positive terms, so nothing cancels as θ grows.
+    """
+    n, p = len(diagonal), G.shape[1]
+    n_blocks = len(theta)
+    total, mean, row = spare[0], spare[1], spare[2]
+    total[:n_blocks] = 0.0
+    for j in range(n):
+        total[block[j]] += 1.0 / diagonal[j]
+    for a in range(p):
+        for c in range(p):
+            factor[a, c] = 0.0
+        factor[a, a] = 1.0
+    for b in range(n_blocks):
+        if total[b] == 0.0:
+            continue
+        mean[:p] = 0.0
+        for j in range(n):
+            if block[j] == b:
+                share = 1.0 / (diagonal[j] * total[b])
+                for a in range(p):
+                    mean[a] += share * G[j, a]
+        _add_outer(factor, mean, total[b] / (1.0 + theta[b] * total[b]), p)
+        for j in range(n):
+            if block[j] == b:
+                for a in range(p):
+                    row[a] = G[j, a] - mean[a]
+                _add_outer(factor, row, 1.0 / diagonal[j], p)
+    _cholesky(factor, p)
+
+
+@kernel
+def _add_outer(A, x, factor, p):  # type: ignore[no-untyped-def]
+    for a in range(p):
+        value = factor * x[a]
+        for c in range(a, p):
+            A[a, c] += value * x[c]
+
+
+@kernel
+def _solve_features(G, diagonal, block, theta, spare, factor, x):  # type: ignore[no-untyped-def]
+    """x in place: the solution of `(E + GGᵀ) x = right side`, `x = E⁻¹(r - G M⁻¹ Gᵀ E⁻¹ r)`, refined once.
+
+    The difference cancels where E is small; the refinement gives those digits back.
+    """
+    n, p = len(diagonal), G.shape[1]
+    right = x.copy()
+    residual = x.copy()
+    v, sums = spare[1][:p], np.zeros(len(theta))
+    for attempt in range(2):
+        step = residual.copy()
+        _solve_blocks(diagonal, block, theta, spare[0], step)
+        _gather(G, step, v)
+        _solve(factor, v, p)
+        step[:] = residual
+        for j in range(n):
+            step[j] -= _dot(G, j, v)
+        _solve_blocks(diagonal, block, theta, spare[0], step)
+        if attempt == 0:
+            x[:] = step
+        else:
+            for j in range(n):
+                x[j] += step[j]
+            break
+        sums[:] = 0.0
+        for j in range(n):
+            sums[block[j]] += x[j]
+        _gather(G, x, v)
+        for j in range(n):
+            residual[j] = right[j] - diagonal[j] * x[j] - theta[block[j]] * sums[block[j]] - _dot(G, j, v)
+
+
+@kernel
+def _gather(G, x, v):  # type: ignore[no-untyped-def]
+    """v = Gᵀx."""
+    v[:] = 0.0
+    for j in range(len(x)):
+        a = x[j]
+        for k in range(len(v)):
+            v[k] += a * G[j, k]
+
+
+@kernel
+def _dot(G, j, v):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for k in range(len(v)):
+        total += G[j, k] * v[k]
+    return total
+
+
+@kernel
+def _solve_blocks(diagonal, block, theta, total, x):  # type: ignore[no-untyped-def]
+    """x in place: `E⁻¹ x`; `total` holds Σ 1/d_j of each block."""
+    n = len(x)
+    sums = np.zeros(len(theta))
+    for j in range(n):
+        x[j] /= diagonal[j]
+        sums[block[j]] += x[j]
+    for b in range(len(theta)):
+        sums[b] *= theta[b] / (1.0 + theta[b] * total[b])
+    for j in range(n):
+        x[j] -= sums[block[j]] / diagonal[j]
+
+
+@kernel
+def _cholesky(A, n):  # type: ignore[no-untyped-def]
+    """Upper factor U with UᵀU = A, in place of A's upper triangle; two pivots at a time, rows contiguous.
+
+    A pivot that rounding made non-positive is replaced by a huge one: its variable does not move in this step.
+    """
+    k = 0
+    while k < n:
+        pivot = A[k, k]
+        root = np.sqrt(pivot) if pivot > 0.0 else 1e100
+        inverse = 1.0 / root
+        A[k, k] = root
+        for i in range(k + 1, n):
+            A[k, i] *= inverse
+        if k + 1 == n:
+            break
+        lead = A[k, k + 1]
+        for i in range(k + 1, n):
+            A[k + 1, i] -= lead * A[k, i]
+        pivot = A[k + 1, k + 1]
+        root = np.sqrt(pivot) if pivot > 0.0 else 1e100
+        inverse = 1.0 / root
+        A[k + 1, k + 1] = root
+        for i in range(k + 2, n):
+            A[k + 1, i] *= inverse
+        for j in range(k + 2, n):
+            a, b = A[k, j], A[k + 1, j]
+            for i in range(j, n):
+                A[j, i] -= a * A[k, i] + b * A[k + 1, i]
+        k += 2
+
+
+@kernel
+def _solve(U, x, n):  # type: ignore[no-untyped-def]
+    """x in place: the solution of UᵀU x = right side."""
+    for k in range(n):
+        x[k] /= U[k, k]
+        value = x[k]
+        for i in range(k + 1, n):
+            x[i] -= value * U[k, i]
+    for k in range(n - 1, -1, -1):
+        total = x[k]
+        for i in range(k + 1, n):
+            total -= U[k, i] * x[i]
+        x[k] = total / U[k, k]
