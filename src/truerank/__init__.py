@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from truerank.data.ranking_data import Judgements, RankingData
     from truerank.data.splits import QueryKFold
     from truerank.data.trec import judge_run, read_qrels, read_run, write_qrels, write_run
+    from truerank.measures.evaluation import evaluate
     from truerank.rankers.adarank import AdaRank
     from truerank.rankers.base import Ranker
     from truerank.rankers.pairwise_descent import PairwiseDescent
     from truerank.rankers.rank_boost import RankBoost
     from truerank.rankers.rank_svm import RankSVM
+    from truerank.significance.comparison import compare_rankers
 
 __all__ = [
     "AdaRank",
@@ -34,6 +36,7 @@ __all__ = [
     "Ranker",
     "RankingData",
     "__version__",
+    "compare_rankers",
     "evaluate",
     "iter_letor",
     "judge_run",

@@ -37,6 +37,7 @@ PUBLIC: dict[str, str] = {
     "QueryKFold": "truerank.data.splits:QueryKFold",
     "Ranker": "truerank.rankers.base:Ranker",
     "evaluate": "truerank.measures.evaluation:evaluate",
+    "compare_rankers": "truerank.significance.comparison:compare_rankers",
     "load_model": "truerank.core.model_file:load_model",
     "save_model": "truerank.core.model_file:save_model",
 }

@@ -13,6 +13,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("truerank.cli.train", "learn a ranker from judged rankings and save it"),
     "predict": ("truerank.cli.predict", "score the rows of a file with a model"),
     "rank": ("truerank.cli.rank", "rank the documents of a file with a model, as a TREC run"),
+    "evaluate": ("truerank.cli.evaluate", "measure a score file or a TREC run"),
+    "compare": ("truerank.cli.compare", "wins, losses and tests between score files or TREC runs"),
     "cross-validate": ("truerank.cli.cross_validate", "train and test over folds of queries"),
     "rankers": ("truerank.cli.rankers", "list the rankers and their parameters"),
     "reproduce": (

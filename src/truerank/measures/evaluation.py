@@ -23,6 +23,7 @@ class Evaluation(dict[str, float]):
     measures : dict of str to Measure
     per_query : dict of str to float64 array (m,)
         NaN where a query is skipped.
+    judgements : Judgements
     query_ids : array (m,)
     convention : str
     n_queries : int
@@ -37,11 +38,15 @@ class Evaluation(dict[str, float]):
         self.measures, self.convention = measures, convention
         self.per_query: dict[str, np.ndarray] = {name: m.values(ranking) for name, m in measures.items()}
         super().__init__({name: mean_of(values) for name, values in self.per_query.items()})
-        self.query_ids = judgements.query_ids
+        self.judgements, self.query_ids = judgements, judgements.query_ids
         self.n_queries = judgements.n_queries
         self.empty = int(np.count_nonzero(best_grade(judgements) <= 0))
         self.missing_topics = int(np.count_nonzero(np.diff(judgements.offsets) == 0))
         self._ranking = ranking
+
+    def empty_by_measure(self) -> dict[str, int]:
+        """Queries in which each measure is undefined for lack of (its) relevant documents."""
+        return {name: measure.count_empty(self.judgements) for name, measure in self.measures.items()}
 
     def tie_range(self) -> dict[str, tuple[float, float]]:
         """Lowest and highest mean of each measure that some order of the tied documents would give."""

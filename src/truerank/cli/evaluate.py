@@ -1,0 +1,125 @@
+"""`truerank evaluate`: measures of a score file or a TREC run."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from truerank.cli import common
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument("--data", metavar="FILE", help="judged documents: a LETOR file (.gz .xz .zst), a table, or -")
+    parser.add_argument("--scores", metavar="FILE", help="one score a line, in the order of the rows of --data")
+    parser.add_argument("--qrels", metavar="FILE", help="TREC judgments, in place of --data")
+    parser.add_argument("--run", metavar="FILE", help="a TREC run, in place of --scores", dest="run_file")
+    parser.add_argument(
+        "--measures",
+        nargs="+",
+        default=["AP nDCG@10"],
+        metavar="NAME",
+        help='names, such as "AP nDCG@10" (the default)',
+    )
+    parser.add_argument("--per-query", action="store_true", help="print the value of every query too")
+    common.add_convention_option(parser)
+    common.add_json_option(parser)
+    common.add_data_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Evaluate, and say what the figures rest on: convention, empty queries, missing topics, ties."""
+    from truerank.measures import evaluate, parse_measures
+
+    names = " ".join(args.measures)
+    parse_measures(names, args.convention)  # misspelt names fail before any file is read
+    judgements, scores = read_judged(args, [args.scores], [args.run_file])
+    result = evaluate(names, judgements, scores[0], convention=args.convention)
+    report = _report(result, args.per_query)
+    if args.json:
+        common.print_json(report)
+        return 0
+    _print(report, result, args.per_query)
+    return 0
+
+
+def read_judged(
+    args: argparse.Namespace, score_files: list[str | None], run_files: list[str | None]
+) -> tuple[Any, list[Any]]:
+    """Judgements and scores of `--data` with score files, or of `--qrels` with one run."""
+    if args.data is not None and args.qrels is not None:
+        raise common.UsageError("give either --data with scores or --qrels with runs, not both")
+    if args.data is not None:
+        files = [path for path in score_files if path is not None]
+        if not files:
+            raise common.UsageError("--data needs --scores FILE: one score a line, in the order of the rows")
+        if any(path is not None for path in run_files):
+            raise common.UsageError("a run belongs to --qrels; with --data give --scores")
+        if [args.data, *files].count("-") > 1:
+            raise common.UsageError("only one of the files can be standard input (-)")
+        from truerank.data.scores import read_scores
+
+        data = common.read_data(args.data, args)
+        scores = [read_scores(path, data.n_rows) for path in files]
+        return data.judgements(), [one if data.order is None else one[data.order] for one in scores]
+    if args.qrels is None:
+        raise common.UsageError("give --data FILE with --scores FILE, or --qrels FILE with a run")
+    if any(path is not None for path in score_files):
+        raise common.UsageError("scores belong to --data; with --qrels give a run")
+    files = [path for path in run_files if path is not None]
+    if not files:
+        raise common.UsageError("--qrels needs a TREC run")
+    if [args.qrels, *files].count("-") > 1:
+        raise common.UsageError("only one of the files can be standard input (-)")
+    from truerank.data.trec import judge_run, read_qrels, read_run
+
+    judgements, values = judge_run(read_qrels(args.qrels), read_run(files[0]))
+    return judgements, [values]
+
+
+def _report(result: Any, per_query: bool) -> dict[str, Any]:
+    ties = result.tie_range()
+    counts = result.empty_by_measure()
+    measures = {}
+    for name, mean in result.items():
+        low, high = ties[name]
+        entry: dict[str, Any] = {
+            "mean": mean,
+            "lowest": low,
+            "highest": high,
+            "empty": counts[name],
+            "convention": result.measures[name].convention,
+        }
+        largest = getattr(result.measures[name], "largest", None)
+        if largest is not None:
+            entry["max_grade"] = largest(result.judgements)
+        if per_query:
+            entry["per_query"] = dict(zip(map(str, result.query_ids.tolist()), result.per_query[name].tolist()))
+        measures[name] = entry
+    return {
+        "convention": result.convention,
+        "queries": result.n_queries,
+        "empty": result.empty,
+        "missing_topics": result.missing_topics,
+        "measures": measures,
+    }
+
+
+def _print(report: dict[str, Any], result: Any, per_query: bool) -> None:
+    if per_query:
+        names = list(result)
+        columns = [result.per_query[name].tolist() for name in names]
+        print(common.table([list(row) for row in zip(map(str, result.query_ids.tolist()), *columns)], ["qid", *names]))
+        print()
+    rows = []
+    for name, entry in report["measures"].items():
+        moved = "" if entry["lowest"] == entry["highest"] else f"{entry['lowest']:.4f} to {entry['highest']:.4f}"
+        notes = [] if entry["convention"] == report["convention"] else [entry["convention"]]
+        notes += [f"max_grade={entry['max_grade']:g}"] if "max_grade" in entry else []
+        rows.append([name, entry["mean"], moved, ", ".join(notes)])
+    print(common.table(rows, ["measure", "mean", "by order of ties", "note"]))
+    missing = f", {report['missing_topics']} of them missing from the run" if report["missing_topics"] else ""
+    print(
+        f"\nconvention {report['convention']}; {report['queries']} queries{missing}; "
+        f"{report['empty']} without a relevant document"
+    )

@@ -1,0 +1,79 @@
+"""How large a difference is, and how small a one a test set can show."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from truerank.core.checks import check_number, check_positive_int
+from truerank.significance.two_samples import paired_differences
+
+
+class Interval(NamedTuple):
+    """An estimate with its interval."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+def bootstrap_interval(
+    a: Any, b: Any = None, *, level: float = 0.95, n_resamples: int = 10_000, random_state: Any = 0
+) -> Interval:
+    """Percentile bootstrap interval, over queries, of the mean of `a`, or of the mean difference `a - b`.
+
+    Parameters
+    ----------
+    a, b : array (m,)
+        Per-query values; queries with NaN are left out.
+    level : float in (0, 1)
+    n_resamples : int
+    random_state : seed
+
+    Notes
+    -----
+    With one query, or equal values, the interval is the estimate itself. The cost is `n_resamples` times the queries.
+    """
+    difference = paired_differences(a, np.zeros(np.shape(a)) if b is None else b)
+    level = check_number(level, "level", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
+    n_resamples = check_positive_int(n_resamples, "n_resamples")
+    rng = np.random.default_rng(random_state)
+    n = len(difference)
+    means = np.empty(n_resamples)
+    block = max(1, 4_000_000 // n)
+    for start in range(0, n_resamples, block):
+        rows = min(block, n_resamples - start)
+        means[start : start + rows] = difference[rng.integers(0, n, (rows, n))].mean(axis=1)
+    tail = (1.0 - level) / 2.0
+    low, high = np.quantile(means, [tail, 1.0 - tail])
+    estimate = float(difference.mean())
+    # The mean of equal values may differ from them in the last bit.
+    return Interval(estimate, min(float(low), estimate), max(float(high), estimate))
+
+
+def smallest_detectable_difference(a: Any, b: Any, *, alpha: float = 0.05, power: float = 0.8) -> float:
+    """Smallest true mean difference that a two-sided paired t-test on these queries would find with this power.
+
+    (t_{1 - alpha/2} + t_{power}) s / √n with n - 1 degrees of freedom, s being the differences' standard deviation. 0
+    when the differences are all equal, infinite with fewer than two queries.
+
+    Examples
+    --------
+    >>> round(smallest_detectable_difference([0.5, 0.7, 0.9, 0.4], [0.4, 0.5, 0.8, 0.4]), 4)
+    0.1699
+    """
+    alpha = check_number(alpha, "alpha", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
+    power = check_number(power, "power", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
+    difference = paired_differences(a, b)
+    n = len(difference)
+    if n < 2:
+        return math.inf
+    deviation = float(difference.std(ddof=1))
+    if deviation <= 1e-15 * float(np.abs(difference).max()):
+        return 0.0
+    from scipy.special import stdtrit
+
+    quantiles = float(stdtrit(n - 1, 1.0 - alpha / 2.0) + stdtrit(n - 1, power))
+    return max(0.0, quantiles) * deviation / math.sqrt(n)

@@ -1,0 +1,107 @@
+"""compare_rankers: its arithmetic, its choices, its refusals; the wins and losses of a published rerun."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+
+import numpy as np
+import pytest
+
+from truerank import compare_rankers, evaluate
+from truerank.core.errors import InvalidInputError
+from truerank.significance import compare_values, holm, paired_t, sign_test, wilcoxon
+
+
+@pytest.fixture
+def judged():
+    rng = np.random.default_rng(0)
+    qid = np.repeat(np.arange(40), 8)
+    y = rng.integers(0, 3, 320)
+    scores = {
+        "noise": rng.random(320),
+        "good": y + rng.normal(0, 1, 320),
+        "better": y + rng.normal(0, 0.5, 320),
+    }
+    return y, scores, qid
+
+
+def test_against_a_baseline(judged):
+    y, scores, qid = judged
+    result = compare_rankers(y, scores, qid=qid, measure="AP", test="t")
+    assert result.baseline == "noise"
+    assert [(pair.a, pair.b) for pair in result.pairs] == [("good", "noise"), ("better", "noise")]
+    values = {name: evaluate("AP", y, given, qid=qid).per_query["AP"] for name, given in scores.items()}
+    p = [paired_t(values[name], values["noise"]).p for name in ("good", "better")]
+    assert [pair.p for pair in result.pairs] == p
+    assert [pair.p_adjusted for pair in result.pairs] == holm(p).tolist()
+    pair = result.pairs[0]
+    assert pair.wins == np.sum(values["good"] > values["noise"])
+    assert pair.wins + pair.losses + pair.ties == pair.queries == 40
+    assert pair.low <= pair.difference <= pair.high
+    assert pair.difference == pytest.approx(result.means["good"] - result.means["noise"])
+
+
+def test_every_pair(judged):
+    y, scores, qid = judged
+    result = compare_rankers(y, scores, qid=qid, baseline=None, test="sign", correction="none")
+    assert [(pair.a, pair.b) for pair in result.pairs] == [("noise", "good"), ("noise", "better"), ("good", "better")]
+    assert all(pair.p == pair.p_adjusted for pair in result.pairs)
+    assert "good against better" in str(result)
+
+
+def test_row_order_does_not_matter(judged):
+    y, scores, qid = judged
+    order = np.random.default_rng(1).permutation(len(y))
+    shuffled = {name: given[order] for name, given in scores.items()}
+    there = compare_rankers(y, scores, qid=qid, test="wilcoxon").pairs[0]
+    back = compare_rankers(y[order], shuffled, qid=qid[order], test="wilcoxon").pairs[0]
+    assert (there.wins, there.losses, there.p) == pytest.approx((back.wins, back.losses, back.p))
+
+
+def test_same_seed_same_figures(judged):
+    y, scores, qid = judged
+    first, second = (compare_rankers(y, scores, qid=qid, random_state=4).to_dict() for _ in range(2))
+    assert first == second
+
+
+def test_degenerate_comparisons():
+    one_query = compare_rankers([1, 0], {"a": [0, 1], "b": [1, 0]}, measure="RR", test="t").pairs[0]
+    assert (one_query.wins, one_query.p) == (1, 1.0)
+    same = compare_rankers([1, 0], {"a": [0, 1], "b": [0, 1]}).pairs[0]
+    assert (same.ties, same.p, same.difference, same.low, same.high) == (1, 1.0, 0.0, 0.0, 0.0)
+
+
+def test_refusals():
+    with pytest.raises(InvalidInputError, match="at least two"):
+        compare_values({"a": np.zeros(3)})
+    with pytest.raises(InvalidInputError, match="is none of a, b"):
+        compare_values({"a": np.zeros(3), "b": np.zeros(3)}, baseline="c")
+    with pytest.raises(InvalidInputError, match="test must be one of"):
+        compare_values({"a": np.zeros(3), "b": np.zeros(3)}, test="z")
+    with pytest.raises(InvalidInputError, match=r"shape \(2,\)"):
+        compare_rankers([1, 0], {"a": [1], "b": [1, 2]})
+    with pytest.raises(InvalidInputError, match="by name"):
+        compare_rankers([1, 0], [[1, 2], [2, 1]])
+
+
+@pytest.mark.data
+def test_a_third_party_rerun_of_letor(collections):
+    """Mean of the five folds' MAP as its publisher printed it, and tests that agree in direction."""
+    published = {"adarank": 0.4766, "listnet": 0.4415, "rankboost": 0.4752, "ranknet": 0.4522, "svm_rank": 0.4677}
+    with gzip.open(collections / "letor-rerun-scores" / "mq2008.csv.gz", "rt", encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    y = np.array([float(row["label"]) for row in rows])
+    qid = np.array([f"{row['fold']}-{row['qid']}" for row in rows])
+    fold = np.array([row["fold"] for row in rows])
+    scores = {name: np.array([float(row[name]) for row in rows]) for name in published}
+    for name, expected in published.items():
+        means = [evaluate("AP", y[fold == f], scores[name][fold == f], qid=qid[fold == f])["AP"] for f in "12345"]
+        assert round(float(np.mean(means)), 4) == expected
+    result = compare_rankers(y, scores, qid=qid, measure="AP", baseline="listnet")
+    pair = next(pair for pair in result.pairs if pair.a == "adarank")
+    assert pair.wins > pair.losses
+    assert pair.p_adjusted < 0.01
+    values = [result.per_query[name] for name in ("adarank", "listnet")]
+    assert wilcoxon(*values).p < 0.01
+    assert sign_test(*values).p < 0.05
