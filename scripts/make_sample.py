@@ -5,7 +5,9 @@
 FOLDER_OF_CRANFIELD holds `cran.all.1400.gz`, `cran.qry.gz` and `cranqrel.gz`. The same input gives the same bytes.
 
 Candidates of a query are the union of the best `DEPTH` documents by BM25, TF-IDF cosine and the Dirichlet language
-model over title and abstract, and every judged document. Formulas: Robertson & Zaragoza 2009 (BM25), Zhai & Lafferty
+model over the abstract. Judged documents that none of these finds are no candidates: with them among the rows a low
+BM25 would be a sign of relevance, since nothing else but a judgment brings such rows in. The qrels file has all
+judgments. Formulas: Robertson & Zaragoza 2009 (BM25), Zhai & Lafferty
 2004 (smoothing), Amati 2006 (DPH), Rocchio 1971 (feedback).
 """
 
@@ -22,8 +24,9 @@ import numpy as np
 
 from truerank.data.letor import write_letor
 from truerank.data.ranking_data import RankingData
+from truerank.data.trec import Qrels, write_qrels
 
-DEPTH = 25
+DEPTH = 50
 DIGITS = 4  # significant digits of a value
 K1, B = 1.2, 0.75
 MU, LAMBDA = 250.0, 0.4  # Dirichlet prior and Jelinek-Mercer weight of the collection
@@ -31,61 +34,13 @@ FEEDBACK_DOCUMENTS, FEEDBACK_TERMS, FEEDBACK_WEIGHT = 5, 15, 0.5
 WINDOW = 8  # tokens within which two query terms count as near
 GRADES = {1: 4, 2: 3, 3: 2, 4: 1, -1: 0}  # Cranfield's best grade is 1
 STOP = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "any",
-        "anyone",
-        "are",
-        "as",
-        "at",
-        "be",
-        "been",
-        "by",
-        "can",
-        "could",
-        "do",
-        "does",
-        "for",
-        "from",
-        "had",
-        "has",
-        "have",
-        "how",
-        "if",
-        "in",
-        "into",
-        "is",
-        "it",
-        "its",
-        "made",
-        "may",
-        "not",
-        "of",
-        "on",
-        "or",
-        "so",
-        "some",
-        "such",
-        "than",
-        "that",
-        "the",
-        "there",
-        "these",
-        "they",
-        "this",
-        "to",
-        "under",
-        "was",
-        "were",
-        "what",
-        "when",
-        "where",
-        "which",
-        "who",
-        "with",
-    ]
+    word
+    for words in (
+        "a an and any anyone are as at be been by can could do does for from had has have how if in into is it its",
+        "made may not of on or so some such than that the there these they this to under was were what when where",
+        "which who with",
+    )
+    for word in words.split()
 )
 
 
@@ -217,7 +172,7 @@ def near_pairs(query: dict[str, float], words: list[str]) -> tuple[int, int]:
     return adjacent, near
 
 
-FEATURES = [
+FEATURES = (
     "bm25",
     "bm25_title",
     "tfidf_cosine",
@@ -238,7 +193,7 @@ FEATURES = [
     "first_match",
     "length",
     "length_title",
-]
+)
 
 
 def features(query: dict[str, float], wide: dict[str, float], body: Field, title: Field, d: int) -> list[float]:
@@ -271,8 +226,17 @@ def features(query: dict[str, float], wide: dict[str, float], body: Field, title
     ]
 
 
+def write_sample_qrels(judged: dict[int, dict[int, int]], path: Path) -> None:
+    """All judgments as TREC qrels."""
+    topics = sorted(judged)
+    rows = [(d, grade) for q in topics for d, grade in sorted(judged[q].items())]
+    offsets = np.cumsum([0] + [len(judged[q]) for q in topics])
+    doc_ids = np.array([str(d) for d, _ in rows])
+    write_qrels(Qrels(np.array(list(map(str, topics))), offsets, doc_ids, np.array([g for _, g in rows], float)), path)
+
+
 def main(source: Path, target: Path) -> None:
-    """Read the collection, write `cranfield.txt.gz`."""
+    """Read the collection, write `cranfield.txt.gz` and `cranfield.qrels.gz`."""
     documents = records(source / "cran.all.1400.gz")
     body, title = Field([tokens(d["W"]) for d in documents]), Field([tokens(d["T"]) for d in documents])
     number = {int(d["I"]): place for place, d in enumerate(documents)}
@@ -286,7 +250,7 @@ def main(source: Path, target: Path) -> None:
     for q, record in enumerate(records(source / "cran.qry.gz"), 1):
         query = {word: float(count) for word, count in Counter(tokens(record["W"])).items()}
         wide = expanded(query, body)
-        pool = set(judged.get(q, {}))
+        pool: set[int] = set()
         for score in (body.bm25, body.cosine, body.dirichlet):
             pool |= set(sorted(number, key=lambda d: (-score(query, number[d]), d))[:DEPTH])
         for d in sorted(pool):
@@ -297,6 +261,7 @@ def main(source: Path, target: Path) -> None:
     data = RankingData(rows, grades, qid, doc_ids=doc_ids, feature_names=FEATURES)
     path = target / "cranfield.txt.gz"
     write_letor(data, path)
+    write_sample_qrels(judged, target / "cranfield.qrels.gz")
     print(data, dict(Counter(grades)), f"{path.stat().st_size} bytes")
 
 

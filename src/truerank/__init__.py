@@ -13,6 +13,21 @@ from truerank.registry import resolve as _resolve
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from truerank.calibration.densities import (
+        AsymmetricGaussianCalibrator,
+        AsymmetricLaplaceCalibrator,
+        GaussianCalibrator,
+        HybridCalibrator,
+        LaplaceCalibrator,
+    )
+    from truerank.calibration.posteriors import (
+        BetaCalibrator,
+        IsotonicCalibrator,
+        LogisticCalibrator,
+        PlattCalibrator,
+        SplineCalibrator,
+        TemperatureCalibrator,
+    )
     from truerank.core.model_file import load_model, save_model
     from truerank.data.letor import iter_letor, read_letor, write_letor
     from truerank.data.ranking_data import Judgements, RankingData
@@ -21,6 +36,8 @@ if TYPE_CHECKING:
     from truerank.measures.evaluation import evaluate
     from truerank.rankers.adarank import AdaRank
     from truerank.rankers.base import Ranker
+    from truerank.rankers.baselines import RandomRanker, RidgeRanker, SingleFeature
+    from truerank.rankers.listnet import ListNet
     from truerank.rankers.pairwise_descent import PairwiseDescent
     from truerank.rankers.rank_boost import RankBoost
     from truerank.rankers.rank_svm import RankSVM
@@ -28,13 +45,28 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AdaRank",
+    "AsymmetricGaussianCalibrator",
+    "AsymmetricLaplaceCalibrator",
+    "BetaCalibrator",
+    "GaussianCalibrator",
+    "HybridCalibrator",
+    "IsotonicCalibrator",
     "Judgements",
+    "LaplaceCalibrator",
+    "ListNet",
+    "LogisticCalibrator",
     "PairwiseDescent",
+    "PlattCalibrator",
     "QueryKFold",
+    "RandomRanker",
     "RankBoost",
     "RankSVM",
     "Ranker",
     "RankingData",
+    "RidgeRanker",
+    "SingleFeature",
+    "SplineCalibrator",
+    "TemperatureCalibrator",
     "__version__",
     "compare_rankers",
     "evaluate",

@@ -17,10 +17,26 @@ RANKERS: dict[str, str] = {
     "rank-boost": "truerank.rankers.rank_boost:RankBoost",
     "rank-svm": "truerank.rankers.rank_svm:RankSVM",
     "pairwise-descent": "truerank.rankers.pairwise_descent:PairwiseDescent",
+    "list-net": "truerank.rankers.listnet:ListNet",
+    "ridge": "truerank.rankers.baselines:RidgeRanker",
+    "single-feature": "truerank.rankers.baselines:SingleFeature",
+    "random": "truerank.rankers.baselines:RandomRanker",
 }
 
 # Name -> "module:class" of calibrators (`CalibratedRanker(method=NAME)`, `truerank calibrate --method NAME`).
-CALIBRATORS: dict[str, str] = {}
+CALIBRATORS: dict[str, str] = {
+    "gaussian": "truerank.calibration.densities:GaussianCalibrator",
+    "asymmetric-gaussian": "truerank.calibration.densities:AsymmetricGaussianCalibrator",
+    "laplace": "truerank.calibration.densities:LaplaceCalibrator",
+    "asymmetric-laplace": "truerank.calibration.densities:AsymmetricLaplaceCalibrator",
+    "logistic": "truerank.calibration.posteriors:LogisticCalibrator",
+    "platt": "truerank.calibration.posteriors:PlattCalibrator",
+    "hybrid": "truerank.calibration.densities:HybridCalibrator",
+    "spline": "truerank.calibration.posteriors:SplineCalibrator",
+    "isotonic": "truerank.calibration.posteriors:IsotonicCalibrator",
+    "beta": "truerank.calibration.posteriors:BetaCalibrator",
+    "temperature": "truerank.calibration.posteriors:TemperatureCalibrator",
+}
 
 # Public names of the package that are neither rankers nor calibrators, imported on first use.
 PUBLIC: dict[str, str] = {

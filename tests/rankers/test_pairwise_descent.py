@@ -11,6 +11,8 @@ from reference.descent import plain_descent
 from reference.pairs import listed_pairs
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.model_file import load_model, save_model
+from truerank.data.letor import write_letor
+from truerank.data.ranking_data import RankingData
 from truerank.rankers.pair_sampling import SAMPLINGS, alias_table, make_sampler
 from truerank.rankers.pairwise_descent import PairwiseDescent
 
@@ -244,3 +246,76 @@ def test_a_model_whose_state_does_not_fit_is_refused(tmp_path):
     save_model(ranker, tmp_path / "model.json")
     with pytest.raises(ModelFileError, match="descent_state_"):
         load_model(tmp_path / "model.json")
+
+
+@pytest.fixture
+def letor_file(tmp_path):
+    X, y, offsets, qid = judged(13, sizes=tuple(np.random.default_rng(1).integers(1, 9, 40)), p=4)
+    X = np.round(X, 3)
+    path = tmp_path / "train.txt"
+    write_letor(RankingData(X, y, qid), path)
+    return path, X, y, offsets, qid
+
+
+@pytest.mark.parametrize("sampling", ["rank", "query-norm-rank", "combined-ranking", "stochastic"])
+def test_a_file_in_one_block_gives_the_bits_of_fit(letor_file, sampling):
+    path, X, y, _, qid = letor_file
+    ranker = PairwiseDescent(max_iter=700, sampling=sampling, rel=1).fit(X, y, qid=qid)
+    streamed = PairwiseDescent(max_iter=700, sampling=sampling, rel=1).fit_file(path)
+    assert streamed.coef_.tobytes() == ranker.coef_.tobytes()
+    assert (streamed.n_queries_in_, streamed.n_features_in_) == (40, 4)
+    as_sparse = PairwiseDescent(max_iter=700, sampling=sampling, rel=1).fit_file(path, sparse=True)
+    np.testing.assert_allclose(as_sparse.coef_, ranker.coef_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("sampling", ["rank", "query-norm-rank", "combined-ranking", "stochastic"])
+def test_blocks_of_a_file_get_their_share_of_the_draws(letor_file, monkeypatch, sampling):
+    path, _, y, offsets, _ = letor_file
+    taken = []
+
+    def record(ranker, X, target, sampler, n_steps):
+        a, b = sampler.draw(ranker.descent_state_["random"], n_steps)
+        # Rows are known by their place in the block; blocks come in the order of the file.
+        taken.append((len(target), a, b))
+
+    monkeypatch.setattr(PairwiseDescent, "_run_kernel", record)
+    ranker = PairwiseDescent(max_iter=60_000, sampling=sampling, rel=1, pair_probability=0.3)
+    ranker.fit_file(path, block_rows=20, n_passes=2)
+    per_pass = taken[: len(taken) // 2]
+    assert len(per_pass) >= 5
+    assert sum(n for n, _, _ in per_pass) == len(y)
+    starts = np.cumsum([0] + [n for n, _, _ in per_pass])
+    counts = np.zeros(len(y))
+    n_pairs = 0
+    for start, (_, a, b) in zip(np.tile(starts[:-1], 2), taken):
+        counts += np.bincount(a + start, minlength=len(y))
+        counts += np.bincount(b[b >= 0] + start, minlength=len(y))
+        n_pairs += int(np.sum(b >= 0))
+    expected = np.zeros(len(y))
+    if sampling != "stochastic":
+        probabilities = expected_pairs(sampling.replace("combined-ranking", "rank"), y, offsets, None)
+        for (a, b), value in probabilities.items():
+            expected[[a, b]] += value
+    if sampling == "combined-ranking":
+        assert stats.binomtest(n_pairs, 60_000, 0.3).pvalue > 1e-3
+        expected = 0.3 * expected + 0.7 / len(y)
+    if sampling == "stochastic":
+        expected[:] = 1 / len(y)
+    # Counts of rows in pairs are not independent; five standard deviations each is test enough.
+    assert np.all(np.abs(counts - 60_000 * expected) <= 5 * np.sqrt(60_000 * expected) + 1e-9)
+
+
+def test_a_file_read_in_blocks_learns_what_fit_learns(letor_file):
+    path, X, y, _, qid = letor_file
+    ranker = PairwiseDescent(0.01, max_iter=100_000, average=50_000).fit(X, y, qid=qid)
+    streamed = PairwiseDescent(0.01, max_iter=100_000, average=50_000).fit_file(path, block_rows=30, n_passes=20)
+    assert streamed.n_iter_ == 100_000
+    np.testing.assert_allclose(streamed.coef_, ranker.coef_, rtol=0.1, atol=0.05)
+
+
+def test_files_have_no_pairs_across_queries(letor_file):
+    path, *_ = letor_file
+    with pytest.raises(InvalidInputError, match="draws within a query"):
+        PairwiseDescent(sampling="roc", rel=1).fit_file(path)
+    with pytest.raises(InvalidInputError, match="give rel"):
+        PairwiseDescent(sampling="stochastic").fit_file(path)

@@ -106,10 +106,20 @@ def add_ranker_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, metavar="N", help="seed of everything that is drawn (default: 0)")
 
 
+def announce_compilation() -> None:
+    """Say so, once, when kernels must be compiled because this machine has not run them yet."""
+    from truerank.core import kernel
+
+    if not getattr(announce_compilation, "done", False):
+        announce_compilation.done = True  # type: ignore[attr-defined]
+        kernel.announce_compilation(lambda line: note(f"truerank: {line}"))
+
+
 def make_ranker(name: str, settings: dict[str, Any], seed: int | None = None) -> Any:
     """A ranker by its command line name; unknown names and parameters are misuse."""
     from truerank.registry import RANKERS, ranker_class
 
+    announce_compilation()
     if name not in RANKERS:
         raise UsageError(f"unknown ranker {name!r}; known are: {', '.join(RANKERS)}")
     cls = ranker_class(name)

@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     from truerank.rankers.adarank import AdaRank
     from truerank.significance import paired_t, randomisation
 
-    common.note("compiling what training needs; the first run on a machine takes a few seconds longer")
+    common.announce_compilation()
     data = load_sample()
     parts = query_folds(data.n_queries, 5, random_state=args.seed)
     train, valid, test = (data.take_queries(q) for q in ([*parts[0], *parts[1], *parts[2]], parts[3], parts[4]))

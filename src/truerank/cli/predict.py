@@ -29,6 +29,7 @@ def run(args: argparse.Namespace) -> int:
 
 def predicted(model, data):
     """Scores in the file's row order, from a ranker or a pipeline that ends in one."""
+    common.announce_compilation()
     if hasattr(model, "steps"):
         return model.predict(data.restore(data.X), qid=data.restore(data.qid))
     return model.predict(data)

@@ -32,6 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the experiment that was named."""
+    common.announce_compilation()
     return int(args.run_experiment(args) or 0)
 
 

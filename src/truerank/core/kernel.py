@@ -43,3 +43,25 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
                 stacklevel=2,
             )
         return numba.njit(nogil=True, error_model="numpy")(function)
+
+
+def announce_compilation(say: Callable[[str], None]) -> None:
+    """Call `say` with one line when this process first compiles a kernel that no cache holds.
+
+    For the command line: on a new machine the first use of a command compiles for some seconds, and a person should
+    know why. With `NUMBA_DISABLE_JIT=1` nothing is compiled and nothing said.
+    """
+    from numba.core import event
+
+    class _FirstCompilation(event.Listener):
+        said = False
+
+        def on_start(self, event: Any) -> None:
+            if not self.said:
+                self.said = True
+                say("compiling for this machine (once; later runs start at once)")
+
+        def on_end(self, event: Any) -> None:
+            pass
+
+    event.register("numba:compile", _FirstCompilation())

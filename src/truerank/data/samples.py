@@ -9,26 +9,28 @@ from truerank.data.letor import read_letor
 from truerank.data.ranking_data import RankingData
 
 SAMPLES = {"cranfield": "cranfield.txt.gz"}
+FILES = SAMPLES | {"cranfield-qrels": "cranfield.qrels.gz"}
 
 
 def sample_path(name: str = "cranfield") -> Path:
-    """Path of a sample's LETOR file, for the command line and other programs.
+    """Path of a sample's file, for the command line and other programs.
 
     Parameters
     ----------
-    name : str, default="cranfield"
+    name : {"cranfield", "cranfield-qrels"}, default="cranfield"
+        LETOR text, or all of the collection's judgments as TREC qrels (the LETOR file has those of its candidates).
 
     Examples
     --------
     >>> sample_path().name
     'cranfield.txt.gz'
     """
-    check_choice(name, "name", SAMPLES)
-    return Path(__file__).parent / "sample" / SAMPLES[name]
+    check_choice(name, "name", FILES)
+    return Path(__file__).parent / "sample" / FILES[name]
 
 
 def load_sample(name: str = "cranfield") -> RankingData:
-    """Judged rankings of the Cranfield collection: 225 queries, 8,554 documents, 20 retrieval features, grades 0 to 4.
+    """Judged rankings of the Cranfield collection: 225 queries, 15,083 documents, 20 retrieval features, grades 0 to 4.
 
     Origin, terms and the features' meaning stand in `data/sample/README.md` of the package.
 
@@ -46,8 +48,9 @@ def load_sample(name: str = "cranfield") -> RankingData:
     --------
     >>> data = load_sample()
     >>> data
-    RankingData(8554 rows, 225 queries, 20 features)
+    RankingData(15083 rows, 225 queries, 20 features)
     >>> data.feature_names[0], float(data.X[0, 0]), data.doc_ids[0], float(data.y[0])
     ('bm25', 16.89, '12', 2.0)
     """
+    check_choice(name, "name", SAMPLES)
     return read_letor(sample_path(name))

@@ -3,31 +3,45 @@
 from truerank.measures.base import Measure, mean_of
 from truerank.measures.conventions import CONVENTIONS, DEFAULT_CONVENTION
 from truerank.measures.evaluation import Evaluation, evaluate
+from truerank.measures.function_measure import FunctionMeasure
 from truerank.measures.names import (
     AP,
+    ERR,
     MEASURES,
+    RBP,
     ROC,
     RR,
     WTA,
+    Bpref,
+    Judged,
+    MeanNDCG,
     P,
     R,
     Rprec,
+    Success,
     nDCG,
+    pairs,
     parse_measure,
     parse_measures,
+    tau,
 )
-from truerank.measures.names import Success_ as Success
 from truerank.measures.ranking import Ranking
 
 __all__ = [
     "AP",
     "CONVENTIONS",
     "DEFAULT_CONVENTION",
+    "ERR",
     "MEASURES",
+    "RBP",
     "ROC",
     "RR",
     "WTA",
+    "Bpref",
     "Evaluation",
+    "FunctionMeasure",
+    "Judged",
+    "MeanNDCG",
     "Measure",
     "P",
     "R",
@@ -37,6 +51,8 @@ __all__ = [
     "evaluate",
     "mean_of",
     "nDCG",
+    "pairs",
     "parse_measure",
     "parse_measures",
+    "tau",
 ]

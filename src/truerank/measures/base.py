@@ -89,6 +89,7 @@ class Measure:
     POSITIONAL: ClassVar[tuple[str, ...]] = ()
     REQUIRED: ClassVar[tuple[str, ...]] = ()
     DEFAULTS: ClassVar[dict[str, Any]] = {}  # stronger than a convention
+    OWN_TIES: ClassVar[str | None] = None  # the order that the measure itself needs, whatever the rule
     TIE_AVERAGE: ClassVar[bool] = False  # has a closed form of the expected value over the orders of tied documents
 
     _given: dict[str, Any]
@@ -237,7 +238,8 @@ class Measure:
         if self.setting("judged_only"):
             ranking = ranking.judged_only()
         judgements = ranking.judgements
-        values, empty = self._values(ranking.ordered(self.setting("ties"), self.setting("compare")))
+        ordered = ranking.ordered(self.OWN_TIES or self.setting("ties"), self.setting("compare"))
+        values, empty = self._average(ordered) if ordered.ties == "average" else self._values(ordered)
         rule = self.setting("empty")
         if empty.any():
             values = np.where(empty, {"zero": 0.0, "one": 1.0, "skip": np.nan}[rule], values)
@@ -287,11 +289,16 @@ class Measure:
 
     def count_empty(self, judgements: Judgements) -> int:
         """Queries in which the measure is undefined for lack of relevant documents."""
-        _, empty = self._values(Ranking(judgements, np.zeros(judgements.n_rows)).ordered("stable", "float64"))
+        ranking = Ranking(judgements, np.zeros(judgements.n_rows))
+        _, empty = self._values(ranking.ordered(self.OWN_TIES or "stable", "float64"))
         return int(np.count_nonzero(empty))
 
     def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
         """Values (k, m) of ordered documents, and which queries are empty (m,)."""
+        raise NotImplementedError
+
+    def _average(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
+        """As `_values`, the expected value over all orders of tied documents; for classes that set TIE_AVERAGE."""
         raise NotImplementedError
 
 

@@ -9,6 +9,8 @@ import numpy as np
 from truerank.data.ranking_data import Judgements
 from truerank.measures.blocks import Blocks
 
+SMALLEST = 5e-324  # "relevant" at this level is every positive grade
+
 
 class Hits:
     """The relevant documents at a level, and numbers that do not depend on any ranking.
@@ -22,20 +24,22 @@ class Hits:
         1, 2, … within each query.
     first_row : int64 array (h,)
         First row of the document's query.
+    queries, starts : int64 arrays
+        Queries with relevant documents among the rows, and where theirs start in the arrays of length h.
     ranked, total : int64 array (m,)
         Relevant documents among the rows; and with those that were not retrieved.
     """
 
-    __slots__ = ("_queries", "_starts", "first_row", "mask", "ordinal", "query", "ranked", "total")
+    __slots__ = ("first_row", "mask", "ordinal", "queries", "query", "ranked", "starts", "total")
 
     def __init__(self, judgements: Judgements, rel: float) -> None:
         offsets = judgements.offsets
         self.mask = judgements.grades >= rel
         running = np.concatenate([[0], np.cumsum(self.mask)])
         self.ranked = running[offsets[1:]] - running[offsets[:-1]]
-        self.total = self.ranked + _missing_count(judgements, rel)
-        self._queries = np.flatnonzero(self.ranked)
-        self._starts = running[offsets[self._queries]]
+        self.total = self.ranked + missing_count(judgements, rel)
+        self.queries = np.flatnonzero(self.ranked)
+        self.starts = running[offsets[self.queries]]
         self.query = np.repeat(np.arange(judgements.n_queries), self.ranked)
         self.ordinal = np.arange(1, len(self.query) + 1) - running[offsets[self.query]]
         self.first_row = offsets[self.query]
@@ -43,14 +47,14 @@ class Hits:
     def sum(self, values: np.ndarray) -> np.ndarray:
         """Sums by query (k, m) of values (k, h) of the relevant documents."""
         result = np.zeros((len(values), len(self.ranked)))
-        if len(self._queries):
-            result[:, self._queries] = np.add.reduceat(values, self._starts, axis=1)
+        if len(self.queries):
+            result[:, self.queries] = np.add.reduceat(values, self.starts, axis=1)
         return result
 
     def first(self, values: np.ndarray, otherwise: float) -> np.ndarray:
         """Value (k, m) of each query's first relevant document among values (k, h), `otherwise` where none is."""
         result = np.full((len(values), len(self.ranked)), otherwise)
-        result[:, self._queries] = values[:, self._starts]
+        result[:, self.queries] = values[:, self.starts]
         return result
 
 
@@ -96,6 +100,14 @@ def query_of_row(judgements: Judgements) -> np.ndarray:
     return judgements.cache["query_of_row"]
 
 
+def ranks(judgements: Judgements) -> np.ndarray:
+    """Rank (1-based) of each place, int64 (n,), from the cache."""
+    if "ranks" not in judgements.cache:
+        first = judgements.offsets[query_of_row(judgements)]
+        judgements.cache["ranks"] = np.arange(1, judgements.n_rows + 1) - first
+    return judgements.cache["ranks"]
+
+
 def ideal_grades(judgements: Judgements) -> tuple[np.ndarray, np.ndarray]:
     """Grades of all judged documents, retrieved or not, descending within each query, and their offsets (m + 1,)."""
     if "ideal" not in judgements.cache:
@@ -132,13 +144,20 @@ def top_of(offsets: np.ndarray, cutoff: int) -> tuple[np.ndarray, np.ndarray, np
     """As `top_places`, of any offsets: places, ranks less 1, starts among them, and the non-empty queries."""
     sizes = np.minimum(np.diff(offsets), cutoff)
     ends = np.cumsum(sizes)
-    rank = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - sizes, sizes)
+    rank = segment_range(sizes)
     places = np.repeat(offsets[:-1], sizes) + rank
     queries = np.flatnonzero(sizes)
     return places, rank, (ends - sizes)[queries], queries
 
 
-def _missing_count(judgements: Judgements, rel: float) -> np.ndarray:
+def segment_range(sizes: np.ndarray) -> np.ndarray:
+    """0, 1, …, size - 1 for each size, one after another."""
+    ends = np.cumsum(sizes)
+    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - sizes, sizes)
+
+
+def missing_count(judgements: Judgements, rel: float) -> np.ndarray:
+    """Judged documents (m,) of grade `rel` and above that are not among the rows."""
     if judgements.missing_grades is None or judgements.missing_offsets is None:
         return np.zeros(judgements.n_queries, dtype=np.int64)
     running = np.concatenate([[0], np.cumsum(judgements.missing_grades >= rel)])

@@ -49,11 +49,15 @@ class Evaluation(dict[str, float]):
         return {name: measure.count_empty(self.judgements) for name, measure in self.measures.items()}
 
     def tie_range(self) -> dict[str, tuple[float, float]]:
-        """Lowest and highest mean of each measure that some order of the tied documents would give."""
+        """Lowest and highest mean of each measure that some order of the tied documents would give.
+
+        Found by ordering tied documents by rising and by falling grade, which is exact for every measure but Judged
+        and functions of the user's own.
+        """
         result = {}
         for name, measure in self.measures.items():
-            worst, best = (mean_of(measure(ties=rule).values(self._ranking)) for rule in ("pessimistic", "optimistic"))
-            result[name] = (worst, best)
+            ends = [mean_of(measure(ties=rule).values(self._ranking)) for rule in ("pessimistic", "optimistic")]
+            result[name] = (min(ends), max(ends))
         return result
 
 

@@ -12,35 +12,50 @@ from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError
 from truerank.measures.average_precision import AveragePrecision
 from truerank.measures.base import Measure
+from truerank.measures.bpref import BinaryPreference
 from truerank.measures.conventions import CONVENTIONS, DEFAULT_CONVENTION
+from truerank.measures.expected_reciprocal_rank import ExpectedReciprocalRank
+from truerank.measures.function_measure import FunctionMeasure
+from truerank.measures.judged import JudgedShare
+from truerank.measures.kendall_tau import KendallTau
+from truerank.measures.mean_ndcg import MeanNormalisedDCG
 from truerank.measures.ndcg import NormalisedDCG
-from truerank.measures.precision import Precision, Recall, RPrecision, Success
+from truerank.measures.precision import Precision, Recall, RPrecision
+from truerank.measures.rank_biased_precision import RankBiasedPrecision
 from truerank.measures.reciprocal_rank import ReciprocalRank
-from truerank.measures.roc_area import ROCArea
-from truerank.measures.user_function import UserMeasure
+from truerank.measures.reciprocal_rank import Success as _Success
+from truerank.measures.roc_area import ROCArea, WrongPairs
 from truerank.measures.winner_takes_all import WinnerTakesAll
 
 AP = AveragePrecision()
 nDCG = NormalisedDCG()
+MeanNDCG = MeanNormalisedDCG()
 RR = ReciprocalRank()
-P = Precision()
-R = Recall()
-Success_ = Success()
-Rprec = RPrecision()
 WTA = WinnerTakesAll()
+P = Precision()
+Success = _Success()
+R = Recall()
+Rprec = RPrecision()
 ROC = ROCArea()
+ERR = ExpectedReciprocalRank()
+RBP = RankBiasedPrecision()
+Bpref = BinaryPreference()
+Judged = JudgedShare()
+tau = KendallTau()
+pairs = WrongPairs()
 
-MEASURES: dict[str, Measure] = {measure.NAME: measure for measure in (AP, nDCG, RR, P, R, Success_, Rprec, WTA, ROC)}
+_ALL = (AP, nDCG, MeanNDCG, RR, WTA, P, Success, R, Rprec, ROC, ERR, RBP, Bpref, Judged, tau, pairs)
+MEASURES: dict[str, Measure] = {measure.NAME: measure for measure in _ALL}
 # Other names in wide use for the same open measures.
 SYNONYMS = {"MAP": "AP", "NDCG": "nDCG", "MRR": "RR", "AUC": "ROC"}
 # trec_eval's names: pinned to the trec convention whatever convention is in force.
-_TREC: dict[str, Measure] = {"map": AP, "ndcg": nDCG, "recip_rank": RR}
+_TREC: dict[str, Measure] = {"map": AP, "ndcg": nDCG, "recip_rank": RR, "bpref": Bpref}
 _TREC_CUT: dict[str, Measure] = {
     "map_cut": AP,
     "ndcg_cut": nDCG,
     "P": P,
     "recall": R,
-    "success": Success_,
+    "success": Success,
 }
 
 _GRAMMAR = re.compile(r"\s*([A-Za-z_][A-Za-z_0-9]*)\s*(?:\((.*)\))?\s*(?:@\s*(\S+?))?\s*", re.DOTALL)
@@ -54,7 +69,7 @@ def parse_measure(measure: Any, convention: str = DEFAULT_CONVENTION) -> Measure
     ----------
     measure : str, Measure or callable
         A name (`"nDCG@10"`, `"AP(rel=2)"`, trec_eval's `"ndcg_cut_10"`, which is pinned to `trec`), a measure, or a
-        function (grades in ranked order) -> float.
+        function `(grades_in_ranked_order) -> float`.
     convention : str
         One of trec, letor3, letor4, mslr, ranklib, lightgbm, xgboost, catboost, sklearn, ranx.
 
@@ -74,9 +89,11 @@ def parse_measure(measure: Any, convention: str = DEFAULT_CONVENTION) -> Measure
     if isinstance(measure, Measure):
         return measure.pinned(convention).check()
     if callable(measure):
-        return UserMeasure(measure).pinned(convention).check()
+        return FunctionMeasure(measure).pinned(convention).check()
     if not isinstance(measure, str):
-        raise InvalidInputError(f"a measure is a name such as 'nDCG@10', a Measure or a function, got {measure!r}")
+        raise InvalidInputError(
+            f"a measure is a name such as 'nDCG@10', a Measure or a function of the ranked grades, got {measure!r}"
+        )
     return _from_text(measure).pinned(convention).check()
 
 
@@ -133,6 +150,12 @@ def _from_text(text: str) -> Measure:
         if "cutoff" in settings:
             raise InvalidInputError(f"{text!r}: the cutoff was given twice")
         settings["cutoff"] = int(cut)
+    if "dcg" in settings:  # ir_measures's word for gain and discount together
+        forms = {"log2": "linear", "exp-log2": "exponential"}
+        form = settings.pop("dcg")
+        if form not in forms or "gain" in settings:
+            raise InvalidInputError(f"{text!r}: dcg must be 'log2' or 'exp-log2', without gain; got {form!r}")
+        settings |= {"gain": forms[form], "discount": settings.get("discount", "log2")}
     return base(*positional, **settings)
 
 
@@ -157,7 +180,7 @@ def _arguments(inside: str, text: str) -> tuple[list[Any], dict[str, Any]]:
         try:
             value = ast.literal_eval(word)
         except (ValueError, SyntaxError):
-            if not re.fullmatch(r"\w+", word):
+            if not re.fullmatch(r"[\w-]+", word):
                 raise InvalidInputError(f"{text!r}: cannot read the value {word!r}") from None
             value = {"true": True, "false": False}.get(word.lower(), word)
         if key is None:

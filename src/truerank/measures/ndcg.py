@@ -6,7 +6,7 @@ import numpy as np
 
 from truerank.data.ranking_data import Judgements
 from truerank.measures.base import Measure
-from truerank.measures.derived import ideal_grades, top_of, top_places
+from truerank.measures.derived import SMALLEST, ideal_grades, ranks, top_of, top_places
 from truerank.measures.ranking import Ordered
 
 
@@ -20,31 +20,38 @@ class NormalisedDCG(Measure):
 
     NAME = "nDCG"
     OWN = ("cutoff", "gain", "discount", "short")
+    TIE_AVERAGE = True
     __slots__ = ()
 
     def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
         judgements = ordered.judgements
         gain, discount = self.setting("gain"), self.setting("discount")
-        ideal = ideal_dcg(judgements, gain, discount, self.cutoff)
         result = np.zeros((ordered.k, judgements.n_queries))
         if judgements.n_rows:
             gains = gains_of(judgements, gain)
             weights = discounts(discount, int(np.diff(judgements.offsets).max()))
             if self.cutoff is None:
-                hits, ranks = ordered.hits(_SMALLEST), ordered.hit_ranks(_SMALLEST)
+                hits, at = ordered.hits(SMALLEST), ordered.hit_ranks(SMALLEST)
                 rows = ordered.rows[hits.mask[ordered.rows]].reshape(ordered.k, -1)
-                result = hits.sum(gains[rows] * weights[ranks - 1])
+                result = hits.sum(gains[rows] * weights[at - 1])
             else:
-                places, ranks, starts, queries = top_places(judgements, self.cutoff)
-                values = gains[ordered.rows[:, places]] * weights[ranks]
+                places, place, starts, queries = top_places(judgements, self.cutoff)
+                values = gains[ordered.rows[:, places]] * weights[place]
                 result[:, queries] = np.add.reduceat(values, starts, axis=1)
+        return self._normalised(judgements, result)
+
+    def _average(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
+        judgements = ordered.judgements
+        weights = weights_of_places(judgements, self.setting("discount"), self.cutoff)
+        gains = ordered.smoothed(gains_of(judgements, self.setting("gain")))
+        return self._normalised(judgements, ordered.sum(gains * weights))
+
+    def _normalised(self, judgements: Judgements, result: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        ideal = ideal_dcg(judgements, self.setting("gain"), self.setting("discount"), self.cutoff)
         result /= np.where(ideal > 0, ideal, 1.0)
         if self.cutoff is not None and self.setting("short") == "zero":
             result[:, np.diff(judgements.offsets) < self.cutoff] = 0.0
         return result, ideal <= 0
-
-
-_SMALLEST = 5e-324  # every positive grade has a gain
 
 
 def gain_of_grade(grades: np.ndarray, gain: str) -> np.ndarray:
@@ -69,6 +76,13 @@ def discounts(discount: str, n: int) -> np.ndarray:
     return 1.0 / np.log2(rank + 1.0)
 
 
+def weights_of_places(judgements: Judgements, discount: str, cutoff: int | None) -> np.ndarray:
+    """Discount of each place (n,), 0 beyond the cutoff."""
+    rank = ranks(judgements)
+    weights = discounts(discount, int(rank.max()) if len(rank) else 0)[rank - 1]
+    return weights if cutoff is None else np.where(rank <= cutoff, weights, 0.0)
+
+
 def ideal_dcg(judgements: Judgements, gain: str, discount: str, cutoff: int | None) -> np.ndarray:
     """Largest possible DCG of each query (m,), from the cache."""
     key = ("ideal_dcg", gain, discount, cutoff)
@@ -76,9 +90,9 @@ def ideal_dcg(judgements: Judgements, gain: str, discount: str, cutoff: int | No
         grades, offsets = ideal_grades(judgements)
         result = np.zeros(judgements.n_queries)
         longest = int(np.diff(offsets).max()) if len(offsets) > 1 else 0
-        places, ranks, starts, queries = top_of(offsets, max(1, longest) if cutoff is None else cutoff)
+        places, place, starts, queries = top_of(offsets, max(1, longest) if cutoff is None else cutoff)
         if len(places):
-            values = gain_of_grade(grades[places], gain) * discounts(discount, longest)[ranks]
+            values = gain_of_grade(grades[places], gain) * discounts(discount, longest)[place]
             result[queries] = np.add.reduceat(values, starts)
         judgements.cache[key] = result
     return judgements.cache[key]

@@ -5,23 +5,58 @@ from __future__ import annotations
 import numpy as np
 
 from truerank.measures.base import Measure
+from truerank.measures.derived import Hits, query_of_row, ranks
 from truerank.measures.ranking import Ordered
 
 
-class Precision(Measure):
-    """Relevant documents among the first k ranks, over k (also where the list is shorter, as in trec_eval)."""
+class _Count(Measure):
+    """A measure that is linear in the number of relevant documents at the first ranks."""
 
-    NAME = "P"
-    OWN = ("rel", "cutoff")
-    REQUIRED = ("cutoff",)
+    TIE_AVERAGE = True
     __slots__ = ()
 
     def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
-        assert self.cutoff is not None  # checked before
-        return relevant_above(ordered, self.rel, self.cutoff) / self.cutoff, ordered.hits(self.rel).total == 0
+        hits = ordered.hits(self.rel)
+        limit = self._limit(hits)
+        within = ordered.hit_ranks(self.rel) <= (limit[hits.query] if isinstance(limit, np.ndarray) else limit)
+        return self._share(hits.sum(within.astype(np.float64)), ordered), hits.total == 0
+
+    def _average(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
+        judgements, hits = ordered.judgements, ordered.hits(self.rel)
+        limit = self._limit(hits)
+        limit = limit[query_of_row(judgements)] if isinstance(limit, np.ndarray) else limit
+        expected = ordered.smoothed(hits.mask.astype(np.float64)) * (ranks(judgements) <= limit)
+        return self._share(ordered.sum(expected), ordered), hits.total == 0
+
+    def _limit(self, hits: Hits) -> int | np.ndarray:
+        """Ranks that count, one number or one for each query (m,)."""
+        assert self.cutoff is not None  # REQUIRED is checked before
+        return self.cutoff
+
+    def _share(self, found: np.ndarray, ordered: Ordered) -> np.ndarray:
+        """Value (k, m) of the number of relevant documents found (k, m)."""
+        raise NotImplementedError
 
 
-class Recall(Measure):
+class Precision(_Count):
+    """Relevant documents among the first k ranks, over k, also where the list is shorter, as in trec_eval.
+
+    `short="zero"` gives 0 to a query with fewer ranked documents than k, as LETOR 3's script does.
+    """
+
+    NAME = "P"
+    OWN = ("rel", "cutoff", "short")
+    REQUIRED = ("cutoff",)
+    __slots__ = ()
+
+    def _share(self, found: np.ndarray, ordered: Ordered) -> np.ndarray:
+        assert self.cutoff is not None  # REQUIRED is checked before
+        if self.setting("short") == "zero":
+            found[:, np.diff(ordered.judgements.offsets) < self.cutoff] = 0.0
+        return found / self.cutoff
+
+
+class Recall(_Count):
     """Relevant documents among the first k ranks, over all relevant documents."""
 
     NAME = "R"
@@ -29,40 +64,19 @@ class Recall(Measure):
     REQUIRED = ("cutoff",)
     __slots__ = ()
 
-    def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
-        assert self.cutoff is not None  # checked before
-        total = ordered.hits(self.rel).total
-        return relevant_above(ordered, self.rel, self.cutoff) / np.maximum(total, 1), total == 0
+    def _share(self, found: np.ndarray, ordered: Ordered) -> np.ndarray:
+        return found / np.maximum(ordered.hits(self.rel).total, 1)
 
 
-class Success(Measure):
-    """1 if a relevant document is among the first k ranks, else 0."""
-
-    NAME = "Success"
-    OWN = ("rel", "cutoff")
-    REQUIRED = ("cutoff",)
-    __slots__ = ()
-
-    def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
-        hits = ordered.hits(self.rel)
-        first = hits.first(ordered.hit_ranks(self.rel), np.inf)
-        return (first <= self.cutoff).astype(np.float64), hits.total == 0
-
-
-class RPrecision(Measure):
+class RPrecision(_Count):
     """Relevant documents among the first R ranks, over R, the number of relevant documents."""
 
     NAME = "Rprec"
     OWN = ("rel",)
     __slots__ = ()
 
-    def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
-        total = ordered.hits(self.rel).total
-        return relevant_above(ordered, self.rel, total) / np.maximum(total, 1), total == 0
+    def _limit(self, hits: Hits) -> int | np.ndarray:
+        return hits.total
 
-
-def relevant_above(ordered: Ordered, rel: float, cutoff: int | np.ndarray) -> np.ndarray:
-    """Relevant documents (k, m) at ranks up to a cutoff, one number or one for each query (m,)."""
-    hits = ordered.hits(rel)
-    limit = cutoff[hits.query] if isinstance(cutoff, np.ndarray) else cutoff
-    return hits.sum((ordered.hit_ranks(rel) <= limit).astype(np.float64))
+    def _share(self, found: np.ndarray, ordered: Ordered) -> np.ndarray:
+        return found / np.maximum(ordered.hits(self.rel).total, 1)

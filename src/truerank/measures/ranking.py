@@ -58,7 +58,7 @@ class Ranking:
             if compare not in self._sorted:
                 self._sorted[compare] = _Sorted(self.judgements, self.scores, np.dtype(compare))
             base = self._sorted[compare]
-            self._orders[key] = Ordered(self.judgements, base, base.rows_under(ties))
+            self._orders[key] = Ordered(self.judgements, base, ties)
         return self._orders[key]
 
     def judged_only(self) -> Ranking:
@@ -80,15 +80,18 @@ class Ordered:
     Attributes
     ----------
     judgements : Judgements
+    ties : str
+        The tie rule.
     rows : int64 array (k, n)
         `rows[:, offsets[i] + j]` is the row of the document at rank j + 1 of query i. Where the tie rule is an average,
         any order within the runs of equal scores.
     """
 
-    __slots__ = ("_grades", "_hit_ranks", "_sorted", "judgements", "rows")
+    __slots__ = ("_grades", "_hit_ranks", "_sorted", "judgements", "rows", "ties")
 
-    def __init__(self, judgements: Judgements, base: _Sorted, rows: np.ndarray) -> None:
-        self.judgements, self.rows, self._sorted = judgements, rows, base
+    def __init__(self, judgements: Judgements, base: _Sorted, ties: str) -> None:
+        self.judgements, self.ties, self._sorted = judgements, ties, base
+        self.rows = base.rows_under(ties)
         self._grades: np.ndarray | None = None
         self._hit_ranks: dict[float, np.ndarray] = {}
 
@@ -122,6 +125,29 @@ class Ordered:
     def tied(self) -> np.ndarray:
         """Whether the document at a place has the score of the one before it in its query: bool (k, n)."""
         return self._sorted.tied
+
+    def groups(self) -> tuple[np.ndarray, np.ndarray]:
+        """Flat first places of the runs of equal scores in the (k, n) ranked documents, and their lengths."""
+        starts = np.flatnonzero(~self.tied)
+        return starts, np.diff(np.append(starts, self.tied.size))
+
+    def smoothed(self, values: np.ndarray) -> np.ndarray:
+        """Expected value at each place (k, n) of values by row (n,), over all orders of the tied documents."""
+        ranked = values[self.rows]
+        if not self.tied.any():
+            return ranked
+        starts, lengths = self.groups()
+        means = np.add.reduceat(ranked.ravel(), starts) / lengths
+        return np.repeat(means, lengths).reshape(ranked.shape)
+
+    def sum(self, values: np.ndarray) -> np.ndarray:
+        """Sums by query (k, m) of values by place (k, n)."""
+        offsets = self.judgements.offsets
+        result = np.zeros((len(values), len(offsets) - 1))
+        full = np.flatnonzero(offsets[1:] > offsets[:-1])
+        if len(full):
+            result[:, full] = np.add.reduceat(values, offsets[full], axis=1)
+        return result
 
 
 class _Sorted:

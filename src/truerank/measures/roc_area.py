@@ -1,4 +1,4 @@
-"""Area under the ROC curve, by query."""
+"""Shares of pairs of documents: the area under the ROC curve, and errors between two grades."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from truerank.measures.ranking import Ordered
 class ROCArea(Measure):
     """Share of the (relevant, non-relevant) pairs of ranked documents that stand in the right order.
 
-    A query without such a pair, be it for lack of relevant or of non-relevant documents, is empty.
+    A query without such a pair, be it for lack of relevant or of non-relevant documents, is empty. `ties="average"`
+    counts a tied pair as half, which is the area that statistics packages compute.
     """
 
     NAME = "ROC"
     OWN = ("rel",)
+    TIE_AVERAGE = True
     __slots__ = ()
 
     def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
@@ -24,3 +26,58 @@ class ROCArea(Measure):
         pairs = hits.ranked * others
         wrong = hits.sum((ordered.hit_ranks(self.rel) - hits.ordinal).astype(np.float64))
         return 1.0 - wrong / np.maximum(pairs, 1), pairs == 0
+
+    def _average(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
+        mask = ordered.hits(self.rel).mask
+        wrong, pairs = wrong_pairs(ordered, mask, ~mask)
+        return 1.0 - wrong / np.maximum(pairs, 1), pairs == 0
+
+
+class WrongPairs(Measure):
+    """`pairs(a, b)`: share of wrongly ordered pairs of a document of grade `a` and one of grade `b`. Lower is better.
+
+    The pairs of figure 6 of the AdaRank paper: `pairs(2, 0)` definitely and not relevant, `pairs(2, 1)` definitely and
+    partially, `pairs(1, 0)`. A query without such a pair is skipped, unless `empty=` says otherwise.
+    """
+
+    NAME = "pairs"
+    OWN = ("a", "b")
+    POSITIONAL = ("a", "b")
+    REQUIRED = ("a", "b")
+    DEFAULTS = {"empty": "skip"}  # noqa: RUF012
+    TIE_AVERAGE = True
+    __slots__ = ()
+
+    def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
+        grades = ordered.judgements.grades
+        high, low = max(self.setting("a"), self.setting("b")), min(self.setting("a"), self.setting("b"))
+        wrong, pairs = wrong_pairs(ordered, grades == high, (grades == low) & (low != high))
+        return wrong / np.maximum(pairs, 1), pairs == 0
+
+    _average = _values
+
+
+def wrong_pairs(ordered: Ordered, good: np.ndarray, bad: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of a `good` and a `bad` row (masks (n,)) with the bad one first (k, m), and all such pairs (m,).
+
+    Under `ties="average"` a tied pair is half wrong.
+    """
+    is_good, is_bad = good[ordered.rows], bad[ordered.rows].astype(np.float64)
+    offsets = ordered.judgements.offsets
+    running = np.cumsum(is_bad, axis=1)
+    first = np.repeat(offsets[:-1], np.diff(offsets))
+    above = running - (running[:, first] - is_bad[:, first])  # bad ones of the query down to this place
+    if ordered.ties == "average":
+        above = ordered_group_middle(ordered, above, is_bad)
+    wrong = ordered.sum(np.where(is_good, above, 0.0))
+    counts = [np.concatenate([[0], np.cumsum(mask)]) for mask in (good, bad)]
+    good_count, bad_count = (count[offsets[1:]] - count[offsets[:-1]] for count in counts)
+    return wrong, good_count * bad_count
+
+
+def ordered_group_middle(ordered: Ordered, above: np.ndarray, is_bad: np.ndarray) -> np.ndarray:
+    """Bad documents above each place, those of its own tied group counted half."""
+    start, size = ordered.groups()
+    at_start = above.ravel()[start] - is_bad.ravel()[start]
+    inside = np.add.reduceat(is_bad.ravel(), start) if len(start) else np.zeros(0)
+    return np.repeat(at_start + inside / 2, size).reshape(above.shape)

@@ -41,7 +41,8 @@ class Ranker(BaseEstimator):
 
     # scikit-learn's metadata routing: with it switched on, `params={"qid": qid}` reaches fit and score.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"qid": True, "query_weight": True}
-    __metadata_request__score: ClassVar[dict[str, Any]] = {"qid": True}
+    # A Pipeline always offers `sample_weight=None` to its last step's score, and fails where that names no such thing.
+    __metadata_request__score: ClassVar[dict[str, Any]] = {"qid": True, "sample_weight": None}
     __metadata_request__predict: ClassVar[dict[str, Any]] = {"qid": False}
 
     def __sklearn_tags__(self) -> Any:

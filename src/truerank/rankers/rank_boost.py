@@ -184,9 +184,7 @@ class RankBoost(Ranker):
         self.weight_ = np.array(weights[:kept], dtype=np.float64)
         self.exponential_loss_ = np.array(losses)
         self.n_iter_ = kept
-        for name in ("validation_scores_", "_steps"):
-            if hasattr(self, name):
-                delattr(self, name)
+        self.__dict__.pop("validation_scores_", None)
         if curve is not None:
             self.validation_scores_ = np.array(curve.values)
         self._finish(status)

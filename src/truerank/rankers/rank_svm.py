@@ -29,7 +29,7 @@ class RankSVM(LinearRanker):
 
     Parameters
     ----------
-    C : float, default 0.01
+    C : float, default 1e-3
         Weight of the sum over pairs against the norm. Scales: `MeasureSVM`'s C is divided by the number of queries,
         this one multiplies a sum over pairs, and `PairwiseDescent`'s lambda goes with a mean over pairs, so
         lambda = 1 / (C · pairs).
@@ -101,7 +101,7 @@ class RankSVM(LinearRanker):
 
     def __init__(
         self,
-        C: float = 0.01,
+        C: float = 1e-3,
         *,
         loss: str = "squared_hinge",
         tol: float = 1e-6,

@@ -33,8 +33,8 @@ def test_it_is_a_value_like_any_measure():
     measure = parse_measure(top_grade)
     assert measure == parse_measure(top_grade) == pickle.loads(pickle.dumps(measure))
     assert measure != parse_measure(lambda grades: 0.0)
-    assert repr(measure) == "user(top_grade,convention='ranklib')"
-    assert measure.name == "user(top_grade)"
+    assert repr(measure) == "FunctionMeasure(top_grade)"
+    assert measure.name == "top_grade"
     assert measure(ties="pessimistic").per_query(Judgements(np.array([3.0, 1]), np.array([0, 2])), [1, 1]) == [0.25]
     assert list(evaluate(top_grade, [0, 4], [0.1, 0.2]).values()) == [1.0]
     with pytest.raises(InvalidInputError, match="average over tied"):
@@ -43,5 +43,5 @@ def test_it_is_a_value_like_any_measure():
 
 @pytest.mark.parametrize("value", ["high", None, float("nan"), float("inf")])
 def test_what_is_no_finite_number_is_an_error(value):
-    with pytest.raises(InvalidInputError, match="must return a finite number"):
+    with pytest.raises(InvalidInputError, match="expected a finite number"):
         evaluate(lambda grades: value, [0, 1], [0.1, 0.2])

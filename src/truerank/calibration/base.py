@@ -1,0 +1,218 @@
+"""What every calibrator shares: scores and classes at the border, log-odds out, scikit-learn's manners."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
+from truerank.core.kernel import kernel
+
+# Squares of scores must not overflow when a million of them are added up.
+LARGEST_SCORE = 1e145
+
+
+class Calibrator(ClassifierMixin, BaseEstimator):
+    """Base class of calibrators: P(positive | score) from held-out scores and their classes.
+
+    A subclass implements `_fit(scores, positive, weight)` and `_log_odds(scores)` on checked float64 arrays (n,).
+
+    Attributes
+    ----------
+    classes_ : array (2,)
+        The two labels, negative first; the positive class is the greater label.
+    prior_ : float64 array (2,)
+        Smoothed class priors `(|c| + 1)/(n + 2)`, in the order of `classes_`; |c| and n are sums of weights.
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = ("classes_", "prior_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def fit(self, scores: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Learn from scores of rows that the scoring model was not fitted on.
+
+        Parameters
+        ----------
+        scores : array (n,) or (n, 1)
+            Real scores; a higher score usually means the positive class. For a classifier that gives probabilities
+            use their log-odds.
+        y : array (n,)
+            Two labels, of which the greater is the positive class: 0 and 1, False and True, -1 and 1, two strings.
+            One class alone is accepted where the labels are among 0, 1 or -1, 1; the other then counts as empty.
+        sample_weight : array (n,), optional
+            Weight of each row, not negative; 2 equals two copies of the row, 0 leaves it out.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InvalidInputError
+            On nan or infinite scores, more than two labels, no rows, or weights that are negative or all 0.
+        """
+        values = as_scores(scores, type(self).__name__)
+        self.classes_, positive = two_classes(y, len(values))
+        weight = as_weight(sample_weight, len(values))
+        if weight is not None and not weight.all():
+            kept = weight > 0
+            values, positive, weight = values[kept], positive[kept], weight[kept]
+        n_positive = float(positive.sum() if weight is None else weight[positive].sum())
+        n = float(len(values) if weight is None else weight.sum())
+        self.prior_ = np.array([(n - n_positive + 1) / (n + 2), (n_positive + 1) / (n + 2)])
+        self._fit(values, positive, weight)
+        return self
+
+    def log_odds(self, scores: Any) -> np.ndarray:
+        """log P(positive | score) - log P(negative | score), in nats, float64 (n,), always finite.
+
+        Unlike the probabilities these do not saturate: compute log losses from them.
+        """
+        check_is_fitted(self)
+        return self._log_odds(as_scores(scores, type(self).__name__))
+
+    def predict_proba(self, scores: Any) -> np.ndarray:
+        """P(negative | score) and P(positive | score), float64 (n, 2), both exact where they are small."""
+        return probability_pairs(self.log_odds(scores))
+
+    def predict(self, scores: Any) -> np.ndarray:
+        """The more probable label (n,); the positive one at even odds."""
+        return self.classes_[(self.log_odds(scores) >= 0).astype(np.int64)]
+
+    # What a subclass writes.
+
+    def _fit(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> None:
+        raise NotImplementedError
+
+    def _log_odds(self, scores: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def check_model(self) -> None:
+        """Called after loading from a model file."""
+        for name in ("classes_", "prior_"):
+            if np.shape(getattr(self, name, ())) != (2,):
+                raise ModelFileError(f"{type(self).__name__}: {name} must have two entries")
+
+
+def as_scores(scores: Any, name: str = "a calibrator") -> np.ndarray:
+    """Scores as a C-contiguous float64 array (n,), finite; the caller's array where it is one already."""
+    if isinstance(scores, np.ndarray) and scores.dtype == np.float64 and scores.ndim == 1 and len(scores):
+        values = np.ascontiguousarray(scores)
+    else:
+        if hasattr(scores, "tocsr"):
+            raise TypeError(f"Sparse data was passed to {name}, which takes dense scores (n,); call toarray()")
+        values = check_array(
+            scores, dtype=np.float64, ensure_2d=False, allow_nd=False, input_name="scores", estimator=name
+        )
+        if values.ndim == 2 and values.shape[1] == 1:
+            values = values[:, 0]
+        if values.ndim != 1:
+            raise InvalidInputError(f"scores must have the shape (n,) or (n, 1), got {np.shape(scores)}")
+        values = np.ascontiguousarray(values)
+    # min and max are nan where any score is, and both passes together cost less than one of isfinite.
+    low, high = float(values.min()), float(values.max())
+    if not (low > -LARGEST_SCORE and high < LARGEST_SCORE):
+        if not (math.isfinite(low) and math.isfinite(high)):
+            row = int(np.flatnonzero(~np.isfinite(values))[0])
+            raise InvalidInputError(f"Input scores contains NaN or infinity: row {row} has score {values[row]}")
+        raise InvalidInputError(f"scores must lie within ±{LARGEST_SCORE:g}, got {low:g} to {high:g}; rescale them")
+    # A read-only array would compile every kernel once more.
+    return values if values.flags.writeable else values.copy()
+
+
+def two_classes(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """The labels (2,), negative first, and whether each row has the positive one, bool (n,)."""
+    if y is None:
+        raise InvalidInputError("a calibrator requires y to be passed, but the target y is None")
+    labels = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        from sklearn.utils.validation import column_or_1d
+
+        labels = column_or_1d(labels, warn=True)
+    if labels.ndim != 1 or len(labels) != n_rows:
+        raise InvalidInputError(
+            f"y must have one label for each of the {n_rows} scores, got shape {labels.shape}: inconsistent numbers "
+            "of samples"
+        )
+    if labels.dtype == bool:
+        return np.array([False, True]), labels
+    if labels.dtype.kind in "iuf":
+        positive = labels == 1
+        n_positive, n_zero = int(positive.sum()), int((labels == 0).sum())
+        one, zero = labels.dtype.type(1), labels.dtype.type(0)
+        if n_positive + n_zero == n_rows:
+            return np.array([zero, one]), positive
+        if labels.dtype.kind != "u" and n_positive + int((labels == -1).sum()) == n_rows:
+            return np.array([-one, one]), positive
+        if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+            raise InvalidInputError("Input y contains NaN or infinity; give every row a class")
+    check_classification_targets(labels)
+    classes = np.unique(labels)
+    if len(classes) > 2:
+        raise InvalidInputError(
+            f"Only binary classification is supported: y has {len(classes)} classes ({classes[:4].tolist()} …); "
+            "calibrate one class against the rest, or use CalibratedClassifier. The type of the target is multiclass"
+        )
+    if len(classes) < 2:
+        raise InvalidInputError(
+            f"y has one class, {classes.tolist()}, and the other cannot be guessed; use the labels 0 and 1"
+        )
+    return classes, labels == classes[1]
+
+
+def as_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
+    """Weights as float64 (n,), or None where all rows count 1."""
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.ndim == 0:
+        weight = np.full(n_rows, float(weight))
+    if weight.shape != (n_rows,):
+        raise InvalidInputError(f"sample_weight must have the shape ({n_rows},), got {weight.shape}")
+    if not np.isfinite(weight).all() or (weight < 0).any() or not weight.any():
+        raise InvalidInputError("sample_weight must be finite and not negative, with some weight above 0")
+    return np.ascontiguousarray(weight)
+
+
+def probability_pairs(log_odds: np.ndarray) -> np.ndarray:
+    """(1 - p, p) for each log-odds, float64 (n, 2); the smaller of the two keeps its relative precision."""
+    pairs = np.empty((len(log_odds), 2))
+    _probability_pairs(np.ascontiguousarray(log_odds, dtype=np.float64), pairs)
+    return pairs
+
+
+def logit(probability: float) -> float:
+    """log-odds of a probability inside (0, 1)."""
+    return math.log(probability / (1.0 - probability))
+
+
+def warn(message: str) -> None:
+    """A warning that points at the caller of `fit`."""
+    warnings.warn(message, TruerankWarning, stacklevel=4)
+
+
+@kernel
+def _probability_pairs(log_odds, pairs):
+    for i in range(len(log_odds)):
+        s = log_odds[i]
+        e = math.exp(-abs(s))
+        large = 1.0 / (1.0 + e)
+        small = e * large
+        if s >= 0:
+            pairs[i, 0] = small
+            pairs[i, 1] = large
+        else:
+            pairs[i, 0] = large
+            pairs[i, 1] = small

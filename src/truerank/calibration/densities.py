@@ -1,0 +1,454 @@
+"""Calibrators that fit a density to the scores of each class and invert them by Bayes' rule.
+
+    log-odds(s) = log P(+)/P(-) + log p(s | +) - log p(s | -),        P(c) = (|c| + 1)/(n + 2).
+
+All densities are fitted by exact maximum likelihood (`density_fits`). They need not give log-odds that rise with the
+score: `monotone=True` forces that.
+
+Limits. With R the range of all scores, a scale that comes out below `smallest_scale · R` (a side without spread, where
+the likelihood grows as the scale shrinks) is raised to it; a class without rows has its mode in the middle of the
+scores and the scale `WIDEST_SCALE · R`. Log-odds are constant further than 1,000 R outside the scores. When all scores
+are equal (or R < 1e-130) the scores say nothing and the probability is the prior everywhere.
+
+Reference: P. N. Bennett (2003). Using asymmetric distributions to improve text classifier probability estimates. SIGIR.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from truerank.calibration import density_fits
+from truerank.calibration.base import Calibrator, as_scores
+from truerank.calibration.density_fits import HALF_GAUSSIAN
+from truerank.core.checks import check_number
+from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.kernel import kernel
+
+SMALLEST_SCALE = 1e-12
+WIDEST_SCALE = 10.0
+_NO_RANGE = 1e-130
+_FAR = 1e3
+_MONOTONE_KNOTS = 1000
+
+
+class DensityCalibrator(Calibrator):
+    """Base of the calibrators made of two densities.
+
+    Each density is `exp(norm - linear |d| - quadratic d²)` with d the distance to the mode and coefficients of their
+    own left (d ≤ 0) and right of it; `shape_` (2, 6) holds mode, norm, and the two pairs, negative class first. Modes
+    in `shape_` are relative to `centre_`.
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = (
+        *Calibrator.model_attributes,
+        "centre_",
+        "shape_",
+        "flat_",
+        "monotone_scores_",
+        "monotone_log_odds_",
+    )
+    # Whether the mode may lie between scores: the scores are then centred first, which keeps it exact on huge offsets.
+    _centred: ClassVar[bool] = True
+
+    def __init__(self, *, monotone: bool = False, smallest_scale: float = SMALLEST_SCALE) -> None:
+        self.monotone = monotone
+        self.smallest_scale = smallest_scale
+
+    def density(self, scores: Any, cls: Any) -> np.ndarray:
+        """The fitted density p(score | class), float64 (n,), in 1/(unit of the scores).
+
+        Parameters
+        ----------
+        scores : array (n,)
+        cls : label
+            One of `classes_`.
+        """
+        check_is_fitted(self)
+        index = np.flatnonzero(self.classes_ == cls)
+        if len(index) != 1:
+            raise InvalidInputError(f"cls must be one of {self.classes_.tolist()}, got {cls!r}")
+        log_density = np.empty(np.size(scores))
+        _log_density(as_scores(scores) - self.centre_, self.shape_[index[0]], log_density)
+        # A spike of the smallest scale on scores of a tiny range may exceed the floats.
+        return np.exp(np.minimum(log_density, 709.0))
+
+    def _fit(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> None:
+        low, high = float(scores.min()), float(scores.max())
+        floor = check_number(self.smallest_scale, "smallest_scale", minimum=1e-15, maximum=1.0) * (high - low)
+        self.centre_ = low + (high - low) / 2.0 if self._centred else 0.0
+        ascending = self._ascending(scores, positive, weight)
+        fits = []
+        for outer_right, rows in ((not ascending, ~positive), (ascending, positive)):
+            x = scores[rows]
+            w = None if weight is None else weight[rows]
+            if high - low < _NO_RANGE:
+                fits.append((low - self.centre_, 1.0, 1.0))
+            elif len(x) == 0:
+                wide = WIDEST_SCALE * (high - low)
+                fits.append((low + (high - low) / 2.0 - self.centre_, wide, wide))
+            else:
+                theta, left, right = self._fit_class(x, w, outer_right)
+                fits.append((theta, max(left, floor), max(right, floor)))
+        self.shape_ = np.array(
+            [self._shape(*fit, outer_right) for fit, outer_right in zip(fits, (not ascending, ascending))]
+        )
+        if high - low < _NO_RANGE:
+            self.shape_[1] = self.shape_[0]
+        self._name_parameters(np.array(fits), ascending)
+        far = _FAR * (high - low)
+        self.flat_ = np.array([low - self.centre_ - far, high - self.centre_ + far])
+        self._make_monotone(scores, weight)
+
+    def _fit_class(self, x: np.ndarray, weight: np.ndarray | None, outer_right: bool) -> tuple[float, float, float]:
+        """Mode (relative to the centre), left and right scale of one class."""
+        if weight is None:
+            x = np.sort(x)
+        else:
+            order = np.argsort(x, kind="stable")
+            x, weight = x[order], weight[order]
+        if self._centred:
+            x -= self.centre_
+        return self._fit_sorted(x, weight, outer_right)
+
+    def _ascending(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> bool:
+        """Whether the positive class lies to the right; only the hybrid asks."""
+        return True
+
+    # What a family says.
+
+    def _fit_sorted(self, x: np.ndarray, weight: np.ndarray | None, outer_right: bool) -> tuple[float, float, float]:
+        raise NotImplementedError
+
+    def _shape(self, theta: float, left: float, right: float, outer_right: bool) -> list[float]:
+        raise NotImplementedError
+
+    def _name_parameters(self, fits: np.ndarray, ascending: bool) -> None:
+        """Set the paper's names from rows (θ, left scale, right scale)."""
+        raise NotImplementedError
+
+    # Prediction.
+
+    def _log_odds(self, scores: np.ndarray) -> np.ndarray:
+        if len(self.monotone_scores_):
+            return np.interp(scores - self.centre_, self.monotone_scores_, self.monotone_log_odds_)
+        return self._free_log_odds(scores - self.centre_ if self.centre_ else scores)
+
+    def _free_log_odds(self, centred: np.ndarray) -> np.ndarray:
+        result = np.empty(len(centred))
+        prior = math.log(self.prior_[1] / self.prior_[0])
+        _density_log_odds(centred, self.shape_, prior, self.flat_[0], self.flat_[1], result)
+        return result
+
+    def _make_monotone(self, scores: np.ndarray, weight: np.ndarray | None) -> None:
+        """Flatten falling ends, or else project the log-odds at quantiles of the scores onto rising functions.
+
+        Linear log-odds with θ₋ ≤ θ₊ have the slopes β₊ - β₋, β₊ + γ₋ and γ₋ - γ₊: only the ends can fall. Everything
+        else goes through isotonic regression over the distinct scores (at most 1,000 quantiles of them), is linear
+        between these and constant outside.
+        """
+        self.monotone_scores_, self.monotone_log_odds_ = np.empty(0), np.empty(0)
+        if not self.monotone:
+            return
+        (theta_minus, _, *minus), (theta_plus, _, *plus) = self.shape_.tolist()
+        if minus[1] == minus[3] == plus[1] == plus[3] == 0.0 and theta_minus <= theta_plus:
+            if plus[0] < minus[0]:
+                self.flat_[0] = theta_minus
+            if minus[2] < plus[2]:
+                self.flat_[1] = theta_plus
+            return
+        from sklearn.isotonic import isotonic_regression
+
+        knots, place = np.unique(scores - self.centre_, return_inverse=True)
+        mass = np.bincount(place, weights=weight)
+        if len(knots) > _MONOTONE_KNOTS:
+            ends = np.searchsorted(np.cumsum(mass), np.linspace(0, mass.sum(), _MONOTONE_KNOTS)[1:-1])
+            kept = np.unique(np.concatenate([[0], ends, [len(knots) - 1]]))
+            mass = np.add.reduceat(mass, kept)
+            knots = knots[kept]
+        self.monotone_scores_ = knots
+        self.monotone_log_odds_ = isotonic_regression(self._free_log_odds(knots), sample_weight=mass)
+
+    def check_model(self) -> None:
+        """Called after loading from a model file."""
+        super().check_model()
+        if np.shape(getattr(self, "shape_", ())) != (2, 6) or np.shape(getattr(self, "flat_", ())) != (2,):
+            raise ModelFileError(f"{type(self).__name__}: shape_ must be (2, 6) and flat_ (2,)")
+        if np.shape(self.monotone_scores_) != np.shape(self.monotone_log_odds_):
+            raise ModelFileError(f"{type(self).__name__}: the monotone knots do not fit together")
+
+
+class GaussianCalibrator(DensityCalibrator):
+    """A normal density for each class: the paper's "Gauss". Log-odds are a parabola.
+
+    Parameters
+    ----------
+    monotone : bool, default False
+        Force log-odds that never fall as the score rises (by isotonic projection).
+    smallest_scale : float, default 1e-12
+        Floor of a scale as a fraction of the range of all scores. Raise it (0.01) against spikes on few rows.
+
+    Attributes
+    ----------
+    mu_, sigma_ : float64 array (2,)
+        Mean and standard deviation (divisor n) of the negative and the positive class.
+    prior_ : float64 array (2,)
+
+    Examples
+    --------
+    >>> calibrator = GaussianCalibrator().fit([-3.0, -1.0, 1.0, 3.0], [0, 0, 1, 1])
+    >>> calibrator.mu_.tolist(), calibrator.sigma_.tolist(), calibrator.predict_proba([0.0]).tolist()
+    ([-2.0, 2.0], [1.0, 1.0], [[0.5, 0.5]])
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = (*DensityCalibrator.model_attributes, "mu_", "sigma_")
+
+    def _fit_class(self, x: np.ndarray, weight: np.ndarray | None, outer_right: bool) -> tuple[float, float, float]:
+        mu, sigma = density_fits.fit_gaussian(x - self.centre_, weight)
+        return mu, sigma, sigma
+
+    def _shape(self, theta: float, left: float, right: float, outer_right: bool) -> list[float]:
+        return [theta, -math.log(2.0 * HALF_GAUSSIAN * left), 0.0, 0.5 / left**2, 0.0, 0.5 / right**2]
+
+    def _name_parameters(self, fits: np.ndarray, ascending: bool) -> None:
+        self.mu_, self.sigma_ = fits[:, 0] + self.centre_, fits[:, 1]
+
+
+class AsymmetricGaussianCalibrator(DensityCalibrator):
+    """Two half Gaussians with one mode for each class: the paper's "A. Gauss" (equation 2).
+
+        p(s) = 2/(√(2π)(σ_l + σ_r)) · exp(-(s - θ)²/(2σ²)),  σ = σ_l for s ≤ θ, σ_r for s > θ
+
+    The exact maximum of the likelihood over all θ, also between scores. Its tails can cross and are then punished hard
+    by the log loss. O(n log n).
+
+    Parameters
+    ----------
+    monotone : bool, default False
+        Force log-odds that never fall as the score rises (by isotonic projection).
+    smallest_scale : float, default 1e-12
+        Floor of a scale as a fraction of the range of all scores.
+
+    Attributes
+    ----------
+    theta_, sigma_l_, sigma_r_ : float64 array (2,)
+        Mode and the scales left and right of it, negative class first.
+    prior_ : float64 array (2,)
+
+    Examples
+    --------
+    >>> minus, plus = [-3.0, *[-2.0] * 6, -1.0], [1.0, *[2.0] * 6, 3.0]
+    >>> calibrator = AsymmetricGaussianCalibrator().fit(minus + plus, [0] * 8 + [1] * 8)
+    >>> calibrator.theta_.round(6).tolist(), calibrator.predict_proba([0.0]).round(6).tolist()
+    ([-2.0, 2.0], [[0.5, 0.5]])
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = (
+        *DensityCalibrator.model_attributes,
+        "theta_",
+        "sigma_l_",
+        "sigma_r_",
+    )
+
+    def _fit_sorted(self, x: np.ndarray, weight: np.ndarray | None, outer_right: bool) -> tuple[float, float, float]:
+        return density_fits.fit_asymmetric_gaussian(x, weight)
+
+    def _shape(self, theta: float, left: float, right: float, outer_right: bool) -> list[float]:
+        return [theta, -math.log(HALF_GAUSSIAN * (left + right)), 0.0, 0.5 / left**2, 0.0, 0.5 / right**2]
+
+    def _name_parameters(self, fits: np.ndarray, ascending: bool) -> None:
+        self.theta_, self.sigma_l_, self.sigma_r_ = fits[:, 0] + self.centre_, fits[:, 1], fits[:, 2]
+
+
+class LaplaceCalibrator(DensityCalibrator):
+    """A Laplace density for each class: the paper's "Laplace".
+
+        p(s) = β/2 · exp(-β |s - θ|), θ the median and 1/β the mean absolute deviation about it
+
+    Parameters
+    ----------
+    monotone : bool, default False
+        Force log-odds that never fall as the score rises.
+    smallest_scale : float, default 1e-12
+        Floor of 1/β as a fraction of the range of all scores.
+
+    Attributes
+    ----------
+    theta_, beta_ : float64 array (2,)
+        Median and inverse scale of the negative and the positive class.
+    prior_ : float64 array (2,)
+
+    Examples
+    --------
+    >>> calibrator = LaplaceCalibrator().fit([-3.0, -2.0, -1.0, 1.0, 2.0, 3.0], [0, 0, 0, 1, 1, 1])
+    >>> calibrator.theta_.tolist(), calibrator.beta_.tolist()
+    ([-2.0, 2.0], [1.5, 1.5])
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = (*DensityCalibrator.model_attributes, "theta_", "beta_")
+    _centred: ClassVar[bool] = False
+
+    def _fit_sorted(self, x: np.ndarray, weight: np.ndarray | None, outer_right: bool) -> tuple[float, float, float]:
+        theta, scale = density_fits.fit_laplace(x, weight)
+        return theta, scale, scale
+
+    def _shape(self, theta: float, left: float, right: float, outer_right: bool) -> list[float]:
+        return [theta, -math.log(left + right), 1.0 / left, 0.0, 1.0 / right, 0.0]
+
+    def _name_parameters(self, fits: np.ndarray, ascending: bool) -> None:
+        self.theta_, self.beta_ = fits[:, 0].copy(), 1.0 / fits[:, 1]
+
+
+class AsymmetricLaplaceCalibrator(LaplaceCalibrator):
+    """Two exponentials back to back for each class: the paper's "A. Laplace" (equation 1), its recommendation.
+
+        p(s) = βγ/(β + γ) · exp(-β(θ - s)) for s ≤ θ,  · exp(-γ(s - θ)) for s > θ
+
+    The log-odds are piecewise linear with knots at the two modes. Exact maximum likelihood in O(n log n): one pass over
+    the sorted scores (equation 3; the best θ is a score, so the paper's points between scores are not needed).
+
+    Parameters
+    ----------
+    monotone : bool, default False
+        Force log-odds that never fall as the score rises: with θ₋ ≤ θ₊ a falling end is made flat, else by isotonic
+        projection.
+    smallest_scale : float, default 1e-12
+        Floor of 1/β and 1/γ as a fraction of the range of all scores. Raise it (0.01) against spikes on few rows.
+
+    Attributes
+    ----------
+    theta_, beta_, gamma_ : float64 array (2,)
+        Mode and the inverse scales left and right of it, negative class first.
+    prior_ : float64 array (2,)
+
+    Examples
+    --------
+    θ = 2 has D_l = D_r = 1 among the positive scores, so β = γ = 5/(1 + √1).
+
+    >>> minus, plus = [-3.0, -2, -2, -2, -1], [1.0, 2, 2, 2, 3]
+    >>> calibrator = AsymmetricLaplaceCalibrator().fit(minus + plus, [0] * 5 + [1] * 5)
+    >>> calibrator.theta_.tolist(), calibrator.beta_.tolist(), calibrator.gamma_.tolist()
+    ([-2.0, 2.0], [2.5, 2.5], [2.5, 2.5])
+    >>> calibrator.log_odds([-5.0, 0.0, 1.0]).tolist()
+    [-10.0, 0.0, 5.0]
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = (*LaplaceCalibrator.model_attributes, "gamma_")
+
+    def _fit_sorted(self, x: np.ndarray, weight: np.ndarray | None, outer_right: bool) -> tuple[float, float, float]:
+        return density_fits.fit_asymmetric_laplace(x, weight)
+
+    def _name_parameters(self, fits: np.ndarray, ascending: bool) -> None:
+        super()._name_parameters(fits, ascending)
+        self.gamma_ = 1.0 / fits[:, 2]
+
+
+class HybridCalibrator(DensityCalibrator):
+    """Gaussian outer slopes and exponential inner ones: what the paper leaves as future work.
+
+    The positive class has an exponential on the side of the negative class and half a Gaussian on the far side; the
+    negative class is its mirror image (and both are exchanged where the positive class has the lower mean):
+
+        p(s) = exp(-d/u)/(u + √(π/2) σ) on the inner side,  exp(-d²/(2σ²))/(u + √(π/2) σ) on the outer,  d = |s - θ|
+
+    The exact maximum of the likelihood over all θ. O(n log n).
+
+    Parameters
+    ----------
+    monotone : bool, default False
+        Force log-odds that never fall as the score rises (by isotonic projection).
+    smallest_scale : float, default 1e-12
+        Floor of a scale as a fraction of the range of all scores.
+
+    Attributes
+    ----------
+    theta_, u_, sigma_ : float64 array (2,)
+        Mode, scale of the exponential side and of the Gaussian side, negative class first.
+    ascending_ : bool
+        Whether the positive class lies to the right.
+    prior_ : float64 array (2,)
+
+    Examples
+    --------
+    >>> minus, plus = [-3.0, -2, -2, -2, -1], [1.0, 2, 2, 2, 3]
+    >>> calibrator = HybridCalibrator().fit(minus + plus, [0] * 5 + [1] * 5)
+    >>> calibrator.ascending_, calibrator.predict_proba([0.0]).round(6).tolist()
+    (True, [[0.5, 0.5]])
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = (
+        *DensityCalibrator.model_attributes,
+        "theta_",
+        "u_",
+        "sigma_",
+        "ascending_",
+    )
+
+    def _ascending(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> bool:
+        if positive.all() or not positive.any():
+            return True
+        w = np.ones(len(scores)) if weight is None else weight
+        shifted = scores - self.centre_
+        return bool(
+            np.average(shifted[positive], weights=w[positive]) >= np.average(shifted[~positive], weights=w[~positive])
+        )
+
+    def _fit_sorted(self, x: np.ndarray, weight: np.ndarray | None, outer_right: bool) -> tuple[float, float, float]:
+        if outer_right:
+            return density_fits.fit_hybrid(x, weight)
+        theta, u, sigma = density_fits.fit_hybrid(
+            np.ascontiguousarray(-x[::-1]), None if weight is None else np.ascontiguousarray(weight[::-1])
+        )
+        return -theta, sigma, u
+
+    def _shape(self, theta: float, left: float, right: float, outer_right: bool) -> list[float]:
+        if outer_right:
+            return [theta, -math.log(left + HALF_GAUSSIAN * right), 1.0 / left, 0.0, 0.0, 0.5 / right**2]
+        return [theta, -math.log(right + HALF_GAUSSIAN * left), 0.0, 0.5 / left**2, 1.0 / right, 0.0]
+
+    def _name_parameters(self, fits: np.ndarray, ascending: bool) -> None:
+        outer_right = np.array([not ascending, ascending])
+        self.theta_ = fits[:, 0] + self.centre_
+        self.u_ = np.where(outer_right, fits[:, 1], fits[:, 2])
+        self.sigma_ = np.where(outer_right, fits[:, 2], fits[:, 1])
+        self.ascending_ = bool(ascending)
+
+
+@kernel
+def _log_density(x, shape, result):
+    mode, norm, linear_l, quadratic_l, linear_r, quadratic_r = (
+        shape[0], shape[1], shape[2], shape[3], shape[4], shape[5],
+    )  # fmt: skip
+    for i in range(len(x)):
+        d = x[i] - mode
+        if d > 0.0:
+            exponent = d * (linear_r + quadratic_r * d)
+        else:
+            exponent = d * (quadratic_l * d - linear_l)
+        result[i] = norm - exponent
+
+
+@kernel
+def _density_log_odds(x, shape, prior, low, high, result):
+    """prior + log p(x | +) - log p(x | -), with x held inside [low, high]."""
+    constant = prior + shape[1, 1] - shape[0, 1]
+    mode_0, linear_l0, quadratic_l0 = shape[0, 0], shape[0, 2], shape[0, 3]
+    linear_r0, quadratic_r0 = shape[0, 4], shape[0, 5]
+    mode_1, linear_l1, quadratic_l1 = shape[1, 0], shape[1, 2], shape[1, 3]
+    linear_r1, quadratic_r1 = shape[1, 4], shape[1, 5]
+    for i in range(len(x)):
+        s = min(max(x[i], low), high)
+        d = s - mode_0
+        if d > 0.0:
+            minus = d * (linear_r0 + quadratic_r0 * d)
+        else:
+            minus = d * (quadratic_l0 * d - linear_l0)
+        d = s - mode_1
+        if d > 0.0:
+            plus = d * (linear_r1 + quadratic_r1 * d)
+        else:
+            plus = d * (quadratic_l1 * d - linear_l1)
+        result[i] = constant + (minus - plus)

@@ -1,0 +1,401 @@
+"""Calibrators that fit P(positive | score) directly, by maximum likelihood.
+
+The positive class has the target 1 and the negative one 0 in `LogisticCalibrator`; the others that could run off to
+infinite odds on separable scores take Platt's targets, `(n₊ + 1)/(n₊ + 2)` and `1/(n₋ + 2)`, which keep every
+log-odds finite. When all scores are equal the probability is the smoothed prior everywhere.
+
+References
+----------
+D. D. Lewis, W. A. Gale (1994), SIGIR: logistic regression on a classifier's log-odds. J. Platt (1999), Advances in
+large margin classifiers. P. N. Bennett (2003), SIGIR. M. Kull, T. Silva Filho, P. Flach (2017), AISTATS: beta
+calibration. C. Guo et al. (2017), ICML: temperature scaling. B. Zadrozny, C. Elkan (2002), KDD: isotonic regression.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from truerank.calibration.base import Calibrator, logit, warn
+from truerank.calibration.log_odds_fits import LogOddsFit, fit_log_odds
+from truerank.core.errors import ModelFileError
+from truerank.core.solver_result import Status
+
+
+def platt_targets(positive: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """`(n₊ + 1)/(n₊ + 2)` for positive rows, `1/(n₋ + 2)` for negative ones, float64 (n,)."""
+    n_positive = float(positive.sum() if weight is None else weight[positive].sum())
+    n_negative = float((~positive).sum() if weight is None else weight[~positive].sum())
+    return np.where(positive, (n_positive + 1.0) / (n_positive + 2.0), 1.0 / (n_negative + 2.0))
+
+
+class LogisticCalibrator(Calibrator):
+    """Logistic regression on the score: the paper's "LogReg" (equation 6; Lewis and Gale).
+
+        P(+ | s) = exp(a + b s)/(1 + exp(a + b s))
+
+    Maximum likelihood has no solution when one threshold separates the classes: the fit then takes Platt's targets, and
+    a warning says so. O(n) a step, about eight steps.
+
+    Parameters
+    ----------
+    monotone : bool, default False
+        Force b ≥ 0.
+
+    Attributes
+    ----------
+    a_, b_ : float
+    separable_ : bool
+        Whether Platt's targets were taken because the classes do not overlap.
+    prior_ : float64 array (2,)
+
+    Examples
+    --------
+    >>> calibrator = LogisticCalibrator().fit([0.0, 0.0, 0.0, 1.0, 1.0, 1.0], [0, 0, 1, 0, 1, 1])
+    >>> calibrator.predict_proba([0.0, 1.0])[:, 1].round(6).tolist()
+    [0.333333, 0.666667]
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = (
+        *Calibrator.model_attributes,
+        "a_",
+        "b_",
+        "centre_",
+        "level_",
+        "separable_",
+    )
+    _noisy_labels: ClassVar[bool] = False
+
+    def __init__(self, *, monotone: bool = False) -> None:
+        self.monotone = monotone
+
+    def _fit(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> None:
+        self.centre_, scale = _centre_and_scale(scores, weight)
+        self.separable_ = _separable(scores, positive)
+        self.level_, self.b_ = logit(float(self.prior_[1])), 0.0
+        if scale > 0.0:
+            if self.separable_ and not self._noisy_labels:
+                warn(
+                    f"{type(self).__name__}: a threshold separates the classes, so that maximum likelihood has no "
+                    "solution; Platt's targets were used"
+                )
+            noisy = self._noisy_labels or self.separable_
+            targets = platt_targets(positive, weight) if noisy else positive.astype(np.float64)
+            fit = _solve([(scores - self.centre_) / scale], targets, weight, [self.monotone], type(self).__name__)
+            self.level_, self.b_ = float(fit.coef[0]), float(fit.coef[1]) / scale
+        self.a_ = self.level_ - self.b_ * self.centre_
+
+    def _log_odds(self, scores: np.ndarray) -> np.ndarray:
+        return self.level_ + self.b_ * (scores - self.centre_)
+
+
+class PlattCalibrator(LogisticCalibrator):
+    """Logistic regression with noisy labels: the paper's "LR+Noise" (Platt scaling).
+
+    As `LogisticCalibrator` with the targets `(n₊ + 1)/(n₊ + 2)` and `1/(n₋ + 2)`; there is always a solution.
+
+    Parameters
+    ----------
+    monotone : bool, default False
+        Force b ≥ 0.
+
+    Attributes
+    ----------
+    a_, b_ : float
+        P(+ | s) = exp(a + b s)/(1 + exp(a + b s)); Platt's own A and B are -b and -a.
+    separable_ : bool
+    prior_ : float64 array (2,)
+
+    Examples
+    --------
+    Two scores: the fit meets both targets, 3/4 and 1/4.
+
+    >>> PlattCalibrator().fit([-1.0, -1.0, 1.0, 1.0], [0, 0, 1, 1]).predict_proba([-1.0, 1.0])[:, 1].round(6).tolist()
+    [0.25, 0.75]
+    """
+
+    _noisy_labels: ClassVar[bool] = True
+
+
+class SplineCalibrator(Calibrator):
+    """Log-odds that are a continuous line of three pieces, fitted directly: the paper's future work.
+
+    The form that two asymmetric Laplace densities imply, without assuming the densities:
+
+        log-odds(s) = level + slope_1 min(s - κ_1, 0) + slope_2 clip(s - κ_1, 0, κ_2 - κ_1) + slope_3 max(s - κ_2, 0)
+
+    by maximum likelihood with Platt's targets over level, slopes and knots. For fixed knots the problem is convex; the
+    knots come from a search over pairs of quantiles of the scores (each class counting half) and coordinate-wise
+    refinement, so that the likelihood is a local maximum and never below that of Platt's line. A ridge of 1e-6 of the
+    rows on the standardised slopes settles pieces without rows of both kinds.
+
+    Parameters
+    ----------
+    monotone : bool, default False
+        Force slopes ≥ 0.
+    n_candidates : int, default 10
+        Quantiles that are tried as knots: n (n - 1)/2 pairs on a summary of at most 400 rows.
+
+    Attributes
+    ----------
+    knots_ : float64 array (2,)
+    slopes_ : float64 array (3,)
+    level_ : float
+        Log-odds at the first knot.
+    prior_ : float64 array (2,)
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.uniform(-4, 4, 4000)
+    >>> y = rng.uniform(size=4000) < 1 / (1 + np.exp(-np.clip(s, -1, 1) * 3))
+    >>> calibrator = SplineCalibrator().fit(s, y)
+    >>> bool(np.all(np.abs(calibrator.log_odds([-3.0, 0.0, 3.0]) - [-3, 0, 3]) < 0.4))
+    True
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = (
+        *Calibrator.model_attributes,
+        "knots_",
+        "slopes_",
+        "level_",
+        "centre_",
+        "centred_knots_",
+    )
+
+    def __init__(self, *, monotone: bool = False, n_candidates: int = 10) -> None:
+        self.monotone = monotone
+        self.n_candidates = n_candidates
+
+    def _fit(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> None:
+        from truerank.calibration.spline_knots import best_knots, spline_columns
+        from truerank.core.checks import check_positive_int
+
+        n_candidates = check_positive_int(self.n_candidates, "n_candidates", 2)
+        self.centre_, scale = _centre_and_scale(scores, weight)
+        self.level_, self.slopes_, self.centred_knots_ = logit(float(self.prior_[1])), np.zeros(3), np.zeros(2)
+        if scale > 0.0:
+            z = (scores - self.centre_) / scale
+            targets = platt_targets(positive, weight)
+            knots = best_knots(z, positive, targets, weight, self.monotone, n_candidates)
+            ridge = 1e-6 * float(len(z) if weight is None else weight.sum())
+            fit = _solve(
+                spline_columns(z, knots), targets, weight, [self.monotone] * 3, type(self).__name__, ridge=ridge
+            )
+            self.level_, self.slopes_ = float(fit.coef[0]), fit.coef[1:] / scale
+            self.centred_knots_ = knots * scale
+        self.knots_ = self.centred_knots_ + self.centre_
+
+    def _log_odds(self, scores: np.ndarray) -> np.ndarray:
+        low, high = self.centred_knots_
+        s = scores - self.centre_
+        inside = np.clip(s, low, high)
+        return self.level_ + self.slopes_ @ np.stack(
+            [np.minimum(s - low, 0.0), inside - low, np.maximum(s - high, 0.0)]
+        )
+
+    def check_model(self) -> None:
+        """Called after loading from a model file."""
+        super().check_model()
+        if np.shape(self.centred_knots_) != (2,) or np.shape(self.slopes_) != (3,):
+            raise ModelFileError("SplineCalibrator: two knots and three slopes are required")
+
+
+class IsotonicCalibrator(Calibrator):
+    """Isotonic regression on the score (scikit-learn's), with Platt's targets instead of 0 and 1.
+
+    Isotonic regression commutes with the targets' scaling: this is scikit-learn's fit moved from [0, 1] into
+    `[1/(n₋ + 2), (n₊ + 1)/(n₊ + 2)]`, so that no log-odds is infinite. Linear between the training scores, constant
+    outside. O(n log n). It needs many rows (a thousand and more) and gives up the order within its steps.
+
+    Parameters
+    ----------
+    monotone : bool, default True
+        Accepted for uniformity; isotonic regression always is.
+
+    Attributes
+    ----------
+    scores_, probabilities_ : float64 array (k,)
+        The corners of the fitted function.
+    prior_ : float64 array (2,)
+
+    Examples
+    --------
+    >>> calibrator = IsotonicCalibrator().fit([1.0, 2.0, 3.0, 4.0], [0, 1, 0, 1])
+    >>> calibrator.predict_proba([1.0, 2.5, 4.0])[:, 1].round(9).tolist()
+    [0.25, 0.5, 0.75]
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = (*Calibrator.model_attributes, "scores_", "probabilities_")
+
+    def __init__(self, *, monotone: bool = True) -> None:
+        self.monotone = monotone
+
+    def _fit(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> None:
+        from sklearn.isotonic import IsotonicRegression
+
+        if scores.min() == scores.max():
+            self.scores_, self.probabilities_ = scores[:1].copy(), self.prior_[1:].copy()
+            return
+        fit = IsotonicRegression(out_of_bounds="clip").fit(scores, platt_targets(positive, weight), weight)
+        self.scores_ = np.asarray(fit.X_thresholds_, dtype=np.float64)
+        self.probabilities_ = np.asarray(fit.y_thresholds_, dtype=np.float64)
+
+    def _log_odds(self, scores: np.ndarray) -> np.ndarray:
+        p = np.interp(scores, self.scores_, self.probabilities_)
+        return np.log(p) - np.log1p(-p)
+
+    def check_model(self) -> None:
+        """Called after loading from a model file."""
+        super().check_model()
+        if np.shape(self.scores_) != np.shape(self.probabilities_) or np.ndim(self.scores_) != 1:
+            raise ModelFileError("IsotonicCalibrator: scores_ and probabilities_ do not fit together")
+
+
+class BetaCalibrator(Calibrator):
+    """Beta calibration (Kull, Silva Filho, Flach): for scores that are the log-odds of a probability p.
+
+        log-odds = a log p - b log(1 - p) + c,   a ≥ 0, b ≥ 0
+
+    with p = 1/(1 + exp(-s)). Both logarithms are computed from s itself, so that log-odds of hundreds, as naive Bayes
+    gives, do not saturate (implementations that take p do). Maximum likelihood with Platt's targets.
+
+    Parameters
+    ----------
+    monotone : bool, default True
+        Accepted for uniformity; with a, b ≥ 0 it always is.
+
+    Attributes
+    ----------
+    a_, b_, c_ : float
+    prior_ : float64 array (2,)
+
+    Examples
+    --------
+    >>> calibrator = BetaCalibrator().fit([-2.0, -1.0, 0.0, 0.5, 1.0, 2.0], [0, 0, 1, 0, 1, 1])
+    >>> bool(np.all(np.diff(calibrator.predict_proba([-3.0, 0.0, 3.0])[:, 1]) > 0))
+    True
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = (*Calibrator.model_attributes, "a_", "b_", "c_")
+
+    def __init__(self, *, monotone: bool = True) -> None:
+        self.monotone = monotone
+
+    def _fit(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> None:
+        self.a_, self.b_, self.c_ = 0.0, 0.0, logit(float(self.prior_[1]))
+        if scores.min() == scores.max():
+            return
+        log_p, minus_log_q = _log_p(scores), -_log_p(-scores)
+        columns, centres, scales = [], [], []
+        for column in (log_p, minus_log_q):
+            centre, scale = _centre_and_scale(column, weight)
+            # exp(-800) is 0: a column may be constant although the scores are not.
+            scales.append(scale if scale > 0.0 else 1.0)
+            centres.append(centre)
+            columns.append((column - centre) / scales[-1])
+        ridge = 1e-12 * float(len(scores) if weight is None else weight.sum())
+        fit = _solve(columns, platt_targets(positive, weight), weight, [True, True], type(self).__name__, ridge=ridge)
+        self.a_, self.b_ = float(fit.coef[1]) / scales[0], float(fit.coef[2]) / scales[1]
+        self.c_ = float(fit.coef[0]) - self.a_ * centres[0] - self.b_ * centres[1]
+
+    def _log_odds(self, scores: np.ndarray) -> np.ndarray:
+        return self.a_ * _log_p(scores) - self.b_ * _log_p(-scores) + self.c_
+
+
+class TemperatureCalibrator(Calibrator):
+    """Temperature scaling: log-odds = s/T for scores that are log-odds already.
+
+    One parameter, T > 0, by maximum likelihood with Platt's targets; where no finite T > 0 is best (scores that rank no
+    better than chance) T is infinite, which leaves even odds. The prior plays no part. scikit-learn has the method
+    since 1.8, inside CalibratedClassifierCV only.
+
+    Parameters
+    ----------
+    monotone : bool, default True
+        Accepted for uniformity; it always is.
+
+    Attributes
+    ----------
+    temperature_ : float
+        T.
+    slope_ : float
+        1/T.
+    prior_ : float64 array (2,)
+
+    Examples
+    --------
+    >>> calibrator = TemperatureCalibrator().fit([-2.0, -2.0, -2.0, 2.0, 2.0, 2.0], [0, 0, 1, 0, 1, 1])
+    >>> 0 < calibrator.slope_ < 1
+    True
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = (*Calibrator.model_attributes, "temperature_", "slope_")
+
+    def __init__(self, *, monotone: bool = True) -> None:
+        self.monotone = monotone
+
+    def _fit(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> None:
+        scale = float(np.sqrt(np.average(scores * scores, weights=weight)))
+        self.slope_ = 0.0
+        if scale > 0.0:
+            design = np.ascontiguousarray((scores / scale)[:, None])
+            fit = fit_log_odds(design, platt_targets(positive, weight), weight, lower=np.array([True]))
+            _report(fit, type(self).__name__)
+            self.slope_ = float(fit.coef[0]) / scale
+        self.temperature_ = 1.0 / self.slope_ if self.slope_ > 0.0 else float("inf")
+
+    def _log_odds(self, scores: np.ndarray) -> np.ndarray:
+        return self.slope_ * scores
+
+
+def _log_p(s: np.ndarray) -> np.ndarray:
+    """log(1/(1 + exp(-s))) without overflow."""
+    return np.minimum(s, 0.0) - np.log1p(np.exp(-np.abs(s)))
+
+
+def _centre_and_scale(values: np.ndarray, weight: np.ndarray | None) -> tuple[float, float]:
+    """Mean and standard deviation, about a pivot so that large offsets do not cancel; scale 0 for equal values."""
+    pivot = float(values[0])
+    shifted = values - pivot
+    if not shifted.any():
+        return pivot, 0.0
+    mean = float(np.average(shifted, weights=weight))
+    return pivot + mean, float(np.sqrt(np.average((shifted - mean) ** 2, weights=weight)))
+
+
+def _separable(scores: np.ndarray, positive: np.ndarray) -> bool:
+    """Whether some threshold has one class at or above it and the other at or below."""
+    if positive.all() or not positive.any():
+        return True
+    plus, minus = scores[positive], scores[~positive]
+    return bool(minus.max() <= plus.min() or plus.max() <= minus.min())
+
+
+def _solve(
+    columns: list[np.ndarray],
+    targets: np.ndarray,
+    weight: np.ndarray | None,
+    nonnegative: list[bool],
+    name: str,
+    *,
+    ridge: float = 0.0,
+) -> LogOddsFit:
+    """Fit an intercept and the columns; the ridge is on the columns alone."""
+    design = np.empty((len(targets), len(columns) + 1))
+    design[:, 0] = 1.0
+    for j, column in enumerate(columns):
+        design[:, j + 1] = column
+    start = np.zeros(design.shape[1])
+    start[0] = logit(float(np.clip(np.average(targets, weights=weight), 1e-12, 1 - 1e-12)))
+    penalty = np.full(design.shape[1], ridge)
+    penalty[0] = 0.0
+    fit = fit_log_odds(design, targets, weight, start=start, lower=np.array([False, *nonnegative]), ridge=penalty)
+    _report(fit, name)
+    return fit
+
+
+def _report(fit: LogOddsFit, name: str) -> None:
+    if fit.status is not Status.CONVERGED:
+        warn(f"{name} {fit.status.value}")

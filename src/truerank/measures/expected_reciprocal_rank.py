@@ -1,0 +1,56 @@
+"""Expected reciprocal rank."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError
+from truerank.data.ranking_data import Judgements
+from truerank.measures.base import Measure
+from truerank.measures.derived import SMALLEST, best_grade
+from truerank.measures.ranking import Ordered
+
+
+class ExpectedReciprocalRank(Measure):
+    """ERR = Σ_r 1/r · R_r · Π_{i<r} (1 - R_i) with R = (2^grade - 1) / 2^max_grade (Chapelle et al. 2009).
+
+    `max_grade` is by default the largest grade of the judgements, so that figures of different data sets compare only
+    if it is given.
+    """
+
+    NAME = "ERR"
+    OWN = ("cutoff", "max_grade")
+    __slots__ = ()
+
+    def largest(self, judgements: Judgements) -> float:
+        """The `max_grade` in force for these judgements."""
+        given = self.setting("max_grade")
+        return float(max(best_grade(judgements), default=0.0)) if given is None else float(given)
+
+    def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
+        judgements = ordered.judgements
+        best = best_grade(judgements)
+        largest = self.largest(judgements)
+        if best.max(initial=0.0) > largest:
+            raise InvalidInputError(
+                f"ERR: max_grade is {largest:g} but a document has grade {best.max():g}; give max_grade={best.max():g}"
+            )
+        hits, ranks = ordered.hits(SMALLEST), ordered.hit_ranks(SMALLEST)
+        rows = ordered.rows[hits.mask[ordered.rows]].reshape(ordered.k, -1)
+        stop = (np.exp2(judgements.grades[rows]) - 1.0) / np.exp2(largest)
+        if self.cutoff is not None:
+            stop[ranks > self.cutoff] = 0.0
+        # The cascade goes down all queries at once, those with most relevant documents first.
+        order = np.argsort(-hits.ranked[hits.queries], kind="stable")
+        starts, counts = hits.starts[order], hits.ranked[hits.queries[order]]
+        going = np.ones((ordered.k, len(starts)))
+        total = np.zeros_like(going)
+        deepest = int(counts[0]) if len(counts) else 0
+        for j in range(deepest if self.cutoff is None else min(deepest, self.cutoff)):
+            live = int(np.searchsorted(-counts, -j, side="left"))
+            at = starts[:live] + j
+            total[:, :live] += going[:, :live] * stop[:, at] / ranks[:, at]
+            going[:, :live] *= 1.0 - stop[:, at]
+        result = np.zeros((ordered.k, judgements.n_queries))
+        result[:, hits.queries[order]] = total
+        return result, best <= 0

@@ -1,0 +1,82 @@
+"""A user's own function as a measure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError
+from truerank.measures.base import Measure
+from truerank.measures.ranking import Ordered
+
+
+class FunctionMeasure(Measure):
+    """`function(grades_in_ranked_order) -> float`, called once for each query that has documents.
+
+    Ties, the convention and `judged_only` hold as for any measure; no query counts as empty, the function decides.
+    It prints by the function's name, which no parser can read back, and so it does not go into model files.
+
+    Parameters
+    ----------
+    function : callable
+        Takes a float64 array (n_i,), returns a finite number.
+
+    Examples
+    --------
+    >>> from truerank.measures import FunctionMeasure, evaluate
+    >>> def second(grades):
+    ...     return grades[1]
+    >>> evaluate([second], [0, 2, 1], [0.3, 0.1, 0.2])
+    {'second': 1.0}
+    """
+
+    NAME = "function"
+    function: Callable[[np.ndarray], float]
+    __slots__ = ("function",)
+
+    def __init__(self, function: Callable[[np.ndarray], float], **settings: Any) -> None:
+        if not callable(function):
+            raise InvalidInputError(f"a measure of your own must be a function of the ranked grades, got {function!r}")
+        super().__init__(**settings)
+        object.__setattr__(self, "function", function)
+        object.__setattr__(self, "_key", (*self._key, function))
+
+    def __call__(self, *positional: Any, **settings: Any) -> Measure:
+        if positional:
+            raise InvalidInputError("a measure of your own takes settings by name only")
+        return FunctionMeasure(self.function, **{**self._given, **settings})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self.function, self._given)
+
+    def __repr__(self) -> str:
+        return f"FunctionMeasure({self.name})"
+
+    @property
+    def name(self) -> str:
+        """Name of the function."""
+        return str(getattr(self.function, "__name__", type(self.function).__name__))
+
+    def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
+        offsets = ordered.judgements.offsets
+        result = np.zeros((ordered.k, len(offsets) - 1))
+        for row, grades in enumerate(ordered.grades):
+            for query in np.flatnonzero(np.diff(offsets)):
+                value = self.function(grades[offsets[query] : offsets[query + 1]].copy())
+                try:
+                    number = float(value)
+                except (TypeError, ValueError):
+                    number = math.nan
+                if not math.isfinite(number):
+                    raise InvalidInputError(
+                        f"measure {self.name}: expected a finite number for query number {query}, got {value!r}"
+                    )
+                result[row, query] = number
+        return result, np.zeros(len(offsets) - 1, dtype=bool)
+
+
+def _rebuild(function: Callable[[np.ndarray], float], given: dict[str, Any]) -> FunctionMeasure:
+    return FunctionMeasure(function, **given)

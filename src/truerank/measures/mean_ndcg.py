@@ -1,0 +1,47 @@
+"""The LETOR 4 script's MeanNDCG."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from truerank.measures.base import Measure
+from truerank.measures.derived import ideal_grades, ranks
+from truerank.measures.ndcg import discounts, gain_of_grade, gains_of
+from truerank.measures.ranking import Ordered
+
+
+class MeanNormalisedDCG(Measure):
+    """Mean of nDCG@1, nDCG@2, …, nDCG@n over all ranks of the query's list of n documents."""
+
+    NAME = "MeanNDCG"
+    OWN = ("gain", "discount")
+    TIE_AVERAGE = True
+    __slots__ = ()
+
+    def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
+        judgements = ordered.judgements
+        gain, discount = self.setting("gain"), self.setting("discount")
+        row_gains = gains_of(judgements, gain)
+        gains = ordered.smoothed(row_gains) if ordered.ties == "average" else row_gains[ordered.rows]
+        grades, ideal_offsets = ideal_grades(judgements)
+        rank = ranks(judgements)
+        offsets = judgements.offsets
+        sizes = np.diff(offsets)
+        first = np.repeat(offsets[:-1], sizes)
+        weights = discounts(discount, int(rank.max()) if len(rank) else 0)[rank - 1]
+        # The best list has at least as many documents as the ranked one, so rank r of it always exists.
+        best = gain_of_grade(grades[np.repeat(ideal_offsets[:-1], sizes) + rank - 1], gain)
+        dcg, ideal = (_running(values * weights, first) for values in (gains, best[None]))
+        share = dcg / np.where(ideal > 0, ideal, 1.0)
+        best_gain = np.zeros(judgements.n_queries)
+        full = np.flatnonzero(sizes)
+        best_gain[full] = best[offsets[full]]
+        return ordered.sum(share) / np.maximum(sizes, 1), best_gain <= 0
+
+    _average = _values
+
+
+def _running(values: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """Running sums (k, n) that start anew at each query, whose first places are `first` (n,)."""
+    total = np.cumsum(values, axis=1)
+    return total - (total[:, first] - values[:, first])

@@ -1,0 +1,314 @@
+"""Baselines that no table should be without: ridge regression, one feature, and chance."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from truerank.core.blocked import query_blocks, run_blocks
+from truerank.core.checks import check_number
+from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.kernel import kernel
+from truerank.core.random_streams import seed_of
+from truerank.core.solver_result import Status
+from truerank.data.ranking_data import RankingData
+from truerank.rankers.base import Ranker
+from truerank.rankers.linear import LinearRanker
+
+
+class RidgeRanker(LinearRanker):
+    """Ridge regression of grades on features, both centred within their query.
+
+    Minimises, with bars for the means of query q and w_q its weight,
+
+        sum_q w_q sum_(i in q) ((y_i - ybar_q) - w . (x_i - xbar_q))^2  +  alpha |w|^2,
+
+    that is, least squares with an intercept of its own for each query (which does not change the ranking). A strong
+    baseline: on the LETOR collections it is level with the best linear rankers.
+
+    Parameters
+    ----------
+    alpha : float, default 1.0
+        Weight of the squared norm.
+    measure, convention
+        What `score` reports; not used in training.
+    n_jobs : int or None, default None
+        Threads, over fixed blocks of queries; any number gives the same sums.
+
+    Attributes
+    ----------
+    coef_ : float64 array (n_features_in_,)
+
+    Raises
+    ------
+    InvalidInputError
+        On a negative alpha.
+
+    Notes
+    -----
+    One product `X' X` and one p x p eigendecomposition: O(n p^2 + p^3). Directions whose regularised curvature is
+    below 1e-12 of the largest get no weight, so that alpha = 0 gives the least squares solution of smallest norm.
+    Queries with one grade count: they say which features should not tell documents apart.
+
+    Examples
+    --------
+    >>> from truerank import RidgeRanker
+    >>> RidgeRanker(alpha=0.0).fit([[1.0], [2.0], [10.0], [11.0]], [0, 2, 0, 2], qid=[1, 1, 2, 2]).coef_.tolist()
+    [2.0]
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        measure: Any = "nDCG@10",
+        convention: str = "ranklib",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.measure = measure
+        self.convention = convention
+        self.n_jobs = n_jobs
+
+    def _fit(self, data: RankingData, valid: RankingData | None) -> None:
+        alpha = check_number(self.alpha, "alpha", minimum=0)
+        parts = run_blocks(lambda a, b: _moments(data, a, b), query_blocks(data.offsets), self.n_jobs)
+        gram, moment = np.zeros((data.n_features, data.n_features)), np.zeros(data.n_features)
+        for part in parts:
+            gram += part[0]
+            moment += part[1]
+        values, vectors = np.linalg.eigh(gram)
+        values = np.maximum(values, 0.0) + alpha
+        kept = values > 1e-12 * values.max(initial=0.0)
+        self.coef_ = vectors[:, kept] @ ((vectors[:, kept].T @ moment) / values[kept])
+        learned = np.any(moment != 0)
+        self._finish(Status.CONVERGED if learned else Status.NOTHING_TO_LEARN)
+
+
+def _moments(data: RankingData, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
+    """`sum_q w_q Xc' Xc` and `sum_q w_q Xc' yc` of queries first … last - 1: statistics that add up over queries."""
+    weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
+    if hasattr(data.X, "tocsr"):
+        return _sparse_moments(data, weight, first, last)
+    gram, moment = np.zeros((data.n_features, data.n_features)), np.zeros(data.n_features)
+    _add_moments(data.X, data.y, data.offsets, weight, first, last, gram, moment)
+    return gram + np.triu(gram, 1).T, moment
+
+
+def _sparse_moments(data: RankingData, weight: np.ndarray, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
+    """The same for sparse rows, which stay sparse: `sum w x x'` less each query's size times w mean mean'."""
+    from scipy import sparse
+
+    rows = slice(int(data.offsets[first]), int(data.offsets[last]))
+    sizes = np.diff(data.offsets[first : last + 1])
+    query = np.repeat(np.arange(last - first), sizes)
+    counts = np.maximum(sizes, 1)
+    X, y = data.X[rows].astype(np.float64), data.y[rows]  # type: ignore[index]
+    centred_y = y - (np.bincount(query, weights=y, minlength=last - first) / counts)[query]
+    indicator = sparse.csr_matrix((np.ones(len(y)), (query, np.arange(len(y)))), shape=(last - first, len(y)))
+    means = np.asarray((indicator @ X).todense()) / counts[:, None]
+    row_weight = weight[first:last][query]
+    gram = np.asarray((X.T @ X.multiply(row_weight[:, None]).tocsr()).todense())
+    gram -= means.T @ (means * (weight[first:last] * sizes)[:, None])
+    return gram, np.asarray(X.T @ (row_weight * centred_y))
+
+
+class SingleFeature(Ranker):
+    """Rank by one column: BM25's, say, or the one that ranks the training queries best.
+
+    Parameters
+    ----------
+    feature : int, str or None, default None
+        Column number from 0, or name. None takes the column and direction with the best mean `measure` on the
+        training queries (ties: descending first, then the lowest column).
+    ascending : bool, default False
+        Small values first. Not used with `feature=None`.
+    measure : str, Measure or callable, default "nDCG@10"
+        What a column is chosen by.
+    convention : str, default "ranklib"
+        What the measure's name leaves open.
+
+    Attributes
+    ----------
+    feature_ : int
+        Column.
+    sign_ : int
+        1, or -1 where small values come first.
+    train_score_ : float
+        With `feature=None`, the mean measure of that column on the training queries.
+
+    Raises
+    ------
+    InvalidInputError
+        When there is no such column.
+
+    Notes
+    -----
+    Missing values (nan) rank last, as -inf does. O(rows x columns log rows) when it chooses, else nothing to fit.
+    `query_weight` weighs the queries in the mean.
+
+    Examples
+    --------
+    >>> from truerank import SingleFeature
+    >>> ranker = SingleFeature().fit([[1.0, 5.0], [2.0, 3.0], [3.0, 4.0]], [0, 2, 1])
+    >>> ranker.feature_, ranker.sign_
+    (1, -1)
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = (*Ranker.model_attributes, "feature_", "sign_")
+    allow_nan = True
+
+    def __init__(
+        self,
+        feature: int | str | None = None,
+        *,
+        ascending: bool = False,
+        measure: Any = "nDCG@10",
+        convention: str = "ranklib",
+    ) -> None:
+        self.feature = feature
+        self.ascending = ascending
+        self.measure = measure
+        self.convention = convention
+
+    def _fit(self, data: RankingData, valid: RankingData | None) -> None:
+        self.__dict__.pop("train_score_", None)
+        if self.feature is None:
+            self._choose(data)
+        else:
+            self.feature_ = self._column_number(data.n_features)
+            self.sign_ = -1 if self.ascending else 1
+        self._finish(Status.CONVERGED)
+
+    def _choose(self, data: RankingData) -> None:
+        from truerank.measures import parse_measure
+
+        measure = parse_measure(self.measure, convention=self.convention)
+        judgements = data.judgements()
+        weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
+        best = -np.inf
+        for sign in (1, -1):
+            for k in range(data.n_features):
+                values = measure.per_query(judgements, _last_if_missing(sign * data.X[:, k].astype(np.float64)))
+                # A measure may leave queries out (nan).
+                counted = np.isfinite(values)
+                total = float(np.sum(weight[counted]))
+                value = float(np.sum((weight * values)[counted]) / total) if total > 0 else 0.0
+                if value > best:
+                    best, self.feature_, self.sign_ = value, k, sign
+        self.train_score_ = best
+
+    def _column_number(self, n_features: int) -> int:
+        if isinstance(self.feature, str):
+            names = list(getattr(self, "feature_names_in_", []))
+            if self.feature not in names:
+                known = f"the data have: {', '.join(names[:10])}" if names else "the data have no column names"
+                raise InvalidInputError(f"feature: there is no column {self.feature!r}; {known}")
+            return names.index(self.feature)
+        is_int = isinstance(self.feature, int | np.integer) and not isinstance(self.feature, bool)
+        if not is_int or not 0 <= self.feature < n_features:  # type: ignore[operator]
+            raise InvalidInputError(
+                f"feature must be a column number from 0 to {n_features - 1} or a column's name, got {self.feature!r}"
+            )
+        return int(self.feature)  # type: ignore[arg-type]
+
+    def _predict(self, X: np.ndarray) -> np.ndarray:
+        return _last_if_missing(self.sign_ * X[:, self.feature_].astype(np.float64))
+
+    def check_model(self) -> None:
+        """Called after loading: the column exists."""
+        super().check_model()
+        feature, sign = getattr(self, "feature_", None), getattr(self, "sign_", None)
+        if not isinstance(feature, int) or not 0 <= feature < self.n_features_in_ or sign not in (1, -1):
+            raise ModelFileError(f"SingleFeature: no column {feature!r} with sign {sign!r}")
+
+
+def _last_if_missing(scores: np.ndarray) -> np.ndarray:
+    missing = np.isnan(scores)
+    if missing.any():
+        # Finite, so that every consumer of scores takes them.
+        lowest = np.min(scores[~missing], initial=0.0)
+        scores[missing] = np.finfo(np.float64).min if lowest < -1e300 else -1e300
+    return scores
+
+
+class RandomRanker(Ranker):
+    """Chance: a score in [0, 1) drawn for each row from the seed and the row's values.
+
+    The score of a row is a hash of its values and `random_state`, so it is the same alone, among others, in any order
+    and on any machine. Rows with the same values are tied (and rank in row order, or as the measure breaks ties).
+
+    Parameters
+    ----------
+    random_state : int or generator, optional
+        Seed; None means 0.
+
+    Attributes
+    ----------
+    seed_ : int
+
+    Examples
+    --------
+    >>> from truerank import RandomRanker
+    >>> X = [[1.0], [2.0], [3.0]]
+    >>> scores = RandomRanker(random_state=1).fit(X, [0, 1, 2]).predict(X)
+    >>> bool((scores == RandomRanker(random_state=1).fit(X, [2, 1, 0]).predict(X)).all())
+    True
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = (*Ranker.model_attributes, "seed_")
+    allow_nan = True
+
+    def __init__(self, random_state: Any = None) -> None:
+        self.random_state = random_state
+
+    def _fit(self, data: RankingData, valid: RankingData | None) -> None:
+        self.seed_ = seed_of(self.random_state)
+        self._finish(Status.CONVERGED)
+
+    def _predict(self, X: np.ndarray) -> np.ndarray:
+        state = np.full(X.shape[0], self.seed_, dtype=np.uint64)
+        state = _mixed(state + np.uint64(0x9E3779B97F4A7C15))
+        for k in range(X.shape[1]):
+            column = X[:, k].astype(np.float64)
+            column[column == 0] = 0.0  # -0.0 is 0.0
+            column[np.isnan(column)] = np.nan  # one nan
+            state = _mixed(state ^ column.view(np.uint64)) + np.uint64(k + 1)
+        return (_mixed(state) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def _mixed(state: np.ndarray) -> np.ndarray:
+    """The finaliser of SplitMix64: every bit of the input changes half of the output's."""
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return state ^ (state >> np.uint64(31))
+
+
+@kernel
+def _add_moments(X, y, offsets, weight, first, last, gram, moment):  # type: ignore[no-untyped-def]
+    """Add the queries' moments to `moment` and to the upper triangle of `gram`."""
+    p = X.shape[1]
+    centred = np.empty(p)
+    for query in range(first, last):
+        start = offsets[query]
+        stop = offsets[query + 1]
+        mean = np.zeros(p)
+        mean_y = 0.0
+        for i in range(start, stop):
+            mean_y += y[i]
+            for k in range(p):
+                mean[k] += X[i, k]
+        for k in range(p):
+            mean[k] /= stop - start
+        mean_y /= max(stop - start, 1)
+        for i in range(start, stop):
+            for k in range(p):
+                centred[k] = X[i, k] - mean[k]
+            c = weight[query] * (y[i] - mean_y)
+            for j in range(p):
+                moment[j] += c * centred[j]
+                d = weight[query] * centred[j]
+                if d != 0.0:
+                    for k in range(j, p):
+                        gram[j, k] += d * centred[k]

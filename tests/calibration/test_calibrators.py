@@ -1,0 +1,238 @@
+"""All calibrators: scikit-learn's manners, degenerate scores, weights, monotone log-odds, the model file."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import integrate
+from sklearn.exceptions import SkipTestWarning
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from truerank import registry
+from truerank.calibration.densities import DensityCalibrator
+from truerank.core.errors import InvalidInputError, TruerankWarning
+from truerank.core.model_file import load_model, save_model
+
+NAMES = list(registry.CALIBRATORS)
+DENSITIES = ["gaussian", "asymmetric-gaussian", "laplace", "asymmetric-laplace", "hybrid"]
+
+
+def make(name, **settings):
+    return registry.calibrator_class(name)(**settings)
+
+
+def fit_quietly(calibrator, *args, **kwargs):
+    """Fit; the warning of separable classes is expected here."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*a threshold separates", category=TruerankWarning)
+        return calibrator.fit(*args, **kwargs)
+
+
+@pytest.fixture(scope="module")
+def overlapping():
+    rng = np.random.default_rng(0)
+    y = (rng.uniform(size=400) < 0.3).astype(int)
+    return np.where(y == 1, 1.5, -1.0) + rng.laplace(size=400), y
+
+
+with warnings.catch_warnings():
+    # scikit-learn says that its checks for matrices with several columns do not apply to one column of scores.
+    warnings.filterwarnings("ignore", message="Can't test estimator", category=SkipTestWarning)
+    conformance = parametrize_with_checks([make(name) for name in NAMES])
+
+
+@conformance
+def test_scikit_learn_conformance(estimator, check):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*a threshold separates", category=TruerankWarning)
+        check(estimator)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_fit_predict_and_the_model_file(name, overlapping, tmp_path):
+    scores, y = overlapping
+    calibrator = make(name).fit(scores, y)
+    p = calibrator.predict_proba(scores)
+    assert p.shape == (400, 2)
+    np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-15)
+    np.testing.assert_allclose(np.log(p[:, 1] / p[:, 0]), calibrator.log_odds(scores), rtol=1e-9, atol=1e-9)
+    assert (calibrator.predict(scores) == (p[:, 1] >= 0.5)).all()
+    np.testing.assert_array_equal(calibrator.predict_proba(scores[:, None]), p)
+    assert np.mean((p[:, 1] - y) ** 2) < 0.17
+    save_model(calibrator, tmp_path / "model.json")
+    np.testing.assert_array_equal(load_model(tmp_path / "model.json").predict_proba(scores), p)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("scores", "y"),
+    [
+        ([1.0], [1]),
+        ([1.0], [0]),
+        ([1.0, 1.0], [0, 1]),
+        ([1.0, 2.0], [0, 1]),
+        ([1.0, 2.0], [1, 0]),
+        ([1.0, 2.0, 3.0], [1, 1, 1]),
+        ([1.0, 2.0, 3.0], [0, 0, 0]),
+        ([0.0, 0.0, 0.0, 5.0], [0, 0, 0, 1]),
+        ([2.0] * 6, [0, 1, 0, 1, 0, 0]),
+        ([0.0, 0.0, 0.0, 1.0, 1.0, 1.0], [0, 0, 0, 1, 1, 1]),
+        ([-1e140, 0.0, 1.0, 1e140], [0, 1, 0, 1]),
+        ([0.0, 1e-200, 2e-200, 3e-200], [0, 1, 0, 1]),
+        ([1e12, 1e12 + 1, 1e12 + 2, 1e12 + 3], [0, 1, 0, 1]),
+        ([-800.0, -790.0, 790.0, 800.0, 0.0], [0, 0, 1, 1, 1]),
+    ],
+)
+def test_few_and_strange_rows_give_finite_numbers(name, scores, y):
+    for settings in ({}, {"monotone": True}):
+        calibrator = fit_quietly(make(name, **settings), scores, y)
+        queries = np.array([*scores, -1e140, -1e3, 0.0, 0.5, 1e3, 1e140, np.nextafter(scores[0], 1e300)])
+        log_odds = calibrator.log_odds(queries)
+        assert np.isfinite(log_odds).all()
+        p = calibrator.predict_proba(queries)
+        assert ((p >= 0) & (p <= 1)).all()
+        if settings:
+            assert (np.diff(calibrator.log_odds(np.sort(queries))) >= -1e-9 * np.abs(log_odds).max()).all()
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "temperature"])
+def test_equal_scores_give_the_smoothed_prior(name):
+    calibrator = make(name).fit([3.0] * 5, [0, 0, 0, 1, 0])
+    np.testing.assert_allclose(calibrator.predict_proba([3.0, -7.0, 100.0])[:, 1], 2 / 7, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_weight_is_so_many_copies(name, overlapping):
+    scores, y = overlapping
+    weight = np.random.default_rng(1).integers(0, 4, len(y))
+    grid = np.linspace(-5, 5, 50)
+    weighted = make(name).fit(scores, y, sample_weight=weight)
+    copies = make(name).fit(np.repeat(scores, weight), np.repeat(y, weight))
+    # The spline's knots are found to a tolerance on a summary; everything else agrees to rounding.
+    tolerance = {"atol": 0.2} if name == "spline" else {"atol": 1e-6}
+    np.testing.assert_allclose(weighted.log_odds(grid), copies.log_odds(grid), **tolerance)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_monotone(name):
+    rng = np.random.default_rng(2)
+    y = (rng.uniform(size=300) < 0.4).astype(int)
+    for direction in (1, -1):
+        scores = direction * np.where(y == 1, rng.normal(1, 0.5, 300), rng.standard_t(2, 300))
+        log_odds = make(name, monotone=True).fit(scores, y).log_odds(np.linspace(-30, 30, 3001))
+        assert (np.diff(log_odds) >= -1e-9).all()
+
+
+@pytest.mark.parametrize("name", DENSITIES)
+def test_densities_integrate_to_one_and_invert_by_bayes(name, overlapping):
+    scores, y = overlapping
+    calibrator = make(name).fit(scores, y)
+    for cls in (0, 1):
+        mode = float(calibrator.shape_[cls, 0] + calibrator.centre_)
+
+        def density(s, cls=cls):
+            return calibrator.density([s], cls)[0]
+
+        total = integrate.quad(density, -60, mode)[0] + integrate.quad(density, mode, 60)[0]
+        assert total == pytest.approx(1, abs=1e-6)
+    grid = np.linspace(-4, 4, 9)
+    plus = calibrator.prior_[1] * calibrator.density(grid, 1)
+    minus = calibrator.prior_[0] * calibrator.density(grid, 0)
+    np.testing.assert_allclose(calibrator.predict_proba(grid)[:, 1], plus / (plus + minus), rtol=1e-12)
+    assert calibrator.prior_[1] == (y.sum() + 1) / (len(y) + 2)
+    with pytest.raises(InvalidInputError, match="cls must be one of"):
+        calibrator.density(grid, 2)
+
+
+def test_the_papers_names():
+    scores, y = [-1.0, 0.0, 1.0, 1.0, 2.0, 4.0], [0, 0, 0, 1, 1, 1]
+    for name, attributes in {
+        "gaussian": ("mu_", "sigma_"),
+        "asymmetric-gaussian": ("theta_", "sigma_l_", "sigma_r_"),
+        "laplace": ("theta_", "beta_"),
+        "asymmetric-laplace": ("theta_", "beta_", "gamma_"),
+        "hybrid": ("theta_", "u_", "sigma_"),
+    }.items():
+        calibrator = make(name).fit(scores, y)
+        assert all(getattr(calibrator, attribute).shape == (2,) for attribute in attributes)
+
+
+def test_hybrid_is_gaussian_outside_and_exponential_inside(overlapping):
+    scores, y = overlapping
+    calibrator = make("hybrid").fit(scores, y)
+    for cls, outward in ((0, -1), (1, 1)):
+        theta, u, sigma = calibrator.theta_[cls], calibrator.u_[cls], calibrator.sigma_[cls]
+        width = u + math.sqrt(math.pi / 2) * sigma
+        outer, inner = calibrator.density([theta + outward * 1.5, theta - outward * 1.5], cls)
+        assert outer == pytest.approx(math.exp(-(1.5**2) / (2 * sigma**2)) / width)
+        assert inner == pytest.approx(math.exp(-1.5 / u) / width)
+    mirrored = make("hybrid").fit(-scores, y)
+    np.testing.assert_allclose(mirrored.log_odds(-scores), calibrator.log_odds(scores), atol=1e-5)
+
+
+def test_one_flat_end_is_enough_for_the_asymmetric_laplace():
+    scores = np.r_[-2.0, -1, 0, 1, 2, 8, 0.5, 1, 1.5, 2, 2.5, 3]
+    y = np.r_[np.zeros(6), np.ones(6)]
+    free, held = make("asymmetric-laplace").fit(scores, y), make("asymmetric-laplace", monotone=True).fit(scores, y)
+    grid = np.linspace(-10, 20, 301)
+    assert held.flat_[1] == held.theta_[1]
+    below = grid <= held.theta_[1]
+    np.testing.assert_array_equal(held.log_odds(grid)[below], free.log_odds(grid)[below])
+    assert np.ptp(held.log_odds(grid)[~below]) == 0
+
+
+@given(st.lists(st.tuples(st.floats(-1e6, 1e6), st.booleans()), min_size=1, max_size=25))
+def test_never_nan(rows):
+    scores, y = np.array([s for s, _ in rows]), np.array([c for _, c in rows])
+    for name in ("asymmetric-laplace", "asymmetric-gaussian", "hybrid", "platt"):
+        assert np.isfinite(make(name).fit(scores, y).log_odds(np.r_[scores, -1e7, 0, 1e7])).all()
+
+
+def test_positive_affine_changes_of_the_score_change_nothing(overlapping):
+    scores, y = overlapping
+    for name in [name for name in NAMES if name not in ("beta", "temperature")]:
+        before = make(name).fit(scores, y).log_odds(scores)
+        after = make(name).fit(3 * scores + 7, y).log_odds(3 * scores + 7)
+        np.testing.assert_allclose(after, before, atol=1e-2 if name == "spline" else 1e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_bad_input_is_refused(name):
+    calibrator = make(name)
+    with pytest.raises(ValueError, match="NaN"):
+        calibrator.fit([1.0, np.nan], [0, 1])
+    with pytest.raises(ValueError, match="infinity"):
+        calibrator.fit([1.0, np.inf], [0, 1])
+    with pytest.raises(InvalidInputError, match="within"):
+        calibrator.fit([1.0, 1e200], [0, 1])
+    with pytest.raises(InvalidInputError, match=r"\(n,\) or \(n, 1\)"):
+        calibrator.fit(np.ones((4, 2)), [0, 1, 0, 1])
+    with pytest.raises(InvalidInputError, match="3 classes"):
+        calibrator.fit([1.0, 2.0, 3.0], [0, 1, 2])
+    with pytest.raises(InvalidInputError, match="has one class"):
+        calibrator.fit([1.0, 2.0], ["no", "no"])
+    with pytest.raises(InvalidInputError, match="one label for each of the 2 scores"):
+        calibrator.fit([1.0, 2.0], [0, 1, 1])
+    with pytest.raises(InvalidInputError, match="sample_weight"):
+        calibrator.fit([1.0, 2.0], [0, 1], sample_weight=[1.0, -1.0])
+
+
+def test_labels_of_any_kind(overlapping):
+    scores, y = overlapping
+    expected = make("platt").fit(scores, y).predict_proba(scores)
+    for labels in (y == 1, 2 * y - 1, y.astype(float), np.where(y == 1, "yes", "no")):
+        calibrator = make("platt").fit(scores, labels)
+        np.testing.assert_array_equal(calibrator.predict_proba(scores), expected)
+        assert set(calibrator.predict(scores)) <= set(labels)
+
+
+@pytest.mark.parametrize("setting", [0.0, 2.0, -1.0, "x"])
+def test_a_floor_outside_its_interval_is_refused(setting):
+    with pytest.raises(InvalidInputError, match="smallest_scale"):
+        make("laplace", smallest_scale=setting).fit([0.0, 1.0], [0, 1])
+    assert issubclass(registry.calibrator_class("laplace"), DensityCalibrator)

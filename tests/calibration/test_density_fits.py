@@ -1,0 +1,158 @@
+"""Maximum likelihood of two-sided densities: arithmetic, brute force, and a numerical optimiser."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reference.two_sided_densities import every_theta, log_likelihood, optimise
+from truerank.calibration.density_fits import (
+    HALF_GAUSSIAN,
+    fit_asymmetric_gaussian,
+    fit_asymmetric_laplace,
+    fit_gaussian,
+    fit_hybrid,
+    fit_laplace,
+    hybrid_scales,
+)
+
+FITS = {"laplace": fit_asymmetric_laplace, "gaussian": fit_asymmetric_gaussian, "hybrid": fit_hybrid}
+
+
+def samples(kind, n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    x = {
+        "random": lambda: rng.normal(size=n),
+        "skewed": lambda: rng.exponential(size=n) ** 1.5,
+        "skewed left": lambda: -rng.exponential(size=n),
+        "tied": lambda: np.round(rng.normal(size=n) * 2) / 2,
+        "small": lambda: rng.normal(size=5),
+        "three": lambda: rng.normal(size=3),
+        "two": lambda: np.array([1.0, 4.0]),
+        "two tied": lambda: np.array([1.0, 1.0, 4.0]),
+        "huge offset": lambda: 1e12 + rng.normal(size=n),
+        "tiny": lambda: 1e-9 * rng.normal(size=n),
+        "two clusters": lambda: np.r_[rng.normal(size=n // 2), 10 + rng.normal(size=n - n // 2)],
+        "outlier": lambda: np.r_[rng.normal(size=n), 1e4],
+    }[kind]()
+    return np.sort(x)
+
+
+KINDS = ["random", "skewed", "skewed left", "tied", "small", "three", "two", "two tied", "huge offset", "tiny",
+         "two clusters", "outlier"]  # fmt: skip
+
+
+def fitted_log_likelihood(family, x, weight, fit):
+    theta, left, right = fit
+    tiny = 1e-12 * np.ptp(x)
+    return log_likelihood(family, x, weight, theta, max(left, tiny), max(right, tiny))
+
+
+@pytest.mark.parametrize("family", FITS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_optimiser_finds_more(family, kind):
+    x = samples(kind)
+    pivot = x[len(x) // 2]
+    z = x - pivot
+    ones = np.ones(len(x))
+    fit = FITS[family](z.copy(), None)
+    value = fitted_log_likelihood(family, z, ones, fit)
+    best, _, left, right = optimise(family, z, starts=5)
+    assert value >= best - 1e-9 * abs(best)
+    # Two scores are fitted as well from either end.
+    if value <= best + 1e-9 * abs(best) and kind not in ("two", "three"):
+        # The optimiser found the same maximum: so are the scales the same, where they are not at a floor.
+        for ours, theirs in zip(fit[1:], (left, right)):
+            if theirs > 1e-8 * np.ptp(x):
+                assert ours == pytest.approx(theirs, rel=2e-4)
+
+
+@pytest.mark.parametrize("family", ["laplace", "gaussian"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_candidate_of_the_paper_is_better(family, kind):
+    x = samples(kind, seed=1)
+    x = x - x[len(x) // 2]
+    fit = FITS[family](x.copy(), None)
+    value, _, left, right = every_theta(family, x)
+    ours = fitted_log_likelihood(family, x, np.ones(len(x)), fit)
+    assert ours >= value - 1e-9 * abs(value)
+    if family == "laplace":
+        assert fit[1:] == pytest.approx((left, right), rel=1e-9)
+
+
+def test_asymmetric_laplace_by_hand():
+    # θ = 1 (A_l = 1, A_r = 3): √1 + √3 = 2.73; θ = 0: A_r = 5, √5 = 2.24; θ = 4: A_l = 7, 2.65. So θ = 0.
+    assert fit_asymmetric_laplace(np.array([0.0, 1.0, 4.0]), None) == (0.0, 0.0, pytest.approx(5 / 3))
+    # θ = 1 with A_l = A_r = 2 of four: 1/β = 1/γ = (2 + 2)/6.
+    x = np.array([-1.0, 1.0, 1.0, 1.0, 1.0, 3.0])
+    assert fit_asymmetric_laplace(x, None) == (1.0, pytest.approx(4 / 6), pytest.approx(4 / 6))
+
+
+def test_asymmetric_gaussian_by_hand():
+    # The mode in the middle: Q_l = Q_r = 4, A = 2 · 4^{1/3}, σ² = 4^{2/3} · A/8 = 1; at θ = -2, 40^{1/3} is more.
+    assert fit_asymmetric_gaussian(np.array([-2.0, 0, 0, 0, 0, 0, 0, 2.0]), None) == pytest.approx((0.0, 1.0, 1.0))
+
+
+def test_gaussian_and_laplace_are_the_usual_estimates():
+    x = np.array([1.0, 2.0, 4.0, 9.0])
+    assert fit_gaussian(x, None) == (pytest.approx(4.0), pytest.approx(math.sqrt((9 + 4 + 0 + 25) / 4)))
+    assert fit_laplace(x, None) == (3.0, pytest.approx((2 + 1 + 1 + 6) / 4))
+    assert fit_laplace(x, np.array([1.0, 1.0, 3.0, 1.0]))[0] == 4.0
+    assert fit_laplace(x, np.array([1.0, 2.0, 2.0, 1.0]))[0] == 3.0
+
+
+@pytest.mark.parametrize(("m1", "m2"), [(1.0, 1.0), (1e-9, 2.0), (3.0, 1e-9), (5.0, 0.3), (0.0, 2.0), (2.0, 0.0)])
+def test_hybrid_scales_are_stationary(m1, m2):
+    u, sigma = hybrid_scales(m1, m2)
+    if m1 == 0.0 or m2 == 0.0:
+        assert (u, sigma) == (m1, m2)
+        return
+    # With D₁ = n m1 and D₂ = n m2²: n/(u + cσ) = D₁/u² = D₂/(cσ³).
+    width = u + HALF_GAUSSIAN * sigma
+    assert m1 / u**2 == pytest.approx(1 / width, rel=1e-12)
+    assert m2**2 / (HALF_GAUSSIAN * sigma**3) == pytest.approx(1 / width, rel=1e-12)
+
+
+@pytest.mark.parametrize("family", FITS)
+def test_a_weight_of_two_is_two_copies(family):
+    rng = np.random.default_rng(3)
+    x = np.sort(rng.normal(size=40))
+    weight = rng.integers(1, 4, 40)
+    expected = FITS[family](np.repeat(x, weight), None)
+    assert FITS[family](x, weight.astype(float)) == pytest.approx(expected, rel=1e-7)
+
+
+@given(st.lists(st.integers(-20, 20), min_size=2, max_size=30).filter(lambda v: len(set(v)) > 1), st.floats(-1e6, 1e6))
+def test_shift_and_reflection(values, shift):
+    x = np.sort(np.array(values, dtype=float))
+    for family in ("laplace", "gaussian"):
+        value = fitted_log_likelihood(family, x, np.ones(len(x)), FITS[family](x.copy(), None))
+        mirrored = -x[::-1]
+        theta, left, right = FITS[family](mirrored.copy(), None)
+        assert fitted_log_likelihood(family, x, np.ones(len(x)), (-theta, right, left)) == pytest.approx(
+            value, rel=1e-8, abs=1e-6
+        )
+        moved = x + shift
+        theta, left, right = FITS[family](moved.copy(), None)
+        assert fitted_log_likelihood(family, moved, np.ones(len(x)), (theta, left, right)) == pytest.approx(
+            value, rel=1e-6, abs=1e-4
+        )
+
+
+@pytest.mark.parametrize("family", FITS)
+def test_planted_parameters_come_back(family):
+    rng = np.random.default_rng(5)
+    n, theta, left, right = 40_000, 3.0, 0.5, 2.0
+    c = {"laplace": (1.0, 1.0), "gaussian": (HALF_GAUSSIAN, HALF_GAUSSIAN), "hybrid": (1.0, HALF_GAUSSIAN)}[family]
+    on_left = rng.uniform(size=n) < c[0] * left / (c[0] * left + c[1] * right)
+    tails = {
+        "laplace": (rng.exponential(size=n), rng.exponential(size=n)),
+        "gaussian": (np.abs(rng.normal(size=n)), np.abs(rng.normal(size=n))),
+        "hybrid": (rng.exponential(size=n), np.abs(rng.normal(size=n))),
+    }[family]
+    x = np.sort(np.where(on_left, theta - left * tails[0], theta + right * tails[1]))
+    assert FITS[family](x, None) == pytest.approx((theta, left, right), rel=0.06)

@@ -1,0 +1,162 @@
+"""train, predict, rank, cross-validate and rankers, as a person calls them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from truerank.cli import main
+from truerank.core.model_file import load_model
+from truerank.data.letor import read_letor, write_letor
+from truerank.data.samples import load_sample
+from truerank.data.trec import read_run
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    data = load_sample().take_queries(range(30))
+    for k in range(5):
+        write_letor(data.take_queries(range(k * 6, k * 6 + 6)), folder / f"S{k + 1}.txt")
+    write_letor(data, folder / "all.txt.gz")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(files):
+    path = str(files / "model.json")
+    code = main(["train", str(files / "S1.txt"), "--valid", str(files / "S2.txt"), "--ranker", "adarank", "--set",
+                 "measure=AP", "n_estimators=20", "--model", path, "--seed", "1"])  # fmt: skip
+    assert code == 0
+    return path
+
+
+def test_train_says_what_was_learned(files, capsys):
+    path = str(files / "other.json")
+    words = ["train", str(files / "S1.txt"), "--ranker", "adarank", "--model", path, "--json"]
+    assert main(words) == 0
+    summary = json.loads(capsys.readouterr().out)
+    data = read_letor(files / "S1.txt")
+    assert (summary["rows"], summary["queries"], summary["ranker"]) == (data.n_rows, data.n_queries, "adarank")
+    assert summary["train"] == pytest.approx(load_model(path).score(data))
+
+
+def test_predict_writes_one_exact_score_a_line(files, model, capsys, tmp_path):
+    assert main(["predict", model, str(files / "S3.txt")]) == 0
+    printed = [float(line) for line in capsys.readouterr().out.split()]
+    expected = load_model(model).predict(read_letor(files / "S3.txt"))
+    np.testing.assert_array_equal(printed, expected)
+    assert main(["predict", model, str(files / "S3.txt"), "-o", str(tmp_path / "s.txt")]) == 0
+    assert [float(line) for line in (tmp_path / "s.txt").read_text().split()] == printed
+
+
+def test_rank_writes_a_run_that_reads_back(files, model, tmp_path):
+    run = tmp_path / "test.run"
+    assert main(["rank", model, str(files / "S3.txt"), "-o", str(run), "--depth", "5"]) == 0
+    lines = [line.split() for line in run.read_text().splitlines()]
+    data = read_letor(files / "S3.txt")
+    assert {line[0] for line in lines} == {str(q) for q in data.query_ids}
+    assert [int(line[3]) for line in lines[:5]] == [1, 2, 3, 4, 5]
+    assert {line[5] for line in lines} == {"truerank"}
+    scores = [float(line[4]) for line in lines[:5]]
+    assert scores == sorted(scores, reverse=True)
+    read_run(run)
+
+
+@pytest.mark.parametrize("folds", [".", "all.txt.gz"])
+def test_cross_validate_reports_every_fold(files, folds, capsys):
+    words = ["cross-validate", str(files / folds), "--ranker", "adarank", "--set", "n_estimators=5",
+             "--grid", 'measure=["AP","nDCG@5"]',
+             "--measures", "AP RR", "--json", "--convention", "letor3"]  # fmt: skip
+    assert main(words) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["ranker"] == "adarank"
+    assert report["convention"] == "letor3"
+    assert len(report["folds"]) == 5
+    assert set(report["folds"][0]) == {"fold", "params", "measures"}
+    assert report["folds"][0]["params"]["measure"] in ("AP", "nDCG@5")
+    assert report["mean"]["AP"] == pytest.approx(np.mean([fold["measures"]["AP"] for fold in report["folds"]]))
+
+
+def test_letor_fold_folders_are_found(files, tmp_path, capsys):
+    for k in (1, 2):
+        (tmp_path / f"Fold{k}").mkdir()
+        for name, part in zip(("train", "vali", "test"), (1, 2, 3)):
+            os.link(files / f"S{part}.txt", tmp_path / f"Fold{k}" / f"{name}.txt")
+    assert main(["cross-validate", str(tmp_path), "--ranker", "adarank", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert [fold["fold"] for fold in report["folds"]] == ["Fold1", "Fold2"]
+    assert report["folds"][0]["measures"] == report["folds"][1]["measures"]
+
+
+def test_rankers_lists_what_can_be_trained(capsys):
+    assert main(["rankers", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert listed["adarank"]["class"] == "AdaRank"
+    assert "n_estimators" in listed["adarank"]["params"]
+    assert main(["rankers", "adarank"]) == 0
+    assert "Parameters" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (
+            ["train", "{S1}", "--ranker", "nothing", "--model", "{out}"],
+            2,
+            "unknown ranker 'nothing'; known are: adarank",
+        ),
+        (["train", "{S1}", "--ranker", "adarank", "--set", "depth=3", "--model", "{out}"], 2, "no parameter 'depth'"),
+        (["train", "{S1}", "--ranker", "adarank", "--set", "depth", "--model", "{out}"], 2, "--set takes key=value"),
+        (["train", "{S1}", "--ranker", "adarank", "--model", "/nowhere/at/all/m.json"], 1, "does not exist"),
+        (["train", "{S1}.gone", "--ranker", "adarank", "--model", "{out}"], 1, "No such file"),
+        (["train", "{S1}", "--ranker", "adarank", "--set", "measure=XX", "--model", "{out}"], 1, "XX"),
+        (["train", "{S1}", "--ranker", "adarank", "--set", "n_estimators=0", "--model", "{out}"], 1, "n_estimators"),
+        (["predict", "{S1}", "{S1}"], 1, "not a model file"),
+        (["rank", "{model}", "{S1}", "--depth", "0"], 2, "--depth"),
+        (["rank", "{model}", "{S1}", "--tag", "a b"], 2, "--tag"),
+        (["cross-validate", "{folder}", "--ranker", "adarank", "--grid", "measure=AP"], 2, "takes a list"),
+        (["cross-validate", "{S1}", "--ranker", "adarank", "--splits", "2"], 2, "--splits"),
+        (["cross-validate", "{S1}", "--ranker", "adarank", "--splits", "99"], 1, "cannot make 99 folds"),
+    ],
+    ids=lambda value: " ".join(value[:1]) if isinstance(value, list) else None,
+)
+def test_misuse_and_failure_have_their_exit_codes_and_messages(files, model, tmp_path, capsys, words, code, message):
+    places = {"S1": files / "S1.txt", "out": tmp_path / "m.json", "model": model, "folder": files}
+    assert main([word.format(**places) for word in words]) == code
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert "Traceback" not in captured.err
+    assert captured.out == ""
+    assert not (tmp_path / "m.json").exists()
+
+
+def test_a_closed_pipe_ends_quietly(files, model):
+    command = f"{sys.executable} -m truerank predict {model} {files / 'all.txt.gz'} | head -1"
+    result = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, check=False)
+    assert result.returncode == 0
+    assert result.stderr == ""
+    assert len(result.stdout.splitlines()) == 1
+
+
+def test_help_and_no_command():
+    for words, code in ((["--help"], 0), (["train", "--help"], 0), (["--version"], 0), ([], 2), (["nothing"], 2)):
+        with pytest.raises(SystemExit) as stopped:
+            main(words)
+        assert stopped.value.code == code
+
+
+def test_the_first_compilation_is_announced_once(files, tmp_path):
+    words = [sys.executable, "-m", "truerank", "train", str(files / "S1.txt"), "--ranker", "adarank"]
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    said = []
+    for _ in range(2):
+        result = subprocess.run([*words, "--model", str(tmp_path / "m.json")], env=environment, capture_output=True,
+                                text=True, check=True)  # fmt: skip
+        said.append(result.stderr.count("compiling for this machine"))
+    assert said == [0 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 1, 0]
