@@ -47,9 +47,9 @@ class AdaRank(LinearRanker):
         What the measure's name leaves open.
     n_estimators : int, default 500
         Most rounds T.
-    update : {"adaboost", "compound", "paper"}, default "compound"
+    update : {"adaboost", "compound", "paper"}, default "adaboost"
         The queries' weights in the next round: `"paper"` is `P_{t+1}(i) ∝ exp(-E_i(f_t))`, exactly as printed;
-        `"compound"` multiplies, `P_{t+1}(i) ∝ P_t(i) exp(-E_i(f_t))`; `"adaboost"` is `P_t(i) exp(-α_t E_i(h_t))`.
+        `"compound"` multiplies, `P_{t+1}(i) ∝ P_t(i) exp(-E_i(f_t))`; `"adaboost"` is `P_{t+1}(i) ∝ P_t(i) exp(-α_t E_i(h_t))`, which validation queries preferred in experiments.
     signed : bool, default False
         Offer every feature also with the opposite sign (not in the paper): small values first.
     patience : int, default 50
@@ -58,6 +58,8 @@ class AdaRank(LinearRanker):
     constant_queries : {"drop", "keep"}, default "drop"
         Queries whose measure is the same for every order (no relevant document, only relevant ones, one document)
         have no part in the weights and in α; `"keep"` is the paper. They do count in the measures of `history_`.
+    eval_measure : str, Measure or callable, optional
+        What the validation queries are measured by; None means `measure`.
     n_jobs : int, optional
         Threads for the measures of the single features. The result does not depend on it.
 
@@ -142,10 +144,11 @@ class AdaRank(LinearRanker):
         *,
         convention: str = "ranklib",
         n_estimators: int = 500,
-        update: str = "compound",
+        update: str = "adaboost",
         signed: bool = False,
         patience: int = 50,
         constant_queries: str = "drop",
+        eval_measure: Any = None,
         n_jobs: int | None = None,
     ) -> None:
         self.measure = measure
@@ -155,6 +158,7 @@ class AdaRank(LinearRanker):
         self.signed = signed
         self.patience = patience
         self.constant_queries = constant_queries
+        self.eval_measure = eval_measure
         self.n_jobs = n_jobs
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
@@ -163,7 +167,9 @@ class AdaRank(LinearRanker):
         update = check_choice(self.update, "update", UPDATES)
         drop = check_choice(self.constant_queries, "constant_queries", ("drop", "keep")) == "drop"
         measure = parse_measure(self.measure, convention=self.convention)
-        state = _Boosting(data, valid, measure, update, bool(self.signed), drop, self.n_jobs)
+        judge = measure if self.eval_measure is None else parse_measure(self.eval_measure, convention=self.convention)
+        validation = None if valid is None else _Combined(valid, judge)
+        state = _Boosting(data, measure, validation, update, bool(self.signed), drop, self.n_jobs)
         self.n_constant_queries_ = state.n_constant
         self.coef_ = np.zeros(data.n_features)
         self.best_round_ = 0
@@ -225,8 +231,8 @@ class _Boosting:
     def __init__(
         self,
         data: RankingData,
-        valid: RankingData | None,
         measure: Any,
+        valid: _Combined | None,
         update: str,
         signed: bool,
         drop: bool,
@@ -234,7 +240,7 @@ class _Boosting:
     ) -> None:
         self.update = update
         self.train = _Combined(data, measure)
-        self.valid = None if valid is None else _Combined(valid, measure)
+        self.valid = valid
         matrix = self.train.measure.of_columns(data.X, n_jobs=n_jobs)
         if signed:
             ascending = self.train.measure.of_columns(data.X, descending=False, n_jobs=n_jobs)
@@ -243,8 +249,6 @@ class _Boosting:
         constant = self._constant_queries(matrix, data)
         self.n_constant = int(constant.sum())
         weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
-        self.query_weight = data.query_weight
-        self.valid_weight = None if valid is None else valid.query_weight
         self.active = (weight > 0) & ~np.isnan(matrix).any(axis=1)
         if drop:
             self.active &= ~constant
@@ -278,9 +282,9 @@ class _Boosting:
             "phi": phi,
             "delta": delta,
             "bound": 1.0 - float(np.exp(min(self.log_product, 700.0))),
-            "train": mean_of(values, self.query_weight),
+            "train": self.train.mean(values),
             "train_active": float(np.sum(self.weight * after)),
-            "valid": np.nan if self.valid is None else mean_of(self.valid.evaluate(self.coef), self.valid_weight),
+            "valid": np.nan if self.valid is None else self.valid.mean(self.valid.evaluate(self.coef)),
         }
         self._weigh(alpha * h, after)
         for name, value in record.items():
@@ -330,7 +334,7 @@ class _Combined:
 
     def __init__(self, data: RankingData, measure: Any) -> None:
         self.measure = QueryMeasure(data, measure)
-        self._X = data.X
+        self._X, self._weight = data.X, data.query_weight
         self._columns: dict[int, np.ndarray] = {}
 
     def evaluate(self, coef: np.ndarray) -> np.ndarray:
@@ -342,3 +346,7 @@ class _Combined:
             if k not in self._columns:
                 self._columns[k] = np.ascontiguousarray(self._X[:, k])
         return self.measure.of_scores(combine_columns([self._columns[k] for k in used], coef[used]))
+
+    def mean(self, values: np.ndarray) -> float:
+        """Mean of the queries' values, weighted as the data say."""
+        return mean_of(values, self._weight)
