@@ -7,6 +7,7 @@ need the ranks of the documents that can contribute (relevant, or of positive ga
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,7 +44,7 @@ class QueryMeasure:
 
     def of_scores(self, scores: np.ndarray) -> np.ndarray:
         """Value of every query (m,) for scores (n,); NaN where the measure skips a query."""
-        if not np.isfinite(np.add.reduce(scores)) and not np.isfinite(scores).all():
+        if not math.isfinite(np.add.reduce(scores)) and not np.isfinite(scores).all():
             raise InvalidInputError("the scores exceed the range of float64; scale the features")
         if self._plan is None:
             return self.measure.per_query(self.judgements, scores)
@@ -148,13 +149,12 @@ class _Plan:
             self.hit_offsets[first : last + 1],
             self.gains,
             self.weights,
-            self.scale[first : last + 1],
+            self.scale[first:last],
+            self.is_fixed[first:last],
+            self.fixed[first:last],
             self.formula,
             values,
         )
-        fixed = self.is_fixed[first:last]
-        if fixed.any():
-            values[fixed] = self.fixed[first:last][fixed, None]
         return values
 
 
@@ -219,7 +219,7 @@ def _plan(measure: Measure, judgements: Any) -> _Plan | None:
 
 
 @kernel
-def _measure_queries(scores, offsets, hits, hit_offsets, gains, weights, scale, formula, values):
+def _measure_queries(scores, offsets, hits, hit_offsets, gains, weights, scale, is_fixed, fixed, formula, values):
     """Values (m, k) of k rankings of m queries.
 
     `scores` (k, rows) starts at the first query's first row, `offsets` and `hits` count from the first row of all.
@@ -242,6 +242,9 @@ def _measure_queries(scores, offsets, hits, hit_offsets, gains, weights, scale, 
         a, b = offsets[i] - base, offsets[i + 1] - base
         h0, h1 = hit_offsets[i], hit_offsets[i + 1]
         R = h1 - h0
+        if is_fixed[i]:
+            values[i] = fixed[i]
+            continue
         for c in range(k):
             s = scores[c, a:b]
             if R <= _COUNTING:
