@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from truerank.measures.evaluation import evaluate
     from truerank.rankers.adarank import AdaRank
     from truerank.rankers.base import Ranker
+    from truerank.rankers.oblivious.estimator import ObliviousBoosting
     from truerank.rankers.baselines import RandomRanker, RidgeRanker, SingleFeature
     from truerank.rankers.listnet import ListNet
     from truerank.rankers.pairwise_descent import PairwiseDescent
@@ -52,6 +53,7 @@ __all__ = [
     "HybridCalibrator",
     "IsotonicCalibrator",
     "Judgements",
+    "ObliviousBoosting",
     "LaplaceCalibrator",
     "ListNet",
     "LogisticCalibrator",

@@ -65,3 +65,33 @@ def run_blocks(work: Callable[..., T], blocks: Sequence[tuple], n_jobs: int | No
         return [work(*block) for block in blocks]
     with ThreadPoolExecutor(max_workers=threads) as pool:
         return list(pool.map(lambda block: work(*block), blocks))
+
+
+class Workers:
+    """A thread pool that is kept between calls, for learners that call `run` thousands of times.
+
+    With one thread no pool is made. Use as a context manager.
+
+    Examples
+    --------
+    >>> with Workers(2) as workers:
+    ...     workers.run(lambda a, b: a + b, [(1, 2), (3, 4)])
+    [3, 7]
+    """
+
+    def __init__(self, n_jobs: int | None = None) -> None:
+        self.n_threads = resolve_n_jobs(n_jobs)
+        self._pool = ThreadPoolExecutor(self.n_threads) if self.n_threads > 1 else None
+
+    def run(self, work: Callable[..., T], blocks: Sequence[tuple]) -> list[T]:
+        """As `run_blocks`."""
+        if self._pool is None or len(blocks) <= 1:
+            return [work(*block) for block in blocks]
+        return list(self._pool.map(lambda block: work(*block), blocks))
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()

@@ -1,0 +1,1 @@
+"""Boosted oblivious trees in stages: borders, histogram, grower, leaves, predictor, objectives, estimator."""

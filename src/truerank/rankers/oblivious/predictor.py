@@ -1,0 +1,89 @@
+"""Scores of rows from an ensemble, a block of rows at a time.
+
+A block's columns are copied once, side by side, so that one question is one pass over neighbouring values, many of them
+in one instruction. Only the borders in use are compared: for 100 trees of depth 6 that is 600 comparisons a row,
+whatever the number of features, and nothing is binned.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from truerank.core.blocked import run_blocks
+from truerank.core.kernel import kernel
+from truerank.rankers.oblivious.ensemble import Ensemble
+
+_ROWS = 256  # rows of a block: their used columns stay in the second-level cache
+_TASK = 16_384  # rows of one task of a thread
+
+
+class ConstantPredictor:
+    """Scores from plain leaves, `start + Σ_trees value of the row's leaf`.
+
+    The sum runs over the trees in order, whatever the block: a row has the same bits alone and among others.
+    """
+
+    def __init__(self, ensemble: Ensemble, start: float) -> None:
+        self.start, self.depth = start, ensemble.depth
+        self.used = np.unique(ensemble.features).astype(np.int64)
+        self.columns = np.searchsorted(self.used, ensemble.features).astype(np.int64)
+        self.borders = {np.dtype(np.float64): ensemble.borders, np.dtype(np.float32): floor_float32(ensemble.borders)}
+        self.missing_right = ensemble.missing_right
+        self.values = ensemble.values
+
+    def predict(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
+        """Scores (n,) of the rows of X, float32 or float64; nan is a missing value."""
+        scores = np.full(len(X), self.start)
+        borders = self.borders[X.dtype]
+
+        def work(start: int, stop: int) -> None:
+            _add_constant(
+                writable(X[start:stop]), self.used, self.columns, borders, self.missing_right, self.values,
+                scores[start:stop],
+            )  # fmt: skip
+
+        run_blocks(work, [(i, min(i + _TASK, len(X))) for i in range(0, len(X), _TASK)], n_jobs)
+        return scores
+
+
+def floor_float32(values: np.ndarray) -> np.ndarray:
+    """The largest float32 that is no larger: for float32 x, `x ≤ c` is `x ≤ floor_float32(c)`."""
+    with np.errstate(over="ignore"):
+        low = values.astype(np.float32)
+    return np.where(low > values, np.nextafter(low, np.float32(-np.inf)), low).astype(np.float32)
+
+
+def writable(X: np.ndarray) -> np.ndarray:
+    """X itself, or a copy where it is read-only: a kernel would be compiled once more for read-only arrays."""
+    return X if X.flags.writeable and X.flags.c_contiguous else np.array(X, order="C")
+
+
+@kernel
+def _add_constant(X, used, columns, borders, missing_right, values, scores):
+    """Add every tree's leaf value to `scores` (n,), 256 rows at a time."""
+    n = X.shape[0]
+    n_trees, depth = columns.shape
+    block = np.empty((used.size, 256), dtype=X.dtype)
+    leaf = np.empty(256, dtype=np.int32)
+    for start in range(0, n, 256):
+        rows = min(256, n - start)
+        for i in range(rows):
+            x = X[start + i]
+            for k in range(used.size):
+                block[k, i] = x[used[k]]
+        for tree in range(n_trees):
+            for i in range(rows):
+                leaf[i] = 0
+            for level in range(depth):
+                x = block[columns[tree, level]]
+                c = borders[tree, level]
+                bit = np.int32(1 << level)
+                if missing_right[tree, level]:
+                    for i in range(rows):
+                        leaf[i] |= np.int32(0) if x[i] <= c else bit
+                else:
+                    for i in range(rows):
+                        leaf[i] |= bit if x[i] > c else np.int32(0)
+            value = values[tree]
+            for i in range(rows):
+                scores[start + i] += value[leaf[i]]

@@ -1,0 +1,65 @@
+"""What the stages of one fit hand each other: coded rows, and the sample that one tree sees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from truerank.rankers.oblivious.borders import CodedMatrix
+
+
+@dataclass
+class Rows:
+    """Rows as values and as codes.
+
+    Attributes
+    ----------
+    X : float array (n, p)
+        The caller's values, never changed.
+    matrix : CodedMatrix
+    cache : dict
+        What leaves derive from a column and keep.
+    """
+
+    X: np.ndarray = field(repr=False)
+    matrix: CodedMatrix
+    cache: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One tree's gradients and hessians (n,), weights included, and how often each row was drawn (None: once)."""
+
+    gradients: np.ndarray = field(repr=False)
+    hessians: np.ndarray = field(repr=False)
+    multiplicity: np.ndarray | None = field(repr=False)
+
+
+def draw_rows(
+    rng: np.random.Generator, offsets: np.ndarray, unit: str, replace: bool, share: float
+) -> np.ndarray | None:
+    """How often each row is drawn, int64 (n,); None when every row is drawn once.
+
+    Parameters
+    ----------
+    rng : Generator
+    offsets : int64 array (m + 1,)
+    unit : {"row", "query"}
+        What is drawn: rows, or whole queries.
+    replace : bool
+        Draw with replacement (a bootstrap).
+    share : float in (0, 1]
+        Number of draws as a share of the number of rows or queries, at least one.
+    """
+    units = int(offsets[-1]) if unit == "row" else len(offsets) - 1
+    draws = max(1, round(share * units))
+    if replace:
+        times = np.bincount(rng.integers(0, units, draws), minlength=units)
+    elif draws >= units:
+        return None
+    else:
+        times = np.zeros(units, dtype=np.int64)
+        times[rng.permutation(units)[:draws]] = 1
+    return times if unit == "row" else np.repeat(times, np.diff(offsets))

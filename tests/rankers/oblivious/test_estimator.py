@@ -1,0 +1,148 @@
+import json
+
+import numpy as np
+import pytest
+
+from rankers.conformance import ranker_checks
+from truerank import ObliviousBoosting, load_model, save_model
+from truerank.core.errors import InvalidInputError
+from truerank.data.samples import load_sample
+
+test_scikit_learn_conformance = ranker_checks([ObliviousBoosting(n_estimators=5, depth=3)])
+
+
+@pytest.fixture(scope="module")
+def judged():
+    data = load_sample()
+    return data.take_queries(range(60)), data.take_queries(range(60, 100))
+
+
+def test_squared_error_is_fitted_to_nothing_left():
+    X = np.arange(16.0)[:, None]
+    y = np.random.default_rng(0).standard_normal(16)
+    ranker = ObliviousBoosting(n_estimators=200, depth=4, learning_rate=1.0, borders=16).fit(X, y)
+    np.testing.assert_allclose(ranker.predict(X), y, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_scores_are_sums_of_leaf_values(judged, dtype):
+    train, test = judged
+    X = train.X.astype(dtype)
+    X[::7, 2] = np.nan
+    ranker = ObliviousBoosting(n_estimators=7, depth=3).fit(X, train.y, qid=train.qid)
+    T = test.X.astype(dtype)
+    T[::5, :3] = np.nan
+    expected = np.full(len(T), ranker.start_)
+    for features, borders, right, values in zip(
+        ranker.tree_features_, ranker.tree_borders_, ranker.tree_missing_right_, ranker.tree_values_
+    ):
+        leaf = np.zeros(len(T), dtype=int)
+        for t, (k, c, r) in enumerate(zip(features, borders, right)):
+            leaf += np.where(np.isnan(T[:, k]), r, T[:, k].astype(float) > c).astype(int) << t
+        expected += values[leaf]
+    np.testing.assert_array_equal(ranker.predict(T), expected)
+    np.testing.assert_array_equal(ranker.predict(T[3:4]), expected[3:4])
+
+
+def test_float32_and_float64_of_the_same_values_agree(judged):
+    train, _ = judged
+    X = train.X.astype(np.float32)
+    a = ObliviousBoosting(n_estimators=10, depth=4).fit(X, train.y, qid=train.qid)
+    b = ObliviousBoosting(n_estimators=10, depth=4).fit(X.astype(np.float64), train.y, qid=train.qid)
+    np.testing.assert_array_equal(a.tree_values_, b.tree_values_)
+    np.testing.assert_array_equal(a.predict(X), b.predict(X.astype(np.float64)))
+
+
+@pytest.mark.parametrize("sampling", [{}, {"bootstrap": "row"}, {"bootstrap": "query", "feature_fraction": 0.5}])
+def test_continuing_equals_one_run(judged, sampling):
+    train, valid = judged
+    kw = {"depth": 3, "random_state": 3, **sampling}
+    whole = ObliviousBoosting(n_estimators=12, **kw).fit(train, eval_set=valid)
+    part = ObliviousBoosting(n_estimators=5, warm_start=True, **kw).fit(train, eval_set=valid)
+    part.set_params(n_estimators=12).fit(train, eval_set=valid)
+    np.testing.assert_array_equal(part.tree_values_, whole.tree_values_)
+    np.testing.assert_array_equal(part.valid_scores_, whole.valid_scores_)
+    np.testing.assert_array_equal(part.predict(valid), whole.predict(valid))
+    with pytest.raises(InvalidInputError, match="less than the 12 trees"):
+        part.set_params(n_estimators=3).fit(train)
+
+
+def test_early_stopping_keeps_the_best_round(judged):
+    train, valid = judged
+    ranker = ObliviousBoosting(n_estimators=300, depth=4, learning_rate=0.3, patience=8).fit(train, eval_set=valid)
+    history = ranker.valid_scores_
+    assert ranker.n_iter_ == int(np.argmax(history)) + 1
+    assert len(history) == ranker.n_iter_ + 8
+    assert ranker.score(valid) == pytest.approx(history.max())
+    assert "stopped early" in ranker.status_
+
+
+def test_saved_and_loaded_models_score_alike(judged, tmp_path):
+    train, test = judged
+    ranker = ObliviousBoosting(n_estimators=6, depth=3).fit(train)
+    save_model(ranker, tmp_path / "m.json")
+    loaded = load_model(tmp_path / "m.json")
+    np.testing.assert_array_equal(loaded.predict(test), ranker.predict(test))
+    document = json.loads((tmp_path / "m.json").read_text())
+    document["model"]["fitted"]["tree_features_"]["values"][0] = 10_000
+    (tmp_path / "m.json").write_text(json.dumps(document))
+    with pytest.raises(ValueError, match="outside"):
+        load_model(tmp_path / "m.json")
+
+
+def test_weight_two_equals_two_copies(judged):
+    train, _ = judged
+    # Few values: the borders do not depend on their counts.
+    X, y = np.round(20 * train.X / (1e-9 + np.abs(train.X).max(axis=0))), train.y
+    twice = np.random.default_rng(0).random(len(y)) < 0.3
+    kw = {"n_estimators": 8, "depth": 3, "borders": 120}
+    a = ObliviousBoosting(**kw).fit(X, y, sample_weight=1.0 + twice)
+    b = ObliviousBoosting(**kw).fit(np.concatenate([X, X[twice]]), np.concatenate([y, y[twice]]))
+    np.testing.assert_allclose(a.predict(X), b.predict(X), atol=1e-9)
+
+
+def test_monotone_scores(judged):
+    train, test = judged
+    signs = np.zeros(train.n_features)
+    signs[:4] = 1
+    signs[4:8] = -1
+    ranker = ObliviousBoosting(n_estimators=30, depth=4, monotone=signs).fit(train.X, train.y)
+    X = test.X[:50].copy()
+    for k in range(8):
+        sweep = []
+        for value in np.quantile(train.X[:, k], np.linspace(0, 1, 15)):
+            X_k = X.copy()
+            X_k[:, k] = value
+            sweep.append(ranker.predict(X_k))
+        assert (signs[k] * np.diff(np.array(sweep), axis=0) >= -1e-12).all()
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"depth": 13}, "depth must be at most 12"),
+        ({"borders": 300}, "borders must be at most 255"),
+        ({"leaves": "soft"}, "leaves must be one of"),
+        ({"objective": "auc"}, "objective must be one of"),
+        ({"bootstrap": "tree"}, "bootstrap must be one of"),
+        ({"patience": 5}, "patience needs eval_set"),
+        ({"monotone": [1]}, "monotone must give"),
+        ({"monotone": {"nose": 1}}, "nose"),
+        ({"subsample": 0.0}, "subsample must be"),
+    ],
+)
+def test_bad_settings_say_what_is_wrong(judged, params, message):
+    with pytest.raises(InvalidInputError, match=message):
+        ObliviousBoosting(**params).fit(judged[0])
+
+
+def test_a_users_objective_that_misbehaves():
+    X, y = np.arange(4.0)[:, None], np.array([0.0, 1, 0, 1])
+    for answer, message in (
+        (lambda y, s, o: s - y, "must return"),
+        (lambda y, s, o: (s - y, np.ones(2)), "shape"),
+        (lambda y, s, o: (s - y, -np.ones(4)), "negative"),
+        (lambda y, s, o: (s / 0 * np.nan, np.ones(4)), "finite"),
+    ):
+        with pytest.raises(InvalidInputError, match=message), np.errstate(all="ignore"):
+            ObliviousBoosting(objective=answer, n_estimators=1).fit(X, y)
