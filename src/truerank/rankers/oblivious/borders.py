@@ -166,7 +166,7 @@ def _code_block(columns, grid, codes):
             place += np.int64(x > borders[place + 1]) << 1
             place += np.int64(x > borders[place])
             if x != x:
-                place = 255
+                place = np.int64(255)
                 some = True
             codes[k >> 3, i, k & 7] = place
         missing[k] = some

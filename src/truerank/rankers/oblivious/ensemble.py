@@ -50,7 +50,7 @@ class Ensemble:
         shape = (t, 1 << max(d, 0)) if n_values is None else (t, 1 << max(d, 0), n_values)
         if t < 0 or self.borders.shape != (t, d) or self.missing_right.shape != (t, d) or self.values.shape != shape:
             raise ModelFileError("ObliviousBoosting: the arrays of the trees do not fit together")
-        if self.features.size and not (0 <= self.features.min() and self.features.max() < n_features):
+        if self.features.size and not (self.features.min() >= 0 and self.features.max() < n_features):
             raise ModelFileError(f"ObliviousBoosting: a tree asks about a feature outside 0 … {n_features - 1}")
         if np.isnan(self.borders).any() or not np.isfinite(self.values).all():
             raise ModelFileError("ObliviousBoosting: borders must be numbers and leaf values finite")

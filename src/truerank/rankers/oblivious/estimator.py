@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from truerank.core.blocked import Workers, resolve_n_jobs
+from truerank.core.blocked import Workers
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import seed_of
-from truerank.core.solver_result import Status
 from truerank.data.ranking_data import RankingData
 from truerank.measures import parse_measure
 from truerank.rankers.base import Ranker
@@ -45,6 +42,8 @@ class ObliviousBoosting(Ranker):
         "seed_",
     )
     allow_nan = True
+
+    start_: float
 
     def __init__(
         self,
@@ -193,7 +192,9 @@ class ObliviousBoosting(Ranker):
             raise InvalidInputError(
                 f"warm_start: the model's trees have depth {self.tree_features_.shape[1]}, got depth={self.depth}"
             )
-        trees = list(zip(self.tree_features_, self.tree_borders_, self.tree_missing_right_, self.tree_values_))
+        trees: list[Any] = list(
+            zip(self.tree_features_, self.tree_borders_, self.tree_missing_right_, self.tree_values_)
+        )
         return Progress(trees, list(self.tree_gains_), self.valid_scores_.tolist()[:have])
 
     def _monotone(self, n_features: int) -> np.ndarray | None:

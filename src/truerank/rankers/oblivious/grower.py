@@ -8,9 +8,9 @@ which for squared error (g = h(x) - y, h = 1, l2 = 0) minimises the summed squar
 level. Every feature's histograms are kept for all leaves of a level; a new level reads only the rows of the smaller
 child of each leaf and takes the other child as the difference. Missing values are tried on both sides.
 
-The penalty for small leaves is `small_leaf_penalty * s² / (1 + n_l)` summed over the level's leaves, with n_l the leaf's
-hessian in units of the mean hessian of a row (for squared error: its number of rows) and s² = Σg²/Σh the loss of a row:
-an empty leaf costs `small_leaf_penalty` times an average row's squared error. The thesis leaves its form open.
+The penalty for small leaves is `small_leaf_penalty * s² / (1 + n_l)` summed over the level's leaves, with n_l the
+leaf's hessian in units of the mean hessian of a row (for squared error: its number of rows) and s² = Σg²/Σh the loss of
+a row: an empty leaf costs `small_leaf_penalty` times an average row's squared error. The thesis leaves its form open.
 
 The number of a leaf has bit t set when the answer at level t was no (`x > c`).
 """
