@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from truerank.measures.evaluation import evaluate
     from truerank.rankers.adarank import AdaRank
     from truerank.rankers.base import Ranker
-    from truerank.rankers.oblivious.estimator import ObliviousBoosting
     from truerank.rankers.baselines import RandomRanker, RidgeRanker, SingleFeature
     from truerank.rankers.listnet import ListNet
+    from truerank.rankers.oblivious.estimator import ObliviousBoosting
     from truerank.rankers.pairwise_descent import PairwiseDescent
     from truerank.rankers.rank_boost import RankBoost
     from truerank.rankers.rank_svm import RankSVM
@@ -53,10 +53,10 @@ __all__ = [
     "HybridCalibrator",
     "IsotonicCalibrator",
     "Judgements",
-    "ObliviousBoosting",
     "LaplaceCalibrator",
     "ListNet",
     "LogisticCalibrator",
+    "ObliviousBoosting",
     "PairwiseDescent",
     "PlattCalibrator",
     "QueryKFold",

@@ -19,8 +19,8 @@ RANKERS: dict[str, str] = {
     "pairwise-descent": "truerank.rankers.pairwise_descent:PairwiseDescent",
     "list-net": "truerank.rankers.listnet:ListNet",
     "ridge": "truerank.rankers.baselines:RidgeRanker",
-        "oblivious-boosting": "truerank.rankers.oblivious.estimator:ObliviousBoosting",
-"single-feature": "truerank.rankers.baselines:SingleFeature",
+    "oblivious-boosting": "truerank.rankers.oblivious.estimator:ObliviousBoosting",
+    "single-feature": "truerank.rankers.baselines:SingleFeature",
     "random": "truerank.rankers.baselines:RandomRanker",
 }
 
