@@ -16,7 +16,7 @@ import numpy as np
 from truerank.core.checks import check_choice, check_positive_int
 from truerank.core.errors import DataFileError, InvalidInputError, TruerankWarning
 from truerank.data.grouping import group_rows
-from truerank.data.letor_rows import LineParser, Rows, check_block
+from truerank.data.letor_rows import LineParser, Rows, check_bytes
 from truerank.data.letor_store import DenseStore, SparseStore, TextStore, VectorStore, check_dtype, query_names
 from truerank.data.ranking_data import RankingData
 from truerank.data.streams import Source, open_output
@@ -144,7 +144,7 @@ def iter_letor(
     held, waiting = [], 0
     with Source(source) as stream:
         for rows in reader.parsed(stream):
-            held.append(rows)
+            held.append(rows.copy())
             waiting += rows.n_rows
             if waiting <= block_rows:
                 continue
@@ -200,34 +200,36 @@ class _Reader:
         self._names: list[str] | None = None
         self._store = _Store(self._dtype, sparse, n_features)
         self._sources: list[str] = []
+        self._parsed = 0  # bytes of the present source
 
     def read(self, source: Any) -> None:
         """Append the rows of one source."""
         with Source(source) as stream:
             self._sources.append(stream.name)
             for rows in self.parsed(stream):
-                share = stream.taken / stream.total if stream.total else 0.0
-                self._store.extend(rows, share, stream.name)
+                expected = stream.expected_size
+                self._store.extend(rows, self._parsed / expected if expected else 0.0, stream.name)
         self._store.close_source()
 
     def parsed(self, stream: Source) -> Iterator[Rows]:
         """Rows of a source, block by block."""
         parser: Any = LineParser(stream.name, self._missing_nan, self._comments)
-        line, taken, compiled, started = 1, 0, False, False
+        self._parsed, compiled, started = 0, False, False
         for text in stream.line_blocks():
-            text = check_block(text, stream.name, line)
+            check_bytes(text, stream.name, parser.line)
             if not started:
-                started = self._header(text, stream.name, line)
-            taken += len(text)
-            if not compiled and taken > (KERNEL_AFTER_LOADED if "numba" in sys.modules else KERNEL_AFTER):
+                started = self._header(text, stream.name, parser.line)
+            self._parsed += len(text)
+            size = max(self._parsed, stream.expected_size)
+            if not compiled and size > (KERNEL_AFTER_LOADED if "numba" in sys.modules else KERNEL_AFTER):
                 compiled = True
-                parser = _compiled(parser)
-            rows = parser.parse(text, line)
-            line += text.count(b"\n")
-            if not rows.n_rows:
-                continue
-            self._check_width(rows, stream.name)
-            yield rows
+                from truerank.data.letor_kernel import BlockParser
+
+                parser = BlockParser(parser)
+            rows = parser.parse(text)
+            if rows.n_rows:
+                self._check_width(rows, stream.name)
+                yield rows
 
     def _header(self, text: bytes, name: str, line: int) -> bool:
         """Look for names of features among the comments before the first row; True once a row was met."""
@@ -335,10 +337,6 @@ class _Store:
             order=order,
             n_joined=grouping.n_joined,
         )
-
-
-def _compiled(parser: LineParser) -> Any:
-    return parser
 
 
 def write_letor(data: RankingData, target: Any, *, comments: bool = True) -> None:

@@ -31,6 +31,7 @@ INF = float("inf")
 NAN_WORDS = (b"NULL", b"NAN")
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _INFINITE = re.compile(rb"[+-]?inf(?:inity)?", re.IGNORECASE)
+_LONE_RETURN = re.compile(rb"\r(?!\n|\Z)")
 _DOC_ID = re.compile(rb"docid\s*=\s*(\S+)\s*", re.ASCII)
 _PLAIN = b"0123456789+-.eE:"
 _SHOWN = 40  # bytes of a bad token that a message shows
@@ -83,6 +84,11 @@ class Rows:
             None if self.comments is None else self.comments[start:stop],
         )
 
+    def copy(self) -> Rows:
+        """The same rows in arrays of their own."""
+        arrays = [array.copy() for array in (self.grades, self.indptr, self.indices, self.values)]
+        return Rows(*arrays, self.pieces, self.doc_ids, self.comments)
+
     @staticmethod
     def concatenate(parts: list[Rows]) -> Rows:
         """Rows of several blocks; adjacent runs of one query become one."""
@@ -116,35 +122,41 @@ class Rows:
         )
 
 
-def check_block(text: bytes, name: str, first_line: int) -> bytes:
-    """Refuse bytes that may stand nowhere in LETOR text; drops a carriage return at the very end.
+def check_bytes(text: bytes, name: str, first_line: int) -> None:
+    """Refuse bytes that may stand nowhere in text: NUL, and what is not UTF-8.
 
     Raises
     ------
     DataFileError
-        On a NUL byte, a carriage return within a line, or text that is not UTF-8.
     """
-    if text.endswith(b"\r"):
-        text = text[:-1]
-
-    def refuse(position: int, what: str) -> None:
-        start = text.rfind(b"\n", 0, position) + 1
-        column = len(text[start:position].decode("utf-8", "replace")) + 1
-        raise DataFileError(what, name, first_line + text.count(b"\n", 0, position), column)
-
     position = text.find(b"\0")
     if position >= 0:
-        refuse(position, "a NUL byte; the file is damaged or not text (UTF-16 must be converted to UTF-8)")
-    if text.count(b"\r") != text.count(b"\r\n"):
-        found = re.search(rb"\r(?!\n)", text)
-        assert found is not None
-        refuse(found.start(), "a carriage return within a line; end lines with LF or CRLF")
+        what = "a NUL byte; the file is damaged or not text (UTF-16 must be converted to UTF-8)"
+        raise _at(text, position, what, name, first_line)
     if not text.isascii():
         try:
             text.decode("utf-8")
         except UnicodeDecodeError as error:
-            refuse(error.start, f"byte 0x{text[error.start]:02X} is not UTF-8; convert the file to UTF-8")
-    return text
+            what = f"byte 0x{text[error.start]:02X} is not UTF-8; convert the file to UTF-8"
+            raise _at(text, error.start, what, name, first_line) from None
+
+
+def check_line_ends(text: bytes, name: str, first_line: int) -> None:
+    """Refuse a carriage return that is not part of CRLF (or the very last byte).
+
+    Raises
+    ------
+    DataFileError
+    """
+    found = _LONE_RETURN.search(text) if b"\r" in text else None
+    if found:
+        raise _at(text, found.start(), "a carriage return within a line; end lines with LF or CRLF", name, first_line)
+
+
+def _at(text: bytes, position: int, what: str, name: str, first_line: int) -> DataFileError:
+    start = text.rfind(b"\n", 0, position) + 1
+    column = len(text[start:position].decode("utf-8", "replace")) + 1
+    return DataFileError(what, name, first_line + text.count(b"\n", 0, position), column)
 
 
 class LineParser:
@@ -158,22 +170,30 @@ class LineParser:
         Whether NULL and nan are missing values (else an error).
     keep_comments : bool
         Whether to keep what a comment holds beyond the document id.
+
+    Attributes
+    ----------
+    line : int
+        Number of the line that the next text starts with.
     """
 
     def __init__(self, name: str, missing_nan: bool, keep_comments: bool) -> None:
         self.name, self.missing_nan, self.keep_comments = name, missing_nan, keep_comments
+        self.line = 1
 
-    def parse(self, text: bytes, first_line: int) -> Rows:
-        """Rows of a block of whole lines, whose first is the file's line number `first_line`."""
+    def parse(self, text: bytes) -> Rows:
+        """Rows of the next block of whole lines."""
         grades, counts = array("d"), array("q")
         indices, values = array("i"), array("d")
         pieces: list[tuple[int, bytes]] = []
         doc_ids: list[str] = []
         comments: list[str] = []
         last_qid: bytes | None = None
-        for number, line in enumerate(text.split(b"\n"), first_line):
+        for number, line in enumerate(text.split(b"\n"), self.line):
             head, _, comment = line.partition(b"#")
             tokens = head.split()
+            if b"\r" in line:
+                check_line_ends(line, self.name, number)
             if not tokens:
                 continue
             try:
@@ -190,6 +210,7 @@ class LineParser:
             doc_id, rest = split_comment(comment)
             doc_ids.append(doc_id.decode("utf-8"))
             comments.append(rest.decode("utf-8") if self.keep_comments else "")
+        self.line += text.count(b"\n")
         indptr = np.zeros(len(counts) + 1, dtype=np.int64)
         np.cumsum(np.frombuffer(counts, dtype=np.int64) if len(counts) else [], out=indptr[1:])
         return Rows(

@@ -59,6 +59,7 @@ class Source:
             self._owned = True
         self.total = _size(self._raw)
         self.taken = 0  # bytes of the file itself, so compressed ones where it is compressed
+        self._given = 0  # bytes of text that they held
         self._inflate: Any = None
         self._bar = _Bar(self.name, self.total)
         try:
@@ -90,11 +91,17 @@ class Source:
         self._bar.update(self.taken)
         return data
 
+    @property
+    def expected_size(self) -> float:
+        """Bytes of text that the whole source is expected to hold; 0 where nothing is known."""
+        return self._given * (self.total / self.taken) if self.total and self.taken else 0.0
+
     def _next(self) -> bytes | None:
         """The next piece of text, None at the end."""
         while True:
             raw, self._head = (self._head, b"") if self._head else (self._take(CHUNK), b"")
             if self._inflate is None:
+                self._given += len(raw)
                 return raw or None
             try:
                 if not raw:
@@ -108,6 +115,7 @@ class Source:
                     self.name,
                 ) from error
             if data:
+                self._given += len(data)
                 return data
 
     def _pieces(self) -> Iterator[bytes]:

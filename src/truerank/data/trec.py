@@ -10,7 +10,7 @@ import numpy as np
 
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.data.grouping import group_rows
-from truerank.data.letor_rows import TEXT, check_block
+from truerank.data.letor_rows import TEXT, check_bytes, check_line_ends
 from truerank.data.ranking_data import Judgements
 from truerank.data.streams import Source, open_output
 
@@ -305,7 +305,8 @@ def _read(
     with Source(source) as stream:
         first = 1
         for text in stream.line_blocks():
-            text = check_block(text, stream.name, first)
+            check_bytes(text, stream.name, first)
+            check_line_ends(text, stream.name, first)
             topics, documents, values, places = [], [], [], []
             for number, line in enumerate(text.split(b"\n"), first):
                 tokens = line.split()
