@@ -86,8 +86,15 @@ class Rows:
 
     def copy(self) -> Rows:
         """The same rows in arrays of their own."""
-        arrays = [array.copy() for array in (self.grades, self.indptr, self.indices, self.values)]
-        return Rows(*arrays, self.pieces, self.doc_ids, self.comments)
+        return Rows(
+            self.grades.copy(),
+            self.indptr.copy(),
+            self.indices.copy(),
+            self.values.copy(),
+            self.pieces,
+            self.doc_ids,
+            self.comments,
+        )
 
     @staticmethod
     def concatenate(parts: list[Rows]) -> Rows:
