@@ -1,0 +1,90 @@
+"""Charts as PNG or SVG files with matplotlib (extra `plots`): legible in grey, safe for colour-blind readers.
+
+Series differ by colour and by hatch or line style. Colours are Okabe and Ito's eight.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError, MissingExtraError
+from truerank.core.figures import Figure
+
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
+HATCHES = ("", "///", "\\\\\\", "xxx", "---", "...", "+++", "ooo")
+LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 3)))
+
+
+def draw_figures(figures: Iterable[Figure], folder: str | os.PathLike[str], *, suffix: str = "png") -> list[Path]:
+    """Draw each figure into `folder` as `NAME.suffix` and return the paths; each file is written whole or not at all.
+
+    Raises
+    ------
+    MissingExtraError
+        Without matplotlib.
+    """
+    if suffix not in ("png", "svg", "pdf"):
+        raise InvalidInputError(f"charts are written as png, svg or pdf, got {suffix!r}")
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for figure in figures:
+        canvas = draw(figure)
+        path = folder / f"{figure.name}.{suffix}"
+        partial = folder / f".{figure.name}.part.{suffix}"
+        # No date in the file: the same data give the same bytes.
+        canvas.savefig(partial, dpi=150, metadata={"Date": None} if suffix == "svg" else None)
+        os.replace(partial, path)
+        paths.append(path)
+    return paths
+
+
+def draw(figure: Figure) -> Any:
+    """One figure as a matplotlib `Figure`, without touching pyplot's global state."""
+    try:
+        from matplotlib.figure import Figure as Canvas
+    except ImportError as error:
+        raise MissingExtraError("matplotlib", "plots", "drawing charts") from error
+    canvas = Canvas(figsize=(8.0, 4.6), layout="constrained")
+    axes = canvas.add_subplot()
+    (_bars if figure.kind == "bars" else _lines)(axes, figure)
+    axes.set_title(figure.title, fontsize=12, loc="left", fontweight="bold")
+    axes.set_xlabel(figure.xlabel)
+    axes.set_ylabel(figure.ylabel)
+    if figure.ylim is not None:
+        axes.set_ylim(*figure.ylim)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color="#cccccc", linewidth=0.6)
+    axes.set_axisbelow(True)
+    if len(figure.series) > 1:
+        axes.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    if figure.note:
+        canvas.supxlabel(figure.note, fontsize=8, color="#444444")
+    return canvas
+
+
+def _bars(axes: Any, figure: Figure) -> None:
+    places = np.arange(len(figure.x))
+    width = 0.8 / max(len(figure.series), 1)
+    for i, (name, values) in enumerate(figure.series.items()):
+        axes.bar(
+            places - 0.4 + width * (i + 0.5), values, width, label=name, color=COLOURS[i % len(COLOURS)],
+            hatch=HATCHES[i % len(HATCHES)], edgecolor="white", linewidth=0.5, yerr=figure.errors.get(name),
+            error_kw={"elinewidth": 0.8, "capsize": 1.5, "ecolor": "#333333"},
+        )  # fmt: skip
+    labels = [str(x) for x in figure.x]
+    crowded = sum(len(label) for label in labels) > 60
+    axes.set_xticks(places, labels, rotation=30 if crowded else 0, ha="right" if crowded else "center")
+
+
+def _lines(axes: Any, figure: Figure) -> None:
+    for i, (name, values) in enumerate(figure.series.items()):
+        axes.plot(
+            figure.x, values, label=name, color=COLOURS[i % len(COLOURS)], linestyle=LINES[i % len(LINES)],
+            linewidth=1.8,
+        )  # fmt: skip

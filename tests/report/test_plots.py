@@ -1,0 +1,55 @@
+"""Charts: what is drawn is what was given, files are whole, colours and patterns differ."""
+
+from __future__ import annotations
+
+import math
+import struct
+
+import pytest
+
+from truerank.core.errors import InvalidInputError
+from truerank.core.figures import Figure
+from truerank.report import plots
+
+pytest.importorskip("matplotlib")
+
+BARS = Figure(
+    "bars", "bars", "A title", "classes", "MAP", ["a", "b"], {"one": [0.1, 0.2], "two": [0.3, math.nan]},
+    errors={"one": [0.01, math.nan]}, note="A note.",
+)  # fmt: skip
+LINES = Figure("lines", "lines", "Curve", "round", "MAP", [1, 2, 3], {"train": [0.1, 0.2, 0.3]}, ylim=(0.0, 1.0))
+
+
+def test_bars_have_the_given_heights_and_tell_series_apart():
+    axes = plots.draw(BARS).axes[0]
+    bars = [container for container in axes.containers if hasattr(container, "patches")]
+    heights = [[patch.get_height() for patch in container.patches] for container in bars]
+    assert heights[0] == [0.1, 0.2]
+    assert heights[1][0] == 0.3
+    first, second = (container.patches[0] for container in bars)
+    assert first.get_facecolor() != second.get_facecolor()
+    assert first.get_hatch() != second.get_hatch()
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["one", "two"]
+
+
+def test_lines_have_the_given_points():
+    axes = plots.draw(LINES).axes[0]
+    assert axes.lines[0].get_xydata().tolist() == [[1, 0.1], [2, 0.2], [3, 0.3]]
+    assert axes.get_ylim() == (0.0, 1.0)
+    assert axes.get_legend() is None
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_files(tmp_path, suffix):
+    paths = plots.draw_figures([BARS, LINES], tmp_path / "new", suffix=suffix)
+    assert [path.name for path in paths] == [f"bars.{suffix}", f"lines.{suffix}"]
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == [path.name for path in paths]
+    if suffix == "png":
+        head = paths[0].read_bytes()[:24]
+        assert head[:8] == b"\x89PNG\r\n\x1a\n"
+        assert struct.unpack(">II", head[16:24]) == (1200, 690)
+
+
+def test_unknown_kind_of_file(tmp_path):
+    with pytest.raises(InvalidInputError, match="png, svg or pdf"):
+        plots.draw_figures([BARS], tmp_path, suffix="gif")
