@@ -33,7 +33,10 @@ SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "rel": (lambda value: _number(value) and value > 0, "a grade > 0 (the lowest that counts as relevant)"),
     "gain": (_one_of("exponential", "linear"), "'exponential' (2^grade - 1) or 'linear' (grade)"),
     "discount": (_one_of("log2", "letor"), "'log2' (1/log2(r + 1)) or 'letor' (1 for r <= 2, else 1/log2(r))"),
-    "short": (_one_of("pad", "zero"), "'pad' or 'zero' (a list shorter than the cutoff scores 0)"),
+    "short": (
+        _one_of("pad", "zero", "shorten"),
+        "'pad', 'zero' (a list shorter than the cutoff scores 0) or 'shorten'",
+    ),
     "denominator": (_one_of("relevant", "reachable"), "'relevant' (R) or 'reachable' (the smaller of R and cutoff)"),
     "ties": (_one_of(*TIES), "one of " + ", ".join(map(repr, TIES))),
     "compare": (_one_of("float64", "float32"), "'float64' or 'float32'"),

@@ -12,9 +12,12 @@ setting that is written into the measure (`nDCG(gain='linear')@10`) always wins.
 | ranklib | 2^g - 1 | 1/log2(r + 1) | 0 | pad | row order |
 | lightgbm | 2^g - 1 | 1/log2(r + 1) | 1 | pad | row order |
 | xgboost | as lightgbm; scores compared as float32 | | | | |
-| catboost | grade | 1/log2(r + 1) | 1 (AP and RR: 0) | pad | the worst order |
+| catboost | grade | 1/log2(r + 1) | 1 (AP, RR, P: 0) | pad | the worst order |
 | sklearn | grade | 1/log2(r + 1) | 0 | pad | average (AP: all at the group's last rank) |
 | ranx | grade | 1/log2(r + 1) | 0 | pad | row order (ranx itself sorts unstably) |
+
+AP@k divides by the smaller of R and k in lightgbm, xgboost and catboost, else by R; P@k of a list shorter than k
+divides by its length in xgboost and catboost, else by k.
 """
 
 from __future__ import annotations
@@ -45,13 +48,19 @@ CONVENTIONS: dict[str, dict[str, Any]] = {
     "mslr": {"discount": "letor", "rel": 2, "nDCG": {"short": "zero"}},
     "ranklib": {},
     "lightgbm": {"empty": "one", "AP": {"denominator": "reachable"}},
-    "xgboost": {"empty": "one", "compare": "float32", "AP": {"denominator": "reachable"}},
+    "xgboost": {
+        "empty": "one",
+        "compare": "float32",
+        "AP": {"denominator": "reachable"},
+        "P": {"empty": "zero", "short": "shorten"},
+    },
     "catboost": {
         "gain": "linear",
         "ties": "pessimistic",
         "empty": "one",
         "AP": {"empty": "zero", "denominator": "reachable"},
         "RR": {"empty": "zero"},
+        "P": {"empty": "zero", "short": "shorten"},
     },
     "sklearn": {"gain": "linear", "ties": "average", "AP": {"ties": "end"}},
     "ranx": {"gain": "linear"},

@@ -41,7 +41,8 @@ class _Count(Measure):
 class Precision(_Count):
     """Relevant documents among the first k ranks, over k, also where the list is shorter, as in trec_eval.
 
-    `short="zero"` gives 0 to a query with fewer ranked documents than k, as LETOR 3's script does.
+    For a query with fewer ranked documents than k, `short="zero"` gives 0, as LETOR 3's script does, and
+    `short="shorten"` divides by their number, as XGBoost and CatBoost do.
     """
 
     NAME = "P"
@@ -51,8 +52,11 @@ class Precision(_Count):
 
     def _share(self, found: np.ndarray, ordered: Ordered) -> np.ndarray:
         assert self.cutoff is not None  # REQUIRED is checked before
-        if self.setting("short") == "zero":
-            found[:, np.diff(ordered.judgements.offsets) < self.cutoff] = 0.0
+        sizes, short = np.diff(ordered.judgements.offsets), self.setting("short")
+        if short == "shorten":
+            return found / np.clip(sizes, 1, self.cutoff)
+        if short == "zero":
+            found[:, sizes < self.cutoff] = 0.0
         return found / self.cutoff
 
 
