@@ -29,9 +29,12 @@ if TYPE_CHECKING:
         TemperatureCalibrator,
     )
     from truerank.core.model_file import load_model, save_model
+    from truerank.data.groups import group_sizes, qid_from_group_sizes
     from truerank.data.letor import iter_letor, read_letor, write_letor
     from truerank.data.ranking_data import Judgements, RankingData
+    from truerank.data.samples import load_sample
     from truerank.data.splits import QueryKFold
+    from truerank.data.tables import read_table, to_table, write_table
     from truerank.data.trec import judge_run, read_qrels, read_run, write_qrels, write_run
     from truerank.measures.evaluation import evaluate
     from truerank.rankers.adarank import AdaRank
@@ -72,16 +75,22 @@ __all__ = [
     "__version__",
     "compare_rankers",
     "evaluate",
+    "group_sizes",
     "iter_letor",
     "judge_run",
     "load_model",
+    "load_sample",
+    "qid_from_group_sizes",
     "read_letor",
     "read_qrels",
     "read_run",
+    "read_table",
     "save_model",
+    "to_table",
     "write_letor",
     "write_qrels",
     "write_run",
+    "write_table",
 ]
 
 
