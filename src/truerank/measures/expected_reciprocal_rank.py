@@ -25,7 +25,7 @@ class ExpectedReciprocalRank(Measure):
     def largest(self, judgements: Judgements) -> float:
         """The `max_grade` in force for these judgements."""
         given = self.setting("max_grade")
-        return float(max(best_grade(judgements), default=0.0)) if given is None else float(given)
+        return float(best_grade(judgements).max(initial=0.0)) if given is None else float(given)
 
     def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
         judgements = ordered.judgements

@@ -44,7 +44,7 @@ class Ranking:
                 f"shape {array.shape}"
             )
         self.judgements = judgements
-        self.scores = array.reshape(-1, judgements.n_rows)
+        self.scores = array[None] if self.single else array
         self._sorted: dict[str, _Sorted] = {}
         self._orders: dict[tuple[str, str], Ordered] = {}
         self._condensed: Ranking | None = None
@@ -165,7 +165,8 @@ class _Sorted:
             )
         falling[:, n] = np.inf
         body = falling[:, :n]
-        total = np.add.reduce(body, axis=None)
+        with np.errstate(all="ignore"):
+            total = np.add.reduce(body, axis=None)
         stable = False
         if not np.isfinite(total):
             if np.isnan(body).any():

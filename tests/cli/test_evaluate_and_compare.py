@@ -1,0 +1,169 @@
+"""The commands evaluate and compare as a person or a script calls them."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from truerank import evaluate, read_letor
+from truerank.cli import main
+
+# The data below have a query in two pieces, on purpose; the reader says so.
+pytestmark = pytest.mark.filterwarnings("ignore:.*came in several pieces")
+
+LETOR = """\
+2 qid:7 1:0.5 # docid = a
+0 qid:7 1:0.2 # docid = b
+1 qid:9 1:0.1 # docid = c
+0 qid:7 1:0.9 # docid = d
+0 qid:9 1:0.4 # docid = e
+0 qid:11 1:0.4 # docid = f
+"""
+SCORES = "3\n1\n2\n2.5\n2\n0\n"
+QRELS = "1 0 a 2\n1 0 b 0\n1 0 z 1\n2 0 a 1\n3 0 a 0\n"
+RUN = "1 Q0 a 1 9 x\n1 Q0 q 2 8 x\n1 Q0 b 3 8 x\n3 Q0 a 1 1 x\n8 Q0 a 1 1 x\n"
+
+
+@pytest.fixture
+def files(tmp_path):
+    contents = {"data.txt": LETOR, "scores.txt": SCORES, "qrels.txt": QRELS, "run.txt": RUN}
+    contents["other.txt"] = "1\n2\n3\n0\n1\n1\n"
+    contents["run2.txt"] = RUN.replace("1 Q0 a 1 9", "1 Q0 a 1 7") + "2 Q0 a 1 5 y\n"
+    for name, text in contents.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    with gzip.open(tmp_path / "scores.txt.gz", "wt", encoding="utf-8") as stream:
+        stream.write(SCORES)
+    return tmp_path
+
+
+def as_json(capsys, *arguments):
+    assert main([*map(str, arguments), "--json"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return json.loads(captured.out)
+
+
+@pytest.mark.parametrize("scores", ["scores.txt", "scores.txt.gz"])
+def test_evaluate_data_and_scores(files, capsys, scores):
+    report = as_json(capsys, "evaluate", "--data", files / "data.txt", "--scores", files / scores, "--per-query")
+    assert list(report)[:3] == ["convention", "queries", "empty"]
+    assert (report["convention"], report["queries"], report["empty"]) == ("ranklib", 3, 1)
+    assert list(report["measures"]) == ["AP", "nDCG@10"]
+    ap = report["measures"]["AP"]
+    # Query 7 ranks its relevant document first, query 9 has a tie that row order breaks well, query 11 none.
+    assert ap["per_query"] == {"7": 1.0, "9": 1.0, "11": 0.0}
+    assert ap["mean"] == pytest.approx(2 / 3)
+    assert (ap["lowest"], ap["highest"]) == (pytest.approx(0.5), pytest.approx(2 / 3))
+    assert ap["empty"] == 1
+    y = read_letor(files / "data.txt")
+    values = np.array([float(line) for line in SCORES.split()])[y.order]
+    assert report["measures"]["nDCG@10"]["mean"] == evaluate("nDCG@10", y.judgements(), values)["nDCG@10"]
+
+
+def test_evaluate_qrels_and_run(files, capsys):
+    arguments = ("evaluate", "--qrels", files / "qrels.txt", "--run", files / "run.txt", "--measures", "AP map", "P@1")
+    report = as_json(capsys, *arguments, "--per-query")
+    assert (report["queries"], report["empty"], report["missing_topics"]) == (3, 1, 1)
+    assert report["measures"]["AP"]["per_query"] == {"1": 0.5, "2": 0.0, "3": 0.0}
+    assert report["measures"]["map"]["per_query"] == {"1": 0.5, "2": None, "3": 0.0}
+    assert report["measures"]["map"]["mean"] == 0.25
+    assert report["measures"]["map"]["convention"] == "trec"
+    assert "per_query" not in as_json(capsys, *arguments)["measures"]["AP"]
+
+
+def test_evaluate_prints_what_the_figures_rest_on(files, capsys):
+    command = ["evaluate", "--data", str(files / "data.txt"), "--scores", str(files / "scores.txt"), "--per-query"]
+    assert main([*command, "--measures", "AP map", "ERR", "--convention", "letor3"]) == 0
+    out = capsys.readouterr().out
+    assert "convention letor3; 3 queries; 1 without a relevant document" in out
+    assert "0.5000 to 0.6667" in out
+    assert "max_grade=2" in out
+    assert "trec" in out
+    assert out.splitlines()[0].split() == ["qid", "AP", "map", "ERR"]
+
+
+def test_evaluate_reads_standard_input(files, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(SCORES.encode())))
+    report = as_json(capsys, "evaluate", "--data", files / "data.txt", "--scores", "-", "--measures", "AP")
+    assert report["measures"]["AP"]["mean"] == pytest.approx(2 / 3)
+
+
+def test_compare_runs(files, capsys):
+    command = ("compare", "--qrels", files / "qrels.txt", files / "run.txt", files / "run2.txt", "--measure", "RR")
+    report = as_json(capsys, *command, "--test", "sign")
+    assert {"baseline", "measure", "pairs"} <= set(report)
+    assert report["baseline"] == str(files / "run.txt")
+    assert report["measure"] == "RR"
+    (pair,) = report["pairs"]
+    assert (pair["a"], pair["b"]) == (str(files / "run2.txt"), str(files / "run.txt"))
+    assert (pair["wins"], pair["losses"], pair["ties"], pair["p"], pair["p_adjusted"]) == (1, 1, 1, 1.0, 1.0)
+
+
+def test_compare_scores(files, capsys):
+    command = ["compare", "--data", str(files / "data.txt"), "--scores", str(files / "scores.txt")]
+    command += [str(files / "other.txt"), "--measure", "AP"]
+    report = as_json(capsys, *command, "--baseline", files / "other.txt")
+    assert report["pairs"][0]["wins"] == 1
+    assert main(command) == 0
+    out = capsys.readouterr().out
+    assert "other.txt against scores.txt" in out
+    assert "AP, convention ranklib; randomisation test, two-sided; p adjusted by holm" in out
+    assert as_json(capsys, *command, "--all-pairs")["baseline"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["evaluate"], 2, "give --data FILE with --scores FILE"),
+        (["evaluate", "--data", "data.txt"], 2, "--data needs --scores"),
+        (["evaluate", "--data", "data.txt", "--run", "run.txt", "--scores", "s"], 2, "a run belongs to --qrels"),
+        (["evaluate", "--data", "data.txt", "--qrels", "qrels.txt"], 2, "not both"),
+        (["evaluate", "--qrels", "qrels.txt"], 2, "--qrels needs a TREC run"),
+        (["evaluate", "--qrels", "qrels.txt", "--scores", "scores.txt"], 2, "scores belong to --data"),
+        (["evaluate", "--data", "-", "--scores", "-"], 2, "only one of the files"),
+        (["evaluate", "--data", "data.txt", "--scores", "scores.txt", "--measures", "nDGC"], 1, "did you mean"),
+        (["evaluate", "--data", "data.txt", "--scores", "absent.txt"], 1, "absent.txt: No such file"),
+        (["evaluate", "--data", "data.txt", "--scores", "short.txt"], 1, "short.txt: the file has 2 scores for 6 rows"),
+        (["evaluate", "--data", "data.txt", "--scores", "word.txt"], 1, "word.txt, line 3: expected a number .* 'x'"),
+        (["evaluate", "--data", "data.txt", "--scores", "two.txt"], 1, "two.txt, line 1: expected a number .* '1 2'"),
+        (["evaluate", "--data", "data.txt", "--scores", "nan.txt"], 1, "nan.txt, line 2: expected a number"),
+        (["evaluate", "--data", "data.txt", "--scores", "gap.txt"], 1, "gap.txt, line 2: blank line"),
+        (["compare"], 2, "give --qrels FILE RUN RUN"),
+        (["compare", "--qrels", "qrels.txt", "run.txt"], 2, "at least two rankers, got 1"),
+        (["compare", "--qrels", "qrels.txt", "run.txt", "run.txt"], 2, "named twice"),
+        (["compare", "--data", "data.txt", "--scores", "scores.txt"], 2, "at least two"),
+        (["compare", "--data", "data.txt", "run.txt", "run2.txt"], 2, "follow --scores"),
+        (["compare", "--qrels", "qrels.txt", "--scores", "scores.txt", "other.txt"], 2, "without an option"),
+        (["compare", "--qrels", "qrels.txt", "--data", "data.txt", "run.txt"], 2, "with --data|not both"),
+        (["compare", "--qrels", "qrels.txt", "run.txt", "run2.txt", "--baseline", "x"], 2, "is none of the files"),
+        (["compare", "--qrels", "q", "a", "b", "--all-pairs", "--baseline", "a"], 2, "has no baseline"),
+    ],
+)
+def test_misuse(files, capsys, monkeypatch, arguments, code, message):
+    contents = {"short.txt": "1\n2\n", "word.txt": "1\n2\nx\n", "two.txt": "1 2\n3\n4\n5\n6\n7\n"}
+    contents |= {"nan.txt": "1\nnan\n1\n1\n1\n1\n", "gap.txt": "1\n\n1\n1\n1\n1\n1\n"}
+    for name, text in contents.items():
+        (files / name).write_text(text, encoding="utf-8")
+    monkeypatch.chdir(files)
+    assert main(arguments) == code
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("truerank ")
+    assert re.search(message, captured.err), captured.err
+
+
+def test_evaluate_loads_no_heavy_library(files):
+    code = (
+        "import sys; from truerank.cli import main; "
+        "main(['evaluate', '--data', 'data.txt', '--scores', 'scores.txt', '--json']); "
+        "print(sorted({'numba', 'sklearn', 'pandas', 'scipy'} & set(sys.modules)))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], cwd=files, capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,147 @@
+"""The grammar of measures' names: printing and parsing are inverses; every refusal says what is wrong."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from truerank.core.errors import InvalidInputError
+from truerank.core.model_file import decode, encode
+from truerank.measures import AP, CONVENTIONS, MEASURES, RBP, RR, P, nDCG, pairs, parse_measure, parse_measures
+
+SETTINGS = {
+    "rel": st.sampled_from([1, 2, 0.5]),
+    "gain": st.sampled_from(["linear", "exponential"]),
+    "discount": st.sampled_from(["log2", "letor"]),
+    "ties": st.sampled_from(["stable", "trec", "optimistic", "pessimistic"]),
+    "empty": st.sampled_from(["zero", "one", "skip"]),
+    "missing_topics": st.sampled_from(["zero", "skip"]),
+    "judged_only": st.booleans(),
+    "convention": st.sampled_from(sorted(CONVENTIONS)),
+    "cutoff": st.integers(1, 1000),
+    "p": st.sampled_from([0.5, 0.95]),
+    "a": st.sampled_from([2, 1]),
+    "b": st.sampled_from([0, -1]),
+}
+
+
+@given(st.data())
+def test_parsing_inverts_printing(data):
+    measure = MEASURES[data.draw(st.sampled_from(sorted(MEASURES)))]
+    names = [name for name in SETTINGS if name in (*measure.OWN, "ties", "empty", "judged_only", "convention")]
+    chosen = set(data.draw(st.lists(st.sampled_from(names), unique=True))) | set(measure.REQUIRED)
+    made = measure(**{name: data.draw(SETTINGS[name]) for name in sorted(chosen)})
+    if made.convention == "sklearn" or made.setting("ties") in ("average", "end"):
+        made = made(ties="stable")
+    made = made.pinned("letor3")
+    assert parse_measure(repr(made)) == made
+    assert hash(parse_measure(repr(made))) == hash(made)
+    assert pickle.loads(pickle.dumps(made)) == made
+    assert copy.deepcopy(made) == made
+    assert decode(encode(made)) == made
+    names_again = parse_measures(f"AP, {made.name}  RR@3")
+    assert len(names_again) == 3 - (made.name in ("AP", "RR@3"))
+
+
+@pytest.mark.parametrize(
+    ("text", "measure"),
+    [
+        ("AP", AP),
+        ("AP(rel=2)", AP(rel=2)),
+        ("nDCG@10", nDCG @ 10),
+        ("nDCG(gain=linear)@10", nDCG(gain="linear") @ 10),
+        (" nDCG( gain = 'linear' , cutoff=10 ) ", nDCG(gain="linear", cutoff=10)),
+        ("nDCG(dcg='log2')@10", nDCG(gain="linear", discount="log2") @ 10),
+        ("RBP(0.5)", RBP(p=0.5)),
+        ("RBP(p=0.5,rel=2)", RBP(0.5, rel=2)),
+        ("pairs(0,2)", pairs(0, 2)),
+        ("AP(judged_only=True)", AP(judged_only=True)),
+        ("MAP", AP),
+        ("MRR@5", RR @ 5),
+        ("NDCG@5", nDCG @ 5),
+    ],
+)
+def test_names(text, measure):
+    assert parse_measure(text) == measure.pinned("ranklib")
+
+
+@pytest.mark.parametrize(
+    ("name", "measure"),
+    [
+        ("map", AP),
+        ("map_cut_100", AP @ 100),
+        ("ndcg", nDCG),
+        ("ndcg_cut_10", nDCG @ 10),
+        ("recip_rank", RR),
+        ("P_5", P @ 5),
+    ],
+)
+def test_trec_eval_names_are_pinned(name, measure):
+    assert parse_measure(name, "lightgbm") == measure(convention="trec")
+
+
+def test_a_convention_fills_in_what_is_open_and_no_more():
+    assert parse_measure(nDCG @ 10, "letor4").setting("discount") == "letor"
+    assert parse_measure("nDCG(discount='log2')@10", "letor4").setting("discount") == "log2"
+    assert parse_measure(parse_measure("nDCG@10", "trec"), "letor4").convention == "trec"
+    assert (nDCG @ 10).setting("gain") == "exponential"
+
+
+def test_measures_are_immutable():
+    with pytest.raises(AttributeError, match="immutable"):
+        AP.cutoff = 3
+    with pytest.raises(AttributeError, match="immutable"):
+        del AP.cutoff
+    assert AP @ 5 != AP
+    assert repr(AP) == "AP"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no measure"),
+        ("nDGC@10", "did you mean 'nDCG'"),
+        ("foo", "unknown measure 'foo'.*known are AP"),
+        ("nDCG@", "cannot read"),
+        ("nDCG@ten", "whole number >= 1, got 'ten'"),
+        ("nDCG@0", "cutoff must be a whole number"),
+        ("nDCG@-1", "whole number"),
+        ("nDCG(cutoff=3)@5", "given twice"),
+        ("nDCG(gain='cubic')@5", "gain must be 'exponential'"),
+        ("nDCG(gain)@5", "takes 0 values without a name"),
+        ("nDCG(speed=3)", "has no setting 'speed'"),
+        ("AP(rel=0)", "rel must be a grade > 0"),
+        ("AP(rel=[1])", "rel must be"),
+        ("AP(rel=1;2)", "cannot read the value '1;2'"),
+        ("AP(rel=1,rel=2)", "rel was given twice"),
+        ("P", "P.* needs cutoff, for example P@10"),
+        ("pairs(1)", "needs b"),
+        ("RBP(1.5)", r"p must be a number in \(0, 1\)"),
+        ("ERR(ties='average')", "no closed form"),
+        ("nDCG(ties='end')", "AP alone"),
+        ("AP(ties='coin')", "ties must be one of"),
+        ("AP(empty='half')", "empty must be"),
+        ("AP(convention='bing')", "convention must be one of"),
+        ("nDCG(dcg='exp')", "dcg must be"),
+        ("ndcg@10", "did you mean 'nDCG'"),
+        ("map_cut_0", "unknown measure"),
+    ],
+)
+def test_refusals(text, message):
+    with pytest.raises(InvalidInputError, match=message):
+        parse_measures(text)
+
+
+@pytest.mark.parametrize("value", [3, None, ["AP"], 0.5])
+def test_what_is_no_measure(value):
+    with pytest.raises(InvalidInputError, match="a measure is a name"):
+        parse_measure(value)
+
+
+def test_an_unknown_convention():
+    with pytest.raises(InvalidInputError, match="convention must be one of 'trec'"):
+        parse_measure("AP", "bing")

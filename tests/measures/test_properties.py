@@ -1,0 +1,235 @@
+"""What must hold of every measure: order of rows, names of queries, monotone transforms, degenerate data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from truerank import evaluate
+from truerank.core.errors import InvalidInputError
+from truerank.data.ranking_data import Judgements
+from truerank.measures import MEASURES, Ranking, base, blocks, parse_measure, parse_measures
+
+NAMES = (
+    "AP AP(rel=2)@3 nDCG nDCG@3 MeanNDCG RR WTA P@2 Success@2 R@2 Rprec ROC ERR ERR@2 RBP Bpref Judged@2 tau "
+    "pairs(2,0) AP(ties='average') nDCG(ties='average')@2 RR(ties='average') ROC(ties='average') AP(ties='end')"
+)
+
+query = st.lists(st.tuples(st.integers(-1, 3), st.integers(0, 4)), min_size=1, max_size=8)
+collection = st.lists(query, min_size=1, max_size=6)
+
+
+def arrays(queries):
+    rows = [row for part in queries for row in part]
+    qid = np.repeat(np.arange(len(queries)), [len(part) for part in queries])
+    return np.array([g for g, _ in rows], float), np.array([s for _, s in rows], float), qid
+
+
+@settings(max_examples=40)
+@given(collection)
+def test_values_lie_in_their_range(queries):
+    y, scores, qid = arrays(queries)
+    result = evaluate(NAMES, y, scores, qid=qid)
+    for name, values in result.per_query.items():
+        low = -1 if name == "tau" else 0
+        kept = values[~np.isnan(values)]
+        assert ((kept >= low - 1e-12) & (kept <= 1 + 1e-12)).all(), name
+        assert len(kept) == len(values) or name == "pairs(2,0)"
+
+
+@settings(max_examples=40)
+@given(collection, st.randoms(use_true_random=False))
+def test_interleaved_rows_and_names_do_not_matter(queries, random):
+    y, scores, qid = arrays(queries)
+    scores = scores + np.arange(len(scores)) / 1000  # no ties: their order is the rows'
+    order = list(range(len(y)))
+    random.shuffle(order)
+    names = np.array([f"query {q}" for q in qid])
+    there = evaluate(NAMES, y, scores, qid=qid)
+    back = evaluate(NAMES, y[order], scores[order], qid=names[order])
+    place = {name: i for i, name in enumerate(back.query_ids.tolist())}
+    moved = [place[f"query {q}"] for q in there.query_ids]
+    for name, values in there.per_query.items():
+        np.testing.assert_allclose(values, back.per_query[name][moved], atol=1e-13, err_msg=name)
+
+
+@settings(max_examples=40)
+@given(collection)
+def test_monotone_transforms_do_not_matter(queries):
+    y, scores, qid = arrays(queries)
+    one, two = (evaluate(NAMES, y, s, qid=qid) for s in (scores, np.exp(scores) * 1e-30 - 7e-30))
+    for name, values in one.per_query.items():
+        np.testing.assert_array_equal(values, two.per_query[name], err_msg=name)
+
+
+@settings(max_examples=40)
+@given(collection)
+def test_each_query_by_itself(queries):
+    y, scores, qid = arrays(queries)
+    together = evaluate(NAMES.replace("ERR", "ERR(max_grade=3)"), y, scores, qid=qid)
+    for number in range(len(queries)):
+        rows = qid == number
+        alone = evaluate(NAMES.replace("ERR", "ERR(max_grade=3)"), y[rows], scores[rows])
+        for name, values in alone.per_query.items():
+            np.testing.assert_allclose(values[0], together.per_query[name][number], atol=1e-13, err_msg=name)
+
+
+@settings(max_examples=40)
+@given(collection)
+def test_the_reported_range_over_ties_holds_every_rule(queries):
+    y, scores, qid = arrays(queries)
+    names = "AP nDCG@3 RR P@2 ROC WTA ERR Bpref pairs(2,0)"
+    ranges = evaluate(names, y, scores, qid=qid).tie_range()
+    for row in (1, -1):
+        shuffled = evaluate(names, y[::row], scores[::row], qid=qid[::row])
+        for name, (low, high) in ranges.items():
+            assert low - 1e-12 <= shuffled[name] <= high + 1e-12, name
+
+
+@pytest.mark.parametrize("name", NAMES.split())
+def test_degenerate_queries(name):
+    """One document, none relevant, all relevant, all tied, and no rows at all: numbers, no warnings."""
+    y = [1, 0, 0, 0, 2, 2, 2, 1, 0, 1]
+    qid = [1, 2, 3, 3, 4, 4, 4, 5, 5, 5]
+    values = evaluate(name, y, np.zeros(10), qid=qid).per_query[name]
+    assert len(values) == 5
+    assert np.isfinite(values[~np.isnan(values)]).all()
+    none = evaluate(name, [], [], qid=[])
+    assert (none[name], none.n_queries) == (0.0, 0)
+    only_missing = Judgements(
+        np.zeros(0), np.array([0, 0]), missing_grades=np.array([1.0, 0.0]), missing_offsets=np.array([0, 2])
+    )
+    measure = parse_measure(name)
+    assert measure.per_query(only_missing, np.zeros(0)).tolist() == [0.0]
+    assert np.isnan(measure(missing_topics="skip").per_query(only_missing, np.zeros(0))).all()
+    assert measure.per_query(only_missing, np.zeros((3, 0))).shape == (3, 1)
+
+
+@pytest.mark.parametrize("name", NAMES.split())
+def test_infinite_scores_rank_first_and_last(name):
+    y, qid = np.array([0, 1, 2, 1, 0, 0, 2.0]), [1, 1, 1, 1, 2, 2, 2]
+    huge = np.array([-np.inf, 1.0, np.inf, -np.inf, 0.0, -np.inf, 2.0])
+    plain = np.array([-9.0, 1.0, 9.0, -9.0, 0.0, -9.0, 2.0])
+    one, two = (evaluate(name, y, scores, qid=qid).per_query[name] for scores in (huge, plain))
+    np.testing.assert_array_equal(one, two)
+    big = evaluate(name, y, plain * 1e307, qid=qid, convention="trec" if "ties" not in name else "ranklib")
+    assert np.isfinite(big[name])
+
+
+def test_long_and_short_queries_together(monkeypatch):
+    """Blocks, long queries and long runs of ties give what a plain stable sort gives."""
+    monkeypatch.setattr(blocks, "_LONG", 40)
+    monkeypatch.setattr(blocks, "_OVERHEAD", 5)
+    rng = np.random.default_rng(0)
+    sizes = np.concatenate([rng.integers(0, 60, 80), [700, 1, 300]])
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    judgements = Judgements(rng.integers(0, 3, offsets[-1]).astype(float), offsets)
+    query_of_row = np.repeat(np.arange(len(sizes)), sizes)
+    for levels in (2, 30, 100_000):
+        scores = rng.integers(0, levels, (2, offsets[-1])).astype(float)
+        rows = Ranking(judgements, scores).ordered("stable", "float64").rows
+        for ranking in range(2):
+            expected = np.lexsort((np.arange(offsets[-1]), -scores[ranking], query_of_row))
+            np.testing.assert_array_equal(rows[ranking], expected)
+
+
+def test_many_rankings_are_taken_in_pieces(monkeypatch):
+    rng = np.random.default_rng(1)
+    judgements = Judgements(rng.integers(0, 3, 50).astype(float), np.array([0, 20, 50]))
+    scores = rng.integers(0, 9, (7, 50)).astype(float)
+    whole = parse_measure("AP").per_query(judgements, scores)
+    monkeypatch.setattr(base, "_BLOCK", 100)
+    np.testing.assert_array_equal(parse_measure("AP").per_query(judgements, scores), whole)
+
+
+def test_float32_ties_under_trec():
+    y, ids, scores = [0, 1], ["a", "b"], [1.0, 1.0 - 1e-9]
+    assert evaluate("RR", y, scores, doc_ids=ids, convention="trec")["RR"] == 1.0
+    assert evaluate("RR(compare='float64')", y, scores, doc_ids=ids, convention="trec")["RR(compare='float64')"] == 0.5
+    assert evaluate("RR", y, scores, doc_ids=ids)["RR"] == 0.5
+
+
+def test_document_ids_break_ties_descending():
+    y = [1, 0, 0]
+    assert evaluate("RR(ties='trec')", y, [1, 1, 1], doc_ids=["a", "b", "c"])["RR(ties='trec')"] == 1 / 3
+    assert evaluate("RR(ties='trec')", y, [1, 1, 1], doc_ids=["10", "9", "1"])["RR(ties='trec')"] == 1 / 2
+    assert evaluate("RR(ties='trec')", y, [1, 1, 1])["RR(ties='trec')"] == 1.0
+
+
+def test_counts_and_the_callers_arrays():
+    y, scores = np.array([0, 0, 1, 2.0]), np.array([1, 2, 3, 4.0])
+    before = y.copy(), scores.copy()
+    result = evaluate("AP AP(rel=2) AP(empty='skip') ROC", y, scores, qid=["a", "a", "b", "b"])
+    assert (result.n_queries, result.empty, result.missing_topics) == (2, 1, 0)
+    assert result.empty_by_measure() == {"AP": 1, "AP(rel=2)": 1, "AP(empty='skip')": 1, "ROC": 2}
+    assert result["AP"] == 0.5
+    assert result["AP(empty='skip')"] == 1.0
+    assert result.query_ids.tolist() == ["a", "b"]
+    np.testing.assert_array_equal(y, before[0])
+    np.testing.assert_array_equal(scores, before[1])
+
+
+def test_weighted_mean():
+    judgements = Judgements(np.array([1.0, 0, 0, 1]), np.array([0, 2, 4]))
+    assert parse_measure("RR").mean(judgements, [2, 1, 2, 1.0]) == 0.75
+    assert parse_measure("RR").mean(judgements, [2, 1, 2, 1.0], np.array([3.0, 1.0])) == pytest.approx(0.875)
+
+
+@pytest.mark.parametrize("name", ["AP", "nDCG@2", "RR", "P@2", "ROC", "ERR", "AP(ties='average')"])
+def test_swap_deltas(name):
+    rng = np.random.default_rng(4)
+    grades, scores = rng.integers(0, 3, 6).astype(float), rng.integers(0, 4, 6).astype(float)
+    measure = parse_measure(name)
+    plain = measure(ties="stable")
+    deltas = measure.swap_deltas(grades, scores)
+    order = sorted(range(6), key=lambda row: (-scores[row], row))
+    judgements = Judgements(grades, np.array([0, 6]))
+    base_value = plain.per_query(judgements, scores)[0]
+    for i in range(6):
+        for j in range(6):
+            swapped = [{i: j, j: i}.get(row, row) for row in order]
+            ranks = np.empty(6)
+            ranks[swapped] = np.arange(6)
+            assert deltas[i, j] == pytest.approx(plain.per_query(judgements, -ranks)[0] - base_value, abs=1e-14)
+    assert parse_measure("AP").swap_deltas([1.0], [0.3]).tolist() == [[0.0]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([1, 0], [1.0, np.nan]), "has nan"),
+        (([1, 0], [1.0]), "shape"),
+        (([1, 0], ["x", "y"]), "numbers"),
+        (([1, np.nan], [1.0, 2.0]), "grade nan"),
+        (([[1, 0]], [1.0, 2.0]), "one-dimensional"),
+    ],
+)
+def test_refusals(arguments, message):
+    with pytest.raises(InvalidInputError, match=message):
+        evaluate("AP", *arguments)
+
+
+def test_more_refusals():
+    with pytest.raises(InvalidInputError, match="max_grade is 1 but a document has grade 2"):
+        evaluate("ERR(max_grade=1)", [2, 0], [1, 2])
+    with pytest.raises(InvalidInputError, match="qid has 1 entries"):
+        evaluate("AP", [2, 0], [1, 2], qid=[1])
+    judgements = Judgements(np.array([1.0]), np.array([0, 1]))
+    with pytest.raises(InvalidInputError, match="bring their own"):
+        evaluate("AP", judgements, [1], qid=[1])
+    with pytest.raises(InvalidInputError, match="one ranking"):
+        evaluate("AP", judgements, [[1], [2]])
+
+
+def test_ten_measures_share_one_sort(monkeypatch):
+    calls = []
+    plain = blocks.Blocks.argsort
+    monkeypatch.setattr(blocks.Blocks, "argsort", lambda self, *a, **k: calls.append(1) or plain(self, *a, **k))
+    evaluate("AP nDCG nDCG@10 RR P@5 P@10 R@10 Rprec ROC tau", [1, 0, 2], [3, 1, 1]).tie_range()
+    assert len(calls) == 1
+
+
+def test_every_measure_is_covered_here():
+    assert {measure.NAME for measure in parse_measures(NAMES).values()} == set(MEASURES)
