@@ -16,6 +16,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("truerank.cli.evaluate", "measure a score file or a TREC run"),
     "compare": ("truerank.cli.compare", "wins, losses and tests between score files or TREC runs"),
     "cross-validate": ("truerank.cli.cross_validate", "train and test over folds of queries"),
+    "convert": ("truerank.cli.convert", "convert judged rankings between file formats"),
+    "describe": ("truerank.cli.describe", "describe judged rankings and find what in them may surprise"),
     "rankers": ("truerank.cli.rankers", "list the rankers and their parameters"),
     "reproduce": (
         "truerank.cli.reproduce",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -109,3 +110,54 @@ def write_group_sizes(sizes: Any, target: Any) -> None:
     """
     with open_output(target) as stream:
         stream.write("".join(f"{size}\n" for size in np.asarray(sizes).tolist()).encode())
+
+
+def with_query_ids(source: Any, sizes: np.ndarray) -> Any:
+    """LETOR text of lines without query ids, as an open file whose lines have them: 0, 1, ... by group sizes.
+
+    Parameters
+    ----------
+    source : path, "-", or open file
+    sizes : int64 array (m,)
+
+    Raises
+    ------
+    DataFileError
+        While reading: when the lines are more or fewer than the sizes say, or carry query ids already.
+    """
+    return _Named(source, qid_from_group_sizes(sizes).tolist())
+
+
+class _Named:
+    """A stream of bytes for `Source`."""
+
+    def __init__(self, source: Any, qid: list[int]) -> None:
+        self.name = source if isinstance(source, str) else str(getattr(source, "name", source))
+        self._blocks = self._rewritten(source, qid)
+
+    def read(self, _size: int) -> bytes:
+        return next(self._blocks, b"")
+
+    @staticmethod
+    def _rewritten(source: Any, qid: list[int]) -> Iterator[bytes]:
+        row = line = 0
+        with Source(source) as stream:
+            for text in stream.line_blocks():
+                result = []
+                for content in text.split(b"\n"):
+                    line += 1
+                    head, mark, comment = content.partition(b"#")
+                    tokens = head.split(None, 1)
+                    if tokens:
+                        if row == len(qid):
+                            raise DataFileError(f"more rows than the group sizes say ({row})", stream.name, line)
+                        if len(tokens) > 1 and tokens[1].startswith(b"qid:"):
+                            raise DataFileError("the line has a qid although group sizes are given", stream.name, line)
+                        body = tokens[1] if len(tokens) > 1 else b""
+                        content = b"%b qid:%d %b%b%b" % (tokens[0], qid[row], body, mark, comment)
+                        row += 1
+                    result.append(content)
+                line -= text.endswith(b"\n")
+                yield b"\n".join(result)
+            if row < len(qid):
+                raise DataFileError(f"{row} rows, but the group sizes say {len(qid)}", stream.name)

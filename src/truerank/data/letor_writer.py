@@ -16,23 +16,22 @@ _WORD_BREAK = re.compile(rf"[{_SPACE}\0]")
 _BLOCK = 4096
 
 
-def write_rows(data: RankingData, stream: IO[bytes], comments: bool) -> None:
-    """Write all rows of `data`; see `write_letor`."""
-    if data.feature_names is not None and all(map(_is_word, data.feature_names)):
+def write_rows(data: RankingData, stream: IO[bytes], comments: bool, plain: bool = False) -> None:
+    """Write all rows of `data`, see `write_letor`; `plain` leaves out names, query ids and all that follows a `#`."""
+    if not plain and data.feature_names is not None and all(map(_is_word, data.feature_names)):
         stream.write(f"# features: {' '.join(data.feature_names)}\n".encode())
-    queries = [_query(name) for name in data.query_ids.tolist()]
+    queries = ["" if plain else f" qid:{_query(name)}" for name in data.query_ids.tolist()]
     query_index = data.query_index
     width = data.n_features
     # The width of data whose last column is nowhere written would be lost: the first row then writes it.
     for start in range(0, data.n_rows, _BLOCK):
         stop = min(start + _BLOCK, data.n_rows)
-        bodies = _bodies(data.X[start:stop], start == 0 and data.feature_names is None, width)
+        bodies = _bodies(data.X[start:stop], start == 0 and (plain or data.feature_names is None), width)
         grades = ["0"] * (stop - start) if data.y is None else number_texts(data.y[start:stop])
-        tails = _tails(data, slice(start, stop), comments)
+        tails = [""] * (stop - start) if plain else _tails(data, slice(start, stop), comments)
         names = query_index[start:stop].tolist()
         lines = [
-            f"{grade} qid:{queries[name]}{body}{tail}\n"
-            for grade, name, body, tail in zip(grades, names, bodies, tails)
+            f"{grade}{queries[name]}{body}{tail}\n" for grade, name, body, tail in zip(grades, names, bodies, tails)
         ]
         stream.write("".join(lines).encode("utf-8"))
 

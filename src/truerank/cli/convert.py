@@ -1,0 +1,115 @@
+"""`truerank convert`: judged rankings from one file format into another."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from truerank.cli import common
+
+if TYPE_CHECKING:
+    from truerank.data.ranking_data import RankingData
+
+FORMATS = ("letor", "table", "lightgbm", "xgboost", "qrels")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.description = (
+        "Convert judged rankings. Formats go by the files' endings (.csv, .tsv, .parquet, .arrow, .feather are tables, "
+        "all else is LETOR text; .gz, .xz, .zst are compressed). lightgbm is text without qid and, beside it, "
+        "OUT.query with the group sizes; xgboost the same with OUT.group; qrels keeps the judgments alone."
+    )
+    parser.add_argument("input", metavar="IN", help="a LETOR file, a table, or - for LETOR text on stdin")
+    parser.add_argument("output", metavar="OUT", help="the file to write, or - for LETOR text on stdout")
+    parser.add_argument("--to", choices=FORMATS, help="format of OUT, where its ending does not say it")
+    parser.add_argument("--groups", metavar="FILE", help="group sizes of IN, whose lines then carry no qid")
+    parser.add_argument("--sparse", action="store_true", help="read LETOR text as a sparse matrix, write no zeros")
+    parser.add_argument("--float32", action="store_true", help="keep values as 32-bit numbers")
+    parser.add_argument("--n-features", type=int, metavar="N", help="number of features, where IN may lack the last")
+    parser.add_argument("--no-comments", action="store_true", help="drop comments, keep document ids")
+    common.add_data_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, write, and say what was written."""
+    from truerank.data.tables import table_kind, write_table
+
+    if args.n_features is not None and args.n_features < 1:
+        raise common.UsageError(f"--n-features must be at least 1, got {args.n_features}")
+    target = args.to or ("table" if args.output != "-" and table_kind(args.output) else "letor")
+    if args.output == "-" and target not in ("letor", "qrels"):
+        raise common.UsageError(f"--to {target} writes files; name one instead of -")
+    if target == "table" and not table_kind(args.output):
+        raise common.UsageError(f"{args.output}: a table's name ends in .csv, .tsv, .parquet, .arrow or .feather")
+    common.check_writable(args.output)
+    data = _read(args)
+    written = [args.output]
+    if target == "table":
+        write_table(data, args.output)
+    elif target == "letor":
+        from truerank.data.letor import write_letor
+
+        write_letor(data, args.output, comments=not args.no_comments)
+    elif target == "qrels":
+        _write_qrels(data, args.output)
+    else:
+        from truerank.data.groups import write_group_sizes
+        from truerank.data.letor_writer import write_rows
+        from truerank.data.streams import open_output
+
+        with open_output(args.output) as stream:
+            write_rows(data, stream, comments=False, plain=True)
+        written.append(f"{args.output}.{'query' if target == 'lightgbm' else 'group'}")
+        write_group_sizes(data.group_sizes, written[-1])
+    if args.output != "-":
+        common.note(
+            f"wrote {' and '.join(written)}: {data.n_rows} rows, {data.n_queries} queries, {data.n_features} features"
+        )
+    return 0
+
+
+def _read(args: argparse.Namespace) -> RankingData:
+    from truerank.data.tables import table_kind
+
+    dtype = "float32" if args.float32 else "float64"
+    if args.input != "-" and table_kind(args.input):
+        if args.groups or args.sparse or args.n_features:
+            raise common.UsageError("--groups, --sparse and --n-features are for LETOR text, and IN is a table")
+        from truerank.data.tables import read_table
+
+        return read_table(
+            args.input,
+            query=args.query_column,
+            grade=args.grade_column,
+            document=args.document_column,
+            missing=args.missing,
+            dtype=dtype,
+        )
+    from truerank.data.letor import read_letor
+
+    source: Any = args.input
+    if args.groups:
+        from truerank.data.groups import read_group_sizes, with_query_ids
+
+        source = with_query_ids(args.input, read_group_sizes(args.groups))
+    return read_letor(
+        source,
+        missing=args.missing,
+        dtype=dtype,
+        sparse=args.sparse,
+        n_features=args.n_features,
+        comments=not args.no_comments,
+    )
+
+
+def _write_qrels(data: RankingData, output: str) -> None:
+    import numpy as np
+
+    from truerank.core.errors import InvalidInputError
+    from truerank.data.trec import Qrels, write_qrels
+
+    if data.doc_ids is None or data.y is None:
+        raise InvalidInputError("qrels need document ids and grades, which the data do not have")
+    query_ids = np.array([str(name) for name in data.query_ids.tolist()])
+    write_qrels(Qrels(query_ids, data.offsets, data.doc_ids, data.y), output)

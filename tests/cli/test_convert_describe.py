@@ -1,0 +1,151 @@
+"""`truerank convert` and `truerank describe`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from truerank import read_letor, read_qrels, read_table
+from truerank.cli import main
+from truerank.data.samples import sample_path
+
+TEXT = "2 qid:1 1:0.5 2:1 #docid = A x y\n0 qid:1 1:0.25 2:0 #docid = B\n1 qid:2 1:0.125 2:3 #docid = A\n"
+
+
+@pytest.fixture
+def letor(tmp_path):
+    path = tmp_path / "data.txt"
+    path.write_text(TEXT)
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.arrow", "a.tsv.gz"])
+def test_through_a_table_and_back(letor, tmp_path, name, capsys):
+    pytest.importorskip("pyarrow")
+    assert main(["convert", str(letor), str(tmp_path / name)]) == 0
+    assert "3 rows, 2 queries, 2 features" in capsys.readouterr().err
+    assert main(["convert", str(tmp_path / name), str(tmp_path / "b.txt.gz")]) == 0
+    again, first = read_letor(tmp_path / "b.txt.gz"), read_letor(letor)
+    assert again.X.tolist() == first.X.tolist()
+    assert again.doc_ids.tolist() == first.doc_ids.tolist()
+    assert again.comments.tolist() == first.comments.tolist()
+    assert again.query_ids.tolist() == [1, 2]
+
+
+def test_to_stdout_and_to_qrels(letor, tmp_path, capfdbinary):
+    assert main(["convert", str(letor), "-"]) == 0
+    assert capfdbinary.readouterr().out.decode() == TEXT
+    assert main(["convert", str(letor), str(tmp_path / "q"), "--to", "qrels"]) == 0
+    assert read_qrels(tmp_path / "q").to_dict() == {"1": {"A": 2, "B": 0}, "2": {"A": 1}}
+
+
+@pytest.mark.parametrize(("kind", "ending"), [("lightgbm", "query"), ("xgboost", "group")])
+def test_to_and_from_group_sizes(letor, tmp_path, kind, ending):
+    out = tmp_path / "g.txt"
+    assert main(["convert", str(letor), str(out), "--to", kind]) == 0
+    assert out.read_text() == "2 1:0.5 2:1\n0 1:0.25 2:0\n1 1:0.125 2:3\n"
+    assert (tmp_path / f"g.txt.{ending}").read_text() == "2\n1\n"
+    back = tmp_path / "back.txt"
+    assert main(["convert", str(out), str(back), "--groups", f"{out}.{ending}"]) == 0
+    data = read_letor(back)
+    assert data.qid.tolist() == [0, 0, 1]
+    assert data.X.tolist() == read_letor(letor).X.tolist()
+
+
+@pytest.mark.peers
+def test_lightgbm_reads_what_convert_writes(letor, tmp_path):
+    lightgbm = pytest.importorskip("lightgbm")
+    out = tmp_path / "g.txt"
+    main(["convert", str(letor), str(out), "--to", "lightgbm"])
+    dataset = lightgbm.Dataset(str(out), params={"verbose": -1, "min_data_in_bin": 1}).construct()
+    assert dataset.get_group().tolist() == [2, 1]
+    assert dataset.get_label().tolist() == [2, 0, 1]
+
+
+def test_options_of_reading(tmp_path):
+    path = tmp_path / "data.txt"
+    path.write_text("1 qid:1 1:NULL 2:0.1 # c d\n")
+    out = tmp_path / "out.txt"
+    assert main(["convert", str(path), str(out), "--missing", "nan", "--n-features", "3", "--no-comments"]) == 0
+    assert out.read_text() == "1 qid:1 1:nan 2:0.1 3:0\n"
+    assert main(["convert", str(path), str(out), "--missing", "nan", "--sparse", "--float32"]) == 0
+    assert out.read_text() == "1 qid:1 1:nan 2:0.1 #c d\n"
+
+
+def test_describe_json(tmp_path, capsys):
+    a, b = tmp_path / "a.txt", tmp_path / "b.txt"
+    a.write_text("1 qid:1 1:1 2:5\n0 qid:2 1:2 2:5\n0 qid:1 1:3 2:5\n")
+    b.write_text("2 qid:2 1:1\n")
+    assert main(["describe", "--json", str(a), str(b)]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["rows"], result["queries"], result["features"]) == (4, 3, 2)
+    assert result["grades"] == {"0": 2, "1": 1, "2": 1}
+    found = {(finding["code"], finding["count"]) for finding in result["findings"]}
+    assert {("joined-query", 1), ("shared-query", 1), ("constant-feature", 1), ("different-width", 2)} <= found
+    shared = next(finding for finding in result["findings"] if finding["code"] == "shared-query")
+    assert shared["items"] == [2]
+    assert "a.txt and " in shared["where"]
+
+
+def test_describe_folds(tmp_path, capsys):
+    for fold in (1, 2):
+        folder = tmp_path / f"Fold{fold}"
+        folder.mkdir()
+        for name, query in (("train", fold), ("vali", 10 + fold), ("test", 1)):
+            (folder / f"{name}.txt").write_text(f"1 qid:{query} 1:1\n0 qid:{query} 1:2\n")
+    assert main(["describe", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    # Folds share queries with each other by nature; Fold1's training and test files must not.
+    assert "  1  Fold1/test.txt and Fold1/train.txt: query 1\n" in out
+    assert out.count(" and Fold") == 1
+
+
+def test_describe_of_clean_data(tmp_path, capsys):
+    path = tmp_path / "a.txt"
+    path.write_text("1 qid:1 1:1\n0 qid:1 1:2\n")
+    assert main(["describe", str(path)]) == 0
+    assert "nothing to remark" in capsys.readouterr().out
+
+
+def test_describe_real_folds(collections, capsys):
+    assert main(["describe", "--json", str(collections / "letor4-mq2008")]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["rows"], result["queries"]) == (15_211, 784)
+    counts: dict[str, int] = {}
+    for finding in result["findings"]:
+        counts[finding["code"]] = counts.get(finding["code"], 0) + finding["count"]
+    assert counts["query-without-pairs"] == 220
+    assert counts["identical-rows"] == 51
+    assert counts["constant-feature"] == 30
+    assert "shared-query" not in counts
+
+
+@pytest.mark.parametrize("command", [["describe"], ["convert"]])
+def test_small_files_need_neither_numba_nor_sklearn(command, tmp_path):
+    argv = [*command, str(sample_path()), *([str(tmp_path / "o.txt")] if command == ["convert"] else [])]
+    code = (
+        f"import sys; from truerank.cli import main; code = main({argv!r});"
+        "print(code, sorted({'numba', 'sklearn', 'pandas', 'scipy', 'pyarrow'} & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines()[-1] == "0 []"
+
+
+def test_tables_with_named_columns(tmp_path, capsys):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "t.csv"
+    pandas.DataFrame({"topic": ["x", "x"], "rel": [1, 0], "name": ["a", "b"], "f": [0.5, np.nan]}).to_csv(
+        path, index=False
+    )
+    columns = ["--query-column", "topic", "--grade-column", "rel", "--document-column", "name", "--missing", "nan"]
+    assert main(["convert", str(path), str(tmp_path / "o.parquet"), *columns]) == 0
+    data = read_table(tmp_path / "o.parquet", missing="nan")
+    assert data.qid.tolist() == ["x", "x"]
+    assert data.doc_ids.tolist() == ["a", "b"]
+    assert main(["describe", str(path), *columns]) == 0
+    assert "missing-value" in capsys.readouterr().out
