@@ -67,18 +67,18 @@ def run(args: argparse.Namespace) -> int:
             | {"files": files}
         )
         return 0
-    grades = list(total["grades"])
+    levels = list(total["grades"])
     rows = [
         [
             file["file"],
             file["rows"],
             file["queries"],
             file["features"],
-            *(file["grades"].get(grade, 0) for grade in grades),
+            *(file["grades"].get(grade, 0) for grade in levels),
         ]
         for file in files
     ]
-    print(common.table(rows, ["data", "rows", "queries", "features", *(f"grade {grade}" for grade in grades)]))
+    print(common.table(rows, ["data", "rows", "queries", "features", *(f"grade {grade}" for grade in levels)]))
     print()
     if not findings:
         print("nothing to remark")
