@@ -40,9 +40,9 @@ class Ensemble:
         """Levels of each tree d, padding included."""
         return int(self.features.shape[1])
 
-    def first(self, n_trees: int) -> Ensemble:
-        """The first trees."""
-        return Ensemble(*(a[:n_trees] for a in (self.features, self.borders, self.missing_right, self.values)))
+    def only(self, tree: int) -> Ensemble:
+        """One tree."""
+        return Ensemble(*(a[tree : tree + 1] for a in (self.features, self.borders, self.missing_right, self.values)))
 
     def check(self, n_features: int, n_values: int | None) -> None:
         """Raise `ModelFileError` when arrays from a file do not fit together."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from truerank.core.blocked import Workers
 from truerank.core.checks import check_choice, check_number, check_positive_int
@@ -14,11 +16,13 @@ from truerank.data.ranking_data import RankingData
 from truerank.measures import parse_measure
 from truerank.rankers.base import Ranker
 from truerank.rankers.oblivious.boosting import Plan, Progress, Watched, boost
-from truerank.rankers.oblivious.borders import MAX_BORDERS, code_rows, find_borders, scan_columns
+from truerank.rankers.oblivious.borders import BLOCK, MAX_BORDERS, code_rows, find_borders, scan_columns
 from truerank.rankers.oblivious.constant import ConstantLeaves
 from truerank.rankers.oblivious.ensemble import Ensemble
+from truerank.rankers.oblivious.fuzzy import FlatPlaces, FuzzyLeaves, FuzzyPredictor
 from truerank.rankers.oblivious.grower import GrowthRules
 from truerank.rankers.oblivious.objectives import OBJECTIVES
+from truerank.rankers.oblivious.places import PlaceTable, make_places, make_smoothing
 from truerank.rankers.oblivious.predictor import ConstantPredictor
 from truerank.rankers.oblivious.rows import Rows
 
@@ -40,6 +44,12 @@ class ObliviousBoosting(Ranker):
         "n_iter_",
         "valid_scores_",
         "seed_",
+        "p_swap_",
+        "place_features_",
+        "place_sizes_",
+        "place_lower_",
+        "place_upper_",
+        "place_starts_",
     )
     allow_nan = True
 
@@ -59,6 +69,11 @@ class ObliviousBoosting(Ranker):
         borders: int = 64,
         l2: float = 0.0,
         small_leaf_penalty: float = 0.0,
+        fuzziness: float | None = None,
+        p_swap: float | None = None,
+        ties: str = "near",
+        fuzzy_search: bool = False,
+        places: int = 4096,
         bootstrap: str | None = None,
         replace: bool = True,
         subsample: float = 1.0,
@@ -81,6 +96,11 @@ class ObliviousBoosting(Ranker):
         self.borders = borders
         self.l2 = l2
         self.small_leaf_penalty = small_leaf_penalty
+        self.fuzziness = fuzziness
+        self.p_swap = p_swap
+        self.ties = ties
+        self.fuzzy_search = fuzzy_search
+        self.places = places
         self.bootstrap = bootstrap
         self.replace = replace
         self.subsample = subsample
@@ -118,13 +138,22 @@ class ObliviousBoosting(Ranker):
         leaves_kind = check_choice(self.leaves, "leaves", LEAVES)
         progress = self._progress()
         monotone = self._monotone(data.n_features)
-        plan = self._plan(monotone)
+        p_swap = self._swap(data.n_rows) if leaves_kind == "fuzzy" else None
+        limit = check_positive_int(self.places, "places", 2)
         weight = self._weights(data)
         objective = self._objective()
         with Workers(self.n_jobs) as workers:
-            borders = scan_columns(X, lambda k, values: find_borders(values, parts), self.n_jobs)
+
+            def look(k: int, values: np.ndarray) -> tuple[np.ndarray, PlaceTable | None]:
+                found = find_borders(values, parts)
+                return found, None if p_swap is None else make_places(values, found, limit)
+
+            looked = scan_columns(X, look, self.n_jobs)
+            borders = [found for found, _ in looked]
             rows = Rows(X, code_rows(X, borders, self.n_jobs))
-            leaves = self._leaves(leaves_kind, plan, workers)
+            places = [table for _, table in looked if table is not None]
+            plan = self._plan(monotone, borders, places, p_swap)
+            leaves = self._leaves(plan, places, p_swap, workers)
             if progress.trees:
                 scores, start = self._predict(X), self.start_
             else:
@@ -144,15 +173,45 @@ class ObliviousBoosting(Ranker):
                 raise InvalidInputError("patience needs eval_set=(X, y, qid), the validation queries")
             status = boost(data, rows, scores, weight, objective, leaves, plan, watched, workers, progress)
         self.start_ = float(start)
-        self._keep(progress, plan)
+        self._keep(progress)
+        if p_swap is not None:
+            self._keep_places(places, p_swap)
+        self._prepare()
         self._finish(status)
 
     def _predict(self, X: Any) -> np.ndarray:
-        return self._predictor.predict(X, self.n_jobs)
+        return self._predictor.predict(X, self.n_jobs, np.full(X.shape[0], self.start_))
+
+    def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
+        """Scores (n,) after each tree, in the caller's row order; the last are `predict`'s."""
+        check_is_fitted(self)
+        restore: Callable[[np.ndarray], np.ndarray]
+        if isinstance(X, RankingData):
+            self._check_columns(X)
+            matrix, restore = X.X, X.restore
+        else:
+            matrix, restore = self._checked(X, reset=False), lambda values: values
+        scores = np.full(matrix.shape[0], self.start_)
+        ensemble = self._ensemble()
+        for t in range(ensemble.n_trees):
+            scores = self._make_predictor(ensemble.only(t)).predict(matrix, self.n_jobs, scores)
+            yield restore(scores).copy()
 
     # Arguments.
 
-    def _plan(self, monotone: np.ndarray | None) -> Plan:
+    def _swap(self, n: int) -> float:
+        """p_swap for n rows."""
+        check_choice(self.ties, "ties", ("near", "average"))
+        if self.p_swap is not None:
+            if self.fuzziness is not None:
+                raise InvalidInputError("give fuzziness or p_swap, not both: p_swap = 1 - 1 / (fuzziness * n)")
+            return check_number(self.p_swap, "p_swap", minimum=0.0, maximum=1.0, open_maximum=True)
+        width = 0.15 if self.fuzziness is None else check_number(self.fuzziness, "fuzziness", minimum=0.0)
+        return max(0.0, 1.0 - 1.0 / (width * n)) if width > 0 else 0.0
+
+    def _plan(
+        self, monotone: np.ndarray | None, borders: list[np.ndarray], places: list[PlaceTable], p_swap: float | None
+    ) -> Plan:
         n_estimators = check_positive_int(self.n_estimators, "n_estimators")
         depth = check_positive_int(self.depth, "depth")
         if depth > MAX_DEPTH:
@@ -164,6 +223,7 @@ class ObliviousBoosting(Ranker):
             check_number(self.l2, "l2", minimum=0.0),
             check_number(self.small_leaf_penalty, "small_leaf_penalty", minimum=0.0),
             monotone,
+            None if p_swap is None or not self.fuzzy_search else smoothing_of(borders, places, p_swap),
         )
         return Plan(
             n_estimators,
@@ -237,28 +297,56 @@ class ObliviousBoosting(Ranker):
         make = OBJECTIVES[check_choice(self.objective, "objective", OBJECTIVES)]
         return make(**(self.objective_params or {}))
 
-    def _leaves(self, kind: str, plan: Plan, workers: Workers) -> Any:
+    def _leaves(self, plan: Plan, places: list[PlaceTable], p_swap: float | None, workers: Workers) -> Any:
+        if p_swap is not None:
+            return FuzzyLeaves(plan.rules.l2, plan.rules.monotone, places, p_swap, self.ties, workers)
         return ConstantLeaves(plan.rules.l2, plan.rules.monotone, workers)
 
     # The model.
 
-    def _keep(self, progress: Progress, plan: Plan) -> None:
+    def _keep(self, progress: Progress) -> None:
         names = ("tree_features_", "tree_borders_", "tree_missing_right_", "tree_values_")
         for name, arrays in zip(names, zip(*progress.trees)):
             setattr(self, name, np.stack(arrays))
         self.tree_gains_ = np.stack(progress.gains)
         self.valid_scores_ = np.array(progress.valid)
         self.n_iter_ = len(progress.trees)
-        self._prepare()
+
+    def _keep_places(self, places: list[PlaceTable], p_swap: float) -> None:
+        used = np.unique(self.tree_features_)
+        flat = FlatPlaces.of(used, [places[k] for k in used])
+        self.p_swap_ = p_swap
+        for name in ("features", "sizes", "lower", "upper", "starts"):
+            setattr(self, f"place_{name}_", getattr(flat, name))
+
+    def _flat_places(self) -> FlatPlaces:
+        return FlatPlaces(
+            self.place_features_, self.place_sizes_, self.place_lower_, self.place_upper_, self.place_starts_
+        )
 
     def _ensemble(self) -> Ensemble:
         return Ensemble(self.tree_features_, self.tree_borders_, self.tree_missing_right_, self.tree_values_)
 
+    def _make_predictor(self, ensemble: Ensemble) -> Any:
+        if self.leaves == "fuzzy":
+            return FuzzyPredictor(ensemble, self._flat_places(), self.p_swap_, self.ties)
+        return ConstantPredictor(ensemble)
+
     def _prepare(self) -> None:
-        self._predictor = ConstantPredictor(self._ensemble(), self.start_)
+        self._predictor = self._make_predictor(self._ensemble())
 
     def check_model(self) -> None:
         """Called after loading: the arrays of the trees must fit together."""
         super().check_model()
         self._ensemble().check(self.n_features_in_, None)
+        if self.leaves == "fuzzy":
+            self._flat_places().check(self.n_features_in_, self._ensemble())
         self._prepare()
+
+
+def smoothing_of(borders: list[np.ndarray], places: list[PlaceTable], p: float) -> np.ndarray:
+    """The level search's smoothing of every feature's histogram, padded to whole blocks of features."""
+    result = np.zeros((-(-len(borders) // BLOCK) * BLOCK, 4, 256))
+    for k, (own, table) in enumerate(zip(borders, places)):
+        result[k] = make_smoothing(table, own, p)
+    return result

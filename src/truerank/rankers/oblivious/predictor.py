@@ -23,17 +23,15 @@ class ConstantPredictor:
     The sum runs over the trees in order, whatever the block: a row has the same bits alone and among others.
     """
 
-    def __init__(self, ensemble: Ensemble, start: float) -> None:
-        self.start, self.depth = start, ensemble.depth
+    def __init__(self, ensemble: Ensemble) -> None:
         self.used = np.unique(ensemble.features).astype(np.int64)
         self.columns = np.searchsorted(self.used, ensemble.features).astype(np.int64)
         self.borders = {np.dtype(np.float64): ensemble.borders, np.dtype(np.float32): floor_float32(ensemble.borders)}
         self.missing_right = ensemble.missing_right
         self.values = ensemble.values
 
-    def predict(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
-        """Scores (n,) of the rows of X, float32 or float64; nan is a missing value."""
-        scores = np.full(len(X), self.start)
+    def predict(self, X: np.ndarray, n_jobs: int | None, scores: np.ndarray) -> np.ndarray:
+        """Add the trees' values for the rows of X, float32 or float64, to `scores` (n,) and return these."""
         borders = self.borders[X.dtype]
 
         def work(start: int, stop: int) -> None:
