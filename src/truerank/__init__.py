@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         TemperatureCalibrator,
     )
     from truerank.core.model_file import load_model, save_model
+    from truerank.data.binned import BinnedMatrix
     from truerank.data.groups import group_sizes, qid_from_group_sizes
     from truerank.data.letor import iter_letor, read_letor, write_letor
     from truerank.data.ranking_data import Judgements, RankingData
@@ -36,13 +37,18 @@ if TYPE_CHECKING:
     from truerank.data.splits import QueryKFold
     from truerank.data.tables import read_table, to_table, write_table
     from truerank.data.trec import judge_run, read_qrels, read_run, write_qrels, write_run
+    from truerank.features.binning import ScoreBinning
+    from truerank.features.per_query import MinMaxInQuery, PercentileInQuery, ZScoreInQuery
+    from truerank.features.runs import join_runs
     from truerank.measures.evaluation import evaluate
     from truerank.rankers.adarank import AdaRank
     from truerank.rankers.base import Ranker
     from truerank.rankers.baselines import RandomRanker, RidgeRanker, SingleFeature
     from truerank.rankers.listnet import ListNet
+    from truerank.rankers.measure_svm import MeasureSVM
     from truerank.rankers.oblivious.estimator import ObliviousBoosting
     from truerank.rankers.pairwise_descent import PairwiseDescent
+    from truerank.rankers.pointwise_svm import PointwiseSVM
     from truerank.rankers.rank_boost import RankBoost
     from truerank.rankers.rank_svm import RankSVM
     from truerank.significance.comparison import compare_rankers
@@ -52,6 +58,7 @@ __all__ = [
     "AsymmetricGaussianCalibrator",
     "AsymmetricLaplaceCalibrator",
     "BetaCalibrator",
+    "BinnedMatrix",
     "GaussianCalibrator",
     "HybridCalibrator",
     "IsotonicCalibrator",
@@ -59,9 +66,13 @@ __all__ = [
     "LaplaceCalibrator",
     "ListNet",
     "LogisticCalibrator",
+    "MeasureSVM",
+    "MinMaxInQuery",
     "ObliviousBoosting",
     "PairwiseDescent",
+    "PercentileInQuery",
     "PlattCalibrator",
+    "PointwiseSVM",
     "QueryKFold",
     "RandomRanker",
     "RankBoost",
@@ -69,14 +80,17 @@ __all__ = [
     "Ranker",
     "RankingData",
     "RidgeRanker",
+    "ScoreBinning",
     "SingleFeature",
     "SplineCalibrator",
     "TemperatureCalibrator",
+    "ZScoreInQuery",
     "__version__",
     "compare_rankers",
     "evaluate",
     "group_sizes",
     "iter_letor",
+    "join_runs",
     "judge_run",
     "load_model",
     "load_sample",

@@ -15,6 +15,8 @@ from truerank.core.errors import InvalidInputError
 RANKERS: dict[str, str] = {
     "adarank": "truerank.rankers.adarank:AdaRank",
     "rank-boost": "truerank.rankers.rank_boost:RankBoost",
+    "measure-svm": "truerank.rankers.measure_svm:MeasureSVM",
+    "pointwise-svm": "truerank.rankers.pointwise_svm:PointwiseSVM",
     "rank-svm": "truerank.rankers.rank_svm:RankSVM",
     "pairwise-descent": "truerank.rankers.pairwise_descent:PairwiseDescent",
     "list-net": "truerank.rankers.listnet:ListNet",
@@ -57,6 +59,8 @@ PUBLIC: dict[str, str] = {
     "write_run": "truerank.data.trec:write_run",
     "write_qrels": "truerank.data.trec:write_qrels",
     "judge_run": "truerank.data.trec:judge_run",
+    "join_runs": "truerank.features.runs:join_runs",
+    "BinnedMatrix": "truerank.data.binned:BinnedMatrix",
     "QueryKFold": "truerank.data.splits:QueryKFold",
     "Ranker": "truerank.rankers.base:Ranker",
     "evaluate": "truerank.measures.evaluation:evaluate",
@@ -66,7 +70,12 @@ PUBLIC: dict[str, str] = {
 }
 
 # Classes that a model file may hold besides rankers and calibrators: transformers, wrappers.
-MODEL_PARTS: dict[str, str] = {}
+MODEL_PARTS: dict[str, str] = {
+    "score-binning": "truerank.features.binning:ScoreBinning",
+    "percentile-in-query": "truerank.features.per_query:PercentileInQuery",
+    "min-max-in-query": "truerank.features.per_query:MinMaxInQuery",
+    "z-score-in-query": "truerank.features.per_query:ZScoreInQuery",
+}
 
 
 def resolve(target: str) -> Any:

@@ -220,6 +220,8 @@ class RankingData:
             from scipy import sparse
 
             X = sparse.vstack([part.X for part in parts], format="csr")
+        elif getattr(parts[0].X, "is_binned_matrix", False):
+            X = parts[0].X.concatenate([part.X for part in parts])
         else:
             X = np.concatenate([part.X for part in parts])
 

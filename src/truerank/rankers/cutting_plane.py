@@ -127,7 +127,7 @@ class CuttingPlanes:
             return SolverResult(w, Status.NOTHING_TO_LEARN, 0, 0.0, 0.0, 0.0, {"risk": 0.0, "n_planes": 0})
         best, best_w, best_risk = np.inf, w, np.inf
         dual, gap, goal = 0.0, np.inf, tol
-        status, stalled, n_iter = Status.MAX_ITERATIONS, 0, 0
+        status, stalled, exact, n_iter = Status.MAX_ITERATIONS, 0, False, 0
         while n_iter < max_iter:
             n_iter += 1
             improved = False
@@ -135,7 +135,8 @@ class CuttingPlanes:
                 precision = 1e-3 * goal if not np.isfinite(gap) else max(QP_SHARE * gap, 1e-3 * goal)
                 n = self.n_planes
                 q = self._q[:n]
-                in_features = self.rows.n_weights < n and stalled < STALL_EXACT
+                exact = exact or stalled >= STALL_EXACT
+                in_features = self.rows.n_weights < n and not exact
                 alpha, z = solve_bundle(
                     self._G, self._H, q, self._block[:n], self.n_blocks, C, precision, 80, in_features
                 )

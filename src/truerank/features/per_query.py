@@ -1,0 +1,136 @@
+"""Transformers within the query: what a score means depends on the query's other scores."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from truerank.data.grouping import group_rows
+
+
+class _InQuery(TransformerMixin, BaseEstimator):
+    """Base of transformers that map each column within each query. Nothing is learned but the number of columns.
+
+    `fit` and `transform` take `qid`, one query for each row in any order; None means that all rows are one query. In
+    a scikit-learn pipeline switch metadata routing on and pass `qid=` to the pipeline. NaN stays NaN and is left out.
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = ("n_features_in_", "feature_names_in_")
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {"qid": True}
+    __metadata_request__transform: ClassVar[dict[str, Any]] = {"qid": True}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None, *, qid: Any = None) -> Any:
+        """Check X (n, p) and remember its columns. `y` and `qid` are not used."""
+        self._checked(X, reset=True)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, *, qid: Any = None) -> np.ndarray:
+        """`fit` and `transform` in one."""
+        return self.fit(X).transform(X, qid=qid)
+
+    def transform(self, X: Any, *, qid: Any = None) -> np.ndarray:
+        """X (n, p) with every column mapped within its query, float64, rows in the caller's order."""
+        check_is_fitted(self, "n_features_in_")
+        X = self._checked(X, reset=False)
+        grouping = group_rows(qid, len(X))
+        if len(X) == 0:
+            return X
+        if grouping.order is None:
+            return self._map(X, grouping.offsets)
+        result = np.empty_like(X)
+        result[grouping.order] = self._map(X[grouping.order], grouping.offsets)
+        return result
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the columns, unchanged."""
+        check_is_fitted(self, "n_features_in_")
+        if input_features is not None:
+            return np.asarray(input_features, dtype=object)
+        names = getattr(self, "feature_names_in_", None)
+        return np.array([f"x{k}" for k in range(self.n_features_in_)], dtype=object) if names is None else names
+
+    def _checked(self, X: Any, *, reset: bool) -> np.ndarray:
+        return validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
+
+    def _map(self, X: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+
+class PercentileInQuery(_InQuery):
+    """Share of the query's other values that are lower, ties by half: 0 for the lowest, 1 for the highest.
+
+    The feature map of SVM-acc3 before binning. A value alone in its query becomes 0.
+
+    Examples
+    --------
+    >>> X = [[3.0], [1.0], [2.0], [7.0], [7.0]]
+    >>> PercentileInQuery().fit_transform(X, qid=[1, 1, 1, 2, 2]).ravel().tolist()
+    [1.0, 0.0, 0.5, 0.5, 0.5]
+    """
+
+    def _map(self, X: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+        sizes = np.diff(offsets)
+        query = np.repeat(np.arange(len(sizes)), sizes)
+        result = np.full(X.shape, np.nan)
+        for j in range(X.shape[1]):
+            there = np.flatnonzero(~np.isnan(X[:, j]))
+            if not len(there):
+                continue
+            q, x = query[there], X[there, j]
+            order = np.lexsort((x, q))
+            q, x = q[order], x[order]
+            count = np.bincount(q, minlength=len(sizes))
+            place = np.arange(len(q)) - np.concatenate([[0], np.cumsum(count)])[q]
+            new = np.concatenate([[True], (np.diff(x) != 0) | (np.diff(q) != 0)])
+            run = np.cumsum(new) - 1
+            mean_place = np.bincount(run, weights=place) / np.bincount(run)
+            result[there[order], j] = mean_place[run] / np.maximum(count[q] - 1, 1)
+        return result
+
+
+class MinMaxInQuery(_InQuery):
+    """`(x - min) / (max - min)` within the query, 0 where all values are equal. The feature map of SVM-acc4.
+
+    Examples
+    --------
+    >>> MinMaxInQuery().fit_transform([[2.0], [7.0], [6.0], [5.0]], qid=[1, 1, 1, 2]).ravel().tolist()
+    [0.0, 1.0, 0.8, 0.0]
+    """
+
+    def _map(self, X: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+        lowest, highest = np.fmin.reduceat(X, offsets[:-1]), np.fmax.reduceat(X, offsets[:-1])
+        sizes = np.diff(offsets)
+        # Halves keep the range finite where the ends are near the largest float.
+        spread = highest / 2 - lowest / 2
+        with np.errstate(invalid="ignore"):
+            scale = np.repeat(np.where(spread > 0, spread, 1.0), sizes, axis=0)
+            return np.clip((X / 2 - np.repeat(lowest / 2, sizes, axis=0)) / scale, 0.0, 1.0)
+
+
+class ZScoreInQuery(_InQuery):
+    """`(x - mean) / standard deviation` within the query (population deviation), 0 where all values are equal.
+
+    Examples
+    --------
+    >>> ZScoreInQuery().fit_transform([[1.0], [3.0], [5.0]], qid=["a", "a", "b"]).ravel().tolist()
+    [-1.0, 1.0, 0.0]
+    """
+
+    def _map(self, X: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+        sizes, starts = np.diff(offsets), offsets[:-1]
+        there = ~np.isnan(X)
+        count = np.maximum(np.add.reduceat(there.astype(np.float64), starts), 1.0)
+        mean = np.add.reduceat(np.where(there, X, 0.0), starts) / count
+        centred = X - np.repeat(mean, sizes, axis=0)
+        variance = np.add.reduceat(np.where(there, centred, 0.0) ** 2, starts) / count
+        equal = np.fmax.reduceat(X, starts) == np.fmin.reduceat(X, starts)
+        deviation = np.where(equal | (variance == 0), 1.0, np.sqrt(variance))
+        return np.where(np.repeat(equal, sizes, axis=0) & there, 0.0, centred / np.repeat(deviation, sizes, axis=0))

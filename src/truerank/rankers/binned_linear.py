@@ -1,0 +1,87 @@
+"""Linear rankers that also take binned scores: one weight for each binary feature of a `BinnedMatrix`."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.data.binned import BinnedMatrix
+from truerank.rankers.base import Ranker
+from truerank.rankers.linear import LinearRanker, linear_scores
+from truerank.rankers.products import LinearRows
+
+
+class BinnedLinearRanker(LinearRanker):
+    """A `LinearRanker` that may have been trained on a `BinnedMatrix`.
+
+    Attributes
+    ----------
+    coef_ : float64 array
+        Weight of each column, or of each binary feature, column by column: "the value is there", then "above the
+        t-th edge".
+    bin_edges_ : list of float64 arrays, or None
+        Edges of the columns trained on; codes of other edges are refused.
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = (*LinearRanker.model_attributes, "bin_edges_")
+    allow_binned = True
+
+    bin_edges_: list[np.ndarray] | None
+
+    def _keep_edges(self, X: Any) -> None:
+        self.bin_edges_ = list(X.edges) if isinstance(X, BinnedMatrix) else None
+
+    def _linear_scores(self, coef: np.ndarray, X: Any) -> np.ndarray:
+        if not isinstance(X, BinnedMatrix):
+            return linear_scores(X, coef)
+        return LinearRows(X).scores(coef)
+
+    def _predict(self, X: Any) -> np.ndarray:
+        self._check_edges(X)
+        return self._linear_scores(self.coef_, X)
+
+    def _check_edges(self, X: Any) -> None:
+        name = type(self).__name__
+        if isinstance(X, BinnedMatrix):
+            if self.bin_edges_ is None:
+                raise InvalidInputError(f"this {name} was trained on values; pass values and no BinnedMatrix")
+            if len(self.bin_edges_) != len(X.edges) or not all(
+                np.array_equal(a, b) for a, b in zip(self.bin_edges_, X.edges)
+            ):
+                raise InvalidInputError(
+                    f"the BinnedMatrix has other edges than those that this {name} was trained on; make both with "
+                    "the same fitted ScoreBinning"
+                )
+        elif self.bin_edges_ is not None:
+            raise InvalidInputError(
+                f"this {name} was trained on binned scores; transform X with the ScoreBinning of the training data"
+            )
+
+    def feature_weights(self) -> dict[str, float]:
+        """Weights that are not zero by feature name, largest magnitude first; binned columns read "name > edge"."""
+        if getattr(self, "bin_edges_", None) is None:
+            return super().feature_weights()
+        names = getattr(self, "feature_names_in_", None)
+        labels = []
+        for j, edges in enumerate(self.bin_edges_ or []):
+            name = f"feature {j + 1}" if names is None else str(names[j])
+            labels += [f"{name} is there"] + [f"{name} > {edge:g}" for edge in edges]
+        order = np.argsort(-np.abs(self.coef_), kind="stable")
+        return {labels[k]: float(self.coef_[k]) for k in order if self.coef_[k] != 0}
+
+    def check_model(self) -> None:
+        """Called after loading: weights that fit the columns or their bins."""
+        edges = getattr(self, "bin_edges_", None)
+        if edges is None:
+            self.bin_edges_ = None
+            super().check_model()
+            return
+        Ranker.check_model(self)
+        coef = getattr(self, "coef_", None)
+        expected = sum(len(e) + 1 for e in edges)
+        if not isinstance(coef, np.ndarray) or coef.shape != (expected,) or not np.isfinite(coef).all():
+            raise ModelFileError(f"{type(self).__name__}: coef_ must hold {expected} finite weights, one for each bin")
+        if len(edges) != self.n_features_in_:
+            raise ModelFileError(f"{type(self).__name__}: bin_edges_ must have {self.n_features_in_} columns")
