@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.data.ranking_data import RankingData
@@ -131,3 +132,14 @@ def test_the_real_collections(collections):
     aggregated = protocol.load_collection(collections, "mq2008-agg")
     assert np.array_equal(aggregated.data.y, mq2008.data.y)
     assert np.isnan(aggregated.data.X).any()
+
+
+def test_a_paired_comparison_counts_and_tests():
+    a, b = np.array([0.5, 0.6, 0.7, 0.4, 0.9]), np.array([0.4, 0.6, 0.5, 0.5, 0.6])
+    figures = protocol.compare_paired(a, b)
+    assert figures["difference"] == pytest.approx(0.1)
+    assert (figures["wins"], figures["losses"], figures["ties"]) == (3, 1, 1)
+    t = 0.1 / ((a - b).std(ddof=1) / 5**0.5)
+    assert figures["p_paired_t"] == pytest.approx(2 * stats.t.sf(t, 4))
+    assert 0 < figures["p_randomisation"] <= 1
+    assert 0 < figures["p_wilcoxon"] <= 1

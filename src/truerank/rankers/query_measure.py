@@ -177,8 +177,6 @@ def _plan(measure: Measure, judgements: Any) -> _Plan | None:
         ideal = ideal_dcg(judgements, measure.setting("gain"), measure.setting("discount"), cutoff)
         empty = ideal <= 0
         scale = 1.0 / np.where(empty, 1.0, ideal)
-        if cutoff is not None and measure.setting("short") == "zero":
-            scale[sizes < cutoff] = 0.0
     else:
         hits = hits_of(judgements, measure.rel)
         mask, empty = hits.mask, hits.total == 0
@@ -192,6 +190,8 @@ def _plan(measure: Measure, judgements: Any) -> _Plan | None:
             scale /= cutoff
     if cutoff is not None:
         weights[cutoff:] = 0.0
+        if kind in (NormalisedDCG, Precision) and measure.setting("short") == "zero":
+            scale[sizes < cutoff] = 0.0
     order = None
     if ties != "stable" and not (ties == "trec" and judgements.tie_keys is None):
         settled = tie_order(judgements, ties)
