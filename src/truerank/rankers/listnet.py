@@ -17,6 +17,7 @@ from truerank.rankers.linear import LinearRanker, linear_scores
 from truerank.rankers.validation import ValidationCurve
 
 _DENSE_HESSIAN = 512  # columns up to which the second derivatives are kept as a matrix
+_EPSILON = float(np.finfo(np.float64).eps)
 _SAMPLE_ROWS = 20_000  # rows of the first queries from which the preconditioner is made
 
 
@@ -286,19 +287,20 @@ def minimise(problem: CrossEntropy, tol: float, max_iter: int, iterates: _Iterat
     dense = not problem.sparse and p <= _DENSE_HESSIAN
     to_coef = _Coordinates(problem, dense)
     latest = {"coef": np.zeros(p), "norm": math.inf, "objective": math.inf}
-    seen: dict[bytes, tuple[float, float]] = {}
+    seen: dict[bytes, tuple[float, float, float]] = {}
     n_iter, status = 0, Status.NO_PROGRESS
 
     def evaluate(v: np.ndarray) -> tuple[float, np.ndarray]:
-        coef = to_coef(v)
-        value, gradient = problem.value_and_gradient(coef)
-        seen[v.tobytes()] = value, float(np.linalg.norm(gradient))
-        return value, to_coef.gradient(gradient)
+        value, gradient = problem.value_and_gradient(to_coef(v))
+        own = to_coef.gradient(gradient)
+        # Half the squared gradient in these coordinates is about how far the objective is above its minimum.
+        seen[v.tobytes()] = value, float(np.linalg.norm(gradient)), 0.5 * float(np.sum(own * own))
+        return value, own
 
     def after_iteration(v: np.ndarray) -> None:
         nonlocal n_iter, status
         n_iter += 1
-        value, norm = seen.get(v.tobytes(), (math.nan, math.inf))
+        value, norm, excess = seen.get(v.tobytes(), (math.nan, math.inf, math.inf))
         seen.clear()
         latest.update(coef=to_coef(v), norm=norm, objective=value)
         if norm <= tol:
@@ -307,7 +309,8 @@ def minimise(problem: CrossEntropy, tol: float, max_iter: int, iterates: _Iterat
             status = Status.MAX_ITERATIONS
         if iterates.add(latest["coef"]):  # type: ignore[arg-type]
             status = Status.VALIDATION
-        if status is not Status.NO_PROGRESS:
+        # Where the excess is lost in the objective's rounding, no line search can see a descent: Newton's turn.
+        if status is not Status.NO_PROGRESS or (dense and excess < 4 * _EPSILON * abs(value)):
             raise StopIteration
 
     fmin_l_bfgs_b(
@@ -387,24 +390,45 @@ def _apply(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def _dot(X, row, coef):  # type: ignore[no-untyped-def]
-    """`X[row] . coef` with eight sums, which the compiler puts into vector registers."""
+def _scores(X, coef, scores, start, stop):  # type: ignore[no-untyped-def]
+    """`scores = X coef` of some rows; four at a time, since one sum alone would wait for each addition."""
     p = len(coef)
-    a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = 0.0
-    whole = p - p % 8
-    for k in range(0, whole, 8):
-        a0 += X[row, k] * coef[k]
-        a1 += X[row, k + 1] * coef[k + 1]
-        a2 += X[row, k + 2] * coef[k + 2]
-        a3 += X[row, k + 3] * coef[k + 3]
-        a4 += X[row, k + 4] * coef[k + 4]
-        a5 += X[row, k + 5] * coef[k + 5]
-        a6 += X[row, k + 6] * coef[k + 6]
-        a7 += X[row, k + 7] * coef[k + 7]
-    rest = 0.0
-    for k in range(whole, p):
-        rest += X[row, k] * coef[k]
-    return ((a0 + a1) + (a2 + a3)) + ((a4 + a5) + (a6 + a7)) + rest
+    whole = stop - (stop - start) % 4
+    for i in range(start, whole, 4):
+        a = b = c = d = 0.0
+        for k in range(p):
+            w = coef[k]
+            a += X[i, k] * w
+            b += X[i + 1, k] * w
+            c += X[i + 2, k] * w
+            d += X[i + 3, k] * w
+        scores[i] = a
+        scores[i + 1] = b
+        scores[i + 2] = c
+        scores[i + 3] = d
+    for i in range(whole, stop):
+        a = 0.0
+        for k in range(p):
+            a += X[i, k] * coef[k]
+        scores[i] = a
+
+
+@kernel
+def _add_rows(X, coefficients, start, stop, gradient):  # type: ignore[no-untyped-def]
+    """`gradient += X' coefficients` of some rows; four at a time, to load and store the sums a quarter as often."""
+    p = len(gradient)
+    whole = stop - (stop - start) % 4
+    for i in range(start, whole, 4):
+        a = coefficients[i]
+        b = coefficients[i + 1]
+        c = coefficients[i + 2]
+        d = coefficients[i + 3]
+        for k in range(p):
+            gradient[k] += (a * X[i, k] + b * X[i + 1, k]) + (c * X[i + 2, k] + d * X[i + 3, k])
+    for i in range(whole, stop):
+        a = coefficients[i]
+        for k in range(p):
+            gradient[k] += a * X[i, k]
 
 
 @kernel
@@ -428,18 +452,13 @@ def _query_coefficients(scores, targets, weight, start, stop):  # type: ignore[n
 
 @kernel
 def _loss_and_gradient(X, coef, targets, starts, stops, weight, first, last, scores, gradient):  # type: ignore[no-untyped-def]
-    p = len(coef)
     loss = 0.0
     for query in range(first, last):
         start = starts[query]
         stop = stops[query]
-        for i in range(start, stop):
-            scores[i] = _dot(X, i, coef)
+        _scores(X, coef, scores, start, stop)
         loss += _query_coefficients(scores, targets, weight[query], start, stop)
-        for i in range(start, stop):
-            c = scores[i]
-            for k in range(p):
-                gradient[k] += c * X[i, k]
+        _add_rows(X, scores, start, stop, gradient)
     return loss
 
 
@@ -462,8 +481,8 @@ def _add_hessian(X, coef, starts, stops, weight, first, last, scores, result):  
         start = starts[query]
         stop = stops[query]
         high = -np.inf
+        _scores(X, coef, scores, start, stop)
         for i in range(start, stop):
-            scores[i] = _dot(X, i, coef)
             high = max(high, scores[i])
         total = 0.0
         for i in range(start, stop):
