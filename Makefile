@@ -29,8 +29,8 @@ demo: $(VENV)/.demo
 	$(BIN)/truerank demo --out demo-output
 
 lint: $(VENV)/.test
-	$(BIN)/ruff format --check src tests benchmarks scripts
-	$(BIN)/ruff check src tests benchmarks scripts
+	$(BIN)/ruff format --check src tests benchmarks scripts examples
+	$(BIN)/ruff check src tests benchmarks scripts examples
 	$(BIN)/mypy
 
 test: lint

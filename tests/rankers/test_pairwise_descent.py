@@ -319,3 +319,35 @@ def test_files_have_no_pairs_across_queries(letor_file):
         PairwiseDescent(sampling="roc", rel=1).fit_file(path)
     with pytest.raises(InvalidInputError, match="give rel"):
         PairwiseDescent(sampling="stochastic").fit_file(path)
+
+
+@pytest.mark.parametrize("sampling", ["rank", "query-norm-rank", "roc"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_distance_to_the_exact_optimum(sampling, weighted):
+    X, y, offsets, qid = judged(14, sizes=(10, 15, 1, 20, 8))
+    weight = np.array([1.0, 2.0, 1.0, 0.5, 0.0]) if weighted else None
+    ranker = PairwiseDescent(0.05, sampling=sampling, rel=1, max_iter=200_000, average=100_000)
+    ranker.fit(X, y, qid=qid, query_weight=weight)
+    if sampling == "roc" and weighted:
+        with pytest.raises(InvalidInputError, match="query_weight"):
+            ranker.distance_to_optimum(X, y, qid=qid, query_weight=weight)
+        return
+    reached = ranker.distance_to_optimum(X, y, qid=qid, query_weight=weight)
+    probabilities = expected_pairs(sampling, y, offsets, weight)
+    hinges = [p * max(0.0, 1 - (X[a] - X[b]) @ ranker.coef_) for (a, b), p in probabilities.items()]
+    assert reached.objective == pytest.approx(0.025 * ranker.coef_ @ ranker.coef_ + sum(hinges), rel=1e-9)
+    assert reached.optimum - reached.gap <= reached.objective
+    assert -1e-4 <= reached.relative_distance < 0.01
+    # Fewer steps are further away.
+    early = PairwiseDescent(0.05, sampling=sampling, rel=1, max_iter=30).fit(X, y, qid=qid, query_weight=weight)
+    assert early.distance_to_optimum(X, y, qid=qid, query_weight=weight).objective > reached.objective
+
+
+def test_distance_needs_an_exact_solver_and_pairs():
+    X, y, _, qid = judged(15)
+    with pytest.raises(InvalidInputError, match="loss"):
+        PairwiseDescent(loss="logistic", max_iter=10).fit(X, y, qid=qid).distance_to_optimum(X, y, qid=qid)
+    with pytest.raises(InvalidInputError, match="sampling"):
+        PairwiseDescent(sampling="stochastic", rel=1, max_iter=10).fit(X, y).distance_to_optimum(X, y)
+    with pytest.raises(InvalidInputError, match="no pairs"):
+        PairwiseDescent(max_iter=10).fit(X, y, qid=qid).distance_to_optimum(X, np.ones(len(y)), qid=qid)

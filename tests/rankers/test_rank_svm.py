@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.svm import LinearSVC
 
 from rankers.conformance import ranker_checks
-from reference.pairs import listed_pairs, pair_objective, squared_hinge_minimum
+from reference.pairs import hinge_minimum, listed_pairs, pair_objective, squared_hinge_minimum
 from truerank.core.errors import InvalidInputError
 from truerank.core.model_file import load_model, save_model
 from truerank.data.ranking_data import RankingData
@@ -202,3 +202,51 @@ def test_model_file_keeps_every_bit(tmp_path):
     loaded = load_model(tmp_path / "model.json")
     assert loaded.predict(X).tobytes() == ranker.predict(X).tobytes()
     assert loaded.gap_ == ranker.gap_
+
+
+@pytest.mark.parametrize(("sizes", "n_grades"), [([12, 1, 9], 2), ([10, 8], 3), ([15], 100)])
+@pytest.mark.parametrize("C", [1e-4, 0.01, 1.0])
+def test_hinge_minimum_lies_between_dual_and_primal_of_the_listed_pairs(sizes, n_grades, C):
+    X, y, offsets, qid = graded(17, sizes, n_grades, decimals=1)
+    weight = np.random.default_rng(1).uniform(0.5, 2, len(sizes))
+    ranker = RankSVM(C=C, loss="hinge", tol=1e-7).fit(X, y, qid=qid, query_weight=weight)
+    assert ranker.gap_ <= 1e-7 * ranker.objective_
+    value, _ = pair_objective(ranker.coef_, X, y, offsets, C, weight, power=1)
+    assert ranker.objective_ == pytest.approx(value, rel=1e-12)
+    _, primal, dual = hinge_minimum(X, y, offsets, C, weight)
+    assert dual <= ranker.objective_ * (1 + 1e-12)
+    assert ranker.objective_ <= primal * (1 + 1e-7)
+    # The reference's own gap is small enough to tell.
+    assert primal - dual <= 1e-4 * primal
+
+
+def test_hinge_minimum_is_that_of_liblinear_on_the_listed_pairs():
+    X, y, offsets, qid = graded(18, [14, 10, 12], 3)
+    pairs, _ = listed_pairs(y, offsets)
+    z = X[pairs[:, 0]] - X[pairs[:, 1]]
+    sign = np.where(np.arange(len(z)) % 2, 1, -1)
+    peer = LinearSVC(C=0.05, loss="hinge", fit_intercept=False, tol=1e-9, max_iter=1_000_000)
+    peer.fit(z * sign[:, None], sign)
+    ranker = RankSVM(C=0.05, loss="hinge", tol=1e-8).fit(X, y, qid=qid)
+    assert ranker.objective_ == pytest.approx(pair_objective(peer.coef_[0], X, y, offsets, 0.05, power=1)[0], rel=1e-6)
+    np.testing.assert_allclose(ranker.coef_, peer.coef_[0], atol=1e-3)
+
+
+def test_hinge_query_weight_of_two_is_two_copies_and_its_round_limit_warns():
+    X, y, _, qid = graded(19, [10, 12, 14], 3)
+    weight = np.array([1.0, 2.0, 0.0])
+    weighted = RankSVM(C=0.1, loss="hinge", tol=1e-9).fit(X, y, qid=qid, query_weight=weight)
+    copies = RankingData(X, y, qid).take_queries(np.repeat(np.arange(3), weight.astype(int)))
+    copied = RankSVM(C=0.1, loss="hinge", tol=1e-9).fit(copies)
+    assert weighted.objective_ == pytest.approx(copied.objective_, rel=1e-8)
+    with pytest.warns(UserWarning, match="raise max_iter or tol"):
+        RankSVM(C=10.0, loss="hinge", max_iter=2).fit(X, y, qid=qid)
+
+
+def test_hinge_takes_sparse_and_float32_rows():
+    X, y, _, qid = graded(20, [30] * 4, 3, p=12)
+    X[np.abs(X) < 1] = 0.0
+    X = X.astype(np.float32)
+    dense = RankSVM(C=0.01, loss="hinge").fit(X, y, qid=qid)
+    thin = RankSVM(C=0.01, loss="hinge").fit(sparse.csr_matrix(X), y, qid=qid)
+    assert thin.objective_ == pytest.approx(dense.objective_, rel=2e-6)

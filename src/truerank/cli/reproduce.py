@@ -13,6 +13,7 @@ from truerank.core.errors import MissingExtraError
 EXPERIMENTS: dict[str, str] = {
     "adarank": "truerank.experiments.adarank",
     "letor": "truerank.experiments.letor",
+    "descent": "truerank.experiments.descent",
 }
 
 

@@ -124,28 +124,9 @@ def grade_ranks(y: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndar
         Pairs whose grades differ.
     """
     n, m = int(offsets[-1]), len(offsets) - 1
-    query = np.repeat(np.arange(m), np.diff(offsets))
-    levels, level = np.unique(y, return_inverse=True)
-    if len(levels) * m <= max(4 * n, 1 << 16):
-        # A table (query, level) is cheaper than a sort of all rows.
-        counts = np.bincount(query * len(levels) + level, minlength=m * len(levels)).reshape(m, len(levels))
-        present = counts > 0
-        ranks = (np.cumsum(present, axis=1) - 1)[query, level].astype(np.int32)
-        n_grades = present.sum(axis=1).astype(np.int64)
-        squares = (counts.astype(np.float64) ** 2).sum(axis=1)
-    else:
-        order = np.lexsort((level, query))
-        first = np.ones(n, dtype=bool)
-        first[1:] = (level[order][1:] != level[order][:-1]) | (query[order][1:] != query[order][:-1])
-        run = np.cumsum(first) - 1
-        run_query = query[order][first]
-        n_grades = np.bincount(run_query, minlength=m).astype(np.int64)
-        first_run = np.concatenate([[0], np.cumsum(n_grades)[:-1]])
-        ranks = np.empty(n, dtype=np.int32)
-        ranks[order] = run - first_run[query[order]]
-        squares = np.bincount(run_query, weights=np.bincount(run).astype(np.float64) ** 2, minlength=m)
-    sizes = np.diff(offsets).astype(np.float64)
-    return ranks, n_grades, (sizes**2 - squares) / 2
+    ranks, n_grades, n_pairs = np.zeros(n, dtype=np.int32), np.zeros(m, dtype=np.int64), np.zeros(m)
+    _rank_grades(np.ascontiguousarray(y, dtype=np.float64), offsets, ranks, n_grades, n_pairs)
+    return ranks, n_grades, n_pairs
 
 
 def order_by_rank(ranks: np.ndarray, offsets: np.ndarray) -> np.ndarray:
@@ -156,6 +137,53 @@ def order_by_rank(ranks: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 # Kernels. Positions are places in the sorted order of a query, lowest score first.
+
+
+@kernel
+def _rank_grades(y, offsets, ranks, n_grades, n_pairs):  # type: ignore[no-untyped-def]
+    few = 16
+    levels, counts = np.empty(few), np.empty(few)
+    for query in range(len(offsets) - 1):
+        start, stop = offsets[query], offsets[query + 1]
+        k = 0
+        same = 0.0  # twice the pairs of equal grade, and the rows
+        for i in range(start, stop):  # collect the distinct grades in order, while they are few
+            g = 0
+            while g < k and levels[g] < y[i]:
+                g += 1
+            if g == k or levels[g] != y[i]:
+                if k == few:
+                    k += 1
+                    break
+                for h in range(k, g, -1):
+                    levels[h], counts[h] = levels[h - 1], counts[h - 1]
+                levels[g], counts[g] = y[i], 0.0
+                k += 1
+            counts[g] += 1.0
+        if k <= few:
+            for i in range(start, stop):
+                g = 0
+                while levels[g] < y[i]:
+                    g += 1
+                ranks[i] = g
+            for g in range(k):
+                same += counts[g] * counts[g]
+        else:
+            order, keys = np.arange(start, stop), np.empty(stop - start)
+            _merge_sort(y, order, keys, 0, stop - start)
+            k = 0
+            run = 0
+            for i in range(stop - start):
+                if i > 0 and keys[i] != keys[i - 1]:
+                    same += (i - run) * (i - run)
+                    run = i
+                    k += 1
+                ranks[order[i]] = k
+            same += (stop - start - run) * (stop - start - run)
+            k += 1
+        size = float(stop - start)
+        n_grades[query] = k
+        n_pairs[query] = (size * size - same) / 2.0
 
 
 @kernel

@@ -26,6 +26,7 @@ from truerank.rankers.descent_steps import (
 from truerank.rankers.graded_pairs import HINGE, GradedPairs
 from truerank.rankers.linear import LinearRanker
 from truerank.rankers.pair_sampling import NEEDS_CLASSES, NEEDS_PAIRS, SAMPLINGS, Sampler, make_sampler
+from truerank.rankers.products import writable_view
 from truerank.rankers.row_passes import csr_parts
 
 _WITH_ROWS = ("combined-ranking", "combined-roc", "stochastic", "balanced-stochastic")
@@ -70,7 +71,7 @@ class PairwiseDescent(LinearRanker):
 
     Parameters
     ----------
-    reg_lambda : float, default 1e-4
+    reg_lambda : float, default 1e-3
         λ. Scales: `MeasureSVM`'s C is divided by the number of queries, `RankSVM`'s C multiplies a sum over pairs, and
         this λ goes with a mean over pairs, so λ = 1 / (C · pairs) with `RankSVM`'s C.
     sampling : str, default "rank"
@@ -154,7 +155,7 @@ class PairwiseDescent(LinearRanker):
 
     def __init__(
         self,
-        reg_lambda: float = 1e-4,
+        reg_lambda: float = 1e-3,
         *,
         sampling: str = "rank",
         loss: str = "hinge",
@@ -468,5 +469,5 @@ class PairwiseDescent(LinearRanker):
         if hasattr(X, "tocsr"):
             sparse_steps(*csr_parts(X), target, *index, *options)
         else:
-            X = np.ascontiguousarray(X)
+            X = writable_view(np.ascontiguousarray(X))
             dense_steps(X, target, *index, *options, bool(X.nbytes > _CACHE_BYTES))

@@ -136,23 +136,23 @@ def bin_table(starts: np.ndarray, weights: np.ndarray) -> np.ndarray:
 @kernel
 def _dense_scores(X, weights, scores, start, stop):  # type: ignore[no-untyped-def]
     p = X.shape[1]
-    i = start
-    while i + 4 <= stop:  # four rows at a time keep four sums in flight
-        a = b = c = d = 0.0
-        for j in range(p):
-            w = weights[j]
-            a += X[i, j] * w
-            b += X[i + 1, j] * w
-            c += X[i + 2, j] * w
-            d += X[i + 3, j] * w
-        scores[i], scores[i + 1], scores[i + 2], scores[i + 3] = a, b, c, d
-        i += 4
-    while i < stop:
-        a = 0.0
-        for j in range(p):
+    whole = p - p % 8
+    for i in range(start, stop):
+        # Eight sums in flight: one alone would wait for each addition.
+        a = b = c = d = e = f = g = h = 0.0
+        for j in range(0, whole, 8):
             a += X[i, j] * weights[j]
-        scores[i] = a
-        i += 1
+            b += X[i, j + 1] * weights[j + 1]
+            c += X[i, j + 2] * weights[j + 2]
+            d += X[i, j + 3] * weights[j + 3]
+            e += X[i, j + 4] * weights[j + 4]
+            f += X[i, j + 5] * weights[j + 5]
+            g += X[i, j + 6] * weights[j + 6]
+            h += X[i, j + 7] * weights[j + 7]
+        total = ((a + e) + (c + g)) + ((b + f) + (d + h))
+        for j in range(whole, p):
+            total += X[i, j] * weights[j]
+        scores[i] = total
 
 
 @kernel

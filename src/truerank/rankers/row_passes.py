@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.kernel import kernel
+from truerank.rankers.products import _csr_scores, _csr_sums, _dense_scores, _dense_sums, writable_view
 
 
 class RowPasses:
@@ -28,7 +29,7 @@ class RowPasses:
             self.parts = csr_parts(X)
             self.values_by_row = max(1.0, X.nnz / max(1, X.shape[0]))
         else:
-            self.matrix = np.ascontiguousarray(X)
+            self.matrix = writable_view(np.ascontiguousarray(X))
             self.values_by_row = float(X.shape[1])
 
     def scores(self, weights: np.ndarray, result: np.ndarray, start: int, stop: int) -> None:
@@ -61,61 +62,9 @@ def csr_parts(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Values (float32 or float64), column indices and row starts (int64) of a CSR matrix, sorted within rows."""
     if not X.has_sorted_indices:
         X = X.sorted_indices()
-    return np.ascontiguousarray(X.data), np.ascontiguousarray(X.indices, np.int64), np.asarray(X.indptr, np.int64)
-
-
-@kernel
-def _dense_scores(X, weights, result, start, stop):  # type: ignore[no-untyped-def]
-    p = X.shape[1]
-    whole = p - p % 8
-    for i in range(start, stop):
-        # Eight sums in flight: one alone would wait for each addition.
-        a = b = c = d = e = f = g = h = 0.0
-        for j in range(0, whole, 8):
-            a += X[i, j] * weights[j]
-            b += X[i, j + 1] * weights[j + 1]
-            c += X[i, j + 2] * weights[j + 2]
-            d += X[i, j + 3] * weights[j + 3]
-            e += X[i, j + 4] * weights[j + 4]
-            f += X[i, j + 5] * weights[j + 5]
-            g += X[i, j + 6] * weights[j + 6]
-            h += X[i, j + 7] * weights[j + 7]
-        total = ((a + e) + (c + g)) + ((b + f) + (d + h))
-        for j in range(whole, p):
-            total += X[i, j] * weights[j]
-        result[i] = total
-
-
-@kernel
-def _dense_sums(X, coefficients, start, stop):  # type: ignore[no-untyped-def]
-    p = X.shape[1]
-    total = np.zeros(p)
-    for i in range(start, stop):
-        c = coefficients[i]
-        if c != 0.0:
-            for j in range(p):
-                total[j] += c * X[i, j]
-    return total
-
-
-@kernel
-def _csr_scores(data, indices, starts, weights, result, start, stop):  # type: ignore[no-untyped-def]
-    for i in range(start, stop):
-        total = 0.0
-        for e in range(starts[i], starts[i + 1]):
-            total += data[e] * weights[indices[e]]
-        result[i] = total
-
-
-@kernel
-def _csr_sums(data, indices, starts, coefficients, width, start, stop):  # type: ignore[no-untyped-def]
-    total = np.zeros(width)
-    for i in range(start, stop):
-        c = coefficients[i]
-        if c != 0.0:
-            for e in range(starts[i], starts[i + 1]):
-                total[indices[e]] += c * data[e]
-    return total
+    parts = X.data, X.indices.astype(np.int64, copy=False), X.indptr.astype(np.int64, copy=False)
+    data, indices, starts = (writable_view(np.ascontiguousarray(part)) for part in parts)
+    return data, indices, starts
 
 
 @kernel

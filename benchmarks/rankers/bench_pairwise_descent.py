@@ -1,0 +1,155 @@
+"""Pairwise descent: a step on MQ2008's rows beside sofia-ml, and 100,000 steps from 10⁴ to 10⁷ rows."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.harness import collections, peak_memory
+from benchmarks.rankers.pairwise_peers import program, sofia_seconds, write_svmlight
+from truerank.data.ranking_data import RankingData
+from truerank.rankers.pair_sampling import make_sampler
+from truerank.rankers.pairwise_descent import PairwiseDescent
+
+REG, STEPS, ROUNDS = 1e-3, 1_000_000, 5
+
+
+def run() -> None:
+    root = collections()
+    if root is not None:
+        _beside_sofia(root)
+    _by_rows()
+    _by_options()
+    _from_a_file()
+
+
+def _beside_sofia(root: Path) -> None:
+    from truerank.experiments.protocol import letor_folds, load_collection
+
+    data = letor_folds(load_collection(root, "mq2008"))[0].train
+    sofia = program("SOFIA_ML", "sofia-ml")
+    ranker = PairwiseDescent(REG, max_iter=STEPS).fit(data)
+    ours, theirs, whole = [], [], []
+    with tempfile.TemporaryDirectory() as folder:
+        train, model = Path(folder) / "train.txt", Path(folder) / "model"
+        if sofia:
+            write_svmlight(data, train)
+        for _ in range(ROUNDS):
+            start = time.process_time()
+            ranker.fit(data)
+            ours.append(time.process_time() - start)
+            if sofia:
+                all_steps = sofia_seconds(sofia, train, data.n_features, REG, STEPS, model)
+                whole.append(all_steps)
+                theirs.append(all_steps - sofia_seconds(sofia, train, data.n_features, REG, 1, model))
+    step = statistics.median(ours) / STEPS
+    print(
+        f"\n**A step on {data.n_rows} rows × {data.n_features} features, MQ2008 fold 1** (median of {ROUNDS} rounds)\n"
+    )
+    print("| | CPU µs a step | ratio |\n| --- | --- | --- |")
+    print(f"| truerank, {STEPS:,} steps, index included | {step * 1e6:.3f} | 1.00 |")
+    if sofia:
+        step_theirs = statistics.median(theirs) / STEPS
+        print(f"| sofia-ml, less its run with one step | {step_theirs * 1e6:.3f} | {step_theirs / step:.1f} |")
+        print(f"\nsofia-ml with reading: {statistics.median(whole):.3f} CPU s for {STEPS:,} steps.")
+
+
+def _synthetic(n: int, p: int, dtype: type) -> RankingData:
+    """Queries of 100 documents, grades 0 to 2 by a noisy linear score."""
+    rng = np.random.default_rng(0)
+    X = np.empty((n, p), dtype=dtype)
+    y = np.empty(n)
+    w = rng.normal(size=p).astype(np.float32)
+    for start in range(0, n, 100_000):
+        block = rng.random((min(100_000, n - start), p), dtype=np.float32)
+        X[start : start + len(block)] = block
+        score = block @ w + rng.normal(size=len(block)).astype(np.float32)
+        y[start : start + len(block)] = np.digitize(score - score.mean(), [0.5, 2.0])
+    return RankingData.from_grouped(X, y, np.arange(0, n + 1, 100))
+
+
+def _by_rows() -> None:
+    print("\n**100,000 steps by number of rows**, 46 float32 features, queries of 100 rows (median of 5)\n")
+    print("| rows | matrix, MB | pairs | index, CPU s | 100,000 steps, CPU s | µs a step |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for n in (10_000, 100_000, 1_000_000, 10_000_000):
+        data = _synthetic(n, 46, np.float32)
+        ranker = PairwiseDescent(REG)
+        start = time.process_time()
+        sampler = make_sampler("rank", data.y, data.offsets, None, None)
+        index = time.process_time() - start
+        seconds = []
+        for _ in range(6):
+            ranker._start(data.n_features)
+            start = time.process_time()
+            ranker._run_kernel(data.X, data.y, sampler, 100_000)
+            seconds.append(time.process_time() - start)
+        step = statistics.median(seconds[1:])
+        size = data.X.nbytes / 1e6
+        print(
+            f"| {n:,} | {size:,.0f} | {sampler.weight:.3g} | {index:.3f} | {step:.4f} | {step * 10:.3f} |", flush=True
+        )
+        del data, sampler
+
+
+def _by_options() -> None:
+    data = _synthetic(10_000, 46, np.float64)
+    from scipy import sparse
+
+    thin = np.where(np.random.default_rng(1).random(data.X.shape) < 0.2, data.X, 0.0)
+    rows = {
+        "dense": data,
+        "CSR, a fifth filled": RankingData.from_grouped(sparse.csr_matrix(thin), data.y, data.offsets),
+    }
+    options = {
+        "hinge, Pegasos": {},
+        "with projection": {"projection": True},
+        "averaged": {"average": True},
+        "logistic": {"loss": "logistic"},
+        "passive-aggressive": {"loss": "passive-aggressive"},
+        "query-norm-rank": {"sampling": "query-norm-rank"},
+        "roc": {"sampling": "roc", "rel": 1},
+        "combined-ranking": {"sampling": "combined-ranking", "rel": 1},
+    }
+    print("\n**Options**, 10,000 × 46, CPU µs a step (median of 3)\n")
+    print(f"| | {' | '.join(rows)} |\n| --- |{' --- |' * len(rows)}")
+    for name, option in options.items():
+        cells = []
+        for one in rows.values():
+            ranker = PairwiseDescent(REG, max_iter=300_000, **option)
+            seconds = []
+            for _ in range(4):
+                start = time.process_time()
+                ranker.fit(one)
+                seconds.append(time.process_time() - start)
+            cells.append(f"{statistics.median(seconds[1:]) / 0.3:.3f}")
+        print(f"| {name} | {' | '.join(cells)} |")
+
+
+def _from_a_file() -> None:
+    """Memory of training from a file, beside the size of its matrix."""
+    with tempfile.TemporaryDirectory() as folder:
+        train = Path(folder) / "train.txt"
+        data = _synthetic(200_000, 46, np.float64)
+        write_svmlight(data, train)
+        setup = (
+            "from truerank import PairwiseDescent; import numpy as np\n"
+            "PairwiseDescent(max_iter=10).fit(np.eye(4), [0, 1, 0, 1])\n"
+            "import truerank.data.letor\n"
+        )
+        before, peak = peak_memory(
+            f"PairwiseDescent(max_iter=1_000_000).fit_file({str(train)!r}, block_rows=10_000)", setup
+        )
+        start = time.process_time()
+        PairwiseDescent(max_iter=1_000_000).fit_file(train, block_rows=10_000)
+        seconds = time.process_time() - start
+        size = train.stat().st_size / 2**20
+        print(
+            f"\n**From a file**: 200,000 × 46, {size:.0f} MiB of text, a matrix of {data.X.nbytes / 2**20:.0f} MiB; "
+            f"blocks of 10,000 rows: {peak - before:.0f} MiB above the {before:.0f} MiB of the imports, {seconds:.1f} "
+            "CPU s for the count, one pass and 1,000,000 steps."
+        )
