@@ -327,7 +327,7 @@ def _canonical(value: Any) -> str:
 
 
 def beside_published(
-    ours: Mapping[str, Mapping[str, float]],
+    ours: Mapping[str, Mapping[str, Any]],
     published: Mapping[str, Mapping[str, float]],
     columns: Sequence[str],
     *,
