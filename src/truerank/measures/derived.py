@@ -35,13 +35,13 @@ class Hits:
     def __init__(self, judgements: Judgements, rel: float) -> None:
         offsets = judgements.offsets
         self.mask = judgements.grades >= rel
-        running = np.concatenate([[0], np.cumsum(self.mask)])
-        self.ranked = running[offsets[1:]] - running[offsets[:-1]]
+        bounds = np.searchsorted(np.flatnonzero(self.mask), offsets)
+        self.ranked = np.diff(bounds)
         self.total = self.ranked + missing_count(judgements, rel)
         self.queries = np.flatnonzero(self.ranked)
-        self.starts = running[offsets[self.queries]]
+        self.starts = bounds[self.queries]
         self.query = np.repeat(np.arange(judgements.n_queries), self.ranked)
-        self.ordinal = np.arange(1, len(self.query) + 1) - running[offsets[self.query]]
+        self.ordinal = segment_range(self.ranked) + 1
         self.first_row = offsets[self.query]
 
     def sum(self, values: np.ndarray) -> np.ndarray:
@@ -109,22 +109,26 @@ def ranks(judgements: Judgements) -> np.ndarray:
 
 
 def ideal_grades(judgements: Judgements) -> tuple[np.ndarray, np.ndarray]:
-    """Grades of all judged documents, retrieved or not, descending within each query, and their offsets (m + 1,)."""
+    """Positive grades of all judged documents, retrieved or not, descending within each query, and offsets (m + 1,)."""
     if "ideal" not in judgements.cache:
-        grades, offsets = judgements.grades, judgements.offsets
+        kept, sizes = _positive(judgements.grades, judgements.offsets)
         if judgements.missing_grades is not None and judgements.missing_offsets is not None:
-            query, absent = query_of_row(judgements), np.diff(judgements.missing_offsets)
-            together = np.argsort(
-                np.concatenate([query, np.repeat(np.arange(judgements.n_queries), absent)]), kind="stable"
-            )
-            grades = np.concatenate([grades, judgements.missing_grades])[together]
-            offsets = np.concatenate([[0], np.cumsum(np.diff(offsets) + absent)])
-        judgements.cache["ideal"] = (-Blocks(offsets).sort(-grades), offsets)
+            absent, absent_sizes = _positive(judgements.missing_grades, judgements.missing_offsets)
+            query = np.concatenate([np.repeat(np.arange(judgements.n_queries), part) for part in (sizes, absent_sizes)])
+            kept, sizes = np.concatenate([kept, absent])[np.argsort(query, kind="stable")], sizes + absent_sizes
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        judgements.cache["ideal"] = (-Blocks(offsets).sort(-kept), offsets)
     return judgements.cache["ideal"]
 
 
+def _positive(grades: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The grades above 0, and how many each query has (m,)."""
+    positive = np.flatnonzero(grades > 0)
+    return grades[positive], np.diff(np.searchsorted(positive, offsets))
+
+
 def best_grade(judgements: Judgements) -> np.ndarray:
-    """Largest grade of each query (m,), 0 where it has no document."""
+    """Largest grade of each query (m,), 0 where no document has a positive grade."""
     grades, offsets = ideal_grades(judgements)
     result = np.zeros(judgements.n_queries)
     full = offsets[1:] > offsets[:-1]
@@ -160,5 +164,4 @@ def missing_count(judgements: Judgements, rel: float) -> np.ndarray:
     """Judged documents (m,) of grade `rel` and above that are not among the rows."""
     if judgements.missing_grades is None or judgements.missing_offsets is None:
         return np.zeros(judgements.n_queries, dtype=np.int64)
-    running = np.concatenate([[0], np.cumsum(judgements.missing_grades >= rel)])
-    return running[judgements.missing_offsets[1:]] - running[judgements.missing_offsets[:-1]]
+    return np.diff(np.searchsorted(np.flatnonzero(judgements.missing_grades >= rel), judgements.missing_offsets))

@@ -29,8 +29,10 @@ class MeanNormalisedDCG(Measure):
         sizes = np.diff(offsets)
         first = np.repeat(offsets[:-1], sizes)
         weights = discounts(discount, int(rank.max()) if len(rank) else 0)[rank - 1]
-        # The best list has at least as many documents as the ranked one, so rank r of it always exists.
-        best = gain_of_grade(grades[np.repeat(ideal_offsets[:-1], sizes) + rank - 1], gain)
+        # Beyond the positive grades the best list gains nothing.
+        best = np.zeros(judgements.n_rows)
+        within = rank <= np.repeat(np.diff(ideal_offsets), sizes)
+        best[within] = gain_of_grade(grades[(np.repeat(ideal_offsets[:-1], sizes) + rank - 1)[within]], gain)
         dcg, ideal = (_running(values * weights, first) for values in (gains, best[None]))
         share = dcg / np.where(ideal > 0, ideal, 1.0)
         best_gain = np.zeros(judgements.n_queries)

@@ -56,8 +56,12 @@ class NormalisedDCG(Measure):
 
 def gain_of_grade(grades: np.ndarray, gain: str) -> np.ndarray:
     """Gain of each grade; 0 for grades below 0."""
-    positive = np.maximum(grades, 0.0)
-    return np.exp2(positive) - 1.0 if gain == "exponential" else positive
+    if gain == "linear":
+        return np.maximum(grades, 0.0)
+    gains = np.zeros_like(grades)
+    relevant = np.flatnonzero(grades > 0)  # mostly few
+    gains[relevant] = np.exp2(grades[relevant]) - 1.0
+    return gains
 
 
 def gains_of(judgements: Judgements, gain: str) -> np.ndarray:
