@@ -145,3 +145,8 @@ def test_what_is_no_measure(value):
 def test_an_unknown_convention():
     with pytest.raises(InvalidInputError, match="convention must be one of 'trec'"):
         parse_measure("AP", "bing")
+
+
+def test_a_function_goes_into_no_model_file():
+    with pytest.raises(InvalidInputError, match="cannot keep"):
+        encode(parse_measure(len))

@@ -102,7 +102,7 @@ def encode(value: Any) -> Any:
         return _encode_object(value)
     if type(value).__name__ == "Pipeline" and type(value).__module__.startswith("sklearn."):
         return {"$class": "Pipeline", "steps": [[step, encode(part)] for step, part in value.steps]}
-    if type(value).__module__.startswith("truerank.measures"):
+    if type(value).__module__.startswith("truerank.measures") and not hasattr(value, "function"):
         return {"$measure": repr(value)}
     raise InvalidInputError(
         f"a model file cannot keep {value!r} of type {type(value).__name__}; it keeps numbers, strings, lists, dicts, "

@@ -305,7 +305,7 @@ class Measure:
         raise NotImplementedError
 
 
-_BLOCK = 4_000_000  # scores that are ranked at a time
+_BLOCK = 200_000  # scores that are ranked at a time: what stays in the cache
 
 
 def _rebuild(kind: type[Measure], given: dict[str, Any]) -> Measure:
