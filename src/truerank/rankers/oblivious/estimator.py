@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +24,14 @@ from truerank.rankers.oblivious.fuzzy import FlatPlaces, FuzzyLeaves, FuzzyPredi
 from truerank.rankers.oblivious.grower import GrowthRules
 from truerank.rankers.oblivious.objectives import OBJECTIVES
 from truerank.rankers.oblivious.places import PlaceTable, make_places, make_smoothing
+from truerank.rankers.oblivious.polynomial import (
+    PolynomialLeaves,
+    PolynomialPredictor,
+    Scaling,
+    check_scaling,
+    column_scaling,
+    monomial_table,
+)
 from truerank.rankers.oblivious.predictor import ConstantPredictor
 from truerank.rankers.oblivious.rows import Rows
 
@@ -50,6 +59,10 @@ class ObliviousBoosting(Ranker):
         "place_lower_",
         "place_upper_",
         "place_starts_",
+        "feature_mean_",
+        "feature_scale_",
+        "feature_low_",
+        "feature_high_",
     )
     allow_nan = True
 
@@ -74,6 +87,9 @@ class ObliviousBoosting(Ranker):
         ties: str = "near",
         fuzzy_search: bool = False,
         places: int = 4096,
+        degree: int = 1,
+        neighbour_penalty: float = 1.0,
+        clip: bool = True,
         bootstrap: str | None = None,
         replace: bool = True,
         subsample: float = 1.0,
@@ -101,6 +117,9 @@ class ObliviousBoosting(Ranker):
         self.ties = ties
         self.fuzzy_search = fuzzy_search
         self.places = places
+        self.degree = degree
+        self.neighbour_penalty = neighbour_penalty
+        self.clip = clip
         self.bootstrap = bootstrap
         self.replace = replace
         self.subsample = subsample
@@ -135,25 +154,42 @@ class ObliviousBoosting(Ranker):
         parts = check_positive_int(self.borders, "borders")
         if parts > MAX_BORDERS + 1:
             raise InvalidInputError(f"borders must be at most {MAX_BORDERS + 1}, got {parts}: a code is one byte")
-        leaves_kind = check_choice(self.leaves, "leaves", LEAVES)
+        kind = check_choice(self.leaves, "leaves", LEAVES)
         progress = self._progress()
         monotone = self._monotone(data.n_features)
-        p_swap = self._swap(data.n_rows) if leaves_kind == "fuzzy" else None
+        if monotone is not None and kind == "polynomial":
+            raise InvalidInputError("polynomial leaves cannot keep monotone constraints; use constant or fuzzy leaves")
+        p_swap = self._swap(data.n_rows)
+        degree = check_positive_int(self.degree, "degree", 0)
+        penalty = self.neighbour_penalty
+        if penalty != np.inf:
+            penalty = check_number(penalty, "neighbour_penalty", minimum=0.0)
         limit = check_positive_int(self.places, "places", 2)
         weight = self._weights(data)
         objective = self._objective()
         with Workers(self.n_jobs) as workers:
 
-            def look(k: int, values: np.ndarray) -> tuple[np.ndarray, PlaceTable | None]:
+            def look(k: int, values: np.ndarray) -> tuple[np.ndarray, Any]:
                 found = find_borders(values, parts)
-                return found, None if p_swap is None else make_places(values, found, limit)
+                if kind == "fuzzy":
+                    return found, make_places(values, found, limit)
+                return found, column_scaling(values) if kind == "polynomial" else None
 
             looked = scan_columns(X, look, self.n_jobs)
             borders = [found for found, _ in looked]
             rows = Rows(X, code_rows(X, borders, self.n_jobs))
-            places = [table for _, table in looked if table is not None]
-            plan = self._plan(monotone, borders, places, p_swap)
-            leaves = self._leaves(plan, places, p_swap, workers)
+            plan = self._plan(monotone)
+            leaves: Any
+            if kind == "fuzzy":
+                places = [table for _, table in looked]
+                if self.fuzzy_search:
+                    plan = replace(plan, rules=replace(plan.rules, smoothing=smoothing_of(borders, places, p_swap)))
+                leaves = FuzzyLeaves(plan.rules.l2, monotone, places, p_swap, self.ties, workers)
+            elif kind == "polynomial":
+                scaling = Scaling.of([found for _, found in looked], bool(self.clip))
+                leaves = PolynomialLeaves(plan.rules.l2, degree, penalty, plan.rules.depth, scaling, workers)
+            else:
+                leaves = ConstantLeaves(plan.rules.l2, monotone, workers)
             if progress.trees:
                 scores, start = self._predict(X), self.start_
             else:
@@ -174,8 +210,11 @@ class ObliviousBoosting(Ranker):
             status = boost(data, rows, scores, weight, objective, leaves, plan, watched, workers, progress)
         self.start_ = float(start)
         self._keep(progress)
-        if p_swap is not None:
+        if kind == "fuzzy":
             self._keep_places(places, p_swap)
+        elif kind == "polynomial":
+            self.feature_mean_, self.feature_scale_ = scaling.mean, scaling.scale
+            self.feature_low_, self.feature_high_ = scaling.low, scaling.high
         self._prepare()
         self._finish(status)
 
@@ -209,9 +248,7 @@ class ObliviousBoosting(Ranker):
         width = 0.15 if self.fuzziness is None else check_number(self.fuzziness, "fuzziness", minimum=0.0)
         return max(0.0, 1.0 - 1.0 / (width * n)) if width > 0 else 0.0
 
-    def _plan(
-        self, monotone: np.ndarray | None, borders: list[np.ndarray], places: list[PlaceTable], p_swap: float | None
-    ) -> Plan:
+    def _plan(self, monotone: np.ndarray | None) -> Plan:
         n_estimators = check_positive_int(self.n_estimators, "n_estimators")
         depth = check_positive_int(self.depth, "depth")
         if depth > MAX_DEPTH:
@@ -223,7 +260,6 @@ class ObliviousBoosting(Ranker):
             check_number(self.l2, "l2", minimum=0.0),
             check_number(self.small_leaf_penalty, "small_leaf_penalty", minimum=0.0),
             monotone,
-            None if p_swap is None or not self.fuzzy_search else smoothing_of(borders, places, p_swap),
         )
         return Plan(
             n_estimators,
@@ -297,11 +333,6 @@ class ObliviousBoosting(Ranker):
         make = OBJECTIVES[check_choice(self.objective, "objective", OBJECTIVES)]
         return make(**(self.objective_params or {}))
 
-    def _leaves(self, plan: Plan, places: list[PlaceTable], p_swap: float | None, workers: Workers) -> Any:
-        if p_swap is not None:
-            return FuzzyLeaves(plan.rules.l2, plan.rules.monotone, places, p_swap, self.ties, workers)
-        return ConstantLeaves(plan.rules.l2, plan.rules.monotone, workers)
-
     # The model.
 
     def _keep(self, progress: Progress) -> None:
@@ -327,9 +358,14 @@ class ObliviousBoosting(Ranker):
     def _ensemble(self) -> Ensemble:
         return Ensemble(self.tree_features_, self.tree_borders_, self.tree_missing_right_, self.tree_values_)
 
+    def _scaling(self) -> Scaling:
+        return Scaling(self.feature_mean_, self.feature_scale_, self.feature_low_, self.feature_high_)
+
     def _make_predictor(self, ensemble: Ensemble) -> Any:
         if self.leaves == "fuzzy":
             return FuzzyPredictor(ensemble, self._flat_places(), self.p_swap_, self.ties)
+        if self.leaves == "polynomial":
+            return PolynomialPredictor(ensemble, self._scaling(), self.degree)
         return ConstantPredictor(ensemble)
 
     def _prepare(self) -> None:
@@ -338,7 +374,11 @@ class ObliviousBoosting(Ranker):
     def check_model(self) -> None:
         """Called after loading: the arrays of the trees must fit together."""
         super().check_model()
-        self._ensemble().check(self.n_features_in_, None)
+        monomials = None
+        if self.leaves == "polynomial":
+            check_scaling(self._scaling(), self.n_features_in_)
+            monomials = len(monomial_table(self._ensemble().depth, self.degree))
+        self._ensemble().check(self.n_features_in_, monomials)
         if self.leaves == "fuzzy":
             self._flat_places().check(self.n_features_in_, self._ensemble())
         self._prepare()
