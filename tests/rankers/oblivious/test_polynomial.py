@@ -160,5 +160,5 @@ def test_settings_that_do_not_go_together(judged):
     signs = np.ones(judged[0].n_features)
     with pytest.raises(InvalidInputError, match="cannot keep monotone"):
         ObliviousBoosting("polynomial", monotone=signs).fit(judged[0].X, judged[0].y)
-    with pytest.raises(InvalidInputError, match="coefficients a leaf"):
+    with pytest.raises(InvalidInputError, match="coefficients, more"):
         ObliviousBoosting("polynomial", depth=10, degree=5).fit(judged[0])

@@ -22,7 +22,7 @@ from truerank.rankers.oblivious.constant import ConstantLeaves
 from truerank.rankers.oblivious.ensemble import Ensemble
 from truerank.rankers.oblivious.fuzzy import FlatPlaces, FuzzyLeaves, FuzzyPredictor
 from truerank.rankers.oblivious.grower import GrowthRules
-from truerank.rankers.oblivious.objectives import OBJECTIVES
+from truerank.rankers.oblivious.objectives import make_objective
 from truerank.rankers.oblivious.places import PlaceTable, make_places, make_smoothing
 from truerank.rankers.oblivious.polynomial import (
     PolynomialLeaves,
@@ -80,7 +80,7 @@ class ObliviousBoosting(Ranker):
         learning_rate: float = 0.1,
         depth: int = 6,
         borders: int = 64,
-        l2: float = 0.0,
+        l2: float | None = None,
         small_leaf_penalty: float = 0.0,
         fuzziness: float | None = None,
         p_swap: float | None = None,
@@ -166,7 +166,8 @@ class ObliviousBoosting(Ranker):
             penalty = check_number(penalty, "neighbour_penalty", minimum=0.0)
         limit = check_positive_int(self.places, "places", 2)
         weight = self._weights(data)
-        objective = self._objective()
+        measure = parse_measure(self.measure, convention=self.convention)
+        objective = make_objective(self.objective, self.objective_params, measure, self.n_jobs)
         with Workers(self.n_jobs) as workers:
 
             def look(k: int, values: np.ndarray) -> tuple[np.ndarray, Any]:
@@ -202,7 +203,7 @@ class ObliviousBoosting(Ranker):
                 watched = Watched(
                     Rows(valid.X, code_rows(valid.X, borders, self.n_jobs)),
                     self._predict(valid.X) if progress.trees else np.full(len(valid.y), start),
-                    parse_measure(self.measure, convention=self.convention),
+                    measure,
                     valid.judgements(),
                 )
             elif plan.patience is not None:
@@ -257,7 +258,7 @@ class ObliviousBoosting(Ranker):
             check_choice(self.bootstrap, "bootstrap", ("row", "query"))
         rules = GrowthRules(
             depth,
-            check_number(self.l2, "l2", minimum=0.0),
+            self._l2(),
             check_number(self.small_leaf_penalty, "small_leaf_penalty", minimum=0.0),
             monotone,
         )
@@ -273,6 +274,11 @@ class ObliviousBoosting(Ranker):
             check_positive_int(self.verbose, "verbose", 0),
             self.seed_,
         )
+
+    def _l2(self) -> float:
+        if self.l2 is None:
+            return 0.0 if self.objective == "mse" else 1.0
+        return check_number(self.l2, "l2", minimum=0.0)
 
     def _progress(self) -> Progress:
         """The trees to continue from: none, unless `warm_start`."""
@@ -326,12 +332,6 @@ class ObliviousBoosting(Ranker):
             raise InvalidInputError("Sample weights must contain at least one non-zero number")
         own = own if data.order is None else own[data.order]
         return own if weight is None else own * weight
-
-    def _objective(self) -> Any:
-        if callable(self.objective):
-            return self.objective
-        make = OBJECTIVES[check_choice(self.objective, "objective", OBJECTIVES)]
-        return make(**(self.objective_params or {}))
 
     # The model.
 

@@ -1,0 +1,163 @@
+"""Kernels of the objectives: gradients and hessians over the pairs or the rows of each query."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from truerank.core.kernel import kernel
+
+
+@kernel
+def discounted_pairs(y, scores, offsets, first, last, gains, discounts, inverse, sigma, cutoff, gradients, hessians):
+    """Logistic pairs weighed by |Δ gain| |Δ discount| / ideal (lambdarank), or by 1 where `cutoff` is 0.
+
+    ρ_ij = e_j / (e_i + e_j) with e = exp(σ (s - max s)), so a pair costs a division and no exponential. e is at least
+    exp(-300): documents further below the first count as that far.
+    """
+    longest = 0
+    for q in range(first, last):
+        longest = max(longest, offsets[q + 1] - offsets[q])
+    gain = np.empty(longest)
+    power = np.empty(longest)
+    weight = np.empty(longest)
+    g = np.empty(longest)
+    h = np.empty(longest)
+    own_g = np.empty(longest)
+    own_h = np.empty(longest)
+    for q in range(first, last):
+        start = offsets[q]
+        n = offsets[q + 1] - start
+        weighed = cutoff > 0
+        if weighed and inverse[q] == 0.0:
+            continue
+        order = np.argsort(-scores[start : start + n], kind="mergesort") if weighed else np.arange(n)
+        top = -np.inf
+        for a in range(n):
+            top = max(top, scores[start + a])
+        for a in range(n):
+            i = start + order[a]
+            gain[a] = gains[i]
+            power[a] = np.exp(max(sigma * (scores[i] - top), -300.0))
+            g[a] = 0.0
+            h[a] = 0.0
+        above = min(n, cutoff) if weighed else n
+        for a in range(above):
+            mine = gain[a]
+            if weighed:
+                scale = inverse[q]
+                d = discounts[a]
+                for b in range(a + 1, n):
+                    weight[b] = (mine - gain[b]) * (d - discounts[b]) * scale
+            else:
+                for b in range(a + 1, n):
+                    weight[b] = np.float64(mine > gain[b]) - np.float64(mine < gain[b])
+            e = power[a]
+            for b in range(a + 1, n):
+                w = weight[b]
+                rho = power[b] / (e + power[b])  # of a before b
+                push = sigma * w * (rho if w > 0.0 else 1.0 - rho)
+                bend = sigma * sigma * abs(w) * rho * (1.0 - rho)
+                own_g[b] = push
+                own_h[b] = bend
+                g[b] += push
+                h[b] += bend
+            sum_g = 0.0
+            sum_h = 0.0
+            for b in range(a + 1, n):
+                sum_g += own_g[b]
+                sum_h += own_h[b]
+            g[a] -= sum_g
+            h[a] += sum_h
+        for a in range(n):
+            i = start + order[a]
+            gradients[i] = g[a]
+            hessians[i] = h[a]
+
+
+@kernel
+def given_pairs(y, scores, weights, sigma, gradients, hessians):
+    """Logistic pairs of one query under given weights (n, n)."""
+    n = y.size
+    for i in range(n):
+        for j in range(n):
+            if y[i] > y[j]:
+                x = sigma * (scores[i] - scores[j])
+                rho = 1.0 / (1.0 + np.exp(x)) if x < 0.0 else np.exp(-x) / (1.0 + np.exp(-x))
+                push = sigma * weights[i, j] * rho
+                bend = sigma * sigma * weights[i, j] * rho * (1.0 - rho)
+                gradients[i] -= push
+                gradients[j] += push
+                hessians[i] += bend
+                hessians[j] += bend
+
+
+@kernel
+def average_precision_deltas(relevant):
+    """Change of AP when the documents at two ranks swap (n, n), from their relevance (0 or 1) in ranked order."""
+    n = relevant.size
+    deltas = np.zeros((n, n))
+    count = np.zeros(n + 1)  # relevant documents among the first k
+    share = np.zeros(n + 1)  # Σ relevant / rank over the first k
+    for k in range(n):
+        count[k + 1] = count[k] + relevant[k]
+        share[k + 1] = share[k] + relevant[k] / (k + 1)
+    if count[n] == 0.0:
+        return deltas
+    for a in range(n):
+        for b in range(a + 1, n):
+            if relevant[a] == relevant[b]:
+                continue
+            between = share[b] - share[a + 1]
+            if relevant[b] > relevant[a]:
+                change = (count[a] + 1.0) / (a + 1) - count[b + 1] / (b + 1) + between
+            else:
+                change = count[b + 1] / (b + 1) - count[a + 1] / (a + 1) - between
+            deltas[a, b] = change / count[n]
+            deltas[b, a] = deltas[a, b]
+    return deltas
+
+
+@kernel
+def softmax_rows(y, scores, offsets, first, last, gradients, hessians):
+    """softmax(s) - softmax(y), and P (1 - P)."""
+    for q in range(first, last):
+        start, stop = offsets[q], offsets[q + 1]
+        top_s = -np.inf
+        top_y = -np.inf
+        for i in range(start, stop):
+            top_s = max(top_s, scores[i])
+            top_y = max(top_y, y[i])
+        sum_s = 0.0
+        sum_y = 0.0
+        for i in range(start, stop):
+            sum_s += np.exp(scores[i] - top_s)
+            sum_y += np.exp(y[i] - top_y)
+        for i in range(start, stop):
+            p = np.exp(scores[i] - top_s) / sum_s
+            gradients[i] = p - np.exp(y[i] - top_y) / sum_y
+            hessians[i] = p * (1.0 - p)
+
+
+@kernel
+def neighbour_pairs(y, scores, offsets, first, last, noise, decay, gradients, hessians):
+    """Logistic pairs of neighbours in the rankings by `scores + noise`, weighed by decay^place |Δ grade|."""
+    rankings = noise.shape[0]
+    for q in range(first, last):
+        start, stop = offsets[q], offsets[q + 1]
+        for r in range(rankings):
+            order = np.argsort(-(scores[start:stop] + noise[r, start:stop]), kind="mergesort")
+            w = 1.0 / rankings
+            for a in range(stop - start - 1):
+                i = start + order[a]
+                j = start + order[a + 1]
+                if y[i] < y[j]:
+                    i, j = j, i
+                pair = w * (y[i] - y[j])
+                w *= decay
+                if pair > 0.0:
+                    x = scores[i] - scores[j]
+                    rho = 1.0 / (1.0 + np.exp(x)) if x < 0.0 else np.exp(-x) / (1.0 + np.exp(-x))
+                    gradients[i] -= pair * rho
+                    gradients[j] += pair * rho
+                    hessians[i] += pair * rho * (1.0 - rho)
+                    hessians[j] += pair * rho * (1.0 - rho)
