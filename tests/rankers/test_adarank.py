@@ -143,6 +143,11 @@ def test_a_users_function_and_its_range():
     np.testing.assert_allclose(ours.score(data), theirs.score(data), rtol=1e-12)
     with pytest.raises(InvalidInputError, match=r"values in \[-1, 1\].*gave 3 for query"):
         AdaRank(lambda grades: grades[0]).fit([[1.0], [2.0]], [3, 3])
+    # Either feature alone stays within the range; their sum puts the middle document of query 0 first, which does not.
+    X = [[3.0, 0.0], [2.0, 2.0], [0.0, 3.0], [3.0, 0.0], [0.0, 3.0]]
+    values = {1: 0.9, 2: 2.0, 3: -0.3, 4: 0.95, 5: -0.3}
+    with pytest.raises(InvalidInputError, match="gave 2 for query 0"):
+        AdaRank(lambda grades: values[grades[0]]).fit(X, [1, 2, 3, 5, 4], qid=[0, 0, 0, 1, 1])
 
 
 def test_validation_decides_the_round_and_the_stop():

@@ -241,12 +241,13 @@ class _Boosting:
     ) -> None:
         self.update = update
         self.train = _Combined(data, measure)
+        self.query_ids = data.query_ids
         self.valid = valid
         matrix = self.train.measure.of_columns(data.X, n_jobs=n_jobs)
         if signed:
             ascending = self.train.measure.of_columns(data.X, descending=False, n_jobs=n_jobs)
             matrix = np.concatenate([matrix, ascending], axis=1)
-        self._check_range(matrix, data, measure)
+        self._check_range(matrix, data.query_ids)
         constant = self._constant_queries(matrix, data)
         self.n_constant = int(constant.sum())
         weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
@@ -271,6 +272,7 @@ class _Boosting:
         h = self.matrix[:, chosen.column]
         self.coef[chosen.feature] += chosen.sign * alpha
         values = self.train.evaluate(self.coef)
+        self._check_range(values, self.query_ids)
         after = values[self.active]
         change = after - self.before
         change -= alpha * h
@@ -308,14 +310,14 @@ class _Boosting:
             P = self.P * np.exp(-weighted)
         self.P, self.before = P / P.sum(), after
 
-    @staticmethod
-    def _check_range(matrix: np.ndarray, data: RankingData, measure: Any) -> None:
-        outside = np.abs(matrix) > 1.0 + 1e-9
+    def _check_range(self, values: np.ndarray, query_ids: np.ndarray) -> None:
+        """An error if a value (m, …) is outside [-1, 1], where the logarithm of α ends; NaN marks a skipped query."""
+        outside = np.abs(values) > 1.0 + 1e-9
         if outside.any():
-            query, column = np.argwhere(outside)[0]
+            place = tuple(np.argwhere(outside)[0])
             raise InvalidInputError(
-                f"AdaRank needs a measure with values in [-1, 1]; {measure!r} gave {matrix[query, column]:g} for query "
-                f"{data.query_ids[query]!r} ranked by column {column % data.n_features}"
+                f"AdaRank needs a measure with values in [-1, 1]; {self.train.measure.measure!r} gave "
+                f"{values[place]:g} for query {query_ids[place[0]]}"
             )
 
     def _constant_queries(self, matrix: np.ndarray, data: RankingData) -> np.ndarray:
