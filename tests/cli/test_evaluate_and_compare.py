@@ -161,9 +161,9 @@ def test_misuse(files, capsys, monkeypatch, arguments, code, message):
 
 def test_evaluate_loads_no_heavy_library(files):
     code = (
-        "import sys; from truerank.cli import main; "
-        "main(['evaluate', '--data', 'data.txt', '--scores', 'scores.txt', '--json']); "
+        "import sys; from truerank.cli import main; main(sys.argv[1:]); "
         "print(sorted({'numba', 'sklearn', 'pandas', 'scipy'} & set(sys.modules)))"
     )
-    result = subprocess.run([sys.executable, "-c", code], cwd=files, capture_output=True, text=True, check=True)
+    command = ["evaluate", "--data", files / "data.txt", "--scores", files / "scores.txt", "--json"]
+    result = subprocess.run([sys.executable, "-c", code, *command], capture_output=True, text=True, check=True)
     assert result.stdout.splitlines()[-1] == "[]"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from truerank import evaluate
 from truerank.core.errors import InvalidInputError
-from truerank.data.ranking_data import Judgements
+from truerank.data.ranking_data import Judgements, RankingData
 from truerank.measures import MEASURES, Ranking, base, blocks, parse_measure, parse_measures
 
 NAMES = (
@@ -219,8 +219,31 @@ def test_more_refusals():
     judgements = Judgements(np.array([1.0]), np.array([0, 1]))
     with pytest.raises(InvalidInputError, match="bring their own"):
         evaluate("AP", judgements, [1], qid=[1])
-    with pytest.raises(InvalidInputError, match="one ranking"):
+    with pytest.raises(InvalidInputError, match=r"shape \(1,\); got \(2, 1\)"):
         evaluate("AP", judgements, [[1], [2]])
+
+
+def test_ranking_data_in_the_callers_row_order():
+    y, scores, qid = [1, 0, 0, 1], [3, 1, 2, 4], ["b", "a", "b", "a"]
+    data = RankingData(np.zeros((4, 1)), y, qid)
+    assert evaluate("AP", data, scores) == evaluate("AP", y, scores, qid=qid)
+
+
+@pytest.mark.data
+def test_conventions_alone_move_one_ranking(collections):
+    """One feature of MQ2008, rounded: what the LETOR 4 script itself prints, and the span over the conventions."""
+    from truerank import read_letor
+
+    data = RankingData.concatenate([read_letor(collections / "letor4-mq2008" / f"S{k}.txt.gz") for k in range(1, 6)])
+    scores = np.round(data.X[:, 24], 2)
+    names = "P@1 P@10 AP nDCG@1 nDCG@5 nDCG@10 MeanNDCG"
+    printed = [0.3087, 0.2077, 0.3587, 0.2568, 0.3399, 0.1619, 0.3591]
+    found = evaluate(names, data.judgements(), scores, convention="letor4")
+    assert [round(value, 4) for value in found.values()] == printed
+    expected = {"ranklib": 0.3984, "trec": 0.4070, "catboost": 0.6391, "lightgbm": 0.6790, "xgboost": 0.6790}
+    for convention, value in expected.items():
+        result = evaluate("nDCG@10", data.judgements(), scores, convention=convention)
+        assert round(result["nDCG@10"], 4) == value
 
 
 def test_ten_measures_share_one_sort(monkeypatch):

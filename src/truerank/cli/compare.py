@@ -81,7 +81,8 @@ def run(args: argparse.Namespace) -> int:
     print(result)
     print(
         f"\n{args.measure}, convention {measure.convention}; {args.test} test, two-sided; p adjusted by "
-        f"{args.correction}; `shows`: the difference that a t-test on these queries would find four times in five"
+        f"{args.correction}, ** where it is below .05; `shows`: the difference that a t-test on these queries would "
+        "find four times in five"
     )
     return 0
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
-from truerank.data.ranking_data import Judgements
+from truerank.data.ranking_data import Judgements, RankingData
 from truerank.measures.base import Measure, mean_of
 from truerank.measures.conventions import DEFAULT_CONVENTION
 from truerank.measures.derived import best_grade
@@ -76,8 +76,9 @@ def evaluate(
     ----------
     measures : str, Measure, or a sequence of these
         For example `"AP nDCG@10"` or `[AP(rel=2), nDCG @ 10]`.
-    y : array-like (n,) or Judgements
-        Grades, in any row order; or judgements, whose row order the scores then follow.
+    y : array-like (n,), RankingData or Judgements
+        Grades, in any row order, which the scores share; so they do the rows that a RankingData was made from. Scores
+        for Judgements follow their (grouped) rows.
     scores : array-like (n,)
         Higher is better.
     qid : array-like (n,), optional
@@ -99,20 +100,27 @@ def evaluate(
     (0.5, [0.5, 0.5], [7, 8])
     """
     parsed = parse_measures(measures, convention)
-    if isinstance(y, Judgements):
+    judgements, order = judged(y, qid, doc_ids)
+    return Evaluation(parsed, convention, Ranking(judgements, scores_in_order(scores, judgements, order)))
+
+
+def judged(y: Any, qid: Any = None, doc_ids: Any = None) -> tuple[Judgements, np.ndarray | None]:
+    """Judgements from grades, a RankingData or Judgements, and the order that brings the caller's rows into theirs."""
+    if isinstance(y, Judgements | RankingData):
         if qid is not None or doc_ids is not None:
-            raise InvalidInputError("evaluate: Judgements bring their own queries and document ids")
-        return Evaluation(parsed, convention, _single(Ranking(y, scores)))
+            raise InvalidInputError(
+                f"{type(y).__name__} bring their own queries and document ids; give no qid, doc_ids"
+            )
+        return (y, None) if isinstance(y, Judgements) else (y.judgements(), y.order)
     judgements, grouping = Judgements.from_labels(y, qid, doc_ids=doc_ids)
+    return judgements, grouping.order
+
+
+def scores_in_order(scores: Any, judgements: Judgements, order: np.ndarray | None, name: str = "scores") -> np.ndarray:
+    """One ranking's scores, checked for their length, in the judgements' row order."""
     values = np.asarray(scores.to_numpy() if hasattr(scores, "to_numpy") else scores)
     if values.shape != (judgements.n_rows,):
-        raise InvalidInputError(f"scores must have shape ({judgements.n_rows},), as y has; got {values.shape}")
-    if grouping.order is not None:
-        values = values[grouping.order]
-    return Evaluation(parsed, convention, Ranking(judgements, values))
-
-
-def _single(ranking: Ranking) -> Ranking:
-    if not ranking.single:
-        raise InvalidInputError("evaluate takes one ranking, scores of shape (n,); use measure.per_query for several")
-    return ranking
+        raise InvalidInputError(
+            f"{name} must have one entry for each row, shape ({judgements.n_rows},); got {values.shape}"
+        )
+    return values if order is None else values[order]

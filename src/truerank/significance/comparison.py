@@ -11,8 +11,8 @@ import numpy as np
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import table
-from truerank.data.ranking_data import Judgements
 from truerank.measures import DEFAULT_CONVENTION, mean_of, parse_measure
+from truerank.measures.evaluation import judged, scores_in_order
 from truerank.significance.corrections import bonferroni, holm
 from truerank.significance.intervals import bootstrap_interval, smallest_detectable_difference
 from truerank.significance.two_samples import (
@@ -135,14 +135,25 @@ class Comparison:
                 self.means[pair.a],
                 self.means[pair.b],
                 f"{pair.difference:+.4f} [{pair.low:+.4f}, {pair.high:+.4f}]",
-                f"{pair.wins}/{pair.losses}" + (f" ({pair.ties} ties)" if pair.ties else ""),
+                f"{pair.wins}/{pair.losses}{'**' if pair.p_adjusted < 0.05 else ''}",
+                pair.ties,
                 pair.p,
                 pair.p_adjusted,
                 pair.detectable,
             ]
             for pair in self.pairs
         ]
-        header = ["rankers", "mean", "against", "difference, 95%", "wins/losses", "p", f"p, {self.correction}", "shows"]
+        header = [
+            "rankers",
+            "mean",
+            "against",
+            "difference, 95%",
+            "wins/losses",
+            "ties",
+            "p",
+            f"p, {self.correction}",
+            "shows",
+        ]
         return table(rows, header)
 
     def __repr__(self) -> str:
@@ -166,8 +177,8 @@ def compare_rankers(
 
     Parameters
     ----------
-    y : array-like (n,) or Judgements
-        Grades in any row order, or judgements, whose row order the scores then follow.
+    y : array-like (n,), RankingData or Judgements
+        As for `evaluate`.
     scores : mapping of name to array-like (n,)
     qid : array-like (n,), optional
         None means one query (on which no test can show anything).
@@ -185,7 +196,7 @@ def compare_rankers(
     Returns
     -------
     Comparison
-        Prints as a table; `.pairs` holds each comparison.
+        Prints as a table, with ** after wins/losses where the adjusted p is below .05; `.pairs` holds each comparison.
 
     Examples
     --------
@@ -198,19 +209,11 @@ def compare_rankers(
     if not isinstance(scores, Mapping):
         raise InvalidInputError("compare_rankers takes scores by name: {'ranker': scores, …}")
     parsed = parse_measure(measure, convention)
-    if isinstance(y, Judgements):
-        if qid is not None or doc_ids is not None:
-            raise InvalidInputError("compare_rankers: Judgements bring their own queries and document ids")
-        judgements, order = y, None
-    else:
-        judgements, grouping = Judgements.from_labels(y, qid, doc_ids=doc_ids)
-        order = grouping.order
-    per_query = {}
-    for name, given in scores.items():
-        values = np.asarray(given.to_numpy() if hasattr(given, "to_numpy") else given)
-        if values.shape != (judgements.n_rows,):
-            raise InvalidInputError(f"scores of {name!r} must have shape ({judgements.n_rows},); got {values.shape}")
-        per_query[str(name)] = parsed.per_query(judgements, values if order is None else values[order])
+    judgements, order = judged(y, qid, doc_ids)
+    per_query = {
+        str(name): parsed.per_query(judgements, scores_in_order(given, judgements, order, f"scores of {name!r}"))
+        for name, given in scores.items()
+    }
     return compare_values(
         per_query,
         baseline=baseline,
