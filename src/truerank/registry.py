@@ -65,6 +65,7 @@ PUBLIC: dict[str, str] = {
     "Ranker": "truerank.rankers.base:Ranker",
     "evaluate": "truerank.measures.evaluation:evaluate",
     "compare_rankers": "truerank.significance.comparison:compare_rankers",
+    "choose_calibrator": "truerank.calibration.selection:choose_calibrator",
     "load_model": "truerank.core.model_file:load_model",
     "save_model": "truerank.core.model_file:save_model",
 }
@@ -75,6 +76,8 @@ MODEL_PARTS: dict[str, str] = {
     "percentile-in-query": "truerank.features.per_query:PercentileInQuery",
     "min-max-in-query": "truerank.features.per_query:MinMaxInQuery",
     "z-score-in-query": "truerank.features.per_query:ZScoreInQuery",
+    "CalibratedClassifier": "truerank.calibration.classifier:CalibratedClassifier",
+    "CalibratedRanker": "truerank.calibration.ranker:CalibratedRanker",
 }
 
 

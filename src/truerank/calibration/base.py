@@ -27,11 +27,13 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     ----------
     classes_ : array (2,)
         The two labels, negative first; the positive class is the greater label.
+    counts_ : float64 array (2,)
+        Rows (or weight) of each class.
     prior_ : float64 array (2,)
         Smoothed class priors `(|c| + 1)/(n + 2)`, in the order of `classes_`; |c| and n are sums of weights.
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = ("classes_", "prior_")
+    model_attributes: ClassVar[tuple[str, ...]] = ("classes_", "counts_", "prior_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -71,7 +73,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             values, positive, weight = values[kept], positive[kept], weight[kept]
         n_positive = float(positive.sum() if weight is None else weight[positive].sum())
         n = float(len(values) if weight is None else weight.sum())
-        self.prior_ = np.array([(n - n_positive + 1) / (n + 2), (n_positive + 1) / (n + 2)])
+        self.counts_ = np.array([n - n_positive, n_positive])
+        self.prior_ = (self.counts_ + 1) / (n + 2)
         self._fit(values, positive, weight)
         return self
 
@@ -101,7 +104,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
 
     def check_model(self) -> None:
         """Called after loading from a model file."""
-        for name in ("classes_", "prior_"):
+        for name in self.model_attributes[:3]:
             if np.shape(getattr(self, name, ())) != (2,):
                 raise ModelFileError(f"{type(self).__name__}: {name} must have two entries")
 
@@ -182,7 +185,7 @@ def as_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
     if weight.shape != (n_rows,):
         raise InvalidInputError(f"sample_weight must have the shape ({n_rows},), got {weight.shape}")
     if not np.isfinite(weight).all() or (weight < 0).any() or not weight.any():
-        raise InvalidInputError("sample_weight must be finite and not negative, with some weight above 0")
+        raise InvalidInputError("sample_weight must be finite and not negative, and not every weight may be zero")
     return np.ascontiguousarray(weight)
 
 

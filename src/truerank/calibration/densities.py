@@ -7,7 +7,10 @@ score: `monotone=True` forces that.
 
 Limits. With R the range of all scores, a scale that comes out below `smallest_scale · R` (a side without spread, where
 the likelihood grows as the scale shrinks) is raised to it; a class without rows has its mode in the middle of the
-scores and the scale `WIDEST_SCALE · R`. Log-odds are constant further than 1,000 R outside the scores. When all scores
+scores and the scale `WIDEST_SCALE · R`. No row was seen on a side without spread, but one may come: log-odds there
+follow the rule of succession, a mass of 1/(|c| + 2) with the scale of the other side; and a class whose scores are all
+equal counts with the scale R/10 in them. (`density` and the fitted scales are the maximum of the likelihood as it is.)
+Log-odds are constant further than 1,000 R outside the scores. When all scores
 are equal (or R < 1e-130) the scores say nothing and the probability is the prior everywhere.
 
 Reference: P. N. Bennett (2003). Using asymmetric distributions to improve text classifier probability estimates. SIGIR.
@@ -30,6 +33,7 @@ from truerank.core.kernel import kernel
 
 SMALLEST_SCALE = 1e-12
 WIDEST_SCALE = 10.0
+POINT_SCALE = 0.1
 _NO_RANGE = 1e-130
 _FAR = 1e3
 _MONOTONE_KNOTS = 1000
@@ -47,6 +51,7 @@ class DensityCalibrator(Calibrator):
         *Calibrator.model_attributes,
         "centre_",
         "shape_",
+        "predictive_",
         "flat_",
         "monotone_scores_",
         "monotone_log_odds_",
@@ -81,7 +86,7 @@ class DensityCalibrator(Calibrator):
         floor = check_number(self.smallest_scale, "smallest_scale", minimum=1e-15, maximum=1.0) * (high - low)
         self.centre_ = low + (high - low) / 2.0 if self._centred else 0.0
         ascending = self._ascending(scores, positive, weight)
-        fits = []
+        fits, empty = [], np.zeros((2, 2), dtype=bool)
         for outer_right, rows in ((not ascending, ~positive), (ascending, positive)):
             x = scores[rows]
             w = None if weight is None else weight[rows]
@@ -92,6 +97,7 @@ class DensityCalibrator(Calibrator):
                 fits.append((low + (high - low) / 2.0 - self.centre_, wide, wide))
             else:
                 theta, left, right = self._fit_class(x, w, outer_right)
+                empty[len(fits)] = np.array([left, right]) <= SMALLEST_SCALE * (high - low)
                 fits.append((theta, max(left, floor), max(right, floor)))
         self.shape_ = np.array(
             [self._shape(*fit, outer_right) for fit, outer_right in zip(fits, (not ascending, ascending))]
@@ -99,9 +105,10 @@ class DensityCalibrator(Calibrator):
         if high - low < _NO_RANGE:
             self.shape_[1] = self.shape_[0]
         self._name_parameters(np.array(fits), ascending)
+        self.predictive_ = self._predictive(np.array(fits), empty, POINT_SCALE * (high - low))
         far = _FAR * (high - low)
         self.flat_ = np.array([low - self.centre_ - far, high - self.centre_ + far])
-        self._make_monotone(scores, weight)
+        self._make_monotone(scores, weight, empty)
 
     def _fit_class(self, x: np.ndarray, weight: np.ndarray | None, outer_right: bool) -> tuple[float, float, float]:
         """Mode (relative to the centre), left and right scale of one class."""
@@ -117,6 +124,30 @@ class DensityCalibrator(Calibrator):
     def _ascending(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> bool:
         """Whether the positive class lies to the right; only the hybrid asks."""
         return True
+
+    def _predictive(self, fits: np.ndarray, empty: np.ndarray, point_scale: float) -> np.ndarray:
+        """What the log-odds are made of, (2, 8): mode, log density there, and norm, linear, quadratic for each side.
+
+        The same as `shape_` except on sides where no spread was seen.
+        """
+        mode, norm = self.shape_[:, :1], self.shape_[:, 1:2]
+        result = np.concatenate([mode, norm, norm, self.shape_[:, 2:4], norm, self.shape_[:, 4:6]], axis=1)
+        for cls, (left, right) in enumerate(empty):
+            if not (left or right):
+                continue
+            for side, other in ((0, 1), (1, 0)):
+                if not empty[cls, side]:
+                    continue
+                gaussian = self.shape_[cls, 3 + 2 * side] > 0.0
+                scale = point_scale if left and right else fits[cls, 1 + other]
+                mass = 0.5 if left and right else 1.0 / (self.counts_[cls] + 2.0)
+                width = HALF_GAUSSIAN * scale if gaussian else scale
+                log_peak = math.log(mass / width)
+                result[cls, 2 + 3 * side : 5 + 3 * side] = (
+                    (log_peak, 0.0, 0.5 / scale**2) if gaussian else (log_peak, 1.0 / scale, 0.0)
+                )
+            result[cls, 1] = max(result[cls, 2], result[cls, 5])
+        return result
 
     # What a family says.
 
@@ -140,10 +171,10 @@ class DensityCalibrator(Calibrator):
     def _free_log_odds(self, centred: np.ndarray) -> np.ndarray:
         result = np.empty(len(centred))
         prior = math.log(self.prior_[1] / self.prior_[0])
-        _density_log_odds(centred, self.shape_, prior, self.flat_[0], self.flat_[1], result)
+        _density_log_odds(centred, self.predictive_, prior, self.flat_[0], self.flat_[1], result)
         return result
 
-    def _make_monotone(self, scores: np.ndarray, weight: np.ndarray | None) -> None:
+    def _make_monotone(self, scores: np.ndarray, weight: np.ndarray | None, empty: np.ndarray) -> None:
         """Flatten falling ends, or else project the log-odds at quantiles of the scores onto rising functions.
 
         Linear log-odds with θ₋ ≤ θ₊ have the slopes β₊ - β₋, β₊ + γ₋ and γ₋ - γ₊: only the ends can fall. Everything
@@ -153,11 +184,13 @@ class DensityCalibrator(Calibrator):
         self.monotone_scores_, self.monotone_log_odds_ = np.empty(0), np.empty(0)
         if not self.monotone:
             return
-        (theta_minus, _, *minus), (theta_plus, _, *plus) = self.shape_.tolist()
-        if minus[1] == minus[3] == plus[1] == plus[3] == 0.0 and theta_minus <= theta_plus:
-            if plus[0] < minus[0]:
+        linear = not self.predictive_[:, (4, 7)].any() and not empty.any()
+        theta_minus, theta_plus = self.predictive_[:, 0]
+        if linear and theta_minus <= theta_plus:
+            (left_minus, right_minus), (left_plus, right_plus) = self.predictive_[:, (3, 6)]
+            if left_plus < left_minus:
                 self.flat_[0] = theta_minus
-            if minus[2] < plus[2]:
+            if right_minus < right_plus:
                 self.flat_[1] = theta_plus
             return
         from sklearn.isotonic import isotonic_regression
@@ -175,8 +208,8 @@ class DensityCalibrator(Calibrator):
     def check_model(self) -> None:
         """Called after loading from a model file."""
         super().check_model()
-        if np.shape(getattr(self, "shape_", ())) != (2, 6) or np.shape(getattr(self, "flat_", ())) != (2,):
-            raise ModelFileError(f"{type(self).__name__}: shape_ must be (2, 6) and flat_ (2,)")
+        if np.shape(self.shape_) != (2, 6) or np.shape(self.predictive_) != (2, 8) or np.shape(self.flat_) != (2,):
+            raise ModelFileError(f"{type(self).__name__}: shape_ must be (2, 6), predictive_ (2, 8) and flat_ (2,)")
         if np.shape(self.monotone_scores_) != np.shape(self.monotone_log_odds_):
             raise ModelFileError(f"{type(self).__name__}: the monotone knots do not fit together")
 
@@ -433,22 +466,25 @@ def _log_density(x, shape, result):
 
 @kernel
 def _density_log_odds(x, shape, prior, low, high, result):
-    """prior + log p(x | +) - log p(x | -), with x held inside [low, high]."""
-    constant = prior + shape[1, 1] - shape[0, 1]
-    mode_0, linear_l0, quadratic_l0 = shape[0, 0], shape[0, 2], shape[0, 3]
-    linear_r0, quadratic_r0 = shape[0, 4], shape[0, 5]
-    mode_1, linear_l1, quadratic_l1 = shape[1, 0], shape[1, 2], shape[1, 3]
-    linear_r1, quadratic_r1 = shape[1, 4], shape[1, 5]
+    """prior + log p(x | +) - log p(x | -), with x held inside [low, high]; `shape` (2, 8) as `_predictive` gives it."""
+    mode_0, peak_0, norm_l0, linear_l0, quadratic_l0 = shape[0, 0], shape[0, 1], shape[0, 2], shape[0, 3], shape[0, 4]
+    mode_1, peak_1, norm_l1, linear_l1, quadratic_l1 = shape[1, 0], shape[1, 1], shape[1, 2], shape[1, 3], shape[1, 4]
+    norm_r0, linear_r0, quadratic_r0 = shape[0, 5], shape[0, 6], shape[0, 7]
+    norm_r1, linear_r1, quadratic_r1 = shape[1, 5], shape[1, 6], shape[1, 7]
     for i in range(len(x)):
         s = min(max(x[i], low), high)
         d = s - mode_0
         if d > 0.0:
-            minus = d * (linear_r0 + quadratic_r0 * d)
+            minus, norm = d * (linear_r0 + quadratic_r0 * d), -norm_r0
+        elif d < 0.0:
+            minus, norm = d * (quadratic_l0 * d - linear_l0), -norm_l0
         else:
-            minus = d * (quadratic_l0 * d - linear_l0)
+            minus, norm = 0.0, -peak_0
         d = s - mode_1
         if d > 0.0:
-            plus = d * (linear_r1 + quadratic_r1 * d)
+            plus, norm = d * (linear_r1 + quadratic_r1 * d), norm + norm_r1
+        elif d < 0.0:
+            plus, norm = d * (quadratic_l1 * d - linear_l1), norm + norm_l1
         else:
-            plus = d * (quadratic_l1 * d - linear_l1)
-        result[i] = constant + (minus - plus)
+            plus, norm = 0.0, norm + peak_1
+        result[i] = prior + norm + (minus - plus)

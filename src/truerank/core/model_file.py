@@ -210,6 +210,6 @@ def _decode_object(value: dict[str, Any]) -> Any:
         raise ModelFileError(f"{name}: unknown parameter: {error}") from error
     for key, item in fitted.items():
         setattr(model, key, decode(item))
-    if hasattr(model, "check_model"):
+    if fitted and hasattr(model, "check_model"):  # a wrapper keeps what it wraps as an unfitted parameter
         model.check_model()
     return model

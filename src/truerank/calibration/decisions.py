@@ -1,0 +1,187 @@
+"""Decisions from calibrated probabilities: costs are given when the decision is made, not when the model is fitted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from truerank.core.checks import check_number, check_positive_int
+from truerank.core.errors import InvalidInputError
+from truerank.data.grouping import group_rows
+
+ABSTAIN = -1
+
+
+def cost_threshold(cost_fp: float = 1.0, cost_fn: float = 1.0, cost_tp: float = 0.0, cost_tn: float = 0.0) -> float:
+    """The probability at and above which "positive" has the least expected cost.
+
+        t = (cost_fp - cost_tn)/((cost_fp - cost_tn) + (cost_fn - cost_tp))
+
+    Parameters
+    ----------
+    cost_fp, cost_fn, cost_tp, cost_tn : float
+        Costs of the four outcomes; a gain is a negative cost. An error must cost more than the right decision.
+
+    Raises
+    ------
+    InvalidInputError
+        When an error costs less than being right, or nothing depends on the decision.
+
+    Examples
+    --------
+    Missing a positive is five times as bad as a false alarm:
+
+    >>> round(cost_threshold(cost_fp=1, cost_fn=5), 6)
+    0.166667
+    """
+    costs = [check_number(value, name) for value, name in
+             ((cost_fp, "cost_fp"), (cost_fn, "cost_fn"), (cost_tp, "cost_tp"), (cost_tn, "cost_tn"))]  # fmt: skip
+    false_alarm, miss = costs[0] - costs[3], costs[1] - costs[2]
+    if false_alarm < 0 or miss < 0 or false_alarm + miss == 0:
+        raise InvalidInputError(
+            "an error must not cost less than the right decision, and something must depend on it: got "
+            f"cost_fp {cost_fp}, cost_tn {cost_tn}, cost_fn {cost_fn}, cost_tp {cost_tp}"
+        )
+    return false_alarm / (false_alarm + miss)
+
+
+def utility_threshold(gain_tp: float, loss_fp: float, *, loss_fn: float = 0.0, gain_tn: float = 0.0) -> float:
+    """Probability from which a document adds to the linear utility `gain_tp TP - loss_fp FP - loss_fn FN + gain_tn TN`.
+
+    TREC's filtering utilities are of this kind.
+
+    Examples
+    --------
+    T9U = 2 TP - FP delivers from one third on:
+
+    >>> round(utility_threshold(2, 1), 6)
+    0.333333
+    """
+    return cost_threshold(cost_fp=loss_fp, cost_fn=loss_fn, cost_tp=-gain_tp, cost_tn=-gain_tn)
+
+
+def decide(
+    probabilities: Any,
+    *,
+    cost_fp: float = 1.0,
+    cost_fn: float = 1.0,
+    cost_tp: float = 0.0,
+    cost_tn: float = 0.0,
+    cost_abstain: float | None = None,
+) -> np.ndarray:
+    """The decision of least expected cost for each row: 1, 0, or -1 for abstaining.
+
+    Parameters
+    ----------
+    probabilities : array (n,), or (n, 2) as predict_proba gives
+        P(positive).
+    cost_fp, cost_fn, cost_tp, cost_tn : float
+        Costs of the outcomes.
+    cost_abstain : float, optional
+        What it costs to leave the decision to somebody else (Chow's rule): taken where both decisions are expected to
+        cost more. None never abstains.
+
+    Returns
+    -------
+    int64 array (n,)
+        Ties go to 1, and to a decision rather than to abstaining.
+
+    Examples
+    --------
+    >>> decide([0.1, 0.2, 0.5, 0.9], cost_fp=1, cost_fn=5).tolist()
+    [0, 1, 1, 1]
+    >>> decide([0.1, 0.2, 0.5, 0.9], cost_abstain=0.15).tolist()
+    [0, -1, -1, 1]
+    """
+    p = as_probabilities(probabilities)
+    threshold = cost_threshold(cost_fp, cost_fn, cost_tp, cost_tn)
+    decisions = (p >= threshold).astype(np.int64)
+    if cost_abstain is not None:
+        limit = check_number(cost_abstain, "cost_abstain")
+        costs = expected_costs(p, cost_fp=cost_fp, cost_fn=cost_fn, cost_tp=cost_tp, cost_tn=cost_tn)
+        decisions[costs.min(axis=1) > limit] = ABSTAIN
+    return decisions
+
+
+def expected_costs(
+    probabilities: Any, *, cost_fp: float = 1.0, cost_fn: float = 1.0, cost_tp: float = 0.0, cost_tn: float = 0.0
+) -> np.ndarray:
+    """Expected cost of deciding 0 and of deciding 1, float64 (n, 2)."""
+    p = as_probabilities(probabilities)
+    return np.stack([p * cost_fn + (1 - p) * cost_tn, p * cost_tp + (1 - p) * cost_fp], axis=1)
+
+
+def least_expected_cost(probabilities: Any, costs: Any) -> np.ndarray:
+    """For several classes: the decision with the least expected cost, int64 (n,); the first of equal ones.
+
+    Parameters
+    ----------
+    probabilities : array (n, classes)
+        Rows that add up to 1.
+    costs : array (classes, decisions)
+        `costs[c, d]`: cost of decision d when the class is c. Decisions need not be classes: add a column of constants
+        to allow abstaining.
+
+    Examples
+    --------
+    >>> least_expected_cost([[0.8, 0.2], [0.5, 0.5]], [[0, 1, 0.3], [1, 0, 0.3]]).tolist()
+    [0, 2]
+    """
+    p, table = np.asarray(probabilities, dtype=np.float64), np.asarray(costs, dtype=np.float64)
+    if p.ndim != 2 or table.ndim != 2 or p.shape[1] != table.shape[0]:
+        raise InvalidInputError(
+            f"probabilities (n, classes) and costs (classes, decisions) do not fit: {p.shape} and {table.shape}"
+        )
+    if not (np.isfinite(p).all() and np.isfinite(table).all()):
+        raise InvalidInputError("probabilities and costs must be finite")
+    return np.argmin(p @ table, axis=1)
+
+
+def expected_relevant(probabilities: Any, k: int, *, qid: Any = None, scores: Any = None) -> np.ndarray:
+    """Expected number of relevant documents among the first k of each query, float64 (m,).
+
+    By linearity the sum of the probabilities of those k, whether or not documents are independent.
+
+    Parameters
+    ----------
+    probabilities : array (n,) or (n, 2)
+        P(relevant) of each document.
+    k : int
+        A query with fewer documents counts all of them.
+    qid : array (n,), optional
+        Query of each document; None means one query. The result is in order of first appearance.
+    scores : array (n,), optional
+        What ranks the documents; None ranks by probability. Equal ones keep the order of the rows.
+
+    Examples
+    --------
+    >>> expected_relevant([0.9, 0.2, 0.4, 0.5], 2, qid=["a", "a", "a", "b"]).tolist()
+    [1.3, 0.5]
+    """
+    p = as_probabilities(probabilities)
+    k = check_positive_int(k, "k")
+    ranked_by = p if scores is None else np.asarray(scores, dtype=np.float64)
+    if ranked_by.shape != p.shape:
+        raise InvalidInputError(f"scores must have the shape {p.shape}, got {ranked_by.shape}")
+    grouping = group_rows(qid, len(p))
+    if grouping.order is not None:
+        p, ranked_by = p[grouping.order], ranked_by[grouping.order]
+    sizes = np.diff(grouping.offsets)
+    query = np.repeat(np.arange(len(sizes)), sizes)
+    order = np.lexsort((-ranked_by, query))
+    place = np.arange(len(p)) - np.repeat(grouping.offsets[:-1], sizes)
+    return np.bincount(query, weights=np.where(place < k, p[order], 0.0), minlength=len(sizes))
+
+
+def as_probabilities(probabilities: Any) -> np.ndarray:
+    """P(positive) as float64 (n,), checked to lie in [0, 1]."""
+    p = np.asarray(probabilities, dtype=np.float64)
+    if p.ndim == 2 and p.shape[1] == 2:
+        p = p[:, 1]
+    if p.ndim != 1:
+        raise InvalidInputError(f"probabilities must have the shape (n,) or (n, 2), got {p.shape}")
+    if not ((p >= 0) & (p <= 1)).all():
+        row = int(np.flatnonzero(~((p >= 0) & (p <= 1)))[0])
+        raise InvalidInputError(f"probabilities must lie in [0, 1]; row {row} has {p[row]}")
+    return p

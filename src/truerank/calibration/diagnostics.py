@@ -1,0 +1,396 @@
+"""Do the probabilities mean what they say? Losses, sign tests, reliability, calibration error, Brier decomposition.
+
+Functions take the classes `y` (n,), 1 or True for positive, and P(positive) (n,) or (n, 2); `losses` takes log-odds,
+which do not saturate.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from truerank.calibration.decisions import as_probabilities
+from truerank.core.checks import check_choice, check_number, check_positive_int
+from truerank.core.errors import InvalidInputError
+from truerank.core.random_streams import seed_of, stream
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The paper's three figures over n decisions.
+
+    Attributes
+    ----------
+    n : int
+    log_loss : float
+        Sum of log P(actual class), in nats, so at most 0; `log_loss_bits` is the same in bits.
+    squared_error : float
+        Sum of (1 - P(actual class))².
+    errors : int
+        Decisions that are wrong at P = 0.5 (at even odds the decision is "positive").
+    """
+
+    n: int
+    log_loss: float
+    squared_error: float
+    errors: int
+
+    @property
+    def log_loss_bits(self) -> float:
+        """The log loss in bits."""
+        return self.log_loss / math.log(2.0)
+
+    @property
+    def mean_log_loss(self) -> float:
+        """Mean of -log P(actual class), in nats: what scikit-learn's log_loss gives."""
+        return -self.log_loss / self.n
+
+    @property
+    def brier(self) -> float:
+        """Mean squared error."""
+        return self.squared_error / self.n
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Losses of each decision, (n,): -log P(actual class) in nats, squared error, and whether it is an error."""
+
+    log_loss: np.ndarray
+    squared_error: np.ndarray
+    error: np.ndarray
+
+    def sums(self) -> Figures:
+        """The three sums."""
+        return Figures(
+            len(self.error), -float(self.log_loss.sum()), float(self.squared_error.sum()), int(self.error.sum())
+        )
+
+
+def losses(y: Any, log_odds: Any) -> Losses:
+    """Losses of each decision from the classes (n,) and the log-odds of the positive class (n,) in nats.
+
+    Examples
+    --------
+    >>> figures = losses([1, 0], [np.log(3), np.log(3)]).sums()
+    >>> round(figures.log_loss_bits, 4), figures.squared_error, figures.errors
+    (-2.415, 0.625, 1)
+    """
+    log_odds = np.asarray(log_odds, dtype=np.float64)
+    positive = as_classes(y, len(log_odds))
+    right = np.where(positive, log_odds, -log_odds)
+    wrong = np.exp(-np.logaddexp(0.0, right))  # P(the other class)
+    return Losses(np.logaddexp(0.0, -right), wrong * wrong, (log_odds >= 0) != positive)
+
+
+@dataclass(frozen=True)
+class SignTest:
+    """Wins and losses of method a against b, and the two-sided binomial p-value; ties are left out."""
+
+    wins: int
+    losses: int
+    p: float
+
+
+def micro_sign_test(a: Any, b: Any) -> SignTest:
+    """The micro sign test over decisions: where losses `a` (n,) and `b` (n,) differ, how often is a lower?
+
+    Reference: Y. Yang, X. Liu (1999). A re-examination of text categorization methods. SIGIR.
+
+    Examples
+    --------
+    >>> micro_sign_test([0.1, 0.2, 0.3, 0.5], [0.2, 0.3, 0.4, 0.5])
+    SignTest(wins=3, losses=0, p=0.25)
+    """
+    from scipy.stats import binomtest
+
+    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if a.shape != b.shape or a.ndim != 1:
+        raise InvalidInputError(f"the two losses must be (n,) of the same decisions, got {a.shape} and {b.shape}")
+    wins, losses_ = int((a < b).sum()), int((a > b).sum())
+    p = 1.0 if wins + losses_ == 0 else float(binomtest(wins, wins + losses_, 0.5).pvalue)
+    return SignTest(wins, losses_, p)
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """A reliability diagram: one entry a bin that holds rows.
+
+    Attributes
+    ----------
+    low, high : float64 array (bins,)
+        Borders of each bin.
+    count : int64 array (bins,)
+    predicted, observed : float64 array (bins,)
+        Mean probability and share of positives.
+    band_low, band_high : float64 array (bins,)
+        Consistency band: the central `level` of the share of positives if every probability were true.
+    level : float
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    count: np.ndarray
+    predicted: np.ndarray
+    observed: np.ndarray
+    band_low: np.ndarray
+    band_high: np.ndarray
+    level: float
+
+    @property
+    def inside(self) -> float:
+        """Share of bins whose observed share lies in the band; about `level` for calibrated probabilities."""
+        return float(((self.observed >= self.band_low) & (self.observed <= self.band_high)).mean())
+
+
+def reliability(
+    y: Any,
+    probabilities: Any,
+    *,
+    n_bins: int = 10,
+    strategy: str = "quantile",
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    random_state: Any = None,
+) -> Reliability:
+    """Predicted against observed shares of positives, with consistency bands.
+
+    Parameters
+    ----------
+    n_bins : int, default 10
+    strategy : {"quantile", "uniform"}
+        Bins of equal counts (equal probabilities stay together, so there may be fewer), or of equal width.
+    level : float, default 0.95
+    n_resamples : int, default 1000
+        Draws of classes from the probabilities themselves, which give the bands (Bröcker and Smith 2007).
+    random_state : int or generator, optional
+
+    References
+    ----------
+    J. Bröcker, L. A. Smith (2007). Increasing the reliability of reliability diagrams. Weather and Forecasting 22.
+    """
+    p, positive = _checked(y, probabilities)
+    level = check_number(level, "level", minimum=0, maximum=1, open_minimum=True, open_maximum=True)
+    place, borders = _bins(p, n_bins, strategy)
+    counts = np.bincount(place, minlength=len(borders) - 1)
+    kept = np.flatnonzero(counts)
+    generator = stream(seed_of(random_state), "reliability")
+    draws = np.stack([_shares(generator.random(len(p)) < p, place, counts)[kept] for _ in range(n_resamples)])
+    tail = (1 - level) / 2
+    low, high = np.quantile(draws, [tail, 1 - tail], axis=0)
+    return Reliability(
+        borders[:-1][kept], borders[1:][kept], counts[kept], _shares(p, place, counts)[kept],
+        _shares(positive, place, counts)[kept], low, high, level,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CalibrationError:
+    """An expected calibration error.
+
+    Attributes
+    ----------
+    plain : float
+        Σ_bins (count/n) |observed - predicted|, biased upwards.
+    debiased : float
+        `plain` less what the scatter of the observed shares adds to it, not below 0.
+    low, high : float
+        Bootstrap interval of the debiased error at `level`.
+    n_bins : int
+        Bins that hold rows.
+    strategy : str
+    level : float
+    """
+
+    plain: float
+    debiased: float
+    low: float
+    high: float
+    n_bins: int
+    strategy: str
+    level: float
+
+
+def expected_calibration_error(
+    y: Any,
+    probabilities: Any,
+    *,
+    n_bins: int = 15,
+    strategy: str = "quantile",
+    level: float = 0.95,
+    n_resamples: int = 300,
+    random_state: Any = None,
+) -> CalibrationError:
+    """Expected calibration error with its bias taken off and an interval.
+
+    The observed share of a bin scatters by σ² = share (1 - share)/count about the true one, so that |observed -
+    predicted| is too large on average: by all of it when the probabilities are calibrated, by little when they are far
+    off. The gaps are therefore shrunk by the factor s with `s² = Σ mass (gap² - σ²)/Σ mass gap²` (the unbiased estimate
+    of the squared error, cut off at 0), and `Σ mass (E|s gap + σ Z| - |s gap|)`, Z standard normal, is subtracted. The
+    interval takes quantiles of the same estimate over resampled rows, where σ² counts twice. Bins are those of the
+    given rows.
+
+    Reference: A. Kumar, P. Liang, T. Ma (2019). Verified uncertainty calibration. NeurIPS (the unbiased squared error).
+    """
+    p, positive = _checked(y, probabilities)
+    level = check_number(level, "level", minimum=0, maximum=1, open_minimum=True, open_maximum=True)
+    place, borders = _bins(p, n_bins, strategy)
+    size = len(borders) - 1
+    counts = np.bincount(place, minlength=size)
+    observed = _shares(positive, place, counts)
+    smoothed = (counts * observed + 0.5) / (counts + 1.0)
+    variance = smoothed * (1.0 - smoothed) / np.maximum(counts, 1)
+    mass = counts / len(p)
+    gaps = observed - _shares(p, place, counts)
+    generator = stream(seed_of(random_state), "calibration-error")
+    resampled = np.empty(n_resamples)
+    for k in range(n_resamples):
+        weight = np.bincount(generator.integers(len(p), size=len(p)), minlength=len(p)).astype(np.float64)
+        drawn = np.maximum(np.bincount(place, weights=weight, minlength=size), 1e-300)
+        difference = np.bincount(place, weights=weight * (positive - p), minlength=size) / drawn
+        resampled[k] = _debiased_error(difference, 2.0 * variance, drawn / len(p))
+    tail = (1 - level) / 2
+    debiased = _debiased_error(gaps, variance, mass)
+    low, high = np.quantile(resampled, [tail, 1 - tail])
+    return CalibrationError(
+        float((mass * np.abs(gaps)).sum()), debiased, min(float(low), debiased), max(float(high), debiased),
+        int((counts > 0).sum()), strategy, level,
+    )  # fmt: skip
+
+
+def _debiased_error(gaps: np.ndarray, variance: np.ndarray, mass: np.ndarray) -> float:
+    """Mean |gap| less the part that scatter of the given variance adds, not below 0."""
+    from scipy.special import erf
+
+    squared = float((mass * gaps * gaps).sum())
+    if squared == 0.0:
+        return 0.0
+    shrink = math.sqrt(max(squared - float((mass * variance).sum()), 0.0) / squared)
+    mean, sigma = shrink * np.abs(gaps), np.sqrt(np.maximum(variance, 1e-300))
+    ratio = mean / sigma
+    folded = sigma * math.sqrt(2.0 / math.pi) * np.exp(-0.5 * ratio * ratio) + mean * erf(ratio / math.sqrt(2.0))
+    return max(float((mass * (np.abs(gaps) - (folded - mean))).sum()), 0.0)
+
+
+@dataclass(frozen=True)
+class BrierDecomposition:
+    """brier = reliability - resolution + uncertainty + within (Murphy 1973; Stephenson et al. 2008).
+
+    Attributes
+    ----------
+    brier : float
+        Mean squared error.
+    reliability : float
+        Σ (count/n)(predicted - observed)²: lower is better, 0 when calibrated.
+    resolution : float
+        Σ (count/n)(observed - base rate)²: higher is better.
+    uncertainty : float
+        base rate · (1 - base rate).
+    within : float
+        What binning hides: variance of the probabilities inside bins less twice their covariance with the classes.
+    """
+
+    brier: float
+    reliability: float
+    resolution: float
+    uncertainty: float
+    within: float
+
+
+def brier_decomposition(
+    y: Any, probabilities: Any, *, n_bins: int | None = 10, strategy: str = "quantile"
+) -> BrierDecomposition:
+    """Reliability, resolution and uncertainty of the Brier score; they add up exactly with `within`.
+
+    Parameters
+    ----------
+    n_bins : int or None
+        None makes a bin of each distinct probability, where `within` is 0 (Murphy's own decomposition).
+
+    Examples
+    --------
+    >>> parts = brier_decomposition([0, 1, 1, 1], [0.5, 0.5, 0.75, 0.75], n_bins=None)
+    >>> parts.brier, parts.reliability, parts.resolution, parts.uncertainty, parts.within
+    (0.15625, 0.03125, 0.0625, 0.1875, 0.0)
+    """
+    p, positive = _checked(y, probabilities)
+    if n_bins is None:
+        _, place = np.unique(p, return_inverse=True)
+        counts = np.bincount(place)
+    else:
+        place, borders = _bins(p, n_bins, strategy)
+        counts = np.bincount(place, minlength=len(borders) - 1)
+    n, base = len(p), float(positive.mean())
+    predicted, observed = _shares(p, place, counts), _shares(positive, place, counts)
+    deviation = p - predicted[place]
+    return BrierDecomposition(
+        brier=float(np.mean((p - positive) ** 2)),
+        reliability=float((counts * (predicted - observed) ** 2).sum() / n),
+        resolution=float((counts * (observed - base) ** 2).sum() / n),
+        uncertainty=base * (1 - base),
+        within=float(np.mean(deviation * deviation - 2 * deviation * (positive - observed[place]))),
+    )
+
+
+@dataclass(frozen=True)
+class Spiegelhalter:
+    """Spiegelhalter's z (standard normal under calibration) and the two-sided p-value."""
+
+    z: float
+    p: float
+
+
+def spiegelhalter_test(y: Any, probabilities: Any) -> Spiegelhalter:
+    """Test of "the probabilities are true" by the Brier score's own null distribution.
+
+        z = Σ (y - p)(1 - 2p)/√(Σ (1 - 2p)² p (1 - p))
+
+    p-value 1 where every probability is 0, 1/2 or 1 (nothing to test) and all certain ones are right; a certain
+    probability that is wrong gives z = ±infinity and p 0.
+
+    Reference: D. J. Spiegelhalter (1986). Probabilistic prediction in patient management. Statistics in Medicine 5.
+    """
+    from scipy.special import erfc
+
+    p, positive = _checked(y, probabilities)
+    numerator = float(((positive - p) * (1 - 2 * p)).sum())
+    variance = float(((1 - 2 * p) ** 2 * p * (1 - p)).sum())
+    if variance == 0.0:
+        return Spiegelhalter(0.0, 1.0) if numerator == 0.0 else Spiegelhalter(math.copysign(math.inf, numerator), 0.0)
+    z = numerator / math.sqrt(variance)
+    return Spiegelhalter(z, float(erfc(abs(z) / math.sqrt(2.0))))
+
+
+def as_classes(y: Any, n_rows: int) -> np.ndarray:
+    """Classes as bool (n,) from 0/1, False/True or -1/1."""
+    from truerank.calibration.base import two_classes
+
+    return two_classes(y, n_rows)[1]
+
+
+def _checked(y: Any, probabilities: Any) -> tuple[np.ndarray, np.ndarray]:
+    p = as_probabilities(probabilities)
+    if not len(p):
+        raise InvalidInputError("no rows: a diagnostic needs at least one probability")
+    return p, as_classes(y, len(p)).astype(np.float64)
+
+
+def _bins(p: np.ndarray, n_bins: int, strategy: str) -> tuple[np.ndarray, np.ndarray]:
+    """Bin of each row and the borders; equal probabilities share a bin."""
+    n_bins = check_positive_int(n_bins, "n_bins")
+    check_choice(strategy, "strategy", ("quantile", "uniform"))
+    if strategy == "uniform":
+        borders = np.linspace(0.0, 1.0, n_bins + 1)
+    else:
+        borders = np.unique(np.quantile(p, np.linspace(0.0, 1.0, n_bins + 1)))
+        borders = np.array([borders[0], borders[0]]) if len(borders) == 1 else borders
+    # A border belongs to the bin above it, the last one to the last bin.
+    place = np.clip(np.searchsorted(borders, p, side="right") - 1, 0, len(borders) - 2)
+    return place, borders
+
+
+def _shares(values: np.ndarray, place: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    sums = np.bincount(place, weights=values, minlength=len(counts))
+    return sums / np.maximum(counts, 1)

@@ -1,0 +1,280 @@
+"""A ranker whose scores become P(relevant): cross-fitted by query, comparable across queries."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from truerank.calibration.base import Calibrator, probability_pairs
+from truerank.calibration.classifier import make_calibrator
+from truerank.calibration.decisions import decide, expected_relevant
+from truerank.calibration.log_odds_fits import fit_log_odds
+from truerank.core.checks import check_number, check_positive_int
+from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.data.grouping import group_rows
+from truerank.data.ranking_data import RankingData
+from truerank.data.splits import query_folds
+from truerank.rankers.base import Ranker, ranks_by_query
+
+# Ridge on the standardised query statistics, in rows.
+_RIDGE = 1.0
+
+
+class CalibratedRanker(Ranker):
+    """P(relevant | score) for any ranker.
+
+    The scores that the calibrators are fitted to come from rankers trained on the other queries (folds of whole
+    queries); the ranker is then refitted on all. For each grade g above the lowest one calibrator gives P(grade ≥ g);
+    where these cross, the higher grade's is lowered. `predict` gives the ranker's own scores, so that the ranking is
+    the ranker's.
+
+    A score often means different things in different queries. With `query_statistics` a ridge logistic regression first
+    turns the score and its place in the query (z-score, distance to the query's best score, logarithm of the rank, the
+    query's best, mean and spread of scores, logarithm of the number of documents) into log-odds, which are calibrated
+    in the score's stead; its log-odds can order documents otherwise than the ranker.
+
+    Parameters
+    ----------
+    ranker : Ranker
+        Unfitted (cross-fitted and refitted as clones), or fitted with `cv="prefit"`.
+    method : str or Calibrator, default "asymmetric-laplace"
+    cv : int or "prefit", default 5
+        Folds of queries (at most one a query; a single query is split by rows). "prefit" takes the
+        ranker as it is: the data must then be queries it has not seen.
+    rel : float, default 1
+        Lowest grade that counts as relevant in `predict_proba` and what follows from it.
+    query_statistics : bool, default False
+    random_state : int or generator, optional
+        Draws the folds.
+
+    Attributes
+    ----------
+    ranker_ : Ranker
+        Fitted on all queries.
+    grades_ : float64 array (G,)
+        Grades above the lowest one, ascending.
+    calibrators_ : list of Calibrator
+        One for each of `grades_`.
+    statistics_coef_ : float64 array (8,) or (0,)
+        Coefficients of the query statistics and, last, the intercept.
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = (
+        *Ranker.model_attributes,
+        "ranker_",
+        "grades_",
+        "calibrators_",
+        "statistics_coef_",
+        "statistics_centre_",
+        "statistics_scale_",
+    )
+
+    def __init__(
+        self,
+        ranker: Any,
+        method: Any = "asymmetric-laplace",
+        cv: Any = 5,
+        *,
+        rel: float = 1,
+        query_statistics: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.ranker = ranker
+        self.method = method
+        self.cv = cv
+        self.rel = rel
+        self.query_statistics = query_statistics
+        self.random_state = random_state
+
+    @property
+    def allow_nan(self) -> bool:  # type: ignore[override]
+        """What the ranker allows."""
+        return bool(getattr(self.ranker, "allow_nan", False))
+
+    @property
+    def allow_sparse(self) -> bool:  # type: ignore[override]
+        """What the ranker allows."""
+        return bool(getattr(self.ranker, "allow_sparse", False))
+
+    def _fit(self, data: RankingData, valid: RankingData | None) -> None:
+        make_calibrator(self.method)
+        rel = check_number(self.rel, "rel")
+        y = _grades(data)
+        grades = np.unique(y)
+        # The lowest grade needs a calibrator of its own only where it counts as relevant.
+        self.grades_ = grades if grades[0] >= rel else grades[1:] if len(grades) > 1 else np.array([rel])
+        if isinstance(self.cv, str):
+            if self.cv != "prefit":
+                raise InvalidInputError(f'cv must be a number of folds or "prefit", got {self.cv!r}')
+            check_is_fitted(self.ranker)
+            self.ranker_ = self.ranker
+            scores = np.asarray(self.ranker_.predict(_ungrouped(data)), dtype=np.float64)
+        else:
+            scores = self._cross_fitted(data, valid)
+            self.ranker_ = clone(self.ranker).fit(_ungrouped(data), eval_set=valid)
+        self._fit_statistics(scores, data, rel)
+        values = self._calibrated_from(scores, data.offsets)
+        weight = None
+        if data.query_weight is not None:
+            weight = np.repeat(data.query_weight, np.diff(data.offsets))
+        self.calibrators_: list[Calibrator] = [
+            make_calibrator(self.method).fit(values, y >= grade, weight) for grade in self.grades_
+        ]
+        self.status_ = getattr(self.ranker_, "status_", "fitted")
+
+    def _cross_fitted(self, data: RankingData, valid: RankingData | None) -> np.ndarray:
+        if data.n_queries == 1:
+            return self._cross_fitted_rows(data, valid)
+        n_splits = min(check_positive_int(self.cv, "cv", 2), data.n_queries)
+        folds = query_folds(data.n_queries, n_splits, random_state=self.random_state)
+        scores = np.empty(data.n_rows)
+        for fold in folds:
+            rest = np.setdiff1d(np.arange(data.n_queries), fold)
+            fitted = clone(self.ranker).fit(data.take_queries(rest), eval_set=valid)
+            rows = np.isin(data.query_index, fold)
+            scores[rows] = fitted.predict(data.take_queries(fold))
+        return scores
+
+    def _cross_fitted_rows(self, data: RankingData, valid: RankingData | None) -> np.ndarray:
+        """With one query there is nothing else to hold out: folds of its rows."""
+        n = data.n_rows
+        if n < 2:
+            return np.asarray(clone(self.ranker).fit(_ungrouped(data), eval_set=valid).predict(_ungrouped(data)))
+        scores = np.empty(n)
+        for rows in query_folds(n, min(check_positive_int(self.cv, "cv", 2), n), random_state=self.random_state):
+            rest = np.setdiff1d(np.arange(n), rows)
+            part = RankingData.from_grouped(
+                data.X[rest],
+                _grades(data)[rest],
+                np.array([0, len(rest)]),
+                data.query_ids,
+                feature_names=data.feature_names,
+            )
+            scores[rows] = clone(self.ranker).fit(part, eval_set=valid).predict(data.X[rows])
+        return scores
+
+    def _fit_statistics(self, scores: np.ndarray, data: RankingData, rel: float) -> None:
+        self.statistics_coef_ = self.statistics_centre_ = self.statistics_scale_ = np.empty(0)
+        relevant = _grades(data) >= rel
+        if not self.query_statistics or relevant.all() or not relevant.any():
+            return
+        columns = query_statistics(scores, data.offsets)
+        self.statistics_centre_ = columns.mean(axis=0)
+        spread = columns.std(axis=0)
+        self.statistics_scale_ = np.where(spread > 0, spread, 1.0)
+        design = np.ones((len(scores), columns.shape[1] + 1))
+        design[:, :-1] = (columns - self.statistics_centre_) / self.statistics_scale_
+        ridge = np.full(design.shape[1], _RIDGE)
+        ridge[-1] = 0.0
+        weight = None if data.query_weight is None else np.repeat(data.query_weight, np.diff(data.offsets))
+        self.statistics_coef_ = fit_log_odds(design, relevant.astype(np.float64), weight, ridge=ridge).coef
+
+    def _calibrated_from(self, scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+        """What the calibrators see: the scores, or the log-odds from the query statistics."""
+        if not len(self.statistics_coef_):
+            return scores
+        columns = (query_statistics(scores, offsets) - self.statistics_centre_) / self.statistics_scale_
+        return (columns * self.statistics_coef_[:-1]).sum(axis=1) + self.statistics_coef_[-1]
+
+    def _predict(self, X: Any) -> np.ndarray:
+        return self.ranker_.predict(X)
+
+    def log_odds(self, X: Any, *, qid: Any = None) -> np.ndarray:
+        """Log-odds of relevance (grade ≥ `rel`), float64 (n,), in the caller's row order."""
+        p = self._at_least(X, qid)
+        place = int(np.searchsorted(self.grades_, check_number(self.rel, "rel")))
+        if place == len(self.grades_):
+            raise InvalidInputError(f"rel={self.rel} is above every grade seen in fit: {self.grades_.tolist()}")
+        return p[:, place]
+
+    def predict_proba(self, X: Any, *, qid: Any = None) -> np.ndarray:
+        """P(not relevant) and P(relevant) of each document, float64 (n, 2), in the caller's row order.
+
+        Parameters
+        ----------
+        X : array (n, p) or RankingData
+        qid : array (n,), optional
+            Needed with `query_statistics` when the rows are of several queries.
+        """
+        return probability_pairs(self.log_odds(X, qid=qid))
+
+    def grade_probabilities(self, X: Any, *, qid: Any = None) -> np.ndarray:
+        """P(grade) for the lowest grade and each of `grades_`, float64 (n, G + 1); rows add up to 1."""
+        log_odds = self._at_least(X, qid)
+        at_least = probability_pairs(log_odds.ravel())[:, 1].reshape(log_odds.shape)
+        n = len(at_least)
+        return -np.diff(np.concatenate([np.ones((n, 1)), at_least, np.zeros((n, 1))], axis=1), axis=1)
+
+    def decide(self, X: Any, *, qid: Any = None, **costs: float) -> np.ndarray:
+        """Decisions of least expected cost for each document; see `decisions.decide`."""
+        return decide(self.predict_proba(X, qid=qid), **costs)
+
+    def expected_relevant(self, X: Any, k: int, *, qid: Any = None) -> np.ndarray:
+        """Expected number of relevant documents among the ranker's first k of each query, float64 (m,)."""
+        scores, p = self.predict(X, qid=qid), self.predict_proba(X, qid=qid)
+        query = X.restore(X.query_index) if isinstance(X, RankingData) else qid
+        return expected_relevant(p, k, qid=query, scores=scores)
+
+    def _at_least(self, X: Any, qid: Any) -> np.ndarray:
+        """Log-odds of grade ≥ g for each of `grades_`, non-increasing along the row."""
+        scores = self.predict(X, qid=qid)
+        if not len(self.statistics_coef_):
+            values = scores
+        elif isinstance(X, RankingData):
+            grouped = scores if X.order is None else scores[X.order]
+            values = X.restore(self._calibrated_from(grouped, X.offsets))
+        else:
+            if qid is None and self.n_queries_in_ > 1:
+                raise InvalidInputError("query_statistics need qid: pass the query of each row")
+            grouping = group_rows(qid, len(scores))
+            grouped = scores if grouping.order is None else scores[grouping.order]
+            values = self._calibrated_from(grouped, grouping.offsets)
+            if grouping.order is not None:
+                ungrouped = np.empty_like(values)
+                ungrouped[grouping.order] = values
+                values = ungrouped
+        columns = [calibrator.log_odds(values) for calibrator in self.calibrators_]
+        return np.minimum.accumulate(np.stack(columns, axis=1), axis=1)
+
+    def check_model(self) -> None:
+        """Called after loading from a model file."""
+        super().check_model()
+        if len(self.calibrators_) != len(self.grades_):
+            raise ModelFileError(
+                f"CalibratedRanker: {len(self.calibrators_)} calibrators for {len(self.grades_)} grades"
+            )
+
+
+def query_statistics(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """The score and what its query says about it, float64 (n, 8), grouped order.
+
+    Columns: score, z-score within the query, distance to the query's best, log rank, the query's best, mean, standard
+    deviation, log number of documents.
+    """
+    sizes = np.diff(offsets)
+    starts = offsets[:-1][sizes > 0]
+    sizes = sizes[sizes > 0]
+    best = np.maximum.reduceat(scores, starts)
+    mean = np.add.reduceat(scores, starts) / sizes
+    centred = scores - np.repeat(mean, sizes)
+    spread = np.sqrt(np.add.reduceat(centred * centred, starts) / sizes)
+    z = centred / np.repeat(np.where(spread > 0, spread, 1.0), sizes)
+    by_query = [np.repeat(values, sizes) for values in (best, mean, spread, np.log(sizes))]
+    rank = ranks_by_query(scores, offsets)
+    return np.stack([scores, z, scores - by_query[0], np.log(rank), *by_query], axis=1)
+
+
+def _grades(data: RankingData) -> np.ndarray:
+    if data.y is None:
+        raise InvalidInputError("these data have no grades (y); calibration needs them")
+    return data.y
+
+
+def _ungrouped(data: RankingData) -> RankingData:
+    """The same rows, as data whose row order is the grouped one."""
+    if data.order is None:
+        return data
+    return data.take_queries(np.arange(data.n_queries))

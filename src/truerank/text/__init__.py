@@ -1,0 +1,1 @@
+"""Text: words, counts, and classifiers of topics."""

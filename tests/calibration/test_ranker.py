@@ -1,0 +1,114 @@
+"""Calibrated rankers: cross-fitting by query, grades, query statistics, the model file."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rankers.conformance import ranker_checks
+from truerank.calibration.posteriors import PlattCalibrator
+from truerank.calibration.ranker import CalibratedRanker, query_statistics
+from truerank.core.errors import InvalidInputError
+from truerank.core.model_file import load_model, save_model
+from truerank.data.ranking_data import RankingData
+from truerank.data.splits import query_folds
+from truerank.rankers.rank_svm import RankSVM
+
+test_scikit_learn_conformance = ranker_checks(
+    [CalibratedRanker(RankSVM(), "platt", cv=2)],
+    {
+        check: "asks whatever has predict_proba for a classifier's tags, which a ranker has not"
+        for check in ("check_estimator_sparse_array", "check_estimator_sparse_matrix")
+    },
+)
+
+
+@pytest.fixture(scope="module")
+def judged():
+    rng = np.random.default_rng(0)
+    n_queries, size = 60, 8
+    X = rng.normal(size=(n_queries * size, 3))
+    query = np.repeat(np.arange(n_queries), size)
+    ease = rng.normal(size=n_queries)[query]
+    latent = X[:, 0] + ease + 0.7 * rng.normal(size=len(X))
+    y = (latent > 0.5).astype(int) + (latent > 1.7)
+    X[:, 2] += ease  # the query's ease shows in the level of a feature
+    return X, y, query
+
+
+def test_it_is_cross_fitting_by_query(judged):
+    X, y, qid = judged
+    fitted = CalibratedRanker(RankSVM(), "platt", cv=4).fit(X, y, qid=qid)
+    data = RankingData(X, y, qid)
+    scores = np.empty(len(y))
+    for fold in query_folds(60, 4):
+        rest = np.setdiff1d(np.arange(60), fold)
+        ranker = RankSVM().fit(data.take_queries(rest))
+        scores[np.isin(qid, fold)] = ranker.predict(data.take_queries(fold))
+    whole = RankSVM().fit(data)
+    expected = PlattCalibrator().fit(scores, y >= 1).predict_proba(whole.predict(X))
+    np.testing.assert_allclose(fitted.predict_proba(X, qid=qid), expected)
+    np.testing.assert_array_equal(fitted.predict(X), whole.predict(X))
+
+
+@pytest.mark.parametrize("statistics", [False, True])
+def test_row_order_grades_and_the_model_file(judged, tmp_path, statistics):
+    X, y, qid = judged
+    fitted = CalibratedRanker(RankSVM(), "platt", query_statistics=statistics).fit(X, y, qid=qid)
+    p = fitted.predict_proba(X, qid=qid)
+    assert p.shape == (len(y), 2)
+    assert np.mean((p[:, 1] - (y >= 1)) ** 2) < 0.24
+    order = np.random.default_rng(1).permutation(len(y))
+    np.testing.assert_allclose(fitted.predict_proba(X[order], qid=qid[order]), p[order])
+    np.testing.assert_allclose(fitted.predict_proba(RankingData(X[order], y[order], qid[order])), p[order])
+    by_grade = fitted.grade_probabilities(X, qid=qid)
+    assert by_grade.shape == (len(y), 3)
+    assert (by_grade >= 0).all()
+    np.testing.assert_allclose(by_grade.sum(axis=1), 1)
+    np.testing.assert_allclose(by_grade[:, 1:].sum(axis=1), p[:, 1])
+    expected = fitted.expected_relevant(X, 3, qid=qid)
+    assert expected.shape == (60,)
+    assert expected.sum() < p[:, 1].sum()
+    save_model(fitted, tmp_path / "model.json")
+    np.testing.assert_array_equal(load_model(tmp_path / "model.json").predict_proba(X, qid=qid), p)
+
+
+def test_query_statistics_help_where_scores_are_not_comparable():
+    # The best two documents of a query are relevant, whatever the level of its scores.
+    rng = np.random.default_rng(0)
+    base = rng.normal(size=(80, 6))
+    y = (base >= np.sort(base, axis=1)[:, -2:-1]).astype(int).ravel()
+    X = (base + 3 * rng.normal(size=(80, 1))).reshape(-1, 1)
+    qid = np.repeat(np.arange(80), 6)
+    train = qid < 50
+
+    def brier(statistics):
+        ranker = CalibratedRanker(RankSVM(), "platt", query_statistics=statistics)
+        fitted = ranker.fit(X[train], y[train], qid=qid[train])
+        return np.mean((fitted.predict_proba(X[~train], qid=qid[~train])[:, 1] - y[~train]) ** 2)
+
+    assert brier(True) < 0.5 * brier(False)
+    fitted = CalibratedRanker(RankSVM(), "platt", query_statistics=True).fit(X, y, qid=qid)
+    with pytest.raises(InvalidInputError, match="need qid"):
+        fitted.predict_proba(X)
+
+
+def test_a_fitted_ranker_is_taken_as_it_is(judged):
+    X, y, qid = judged
+    half = qid < 30
+    ranker = RankSVM().fit(X[half], y[half], qid=qid[half])
+    fitted = CalibratedRanker(ranker, "platt", cv="prefit", rel=2).fit(X[~half], y[~half], qid=qid[~half])
+    expected = PlattCalibrator().fit(ranker.predict(X[~half]), y[~half] >= 2).predict_proba(ranker.predict(X))
+    # P(grade ≥ 2) cannot exceed P(grade ≥ 1), which Platt's lines respect here.
+    np.testing.assert_allclose(fitted.predict_proba(X), expected)
+    with pytest.raises(InvalidInputError, match="prefit"):
+        CalibratedRanker(ranker, cv="pre").fit(X, y, qid=qid)
+    with pytest.raises(InvalidInputError, match="above every grade"):
+        CalibratedRanker(ranker, "platt", cv="prefit", rel=7).fit(X, y, qid=qid).predict_proba(X)
+
+
+def test_query_statistics_by_hand():
+    columns = query_statistics(np.array([1.0, 3.0, 5.0]), np.array([0, 2, 3]))
+    np.testing.assert_allclose(columns[0], [1, -1, -2, np.log(2), 3, 2, 1, np.log(2)])
+    np.testing.assert_allclose(columns[1], [3, 1, 0, 0, 3, 2, 1, np.log(2)])
+    np.testing.assert_allclose(columns[2], [5, 0, 0, 0, 5, 5, 0, 0])
