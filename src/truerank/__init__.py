@@ -13,6 +13,7 @@ from truerank.registry import resolve as _resolve
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from truerank.calibration.classifier import CalibratedClassifier
     from truerank.calibration.densities import (
         AsymmetricGaussianCalibrator,
         AsymmetricLaplaceCalibrator,
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
         SplineCalibrator,
         TemperatureCalibrator,
     )
+    from truerank.calibration.ranker import CalibratedRanker
+    from truerank.calibration.selection import choose_calibrator
     from truerank.core.model_file import load_model, save_model
     from truerank.data.binned import BinnedMatrix
     from truerank.data.groups import group_sizes, qid_from_group_sizes
@@ -59,6 +62,8 @@ __all__ = [
     "AsymmetricLaplaceCalibrator",
     "BetaCalibrator",
     "BinnedMatrix",
+    "CalibratedClassifier",
+    "CalibratedRanker",
     "GaussianCalibrator",
     "HybridCalibrator",
     "IsotonicCalibrator",
@@ -86,6 +91,7 @@ __all__ = [
     "TemperatureCalibrator",
     "ZScoreInQuery",
     "__version__",
+    "choose_calibrator",
     "compare_rankers",
     "evaluate",
     "group_sizes",
