@@ -16,10 +16,10 @@ from truerank.rankers.rank_svm import RankSVM
 
 test_scikit_learn_conformance = ranker_checks(
     [CalibratedRanker(RankSVM(), "platt", cv=2)],
-    {
-        check: "asks whatever has predict_proba for a classifier's tags, which a ranker has not"
-        for check in ("check_estimator_sparse_array", "check_estimator_sparse_matrix")
-    },
+    dict.fromkeys(
+        ("check_estimator_sparse_array", "check_estimator_sparse_matrix"),
+        "asks whatever has predict_proba for a classifier's tags, which a ranker has not",
+    ),
 )
 
 

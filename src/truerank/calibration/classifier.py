@@ -22,10 +22,13 @@ from truerank.registry import calibrator_class
 _LARGEST_LOG_ODDS = float(np.log(1e6))
 
 
-def make_calibrator(method: Any) -> Calibrator:
-    """A new calibrator from its name ("asymmetric-laplace") or from an unfitted one, which is cloned."""
+def make_calibrator(method: Any, *, monotone: bool | None = None) -> Calibrator:
+    """A new calibrator from its name ("asymmetric-laplace"), or from an unfitted one, which is cloned.
+
+    `monotone` sets that parameter of a calibrator that is given by name; None leaves its default.
+    """
     if isinstance(method, str):
-        return calibrator_class(method)()
+        return calibrator_class(method)(**({} if monotone is None else {"monotone": monotone}))
     if isinstance(method, Calibrator):
         return clone(method)
     raise InvalidInputError(f"method must be the name of a calibrator or a calibrator, got {method!r}")

@@ -19,8 +19,7 @@ from truerank.core.random_streams import seed_of, stream
 from truerank.data.grouping import group_rows
 from truerank.registry import CALIBRATORS
 
-# From the least to the most flexible: the first of equally good ones is taken.
-DEFAULT_METHODS = ("platt", "beta", "asymmetric-laplace", "hybrid", "spline", "isotonic")
+DEFAULT_METHODS = ("platt", "beta", "temperature", "asymmetric-laplace", "spline", "isotonic")
 FEW_ROWS = 20
 
 
@@ -73,6 +72,7 @@ def choose_calibrator(
     y: Any,
     *,
     methods: Sequence[Any] = DEFAULT_METHODS,
+    monotone: bool = True,
     groups: Any = None,
     cv: int = 5,
     n_repeats: int = 2,
@@ -88,7 +88,9 @@ def choose_calibrator(
     y : array (n,)
         Two classes.
     methods : sequence of str or Calibrator
-        What to compare.
+        What to compare; the first of equally good ones is taken.
+    monotone : bool, default True
+        Give methods that are named their monotone form: a higher score never gets a lower probability.
     groups : array (n,), optional
         Rows that belong together (the queries of a ranker): kept in one fold, and tested as one.
     cv : int, default 5
@@ -155,14 +157,16 @@ def choose_calibrator(
         )
         for k in range(len(methods))
     ]  # fmt: skip
-    chosen = _quietly_fitted(methods[best], values, positive, weight)
+    chosen = _quietly_fitted(methods[best], monotone, values, positive, weight)
     return CalibratorChoice(names[best], chosen, comparisons, n_positive, len(positive) - n_positive)
 
 
-def _quietly_fitted(method: Any, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> Calibrator:
+def _quietly_fitted(
+    method: Any, monotone: bool, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None
+) -> Calibrator:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TruerankWarning)
-        return make_calibrator(method).fit(scores, positive, weight)
+        return make_calibrator(method, monotone=monotone).fit(scores, positive, weight)
 
 
 def _group_numbers(groups: Any, n_rows: int) -> np.ndarray:
