@@ -143,7 +143,7 @@ def choose_calibrator(
                 train = ~test
                 for k, method in enumerate(methods):
                     fitted = _quietly_fitted(
-                        method, values[train], positive[train], None if weight is None else weight[train]
+                        method, monotone, values[train], positive[train], None if weight is None else weight[train]
                     )
                     loss = losses(positive[test], fitted.log_odds(values[test]))
                     log_loss[k, test] += loss.log_loss / n_repeats
