@@ -187,7 +187,7 @@ def _plan(measure: Measure, judgements: Any) -> _Plan | None:
                 total = np.minimum(total, cutoff)
             scale = 1.0 / total
         elif kind is Precision and cutoff is not None:
-            scale /= cutoff
+            scale /= np.clip(sizes, 1, cutoff) if measure.setting("short") == "shorten" else cutoff
     if cutoff is not None:
         weights[cutoff:] = 0.0
         if kind in (NormalisedDCG, Precision) and measure.setting("short") == "zero":
