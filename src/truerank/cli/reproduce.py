@@ -11,6 +11,7 @@ from truerank.core.errors import MissingExtraError
 
 # Name -> module with `configure(parser)` and `run(args)`.
 EXPERIMENTS: dict[str, str] = {
+    "oblivious": "truerank.experiments.oblivious",
     "adarank": "truerank.experiments.adarank",
     "letor": "truerank.experiments.letor",
     "descent": "truerank.experiments.descent",
