@@ -293,6 +293,23 @@ def test_letor_2_single_features(collections):
                 assert means[int(row["feature"]) - 1] == pytest.approx(float(row["value"]), abs=5.001e-7), row
 
 
+@pytest.mark.data
+def test_ranklib(collections):
+    """What RankLib 2.10.1 printed of a linear model with one weight, on a feature rounded so that most scores tie."""
+    data = RankingData.concatenate([read_letor(collections / "letor4-mq2008" / f"S{k}.txt.gz") for k in range(1, 6)])
+    printed = {
+        "AP": 0.3603,
+        "nDCG@3": 0.2881,
+        "nDCG@10": 0.3987,
+        "P@3": 0.2827,
+        "P(short='shorten')@10": 0.234,
+        "RR@10": 0.4256,
+        "ERR(max_grade=4)@10": 0.0738,
+    }
+    found = evaluate(list(printed), data.judgements(), np.round(data.X[:, 24], 1), convention="ranklib")
+    assert {name: round(value, 4) for name, value in found.items()} == printed
+
+
 def test_one_ranking_under_every_convention():
     """A list by hand: grades 1 0 2 in ranked order, all scores different."""
     y, scores = [1, 0, 2], [3.0, 2.0, 1.0]
