@@ -226,7 +226,9 @@ class _Reader:
                 from truerank.data.letor_kernel import BlockParser
 
                 parser = BlockParser(parser)
+            line = parser.line
             rows = parser.parse(text)
+            rows.text, rows.first_line = text, line
             if rows.n_rows:
                 self._check_width(rows, stream.name)
                 yield rows
@@ -253,7 +255,9 @@ class _Reader:
         top = int(rows.indices.max()) + 1
         if top > self._n_features:
             origin = "the header line names" if self._names is not None else "n_features is"
-            raise DataFileError(f"feature {top} found, but {origin} {self._n_features}", name)
+            raise DataFileError(
+                f"feature {top} found, but {origin} {self._n_features}", name, rows.line_of(int(rows.indices.argmax()))
+            )
 
     def block(self, rows: Rows, name: str) -> RankingData:
         """A block of rows as data of its own, as wide as the first."""

@@ -215,9 +215,12 @@ def _nearest(mantissa, exponent):
     """
     w = np.uint64(mantissa)
     shift = 0
-    while w < np.uint64(0x8000000000000000):
-        w <<= np.uint64(1)
-        shift += 1
+    step = 32
+    while step > 0:
+        if w >> np.uint64(64 - step) == np.uint64(0):
+            w <<= np.uint64(step)
+            shift += step
+        step >>= 1
     place = exponent + _POWERS
     high, low = _multiply_high(w, _HIGH[place])
     if high & np.uint64(0x1FF) == np.uint64(0x1FF):
@@ -322,7 +325,7 @@ def _parse(data, position, missing_nan, grades, indptr, indices, values, spans, 
             last = index
             i += 1
             begin = i
-            # The usual number, digits with a point or none, 15 of them at most; `_number` knows all others.
+            # The usual number, digits with a point or none, 18 of them at most; `_number` knows all others.
             mantissa = 0
             while True:
                 d = _digit(data, i)
@@ -343,12 +346,17 @@ def _parse(data, position, missing_nan, grades, indptr, indices, values, spans, 
                     i += 1
                 decimals = i - point
                 digits += decimals
-            if _byte(data, i) == 32 and 1 <= digits <= 15:
-                values[entries] = mantissa / _TEN[decimals]
-                indices[entries] = index - 1
-                entries += 1
-                i += 1
-                continue
+            if _byte(data, i) == 32 and 1 <= digits <= 18:
+                if digits <= 15:
+                    value = mantissa / _TEN[decimals]
+                else:
+                    value = _nearest(mantissa, -decimals) if mantissa else np.nan
+                if value == value:
+                    values[entries] = value
+                    indices[entries] = index - 1
+                    entries += 1
+                    i += 1
+                    continue
             value, i, kind = _number(data, begin)
             if kind == 0 and missing_nan:
                 value = np.nan

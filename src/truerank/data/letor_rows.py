@@ -53,6 +53,8 @@ class Rows:
         Runs of rows that carry the same query id.
     doc_ids, comments : StringDType arrays (n,) or None
         None where no row has any.
+    text, first_line
+        The block that the rows are from, while it is at hand, and the number of its first line.
     """
 
     grades: np.ndarray
@@ -62,6 +64,18 @@ class Rows:
     pieces: list[tuple[int, bytes]]
     doc_ids: np.ndarray | None
     comments: np.ndarray | None
+    text: bytes = b""
+    first_line: int = 0
+
+    def line_of(self, entry: int) -> int | None:
+        """Number of the line that holds an entry of `values`; None where the text is not known any more."""
+        row = int(np.searchsorted(self.indptr, entry, side="right")) - 1
+        for number, line in enumerate(self.text.split(b"\n"), self.first_line):
+            if line.partition(b"#")[0].strip():
+                if row == 0:
+                    return number
+                row -= 1
+        return None
 
     @property
     def n_rows(self) -> int:
@@ -234,7 +248,11 @@ class LineParser:
         """One row, token by token; finds what is wrong with a malformed line."""
 
         def refuse(token: int, what: str) -> DataFileError:
-            place = list(re.finditer(rb"\S+", line))[token].start() if token < len(tokens) else len(line.rstrip())
+            place = (
+                list(re.finditer(rb"\S+", line))[token].start()
+                if token < len(tokens)
+                else len(line.partition(b"#")[0].rstrip())
+            )
             return DataFileError(what, self.name, number, len(line[:place].decode("utf-8", "replace")) + 1)
 
         grade = self._number(tokens[0], refuse, 0, "a grade")

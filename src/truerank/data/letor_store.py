@@ -107,6 +107,7 @@ class DenseStore:
                     f"feature index {top} would make a dense matrix of {top} columns; read with sparse=True, or with "
                     f"n_features={top} if that is meant",
                     name,
+                    rows.line_of(int(rows.indices.argmax())),
                 )
             if self.n_rows:
                 self._values.widen(self.n_rows, self.width, top)
@@ -173,9 +174,10 @@ class SparseStore:
 def _too_large(rows: Rows, name: str) -> DataFileError:
     place = int(np.argmax(np.abs(np.nan_to_num(rows.values))))
     return DataFileError(
-        f"value {rows.values[place]!r} of feature {rows.indices[place] + 1} is too large for float32; read with "
+        f"value {float(rows.values[place])!r} of feature {rows.indices[place] + 1} is too large for float32; read with "
         "dtype=float64",
         name,
+        rows.line_of(place),
     )
 
 
