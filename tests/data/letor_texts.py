@@ -46,6 +46,21 @@ _PIECES = (
 )
 
 
+# Lines as they are found in the wild, to be damaged.
+CORPUS = (
+    b"0 qid:10002 1:0.007477 2:0.000000 3:1.000000 46:0.007042 #docid = GX008-86-4444840 inc = 1 prob = 0.086622\r\n"
+    b"2 qid:10002 1:0.603738 2:0.000000 3:1.000000 46:1.000000 #docid = GX037-06-11625428 inc = 0.0031 prob = 0.08\r\n",
+    b"0 qid:85 1:2.00000000 2:1.38629436 13:-34.946501 25:-4.63973000 #docid = 7612\n",
+    b"0 qid:10002 1:1 2:30 3:NULL 4:133 5:NULL 25:NULL #docid = GX008-86-4444840 inc = 1 prob = 0.086622\r\n",
+    b"2 qid:1 1:3 2:3 3:0 16:6.931275 46:0.019231 47:0.75000 131:230000000 136:-71.7 \n",
+    b"3 qid:1 1:1 2:1 3:0 4:0.2 5:0 # 1A\n2 qid:1 1:0 2:0 3:1 4:0.1 5:1 # 1B\n1 qid:2 1:0 4:0.4 # 2A\n",
+    b"# features: bm25 length\n\n# a remark\n1 qid:q-1 1:1e-3 2:17\n\n0 qid:q-1 2:nan\n",
+    b"1.5 qid:7 1:.5 2:1. 3:+1E+2 4:-0 5:9007199254740993 6:0.1234567890123456789 7:4.9e-324",
+    b"\xef\xbb\xbf1 qid:\xc3\xa9 3:1#caf\xc3\xa9 cr\xc3\xa8me\n",
+    b"0\tqid:1\t1:0.5\t \t2:1\t#\tdocid\t=\tD1\twords\there\t\n",
+)
+
+
 def random_number(rng: random.Random) -> bytes:
     """A number, most often legal."""
     kind = rng.randrange(6)
@@ -80,7 +95,7 @@ def random_text(rng: random.Random) -> bytes:
 
 def damaged_text(rng: random.Random) -> bytes:
     """A random text with up to three places cut, doubled or filled with something else."""
-    text = random_text(rng)
+    text = random_text(rng) if rng.random() < 0.7 else rng.choice(CORPUS)
     for _ in range(rng.randint(0, 3)):
         place = rng.randint(0, len(text))
         kind = rng.randrange(4)

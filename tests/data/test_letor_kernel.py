@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from data.fuzz_letor import fuzz
 from data.letor_texts import compiled_parser, damaged_text, outcome, python_parser, random_text
 from truerank import read_letor
 from truerank.core.errors import DataFileError
@@ -116,3 +117,10 @@ def test_very_long_comments_and_lines():
     data = read_letor(io.BytesIO(text * 3), sparse=True)
     assert data.X.shape == (3, 299_999)
     assert data.X.sum() == 3 * sum(k % 10 for k in range(1, 300_000))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_first_inputs_of_the_fuzz_run(seed):
+    legal, through = fuzz(seed, 300)
+    assert legal > 50
+    assert through > 5
