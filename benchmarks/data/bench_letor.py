@@ -33,7 +33,7 @@ def run() -> None:
                 "truerank, sparse": lambda path=path: read_letor(path, sparse=True, comments=False),
                 **_peers(path),
             }
-            timings = compare(f"{what}: {size:.0f} MB", contestants, rounds=3)
+            timings = compare(f"{what}: {size:.0f} MB", contestants, rounds=5)
             print("\n| | MB for each CPU second |\n| --- | --- |")
             for name, timing in timings.items():
                 print(f"| {name} | {size / timing.median:.0f} |")
@@ -50,8 +50,8 @@ def run() -> None:
             arrays = _arrays(read_letor(path, **eval(f"dict({options[2:]})")))
             bound = 1.3 * arrays + 64e6 / 2**20
             print(
-                f"\nread_letor(path{options}): {peak - before:.0f} MiB beyond what stood before; arrays {arrays:.0f} MiB; "
-                f"1.3 times these and 64 MB: {bound:.0f} MiB"
+                f"\nread_letor(path{options}): {peak - before:.0f} MiB beyond what stood before; the arrays take "
+                f"{arrays:.0f} MiB; 1.3 times these and 64 MB: {bound:.0f} MiB"
             )
 
 
