@@ -13,9 +13,10 @@ from rankers.conformance import ranker_checks
 from reference.pairs import hinge_minimum, listed_pairs, pair_objective, squared_hinge_minimum
 from truerank.core.errors import InvalidInputError
 from truerank.core.model_file import load_model, save_model
+from truerank.core.solver_result import Status
 from truerank.data.ranking_data import RankingData
 from truerank.rankers.graded_pairs import HINGE, SQUARED_HINGE, GradedPairs, order_by_rank
-from truerank.rankers.rank_svm import RankSVM
+from truerank.rankers.rank_svm import RankSVM, solve_squared_hinge
 from truerank.rankers.row_passes import RowPasses
 
 test_scikit_learn_conformance = ranker_checks([RankSVM()])
@@ -170,6 +171,23 @@ def test_columns_of_very_different_scale_converge():
     X *= np.array([1e-3, 1.0, 1e4, 1e2, 1.0, 1e6])
     ranker = RankSVM(C=0.1, tol=1e-8).fit(X, y, qid=qid)
     assert ranker.gap_ <= 1e-8 * ranker.objective_
+
+
+def test_columns_that_conjugate_gradients_cannot_tell_apart(monkeypatch):
+    rng = np.random.default_rng(21)
+    X, y, offsets, qid = graded(21, [30] * 8, 3, p=10)
+    X = np.hstack([X + 1e-4 * rng.normal(size=X.shape) for _ in range(6)]) * 10.0 ** rng.integers(-4, 5, 60)
+    result = {}
+    for most_columns in (0, 1000):
+        monkeypatch.setattr("truerank.rankers.rank_svm._MOST_COLUMNS", most_columns)
+        pairs = GradedPairs(y, offsets)
+        result[most_columns] = solve_squared_hinge(RowPasses(X), pairs, 10.0, 1e-7, 200)
+    by_matrix = result[1000]
+    assert by_matrix.status is Status.CONVERGED
+    assert by_matrix.details["n_products"] < result[0].details["n_products"]
+    assert by_matrix.objective <= result[0].objective * (1 + 1e-7)
+    value, gradient = pair_objective(by_matrix.coef, X, y, offsets, 10.0)
+    assert 0.5 * gradient @ gradient <= 2e-7 * value
 
 
 def test_without_pairs_the_weights_are_zero():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -15,6 +16,7 @@ from truerank.rankers.graded_pairs import SQUARED_HINGE, GradedPairs, order_by_r
 from truerank.rankers.linear import LinearRanker
 from truerank.rankers.row_passes import RowPasses
 
+_MOST_COLUMNS = 1000  # up to here a stubborn system is solved by its matrix
 _HINGE_BLOCKS = 4  # more make fewer rounds and larger small programs
 _BLOCK_VALUES = 1 << 17  # numbers in a block of rows: its second pass finds them in the cache
 
@@ -156,7 +158,8 @@ def solve_squared_hinge(
     The objective is once differentiable and piecewise quadratic; its generalised Hessian at w is
     `I + 2C Σ_violated weight z zᵀ` (Chapelle & Keerthi 2010, section 3). Conjugate gradients are preconditioned by
     the diagonal over all pairs, scaled by the share that is violated, so that columns of very different scale do not
-    slow them. Along the direction the scores are linear in the step, so a line search needs no pass over X.
+    slow them; where they need more than p products all the same (p <= 1000), as many give the whole Hessian, whose
+    Cholesky factor takes the step and preconditions the ones to come. Along the direction the scores are linear in the step, so a line search needs no pass over X.
     """
     n, p = rows.shape
     offsets = pairs.offsets
@@ -188,6 +191,7 @@ def solve_squared_hinge(
     gradient = w + C * sum_rows(derivative)
     squared = float(gradient @ gradient)
     first_squared = max(squared, np.finfo(float).tiny)
+    preconditioner: Callable[[np.ndarray], np.ndarray] | None = None
     status, n_iter, n_products = Status.MAX_ITERATIONS, 0, 0
     while True:
         if 0.5 * squared <= tol * objective:
@@ -197,12 +201,22 @@ def solve_squared_hinge(
             break
         n_iter += 1
         share = float(np.sum(pairs.degrees)) / max(1.0, 2.0 * float(np.sum(pairs.n_pairs)))
-        diagonal = 1.0 + 2.0 * C * share * spread
+        if preconditioner is None:
+            diagonal = 1.0 + 2.0 * C * share * spread
+            precondition: Callable[[np.ndarray], np.ndarray] = lambda r: r / diagonal  # noqa: B023, E731
+        else:
+            precondition = preconditioner
         forcing = min(0.1, (squared / first_squared) ** 0.25)
         # Half the residual that the tolerance asks for is enough for the last step.
         goal = max(forcing * np.sqrt(squared), 0.5 * np.sqrt(2.0 * tol * objective))
-        direction, used = _conjugate_gradients(hessian_product, gradient, diagonal, goal, max(100, 2 * p))
+        most = max(50, p if p <= _MOST_COLUMNS else 200)
+        direction, used = _conjugate_gradients(hessian_product, gradient, precondition, goal, most)
         n_products += used
+        if used == most and p <= _MOST_COLUMNS:
+            # As many products more give the whole matrix, which also preconditions the steps to come.
+            preconditioner = _inverse(hessian_product, p)
+            direction = -preconditioner(gradient)
+            n_products += p
         run_blocks(lambda lo, hi: rows.scores(direction, values, lo, hi), bounds, pairs.n_jobs)  # noqa: B023
         step = _line_search(pairs, C, w, scores, objective, derivative, direction, values)
         if step is None:
@@ -227,12 +241,16 @@ def _in_order(parts: list[np.ndarray], p: int) -> np.ndarray:
 
 
 def _conjugate_gradients(
-    product: Any, gradient: np.ndarray, diagonal: np.ndarray, goal: float, max_products: int
+    product: Callable[[np.ndarray], np.ndarray],
+    gradient: np.ndarray,
+    precondition: Callable[[np.ndarray], np.ndarray],
+    goal: float,
+    max_products: int,
 ) -> tuple[np.ndarray, int]:
     """Approximate solution of `H d = -gradient`, until the residual's norm is at most `goal`; products used."""
     direction = np.zeros_like(gradient)
     residual = -gradient
-    z = residual / diagonal
+    z = precondition(residual)
     search = z.copy()
     rho = float(residual @ z)
     for used in range(1, max_products + 1):
@@ -242,10 +260,29 @@ def _conjugate_gradients(
         residual -= step * image
         if float(residual @ residual) <= goal * goal:
             return direction, used
-        z = residual / diagonal
+        z = precondition(residual)
         rho, previous = float(residual @ z), rho
         search = z + (rho / previous) * search
     return direction, max_products
+
+
+def _inverse(product: Callable[[np.ndarray], np.ndarray], p: int) -> Callable[[np.ndarray], np.ndarray]:
+    """The product with the inverse of a positive definite (p, p) operator, by a Cholesky factor of its matrix."""
+    from scipy.linalg import cho_factor, cho_solve
+
+    matrix = np.array([product(column) for column in np.eye(p)])
+    matrix = 0.5 * (matrix + matrix.T)
+    # Columns of very different scale lose no digits when the diagonal is brought to 1 first.
+    scale = 1.0 / np.sqrt(np.diagonal(matrix))
+    scaled = matrix * scale * scale[:, None]
+    jitter = 0.0
+    while True:
+        try:
+            factor = cho_factor(scaled + jitter * np.eye(p), lower=True)
+            break
+        except np.linalg.LinAlgError:  # rounding; what is solved is then a preconditioner still
+            jitter = max(10.0 * jitter, 1e-14)
+    return lambda vector: scale * cho_solve(factor, scale * vector)
 
 
 def _line_search(
