@@ -160,3 +160,28 @@ def test_the_first_compilation_is_announced_once(files, tmp_path):
                                 text=True, check=True)  # fmt: skip
         said.append(result.stderr.count("compiling for this machine"))
     assert said == [0 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 1, 0]
+
+
+def test_train_in_a_stream_gives_the_bits_of_training_in_memory(files, tmp_path, capsys):
+    words = ["train", str(files / "all.txt.gz"), "--ranker", "pairwise-descent", "--set", "max_iter=2000", "--json"]
+    assert main([*words, "--model", str(tmp_path / "a.json")]) == 0
+    assert main([*words, "--model", str(tmp_path / "b.json"), "--stream", "1", "--valid", str(files / "S2.txt")]) == 0
+    whole, streamed = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert (streamed["queries"], streamed["features"]) == (whole["queries"], whole["features"])
+    assert streamed["valid"] > 0
+    first, second = load_model(tmp_path / "a.json"), load_model(tmp_path / "b.json")
+    assert first.coef_.tobytes() == second.coef_.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["FILE", "--ranker", "rank-svm", "--stream", "1"], "needs all rows in memory"),
+        (["-", "--ranker", "pairwise-descent", "--stream", "1"], "several times"),
+        (["FILE", "--ranker", "pairwise-descent", "--stream", "0"], "n_passes"),
+    ],
+)
+def test_train_in_a_stream_says_what_it_cannot(files, tmp_path, capsys, words, message):
+    words = [str(files / "all.txt.gz") if word == "FILE" else word for word in words]
+    assert main(["train", *words, "--model", str(tmp_path / "m.json")]) == 1
+    assert message in capsys.readouterr().err

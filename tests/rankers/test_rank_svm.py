@@ -175,7 +175,7 @@ def test_columns_of_very_different_scale_converge():
 
 def test_columns_that_conjugate_gradients_cannot_tell_apart(monkeypatch):
     rng = np.random.default_rng(21)
-    X, y, offsets, qid = graded(21, [30] * 8, 3, p=10)
+    X, y, offsets, _ = graded(21, [30] * 8, 3, p=10)
     X = np.hstack([X + 1e-4 * rng.normal(size=X.shape) for _ in range(6)]) * 10.0 ** rng.integers(-4, 5, 60)
     result = {}
     for most_columns in (0, 1000):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import time
+from typing import Any
 
 from truerank.cli import common
+from truerank.core.errors import InvalidInputError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -13,6 +15,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("train", metavar="TRAIN", help="judged rankings: a LETOR file (.gz .xz .zst), a table, or -")
     common.add_ranker_options(parser)
     parser.add_argument("--valid", metavar="FILE", help="validation queries, for early stopping and selection")
+    parser.add_argument(
+        "--stream",
+        type=int,
+        metavar="PASSES",
+        help="for a LETOR file larger than memory: read it block by block, once to count and PASSES times to learn "
+        "(rankers that can: pairwise-descent)",
+    )
     parser.add_argument("--model", required=True, metavar="FILE", help="where the model goes, as JSON")
     common.add_data_options(parser)
     common.add_json_option(parser)
@@ -24,6 +33,8 @@ def run(args: argparse.Namespace) -> int:
     start = time.process_time()
     ranker = common.make_ranker(args.ranker, common.parse_settings(args.set), args.seed)
     loaded = time.process_time()
+    if args.stream is not None:
+        return _stream(args, ranker)
     data = common.read_data(args.train, args)
     valid = None if args.valid is None else common.read_data(args.valid, args)
     read = time.process_time()
@@ -58,5 +69,41 @@ def run(args: argparse.Namespace) -> int:
         f"{summary['measure']} ({summary['convention']}) {training:.4f} on the training queries{held}\n"
         f"{ranker.status_}\n"
         f"model written to {args.model} (CPU seconds: reading {read - loaded:.2f}, fitting {fitted - read:.2f})"
+    )
+    return 0
+
+
+def _stream(args: argparse.Namespace, ranker: Any) -> int:
+    """Train block by block; only validation queries are held in memory and scored."""
+    if not hasattr(ranker, "fit_file"):
+        raise InvalidInputError(
+            f"--stream: {args.ranker} needs all rows in memory; pairwise-descent learns from blocks"
+        )
+    if args.train == "-":
+        raise InvalidInputError("--stream reads the file several times; give the name of a file instead of -")
+    start = time.process_time()
+    ranker.fit_file(args.train, n_passes=args.stream)
+    seconds = time.process_time() - start
+    from truerank.core.model_file import save_model
+
+    save_model(ranker, args.model)
+    valid = None if args.valid is None else float(ranker.score(common.read_data(args.valid, args)))
+    summary = {
+        "ranker": args.ranker,
+        "params": ranker.get_params(deep=False),
+        "queries": ranker.n_queries_in_,
+        "features": ranker.n_features_in_,
+        "valid": valid,
+        "status": ranker.status_,
+        "cpu_seconds": {"read and fit": seconds},
+        "model": args.model,
+    }
+    if args.json:
+        common.print_json(summary)
+        return 0
+    held = "" if valid is None else f"; nDCG@10 (ranklib) {valid:.4f} on the validation queries"
+    common.note(
+        f"{args.ranker}: {ranker.n_queries_in_} queries, {ranker.n_features_in_} features{held}\n{ranker.status_}\n"
+        f"model written to {args.model} (CPU seconds, reading and fitting: {seconds:.2f})"
     )
     return 0

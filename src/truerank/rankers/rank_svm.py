@@ -159,7 +159,8 @@ def solve_squared_hinge(
     `I + 2C Σ_violated weight z zᵀ` (Chapelle & Keerthi 2010, section 3). Conjugate gradients are preconditioned by
     the diagonal over all pairs, scaled by the share that is violated, so that columns of very different scale do not
     slow them; where they need more than p products all the same (p <= 1000), as many give the whole Hessian, whose
-    Cholesky factor takes the step and preconditions the ones to come. Along the direction the scores are linear in the step, so a line search needs no pass over X.
+    Cholesky factor takes the step and preconditions the ones to come. Along the direction the scores are linear in
+    the step, so a line search needs no pass over X.
     """
     n, p = rows.shape
     offsets = pairs.offsets
