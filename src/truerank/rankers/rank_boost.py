@@ -24,6 +24,7 @@ from truerank.rankers.stumps import (
 )
 from truerank.rankers.validation import ValidationCurve
 
+_WIDEST = 600.0  # range of a query's scores up to which exp(f(a) - f(b)) is computed as a product
 _CAP = 1e-12  # |r| is kept this far below 1, so that a perfect stump has a finite weight (14.2)
 
 
@@ -175,7 +176,7 @@ class RankBoost(Ranker):
             if stop:
                 status = Status.VALIDATION
                 break
-            pairs.apply(data.X, stump, weight)
+            pairs.apply(search, stump, weight)
         kept = len(stumps) if curve is None else curve.best_round
         self.feature_ = np.array([s.feature for s in stumps[:kept]], dtype=np.int64)
         self.threshold_ = np.array([s.threshold for s in stumps[:kept]], dtype=np.float64)
@@ -221,7 +222,8 @@ class PairWeights:
         pi(x) = exp(-f(x)) sum_(g' < g) exp(p_g') - exp(f(x)) sum_(g' > g) exp(q_g'),    divided by Z,
 
     is computed from exp(low_g - f(x)) and exp(f(x) - high_g), neither above 1, and two coefficients for each segment
-    whose exponents are at most the largest pair's: nothing overflows at any score.
+    whose exponents are at most the largest pair's: nothing overflows at any score. Where no query's scores are wider
+    than 600, which is nearly always, plain sums of exp(f - c) and its inverse do, c being the query's middle.
 
     A block of queries yields (M, Z_b, h_b): its largest exponent, its sum of pair weights and the histogram of its
     potentials, both divided by e^M. These add up over blocks, whatever machine holds them, after multiplication by
@@ -260,8 +262,9 @@ class PairWeights:
         segment_starts = np.flatnonzero(new_segment)
         self._segments = np.append(segment_starts, self.n_rows)
         self._queries = np.append(np.flatnonzero(new_query[segment_starts]), len(segment_starts))
-        self._log_weight = np.log(weight[mixed])
-        self._blocks = query_blocks(self._segments[self._queries])
+        self._rows_of_query = self._segments[self._queries]
+        self._query_weight = np.ascontiguousarray(weight[mixed])
+        self._blocks = query_blocks(self._rows_of_query)
         self._scores = np.zeros(self.n_rows)
         self._up, self._down, self._potentials = (np.empty(self.n_rows) for _ in range(3))
         self._log_total = math.nan
@@ -291,33 +294,87 @@ class PairWeights:
         assert isinstance(search, SortedStumps)
         return search.best(self._potentials)
 
-    def apply(self, X: np.ndarray, stump: Stump, weight: float) -> None:
+    def apply(self, search: GridStumps | SortedStumps, stump: Stump, weight: float) -> None:
         """Add `weight * h` to the scores."""
 
         def work(a: int, b: int) -> None:
-            apply_stump(X, self.rows, stump, weight, self._scores, *self._row_range(a, b))
+            search.apply(stump, weight, self._scores, *self._row_range(a, b))
 
         run_blocks(work, self._blocks, self.n_jobs)
 
     def _row_range(self, first_query: int, last_query: int) -> tuple[int, int]:
-        first, last = self._segments[self._queries[[first_query, last_query]]]
-        return int(first), int(last)
+        return int(self._rows_of_query[first_query]), int(self._rows_of_query[last_query])
 
     def _statistics(
         self, first_query: int, last_query: int, grid: GridStumps | None
     ) -> tuple[float, float, np.ndarray | None]:
         first, last = self._row_range(first_query, last_query)
-        ranges = _shift_by_segment(
-            self._scores, self._segments, self._queries, first_query, last_query, self._up, self._down
-        )
+        arrays = (self._segments, self._queries, first_query, last_query)
         up, down = self._up[first:last], self._down[first:last]
-        np.exp(up, out=up)
-        np.exp(down, out=down)
-        exponent, total = _potentials(
-            self._up, self._down, ranges, self._segments, self._queries, self._log_weight, first_query, last_query,
-            self._potentials,
-        )  # fmt: skip
+        widest = _shift_by_query(self._scores, *arrays, self._up)
+        if widest <= _WIDEST:
+            np.exp(up, out=up)
+            np.divide(1.0, up, out=down)
+            exponent = 0.0
+            total = _potentials_of_narrow(self._up, self._down, self._query_weight, *arrays, self._potentials)
+        else:
+            ranges = _shift_by_segment(self._scores, *arrays, self._up, self._down)
+            np.exp(up, out=up)
+            np.exp(down, out=down)
+            exponent, total = _potentials(
+                self._up, self._down, ranges, np.log(self._query_weight), *arrays, self._potentials
+            )
         return exponent, total, None if grid is None else grid.histogram(self._potentials, first, last)
+
+
+@kernel
+def _shift_by_query(scores, segments, queries, first_query, last_query, up):  # type: ignore[no-untyped-def]
+    """`up = f - c` with c the middle of the query's scores; returns the widest range of a query's scores."""
+    widest = 0.0
+    for query in range(first_query, last_query):
+        start = segments[queries[query]]
+        stop = segments[queries[query + 1]]
+        low = np.inf
+        high = -np.inf
+        for i in range(start, stop):
+            low = min(low, scores[i])
+            high = max(high, scores[i])
+        middle = 0.5 * (low + high)
+        for i in range(start, stop):
+            up[i] = scores[i] - middle
+        widest = max(widest, high - low)
+    return widest
+
+
+@kernel
+def _potentials_of_narrow(up, down, weight, segments, queries, first_query, last_query, potentials):  # type: ignore[no-untyped-def]
+    """Potentials of a block, times Z; returns the block's Z. `up = exp(f - c)` and `down` is its inverse.
+
+    exp(f(a) - f(b)) is up(a) down(b), whatever c is, and fits a float where no query's scores are too wide.
+    """
+    total = 0.0
+    for query in range(first_query, last_query):
+        w = weight[query]
+        first = queries[query]
+        last = queries[query + 1]
+        below = 0.0
+        for g in range(first, last):
+            sum_up = 0.0
+            sum_down = 0.0
+            for i in range(segments[g], segments[g + 1]):
+                potentials[i] = below * down[i]
+                sum_up += up[i]
+                sum_down += down[i]
+            total += below * sum_down
+            below += w * sum_up
+        above = 0.0
+        for g in range(last - 1, first - 1, -1):
+            sum_down = 0.0
+            for i in range(segments[g], segments[g + 1]):
+                potentials[i] -= above * up[i]
+                sum_down += down[i]
+            above += w * sum_down
+    return total
 
 
 @kernel
@@ -349,7 +406,7 @@ def _log_add(a, b):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _potentials(up, down, ranges, segments, queries, log_weight, first_query, last_query, potentials):  # type: ignore[no-untyped-def]
+def _potentials(up, down, ranges, log_weight, segments, queries, first_query, last_query, potentials):  # type: ignore[no-untyped-def]
     """Potentials of a block, times Z / e^M; returns M and the block's Z / e^M."""
     first = queries[first_query]
     n = len(ranges)
