@@ -307,29 +307,22 @@ def _read(
         for text in stream.line_blocks():
             check_bytes(text, stream.name, first)
             check_line_ends(text, stream.name, first)
-            topics, documents, values, places = [], [], [], []
-            for number, line in enumerate(text.split(b"\n"), first):
-                tokens = line.split()
-                if len(tokens) != n_columns:
-                    if not tokens:
-                        continue
-                    raise DataFileError(
-                        f"expected {n_columns} columns '{form}', got {len(tokens)}: "
-                        f"{line[:60].decode('utf-8', 'replace')!r}",
-                        stream.name,
-                        number,
-                    )
-                topics.append(codes.setdefault(tokens[0], len(codes)))
-                documents.append(tokens[2])
-                values.append(_value(tokens[value_column], wanted, stream.name, number))
-                places.append(number)
-                if n_columns == 6:
-                    tags.add(tokens[5])
+            numbered = [(number, row) for number, line in enumerate(text.split(b"\n"), first) if (row := line.split())]
             first += text.count(b"\n")
-            code_parts.append(np.array(topics, dtype=np.int64))
-            document_parts.append(np.array([document.decode("utf-8") for document in documents], dtype=TEXT))
-            value_parts.append(np.array(values, dtype=np.float64))
+            if not numbered:
+                continue
+            places, rows = zip(*numbered)
+            if set(map(len, rows)) != {n_columns}:
+                raise _not_columns(numbered, n_columns, form, stream.name)
+            columns = list(zip(*rows))
+            for topic in dict.fromkeys(columns[0]):
+                codes.setdefault(topic, len(codes))
+            code_parts.append(np.array([codes[topic] for topic in columns[0]], dtype=np.int64))
+            document_parts.append(np.array([document.decode("utf-8") for document in columns[2]], dtype=TEXT))
+            value_parts.append(_values(columns[value_column], places, wanted, stream.name))
             lines.append(np.array(places, dtype=np.int64))
+            if n_columns == 6:
+                tags.update(columns[5])
         name = stream.name
     if not codes:
         raise DataFileError(f"the file holds no rows; expected lines '{form}'", name)
@@ -359,15 +352,28 @@ def _read(
     return np.array(names), offsets, doc_ids, values_all, {tag.decode("utf-8") for tag in tags}
 
 
-def _value(text: bytes, wanted: str, name: str, line: int) -> float:
+def _not_columns(numbered: list[tuple[int, list[bytes]]], n_columns: int, form: str, name: str) -> DataFileError:
+    number, row = next((number, row) for number, row in numbered if len(row) != n_columns)
+    shown = b" ".join(row)[:60].decode("utf-8", "replace")
+    return DataFileError(f"expected {n_columns} columns '{form}', got {len(row)}: {shown!r}", name, number)
+
+
+def _values(texts: Sequence[bytes], places: Sequence[int], wanted: str, name: str) -> np.ndarray:
     try:
-        value = float(text)
+        values = np.array(list(map(float, texts)))
+        if np.isfinite(values).all() and b"_" not in b"".join(texts):
+            return values
     except ValueError:
-        value = math.nan
-    if not math.isfinite(value) or b"_" in text:
+        pass
+    for text, place in zip(texts, places):
+        try:
+            if math.isfinite(float(text)) and b"_" not in text:
+                continue
+        except ValueError:
+            pass
         shown = text[:40].decode("utf-8", "replace")
-        raise DataFileError(f"expected {wanted} (a finite number), got {shown!r}", name, line)
-    return value
+        raise DataFileError(f"expected {wanted} (a finite number), got {shown!r}", name, place)
+    raise AssertionError("a value that was refused is a number after all")
 
 
 def _as_dict(lists: Any, values: list) -> dict[str, dict[str, Any]]:
