@@ -169,6 +169,8 @@ def test_nothing_to_learn_is_said():
         ranker = AdaRank().fit([[1.0], [2.0], [3.0]], [1, 1, 0], qid=["a", "a", "b"])
     assert (ranker.coef_.tolist(), ranker.best_round_, ranker.n_iter_, ranker.n_constant_queries_) == ([0.0], 0, 0, 2)
     assert ranker.predict([[5.0]]).tolist() == [0.0]
+    with pytest.warns(TruerankWarning, match="no query offers a choice"):
+        AdaRank("AP(empty=skip)", constant_queries="keep").fit([[1.0], [2.0]], [0, 0])
 
 
 def test_a_feature_that_ranks_below_chance_stops():

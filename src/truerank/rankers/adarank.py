@@ -18,6 +18,7 @@ from truerank.rankers.query_measure import QueryMeasure
 
 UPDATES = ("paper", "compound", "adaboost")
 _TIE = 1e-12  # measures closer than this are equal: the lowest feature wins, and a round is no better
+_RANGE = 1e-9  # rounding of a measure whose largest value is 1
 _LARGEST_PHI = 1.0 - 1e-12  # phi = 1 would make alpha infinite; alpha is at most 14.2
 _COLUMNS = ("feature", "sign", "alpha", "phi", "delta", "bound", "train", "train_active", "valid")
 
@@ -248,10 +249,10 @@ class _Boosting:
             ascending = self.train.measure.of_columns(data.X, descending=False, n_jobs=n_jobs)
             matrix = np.concatenate([matrix, ascending], axis=1)
         self._check_range(matrix, data.query_ids)
-        constant = self._constant_queries(matrix, data)
+        constant = self._constant_queries(matrix)
         self.n_constant = int(constant.sum())
         weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
-        self.active = (weight > 0) & ~np.isnan(matrix).any(axis=1)
+        self.active = (weight > 0) & ~np.isnan(matrix[:, 0])  # a measure skips a query in every order
         if drop:
             self.active &= ~constant
         self.matrix = matrix if self.active.all() else matrix[self.active]
@@ -312,15 +313,15 @@ class _Boosting:
 
     def _check_range(self, values: np.ndarray, query_ids: np.ndarray) -> None:
         """An error if a value (m, …) is outside [-1, 1], where the logarithm of α ends; NaN marks a skipped query."""
-        outside = np.abs(values) > 1.0 + 1e-9
-        if outside.any():
-            place = tuple(np.argwhere(outside)[0])
+        # fmin and fmax pass over NaN, and need no array of the matrix's size as |values| > 1 would.
+        if np.fmax.reduce(values, axis=None) > 1.0 + _RANGE or np.fmin.reduce(values, axis=None) < -1.0 - _RANGE:
+            place = tuple(np.argwhere(np.abs(values) > 1.0 + _RANGE)[0])
             raise InvalidInputError(
                 f"AdaRank needs a measure with values in [-1, 1]; {self.train.measure.measure!r} gave "
                 f"{values[place]:g} for query {query_ids[place[0]]}"
             )
 
-    def _constant_queries(self, matrix: np.ndarray, data: RankingData) -> np.ndarray:
+    def _constant_queries(self, matrix: np.ndarray) -> np.ndarray:
         """Queries (m,) whose measure is the same for every order.
 
         The best and the worst order by grade have the same value, and so do the orders of all features: the second
@@ -328,8 +329,10 @@ class _Boosting:
         """
         grades = self.train.measure.judgements.grades
         best, worst = self.train.measure.of_scores(grades), self.train.measure.of_scores(-grades)
-        with np.errstate(invalid="ignore"):
-            return (np.abs(best - worst) <= _TIE) & (np.abs(matrix - best[:, None]) <= _TIE).all(axis=1)
+        constant = np.abs(best - worst) <= _TIE
+        rows = np.flatnonzero(constant)
+        constant[rows] = (np.abs(matrix[rows] - best[rows, None]) <= _TIE).all(axis=1)
+        return constant
 
 
 class _Combined:
