@@ -37,6 +37,7 @@ def fit_log_odds(
     start: np.ndarray | None = None,
     lower: np.ndarray | None = None,
     ridge: np.ndarray | None = None,
+    tol: float = 1e-13,
 ) -> LogOddsFit:
     """Solve the problem above.
 
@@ -54,7 +55,7 @@ def fit_log_odds(
     Returns
     -------
     LogOddsFit
-        Converged when a full Newton step would lower the objective by less than 1e-13 of it, relatively.
+        Converged when a full Newton step would lower the objective by less than `tol` of it.
     """
     k = design.shape[1]
     coef = np.zeros(k) if start is None else np.array(start, dtype=np.float64)
@@ -70,7 +71,7 @@ def fit_log_odds(
             return LogOddsFit(coef, Status.CONVERGED, iteration, value)
         step = _newton_step(hessian, gradient, free, lower & (coef <= 0.0))
         decrement = -float(gradient @ step)
-        if decrement <= 1e-13 * max(abs(value), 1e-300):
+        if decrement <= tol * max(abs(value), 1e-300):
             return LogOddsFit(coef, Status.CONVERGED, iteration, value)
         # At most to the first bound in the way, which the next round then holds.
         falling = lower & (step < 0.0)

@@ -134,7 +134,7 @@ class SplineCalibrator(Calibrator):
     ----------
     monotone : bool, default False
         Force slopes ≥ 0.
-    n_candidates : int, default 10
+    n_candidates : int, default 8
         Quantiles that are tried as knots: n (n - 1)/2 pairs on a summary of at most 400 rows.
 
     Attributes
@@ -164,7 +164,7 @@ class SplineCalibrator(Calibrator):
         "centred_knots_",
     )
 
-    def __init__(self, *, monotone: bool = False, n_candidates: int = 10) -> None:
+    def __init__(self, *, monotone: bool = False, n_candidates: int = 8) -> None:
         self.monotone = monotone
         self.n_candidates = n_candidates
 

@@ -38,7 +38,7 @@ def best_knots(
     best = min(pairs, key=loss)
     low, high = best
     span = float(np.max(np.diff(grid))) if len(grid) > 1 else float(z[-1] - z[0])
-    for _ in range(3):
+    for _ in range(2):
         low = _golden(lambda k, other=high: loss((k, other)), max(z[0], low - span), min(high, low + span), low)
         high = _golden(lambda k, other=low: loss((other, k)), max(low, high - span), min(z[-1], high + span), high)
         span /= 2.0
@@ -52,11 +52,18 @@ class _Loss:
         self.z, self.targets, self.weight = z, targets, weight
         self.lower = np.array([False, monotone, monotone, monotone])
         self.ridge = 1e-6 * weight.sum() * np.array([0.0, 1.0, 1.0, 1.0])
+        self.design = np.ones((len(z), 4))
+        self.start = np.zeros(4)
 
     def __call__(self, knots: tuple[float, float]) -> float:
-        design = np.stack([np.ones(len(self.z)), *spline_columns(self.z, np.array(knots))], axis=1)
-        design = np.ascontiguousarray(design)
-        return fit_log_odds(design, self.targets, self.weight, lower=self.lower, ridge=self.ridge).objective
+        for j, column in enumerate(spline_columns(self.z, np.array(knots)), start=1):
+            self.design[:, j] = column
+        fit = fit_log_odds(
+            self.design, self.targets, self.weight, start=self.start, lower=self.lower, ridge=self.ridge, tol=1e-9
+        )
+        # Neighbouring knots have neighbouring coefficients.
+        self.start = fit.coef
+        return fit.objective
 
 
 def _summary(
@@ -97,7 +104,7 @@ def _golden(function, low: float, high: float, start: float) -> float:
     a, b = low, high
     t1, t2 = b - ratio * (b - a), a + ratio * (b - a)
     f1, f2 = function(t1), function(t2)
-    for _ in range(14):
+    for _ in range(11):
         if f1 <= f2:
             b, t2, f2 = t2, t1, f1
             t1 = b - ratio * (b - a)

@@ -15,6 +15,7 @@ EXPERIMENTS: dict[str, str] = {
     "adarank": "truerank.experiments.adarank",
     "letor": "truerank.experiments.letor",
     "descent": "truerank.experiments.descent",
+    "calibration": "truerank.experiments.calibration",
 }
 
 

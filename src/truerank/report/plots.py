@@ -20,7 +20,7 @@ HATCHES = ("", "///", "\\\\\\", "xxx", "---", "...", "+++", "ooo")
 LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 3)))
 
 
-def draw_figures(figures: Iterable[Figure], folder: str | os.PathLike[str], *, suffix: str = "png") -> list[Path]:
+def draw_figures(figures: Iterable[Any], folder: str | os.PathLike[str], *, suffix: str = "png") -> list[Path]:
     """Draw each figure into `folder` as `NAME.suffix` and return the paths; each file is written whole or not at all.
 
     Raises
@@ -44,27 +44,37 @@ def draw_figures(figures: Iterable[Figure], folder: str | os.PathLike[str], *, s
     return paths
 
 
-def draw(figure: Figure) -> Any:
-    """One figure as a matplotlib `Figure`, without touching pyplot's global state."""
+def blank(figure: Any, size: tuple[float, float]) -> tuple[Any, Any]:
+    """A canvas with title, labels and note, and its axes, without touching pyplot's global state."""
     try:
         from matplotlib.figure import Figure as Canvas
     except ImportError as error:
         raise MissingExtraError("matplotlib", "plots", "drawing charts") from error
-    canvas = Canvas(figsize=(8.0, 4.6), layout="constrained")
+    canvas = Canvas(figsize=size, layout="constrained")
     axes = canvas.add_subplot()
-    (_bars if figure.kind == "bars" else _lines)(axes, figure)
     axes.set_title(figure.title, fontsize=12, loc="left", fontweight="bold")
     axes.set_xlabel(figure.xlabel)
     axes.set_ylabel(figure.ylabel)
-    if figure.ylim is not None:
-        axes.set_ylim(*figure.ylim)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#cccccc", linewidth=0.6)
     axes.set_axisbelow(True)
-    if len(figure.series) > 1:
-        axes.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     if figure.note:
         canvas.supxlabel(figure.note, fontsize=8, color="#444444")
+    return canvas, axes
+
+
+def draw(figure: Any) -> Any:
+    """One figure (a chart, or a figure of calibration) as a matplotlib `Figure`."""
+    if not isinstance(figure, Figure):
+        from truerank.report import calibration_plots
+
+        return calibration_plots.draw(figure)
+    canvas, axes = blank(figure, (8.0, 4.6))
+    (_bars if figure.kind == "bars" else _lines)(axes, figure)
+    if figure.ylim is not None:
+        axes.set_ylim(*figure.ylim)
+    if len(figure.series) > 1:
+        axes.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return canvas
 
 

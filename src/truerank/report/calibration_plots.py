@@ -1,0 +1,87 @@
+"""Figures of calibration: densities, log-odds, reliability diagrams, expected against observed counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from truerank.calibration.pictures import CalibrationFigure
+
+BLUE, ORANGE, GREEN, BLACK = "#0072B2", "#E69F00", "#009E73", "#000000"
+_MARKERS = ("o", "x", "s", "^")
+
+
+def draw(figure: CalibrationFigure) -> Any:
+    """One figure as a matplotlib `Figure`."""
+    from truerank.report.plots import blank
+
+    size = (6.0, 5.6) if figure.kind in ("reliability", "deciles") else (8.0, 4.6)
+    canvas, axes = blank(figure, size)
+    {"densities": _densities, "log-odds": _log_odds, "reliability": _reliability, "deciles": _deciles}[figure.kind](
+        axes, figure
+    )
+    if figure.ylim is not None:
+        axes.set_ylim(*figure.ylim)
+    axes.legend(frameon=False, fontsize=9, loc="best")
+    return canvas
+
+
+def _densities(axes: Any, figure: CalibrationFigure) -> None:
+    # Class by colour, origin by form: steps for the histograms, a thick line for the fit.
+    for label, (x, heights) in figure.points.items():
+        colour = ORANGE if label.endswith("+") else BLUE
+        first = label.startswith(next(iter(figure.points)).partition(",")[0])
+        axes.step(
+            x,
+            heights,
+            where="mid",
+            color=colour,
+            linewidth=0.9,
+            linestyle="-" if first else ":",
+            alpha=0.9,
+            label=label,
+        )
+    for label, y in figure.curves.items():
+        axes.plot(figure.x, y, color="#7a4f00" if label.endswith("+") else "#003a5c", linewidth=2.0, label=label)
+    tallest = max(float(heights.max()) for _, heights in figure.points.values())
+    fitted = max(float(y.max()) for y in figure.curves.values())
+    axes.set_ylim(0, 1.15 * max(tallest, min(fitted, 1.5 * tallest)))
+
+
+def _log_odds(axes: Any, figure: CalibrationFigure) -> None:
+    from truerank.report.plots import COLOURS, LINES
+
+    for i, (label, y) in enumerate(figure.curves.items()):
+        axes.plot(figure.x, y, color=COLOURS[i], linestyle=LINES[i], linewidth=1.8, label=label)
+    for i, (label, (x, y)) in enumerate(figure.points.items()):
+        axes.scatter(x, y, marker=_MARKERS[i], color=BLACK if i == 0 else "#777777", s=22, label=label, zorder=3)
+    axes.axhline(0, color="#999999", linewidth=0.7)
+
+
+def _reliability(axes: Any, figure: CalibrationFigure) -> None:
+    diagram = figure.reliability
+    if diagram is None:
+        raise ValueError("a reliability figure needs a Reliability")
+    top = float(max(diagram.predicted.max(), diagram.observed.max(), diagram.band_high.max())) * 1.05
+    axes.plot([0, top], [0, top], color="#999999", linewidth=0.8, linestyle="--", label="perfect calibration")
+    axes.vlines(
+        diagram.predicted, diagram.band_low, diagram.band_high, color=BLUE, linewidth=7, alpha=0.35,
+        label=f"{diagram.level:.0%} consistency band",
+    )  # fmt: skip
+    axes.plot(diagram.predicted, diagram.observed, color=ORANGE, marker="o", linewidth=1.4, label="observed")
+    axes.set_xlim(0, min(top, 1.02))
+    axes.set_ylim(0, min(top, 1.02))
+
+
+def _deciles(axes: Any, figure: CalibrationFigure) -> None:
+    ((label, (x, y)),) = figure.points.items()
+    errors = np.zeros(len(x)) if figure.errors is None else figure.errors
+    top = float(max(x.max(), (y + errors).max())) * 1.05
+    axes.plot([0, top], [0, top], color="#999999", linewidth=0.8, linestyle="--", label="expected = observed")
+    axes.errorbar(
+        x, y, yerr=errors, fmt="o", color=BLUE, ecolor="#555555", elinewidth=1, capsize=3,
+        label=f"{label}, 95% interval",
+    )  # fmt: skip
+    axes.set_xlim(0, top)
+    axes.set_ylim(0, top)
