@@ -78,6 +78,7 @@ def test_names(text, measure):
         ("ndcg_cut_10", nDCG @ 10),
         ("recip_rank", RR),
         ("P_5", P @ 5),
+        ("ndcg_cut.10", nDCG @ 10),
     ],
 )
 def test_trec_eval_names_are_pinned(name, measure):
@@ -110,12 +111,15 @@ def test_measures_are_immutable():
         ("nDCG@ten", "whole number >= 1, got 'ten'"),
         ("nDCG@0", "cutoff must be a whole number"),
         ("nDCG@-1", "whole number"),
+        ("nDCG@²", "whole number"),
+        ("nDCG@99999999999999999999", "whole number"),
         ("nDCG(cutoff=3)@5", "given twice"),
         ("nDCG(gain='cubic')@5", "gain must be 'exponential'"),
         ("nDCG(gain)@5", "takes 0 values without a name"),
         ("nDCG(speed=3)", "has no setting 'speed'"),
         ("AP(rel=0)", "rel must be a grade > 0"),
-        ("AP(rel=[1])", "rel must be"),
+        ("AP(rel=[1])", "cannot read the value"),
+        ("AP(rel=x)", "rel must be"),
         ("AP(rel=1;2)", "cannot read the value '1;2'"),
         ("AP(rel=1,rel=2)", "rel was given twice"),
         ("P", "P.* needs cutoff, for example P@10"),
@@ -134,6 +138,16 @@ def test_measures_are_immutable():
 def test_refusals(text, message):
     with pytest.raises(InvalidInputError, match=message):
         parse_measures(text)
+
+
+@given(st.text(alphabet="nDCGAPRmap_cut@()=,.'0123456789eE+-[]{} \"\\\x00é²", max_size=25))
+def test_any_text_is_a_measure_or_an_error(text):
+    for candidate in (text, f"nDCG({text})", f"AP(rel={text})", f"P@{text}"):
+        try:
+            measure = parse_measure(candidate)
+        except InvalidInputError:
+            continue
+        assert parse_measure(repr(measure)) == measure
 
 
 @pytest.mark.parametrize("value", [3, None, ["AP"], 0.5])

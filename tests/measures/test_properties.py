@@ -212,6 +212,11 @@ def test_refusals(arguments, message):
 
 
 def test_more_refusals():
+    for name in ("nDCG@3", "ERR", "MeanNDCG"):
+        with pytest.raises(InvalidInputError, match="grade of 2000 is too large"):
+            evaluate(name, [2000, 0], [1, 2])
+    assert evaluate("nDCG(gain='linear')", [2000, 0], [2, 1])["nDCG(gain='linear')"] == 1.0
+    assert evaluate("nDCG", [1000, 1000], [2, 1])["nDCG"] == 1.0
     with pytest.raises(InvalidInputError, match="max_grade is 1 but a document has grade 2"):
         evaluate("ERR(max_grade=1)", [2, 0], [1, 2])
     with pytest.raises(InvalidInputError, match="qid has 1 entries"):

@@ -12,6 +12,7 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import Judgements
 from truerank.measures.conventions import CONVENTIONS, DEFAULT_CONVENTION, convention_value
+from truerank.measures.derived import LARGEST_EXPONENT
 from truerank.measures.ranking import TIES, Ordered, Ranking
 
 
@@ -20,7 +21,7 @@ def _one_of(*choices: Any) -> Callable[[Any], bool]:
 
 
 def _whole(value: Any) -> bool:
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= 1
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and 1 <= int(value) < 2**31
 
 
 def _number(value: Any) -> bool:
@@ -29,7 +30,7 @@ def _number(value: Any) -> bool:
 
 # Setting -> (test of a value, what is expected in words).
 SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "cutoff": (_whole, "a whole number >= 1"),
+    "cutoff": (_whole, "a whole number >= 1 and < 2^31"),
     "rel": (lambda value: _number(value) and value > 0, "a grade > 0 (the lowest that counts as relevant)"),
     "gain": (_one_of("exponential", "linear"), "'exponential' (2^grade - 1) or 'linear' (grade)"),
     "discount": (_one_of("log2", "letor"), "'log2' (1/log2(r + 1)) or 'letor' (1 for r <= 2, else 1/log2(r))"),
@@ -43,7 +44,7 @@ SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "empty": (_one_of("zero", "one", "skip"), "'zero', 'one' or 'skip'"),
     "missing_topics": (_one_of("zero", "skip"), "'zero' or 'skip'"),
     "judged_only": (_one_of(True, False), "True or False"),
-    "max_grade": (lambda value: _number(value) and value > 0, "a number > 0"),
+    "max_grade": (lambda value: _number(value) and 0 < value <= LARGEST_EXPONENT, "a number in (0, 1000]"),
     "p": (lambda value: _number(value) and 0 < value < 1, "a number in (0, 1)"),
     "a": (_number, "a grade"),
     "b": (_number, "a grade"),
@@ -74,7 +75,7 @@ class Measure:
         Value of a query in which the measure is undefined because no document is relevant. `skip` gives NaN by query
         and leaves the query out of means.
     missing_topics : {"zero", "skip"}
-        Value of a query that has judgements but no ranked document, as for `empty`.
+        Value of a query that has judgements but no ranked document, whatever `empty` says of it.
     judged_only : bool
         Drop unjudged documents from the ranking first.
     convention : str

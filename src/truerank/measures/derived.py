@@ -9,6 +9,7 @@ import numpy as np
 from truerank.data.ranking_data import Judgements
 from truerank.measures.blocks import Blocks
 
+LARGEST_EXPONENT = 1000  # 2^grade and sums of it stay finite
 SMALLEST = 5e-324  # "relevant" at this level is every positive grade
 
 

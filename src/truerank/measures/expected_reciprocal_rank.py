@@ -7,7 +7,7 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import Judgements
 from truerank.measures.base import Measure
-from truerank.measures.derived import SMALLEST, best_grade
+from truerank.measures.derived import LARGEST_EXPONENT, SMALLEST, best_grade
 from truerank.measures.ranking import Ordered
 
 
@@ -34,6 +34,10 @@ class ExpectedReciprocalRank(Measure):
         if best.max(initial=0.0) > largest:
             raise InvalidInputError(
                 f"ERR: max_grade is {largest:g} but a document has grade {best.max():g}; give max_grade={best.max():g}"
+            )
+        if largest > LARGEST_EXPONENT:
+            raise InvalidInputError(
+                f"ERR: a grade of {largest:g} is too large for 2^grade; map the grades to a few levels"
             )
         hits, ranks = ordered.hits(SMALLEST), ordered.hit_ranks(SMALLEST)
         rows = ordered.rows[hits.mask[ordered.rows]].reshape(ordered.k, -1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import difflib
 import re
 from collections.abc import Iterable
@@ -47,7 +46,7 @@ pairs = WrongPairs()
 _ALL = (AP, nDCG, MeanNDCG, RR, WTA, P, Success, R, Rprec, ROC, ERR, RBP, Bpref, Judged, tau, pairs)
 MEASURES: dict[str, Measure] = {measure.NAME: measure for measure in _ALL}
 # Other names in wide use for the same open measures.
-SYNONYMS = {"MAP": "AP", "NDCG": "nDCG", "MRR": "RR", "AUC": "ROC"}
+SYNONYMS = {"MAP": "AP", "NDCG": "nDCG", "MRR": "RR", "AUC": "ROC", "BPref": "Bpref", "RPrec": "Rprec"}
 # trec_eval's names: pinned to the trec convention whatever convention is in force.
 _TREC: dict[str, Measure] = {"map": AP, "ndcg": nDCG, "recip_rank": RR, "bpref": Bpref}
 _TREC_CUT: dict[str, Measure] = {
@@ -132,20 +131,19 @@ def split_names(text: str) -> list[str]:
 
 
 def _from_text(text: str) -> Measure:
+    trec = _trec_measure(text.strip())
+    if trec is not None:
+        return trec
     match = _GRAMMAR.fullmatch(text)
     if match is None:
         raise InvalidInputError(f"cannot read the measure {text!r}; expected NAME, NAME@cutoff or NAME(setting=value)")
     name, inside, cut = match.groups()
-    if name not in MEASURES and inside is None and cut is None:
-        trec = _trec_measure(name)
-        if trec is not None:
-            return trec
     base = MEASURES.get(SYNONYMS.get(name, name))
     if base is None:
         raise InvalidInputError(f"unknown measure {name!r} in {text!r}; {_suggest(name)}")
     positional, settings = _arguments(inside or "", text)
     if cut is not None:
-        if not cut.isdigit():
+        if not (cut.isascii() and cut.isdigit()):
             raise InvalidInputError(f"{text!r}: the cutoff after @ must be a whole number >= 1, got {cut!r}")
         if "cutoff" in settings:
             raise InvalidInputError(f"{text!r}: the cutoff was given twice")
@@ -162,8 +160,8 @@ def _from_text(text: str) -> Measure:
 def _trec_measure(name: str) -> Measure | None:
     if name in _TREC:
         return _TREC[name](convention="trec")
-    stem, _, cut = name.rpartition("_")
-    if stem in _TREC_CUT and cut.isdigit() and int(cut) > 0:
+    stem, _, cut = name.replace(".", "_").rpartition("_")  # trec_eval asks for ndcg_cut.10 and prints ndcg_cut_10
+    if stem in _TREC_CUT and cut.isascii() and cut.isdigit() and int(cut) > 0:
         return _TREC_CUT[stem](cutoff=int(cut), convention="trec")
     return None
 
@@ -177,12 +175,7 @@ def _arguments(inside: str, text: str) -> tuple[list[Any], dict[str, Any]]:
         match = _ARGUMENT.fullmatch(part)
         assert match is not None  # the pattern takes anything that is not blank
         key, word = match.groups()
-        try:
-            value = ast.literal_eval(word)
-        except (ValueError, SyntaxError):
-            if not re.fullmatch(r"[\w-]+", word):
-                raise InvalidInputError(f"{text!r}: cannot read the value {word!r}") from None
-            value = {"true": True, "false": False}.get(word.lower(), word)
+        value = _value(word, text)
         if key is None:
             positional.append(value)
         elif key in settings:
@@ -190,6 +183,22 @@ def _arguments(inside: str, text: str) -> tuple[list[Any], dict[str, Any]]:
         else:
             settings[key] = value
     return positional, settings
+
+
+def _value(word: str, text: str) -> Any:
+    """A number, a word (quoted or not), True or False."""
+    quoted = re.fullmatch(r"'([^'\\]*)'|\"([^\"\\]*)\"", word)
+    if quoted is not None:
+        return quoted[1] if quoted[1] is not None else quoted[2]
+    if re.fullmatch(r"[+-]?\d{1,18}", word, re.ASCII):
+        return int(word)
+    try:
+        return float(word)
+    except ValueError:
+        pass
+    if not re.fullmatch(r"[\w-]+", word):
+        raise InvalidInputError(f"{text!r}: cannot read the value {word!r}")
+    return {"true": True, "false": False}.get(word.lower(), word)
 
 
 def _suggest(name: str) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import Judgements
 from truerank.measures.base import Measure
-from truerank.measures.derived import SMALLEST, ideal_grades, ranks, top_of, top_places
+from truerank.measures.derived import LARGEST_EXPONENT, SMALLEST, ideal_grades, ranks, top_of, top_places
 from truerank.measures.ranking import Ordered
 
 
@@ -60,6 +61,11 @@ def gain_of_grade(grades: np.ndarray, gain: str) -> np.ndarray:
         return np.maximum(grades, 0.0)
     gains = np.zeros_like(grades)
     relevant = np.flatnonzero(grades > 0)  # mostly few
+    if len(relevant) and grades[relevant].max() > LARGEST_EXPONENT:
+        raise InvalidInputError(
+            f"a grade of {grades[relevant].max():g} is too large for the gain 2^grade - 1; take the grade itself as "
+            "gain, nDCG(gain='linear'), or map the grades to a few levels"
+        )
     gains[relevant] = np.exp2(grades[relevant]) - 1.0
     return gains
 
