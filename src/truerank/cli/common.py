@@ -37,6 +37,12 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
         default="error",
         help="what NULL and nan in the data mean: an error (default) or a missing value",
     )
+    group.add_argument(
+        "--n-features",
+        type=int,
+        metavar="N",
+        help="number of features of LETOR text, where a file may lack the last ones in all of its rows",
+    )
     group.add_argument("--query-column", metavar="NAME", help="column of the query in a table (default: qid)")
     group.add_argument("--grade-column", metavar="NAME", help="column of the grade in a table (default: y)")
     group.add_argument("--document-column", metavar="NAME", help="column of the document id in a table")
@@ -60,10 +66,12 @@ def add_convention_option(parser: argparse.ArgumentParser, default: str = "rankl
 def read_data(path: str, args: argparse.Namespace | None = None) -> RankingData:
     """A LETOR file (`.gz`, `.xz`, `.zst`; `-` is stdin), or a table by its ending (.csv .parquet .arrow .feather)."""
     missing = getattr(args, "missing", "error")
-    stem = path.lower()
-    if stem.endswith((".csv", ".parquet", ".pq", ".arrow", ".feather", ".tsv")):
-        from truerank.data.tables import read_table
+    n_features = getattr(args, "n_features", None)
+    if n_features is not None and n_features < 1:
+        raise UsageError(f"--n-features must be at least 1, got {n_features}")
+    from truerank.data.tables import read_table, table_kind
 
+    if path != "-" and table_kind(path):
         named = {
             "query": getattr(args, "query_column", None),
             "grade": getattr(args, "grade_column", None),
@@ -72,7 +80,7 @@ def read_data(path: str, args: argparse.Namespace | None = None) -> RankingData:
         return read_table(path, missing=missing, **{key: value for key, value in named.items() if value is not None})
     from truerank.data.letor import read_letor
 
-    return read_letor(path, missing=missing)
+    return read_letor(path, missing=missing, n_features=n_features)
 
 
 def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:

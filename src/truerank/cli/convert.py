@@ -26,7 +26,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--groups", metavar="FILE", help="group sizes of IN, whose lines then carry no qid")
     parser.add_argument("--sparse", action="store_true", help="read LETOR text as a sparse matrix, write no zeros")
     parser.add_argument("--float32", action="store_true", help="keep values as 32-bit numbers")
-    parser.add_argument("--n-features", type=int, metavar="N", help="number of features, where IN may lack the last")
     parser.add_argument("--no-comments", action="store_true", help="drop comments, keep document ids")
     common.add_data_options(parser)
 
