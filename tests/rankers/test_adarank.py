@@ -173,6 +173,15 @@ def test_nothing_to_learn_is_said():
         AdaRank("AP(empty=skip)", constant_queries="keep").fit([[1.0], [2.0]], [0, 0])
 
 
+def test_validation_without_a_choice_is_said_and_not_used():
+    data = judged(5, m=30)
+    flat = RankingData(data.X, np.ones(data.n_rows), data.qid)
+    with pytest.warns(TruerankWarning, match="no validation query offers a choice"):
+        ranker = AdaRank(n_estimators=20).fit(data, eval_set=flat)
+    assert np.array_equal(ranker.coef_, AdaRank(n_estimators=20).fit(data).coef_)
+    assert np.isnan(ranker.history_["valid"]).all()
+
+
 def test_a_feature_that_ranks_below_chance_stops():
     ranker = AdaRank(lambda grades: 1.0 if grades[0] else -1.0).fit([[1.0], [2.0]], [1, 0])
     assert ranker.status_ == Status.NO_WEAK_RANKER.value
@@ -279,6 +288,7 @@ def test_wrong_parameters_are_named():
         ({"update": "boost"}, "update must be one of 'paper', 'compound', 'adaboost'"),
         ({"constant_queries": "skip"}, "constant_queries must be one of"),
         ({"measure": "NDGC@5"}, "unknown measure"),
+        ({"signed": "no"}, "signed must be True or False, got 'no'"),
         ({"measure": 3}, "a measure is"),
         ({"convention": "letor"}, "convention must be one of"),
         ({"n_jobs": 0}, "n_jobs must be"),

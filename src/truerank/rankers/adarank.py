@@ -90,7 +90,8 @@ class AdaRank(LinearRanker):
     Warns
     -----
     TruerankWarning
-        When no training query offers a choice; all weights are then 0.
+        When no training query offers a choice, and all weights are 0; when no validation query does, and the training
+        queries choose the round.
 
     Notes
     -----
@@ -168,9 +169,19 @@ class AdaRank(LinearRanker):
         patience = check_positive_int(self.patience, "patience")
         update = check_choice(self.update, "update", UPDATES)
         drop = check_choice(self.constant_queries, "constant_queries", ("drop", "keep")) == "drop"
+        if not isinstance(self.signed, bool | np.bool_):
+            raise InvalidInputError(f"signed must be True or False, got {self.signed!r}")
         measure = parse_measure(self.measure, convention=self.convention)
         judge = measure if self.eval_measure is None else parse_measure(self.eval_measure, convention=self.convention)
         validation = None if valid is None else _Combined(valid, judge)
+        if validation is not None and not validation.offers_choice():
+            warnings.warn(
+                "AdaRank: no validation query offers a choice (one grade, or one document, everywhere); the best round "
+                "is chosen by the training queries",
+                TruerankWarning,
+                stacklevel=4,
+            )
+            validation = None
         state = _Boosting(data, measure, validation, update, bool(self.signed), drop, self.n_jobs)
         self.n_constant_queries_ = state.n_constant
         self.coef_ = np.zeros(data.n_features)
@@ -187,14 +198,14 @@ class AdaRank(LinearRanker):
                 if stop is Status.NO_WEAK_RANKER:
                     status = stop
                     break
-                watched = state.history["train" if valid is None else "valid"][-1]
+                watched = state.history["train" if validation is None else "valid"][-1]
                 if watched > best + _TIE:
                     best, self.best_round_, self.coef_ = watched, t, state.coef.copy()
                 if stop is not None:
                     status = stop
                     break
                 if t - self.best_round_ >= patience:
-                    status = Status.TRAINING_FLAT if valid is None else Status.VALIDATION
+                    status = Status.TRAINING_FLAT if validation is None else Status.VALIDATION
                     break
         except KeyboardInterrupt:
             if self.best_round_ == 0:
@@ -327,8 +338,7 @@ class _Boosting:
         The best and the worst order by grade have the same value, and so do the orders of all features: the second
         matters for a user's function, which need not be largest where the grades fall.
         """
-        grades = self.train.measure.judgements.grades
-        best, worst = self.train.measure.of_scores(grades), self.train.measure.of_scores(-grades)
+        best, worst = self.train.extremes()
         constant = np.abs(best - worst) <= _TIE
         rows = np.flatnonzero(constant)
         constant[rows] = (np.abs(matrix[rows] - best[rows, None]) <= _TIE).all(axis=1)
@@ -358,6 +368,16 @@ class _Combined:
             if k not in self._columns:
                 self._columns[k] = np.ascontiguousarray(self._X[:, k])
         return self.measure.of_scores(combine_columns([self._columns[k] for k in used], coef[used]))
+
+    def extremes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Measures (m,) of the best and of the worst order by grade."""
+        grades = self.measure.judgements.grades
+        return self.measure.of_scores(grades), self.measure.of_scores(-grades)
+
+    def offers_choice(self) -> bool:
+        """Whether the order matters to some query that counts."""
+        best, worst = self.extremes()
+        return bool((np.abs(best - worst)[self._weight > 0] > _TIE).any())
 
     def mean(self, values: np.ndarray) -> float:
         """Mean of the queries' values, weighted as the data say, over the queries that the measure does not skip."""
