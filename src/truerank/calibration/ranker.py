@@ -113,7 +113,7 @@ class CalibratedRanker(Ranker):
             self.ranker_ = self.ranker
             scores = np.asarray(self.ranker_.predict(_ungrouped(data)), dtype=np.float64)
         else:
-            scores = self._cross_fitted(data, valid)
+            scores = cross_fitted_scores(self.ranker, data, self.cv, valid=valid, random_state=self.random_state)
             self.ranker_ = clone(self.ranker).fit(_ungrouped(data), eval_set=valid)
         self._fit_statistics(scores, data, rel)
         values = self._calibrated_from(scores, data.offsets)
@@ -124,37 +124,6 @@ class CalibratedRanker(Ranker):
             make_calibrator(self.method).fit(values, y >= grade, weight) for grade in self.grades_
         ]
         self.status_ = getattr(self.ranker_, "status_", "fitted")
-
-    def _cross_fitted(self, data: RankingData, valid: RankingData | None) -> np.ndarray:
-        if data.n_queries == 1:
-            return self._cross_fitted_rows(data, valid)
-        n_splits = min(check_positive_int(self.cv, "cv", 2), data.n_queries)
-        folds = query_folds(data.n_queries, n_splits, random_state=self.random_state)
-        scores = np.empty(data.n_rows)
-        for fold in folds:
-            rest = np.setdiff1d(np.arange(data.n_queries), fold)
-            fitted = clone(self.ranker).fit(data.take_queries(rest), eval_set=valid)
-            rows = np.isin(data.query_index, fold)
-            scores[rows] = fitted.predict(data.take_queries(fold))
-        return scores
-
-    def _cross_fitted_rows(self, data: RankingData, valid: RankingData | None) -> np.ndarray:
-        """With one query there is nothing else to hold out: folds of its rows."""
-        n = data.n_rows
-        if n < 2:
-            return np.asarray(clone(self.ranker).fit(_ungrouped(data), eval_set=valid).predict(_ungrouped(data)))
-        scores = np.empty(n)
-        for rows in query_folds(n, min(check_positive_int(self.cv, "cv", 2), n), random_state=self.random_state):
-            rest = np.setdiff1d(np.arange(n), rows)
-            part = RankingData.from_grouped(
-                data.X[rest],
-                _grades(data)[rest],
-                np.array([0, len(rest)]),
-                data.query_ids,
-                feature_names=data.feature_names,
-            )
-            scores[rows] = clone(self.ranker).fit(part, eval_set=valid).predict(data.X[rows])
-        return scores
 
     def _fit_statistics(self, scores: np.ndarray, data: RankingData, rel: float) -> None:
         self.statistics_coef_ = self.statistics_centre_ = self.statistics_scale_ = np.empty(0)
@@ -246,6 +215,32 @@ class CalibratedRanker(Ranker):
             raise ModelFileError(
                 f"CalibratedRanker: {len(self.calibrators_)} calibrators for {len(self.grades_)} grades"
             )
+
+
+def cross_fitted_scores(
+    ranker: Any, data: RankingData, cv: int = 5, *, valid: RankingData | None = None, random_state: Any = None
+) -> np.ndarray:
+    """Scores of each row (n,), grouped order, by clones of the ranker that were trained on the other queries.
+
+    At most one fold a query. A single query leaves nothing else to hold out: its rows are split.
+    """
+    cv = check_positive_int(cv, "cv", 2)
+    scores = np.empty(data.n_rows)
+    if data.n_queries > 1:
+        for fold in query_folds(data.n_queries, min(cv, data.n_queries), random_state=random_state):
+            rest = np.setdiff1d(np.arange(data.n_queries), fold)
+            fitted = clone(ranker).fit(data.take_queries(rest), eval_set=valid)
+            scores[np.isin(data.query_index, fold)] = fitted.predict(data.take_queries(fold))
+        return scores
+    if data.n_rows < 2:
+        return np.asarray(clone(ranker).fit(_ungrouped(data), eval_set=valid).predict(_ungrouped(data)))
+    for rows in query_folds(data.n_rows, min(cv, data.n_rows), random_state=random_state):
+        rest = np.setdiff1d(np.arange(data.n_rows), rows)
+        part = RankingData.from_grouped(
+            data.X[rest], _grades(data)[rest], np.array([0, len(rest)]), feature_names=data.feature_names
+        )
+        scores[rows] = clone(ranker).fit(part, eval_set=valid).predict(data.X[rows])
+    return scores
 
 
 def query_statistics(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:

@@ -122,8 +122,7 @@ def mq2008_rankers(root: str, names: Sequence[str], n_folds: int = 5) -> tuple[l
     from sklearn.base import clone
 
     from truerank.calibration.decisions import expected_relevant
-    from truerank.calibration.ranker import CalibratedRanker
-    from truerank.data.splits import query_folds
+    from truerank.calibration.ranker import CalibratedRanker, cross_fitted_scores
     from truerank.registry import ranker_class
 
     collection = load_collection(root, "mq2008")
@@ -136,11 +135,7 @@ def mq2008_rankers(root: str, names: Sequence[str], n_folds: int = 5) -> tuple[l
             train, test = fold.train, fold.test
             in_train, in_test = np.asarray(train.y) >= 1, np.asarray(test.y) >= 1
             ranker = ranker_class(name)()
-            scores = np.empty(train.n_rows)
-            for part in query_folds(train.n_queries, 5):
-                rest = np.setdiff1d(np.arange(train.n_queries), part)
-                fitted = clone(ranker).fit(train.take_queries(rest))
-                scores[np.isin(train.query_index, part)] = fitted.predict(train.take_queries(part))
+            scores = cross_fitted_scores(ranker, train)
             fitted = clone(ranker).fit(train)
             outcomes.append(
                 choose_and_test(scores, in_train, np.asarray(fitted.predict(test)), in_test, groups=train.query_index)

@@ -118,8 +118,8 @@ class UnitLogCounts(TransformerMixin, BaseEstimator):
         return tags
 
     def fit(self, X: Any, y: Any = None) -> Any:
-        """Nothing to learn."""
-        validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+        """Nothing to learn; negative counts are refused."""
+        _refuse_negative(validate_data(self, X, accept_sparse="csr", dtype=np.float64))
         return self
 
     def transform(self, X: Any) -> Any:
@@ -127,9 +127,7 @@ class UnitLogCounts(TransformerMixin, BaseEstimator):
         from sklearn.preprocessing import normalize
 
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False, copy=True)
-        values = X.data if sparse.issparse(X) else X
-        if (values < 0).any():
-            raise InvalidInputError("Negative values in data: counts are expected")
+        values = _refuse_negative(X)
         np.log1p(values, out=values)
         return normalize(X, copy=False)
 
@@ -175,8 +173,7 @@ class TopicNaiveBayes(ClassifierMixin, BaseEstimator):
         check_choice(self.smoothing, "smoothing", ("word-prior", "add-one"))
         strength = check_number(self.strength, "strength", minimum=0.0, open_minimum=True)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
-        if ((X.data if sparse.issparse(X) else X) < 0).any():
-            raise InvalidInputError("Negative values in data passed to TopicNaiveBayes: counts are expected")
+        _refuse_negative(X)
         from sklearn.utils.multiclass import check_classification_targets
 
         check_classification_targets(y)
@@ -217,6 +214,13 @@ class TopicNaiveBayes(ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """The more probable label (n,)."""
         return self.classes_[(self.decision_function(X) > 0).astype(np.int64)]
+
+
+def _refuse_negative(X: Any) -> np.ndarray:
+    values = X.data if sparse.issparse(X) else X
+    if (values < 0).any():
+        raise InvalidInputError("Negative values in data: counts are expected")
+    return values
 
 
 def naive_bayes(n_words: int = 300, smoothing: str = "word-prior") -> Pipeline:

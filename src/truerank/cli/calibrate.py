@@ -1,0 +1,165 @@
+"""`truerank calibrate`: turn a ranker's scores into probabilities of relevance."""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from typing import Any
+
+from truerank.cli import common
+
+CHOOSE = "choose"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    from truerank.registry import CALIBRATORS
+
+    parser.add_argument("model", nargs="?", metavar="MODEL", help="a ranker that `truerank train` wrote")
+    parser.add_argument(
+        "judged", nargs="?", metavar="DATA", help="judged queries that MODEL was not trained on (with --cv: any)"
+    )
+    parser.add_argument("--scores", metavar="FILE", help="in place of MODEL: one score a line, for the rows of --data")
+    parser.add_argument("--data", metavar="FILE", help="judged documents of --scores")
+    parser.add_argument(
+        "--method",
+        default="asymmetric-laplace",
+        choices=[*CALIBRATORS, CHOOSE],
+        metavar="NAME",
+        help=f"{', '.join(CALIBRATORS)}; or {CHOOSE}: the best by cross-validated log loss "
+        "(default: asymmetric-laplace)",
+    )
+    parser.add_argument("--rel", type=float, default=1, metavar="G", help="lowest grade that is relevant (default: 1)")
+    parser.add_argument("--monotone", action="store_true", help="a higher score never gets a lower probability")
+    parser.add_argument(
+        "--cv", type=int, metavar="K", help="train MODEL's ranker anew on DATA, with scores from K folds of its queries"
+    )
+    parser.add_argument(
+        "--query-statistics", action="store_true", help="let P also depend on the score's place within its query"
+    )
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of the folds (default: 0)")
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="FILE", help="where the calibrated model goes, as JSON"
+    )
+    common.add_data_options(parser)
+    common.add_json_option(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Fit, save, and report cross-validated losses: to stderr, or with --json to stdout."""
+    from truerank.calibration.diagnostics import expected_calibration_error
+    from truerank.core.model_file import save_model
+
+    common.check_writable(args.output)
+    _check_usage(args)
+    common.announce_compilation()
+    if args.model is not None:
+        calibrated, scores, relevant, query = _ranker(args)
+    else:
+        calibrated, scores, relevant, query = _scores(args)
+    comparisons = calibrated[1]
+    save_model(calibrated[0], args.output)
+    error = expected_calibration_error(relevant, calibrated[2], random_state=args.seed)
+    report: dict[str, Any] = {
+        "method": calibrated[3],
+        "rows": len(scores),
+        "queries": len(set(query.tolist())),
+        "relevant": int(relevant.sum()),
+        "rel": args.rel,
+        "cross_validated": [vars(row) for row in comparisons],
+        "calibration_error": {"plain": error.plain, "debiased": error.debiased, "low": error.low, "high": error.high},
+        "model": args.output,
+    }
+    if args.json:
+        common.print_json(report)
+        return 0
+    common.note(
+        f"{report['method']}: {report['rows']} rows, {report['queries']} queries, {report['relevant']} relevant "
+        f"(grade {args.rel:g} and more)"
+    )
+    rows = [[row.method, row.log_loss, row.brier, row.difference, row.p] for row in comparisons]
+    common.note(common.table(rows, ["method", "log loss", "Brier", "difference", "p"]))
+    common.note(
+        f"calibration error on these rows {error.debiased:.4f} (debiased; 95% {error.low:.4f} to {error.high:.4f})\n"
+        f"calibrated model written to {args.output}"
+    )
+    return 0
+
+
+def _check_usage(args: argparse.Namespace) -> None:
+    if args.model is not None:
+        if args.scores is not None or args.data is not None:
+            raise common.UsageError("give either MODEL DATA or --scores FILE --data FILE, not both")
+        if args.judged is None:
+            raise common.UsageError("DATA is missing: judged queries for calibration")
+        return
+    if args.scores is None or args.data is None:
+        raise common.UsageError("give MODEL DATA, or --scores FILE --data FILE")
+    if args.cv is not None or args.query_statistics:
+        raise common.UsageError("--cv and --query-statistics need MODEL DATA: they use the ranker")
+    if [args.scores, args.data].count("-") > 1:
+        raise common.UsageError("only one of the files can be standard input (-)")
+
+
+def _method(args: argparse.Namespace, scores: Any, relevant: Any, query: Any) -> tuple[Any, list[Any], str]:
+    """The calibrator to fit, cross-validated losses, and its name."""
+    from truerank.calibration.classifier import make_calibrator
+    from truerank.calibration.selection import DEFAULT_METHODS, choose_calibrator
+
+    monotone = True if args.monotone or args.method == CHOOSE else None
+    methods = DEFAULT_METHODS if args.method == CHOOSE else [args.method]
+    with warnings.catch_warnings():
+        if args.method != CHOOSE:
+            warnings.filterwarnings("ignore", message="only ")  # nothing is being chosen
+        choice = choose_calibrator(
+            scores, relevant, methods=methods, groups=query, monotone=bool(monotone), random_state=args.seed
+        )
+    return make_calibrator(choice.method, monotone=monotone), choice.comparisons, choice.method
+
+
+def _ranker(args: argparse.Namespace) -> tuple[tuple[Any, list[Any], Any, str], Any, Any, Any]:
+    import numpy as np
+
+    from truerank.calibration.ranker import CalibratedRanker, cross_fitted_scores
+    from truerank.core.model_file import load_model
+    from truerank.rankers.base import Ranker
+
+    model = load_model(args.model)
+    if not isinstance(model, Ranker):
+        raise common.InvalidInputError(
+            f"{args.model} holds a {type(model).__name__}, not a ranker; calibrate its scores with --scores and --data"
+        )
+    data = common.read_data(args.judged, args)
+    grouped = data.take_queries(np.arange(data.n_queries))
+    relevant = np.asarray(_grades(grouped, args.judged)) >= args.rel
+    if args.cv is None:
+        scores = np.asarray(model.predict(grouped))
+    else:
+        scores = cross_fitted_scores(model, grouped, args.cv, random_state=args.seed)
+    calibrator, comparisons, name = _method(args, scores, relevant, grouped.query_index)
+    calibrated = CalibratedRanker(
+        model, calibrator, cv="prefit" if args.cv is None else args.cv, rel=args.rel,
+        query_statistics=args.query_statistics, random_state=args.seed,
+    ).fit(grouped)  # fmt: skip
+    probabilities = calibrated.predict_proba(grouped)[:, 1]
+    return (calibrated, comparisons, probabilities, name), scores, relevant, grouped.query_index
+
+
+def _scores(args: argparse.Namespace) -> tuple[tuple[Any, list[Any], Any, str], Any, Any, Any]:
+    import numpy as np
+
+    from truerank.data.scores import read_scores
+
+    data = common.read_data(args.data, args)
+    scores = np.asarray(read_scores(args.scores, data.n_rows))
+    relevant = data.restore(np.asarray(_grades(data, args.data))) >= args.rel
+    query = data.restore(data.query_index)
+    calibrator, comparisons, name = _method(args, scores, relevant, query)
+    calibrator.fit(scores, relevant)
+    return (calibrator, comparisons, calibrator.predict_proba(scores)[:, 1], name), scores, relevant, query
+
+
+def _grades(data: Any, path: str) -> Any:
+    if data.y is None:
+        raise common.InvalidInputError(f"{path}: these data have no grades; calibration needs judged documents")
+    return data.y

@@ -1,0 +1,104 @@
+"""`truerank decide`: probabilities of relevance, and the decisions of least expected cost."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from truerank.cli import common
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument("calibrated", metavar="CALIBRATED", help="a model that `truerank calibrate` wrote")
+    parser.add_argument("data", nargs="?", metavar="DATA", help="documents to decide on (for a calibrated ranker)")
+    parser.add_argument("--scores", metavar="FILE", help="one score a line (for a model calibrated from --scores)")
+    for name, default, meaning in (
+        ("fp", 1.0, "a document that is not relevant and is taken"),
+        ("fn", 1.0, "a relevant document that is left out"),
+        ("tp", 0.0, "a relevant document that is taken; a gain is negative"),
+        ("tn", 0.0, "a document that is not relevant and is left out"),
+    ):
+        help_text = f"cost of {meaning} (default: {default:g})"
+        parser.add_argument(f"--cost-{name}", type=float, default=default, metavar="C", help=help_text)
+    parser.add_argument("--cost-abstain", type=float, metavar="C", help="cost of not deciding (default: never abstain)")
+    parser.add_argument(
+        "--top", type=int, metavar="K", help="instead of decisions: expected relevant documents in the top K by query"
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="where the lines go (default: stdout)")
+    common.add_data_options(parser)
+    common.add_json_option(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """A line a row, in the order of the rows: P(relevant), then 1 (take), 0 (leave) or -1 (abstain)."""
+    from truerank.calibration.decisions import cost_threshold, decide, expected_costs, expected_relevant
+
+    common.check_writable(args.output)
+    costs = {f"cost_{name}": getattr(args, f"cost_{name}") for name in ("fp", "fn", "tp", "tn")}
+    threshold = cost_threshold(**costs)
+    if args.top is not None and args.top < 1:
+        raise common.UsageError(f"--top takes a whole number of at least 1, got {args.top}")
+    probabilities, scores, data = _probabilities(args)
+    if args.top is not None:
+        if data is None:
+            raise common.UsageError("--top needs DATA: scores alone do not name their queries")
+        query = data.restore(data.query_index)
+        expected = expected_relevant(probabilities, args.top, qid=data.restore(data.qid), scores=scores)
+        names = data.query_ids[list(dict.fromkeys(query.tolist()))]
+        return _print_top(args, names.tolist(), expected.tolist())
+    decisions = decide(probabilities, cost_abstain=args.cost_abstain, **costs)
+    table = expected_costs(probabilities, **costs)
+    abstain = 0.0 if args.cost_abstain is None else args.cost_abstain
+    cost = sum(abstain if d < 0 else row[d] for row, d in zip(table.tolist(), decisions.tolist()))
+    counts = {name: int((decisions == value).sum()) for name, value in (("take", 1), ("leave", 0), ("abstain", -1))}
+    report = {"rows": len(decisions), "threshold": threshold, "decisions": counts, "expected_cost": cost}
+    if args.json:
+        report |= {"probabilities": probabilities.tolist(), "decided": decisions.tolist()}
+        common.print_json(report)
+        return 0
+    with common.output(args.output) as stream:
+        stream.writelines(f"{p!r} {d}\n" for p, d in zip(probabilities.tolist(), decisions.tolist()))
+    common.note(
+        f"threshold {threshold:.4f}; take {counts['take']}, leave {counts['leave']}, abstain {counts['abstain']}; "
+        f"expected cost {cost:.4g}"
+    )
+    return 0
+
+
+def _probabilities(args: argparse.Namespace) -> tuple[Any, Any, Any]:
+    """P(relevant) and score of each row in the file's order, and the data where there are any."""
+    from truerank.calibration.base import Calibrator
+    from truerank.calibration.ranker import CalibratedRanker
+    from truerank.core.model_file import load_model
+
+    model = load_model(args.calibrated)
+    if isinstance(model, CalibratedRanker):
+        if args.data is None or args.scores is not None:
+            raise common.UsageError(f"{args.calibrated} holds a calibrated ranker: give DATA (and no --scores)")
+        documents = common.read_data(args.data, args)
+        common.announce_compilation()
+        return model.predict_proba(documents)[:, 1], model.predict(documents), documents
+    if not isinstance(model, Calibrator):
+        raise common.InvalidInputError(
+            f"{args.calibrated} holds a {type(model).__name__}, which gives no probabilities; run truerank calibrate"
+        )
+    if args.scores is None:
+        raise common.UsageError(f"{args.calibrated} holds a calibrator of scores: give --scores FILE")
+    from truerank.data.scores import read_scores
+
+    data = None if args.data is None else common.read_data(args.data, args)
+    scores = read_scores(args.scores, None if data is None else data.n_rows)
+    common.announce_compilation()
+    return model.predict_proba(scores)[:, 1], scores, data
+
+
+def _print_top(args: argparse.Namespace, names: list[Any], expected: list[float]) -> int:
+    if args.json:
+        mean = sum(expected) / len(expected)
+        by_query = {str(name): value for name, value in zip(names, expected)}
+        common.print_json({"top": args.top, "queries": len(names), "mean": mean, "expected_relevant": by_query})
+        return 0
+    with common.output(args.output) as stream:
+        stream.writelines(f"{name} {value!r}\n" for name, value in zip(names, expected))
+    return 0

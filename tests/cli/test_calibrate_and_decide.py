@@ -1,0 +1,122 @@
+"""calibrate and decide, as a person calls them."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from truerank.calibration.densities import AsymmetricLaplaceCalibrator
+from truerank.calibration.ranker import CalibratedRanker
+from truerank.cli import main
+from truerank.core.model_file import load_model
+from truerank.data.letor import read_letor, write_letor
+from truerank.data.ranking_data import RankingData
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("calibrate")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(480, 3)).round(3)
+    y = (X[:, 0] + 0.8 * rng.normal(size=480) > 0.5).astype(int) + (X[:, 0] > 1.8)
+    qid = np.repeat(np.arange(60), 8)
+    for name, rows in {"train": qid < 20, "held": (qid >= 20) & (qid < 50), "test": qid >= 50}.items():
+        write_letor(RankingData(X[rows], y[rows], qid[rows]), folder / f"{name}.txt")
+    model = str(folder / "model.json")
+    assert main(["train", str(folder / "train.txt"), "--ranker", "rank-svm", "--model", model]) == 0
+    assert main(["predict", model, str(folder / "held.txt"), "-o", str(folder / "held.scores")]) == 0
+    assert main(["predict", model, str(folder / "test.txt"), "-o", str(folder / "test.scores")]) == 0
+    return folder
+
+
+def test_a_ranker_is_calibrated_on_held_out_queries(files, capsys):
+    out = str(files / "calibrated.json")
+    words = ["calibrate", str(files / "model.json"), str(files / "held.txt"), "--method", "platt", "-o", out, "--json"]
+    assert main(words) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["method"], report["rows"], report["queries"]) == ("platt", 240, 30)
+    assert 0 < report["cross_validated"][0]["log_loss"] < 0.69
+    assert isinstance(load_model(out), CalibratedRanker)
+    test = str(files / "test.txt")
+    assert main(["decide", out, test, "--cost-fp", "1", "--cost-fn", "4"]) == 0
+    printed = capsys.readouterr()
+    lines = [line.split() for line in printed.out.splitlines()]
+    expected = load_model(out).predict_proba(read_letor(test))[:, 1]
+    assert [float(p) for p, _ in lines] == expected.tolist()
+    assert [int(d) for _, d in lines] == (expected >= 0.2).astype(int).tolist()
+    assert "threshold 0.2000" in printed.err
+
+
+def test_expected_relevant_in_the_top(files, capsys):
+    out = str(files / "top.json")
+    assert main(["calibrate", str(files / "model.json"), str(files / "held.txt"), "--cv", "3", "--query-statistics",
+                 "--method", "spline", "-o", out]) == 0  # fmt: skip
+    assert "spline" in capsys.readouterr().err
+    assert main(["decide", out, str(files / "test.txt"), "--top", "3", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["queries"] == 10
+    assert all(0 <= value <= 3 for value in report["expected_relevant"].values())
+    assert list(report["expected_relevant"]) == [str(q) for q in range(50, 60)]
+
+
+def test_scores_without_a_model(files, capsys):
+    out = str(files / "calibrator.json")
+    scores, data = str(files / "held.scores"), str(files / "held.txt")
+    assert main(["calibrate", "--scores", scores, "--data", data, "--rel", "2", "-o", out]) == 0
+    held = read_letor(data)
+    expected = AsymmetricLaplaceCalibrator().fit(np.loadtxt(scores), held.y >= 2)
+    np.testing.assert_array_equal(load_model(out).shape_, expected.shape_)
+    capsys.readouterr()
+    words = ["decide", out, "--scores", str(files / "test.scores"), "--cost-abstain", "0.1", "--json"]
+    assert main(words) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["rows"] == 80
+    assert sum(report["decisions"].values()) == 80
+    assert set(report["decided"]) <= {-1, 0, 1}
+
+
+def test_the_best_method_is_chosen(files, capsys):
+    out = str(files / "chosen.json")
+    words = ["calibrate", str(files / "model.json"), str(files / "held.txt"), "--method", "choose", "-o", out, "--json"]
+    assert main(words) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert len(report["cross_validated"]) >= 4
+    best = min(report["cross_validated"], key=lambda row: row["log_loss"])
+    assert best["log_loss"] <= next(r for r in report["cross_validated"] if r["method"] == report["method"])["log_loss"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["calibrate", "-o", "x.json"],
+        ["calibrate", "MODEL", "-o", "x.json"],
+        ["calibrate", "MODEL", "HELD", "--scores", "SCORES", "-o", "x.json"],
+        ["calibrate", "--scores", "SCORES", "--data", "HELD", "--cv", "3", "-o", "x.json"],
+        ["calibrate", "MODEL", "HELD", "--method", "plat", "-o", "x.json"],
+        ["decide", "CALIBRATOR"],
+        ["decide", "CALIBRATOR", "--scores", "SCORES", "--top", "5"],
+    ],
+)
+def test_misuse_ends_with_code_2(files, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {"MODEL": "model.json", "HELD": "held.txt", "SCORES": "held.scores", "CALIBRATOR": "c.json"}
+    AsymmetricLaplaceCalibrator()
+    from truerank.core.model_file import save_model
+
+    save_model(AsymmetricLaplaceCalibrator().fit([0.0, 1, 2, 3], [0, 1, 0, 1]), files / "c.json")
+    words = [str(files / names[word]) if word in names else word for word in words]
+    try:
+        code = main(words)
+    except SystemExit as error:
+        code = error.code
+    assert code == 2
+
+
+def test_failures_end_with_code_1(files, capsys, tmp_path):
+    assert main(["decide", str(files / "model.json"), str(files / "test.txt")]) == 1
+    assert "gives no probabilities" in capsys.readouterr().err
+    missing = str(tmp_path / "no" / "out.json")
+    assert main(["calibrate", str(files / "model.json"), str(files / "held.txt"), "-o", missing]) == 1
+    assert main(["decide", str(files / "model.json"), str(files / "test.txt"), "--cost-fp", "-1"]) == 1

@@ -1,0 +1,86 @@
+"""Words, mutual information, naive Bayes: arithmetic and scikit-learn as oracles."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.metrics import mutual_info_score
+from sklearn.naive_bayes import MultinomialNB
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from truerank.text.tokens import TOPIC_WORD, tokenize, word_counts
+from truerank.text.topic_classifiers import (
+    MutualInformationSelector,
+    TopicNaiveBayes,
+    UnitLogCounts,
+    linear_svm,
+    mutual_information,
+    naive_bayes,
+)
+
+
+@parametrize_with_checks([MutualInformationSelector(), UnitLogCounts(), TopicNaiveBayes()])
+def test_scikit_learn_conformance(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def counts():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 120)
+    return sparse.csr_matrix(rng.poisson(np.where(y[:, None] == 1, 0.8, 0.4) * rng.uniform(0.2, 1, 30))), y
+
+
+def test_mutual_information_is_scikit_learns(counts):
+    X, y = counts
+    Y = np.stack([y, np.arange(len(y)) % 3 == 0], axis=1)
+    expected = [[mutual_info_score(Y[:, c], (X[:, w].toarray() > 0).ravel()) for w in range(30)] for c in (0, 1)]
+    np.testing.assert_allclose(mutual_information(X, Y), expected, atol=1e-12)
+    np.testing.assert_allclose(mutual_information(X.toarray(), y), expected[:1], atol=1e-12)
+
+
+def test_selection_keeps_the_most_informative(counts):
+    X, y = counts
+    selector = MutualInformationSelector(5).fit(X, y)
+    assert set(selector.kept_) == set(np.argsort(-mutual_information(X, y)[0], kind="stable")[:5])
+    assert selector.transform(X).shape == (120, 5)
+
+
+def test_add_one_is_scikit_learns_naive_bayes(counts):
+    X, y = counts
+    ours = TopicNaiveBayes("add-one").fit(X, y)
+    n = np.bincount(y)
+    theirs = MultinomialNB(alpha=1, class_prior=(n + 1) / (n.sum() + 2)).fit(X, y)
+    joint = theirs.predict_joint_log_proba(X)
+    np.testing.assert_allclose(ours.decision_function(X), joint[:, 1] - joint[:, 0], rtol=1e-10)
+
+
+def test_word_prior_by_hand():
+    # Counts: class 0 has (2, 0), class 1 has (1, 1); P(w) = (4/6, 2/6); two added counts.
+    X, y = np.array([[2, 0], [1, 1]]), [0, 1]
+    fitted = TopicNaiveBayes("word-prior").fit(X, y)
+    p0, p1 = [(2 + 4 / 3) / 4, (2 / 3) / 4], [(1 + 4 / 3) / 4, (1 + 2 / 3) / 4]
+    np.testing.assert_allclose(fitted.coef_, np.log(p1) - np.log(p0))
+    assert fitted.intercept_ == 0.0
+
+
+def test_unit_log_counts():
+    rows = UnitLogCounts().fit_transform(np.array([[1.0, 3.0], [0.0, 0.0]]))
+    length = np.hypot(np.log(2), np.log(4))
+    np.testing.assert_allclose(rows, [[np.log(2) / length, np.log(4) / length], [0, 0]])
+
+
+@pytest.mark.parametrize("weighting", ["log-tf", "tf-idf", "selected-log-tf"])
+def test_pipelines(counts, weighting):
+    X, y = counts
+    assert linear_svm(10, weighting=weighting).fit(X, y).score(X, y) > 0.7
+    assert naive_bayes(10).fit(X, y).score(X, y) > 0.7
+
+
+def test_words():
+    assert tokenize("In 1987 Q1 rose 3.5% to mln-dlrs", TOPIC_WORD) == ["rose", "mln", "dlrs"]
+    (train, test), vocabulary = word_counts(["a b b", "b c"], ["c d"], min_documents=1)
+    assert vocabulary.tolist() == ["a", "b", "c"]
+    assert train.toarray().tolist() == [[1, 2, 0], [0, 1, 1]]
+    assert test.toarray().tolist() == [[0, 0, 1]]
