@@ -31,6 +31,7 @@ def judged_lists(seed, queries=60, longest=14, grades=3, levels=6):
     return y, rng.integers(0, levels, len(qid)).astype(float), qid, sizes
 
 
+@pytest.mark.peers
 def test_trec_eval_on_random_runs():
     """Ties below float32, negative grades, unjudged and missing documents, topics on one side only, odd ids."""
     pytrec_eval = pytest.importorskip("pytrec_eval")
@@ -60,6 +61,7 @@ def test_trec_eval_on_random_runs():
 
 @pytest.mark.data
 @pytest.mark.parametrize("run_name", ["iit00m", "jscbt9wll2", "UCCS3", "apl9all", "pir0Wttd"])
+@pytest.mark.peers
 def test_trec_eval_on_submitted_runs(collections, run_name):
     pytrec_eval = pytest.importorskip("pytrec_eval")
     folder = collections / "trec9-web-runs"
@@ -92,6 +94,7 @@ def test_map_of_all_runs_as_listed(collections):
         assert round(parse_measure("map").mean(judgements, scores), 4) == float(row["map"])
 
 
+@pytest.mark.peers
 def test_ir_measures():
     ir_measures = pytest.importorskip("ir_measures")
     y, scores, qid, _ = judged_lists(11)
@@ -113,6 +116,7 @@ def test_ir_measures_form_of_ndcg_names():
 
 
 @pytest.mark.skipif(shutil.which("perl") is None, reason="gdeval is a Perl script")
+@pytest.mark.peers
 def test_err_of_gdeval():
     ir_measures = pytest.importorskip("ir_measures")
     rng = np.random.default_rng(2)
@@ -127,6 +131,7 @@ def test_err_of_gdeval():
 
 
 @pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.peers
 def test_lightgbm(seed):
     lightgbm = pytest.importorskip("lightgbm")
     y, scores, qid, sizes = judged_lists(seed, grades=5)
@@ -139,6 +144,7 @@ def test_lightgbm(seed):
 
 
 @pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.peers
 def test_xgboost(seed):
     xgboost = pytest.importorskip("xgboost")
     y, scores, qid, sizes = judged_lists(seed, grades=5)
@@ -159,6 +165,7 @@ def _xgboost_equals(xgboost, y, scores, qid, sizes, names):
 
 
 @pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.peers
 def test_catboost(seed):
     metrics = pytest.importorskip("catboost.utils")
     y, scores, qid, _ = judged_lists(seed, grades=4)
@@ -204,6 +211,7 @@ def test_scikit_learn():
 
 
 @pytest.mark.slow
+@pytest.mark.peers
 def test_ranx_without_ties(monkeypatch):
     numba = pytest.importorskip("numba")
     monkeypatch.setattr(numba.config, "CACHE_DIR", "")  # compiled once for good, beside ranx itself
