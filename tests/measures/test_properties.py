@@ -156,6 +156,9 @@ def test_document_ids_break_ties_descending():
     assert evaluate("RR(ties='trec')", y, [1, 1, 1], doc_ids=["a", "b", "c"])["RR(ties='trec')"] == 1 / 3
     assert evaluate("RR(ties='trec')", y, [1, 1, 1], doc_ids=["10", "9", "1"])["RR(ties='trec')"] == 1 / 2
     assert evaluate("RR(ties='trec')", y, [1, 1, 1])["RR(ties='trec')"] == 1.0
+    # Equal ids keep the order of the rows.
+    assert evaluate("RR(ties='trec')", y, [1, 1, 1], doc_ids=["a", "a", "a"])["RR(ties='trec')"] == 1.0
+    assert evaluate("RR(ties='trec')", y, [1, 1, 1], doc_ids=["a", "b", "a"])["RR(ties='trec')"] == 1 / 2
 
 
 def test_counts_and_the_callers_arrays():

@@ -82,9 +82,7 @@ def tie_order(judgements: Judgements, ties: str) -> TieOrder | None:
     if key not in judgements.cache:
         n, query = judgements.n_rows, query_of_row(judgements)
         if ties == "trec":
-            # Descending document id; the later row first between equal ids would be as good, so rows keep their order.
-            _, code = np.unique(np.asarray(judgements.tie_keys), return_inverse=True)
-            row = np.lexsort((np.arange(n), -code, query))
+            row = _falling_within(np.asarray(judgements.tie_keys), judgements.offsets)
         else:
             sign = -1.0 if ties == "optimistic" else 1.0
             row = np.lexsort((np.arange(n), sign * judgements.grades, query))
@@ -92,6 +90,17 @@ def tie_order(judgements: Judgements, ties: str) -> TieOrder | None:
         rank[row] = np.arange(n)
         judgements.cache[key] = TieOrder(rank, row)
     return judgements.cache[key]
+
+
+def _falling_within(keys: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Rows in descending order of their keys within each query; equal keys keep their order."""
+    row = np.empty(len(keys), dtype=np.int64)
+    for start, end in zip(offsets[:-1].tolist(), offsets[1:].tolist()):
+        if end - start > 1:  # a stable sort of the reversed rows, reversed
+            row[start:end] = end - 1 - np.argsort(keys[start:end][::-1], kind="stable")[::-1]
+        else:
+            row[start:end] = start
+    return row
 
 
 def query_of_row(judgements: Judgements) -> np.ndarray:
