@@ -20,7 +20,15 @@ from truerank.text.topic_classifiers import (
 )
 
 
-@parametrize_with_checks([MutualInformationSelector(), UnitLogCounts(), TopicNaiveBayes()])
+def expected_failures(estimator):
+    if isinstance(estimator, TopicNaiveBayes):
+        return {"check_decision_proba_consistency": "passes negative numbers, which are no counts"}
+    return {}
+
+
+@parametrize_with_checks(
+    [MutualInformationSelector(), UnitLogCounts(), TopicNaiveBayes()], expected_failed_checks=expected_failures
+)
 def test_scikit_learn_conformance(estimator, check):
     check(estimator)
 
@@ -29,7 +37,8 @@ def test_scikit_learn_conformance(estimator, check):
 def counts():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 120)
-    return sparse.csr_matrix(rng.poisson(np.where(y[:, None] == 1, 0.8, 0.4) * rng.uniform(0.2, 1, 30))), y
+    rates = rng.uniform(0.2, 1, (2, 30))
+    return sparse.csr_matrix(rng.poisson(rates[y])), y
 
 
 def test_mutual_information_is_scikit_learns(counts):

@@ -51,8 +51,8 @@ class ReutersDocument:
 
     @property
     def text(self) -> str:
-        """Title and body."""
-        return f"{self.title}\n{self.body}" if self.title else self.body
+        """Title and body, those that there are, a line each."""
+        return "\n".join(part for part in (self.title, self.body) if part)
 
 
 def parse_reuters(text: str, path: str = "") -> Iterator[ReutersDocument]:

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.pipeline import Pipeline
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
@@ -174,15 +175,12 @@ class TopicNaiveBayes(ClassifierMixin, BaseEstimator):
         strength = check_number(self.strength, "strength", minimum=0.0, open_minimum=True)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         _refuse_negative(X)
-        from sklearn.utils.multiclass import check_classification_targets
-
-        check_classification_targets(y)
+        kind = type_of_target(y, input_name="y", raise_unknown=True)
         self.classes_, index = np.unique(y, return_inverse=True)
+        if kind != "binary":
+            raise InvalidInputError(f"Only binary classification is supported. The type of the target is {kind}.")
         if len(self.classes_) != 2:
-            raise InvalidInputError(
-                f"Only binary classification is supported: y has {len(self.classes_)} classes, two are needed"
-                + (". The type of the target is multiclass" if len(self.classes_) > 2 else " (one class)")
-            )
+            raise InvalidInputError(f"y must have two classes, got one class: {self.classes_.tolist()}")
         weight = np.asarray(_check_sample_weight(sample_weight, X), dtype=np.float64)
         member = np.stack([weight * (index == 0), weight * (index == 1)], axis=1)
         counts = np.asarray(X.T @ member).T
@@ -213,7 +211,8 @@ class TopicNaiveBayes(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """The more probable label (n,)."""
-        return self.classes_[(self.decision_function(X) > 0).astype(np.int64)]
+        log_odds = self.decision_function(X)
+        return self.classes_[(log_odds > 0).astype(np.int64)]
 
 
 def _refuse_negative(X: Any) -> np.ndarray:
