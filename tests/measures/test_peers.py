@@ -235,8 +235,8 @@ def test_ranx_without_ties(monkeypatch):
 def letor_script(y, scores, qid, version):
     """What the LETOR evaluation scripts print, as their text reads: rows by score, file order among ties.
 
-    Version 3 leaves ranks beyond a list's end out of its sums, version 4 (and MSLR) fills P@k's with non-relevant
-    documents. nDCG@k sums over the ranks that a list has, in both.
+    A rank beyond a list's end holds a non-relevant document in P@k, and in version 3's nDCG@k; version 4 (and MSLR)
+    sums nDCG@k over the ranks that a list has.
     """
     gain = {0: 0, 1: 1, 2: 3, 3: 7, 4: 15}
     sums = {"P": [0.0] * 10, "nDCG": [0.0] * 10, "AP": 0.0, "MeanNDCG": 0.0}
@@ -261,8 +261,9 @@ def letor_script(y, scores, qid, version):
             precisions.append(relevant / (i + 1))
             total += precisions[-1] if rate >= threshold else 0
         sums["AP"] += total / relevant if relevant else 0.0
-        if version != "letor3":
-            precisions += [relevant / (i + 1) for i in range(len(rates), 10)]
+        if version == "letor3":
+            ndcg += [ndcg[-1]] * (10 - len(ndcg))
+        precisions += [relevant / (i + 1) for i in range(len(rates), 10)]
         for i in range(10):
             sums["P"][i] += precisions[i] if i < len(precisions) else 0.0
             sums["nDCG"][i] += ndcg[i] if i < len(ndcg) else 0.0
