@@ -42,7 +42,7 @@ def bootstrap_interval(
     rng = np.random.default_rng(random_state)
     n = len(difference)
     means = np.empty(n_resamples)
-    block = max(1, 4_000_000 // n)
+    block = max(1, 250_000 // n)
     for start in range(0, n_resamples, block):
         rows = min(block, n_resamples - start)
         means[start : start + rows] = difference[rng.integers(0, n, (rows, n))].mean(axis=1)

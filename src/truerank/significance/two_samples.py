@@ -123,7 +123,7 @@ def randomisation(a: Any, b: Any, *, n_resamples: int = 10_000, random_state: An
     observed = abs(difference.sum())
     # Sums that are equal in exact arithmetic must count as equal.
     threshold = observed - 1e-12 * np.abs(difference).sum()
-    block = max(1, 4_000_000 // len(difference))
+    block = max(1, 250_000 // len(difference))
     count = 0
     for start in range(0, n_resamples, block):
         rows = min(block, n_resamples - start)
