@@ -288,7 +288,8 @@ class _Store:
         self._X: Any = SparseStore(dtype, n_features) if sparse else DenseStore(dtype, n_features)
         self._y = VectorStore(np.float64)
         self._doc_ids, self._comments = TextStore(), TextStore()
-        self._pieces: list[tuple[int, bytes]] = []
+        self._starts: list[int] = []  # first row and query id of each run of rows with one id
+        self._qids: list[bytes] = []
         self.n_rows = 0
         self._before = 0  # rows of the sources before the present one
 
@@ -305,9 +306,9 @@ class _Store:
         self._y.extend(rows.grades, expected)
         self._doc_ids.extend(rows.doc_ids, rows.n_rows)
         self._comments.extend(rows.comments, rows.n_rows)
-        for row, qid in rows.pieces:
-            if row or not self._pieces or self._pieces[-1][1] != qid:
-                self._pieces.append((self.n_rows + row, qid))
+        goes_on = bool(self._qids) and self._qids[-1] == rows.pieces[0][1]
+        self._starts += [self.n_rows + row for row, _ in rows.pieces[goes_on:]]
+        self._qids += [qid for _, qid in rows.pieces[goes_on:]]
         self.n_rows = total
 
     def close_source(self) -> None:
@@ -316,18 +317,18 @@ class _Store:
 
     def result(self, feature_names: list[str] | None) -> RankingData:
         """The data, grouped by query."""
-        names: dict[bytes, int] = {}
-        starts = np.array([row for row, _ in self._pieces], dtype=np.int64)
-        codes = np.array([names.setdefault(qid, len(names)) for _, qid in self._pieces], dtype=np.int64)
-        query_ids = query_names(list(names))
+        names = list(dict.fromkeys(self._qids))
+        starts = np.array([*self._starts, self.n_rows], dtype=np.int64)
+        query_ids = query_names(names)
         X, y = self._X.finish(), self._y.finish()
         doc_ids, comments = self._doc_ids.finish(), self._comments.finish()
-        if len(names) == len(codes):
-            offsets = np.append(starts, self.n_rows)
+        if len(names) == len(self._qids):
             return RankingData.from_grouped(
-                X, y, offsets, query_ids, doc_ids=doc_ids, comments=comments, feature_names=feature_names
+                X, y, starts, query_ids, doc_ids=doc_ids, comments=comments, feature_names=feature_names
             )
-        grouping = group_rows(np.repeat(codes, np.diff(np.append(starts, self.n_rows))))
+        numbers = {name: number for number, name in enumerate(names)}
+        codes = np.array([numbers[qid] for qid in self._qids], dtype=np.int64)
+        grouping = group_rows(np.repeat(codes, np.diff(starts)))
         order = grouping.order
         assert order is not None
         return RankingData.from_grouped(

@@ -187,7 +187,7 @@ def query_names(names: list[bytes]) -> np.ndarray:
         numbers = np.array(list(map(int, names)), dtype=np.int64)
     except (ValueError, OverflowError):
         numbers = None
-    if numbers is not None and all(b"%d" % number == name for number, name in zip(numbers.tolist(), names)):
+    if numbers is not None and " ".join(map(str, numbers.tolist())).encode() == b" ".join(names):
         return numbers
     texts = [name.decode("utf-8") for name in names]
     return np.array(texts) if texts else np.zeros(0, dtype=np.int64)
