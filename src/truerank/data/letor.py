@@ -239,6 +239,8 @@ class _Reader:
             found = _HEADER.match(content.strip())
             if found:
                 names = found.group(1).decode("utf-8").split()
+                if self._names is None and self._store.n_rows:
+                    raise DataFileError("names of features, which the file before does not have", name, number)
                 if self._names is not None and names != self._names:
                     raise DataFileError("the names of the features differ from those of the file before", name, number)
                 if self._n_features is not None and len(names) != self._n_features:

@@ -2,54 +2,18 @@
 
 The kernel takes one block of whole lines. Where a line is anything but a plain, legal row it stops in front of it, and
 the plain Python parser takes that line: it explains what is wrong, or reads it. So both accept the same files.
-
-Decimal numbers become the nearest float64, bit for bit what Python's `float` gives. At most 18 significant digits with
-a power of ten up to 22 and a mantissa up to 2^53 are one exact operation (Clinger 1990); longer ones are multiplied by
-a 128-bit power of ten (Lemire, *Number parsing at a gigabyte per second*, Software: Practice and Experience 51, 2021,
-algorithm 1); what is left over (more digits, far exponents) is given to `float`.
 """
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from truerank.core.kernel import kernel
+from truerank.data.decimal_kernel import TEN, byte, digit, nearest, number
 from truerank.data.letor_rows import INF, MAX_INDEX, TEXT, LineParser, Rows
 
 _MOST_BYTES_TEXT = 1 << 24
 """Bytes up to which the texts of a block are padded to their longest on their way into a column."""
-
-_POWERS = 128  # largest power of ten, up or down, that the kernel multiplies by
-
-
-def _power_tables() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Upper and lower half of the 128 leading bits of 10^q for |q| <= _POWERS, and the binary exponents."""
-    high, low, exponents = [], [], []
-    for q in range(-_POWERS, _POWERS + 1):
-        if q >= 0:
-            value = 10**q
-            shift = value.bit_length() - 128
-            mantissa = value >> shift if shift >= 0 else value << -shift
-        else:
-            divisor = 10**-q
-            shift = -(127 + divisor.bit_length())
-            mantissa = (1 << -shift) // divisor + 1  # rounded up, as the algorithm's proof asks
-            if mantissa.bit_length() > 128:
-                shift += mantissa.bit_length() - 128
-                mantissa >>= mantissa.bit_length() - 128
-        high.append(mantissa >> 64)
-        low.append(mantissa & (2**64 - 1))
-        exponents.append(shift)
-    return np.array(high, dtype=np.uint64), np.array(low, dtype=np.uint64), np.array(exponents, dtype=np.int64)
-
-
-_HIGH, _LOW, _SHIFT = _power_tables()
-_TEN = np.array([10.0**k for k in range(23)])  # exact
-_TWO_BIAS = 600
-_TWO = np.array([math.ldexp(1.0, k - _TWO_BIAS) for k in range(2 * _TWO_BIAS)])
-_EMPTY_TEXT = np.zeros(0, dtype=TEXT)
 
 
 class BlockParser:
@@ -165,91 +129,27 @@ def _gather(data, starts, stops, padded):
 
 
 @kernel
-def _byte(data, i):
-    """Byte at place i >= 0. An unsigned index spares the check for negative ones, a fifth of the time."""
-    return data[np.uint64(i)]
-
-
-@kernel
-def _digit(data, i):
-    """The digit at place i; below 0 or above 9 where none stands there."""
-    return np.int64(data[np.uint64(i)]) - 48
-
-
-@kernel
 def _is_space(data, i):
     """White space of ASCII within a line; a carriage return counts as such before the line feed only."""
-    c = _byte(data, i)
+    c = byte(data, i)
     if c > 32:
         return False
-    return c == 32 or c == 9 or c == 11 or c == 12 or (c == 13 and _byte(data, i + 1) == 10)
+    return c == 32 or c == 9 or c == 11 or c == 12 or (c == 13 and byte(data, i + 1) == 10)
 
 
 @kernel
 def _line_feed(data, i):
     """Place of the line feed from place i on; -1 where a carriage return stands alone before it."""
-    while _byte(data, i) != 10:
-        if _byte(data, i) == 13 and _byte(data, i + 1) != 10:
+    while byte(data, i) != 10:
+        if byte(data, i) == 13 and byte(data, i + 1) != 10:
             return -1
         i += 1
     return i
 
 
 @kernel
-def _multiply_high(a, b):
-    """Upper and lower 64 bits of a product of two unsigned 64-bit numbers."""
-    mask = np.uint64(0xFFFFFFFF)
-    half = np.uint64(32)
-    a0, a1, b0, b1 = a & mask, a >> half, b & mask, b >> half
-    low, middle, cross, high = a0 * b0, a1 * b0, a0 * b1, a1 * b1
-    carry = (low >> half) + (middle & mask) + (cross & mask)
-    return high + (middle >> half) + (cross >> half) + (carry >> half), (carry << half) | (low & mask)
-
-
-@kernel
-def _nearest(mantissa, exponent):
-    """The float64 nearest to mantissa · 10^exponent, ties to even; nan where this cannot tell.
-
-    `mantissa` is in 1 .. 2^63 - 1, |exponent| <= _POWERS. With w the mantissa shifted so that its top bit is bit 63 and
-    T the 128-bit power of ten, w · T's upper 128 bits hold the 53 bits wanted, a bit to round by, and the rest.
-    """
-    w = np.uint64(mantissa)
-    shift = 0
-    step = 32
-    while step > 0:
-        if w >> np.uint64(64 - step) == np.uint64(0):
-            w <<= np.uint64(step)
-            shift += step
-        step >>= 1
-    place = exponent + _POWERS
-    high, low = _multiply_high(w, _HIGH[place])
-    if high & np.uint64(0x1FF) == np.uint64(0x1FF):
-        # The bits below the rounding bit are all ones: the table's lower half may carry into them.
-        more, _ = _multiply_high(w, _LOW[place])
-        room = np.uint64(0xFFFFFFFFFFFFFFFF) - low
-        if more > room:
-            low = more - room - np.uint64(1)
-            high += np.uint64(1)
-        else:
-            low += more
-        if high & np.uint64(0x1FF) == np.uint64(0x1FF) and low == np.uint64(0xFFFFFFFFFFFFFFFF):
-            return np.nan
-    top = high >> np.uint64(63)
-    drop = top + np.uint64(9)
-    m = high >> drop  # 54 bits: 53 and one to round by
-    rest = high & ((np.uint64(1) << drop) - np.uint64(1))
-    if (rest == np.uint64(0) and low <= np.uint64(1)) and (m & np.uint64(1)) == np.uint64(1):
-        # Half-way between two numbers as far as this product tells.
-        return np.nan
-    m = (m + np.uint64(1)) >> np.uint64(1)
-    # mantissa = w / 2^shift, 10^exponent = T · 2^_SHIFT, the product's upper half counts 2^128.
-    power = _SHIFT[place] + 128 - shift + np.int64(drop) + 1
-    return np.float64(m) * _TWO[power + _TWO_BIAS]
-
-
-@kernel
 def _parse(data, position, missing_nan, grades, indptr, indices, values, spans, repairs, state):
-    """Parse lines from `position` on; see `_number` for numbers.
+    """Parse lines from `position` on; see `number` for numbers.
 
     spans, by row: start and stop of the query id, the document id and the rest of the comment; whether the query id
     differs from the row before. state: rows, entries, place of the first line not taken (or the end), repairs, lines
@@ -268,7 +168,7 @@ def _parse(data, position, missing_nan, grades, indptr, indices, values, spans, 
         row_fixes = fixes
         while _is_space(data, i):
             i += 1
-        if _byte(data, i) == 10 or _byte(data, i) == 35:  # '#'
+        if byte(data, i) == 10 or byte(data, i) == 35:  # '#'
             i = _line_feed(data, i) + 1
             if i == 0:
                 i = line
@@ -277,7 +177,7 @@ def _parse(data, position, missing_nan, grades, indptr, indices, values, spans, 
             continue
         ok = True
         begin = i
-        value, i, kind = _number(data, i)
+        value, i, kind = number(data, i)
         if kind == 0 or not _is_space(data, i):
             ok = False
         elif kind == 2:
@@ -291,14 +191,14 @@ def _parse(data, position, missing_nan, grades, indptr, indices, values, spans, 
                 i += 1
             # Each comparison stands after the one before has excluded a line feed, so none reads past the text.
             if (
-                _byte(data, i) == 113
-                and _byte(data, i + 1) == 105
-                and _byte(data, i + 2) == 100
-                and _byte(data, i + 3) == 58
+                byte(data, i) == 113
+                and byte(data, i + 1) == 105
+                and byte(data, i + 2) == 100
+                and byte(data, i + 3) == 58
             ):  # 'qid:'
                 i += 4
                 begin = i
-                while _byte(data, i) != 10 and _byte(data, i) != 35 and _byte(data, i) != 13 and not _is_space(data, i):
+                while byte(data, i) != 10 and byte(data, i) != 35 and byte(data, i) != 13 and not _is_space(data, i):
                     i += 1
                 spans[n, 0] = begin
                 spans[n, 1] = i
@@ -309,59 +209,59 @@ def _parse(data, position, missing_nan, grades, indptr, indices, values, spans, 
         while ok:
             while _is_space(data, i):
                 i += 1
-            if _byte(data, i) == 10 or _byte(data, i) == 35:
+            if byte(data, i) == 10 or byte(data, i) == 35:
                 break
             begin = i
             index = 0
             while True:
-                d = _digit(data, i)
+                d = digit(data, i)
                 if d < 0 or d > 9:
                     break
                 index = index * 10 + d
                 i += 1
-            if i == begin or i - begin > 10 or _byte(data, i) != 58 or index <= last or index > MAX_INDEX:  # ':'
+            if i == begin or i - begin > 10 or byte(data, i) != 58 or index <= last or index > MAX_INDEX:  # ':'
                 ok = False
                 break
             last = index
             i += 1
             begin = i
-            # The usual number, digits with a point or none, 18 of them at most; `_number` knows all others.
+            # The usual number, digits with a point or none, 18 of them at most; `number` knows all others.
             mantissa = 0
             while True:
-                d = _digit(data, i)
+                d = digit(data, i)
                 if d < 0 or d > 9:
                     break
                 mantissa = mantissa * 10 + d
                 i += 1
             digits = i - begin
             decimals = 0
-            if _byte(data, i) == 46:  # '.'
+            if byte(data, i) == 46:  # '.'
                 i += 1
                 point = i
                 while True:
-                    d = _digit(data, i)
+                    d = digit(data, i)
                     if d < 0 or d > 9:
                         break
                     mantissa = mantissa * 10 + d
                     i += 1
                 decimals = i - point
                 digits += decimals
-            if _byte(data, i) == 32 and 1 <= digits <= 18:
+            if byte(data, i) == 32 and 1 <= digits <= 18:
                 if digits <= 15:
-                    value = mantissa / _TEN[decimals]
+                    value = mantissa / TEN[decimals]
                 else:
-                    value = _nearest(mantissa, -decimals) if mantissa else np.nan
+                    value = nearest(mantissa, -decimals) if mantissa else np.nan
                 if value == value:
                     values[entries] = value
                     indices[entries] = index - 1
                     entries += 1
                     i += 1
                     continue
-            value, i, kind = _number(data, begin)
+            value, i, kind = number(data, begin)
             if kind == 0 and missing_nan:
                 value = np.nan
                 i, kind = _missing(data, begin)
-            if kind == 0 or not (_byte(data, i) == 10 or _byte(data, i) == 35 or _is_space(data, i)):
+            if kind == 0 or not (byte(data, i) == 10 or byte(data, i) == 35 or _is_space(data, i)):
                 ok = False
                 break
             if kind == 2:
@@ -375,7 +275,7 @@ def _parse(data, position, missing_nan, grades, indptr, indices, values, spans, 
         if ok:
             for k in range(2, 6):
                 spans[n, k] = 0
-            if _byte(data, i) == 35:
+            if byte(data, i) == 35:
                 i = _comment(data, i + 1, spans[n])
                 ok = i >= 0
         if not ok:
@@ -402,84 +302,15 @@ def _parse(data, position, missing_nan, grades, indptr, indices, values, spans, 
 
 
 @kernel
-def _number(data, i):
-    """A decimal number at place i: its value, the place behind it, and 1; 2 where `float` must settle it; 0 if none."""
-    negative = False
-    if _byte(data, i) == 45 or _byte(data, i) == 43:  # '-', '+'
-        negative = _byte(data, i) == 45
-        i += 1
-    begin = i
-    mantissa = 0
-    while True:
-        d = _digit(data, i)
-        if d < 0 or d > 9:
-            break
-        mantissa = mantissa * 10 + d
-        i += 1
-    digits = i - begin
-    exponent = 0
-    if _byte(data, i) == 46:  # '.'
-        i += 1
-        point = i
-        while True:
-            d = _digit(data, i)
-            if d < 0 or d > 9:
-                break
-            mantissa = mantissa * 10 + d
-            i += 1
-        exponent = point - i
-        digits -= exponent
-    if digits == 0:
-        return 0.0, i, 0
-    if _byte(data, i) == 101 or _byte(data, i) == 69:  # 'e', 'E'
-        j = i + 1
-        down = _byte(data, j) == 45
-        if _byte(data, j) == 45 or _byte(data, j) == 43:
-            j += 1
-        start = j
-        scale = 0
-        while True:
-            d = _digit(data, j)
-            if d < 0 or d > 9:
-                break
-            if scale < 100_000:
-                scale = scale * 10 + d
-            j += 1
-        if j == start:
-            return 0.0, i, 0
-        exponent += -scale if down else scale
-        i = j
-    if digits > 18:  # the mantissa may have overflowed, unless zeros led
-        k = begin
-        while _byte(data, k) == 48 or _byte(data, k) == 46:
-            if _byte(data, k) == 48:
-                digits -= 1
-            k += 1
-        if digits > 18:
-            return 0.0, i, 2
-    if mantissa == 0:
-        value = 0.0
-    elif mantissa <= 9007199254740992 and -22 <= exponent <= 22:
-        value = mantissa / _TEN[-exponent] if exponent < 0 else mantissa * _TEN[exponent]
-    elif -_POWERS <= exponent <= _POWERS:
-        value = _nearest(mantissa, exponent)
-        if value != value:
-            return 0.0, i, 2
-    else:
-        return 0.0, i, 2
-    return -value if negative else value, i, 1
-
-
-@kernel
 def _missing(data, i):
     """`NULL` or `nan` in any case at place i: the place behind it and 1, or 0 if neither stands there."""
-    a = _byte(data, i) | 32
+    a = byte(data, i) | 32
     if a != 110:  # 'n'
         return i, 0
-    b = _byte(data, i + 1) | 32
-    if b == 97 and _byte(data, i + 2) | 32 == 110:  # 'an'
+    b = byte(data, i + 1) | 32
+    if b == 97 and byte(data, i + 2) | 32 == 110:  # 'an'
         return i + 3, 1
-    if b == 117 and _byte(data, i + 2) | 32 == 108 and _byte(data, i + 3) | 32 == 108:  # 'ull'
+    if b == 117 and byte(data, i + 2) | 32 == 108 and byte(data, i + 3) | 32 == 108:  # 'ull'
         return i + 4, 1
     return i, 0
 
@@ -500,7 +331,7 @@ def _comment(data, i, span):
         k = j + 1
         while k < stop and _is_space(data, k):
             k += 1
-        if _byte(data, j) == 61 and k < stop:  # '='
+        if byte(data, j) == 61 and k < stop:  # '='
             span[2] = k
             while k < stop and not _is_space(data, k):
                 k += 1
@@ -526,9 +357,9 @@ def _comment(data, i, span):
 def _starts_docid(data, i):
     """Whether `docid` stands at place i; at least five bytes follow."""
     return (
-        _byte(data, i) == 100
-        and _byte(data, i + 1) == 111
-        and _byte(data, i + 2) == 99
-        and _byte(data, i + 3) == 105
-        and _byte(data, i + 4) == 100
+        byte(data, i) == 100
+        and byte(data, i + 1) == 111
+        and byte(data, i + 2) == 99
+        and byte(data, i + 3) == 105
+        and byte(data, i + 4) == 100
     )

@@ -28,7 +28,7 @@ class RankingData:
     qid : array-like (n,) of hashables, optional
         Query of each row; None means one query.
     doc_ids, comments : array-like (n,) of str, optional
-        Document id and free text of each row.
+        Document id and free text of each row; kept as StringDType arrays, whose elements are `str`.
     feature_names : sequence of str, optional
         One name for each column.
     query_weight : array-like (m,) or (n,), optional
