@@ -6,7 +6,7 @@ import numpy as np
 
 from truerank.core.blocked import Workers
 from truerank.core.kernel import kernel
-from truerank.rankers.oblivious.grower import TreeStructure, leaf_numbers
+from truerank.rankers.oblivious.grower import TreeStructure
 from truerank.rankers.oblivious.rows import Rows, Sample
 
 _EMPTY = 1e-12  # a leaf with less hessian than this has the value 0
@@ -40,7 +40,7 @@ class ConstantLeaves:
 
     def add(self, tree: TreeStructure, rows: Rows, values: np.ndarray, scores: np.ndarray) -> None:
         """Add the tree's values to the scores (n,) of coded rows."""
-        leaf = leaf_numbers(rows.matrix, tree, self.workers)
+        leaf = rows.leaf_numbers(tree, self.workers)
         blocks = [(i, min(i + _ROWS, len(scores))) for i in range(0, len(scores), _ROWS)]
         self.workers.run(lambda a, b: _add_leaf_values(leaf[a:b], values, scores[a:b]), blocks)
 

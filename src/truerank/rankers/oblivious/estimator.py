@@ -178,7 +178,7 @@ class ObliviousBoosting(Ranker):
 
             looked = scan_columns(X, look, self.n_jobs)
             borders = [found for found, _ in looked]
-            rows = Rows(X, code_rows(X, borders, self.n_jobs))
+            rows = Rows(X, code_rows(X, borders, self.n_jobs), training=True)
             plan = self._plan(monotone)
             leaves: Any
             if kind == "fuzzy":

@@ -23,7 +23,7 @@ from truerank.core.blocked import Workers, run_blocks
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.kernel import kernel
 from truerank.rankers.oblivious.ensemble import Ensemble, pad_tree
-from truerank.rankers.oblivious.grower import TreeStructure, leaf_numbers
+from truerank.rankers.oblivious.grower import TreeStructure
 from truerank.rankers.oblivious.rows import Rows, Sample
 
 _EMPTY = 1e-12
@@ -118,7 +118,7 @@ class PolynomialLeaves:
     def fit(self, tree: TreeStructure, rows: Rows, sample: Sample) -> np.ndarray:
         """Coefficients (2^d, M); those of a feature's second level in the tree are 0."""
         table, active = self._table(tree)
-        leaf = leaf_numbers(rows.matrix, tree, self.workers)
+        leaf = rows.leaf_numbers(tree, self.workers)
         size, m = 1 << tree.depth, len(table)
         features = tree.features.astype(np.int64)
 

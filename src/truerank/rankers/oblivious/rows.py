@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from truerank.core.blocked import Workers
 from truerank.rankers.oblivious.borders import CodedMatrix
+from truerank.rankers.oblivious.grower import TreeStructure, leaf_numbers
 
 
 @dataclass
@@ -19,13 +21,20 @@ class Rows:
     X : float array (n, p)
         The caller's values, never changed.
     matrix : CodedMatrix
+    training : bool
+        Whether trees are grown on these rows, so that a tree may know their leaves.
     cache : dict
         What leaves derive from a column and keep.
     """
 
     X: np.ndarray = field(repr=False)
     matrix: CodedMatrix
+    training: bool = False
     cache: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    def leaf_numbers(self, tree: TreeStructure, workers: Workers) -> np.ndarray:
+        """Leaf of every row, int32 (n,)."""
+        return tree.leaf if self.training and tree.leaf is not None else leaf_numbers(self.matrix, tree, workers)
 
 
 @dataclass(frozen=True)
