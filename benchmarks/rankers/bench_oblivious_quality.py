@@ -1,0 +1,236 @@
+"""Quality of boosted trees on real judged rankings: truerank beside LightGBM, XGBoost and CatBoost, one evaluator.
+
+Two comparisons on the same folds. *Equal*: 100 trees, depth 6, rate 0.1 for everybody (LightGBM: 64 leaves, depth at
+most 6). *Tuned*: every learner has the same budget, six settings (depth and rate; ours trade rates for two widths of
+the fuzzy borders), and validation MAP chooses among these and the numbers of trees in `STEPS`. Test folds are looked at
+once, with what validation chose.
+
+`python -m benchmarks.rankers.bench_oblivious_quality --data DIR --out FILE [--sets …] [--parts equal tuned]` resumes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from truerank.experiments import protocol
+from truerank.experiments.protocol import Fold, ResultStore
+from truerank.measures import parse_measure
+from truerank.significance import holm, paired_t
+
+STEPS = (10, 20, 40, 60, 100, 150, 200)
+MEASURES = ("AP", "nDCG@10")
+EQUAL: dict[str, Any] = {"depth": 6, "rate": 0.1}
+PLAIN_GRID = [{"depth": depth, "rate": rate} for depth in (4, 6) for rate in (0.03, 0.06, 0.12)]
+OWN_GRID = [{"depth": depth, "rate": 0.06, "width": width} for depth in (4, 6) for width in (0.15, 0.3, 0.6)]
+RANKING_GRID = [settings | {"rate": 0.08} for settings in OWN_GRID]
+
+Staged = Callable[[Any, int], np.ndarray]  # (data, trees) -> grouped scores
+
+
+def truerank_trees(objective: str, leaves: str = "fuzzy") -> Callable[..., Staged]:
+    def make(fold: Fold, settings: dict[str, Any], trees: int, seed: int) -> Staged:
+        from truerank import ObliviousBoosting
+
+        ranker = ObliviousBoosting(
+            leaves, objective=objective, depth=settings["depth"], learning_rate=settings["rate"], n_estimators=trees,
+            fuzziness=settings.get("width"), bootstrap="row" if objective == "yetirank" else None, borders=32,
+            random_state=seed,
+        ).fit(fold.train)  # fmt: skip
+        return staged(lambda data: list(ranker.staged_predict(data.X)))
+
+    return make
+
+
+def lightgbm_lambdarank(fold: Fold, settings: dict[str, Any], trees: int, seed: int) -> Staged:
+    import lightgbm
+
+    params = {
+        "objective": "lambdarank", "num_leaves": 1 << settings["depth"], "max_depth": settings["depth"],
+        "learning_rate": settings["rate"], "num_threads": 1, "seed": seed, "verbose": -1, "deterministic": True,
+    }  # fmt: skip
+    data = lightgbm.Dataset(fold.train.X, fold.train.y, group=fold.train.group_sizes)
+    model = lightgbm.train(params, data, trees)
+    return lambda data, n: model.predict(data.X, num_iteration=n)
+
+
+def xgboost_ranker(objective: str) -> Callable[..., Staged]:
+    def make(fold: Fold, settings: dict[str, Any], trees: int, seed: int) -> Staged:
+        import xgboost
+
+        matrix = xgboost.DMatrix(fold.train.X, fold.train.y)
+        matrix.set_group(fold.train.group_sizes)
+        params = {
+            "objective": objective, "max_depth": settings["depth"], "eta": settings["rate"], "nthread": 1,
+            "seed": seed, "tree_method": "hist",
+        }  # fmt: skip
+        model = xgboost.train(params, matrix, trees)
+        return lambda data, n: model.predict(xgboost.DMatrix(data.X), iteration_range=(0, n))
+
+    return make
+
+
+def catboost_ranker(loss: str) -> Callable[..., Staged]:
+    def make(fold: Fold, settings: dict[str, Any], trees: int, seed: int) -> Staged:
+        import catboost
+
+        model = catboost.CatBoost(
+            {
+                "loss_function": loss, "iterations": trees, "depth": settings["depth"],
+                "learning_rate": settings["rate"], "thread_count": 1, "random_seed": seed, "verbose": False,
+                "allow_writing_files": False,
+            }
+        )  # fmt: skip
+        model.fit(catboost.Pool(fold.train.X, fold.train.y, group_id=fold.train.query_index))
+        return lambda data, n: model.predict(data.X, ntree_end=n)
+
+    return make
+
+
+def staged(compute: Callable[[Any], list[np.ndarray]]) -> Staged:
+    kept: dict[int, list[np.ndarray]] = {}
+
+    def scores(data: Any, n: int) -> np.ndarray:
+        if id(data) not in kept:
+            kept[id(data)] = compute(data)
+        return kept[id(data)][n - 1]
+
+    return scores
+
+
+LEARNERS: dict[str, tuple[Callable[..., Staged], list[dict[str, Any]]]] = {
+    "truerank fuzzy, squared error": (truerank_trees("mse"), OWN_GRID),
+    "truerank fuzzy, yetirank": (truerank_trees("yetirank"), RANKING_GRID),
+    "truerank plain, squared error": (truerank_trees("mse", "constant"), PLAIN_GRID),
+    "LightGBM lambdarank": (lightgbm_lambdarank, PLAIN_GRID),
+    "XGBoost rank:ndcg": (xgboost_ranker("rank:ndcg"), PLAIN_GRID),
+    "XGBoost rank:pairwise": (xgboost_ranker("rank:pairwise"), PLAIN_GRID),
+    "CatBoost QueryRMSE": (catboost_ranker("QueryRMSE"), PLAIN_GRID),
+    "CatBoost YetiRank": (catboost_ranker("YetiRank"), PLAIN_GRID),
+}
+
+
+def assignments(name: str, data_folder: str, repetitions: int) -> Iterator[tuple[str, list[Fold]]]:
+    """Folds of a set: the published ones, or random assignments of its queries."""
+    if name == "mslr":
+        from truerank.data.letor import read_letor
+
+        data = read_letor(os.path.join(data_folder, "mslr-web10k-sample", "fold1.train.5k.txt.gz"))
+        data = data.take_queries([i for i, q in enumerate(data.query_ids) if str(q) != "631"])  # cut off
+        for repetition in range(repetitions):
+            yield f"assignment {repetition}", protocol.random_folds(data, repetition)
+        return
+    collection = protocol.load_collection(data_folder, name.removesuffix(" random"))
+    if name.endswith(" random"):
+        for repetition in range(repetitions):
+            yield f"assignment {repetition}", protocol.random_folds(collection.data, repetition)
+    else:
+        yield "published", protocol.letor_folds(collection)
+
+
+def piece(learner: str, part: str, fold: Fold, seed: int) -> dict[str, Any]:
+    """Test values by query of one learner on one fold."""
+    make, grid = LEARNERS[learner]
+    measures = {name: parse_measure(name, "ranklib") for name in MEASURES}
+    judged = fold.valid.judgements()
+    best: tuple[float, Any, int, dict[str, Any]] | None = None
+    for settings in [EQUAL] if part == "equal" else grid:
+        trees = 100 if part == "equal" else STEPS[-1]
+        scores = make(fold, settings, trees, seed)
+        for n in (100,) if part == "equal" else STEPS:
+            value = float(measures["AP"].mean(judged, scores(fold.valid, n)))
+            if best is None or value > best[0]:
+                best = value, scores, n, settings
+    assert best is not None
+    tested = best[1](fold.test, best[2])
+    test = {name: m.per_query(fold.test.judgements(), tested).tolist() for name, m in measures.items()}
+    return {"valid": best[0], "trees": best[2], "settings": best[3], "test": test}
+
+
+def evaluate(name: str, part: str, data_folder: str, store: ResultStore, repetitions: int) -> dict[str, Any]:
+    """Mean of folds and values by query (mean over assignments) of every learner."""
+    values: dict[str, dict[str, np.ndarray]] = {}
+    means: dict[str, dict[str, list[float]]] = {}
+    rounds = 0
+    for label, folds in assignments(name, data_folder, repetitions):
+        rounds += 1
+        for learner in LEARNERS:
+            pieces = [
+                store.compute(
+                    {"set": name, "part": part, "folds": label, "fold": fold.name, "learner": learner, "grid": 1},
+                    lambda fold=fold, learner=learner, seed=rounds: piece(learner, part, fold, seed),
+                )
+                for fold in folds
+            ]
+            print(f"{name} {part} {label} {learner}", flush=True)
+            for measure in MEASURES:
+                pooled = protocol.pool(folds, [p["test"][measure] for p in pieces])
+                kept = values.setdefault(learner, {})
+                kept[measure] = kept.get(measure, 0.0) + pooled
+                means.setdefault(learner, {}).setdefault(measure, []).append(protocol.mean_of_folds(folds, pooled))
+            means[learner].setdefault("valid", []).append(float(np.mean([p["valid"] for p in pieces])))
+    for kept in values.values():
+        for measure in MEASURES:
+            kept[measure] = kept[measure] / rounds
+    return {"means": means, "values": values}
+
+
+def show(name: str, part: str, result: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """Print a table; returns the mean of each learner and measure."""
+    print(f"\n**{name}, {part}** (mean of folds; convention ranklib; p: paired t by query against ours, Holm)\n")
+    print("| learner | validation MAP | MAP | p | nDCG@10 | p |\n| --- | --- | --- | --- | --- | --- |")
+    ours = "truerank fuzzy, squared error"
+    others = [learner for learner in LEARNERS if not learner.startswith("truerank")]
+    p = {
+        measure: dict(
+            zip(
+                others,
+                holm([paired_t(result["values"][ours][measure], result["values"][o][measure]).p for o in others]),
+            )
+        )
+        for measure in MEASURES
+    }
+    found = {}
+    for learner, figures in result["means"].items():
+        found[learner] = {measure: float(np.mean(figures[measure])) for measure in (*MEASURES, "valid")}
+        cells = [f"{np.mean(figures['valid']):.4f}"]
+        for measure in MEASURES:
+            cells += [f"{found[learner][measure]:.4f}", f"{p[measure][learner]:.3g}" if learner in others else ""]
+        print(f"| {learner} | {' | '.join(cells)} |")
+    return found
+
+
+def run(argv: list[str] | None = None) -> None:
+    """All sets and parts; figures are kept in `--out` and found again."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--data", default=os.environ.get("TRUERANK_DATA", ""))
+    parser.add_argument("--out", default="reproduce-output/oblivious-quality.jsonl")
+    parser.add_argument("--sets", nargs="+", default=["mq2008", "ohsumed", "mslr", "mq2008 random", "ohsumed random"])
+    parser.add_argument("--parts", nargs="+", default=["equal", "tuned"], choices=["equal", "tuned"])
+    parser.add_argument("--repetitions", type=int, default=10)
+    args = parser.parse_args(argv or [])
+    if not args.data:
+        print("(set TRUERANK_DATA to the folder of the collections)")
+        return
+    store = ResultStore(args.out, {"benchmark": "oblivious quality", "form": 1})
+    for part in args.parts:
+        ranks: dict[str, list[float]] = {}
+        for name in args.sets:
+            found = show(name, part, evaluate(name, part, args.data, store, args.repetitions))
+            for measure in MEASURES:
+                order = sorted(found, key=lambda learner: -found[learner][measure])
+                for place, learner in enumerate(order, start=1):
+                    ranks.setdefault(learner, []).append(place)
+        print(f"\n**{part}**: mean rank over sets and measures\n")
+        for learner, places in sorted(ranks.items(), key=lambda item: np.mean(item[1])):
+            print(f"* {learner}: {np.mean(places):.2f}")
+
+
+if __name__ == "__main__":
+    import sys
+
+    run(sys.argv[1:])
