@@ -168,13 +168,14 @@ class Grower:
             small_is_right, taken = _divide(column, rows, leaf, level, code, side)
             if level + 1 < self.rules.depth:
                 level_rows, level_words, level_slots = _gather(rows, words, leaf, level, small_is_right, taken)
-        sums = self._leaf_sums(packed, features, codes, sides, ended)
+        sum_g, sum_h = self._leaf_sums(packed, features, codes, sides, ended)
         return TreeStructure(
             np.array(features, dtype=np.int32),
             np.array(codes, dtype=np.int32),
             np.array(sides, dtype=np.bool_),
             np.array(gains, dtype=np.float64),
-            *sums,
+            sum_g,
+            sum_h,
             leaf if len(rows) == self.matrix.n_rows else None,
         )
 
@@ -288,7 +289,7 @@ def _gather(rows, words, leaf, level, small_is_right, taken):
     small = np.empty(bit, dtype=np.int32)
     for q in range(bit):
         small[q] = 1 if small_is_right[q] else 0
-    k = 0
+    k = np.int64(0)
     for i in range(rows.size):
         q = leaf[i] & (bit - 1)
         out_rows[k] = rows[i]
