@@ -21,6 +21,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help='names, such as "AP nDCG@10" (the default)',
     )
+    parser.add_argument("--model", metavar="MODEL", help="score --data with this model, in place of --scores")
+    parser.add_argument(
+        "--stability",
+        action="store_true",
+        help="with --model: how far rankings move when each value is swapped with an observed neighbour",
+    )
     parser.add_argument("--per-query", action="store_true", help="print the value of every query too")
     common.add_convention_option(parser)
     common.add_json_option(parser)
@@ -33,9 +39,22 @@ def run(args: argparse.Namespace) -> int:
 
     names = " ".join(args.measures)
     parse_measures(names, args.convention)  # misspelt names fail before any file is read
-    judgements, scores = read_judged(args, [args.scores], [args.run_file])
+    if args.stability and args.model is None:
+        raise common.UsageError("--stability needs --model MODEL: scores in a file cannot change with the features")
+    stability = None
+    if args.model is not None:
+        judgements, scores, stability = _scored(args)
+    else:
+        judgements, scores = read_judged(args, [args.scores], [args.run_file])
     result = evaluate(names, judgements, scores[0], convention=args.convention)
     report = _report(result, args.per_query)
+    if stability is not None:
+        import numpy as np
+
+        report["stability"] = {"mean": float(np.nanmean(stability)), "queries": int(np.isfinite(stability).sum())}
+        if args.per_query:
+            ids = map(str, result.query_ids.tolist())
+            report["stability"]["per_query"] = dict(zip(ids, stability.tolist()))
     if args.json:
         common.print_json(report)
         return 0
@@ -75,6 +94,23 @@ def read_judged(
 
     judgements, values = judge_run(read_qrels(args.qrels), read_run(files[0]))
     return judgements, [values]
+
+
+def _scored(args: argparse.Namespace) -> tuple[Any, list[Any], Any]:
+    """Judgements, a model's scores and, where asked for, its rankings' stability by query."""
+    if args.data is None or args.scores is not None or args.qrels is not None or args.run_file is not None:
+        raise common.UsageError("--model scores the rows of --data FILE; give it without --scores, --qrels and --run")
+    from truerank.core.model_file import load_model
+
+    model = load_model(args.model)
+    data = common.read_data(args.data, args)
+    scores = model.predict(data)
+    stability = None
+    if args.stability:
+        from truerank.rankers.stability import ranking_stability
+
+        stability = ranking_stability(model, data)
+    return data.judgements(), [scores if data.order is None else scores[data.order]], stability
 
 
 def _report(result: Any, per_query: bool) -> dict[str, Any]:
@@ -123,3 +159,8 @@ def _print(report: dict[str, Any], result: Any, per_query: bool) -> None:
         f"\nconvention {report['convention']}; {report['queries']} queries{missing}; "
         f"{report['empty']} without a relevant document"
     )
+    if "stability" in report:
+        print(
+            f"stability {report['stability']['mean']:.4f}: mean share of a query's pairs that change their order when "
+            "each value is swapped with an observed neighbour"
+        )

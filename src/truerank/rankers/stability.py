@@ -11,6 +11,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 from truerank.core.random_streams import seed_of, stream
 from truerank.data.ranking_data import RankingData
+from truerank.rankers.base import Ranker
 
 
 def ranking_stability(
@@ -54,7 +55,7 @@ def ranking_stability(
     ...         return X[:, 0]
     >>> data = RankingData([[1.0], [2.0], [9.0]], [0, 1, 2])
     >>> ranking_stability(ByFirst(), data, random_state=0).round(2).tolist()  # 1 and 2 may meet or swap
-    [0.28]
+    [0.5]
     """
     share = check_number(share, "share", minimum=0.0, maximum=1.0, open_minimum=True)
     repeats = check_positive_int(repeats, "repeats")
@@ -62,7 +63,7 @@ def ranking_stability(
         raise InvalidInputError("ranking_stability needs dense rows; call X.toarray()")
     seed = seed_of(random_state)
     steps = [_steps(column) for column in data.X.T]
-    before = np.ascontiguousarray(ranker.predict(data.X), dtype=np.float64)
+    before = _scores(ranker, data, data.X)
     total = np.zeros(data.n_queries)
     for repeat in range(repeats):
         rng = stream(seed, "stability", repeat)
@@ -71,9 +72,16 @@ def ranking_stability(
             new = np.where(rng.random(data.n_rows) < 0.5, down, up)
             moved = rng.random(data.n_rows) < share if share < 1 else True
             changed[:, k] = np.where(moved, new, data.X[:, k])
-        after = np.ascontiguousarray(ranker.predict(changed), dtype=np.float64)
-        total += kendall_distances(before, after, data.offsets)
+        total += kendall_distances(before, _scores(ranker, data, changed), data.offsets)
     return total / repeats
+
+
+def _scores(ranker: Any, data: RankingData, X: np.ndarray) -> np.ndarray:
+    if isinstance(ranker, Ranker):
+        rows: Any = RankingData.from_grouped(X, None, data.offsets, data.query_ids, feature_names=data.feature_names)
+    else:
+        rows = X
+    return np.ascontiguousarray(ranker.predict(rows), dtype=np.float64)
 
 
 def _steps(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
