@@ -104,7 +104,7 @@ def kendall_distances(a, b, offsets):
     for q in range(m):
         start, stop = offsets[q], offsets[q + 1]
         n = stop - start
-        twice = 0
+        twice = np.int64(0)
         for i in range(start, stop):
             for j in range(i + 1, stop):
                 first = np.int64(a[i] > a[j]) - np.int64(a[i] < a[j])
