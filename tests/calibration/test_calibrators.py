@@ -237,3 +237,49 @@ def test_a_floor_outside_its_interval_is_refused(setting):
     with pytest.raises(InvalidInputError, match="smallest_scale"):
         make("laplace", smallest_scale=setting).fit([0.0, 1.0], [0, 1])
     assert issubclass(registry.calibrator_class("laplace"), DensityCalibrator)
+
+
+def test_beta_is_betacals_where_targets_hardly_matter():
+    betacal = pytest.importorskip("betacal")
+    rng = np.random.default_rng(4)
+    p = rng.beta(2, 3, size=20_000)
+    y = rng.uniform(size=20_000) < p**1.5 / (p**1.5 + 0.7 * (1 - p) ** 0.8)
+    scores = np.log(p) - np.log1p(-p)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs = betacal.BetaCalibration(parameters="abm").fit(p[:, None], y.astype(int)).predict(p[:, None])
+    ours = make("beta").fit(scores, y)
+    assert (ours.a_, ours.b_) == pytest.approx((1.5, 0.8), abs=0.15)
+    np.testing.assert_allclose(ours.predict_proba(scores)[:, 1], theirs, atol=2e-3)
+
+
+def test_isotonic_is_scikit_learns_between_the_targets(overlapping):
+    from sklearn.isotonic import IsotonicRegression
+
+    scores, y = overlapping
+    plain = IsotonicRegression(out_of_bounds="clip").fit(scores, y).predict(scores)
+    low, high = 1 / (len(y) - y.sum() + 2), (y.sum() + 1) / (y.sum() + 2)
+    ours = make("isotonic").fit(scores, y).predict_proba(scores)[:, 1]
+    np.testing.assert_allclose(ours, low + (high - low) * plain, atol=1e-12)
+
+
+def test_platt_is_scikit_learns_sigmoid(overlapping):
+    sklearn_calibration = pytest.importorskip("sklearn.calibration")
+    scores, y = overlapping
+    sigmoid = sklearn_calibration._SigmoidCalibration().fit(scores, y)
+    ours = make("platt").fit(scores, y)
+    assert (ours.b_, ours.a_) == pytest.approx((-sigmoid.a_, -sigmoid.b_), rel=1e-3)
+
+
+def test_logistic_and_temperature_are_at_their_maximum(overlapping):
+    scores, y = overlapping
+
+    def log_likelihood(log_odds):
+        return -np.logaddexp(0, np.where(y == 1, -log_odds, log_odds)).sum()
+
+    fitted = make("logistic").fit(scores, y)
+    best = log_likelihood(fitted.log_odds(scores))
+    assert best >= log_likelihood(fitted.a_ + 0.01 + fitted.b_ * scores)
+    assert best >= log_likelihood(fitted.a_ + (fitted.b_ + 0.01) * scores)
+    slope = make("temperature").fit(scores, y).slope_
+    assert log_likelihood(slope * scores) >= max(log_likelihood((slope + d) * scores) for d in (-1e-3, 1e-3))

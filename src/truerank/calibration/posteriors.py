@@ -307,8 +307,8 @@ class BetaCalibrator(Calibrator):
 class TemperatureCalibrator(Calibrator):
     """Temperature scaling: log-odds = s/T for scores that are log-odds already.
 
-    One parameter, T > 0, by maximum likelihood with Platt's targets; where no finite T > 0 is best (scores that rank no
-    better than chance) T is infinite, which leaves even odds. The prior plays no part. scikit-learn has the method
+    One parameter, T > 0, by maximum likelihood (with Platt's targets where every sign is right, when there is no
+    maximum); where no finite T > 0 is best (scores that rank no better than chance) T is infinite: even odds. The prior plays no part. scikit-learn has the method
     since 1.8, inside CalibratedClassifierCV only.
 
     Parameters
@@ -341,7 +341,10 @@ class TemperatureCalibrator(Calibrator):
         self.slope_ = 0.0
         if scale > 0.0:
             design = np.ascontiguousarray((scores / scale)[:, None])
-            fit = fit_log_odds(design, platt_targets(positive, weight), weight, lower=np.array([True]))
+            # Where the signs are all right the likelihood grows with 1/T for ever.
+            perfect = bool((scores[positive] >= 0).all() and (scores[~positive] <= 0).all())
+            targets = platt_targets(positive, weight) if perfect else positive.astype(np.float64)
+            fit = fit_log_odds(design, targets, weight, lower=np.array([True]))
             _report(fit, type(self).__name__)
             self.slope_ = float(fit.coef[0]) / scale
         self.temperature_ = 1.0 / self.slope_ if self.slope_ > 0.0 else float("inf")

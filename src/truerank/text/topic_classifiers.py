@@ -174,13 +174,13 @@ class TopicNaiveBayes(ClassifierMixin, BaseEstimator):
         check_choice(self.smoothing, "smoothing", ("word-prior", "add-one"))
         strength = check_number(self.strength, "strength", minimum=0.0, open_minimum=True)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
-        _refuse_negative(X)
         kind = type_of_target(y, input_name="y", raise_unknown=True)
         self.classes_, index = np.unique(y, return_inverse=True)
         if kind != "binary":
             raise InvalidInputError(f"Only binary classification is supported. The type of the target is {kind}.")
         if len(self.classes_) != 2:
             raise InvalidInputError(f"y must have two classes, got one class: {self.classes_.tolist()}")
+        _refuse_negative(X)
         weight = np.asarray(_check_sample_weight(sample_weight, X), dtype=np.float64)
         member = np.stack([weight * (index == 0), weight * (index == 1)], axis=1)
         counts = np.asarray(X.T @ member).T
