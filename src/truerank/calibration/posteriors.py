@@ -308,8 +308,8 @@ class TemperatureCalibrator(Calibrator):
     """Temperature scaling: log-odds = s/T for scores that are log-odds already.
 
     One parameter, T > 0, by maximum likelihood (with Platt's targets where every sign is right, when there is no
-    maximum); where no finite T > 0 is best (scores that rank no better than chance) T is infinite: even odds. The prior plays no part. scikit-learn has the method
-    since 1.8, inside CalibratedClassifierCV only.
+    maximum); where no finite T > 0 is best (scores that rank no better than chance) T is infinite: even odds. The prior
+    plays no part. scikit-learn has the method since 1.8, inside CalibratedClassifierCV only.
 
     Parameters
     ----------
