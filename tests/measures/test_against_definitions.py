@@ -117,7 +117,7 @@ AVERAGES = {
     "AP": (AP, lambda g, j: slow.ap(g, count(j))),
     "AP@3": (AP(denominator="reachable") @ 3, lambda g, j: slow.ap(g, count(j), cutoff=3, reachable=True)),
     "nDCG": (nDCG, slow.ndcg),
-    "nDCG@3": (nDCG(convention="letor3") @ 3, lambda g, j: slow.ndcg(g, j, 3, discount="letor", short="zero")),
+    "nDCG@3": (nDCG(convention="letor4") @ 3, lambda g, j: slow.ndcg(g, j, 3, discount="letor", short="zero")),
     "MeanNDCG": (MeanNDCG, slow.mean_ndcg),
     "RR": (RR(rel=2), lambda g, j: slow.rr(g, 2)),
     "RR@2": (RR @ 2, lambda g, j: slow.rr(g, 1, 2)),
