@@ -16,6 +16,7 @@ EXPERIMENTS: dict[str, str] = {
     "letor": "truerank.experiments.letor",
     "descent": "truerank.experiments.descent",
     "calibration": "truerank.experiments.calibration",
+    "svm-map": "truerank.experiments.svm_map",
 }
 
 

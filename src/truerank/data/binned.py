@@ -68,14 +68,16 @@ class BinnedMatrix:
     def from_values(cls, values: Any, edges: Sequence[Any]) -> BinnedMatrix:
         """Codes of a matrix of values (n, p); nan becomes the missing code."""
         values = np.asarray(values)
+        if values.dtype.kind != "f":
+            values = values.astype(np.float64)
         if values.ndim != 2 or values.shape[1] != len(edges):
             raise InvalidInputError(f"got values of shape {values.shape} and edges for {len(edges)} columns")
         checked = [check_edges(e, column) for column, e in enumerate(edges)]
-        codes = np.zeros(values.shape, dtype=np.uint8)
+        codes = np.full(values.shape, MISSING_CODE, dtype=np.uint8)
         for column, e in enumerate(checked):
-            x = np.asarray(values[:, column], dtype=np.float64)
-            code = 1 + np.searchsorted(e, x, side="left")
-            codes[:, column] = np.where(np.isnan(x), MISSING_CODE, code)
+            x = values[:, column]
+            there = np.flatnonzero(~np.isnan(x))
+            codes[there, column] = 1 + np.searchsorted(e, x[there].astype(np.float64), side="left")
         return cls(codes, checked)
 
     @property

@@ -27,13 +27,15 @@ import numpy as np
 from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.solver_result import SolverResult, Status
-from truerank.rankers.bundle_qp import combine, extend_gram, solve_bundle
+from truerank.rankers.bundle_qp import combine, extend_gram, solve_bundle, solve_one_block
 from truerank.rankers.oracles import Oracle
 from truerank.rankers.products import LinearRows
 
 # The small program is solved to this share of the current gap: its central solutions make better cutting points than
 # its exact ones, and early rounds cost less.
 QP_SHARE = 0.1
+# Pairwise steps, in multiples of the number of planes, that are tried before the interior-point method.
+PAIR_STEPS = 50
 # A plane that lies below its block's largest by more than this many gaps (times 1/C) counts as idle …
 IDLE_GAPS = 5.0
 # … and is dropped after so many idle rounds.
@@ -91,6 +93,7 @@ class CuttingPlanes:
         self.n_planes = 0
         p = rows.n_weights
         self._G, self._H, self._q = np.zeros((0, p)), np.zeros((0, 0)), np.zeros(0)
+        self._alpha, self._C = np.zeros(0), 0.0  # weights of the planes for the last C, where the next program starts
         self._block, self._idle = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
 
     @property
@@ -99,7 +102,7 @@ class CuttingPlanes:
         return len(self.query_bounds) - 1
 
     def solve(self, C: float, *, tol: float = 1e-4, max_iter: int = 10_000) -> SolverResult:
-        """Minimise `½‖w‖² + C Σ v_i H_i(w)` until `P - D <= tol · max(1, P)`.
+        """Minimise `½‖w‖² + C Σ v_i H_i(w)` until `P - D <= tol · max(P, min(1, C))`.
 
         Planes of earlier calls are used. Each round costs one pass over X for the scores, the oracle, one pass for the
         planes, and the small program.
@@ -126,22 +129,17 @@ class CuttingPlanes:
         if not self.weight.any():
             return SolverResult(w, Status.NOTHING_TO_LEARN, 0, 0.0, 0.0, 0.0, {"risk": 0.0, "n_planes": 0})
         best, best_w, best_risk = np.inf, w, np.inf
-        dual, gap, goal = 0.0, np.inf, tol
+        dual, gap, goal = 0.0, np.inf, tol * min(1.0, C)
         status, stalled, exact, n_iter = Status.MAX_ITERATIONS, 0, False, 0
         while n_iter < max_iter:
             n_iter += 1
             improved = False
             if self.n_planes:
                 precision = 1e-3 * goal if not np.isfinite(gap) else max(QP_SHARE * gap, 1e-3 * goal)
-                n = self.n_planes
-                q = self._q[:n]
                 exact = exact or stalled >= STALL_EXACT
-                in_features = self.rows.n_weights < n and not exact
-                alpha, z = solve_bundle(
-                    self._G, self._H, q, self._block[:n], self.n_blocks, C, precision, 80, in_features
-                )
+                alpha, z = self._solve_program(C, precision, exact)
                 w = -combine(self._G, alpha)
-                bound = float(q @ alpha) - 0.5 * float(w @ w)
+                bound = float(self._q[: self.n_planes] @ alpha) - 0.5 * float(w @ w)
                 improved = bound > dual
                 dual = max(dual, bound)
                 if np.isfinite(gap):
@@ -151,7 +149,7 @@ class CuttingPlanes:
             if primal < best:
                 improved = True
                 best, best_w, best_risk = primal, w, risk
-            gap, goal = best - dual, tol * max(1.0, best)
+            gap, goal = best - dual, tol * max(best, min(1.0, C))
             if gap <= goal:
                 status = Status.CONVERGED
                 break
@@ -161,6 +159,25 @@ class CuttingPlanes:
                 break
         details = {"risk": best_risk, "n_planes": self.n_planes}
         return SolverResult(best_w, status, n_iter, best, dual, max(gap, 0.0), details)
+
+    def _solve_program(self, C: float, precision: float, exact: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Weights of the planes, feasible for C, and how far each plane lies below its block's largest."""
+        n = self.n_planes
+        q, alpha = self._q[:n], self._alpha[:n]
+        if self.n_blocks == 1 and not exact:
+            # Pairwise steps from the last round's weights, as long as they cost less than the interior-point method.
+            total = float(alpha.sum())
+            start = alpha * (C / self._C if self._C else 0.0) if total > 0 else alpha.copy()
+            z, gap = solve_one_block(self._H, q, start, C, precision, PAIR_STEPS * n)
+            excess = float(start.sum()) / C
+            if gap <= precision:
+                alpha[:] = start / excess if excess > 1.0 else start
+                self._C = C
+                return alpha.copy(), z
+        in_features = self.rows.n_weights < n and not exact
+        alpha[:], z = solve_bundle(self._G, self._H, q, self._block[:n], self.n_blocks, C, precision, 80, in_features)
+        self._C = C
+        return alpha.copy(), z
 
     def _add_planes(self, w: np.ndarray) -> float:
         """`Σ v_i H_i(w)`; each block's plane at w joins the bundle."""
@@ -172,6 +189,7 @@ class CuttingPlanes:
         first, n = self.n_planes, self.n_planes + len(offsets)
         self._reserve(n)
         self._G[first:n], self._q[first:n] = gradients, offsets
+        self._alpha[first:n] = 0.0
         self._block[first:n], self._idle[first:n] = np.arange(len(offsets)), 0
         self.n_planes = n
         extend_gram(self._G, self._H, first, n)
@@ -182,7 +200,7 @@ class CuttingPlanes:
         if n <= old:
             return
         size = max(2 * old, n + 3 * self.n_blocks, 32)
-        for name in ("_G", "_q", "_block", "_idle"):
+        for name in ("_G", "_q", "_alpha", "_block", "_idle"):
             values = getattr(self, name)
             larger = np.zeros((size, *values.shape[1:]), dtype=values.dtype)
             larger[:old] = values
@@ -198,7 +216,7 @@ class CuttingPlanes:
         if len(keep) > 0.9 * n:
             return
         self.n_planes = len(keep)
-        for values in (self._G, self._q, self._block, self._idle):
+        for values in (self._G, self._q, self._alpha, self._block, self._idle):
             values[: len(keep)] = values[keep]
         self._H[: len(keep), : len(keep)] = self._H[np.ix_(keep, keep)]
 

@@ -40,7 +40,8 @@ class MeasureSVM(BinnedLinearRanker):
         Lowest grade that counts as relevant. Needed where there are more than two grades, unless the measure names
         it, as "AP(rel=2)" does; else the higher of the two.
     tol : float, default 1e-4
-        Stop when the gap between objective and lower bound is at most `tol · max(1, objective)`. 1e-8 is in reach.
+        Stop when the gap between objective and lower bound is at most `tol · max(objective, min(1, C))`. 1e-8 is in
+        reach.
     max_iter : int, default 10000
         Rounds of cutting planes for each C.
     solver : {"1-slack", "n-slack"}, default "1-slack"

@@ -112,7 +112,8 @@ class RankingOracle:
         sizes = np.diff(self.offsets)
         self.kept = (self.n_relevant > 0) & (self.n_relevant < sizes)
         query = np.repeat(np.arange(len(sizes)), sizes)
-        self.rows = np.lexsort((~relevant, query))  # relevant rows first within each query; stable
+        # Relevant rows first within each query; each call leaves both parts in the order of its scores.
+        self.rows = np.lexsort((~relevant, query))
         longest = int(sizes.max(initial=0))
         self.cutoff = longest if cutoff is None else int(cutoff)
         if discount == "letor" and cutoff is None:
@@ -202,35 +203,62 @@ def oracle_for(measure: Any, grades: np.ndarray, offsets: np.ndarray, rel: float
 
 
 @kernel
+def _before(values, a, b):  # type: ignore[no-untyped-def]
+    """Whether item a ranks before item b: by value, largest first, then by number, so that the order is unique."""
+    return values[a] > values[b] or (values[a] == values[b] and a < b)
+
+
+@kernel
 def _sort_descending(values, order, size, spare):  # type: ignore[no-untyped-def]
-    """Stable merge sort of order[:size] by values, largest first; runs of 12 by insertion."""
+    """Merge sort of order[:size] in place; runs of 12 by insertion. Cheap where the order is nearly right already:
+    a merge touches only the stretch in which the two runs overlap."""
     width = 12
     for lo in range(0, size, width):
         hi = min(lo + width, size)
         for i in range(lo + 1, hi):
             item = order[i]
-            value = values[item]
             k = i
-            while k > lo and values[order[k - 1]] < value:
+            while k > lo and _before(values, item, order[k - 1]):
                 order[k] = order[k - 1]
                 k -= 1
             order[k] = item
-    source, target = order, spare
     while width < size:
-        for lo in range(0, size, 2 * width):
-            mid, hi = min(lo + width, size), min(lo + 2 * width, size)
-            i, j = lo, mid
-            for k in range(lo, hi):
-                if j >= hi or (i < mid and values[source[i]] >= values[source[j]]):
-                    target[k] = source[i]
-                    i += 1
+        for lo in range(0, size - width, 2 * width):
+            mid, hi = lo + width, min(lo + 2 * width, size)
+            if not _before(values, order[mid], order[mid - 1]):
+                continue
+            # The first place of the left run that moves, and the last of the right run.
+            first, stop = lo, mid
+            while first < stop:
+                k = (first + stop) // 2
+                if _before(values, order[mid], order[k]):
+                    stop = k
                 else:
-                    target[k] = source[j]
+                    first = k + 1
+            start, last = mid, hi
+            while start < last:
+                k = (start + last) // 2
+                if _before(values, order[k], order[mid - 1]):
+                    start = k + 1
+                else:
+                    last = k
+            count = mid - first
+            for k in range(count):
+                spare[k] = order[first + k]
+            i, j, k = 0, mid, first
+            while i < count and j < last:
+                if _before(values, order[j], spare[i]):
+                    order[k] = order[j]
                     j += 1
-        source, target = target, source
+                else:
+                    order[k] = spare[i]
+                    i += 1
+                k += 1
+            while i < count:
+                order[k] = spare[i]
+                i += 1
+                k += 1
         width *= 2
-    for k in range(size):
-        order[k] = source[k]
 
 
 @kernel
@@ -378,7 +406,6 @@ def _worst_rankings(  # type: ignore[no-untyped-def]
     longest = 0
     for q in range(first, last):
         longest = max(longest, offsets[q + 1] - offsets[q])
-    order = np.empty(longest, dtype=np.int64)
     spare = np.empty(longest, dtype=np.int64)
     place = np.empty(longest, dtype=np.int64)
     values = np.empty(longest)
@@ -388,12 +415,8 @@ def _worst_rankings(  # type: ignore[no-untyped-def]
         n_other = offsets[q + 1] - start - n_rel
         if n_rel == 0 or n_other == 0:
             continue
-        rel_rows, other_rows = rows[start : start + n_rel], rows[start + n_rel : offsets[q + 1]]
-        rel_order, other_order = order[:n_rel], order[n_rel : n_rel + n_other]
-        for k in range(n_rel):
-            rel_order[k] = rel_rows[k]
-        for j in range(n_other):
-            other_order[j] = other_rows[j]
+        rel_order, other_order = rows[start : start + n_rel], rows[start + n_rel : offsets[q + 1]]
+        # The rows stay in the order of these scores: the next call, with scores much alike, sorts in little time.
         _sort_descending(scores, rel_order, n_rel, spare)
         _sort_descending(scores, other_order, n_other, spare)
         s, t = values[:n_rel], values[n_rel : n_rel + n_other]

@@ -39,7 +39,7 @@ class LinearRows:
         if getattr(X, "is_binned_matrix", False):
             self.starts = X.starts
             self.n_weights = int(X.n_binary)
-            self._arrays: tuple[np.ndarray, ...] = (X.codes,)
+            self._arrays: tuple[np.ndarray, ...] = _present_codes(X.codes)
         elif hasattr(X, "tocsr"):
             self.n_weights = int(X.shape[1])
             self._arrays = (
@@ -63,7 +63,10 @@ class LinearRows:
             table = bin_table(self.starts, weights)
 
             def work(lo: int, hi: int) -> None:
-                _binned_scores(arrays[0], table, scores, lo, hi)
+                if len(arrays) == 1:
+                    _binned_scores(arrays[0], table, scores, lo, hi)
+                else:
+                    _present_scores(*arrays, table, scores, lo, hi)
 
         elif len(arrays) == 3:
 
@@ -92,7 +95,9 @@ class LinearRows:
             shape: tuple[int, ...] = (len(self.starts) - 1, int(np.diff(self.starts).max(initial=0)) + 1)
 
             def work(b: int, lo: int, hi: int) -> np.ndarray:
-                return _binned_sums(arrays[0], coefficients, shape[1], lo, hi)
+                if len(arrays) == 1:
+                    return _binned_sums(arrays[0], coefficients, shape[1], lo, hi)
+                return _present_sums(*arrays, coefficients, shape[0], shape[1], lo, hi)
 
         elif len(arrays) == 3:
             shape = (width,)
@@ -110,6 +115,25 @@ class LinearRows:
         for (b, _, _), part in zip(pieces, run_blocks(work, pieces, self.n_jobs)):
             total[b] += part
         return total if self.starts is None else _binary_sums(total, self.starts)
+
+
+def _present_codes(codes: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The codes, or, where most are missing, the others row by row: codes, columns, and where each row starts."""
+    n, p = codes.shape
+    sizes = np.zeros(n, dtype=np.int64)
+    pieces = row_blocks(n, BLOCK)
+    for lo, hi in pieces:
+        sizes[lo:hi] = np.count_nonzero(codes[lo:hi], axis=1)
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    if starts[-1] * 4 > codes.size or p > 65_536:
+        return (codes,)
+    present = np.empty(starts[-1], dtype=np.uint8)
+    columns = np.empty(starts[-1], dtype=np.uint16)
+    for lo, hi in pieces:
+        _, column = np.nonzero(codes[lo:hi])
+        columns[starts[lo] : starts[hi]] = column
+        present[starts[lo] : starts[hi]] = codes[lo:hi][codes[lo:hi] > 0]
+    return present, columns, starts
 
 
 def writable_view(array: np.ndarray) -> np.ndarray:
@@ -210,4 +234,24 @@ def _binned_sums(codes, coefficients, stride, start, stop):  # type: ignore[no-u
                 code = codes[i, j]
                 if code > 0:
                     total[j, code] += c
+    return total
+
+
+@kernel
+def _present_scores(present, columns, starts, table, scores, start, stop):  # type: ignore[no-untyped-def]
+    for i in range(start, stop):
+        a = 0.0
+        for e in range(starts[i], starts[i + 1]):
+            a += table[columns[e], present[e]]
+        scores[i] = a
+
+
+@kernel
+def _present_sums(present, columns, starts, coefficients, p, stride, start, stop):  # type: ignore[no-untyped-def]
+    total = np.zeros((p, stride))
+    for i in range(start, stop):
+        c = coefficients[i]
+        if c != 0.0:
+            for e in range(starts[i], starts[i + 1]):
+                total[columns[e], present[e]] += c
     return total
