@@ -1,0 +1,55 @@
+"""`truerank features --runs`."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from truerank.cli import main
+from truerank.data.letor import read_letor
+
+A = "1 Q0 d1 1 4 a\n1 Q0 d2 2 2 a\n2 Q0 d9 1 1 a\n"
+B = "1 Q0 d2 1 7 b\n1 Q0 d3 2 3 b\n"
+QRELS = "1 0 d1 1\n1 0 d8 2\n2 0 d9 0\n"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "a.run").write_text(A)
+    (tmp_path / "runs" / "b.txt").write_text(B)
+    (tmp_path / "qrels").write_text(QRELS)
+    return tmp_path
+
+
+def test_runs_of_a_folder_become_letor_rows(folder, capsys):
+    out = folder / "train.txt"
+    words = ["features", "--runs", str(folder / "runs"), "--qrels", str(folder / "qrels"), "-o", str(out), "--json"]
+    assert main(words) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert summary == {"rows": 4, "queries": 2, "features": 2, "relevant": 1, "relevant_not_retrieved": 1}
+    data = read_letor(out)
+    assert data.doc_ids.tolist() == ["d3", "d2", "d1", "d9"]
+    assert data.y.tolist() == [0, 0, 1, 0]
+    np.testing.assert_allclose(data.X, [[1.9, 3], [2, 7], [4, 2.8], [1, 0]])
+    assert main([*words[:-1], "--missing", "nan", "--per-query", "percentile"]) == 0
+    assert "1 relevant documents were retrieved by none" in capsys.readouterr().err
+    X = read_letor(out, missing="nan").X
+    np.testing.assert_array_equal(X, [[np.nan, 0], [0, 1], [1, np.nan], [0, np.nan]])
+
+
+def test_stdout_tables_and_misuse(folder, capsys):
+    a, b = str(folder / "runs" / "a.run"), str(folder / "runs" / "b.txt")
+    assert main(["features", "--runs", a, b]) == 0
+    assert "\n0 qid:1 1:1.9 2:3 #docid = d3\n" in capsys.readouterr().out
+    assert main(["features", "--runs", a, b, "-o", str(folder / "x.csv")]) == 0
+    header = (folder / "x.csv").read_text().splitlines()[0].split(",")
+    assert {"a", "b"} <= set(header)
+    for wrong in (["--runs", a, "--json"], ["--runs", a, a, "-o", str(folder / "x.txt")]):
+        assert main(["features", *wrong]) == 2
+    (folder / "empty").mkdir()
+    assert main(["features", "--runs", str(folder / "empty"), "-o", str(folder / "x.txt")]) == 2
+    assert main(["features", "--runs", str(folder / "none.run")]) == 1
+    assert "none.run" in capsys.readouterr().err
