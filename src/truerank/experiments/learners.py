@@ -48,6 +48,8 @@ _ADARANK_VARIANTS = [
     {"update": update, "signed": signed} for update in ("compound", "adaboost", "paper") for signed in (False, True)
 ]
 
+_TREES: dict[str, Any] = {"borders": 32, "learning_rate": 0.05, "n_estimators": 250, "patience": 100}
+
 # Grids start with the strongest regularisation: the first of equally good candidates is chosen.
 LEARNERS = (
     Learner("random", "random", ({},), ({},)),
@@ -89,8 +91,22 @@ LEARNERS = (
     Learner(
         "SVM-MAP",
         "measure-svm",
-        _grid("C", (0.1, 1.0, 10.0, 100.0, 1000.0), measure="AP", tol=1e-3),
-        _grid("C", _decades(-3, 4), measure="AP", tol=1e-3),
+        _grid("C", (0.1, 1.0, 10.0, 100.0, 1000.0), measure="AP", rel=1, tol=1e-3),
+        _grid("C", _decades(-3, 4), measure="AP", rel=1, tol=1e-3),
+    ),
+    Learner(
+        "oblivious trees",
+        "oblivious-boosting",
+        _grid("depth", (6,), **_TREES),
+        _grid("depth", (4, 6), **_TREES),
+        stops=True,
+    ),
+    Learner(
+        "oblivious trees, fuzzy",
+        "oblivious-boosting",
+        _grid("p_swap", (0.999,), leaves="fuzzy", depth=6, **_TREES),
+        tuple(c for d in (4, 6) for c in _grid("p_swap", (0.99, 0.999, 0.9995), leaves="fuzzy", depth=d, **_TREES)),
+        stops=True,
     ),
 )
 # AdaRank trains on its own measure and stops by it, so it gets the validation queries without a change of measure.
