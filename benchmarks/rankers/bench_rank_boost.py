@@ -56,18 +56,18 @@ def _fold(root: Path) -> None:
         for name, data in (("train", train), ("vali", valid), ("test", test)):
             paths[name] = str(Path(folder) / f"{name}.txt")
             write_letor(data, paths[name])
-        for thresholds, ours in (("10", "ten thresholds"), ("-1", "all thresholds")):
-            command = ["-ranker", "2", "-tc", thresholds, "-round"]
-            theirs = ranklib(paths, [*command, "300"], [*command, "1"], rounds=3)
-            if theirs is None:
-                return
-            own, plain = timings[f"{ours}, validation MAP after each round"].median, timings[ours].median
-            print(
-                f"\nRankLib RankBoost, {ours}, 300 rounds, validation MAP: whole process {theirs.process:.2f} CPU s; "
-                f"with one round {theirs.start:.2f} (start, reading, sorting, saving); work {theirs.work:.2f}; "
-                f"test MAP {theirs.test_map}\nRankLib's work / our fit with validation: {theirs.work / own:.0f}; "
-                f"without: {theirs.work / plain:.0f}; process / our fit without: {theirs.process / plain:.0f}"
-            )
+        # RankLib with all thresholds (-tc -1) was stopped after 134 CPU seconds without an end in sight.
+        command = ["-ranker", "2", "-tc", "10", "-round"]
+        theirs = ranklib(paths, [*command, "300"], [*command, "1"], rounds=3)
+    if theirs is not None:
+        print(
+            f"\nRankLib RankBoost, ten thresholds, 300 rounds, validation MAP: whole process {theirs.process:.2f} CPU s; "
+            f"with one round {theirs.start:.2f} (start, reading, sorting, saving); work {theirs.work:.2f}; "
+            f"test MAP {theirs.test_map}\n"
+        )
+        print("| RankLib with ten thresholds / our fit | its work | its process |\n| --- | --- | --- |")
+        for name, timing in timings.items():
+            print(f"| {name} | {theirs.work / timing.median:.0f} | {theirs.process / timing.median:.0f} |")
     _predict(train)
 
 
