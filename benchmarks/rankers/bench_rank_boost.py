@@ -61,7 +61,7 @@ def _fold(root: Path) -> None:
         theirs = ranklib(paths, [*command, "300"], [*command, "1"], rounds=3)
     if theirs is not None:
         print(
-            f"\nRankLib RankBoost, ten thresholds, 300 rounds, validation MAP: whole process {theirs.process:.2f} CPU s; "
+            f"\nRankLib RankBoost, ten thresholds, 300 rounds, validation MAP: process {theirs.process:.2f} CPU s; "
             f"with one round {theirs.start:.2f} (start, reading, sorting, saving); work {theirs.work:.2f}; "
             f"test MAP {theirs.test_map}\n"
         )
