@@ -235,8 +235,8 @@ def test_ranx_without_ties(monkeypatch):
 def letor_script(y, scores, qid, version):
     """What the LETOR evaluation scripts print, as their text reads: rows by score, file order among ties.
 
-    A rank beyond a list's end holds a non-relevant document in P@k, and in version 3's nDCG@k; version 4 (and MSLR)
-    sums nDCG@k over the ranks that a list has.
+    Both measures are lists over ranks, summed over queries and divided by their number. Version 3's lists end with the
+    query's documents, so an absent rank adds 0; version 4 and MSLR fill up P@k's list, but not nDCG@k's.
     """
     gain = {0: 0, 1: 1, 2: 3, 3: 7, 4: 15}
     sums = {"P": [0.0] * 10, "nDCG": [0.0] * 10, "AP": 0.0, "MeanNDCG": 0.0}
@@ -261,9 +261,8 @@ def letor_script(y, scores, qid, version):
             precisions.append(relevant / (i + 1))
             total += precisions[-1] if rate >= threshold else 0
         sums["AP"] += total / relevant if relevant else 0.0
-        if version == "letor3":
-            ndcg += [ndcg[-1]] * (10 - len(ndcg))
-        precisions += [relevant / (i + 1) for i in range(len(rates), 10)]
+        if version != "letor3":
+            precisions += [relevant / (i + 1) for i in range(len(rates), 10)]
         for i in range(10):
             sums["P"][i] += precisions[i] if i < len(precisions) else 0.0
             sums["nDCG"][i] += ndcg[i] if i < len(ndcg) else 0.0
@@ -283,6 +282,25 @@ def test_letor_scripts(version):
     found = evaluate(list(expected), y, scores, qid=qid, convention=version)
     for name, value in expected.items():
         assert found[name] == pytest.approx(value, abs=1e-12), name
+
+
+def test_letor_3_script_on_a_short_list():
+    """What Eval-Score-3.0.pl itself printed of a list of three documents and one of eleven."""
+    y = [1, 0, 2, *(i % 3 for i in range(1, 12))]
+    scores = [3, 2, 1, *range(11, 0, -1)]
+    printed = {
+        "P@2": 0.75,
+        "P@3": 0.666666666666667,
+        "P@4": 0.375,
+        "P@10": 0.35,
+        "AP": 0.819264069264069,
+        "nDCG@3": 0.614994502066586,
+        "nDCG@4": 0.239545457429849,
+        "nDCG@10": 0.341713904597061,
+    }
+    found = evaluate(list(printed), y, scores, qid=[1] * 3 + [2] * 11, convention="letor3")
+    for name, value in printed.items():
+        assert found[name] == pytest.approx(value, abs=1e-14), name
 
 
 @pytest.mark.data

@@ -6,7 +6,7 @@ setting that is written into the measure (`nDCG(gain='linear')@10`) always wins.
 | convention | gain | discount | no relevant document | list shorter than k | ties |
 | --- | --- | --- | --- | --- | --- |
 | trec | grade | 1/log2(r + 1) | 0 | pad | document id, descending; scores compared as float32 |
-| letor3 | 2^g - 1 | 1, 1, 1/log2(r) | 0 | pad: an absent rank counts 0 | row order |
+| letor3 | 2^g - 1 | 1, 1, 1/log2(r) | 0 | an absent rank counts 0: nDCG@k and P@k are 0 | row order |
 | letor4 | 2^g - 1 | 1, 1, 1/log2(r) | 0 | nDCG@k is 0 | row order |
 | mslr | as letor4; grade 2 and above is relevant | | | | |
 | ranklib | 2^g - 1 | 1/log2(r + 1) | 0 | pad | row order |
@@ -43,7 +43,7 @@ _BASE: dict[str, Any] = {
 
 CONVENTIONS: dict[str, dict[str, Any]] = {
     "trec": {"gain": "linear", "ties": "trec", "compare": "float32", "missing_topics": "skip"},
-    "letor3": {"discount": "letor"},
+    "letor3": {"discount": "letor", "nDCG": {"short": "zero"}, "P": {"short": "zero"}},
     "letor4": {"discount": "letor", "nDCG": {"short": "zero"}},
     "mslr": {"discount": "letor", "rel": 2, "nDCG": {"short": "zero"}},
     "ranklib": {},

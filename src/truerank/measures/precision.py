@@ -41,8 +41,8 @@ class _Count(Measure):
 class Precision(_Count):
     """Relevant documents among the first k ranks, over k, also where the list is shorter, as in trec_eval.
 
-    For a query with fewer ranked documents than k, `short="zero"` gives 0, and `short="shorten"`
-    divides by their number, as XGBoost and CatBoost do.
+    For a query with fewer ranked documents than k, `short="zero"` gives 0, as LETOR 3's script does, and
+    `short="shorten"` divides by their number, as XGBoost and CatBoost do.
     """
 
     NAME = "P"
