@@ -12,7 +12,7 @@ from truerank.core.kernel import kernel
 from truerank.rankers.oblivious.constant import constrain, newton_values
 from truerank.rankers.oblivious.ensemble import Ensemble
 from truerank.rankers.oblivious.grower import TreeStructure
-from truerank.rankers.oblivious.places import PlaceTable, Shares, make_shares, state_of
+from truerank.rankers.oblivious.places import PlaceTable, Shares, make_shares, states_of
 from truerank.rankers.oblivious.rows import Rows, Sample
 
 _ROWS = 65_536
@@ -310,16 +310,19 @@ def _add_fuzzy(
             size = first[k + 1] - first[k]
             base = 2 * first[k] + k  # a table of K knots has 2K + 1 factors
             missing[k] = False
+            own = state[k]
+            knots = slice(first[k], first[k + 1])
+            states_of(X[k, start : start + rows], lower[knots], upper[knots], own)
             for i in range(rows):
-                s = state_of(X[k, start + i], lower, upper, first[k], size)
-                state[k, i] = s
+                s = own[i]
                 if s > 2 * size:
                     missing[k] = True
                     s = 0
                 up[k, i] = factors[0, base + s]
                 down[k, i] = factors[1, base + s]
-                lo[k, i] = factors[2, base + s]
-                hi[k, i] = factors[3, base + s]
+                if steep[k]:
+                    lo[k, i] = factors[2, base + s]
+                    hi[k, i] = factors[3, base + s]
         for tree in range(n_trees):
             for level in range(depth):
                 k = columns[tree, level]

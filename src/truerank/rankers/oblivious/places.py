@@ -208,26 +208,34 @@ def _right_table(up, down, start, stop, log_p, steep, b, border_state, left, rig
 @kernel
 def find_states(values, lower, upper):
     """State of each value: 2k + 1 at knot k, 2k in the gap before it, 2K + 1 for nan."""
-    size = upper.size
     out = np.empty(values.size, dtype=np.uint16)
-    for i in range(values.size):
-        out[i] = state_of(values[i], lower, upper, 0, size)
+    states = np.empty(64, dtype=np.int64)
+    for start in range(0, values.size, 64):
+        rows = min(64, values.size - start)
+        states_of(values[start : start + rows], lower, upper, states)
+        for i in range(rows):
+            out[start + i] = states[i]
     return out
 
 
 @kernel
-def state_of(x, lower, upper, first, size):
-    """State of one value in a table of `size` knots that stands at `first` in flat arrays."""
-    if x != x:
-        return 2 * size + 1
-    k = np.int64(0)
+def states_of(x, lower, upper, states):
+    """States of a few values, all searched for at once, step by step and without a branch on a value."""
+    n = x.size
+    size = upper.size
+    for i in range(n):
+        states[i] = 0
     rest = size
-    while rest > 1:  # the number of knots whose upper value is below x, without branches on x
+    while rest > 1:  # the number of knots whose upper value is below x
         half = rest >> 1
-        k += half * np.int64(upper[first + k + half - 1] < x)
+        for i in range(n):
+            states[i] += half if upper[states[i] + half - 1] < x[i] else 0
         rest -= half
-    if rest == 1:
-        k += np.int64(upper[first + k] < x)
-    if k < size and x >= lower[first + k]:
-        return 2 * k + 1
-    return 2 * k
+    last = max(size - 1, 0)
+    for i in range(n):
+        k = states[i]
+        if size > 0:
+            k += 1 if upper[k] < x[i] else 0
+            inside = k < size and x[i] >= lower[min(k, last)]
+            k = 2 * k + (1 if inside else 0)
+        states[i] = k if x[i] == x[i] else 2 * size + 1
