@@ -95,6 +95,12 @@ LEARNERS = (
         _grid("C", _decades(-3, 4), measure="AP", rel=1, tol=1e-3),
     ),
     Learner(
+        "SVM-ROC",
+        "measure-svm",
+        _grid("C", (0.1, 1.0, 10.0, 100.0, 1000.0), measure="ROC", rel=1, tol=1e-4),
+        _grid("C", _decades(-3, 4), measure="ROC", rel=1, tol=1e-4),
+    ),
+    Learner(
         "oblivious trees",
         "oblivious-boosting",
         _grid("depth", (6,), **_TREES),
