@@ -1,0 +1,133 @@
+"""MeasureSVM beside a plain n-slack program with the paper's Algorithm 2, by rows up to 10⁷, and one huge query."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.harness import collections, peak_memory
+from truerank.data.ranking_data import RankingData
+from truerank.rankers.cutting_plane import CuttingPlanes
+from truerank.rankers.measure_svm import MeasureSVM
+from truerank.rankers.oracles import RankingOracle
+from truerank.rankers.products import LinearRows
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+
+
+def run() -> None:
+    fit(MeasureSVM(rel=1), synthetic(2_000, 5, 40))  # compiles
+    root = collections()
+    if root is not None:
+        _beside_n_slack(root)
+        _tight(root)
+    _by_rows([10**4, 10**5, 10**6] + ([10**7] if os.environ.get("TRUERANK_BENCH_LARGE") else []))
+    _one_query(10**6)
+
+
+def synthetic(n: int, p: int, n_queries: int, dtype: type = np.float32) -> RankingData:
+    """Binary grades, one in ten relevant, mostly linear in the features."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, p), dtype=np.float32).astype(dtype, copy=False)
+    score = X @ rng.normal(size=p).astype(dtype) / np.sqrt(p)
+    score += rng.standard_normal(n, dtype=np.float32)
+    y = (score > np.quantile(score, 0.9)).astype(np.float64)
+    return RankingData.from_grouped(X, y, np.linspace(0, n, n_queries + 1).astype(np.int64))
+
+
+def fit(ranker: MeasureSVM, data: RankingData) -> float:
+    """CPU seconds of one fit."""
+    start = time.process_time()
+    ranker.fit(data)
+    return time.process_time() - start
+
+
+def _beside_n_slack(root: Path) -> None:
+    """Same data, same C, the n-slack program's ε such that both lie within the same tolerance of the optimum."""
+    from reference.rankings import n_slack
+    from truerank.experiments.protocol import letor_folds, load_collection
+
+    print("\n**AP, one fit at C = 1, relative tolerance 1e-3: CPU s**\n")
+    print("| data | rows, queries | truerank | NumPy n-slack, Algorithms 1 and 2 | ratio | objectives |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for name, m in (("ohsumed", 20), ("ohsumed", 63), ("mq2008", 100)):
+        data = letor_folds(load_collection(root, name))[0].train
+        data = data.take_queries(np.arange(min(m, data.n_queries)))
+        tol, C = 1e-3, 1.0
+        ours = MeasureSVM(C=C, rel=1, tol=tol)
+        seconds = np.median([fit(ours, data) for _ in range(5)])
+        start = time.process_time()
+        _, objective, _ = n_slack(np.asarray(data.X), np.asarray(data.y), data.offsets, C, epsilon=tol / C)
+        theirs = time.process_time() - start
+        print(
+            f"| {name} | {data.n_rows}, {data.n_queries} | {seconds:.4f} | {theirs:.2f} | {theirs / seconds:.0f} | "
+            f"{ours.objective_:.5f}, {objective:.5f} |",
+            flush=True,
+        )
+
+
+def _tight(root: Path) -> None:
+    from truerank.experiments.protocol import letor_folds, load_collection
+
+    print("\n**One fold of MQ2008: CPU s, rounds and relative gap**\n")
+    print("| measure | C | tol | CPU s | rounds | gap / objective |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    data = letor_folds(load_collection(root, "mq2008"))[0].train
+    for measure in ("AP", "ROC", "RR", "nDCG@10"):
+        for C, tol in ((1.0, 1e-4), (100.0, 1e-4), (10.0, 1e-8)):
+            ranker = MeasureSVM(measure, C=C, rel=1, tol=tol)
+            seconds = fit(ranker, data)
+            gap = ranker.gap_ / max(ranker.objective_, min(1.0, C))
+            print(f"| {measure} | {C:g} | {tol:g} | {seconds:.3f} | {ranker.n_iter_} | {gap:.1e} |", flush=True)
+
+
+def _by_rows(sizes: list[int]) -> None:
+    print("\n**AP, 46 features in float32, queries of 100 documents, C = 1, relative gap 1e-3**\n")
+    print("| rows | CPU s | rounds | ns a row and round | data, MiB | peak above the data, MiB |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for n in sizes:
+        data = synthetic(n, 46, n // 100)
+        ranker = MeasureSVM(C=1.0, tol=1e-3)
+        seconds = fit(ranker, data)
+        size = data.X.nbytes / 2**20
+        del data
+        before, peak = peak_memory(
+            "MeasureSVM(C=1.0, tol=1e-3, max_iter=3).fit(data)",
+            "import warnings; warnings.simplefilter('ignore')\n"
+            f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r})\n"
+            "from benchmarks.rankers.bench_measure_svm import MeasureSVM, fit, synthetic\n"
+            "fit(MeasureSVM(), synthetic(2000, 46, 20))\n"
+            f"data = synthetic({n}, 46, {n // 100})",
+        )
+        rate = seconds / ranker.n_iter_ / n * 1e9
+        print(
+            f"| {n:,} | {seconds:.2f} | {ranker.n_iter_} | {rate:.0f} | {size:.0f} | {peak - before:.0f} |", flush=True
+        )
+
+
+def _one_query(n: int) -> None:
+    """Half of the documents relevant: O(R N) would be 2.5e11 steps for each round."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((n, 46), dtype=np.float32)
+    y = (X[:, 0] + rng.standard_normal(n, dtype=np.float32) > 0).astype(np.float64)
+    data = RankingData.from_grouped(X, y, np.array([0, n]))
+    oracle = RankingOracle("AP", y, data.offsets)
+    scores = X[:, 0].astype(np.float64)
+    start = time.process_time()
+    oracle(scores)
+    first = time.process_time() - start
+    start = time.process_time()
+    oracle(scores + 1e-3 * rng.normal(size=n))
+    later = time.process_time() - start
+    planes = CuttingPlanes(LinearRows(X), oracle)
+    start = time.process_time()
+    result = planes.solve(1.0, tol=1e-3)
+    seconds = time.process_time() - start
+    print(f"\n**One query of {n:,} documents, half of them relevant, 46 features, C = 1, relative gap 1e-3**\n")
+    print("| worst ranking, first call | worst ranking, later call | whole fit | rounds |")
+    print("| --- | --- | --- | --- |")
+    print(f"| {first:.2f} s | {later:.2f} s | {seconds:.1f} s | {result.n_iter} |", flush=True)
