@@ -18,7 +18,7 @@ $(VENV)/.demo: pyproject.toml
 
 $(VENV)/.test: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,tables,zstd,plots,calibrators]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,tables,zstd,plots]'
 	touch $@
 
 $(VENV)/.peers: $(VENV)/.test

@@ -156,3 +156,43 @@ def test_planted_parameters_come_back(family):
     }[family]
     x = np.sort(np.where(on_left, theta - left * tails[0], theta + right * tails[1]))
     assert FITS[family](x, None) == pytest.approx((theta, left, right), rel=0.06)
+
+
+@pytest.mark.parametrize("family", FITS)
+@pytest.mark.parametrize("kind", ["random", "tied", "two clusters", "tiny", "huge offset"])
+def test_climbing_on_from_the_fit_gains_nothing(family, kind):
+    # A search in all three parameters that starts at the fit: neither a better likelihood nor other scales.
+    x = samples(kind, n=200, seed=2)
+    z = (x - x[100]) / np.ptp(x)
+    theta, left, right = FITS[family](z.copy(), None)
+    if min(left, right) == 0.0:
+        pytest.skip("a side without spread: the maximum is at the border")
+    value = log_likelihood(family, z, np.ones(200), theta, left, right)
+    steps = np.array([1.0, -1.0])
+    for size in 10.0 ** np.arange(-1, -9, -1):
+        for step in size * steps:
+            others = (
+                (theta + step * (left + right), left, right),
+                (theta, left * (1 + step), right),
+                (theta, left, right * (1 + step)),
+                (theta, left * (1 + step), right * (1 + step)),
+                (theta, left * (1 + step), right * (1 - step)),
+            )
+            for other in others:
+                assert log_likelihood(family, z, np.ones(200), *other) <= value + 1e-12 * abs(value)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "asymmetric-gaussian", "laplace", "asymmetric-laplace", "hybrid"])
+def test_a_huge_offset_costs_nothing(name):
+    from truerank.registry import calibrator_class
+
+    rng = np.random.default_rng(6)
+    noise = np.round(rng.normal(size=400) * 2**12) / 2**12  # exact at either place
+    y = rng.uniform(size=400) < 0.5
+    near = calibrator_class(name)().fit(noise + 3 * y, y)
+    far = calibrator_class(name)().fit(noise + 3 * y + 1e12, y)
+    grid = np.linspace(-4, 8, 49)
+    np.testing.assert_allclose(far.log_odds(grid + 1e12), near.log_odds(grid), atol=1e-6)
+    for cls in (False, True):
+        ours = np.log(far.density(noise[y == cls] + 3 * cls + 1e12, cls)).sum()
+        assert ours == pytest.approx(np.log(near.density(noise[y == cls] + 3 * cls, cls)).sum(), rel=1e-10)
