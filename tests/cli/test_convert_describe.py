@@ -149,3 +149,12 @@ def test_tables_with_named_columns(tmp_path, capsys):
     assert data.doc_ids.tolist() == ["a", "b"]
     assert main(["describe", str(path), *columns]) == 0
     assert "missing-value" in capsys.readouterr().out
+
+
+def test_wide_data(tmp_path, capsys):
+    path = tmp_path / "wide.txt"
+    path.write_text("1 qid:1 1:1 90000:2\n0 qid:1 1:3\n")
+    assert main(["describe", str(path)]) == 1
+    assert "--sparse" in capsys.readouterr().err
+    assert main(["describe", "--sparse", "--json", "--n-features", "90001", str(path)]) == 0
+    assert json.loads(capsys.readouterr().out)["features"] == 90_001

@@ -43,6 +43,7 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="number of features of LETOR text, where a file may lack the last ones in all of its rows",
     )
+    group.add_argument("--sparse", action="store_true", help="hold LETOR text as a sparse matrix, for wide data")
     group.add_argument("--query-column", metavar="NAME", help="column of the query in a table (default: qid)")
     group.add_argument("--grade-column", metavar="NAME", help="column of the grade in a table (default: y)")
     group.add_argument("--document-column", metavar="NAME", help="column of the document id in a table")
@@ -80,7 +81,7 @@ def read_data(path: str, args: argparse.Namespace | None = None) -> RankingData:
         return read_table(path, missing=missing, **{key: value for key, value in named.items() if value is not None})
     from truerank.data.letor import read_letor
 
-    return read_letor(path, missing=missing, n_features=n_features)
+    return read_letor(path, missing=missing, n_features=n_features, sparse=getattr(args, "sparse", False))
 
 
 def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:

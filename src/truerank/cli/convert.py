@@ -24,10 +24,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("output", metavar="OUT", help="the file to write, or - for LETOR text on stdout")
     parser.add_argument("--to", choices=FORMATS, help="format of OUT, where its ending does not say it")
     parser.add_argument("--groups", metavar="FILE", help="group sizes of IN, whose lines then carry no qid")
-    parser.add_argument("--sparse", action="store_true", help="read LETOR text as a sparse matrix, write no zeros")
     parser.add_argument("--float32", action="store_true", help="keep values as 32-bit numbers")
     parser.add_argument("--no-comments", action="store_true", help="drop comments, keep document ids")
     common.add_data_options(parser)
+    parser.epilog = "With --sparse, zeros are not written."
 
 
 def run(args: argparse.Namespace) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from hashlib import blake2b
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -127,27 +128,19 @@ def _features(data: RankingData) -> Iterable[Finding]:
     names = data.feature_names or [str(k + 1) for k in range(data.n_features)]
     constant, query_level, duplicate, pairs, missing = [], [], [], [], []
     n_missing = 0
-    first: dict[tuple[int, int], list[int]] = {}
-    starts = data.offsets[:-1]
-    for k, name in enumerate(names):
-        column = _column(data, k)
-        absent = np.isnan(column)
-        if absent.any():
+    first: dict[bytes, str] = {}
+    for name, column in zip(names, _sparse_columns(data) if hasattr(data.X, "tocsr") else _dense_columns(data)):
+        if column.n_missing:
             missing.append(name)
-            n_missing += int(absent.sum())
-        if absent.all() or (column == column[0]).all():
+            n_missing += column.n_missing
+        if column.constant:
             constant.append(name)
             continue
-        level = np.where(absent, np.inf, column)  # a query with missing and other values is not constant
-        if np.array_equal(np.minimum.reduceat(level, starts), np.maximum.reduceat(level, starts)):
+        if column.query_level:
             query_level.append(name)
-        key = (hash(column.tobytes()), int(absent.sum()))
-        same = next((j for j in first.get(key, []) if np.array_equal(_column(data, j), column, equal_nan=True)), None)
-        if same is None:
-            first.setdefault(key, []).append(k)
-        else:
+        if first.setdefault(column.digest, name) != name:
             duplicate.append(name)
-            pairs.append(f"{name} = {names[same]}")
+            pairs.append(f"{name} = {first[column.digest]}")
     for code, features in (("constant-feature", constant), ("query-level-feature", query_level)):
         if features:
             yield Finding(code, _list("feature", features), len(features), features)
@@ -164,12 +157,10 @@ def _rows(data: RankingData) -> Iterable[Finding]:
     repeated_in: list[Any] = []
     conflicts_in: list[Any] = []
     for name, start, stop in _slices(data):
-        rows = data.X[start:stop]
-        # Adding 0 makes -0 equal to 0.
-        block = np.ascontiguousarray((rows.toarray() if hasattr(rows, "tocsr") else rows) + 0.0)
         grades: dict[bytes, set[float]] = {}
-        for row, grade in zip(block, [0.0] * (stop - start) if data.y is None else data.y[start:stop].tolist()):
-            grades.setdefault(row.tobytes(), set()).add(grade)
+        keys = _row_keys(data.X[start:stop])
+        for key, grade in zip(keys, [0.0] * (stop - start) if data.y is None else data.y[start:stop].tolist()):
+            grades.setdefault(key, set()).add(grade)
         if len(grades) < stop - start:
             repeated += stop - start - len(grades)
             repeated_in.append(name)
@@ -183,9 +174,56 @@ def _rows(data: RankingData) -> Iterable[Finding]:
         yield Finding("conflicting-grades", _list("query", conflicts_in), conflicting, conflicts_in)
 
 
-def _column(data: RankingData, k: int) -> np.ndarray:
-    column = data.X[:, [k]].toarray().ravel() if hasattr(data.X, "tocsr") else data.X[:, k]
-    return np.asarray(column, dtype=np.float64) + 0.0
+class _Column(NamedTuple):
+    """What a check-up asks of a feature; columns with one digest are equal."""
+
+    n_missing: int
+    constant: bool
+    query_level: bool
+    digest: bytes
+
+
+def _dense_columns(data: RankingData) -> Iterable[_Column]:
+    starts = data.offsets[:-1]
+    for k in range(data.n_features):
+        column = np.asarray(data.X[:, k], dtype=np.float64) + 0.0  # adding 0 makes -0 equal to 0
+        absent = np.isnan(column)
+        level = np.where(absent, np.inf, column)  # a query with missing and other values is not constant
+        query_level = np.array_equal(np.minimum.reduceat(level, starts), np.maximum.reduceat(level, starts))
+        constant = bool((level == level[0]).all())
+        yield _Column(int(absent.sum()), constant, query_level, blake2b(level.tobytes(), digest_size=16).digest())
+
+
+def _sparse_columns(data: RankingData) -> Iterable[_Column]:
+    """The same of a sparse matrix, in time that goes by its stored values."""
+    X = data.X.tocsc().astype(np.float64)
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    query, sizes = data.query_index, np.diff(data.offsets)
+    for start, stop in zip(X.indptr[:-1].tolist(), X.indptr[1:].tolist()):
+        if start == stop:
+            yield _Column(0, True, True, b"")
+            continue
+        values, rows = X.data[start:stop], X.indices[start:stop]
+        absent = np.isnan(values)
+        level = np.where(absent, np.inf, values)
+        # In a query that has stored values all rows have one, and the same.
+        queries, first, counts = np.unique(query[rows], return_index=True, return_counts=True)
+        query_level = np.array_equal(counts, sizes[queries]) and bool((level == np.repeat(level[first], counts)).all())
+        constant = stop - start == data.n_rows and bool((level == level[0]).all())
+        digest = blake2b(rows.tobytes() + b"|" + level.tobytes(), digest_size=16).digest()
+        yield _Column(int(absent.sum()), constant, query_level, digest)
+
+
+def _row_keys(X: Any) -> list[bytes]:
+    """Bytes of each row; equal rows have equal bytes."""
+    if not hasattr(X, "tocsr"):
+        return [row.tobytes() for row in np.ascontiguousarray(X + 0.0)]
+    X = X.tocsr().copy()
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    ends = X.indptr.tolist()
+    return [X.indices[a:b].tobytes() + b"|" + X.data[a:b].tobytes() for a, b in zip(ends, ends[1:])]
 
 
 def _slices(data: RankingData) -> Iterable[tuple[Any, int, int]]:

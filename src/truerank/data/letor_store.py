@@ -104,8 +104,8 @@ class DenseStore:
         if top > self.width:
             if top > MAX_DENSE_WIDTH and not self._fixed:
                 raise DataFileError(
-                    f"feature index {top} would make a dense matrix of {top} columns; read with sparse=True, or with "
-                    f"n_features={top} if that is meant",
+                    f"feature index {top} would make a dense matrix of {top} columns; read with sparse=True "
+                    f"(--sparse), or with n_features={top} (--n-features {top}) if that is meant",
                     name,
                     rows.line_of(int(rows.indices.argmax())),
                 )
