@@ -40,10 +40,6 @@ class Ensemble:
         """Levels of each tree d, padding included."""
         return int(self.features.shape[1])
 
-    def only(self, tree: int) -> Ensemble:
-        """One tree."""
-        return Ensemble(*(a[tree : tree + 1] for a in (self.features, self.borders, self.missing_right, self.values)))
-
     def check(self, n_features: int, n_values: int | None) -> None:
         """Raise `ModelFileError` when arrays from a file do not fit together."""
         t, d = self.features.shape if self.features.ndim == 2 else (-1, -1)

@@ -192,15 +192,16 @@ class FuzzyPredictor:
         self.missing_right = ensemble.missing_right
         self.values = ensemble.values
 
-    def predict(self, X: np.ndarray, n_jobs: int | None, scores: np.ndarray) -> np.ndarray:
-        """Add the trees' values for the rows of X, float32 or float64, to `scores` (n,) and return these."""
+    def predict(self, X: np.ndarray, n_jobs: int | None, scores: np.ndarray, trees: slice = slice(None)) -> np.ndarray:
+        """Add the values of `trees` for the rows of X, float32 or float64, to `scores` (n,) and return these."""
         flat = self.flat
 
         def work(start: int, stop: int) -> None:
             columns = np.ascontiguousarray(X[start:stop].T[flat.features], dtype=np.float64)
             _add_fuzzy(
-                columns, self.first, flat.lower, flat.upper, self.factors, self.steep, self.log_p, self.columns,
-                self.border_states, self.border_factors, self.missing_right, self.values, scores[start:stop],
+                columns, self.first, flat.lower, flat.upper, self.factors, self.steep, self.log_p,
+                self.columns[trees], self.border_states[trees], self.border_factors[trees],
+                self.missing_right[trees], self.values[trees], scores[start:stop],
             )  # fmt: skip
 
         run_blocks(work, [(i, min(i + 4_096, len(X))) for i in range(0, len(X), 4_096)], n_jobs)

@@ -199,15 +199,16 @@ class PolynomialPredictor:
         self.table = monomial_table(ensemble.depth, degree)
         self.borders, self.missing_right, self.values = ensemble.borders, ensemble.missing_right, ensemble.values
 
-    def predict(self, X: np.ndarray, n_jobs: int | None, scores: np.ndarray) -> np.ndarray:
-        """Add the trees' values for the rows of X, float32 or float64, to `scores` (n,) and return these."""
+    def predict(self, X: np.ndarray, n_jobs: int | None, scores: np.ndarray, trees: slice = slice(None)) -> np.ndarray:
+        """Add the values of `trees` for the rows of X, float32 or float64, to `scores` (n,) and return these."""
 
         def work(start: int, stop: int) -> None:
             x = np.ascontiguousarray(X[start:stop].T[self.used], dtype=np.float64)
             z = self.scaling.take(X[start:stop], self.used)
             _add_polynomials(
-                x, z, self.columns, self.borders, self.missing_right, self.values, self.table, scores[start:stop]
-            )
+                x, z, self.columns[trees], self.borders[trees], self.missing_right[trees], self.values[trees],
+                self.table, scores[start:stop],
+            )  # fmt: skip
 
         run_blocks(work, [(i, min(i + 4_096, len(X))) for i in range(0, len(X), 4_096)], n_jobs)
         return scores

@@ -30,14 +30,14 @@ class ConstantPredictor:
         self.missing_right = ensemble.missing_right
         self.values = ensemble.values
 
-    def predict(self, X: np.ndarray, n_jobs: int | None, scores: np.ndarray) -> np.ndarray:
-        """Add the trees' values for the rows of X, float32 or float64, to `scores` (n,) and return these."""
+    def predict(self, X: np.ndarray, n_jobs: int | None, scores: np.ndarray, trees: slice = slice(None)) -> np.ndarray:
+        """Add the values of `trees` for the rows of X, float32 or float64, to `scores` (n,) and return these."""
         borders = self.borders[X.dtype]
 
         def work(start: int, stop: int) -> None:
             _add_constant(
-                writable(X[start:stop]), self.used, self.columns, borders, self.missing_right, self.values,
-                scores[start:stop],
+                writable(X[start:stop]), self.used, self.columns[trees], borders[trees], self.missing_right[trees],
+                self.values[trees], scores[start:stop],
             )  # fmt: skip
 
         run_blocks(work, [(i, min(i + _TASK, len(X))) for i in range(0, len(X), _TASK)], n_jobs)
