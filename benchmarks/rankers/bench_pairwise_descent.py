@@ -5,7 +5,9 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +24,7 @@ def run() -> None:
     root = collections()
     if root is not None:
         _beside_sofia(root)
+        _quality(root)
     _by_rows()
     _by_options()
     _from_a_file()
@@ -56,6 +59,54 @@ def _beside_sofia(root: Path) -> None:
         step_theirs = statistics.median(theirs) / STEPS
         print(f"| sofia-ml, less its run with one step | {step_theirs * 1e6:.3f} | {step_theirs / step:.1f} |")
         print(f"\nsofia-ml with reading: {statistics.median(whole):.3f} CPU s for {STEPS:,} steps.")
+
+
+def _quality(root: Path) -> None:
+    """Test MAP of λ chosen by validation MAP, ours and sofia-ml's, at equal numbers of steps."""
+    from truerank.experiments.protocol import letor_folds, load_collection
+    from truerank.measures import parse_measure
+    from truerank.rankers.linear import linear_scores
+
+    sofia = program("SOFIA_ML", "sofia-ml")
+    lambdas = [10.0**k for k in range(-4, 1)]
+    print("\n**Mean test MAP of the five folds**, λ of 10⁻⁴ … 1 by validation MAP (seeds: mean of 3)\n")
+    print("| | steps | MQ2008 (letor4) | OHSUMED (letor3) |\n| --- | --- | --- | --- |")
+    collected = [load_collection(root, name) for name in ("mq2008", "ohsumed")]
+
+    def mean_map(fit: Any) -> list[str]:
+        cells = []
+        for collection in collected:
+            measure = parse_measure("AP", convention=collection.convention)
+            values = []
+            for fold in letor_folds(collection):
+                weights = [fit(fold.train, reg) for reg in lambdas]
+                valid = [measure.mean(fold.valid.judgements(), linear_scores(fold.valid.X, w)) for w in weights]
+                best = weights[int(np.argmax(valid))]
+                values.append(measure.mean(fold.test.judgements(), linear_scores(fold.test.X, best)))
+            cells.append(f"{np.mean(values):.4f}")
+        return cells
+
+    with tempfile.TemporaryDirectory() as folder:
+        train, model = Path(folder) / "train.txt", Path(folder) / "model"
+        for steps in (100_000, 1_000_000):
+
+            def ours(average: int, seed: int, data: RankingData, reg: float, steps: int = steps) -> np.ndarray:
+                return PairwiseDescent(reg, max_iter=steps, average=average, random_state=seed).fit(data).coef_
+
+            def theirs(data: RankingData, reg: float, steps: int = steps) -> np.ndarray:
+                write_svmlight(data, train)
+                sofia_seconds(str(sofia), train, data.n_features, reg, steps, model)
+                return np.array(model.read_text(encoding="ascii").split(), dtype=float)[1 : data.n_features + 1]
+
+            for label, average in (
+                ("truerank, last weights", 0),
+                ("truerank, averaged over the last half", steps // 2),
+            ):
+                runs = [mean_map(partial(ours, average, seed)) for seed in range(3)]
+                cells = np.array(runs, dtype=float).mean(axis=0)
+                print(f"| {label} | {steps:,} | {cells[0]:.4f} | {cells[1]:.4f} |", flush=True)
+            if sofia:
+                print(f"| sofia-ml (one seed) | {steps:,} | {' | '.join(mean_map(theirs))} |", flush=True)
 
 
 def _synthetic(n: int, p: int, dtype: type) -> RankingData:
@@ -131,25 +182,23 @@ def _by_options() -> None:
 
 
 def _from_a_file() -> None:
-    """Memory of training from a file, beside the size of its matrix."""
+    """Memory of training from files of growing size, beside the size of their matrices."""
+    print("\n**From a file**, 20 features, blocks of 20,000 rows, the count, one pass and 1,000,000 steps\n")
+    print("| rows | text, MiB | matrix, MiB | memory above the imports, MiB | CPU s |\n| --- | --- | --- | --- | --- |")
+    setup = (
+        "from truerank import PairwiseDescent; import numpy as np\n"
+        "PairwiseDescent(max_iter=10).fit(np.eye(4), [0, 1, 0, 1])\n"
+        "import truerank.data.letor\n"
+    )
     with tempfile.TemporaryDirectory() as folder:
         train = Path(folder) / "train.txt"
-        data = _synthetic(200_000, 46, np.float64)
-        write_svmlight(data, train)
-        setup = (
-            "from truerank import PairwiseDescent; import numpy as np\n"
-            "PairwiseDescent(max_iter=10).fit(np.eye(4), [0, 1, 0, 1])\n"
-            "import truerank.data.letor\n"
-        )
-        before, peak = peak_memory(
-            f"PairwiseDescent(max_iter=1_000_000).fit_file({str(train)!r}, block_rows=10_000)", setup
-        )
-        start = time.process_time()
-        PairwiseDescent(max_iter=1_000_000).fit_file(train, block_rows=10_000)
-        seconds = time.process_time() - start
-        size = train.stat().st_size / 2**20
-        print(
-            f"\n**From a file**: 200,000 × 46, {size:.0f} MiB of text, a matrix of {data.X.nbytes / 2**20:.0f} MiB; "
-            f"blocks of 10,000 rows: {peak - before:.0f} MiB above the {before:.0f} MiB of the imports, {seconds:.1f} "
-            "CPU s for the count, one pass and 1,000,000 steps."
-        )
+        for n in (50_000, 200_000, 800_000):
+            data = _synthetic(n, 20, np.float64)
+            write_svmlight(data, train)
+            call = f"PairwiseDescent(max_iter=1_000_000).fit_file({str(train)!r}, block_rows=20_000)"
+            before, peak = peak_memory(call, setup)
+            start = time.process_time()
+            PairwiseDescent(max_iter=1_000_000).fit_file(train, block_rows=20_000)
+            seconds = time.process_time() - start
+            text, matrix = train.stat().st_size / 2**20, data.X.nbytes / 2**20
+            print(f"| {n:,} | {text:.0f} | {matrix:.0f} | {peak - before:.0f} | {seconds:.2f} |", flush=True)

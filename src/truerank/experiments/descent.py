@@ -54,7 +54,7 @@ COLLECTIONS = ("ohsumed", "mq2008")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of `truerank reproduce descent`."""
-    add_options(parser, "reproduced/descent")
+    add_options(parser, "reproduce-output/descent")
 
 
 def run(args: argparse.Namespace) -> int:

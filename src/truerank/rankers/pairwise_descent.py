@@ -455,7 +455,7 @@ class PairwiseDescent(LinearRanker):
 
     def _run_kernel(self, X: Any, target: np.ndarray, sampler: Sampler, n_steps: int) -> None:
         state = self.descent_state_
-        average_from = (1.0 if self.average else np.inf) if isinstance(self.average, bool) else float(self.average)
+        average_from = float(self.average) if self.average else np.inf  # True is 1: from the first step on
         limit = self.C if self.loss == "passive-aggressive" else self.margin
         index = (
             sampler.rows, *sampler.first, *sampler.second, *sampler.single, sampler.form, float(sampler.pair_share),
