@@ -51,15 +51,17 @@ def expected_pairs(sampling, y, offsets, weight):
     else:
         listed, own = listed_pairs(y, offsets, weight)
         query = np.searchsorted(offsets, listed[:, 0], side="right") - 1
-        if sampling == "query-norm-rank":
+        if sampling != "rank":
             own = own / np.bincount(query, minlength=len(offsets))[query]
+        if sampling == "row-norm-rank":
+            own = own * np.diff(offsets)[query]
         pairs = {(int(a), int(b)): v for (a, b), v in zip(listed, own) if v > 0}
     total = sum(pairs.values())
     return {pair: value / total for pair, value in pairs.items()}
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("sampling", ["rank", "query-norm-rank", "roc"])
+@pytest.mark.parametrize("sampling", ["rank", "row-norm-rank", "query-norm-rank", "roc"])
 def test_pairs_are_drawn_with_their_exact_probabilities(sampling, weighted):
     _, y, offsets, _ = judged(3)
     weight = np.array([1.0, 0.5, 3.0, 0.0, 2.0]) if weighted else None
@@ -128,6 +130,7 @@ SETTINGS = [
     {"loss": "perceptron", "learning_rate": "constant", "reg_lambda": 0.0, "margin": 0.5},
     {"loss": "passive-aggressive", "C": 0.1, "reg_lambda": 0.0, "average": 7},
     {"sampling": "query-norm-rank"},
+    {"sampling": "row-norm-rank"},
     {"sampling": "roc", "rel": 1.0, "projection": True},
     {"sampling": "combined-ranking", "rel": 1.0, "average": True},
     {"sampling": "combined-roc", "rel": 2.0, "loss": "logistic"},
@@ -257,7 +260,7 @@ def letor_file(tmp_path):
     return path, X, y, offsets, qid
 
 
-@pytest.mark.parametrize("sampling", ["rank", "query-norm-rank", "combined-ranking", "stochastic"])
+@pytest.mark.parametrize("sampling", ["rank", "row-norm-rank", "query-norm-rank", "combined-ranking", "stochastic"])
 def test_a_file_in_one_block_gives_the_bits_of_fit(letor_file, sampling):
     path, X, y, _, qid = letor_file
     ranker = PairwiseDescent(max_iter=700, sampling=sampling, rel=1).fit(X, y, qid=qid)
@@ -268,7 +271,7 @@ def test_a_file_in_one_block_gives_the_bits_of_fit(letor_file, sampling):
     np.testing.assert_allclose(as_sparse.coef_, ranker.coef_, rtol=1e-9)
 
 
-@pytest.mark.parametrize("sampling", ["rank", "query-norm-rank", "combined-ranking", "stochastic"])
+@pytest.mark.parametrize("sampling", ["rank", "row-norm-rank", "query-norm-rank", "combined-ranking", "stochastic"])
 def test_blocks_of_a_file_get_their_share_of_the_draws(letor_file, monkeypatch, sampling):
     path, _, y, offsets, _ = letor_file
     taken = []
@@ -321,7 +324,7 @@ def test_files_have_no_pairs_across_queries(letor_file):
         PairwiseDescent(sampling="stochastic").fit_file(path)
 
 
-@pytest.mark.parametrize("sampling", ["rank", "query-norm-rank", "roc"])
+@pytest.mark.parametrize("sampling", ["rank", "row-norm-rank", "query-norm-rank", "roc"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_distance_to_the_exact_optimum(sampling, weighted):
     X, y, offsets, qid = judged(14, sizes=(10, 15, 1, 20, 8))

@@ -152,6 +152,28 @@ def test_a_query_weight_of_two_is_two_copies():
     np.testing.assert_allclose(weighted.coef_, RankSVM(C=0.1, tol=1e-13).fit(copies).coef_, rtol=1e-6)
 
 
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+@pytest.mark.parametrize("weighting", ["rows", "queries"])
+def test_weighting_by_rows_or_queries_is_a_weight_of_each_pair(weighting, loss):
+    X, y, offsets, qid = graded(22, [6, 20, 1, 11, 4], 3)
+    y[offsets[4] :] = 1.0  # a query without pairs
+    own = np.array([1.0, 2.0, 1.0, 0.5, 1.0])
+    n_pairs = np.bincount(np.searchsorted(offsets, listed_pairs(y, offsets)[0][:, 0], side="right") - 1, minlength=5)
+    size = np.array([6.0, 20, 0, 11, 0]) if weighting == "rows" else np.array([1.0, 1, 0, 1, 0])
+    weight = own * size / np.maximum(n_pairs, 1)
+    weight *= (own @ n_pairs) / (weight @ n_pairs)  # the same total as for single pairs
+    ranker = RankSVM(C=0.05, loss=loss, weighting=weighting, tol=1e-9).fit(X, y, qid=qid, query_weight=own)
+    power = 2 if loss == "squared_hinge" else 1
+    value, _ = pair_objective(ranker.coef_, X, y, offsets, 0.05, weight, power=power)
+    assert ranker.objective_ == pytest.approx(value, rel=1e-10)
+    explicit = RankSVM(C=0.05, loss=loss, tol=1e-9).fit(X, y, qid=qid, query_weight=weight)
+    assert explicit.objective_ == pytest.approx(ranker.objective_, rel=1e-8)
+    copies = RankingData(X, y, qid).take_queries([0, 1, 1, 2, 3, 4])
+    twice = RankSVM(C=0.05, loss=loss, weighting=weighting, tol=1e-9)
+    one = twice.fit(RankingData(X, y, qid), query_weight=[1, 2, 1, 1, 1]).objective_
+    assert twice.fit(copies).objective_ == pytest.approx(one, rel=1e-7)
+
+
 def test_sparse_float32_and_threads():
     X, y, _, qid = graded(13, [50] * 60, 3, p=40)
     X[np.abs(X) < 1] = 0.0
@@ -207,7 +229,9 @@ def test_warm_start_arrives_at_once_and_max_iter_warns():
         RankSVM(C=10.0, max_iter=1).fit(X, y, qid=qid)
 
 
-@pytest.mark.parametrize("wrong", [{"C": 0.0}, {"C": "1"}, {"loss": "log"}, {"tol": -1}, {"max_iter": 0}])
+@pytest.mark.parametrize(
+    "wrong", [{"C": 0.0}, {"C": "1"}, {"loss": "log"}, {"weighting": "documents"}, {"tol": -1}, {"max_iter": 0}]
+)
 def test_bad_parameters(wrong):
     with pytest.raises(InvalidInputError, match=next(iter(wrong))):
         RankSVM(**wrong).fit([[1.0], [2.0]], [0, 1])

@@ -50,16 +50,21 @@ class GradedPairs:
     ) -> None:
         self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
         self.n_jobs = n_jobs
-        n, m = int(self.offsets[-1]), len(self.offsets) - 1
+        n = int(self.offsets[-1])
         self.ranks, self.n_grades, self.n_pairs = grade_ranks(y, self.offsets)
-        self.weight = np.ones(m) if query_weight is None else np.ascontiguousarray(query_weight, dtype=np.float64)
-        self.total_weight = float(np.sum(self.weight * self.n_pairs))
+        self.set_weight(query_weight)
         self.blocks = query_blocks(self.offsets)
         self.long_queries = np.flatnonzero(np.diff(self.offsets) >= _LONG)
         self.order = np.arange(n, dtype=np.int64)
         self.sorted_scores = np.empty(n)
         self.sorted_ranks = np.empty(n, dtype=np.int32)
         self.degrees = np.zeros(n)
+
+    def set_weight(self, query_weight: np.ndarray | None) -> None:
+        """Give each pair of a query this weight (m,); None weighs all 1."""
+        m = len(self.n_pairs)
+        self.weight = np.ones(m) if query_weight is None else np.ascontiguousarray(query_weight, dtype=np.float64)
+        self.total_weight = float(np.sum(self.weight * self.n_pairs))
 
     def loss(self, scores: np.ndarray, kind: int) -> tuple[float, np.ndarray]:
         """Weighted sum of the pairs' losses `max(0, 1 - (s_a - s_b))` (squared for SQUARED_HINGE) and its derivative.
@@ -127,6 +132,34 @@ def grade_ranks(y: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndar
     ranks, n_grades, n_pairs = np.zeros(n, dtype=np.int32), np.zeros(m, dtype=np.int64), np.zeros(m)
     _rank_grades(np.ascontiguousarray(y, dtype=np.float64), offsets, ranks, n_grades, n_pairs)
     return ranks, n_grades, n_pairs
+
+
+def weight_by(
+    weighting: str, n_pairs: np.ndarray, offsets: np.ndarray, query_weight: np.ndarray | None
+) -> np.ndarray | None:
+    """Weight of each pair of a query, float64 (m,), such that queries count by their pairs, rows, or all the same.
+
+    Parameters
+    ----------
+    weighting : {"pairs", "rows", "queries"}
+    n_pairs : float64 array (m,)
+        Pairs of each query.
+    offsets : int64 array (m + 1,)
+    query_weight : float64 array (m,), optional
+
+    Returns
+    -------
+    weight : float64 array (m,) or None
+        Scaled so that the pairs' total weight is what it is for "pairs", the number of pairs; None weighs all 1.
+    """
+    if weighting == "pairs":
+        return query_weight
+    own = np.ones(len(n_pairs)) if query_weight is None else query_weight
+    size = np.diff(offsets).astype(np.float64) if weighting == "rows" else np.ones(len(n_pairs))
+    share = own * np.where(n_pairs > 0, size, 0.0)
+    total = float(share.sum())
+    scale = float(own @ n_pairs) / total if total > 0 else 0.0
+    return scale * share / np.maximum(n_pairs, 1.0)
 
 
 def order_by_rank(ranks: np.ndarray, offsets: np.ndarray) -> np.ndarray:

@@ -16,9 +16,18 @@ from truerank.core.kernel import kernel
 from truerank.rankers.graded_pairs import grade_ranks, order_by_rank
 
 SAMPLINGS = (
-    "rank", "query-norm-rank", "roc", "combined-ranking", "combined-roc", "stochastic", "balanced-stochastic",
+    "rank", "row-norm-rank", "query-norm-rank", "roc", "combined-ranking", "combined-roc", "stochastic",
+    "balanced-stochastic",
 )  # fmt: skip
-NEEDS_PAIRS = ("rank", "query-norm-rank", "roc", "combined-ranking", "combined-roc", "balanced-stochastic")
+NEEDS_PAIRS = (
+    "rank",
+    "row-norm-rank",
+    "query-norm-rank",
+    "roc",
+    "combined-ranking",
+    "combined-roc",
+    "balanced-stochastic",
+)
 NEEDS_CLASSES = ("roc", "combined-roc", "balanced-stochastic")
 
 # Forms of a draw, as the kernels know them.
@@ -78,7 +87,8 @@ def make_sampler(
         Grades, in grouped order.
     offsets : int64 array (m + 1,)
     query_weight : float64 array (m,), optional
-        Weight of each pair or row of a query; in "query-norm-rank" the weight of the query.
+        Weight of each pair or row of a query; in "query-norm-rank" the weight of the query, in "row-norm-rank" of
+        each row that the query counts.
     relevant : bool array (n,), optional
         The better class, for the samplings in `NEEDS_CLASSES`.
     pair_probability : float
@@ -107,6 +117,8 @@ def make_sampler(
     blocks, query = _pair_blocks(ranks, rows, offsets)
     if sampling == "query-norm-rank":
         weight = weight / np.maximum(n_pairs, 1.0)
+    elif sampling == "row-norm-rank":
+        weight = weight * np.diff(offsets) / np.maximum(n_pairs, 1.0)
     block_weight = weight[query] * blocks[:, 1].astype(np.float64) * blocks[:, 3]
     first = alias_table(block_weight), blocks
     single = _row_blocks(len(y), offsets, weight, query_weight is None) if share < 1.0 else nothing
