@@ -220,6 +220,11 @@ COMMANDS = [
     ("convert {d}/good.txt {d}/out.txt --n-features x", 2, "argument --n-features: invalid int value: 'x'"),
     ("convert {d}/good.txt {d}/out.txt --groups {d}/sizes.txt", 1, "line 1: the line has a qid although group sizes"),
     ("convert {d}/plain.txt {d}/out.txt --groups {d}/sizes.txt", 1, r"plain\.txt: 1 rows, but the group sizes say 3"),
+    (
+        "convert {d}/broken.txt {d}/out.txt --groups {d}/sizes.txt",
+        1,
+        r"broken\.txt, line 2: expected a number as the value of feature 1, got 'x'",
+    ),
     ("convert {d}/plain.txt {d}/out.txt --groups {d}/good.txt", 1, "line 1: expected a group size"),
     ("convert {d}/plain.txt {d}/out.txt --to qrels", 1, "expected 'qid:<id>' after the grade"),
     ("convert {d}/t.csv {d}/out.txt --sparse", 2, "--groups, --sparse and --n-features are for LETOR text"),
@@ -240,6 +245,7 @@ def test_command_lines(line, code, message, tmp_path, capsys):
     (tmp_path / "good.txt").write_text(GOOD)
     (tmp_path / "bad.txt").write_text(GOOD + "1 1:0.3\n")
     (tmp_path / "plain.txt").write_text("1 1:0.5\n")
+    (tmp_path / "broken.txt").write_text("1 1:0.5\n0 1:x\n1 1:2\n")
     (tmp_path / "sizes.txt").write_text("1\n2\n")
     (tmp_path / "t.csv").write_text("topic,y,a\n1,0,2\n")
     (tmp_path / "t.parquet").write_text("no parquet")

@@ -79,8 +79,10 @@ def read_data(path: str, args: argparse.Namespace | None = None) -> RankingData:
             "document": getattr(args, "document_column", None),
         }
         return read_table(path, missing=missing, **{key: value for key, value in named.items() if value is not None})
-    from truerank.data.letor import read_letor
+    from truerank.data.letor import KERNEL_AFTER, read_letor
 
+    if path != "-" and os.path.isfile(path) and os.path.getsize(path) > KERNEL_AFTER:
+        announce_compilation()  # the reader's kernel is the first that is needed
     return read_letor(path, missing=missing, n_features=n_features, sparse=getattr(args, "sparse", False))
 
 

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from truerank.cli import common
+from truerank.core.errors import DataFileError
 
 if TYPE_CHECKING:
     from truerank.data.ranking_data import RankingData
@@ -92,14 +93,21 @@ def _read(args: argparse.Namespace) -> RankingData:
         from truerank.data.groups import read_group_sizes, with_query_ids
 
         source = with_query_ids(args.input, read_group_sizes(args.groups))
-    return read_letor(
-        source,
-        missing=args.missing,
-        dtype=dtype,
-        sparse=args.sparse,
-        n_features=args.n_features,
-        comments=not args.no_comments,
-    )
+    try:
+        return read_letor(
+            source,
+            missing=args.missing,
+            dtype=dtype,
+            sparse=args.sparse,
+            n_features=args.n_features,
+            comments=not args.no_comments,
+        )
+    except DataFileError as error:
+        if not args.groups or error.column is None:
+            raise
+        # The query ids that were put into the lines have moved the columns.
+        what = str(error).partition(f"column {error.column}: ")[2]
+        raise DataFileError(what, str(error.path), error.line) from None
 
 
 def _write_qrels(data: RankingData, output: str) -> None:
