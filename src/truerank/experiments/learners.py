@@ -81,11 +81,16 @@ LEARNERS = (
         _grid("alpha", (100.0, 10.0, 1.0, 1e-2, 1e-4)),
         _grid("alpha", _decades(-6, 4)[::-1]),
     ),
-    Learner("AdaRank-MAP", "adarank", ({"measure": "AP"},), tuple({"measure": "AP"} | v for v in _ADARANK_VARIANTS)),
+    Learner(
+        "AdaRank-MAP",
+        "adarank",
+        ({"measure": "AP", "update": "adaboost"},),
+        tuple({"measure": "AP"} | v for v in _ADARANK_VARIANTS),
+    ),
     Learner(
         "AdaRank-NDCG",
         "adarank",
-        ({"measure": "nDCG@5"},),
+        ({"measure": "nDCG@5", "update": "adaboost"},),
         tuple({"measure": measure} | v for measure in ("nDCG@5", "nDCG@10") for v in _ADARANK_VARIANTS),
     ),
     Learner(
@@ -111,7 +116,7 @@ LEARNERS = (
         "oblivious trees, fuzzy",
         "oblivious-boosting",
         _grid("p_swap", (0.999,), leaves="fuzzy", depth=6, **_TREES),
-        tuple(c for d in (4, 6) for c in _grid("p_swap", (0.99, 0.999, 0.9995), leaves="fuzzy", depth=d, **_TREES)),
+        _grid("p_swap", (0.999, 0.9995), leaves="fuzzy", depth=6, **_TREES),
         stops=True,
     ),
 )
