@@ -47,6 +47,16 @@ def test_equals_listing_all_pairs_round_by_round(thresholds, missing, digits):
         np.testing.assert_allclose(ranker.predict(X), reference.predict(X, rounds), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("n_thresholds", [40, 300])
+def test_wide_grids_and_columns_that_stay_alone(n_thresholds):
+    # 40 thresholds: pairs of columns would have too many joint bins; 300: codes need two bytes.
+    rng = np.random.default_rng(9)
+    X = np.exp(rng.normal(size=(30, 3)))
+    y, qid = rng.integers(0, 3, 30), np.repeat([0, 1], 15)
+    ranker = RankBoost(5, thresholds=n_thresholds).fit(X, y, qid=qid)
+    assert_same_model(ranker, reference.rank_boost(X, y, qid, 5, n_thresholds))
+
+
 @settings(max_examples=40)
 @given(st.data())
 def test_equals_listing_all_pairs_on_any_small_data(data):

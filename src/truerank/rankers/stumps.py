@@ -447,27 +447,72 @@ def _add_above(codes, threshold, absent, weight, absent_weight, scores, first, l
 
 
 @kernel
+def _walk(order, potentials, start, stop, sum_, other, largest):  # type: ignore[no-untyped-def]
+    """Largest |r| along a part of a column's order: r is the running sum, or that plus `other`."""
+    for j in range(start, stop):
+        entry = order[j]
+        sum_ += potentials[entry >> 1]
+        if entry & 1:
+            largest = max(largest, max(abs(sum_), abs(sum_ + other)))
+    return largest
+
+
+@kernel
+def _walk_four(order, potentials, s0, s1, s2, s3, size, sums, largest):  # type: ignore[no-untyped-def]
+    """Four columns without missing values at a time, `size` entries of each: one sum would wait for each addition."""
+    a = b = c = d = 0.0
+    high_a = high_b = high_c = high_d = 0.0
+    for j in range(size):
+        e = order[s0 + j]
+        f = order[s1 + j]
+        g = order[s2 + j]
+        h = order[s3 + j]
+        a += potentials[e >> 1]
+        b += potentials[f >> 1]
+        c += potentials[g >> 1]
+        d += potentials[h >> 1]
+        high_a = max(high_a, abs(a) if e & 1 else 0.0)
+        high_b = max(high_b, abs(b) if f & 1 else 0.0)
+        high_c = max(high_c, abs(c) if g & 1 else 0.0)
+        high_d = max(high_d, abs(d) if h & 1 else 0.0)
+    sums[0] = a
+    sums[1] = b
+    sums[2] = c
+    sums[3] = d
+    largest[0] = high_a
+    largest[1] = high_b
+    largest[2] = high_c
+    largest[3] = high_d
+
+
+@kernel
 def _best_of_sorted(order, places, potentials, first, last):  # type: ignore[no-untyped-def]
     """Largest |r| of each column first … last - 1."""
     result = np.zeros(last - first)
-    for k in range(first, last):
-        absent = 0.0
-        for j in range(places[k, 2], places[k, 3]):
-            absent += potentials[order[j] >> 1]
-        largest = abs(absent)
-        sum_ = absent
-        for j in range(places[k, 0], places[k, 1]):
-            entry = order[j]
-            sum_ += potentials[entry >> 1]
-            edge = max(abs(sum_), abs(sum_ - absent)) if entry & 1 else 0.0
-            largest = max(largest, edge)
-        sum_ = 0.0
-        for j in range(places[k, 1], places[k, 2]):
-            entry = order[j]
-            sum_ += potentials[entry >> 1]
-            edge = max(abs(sum_), abs(sum_ + absent)) if entry & 1 else 0.0
-            largest = max(largest, edge)
-        result[k - first] = largest
+    sums = np.zeros(4)
+    largest = np.zeros(4)
+    for k in range(first, last, 4):
+        # The high parts of four columns side by side, as far as the shortest goes.
+        size = 0
+        if k + 4 <= last:
+            size = places[k, 2] - places[k, 1]
+            for i in range(4):
+                size = min(size, places[k + i, 2] - places[k + i, 1])
+                if places[k + i, 3] > places[k + i, 2]:
+                    size = 0
+        sums[:] = 0.0
+        largest[:] = 0.0
+        if size > 0:
+            starts = places[k : k + 4, 1]
+            _walk_four(order, potentials, starts[0], starts[1], starts[2], starts[3], size, sums, largest)
+        for i in range(min(4, last - k)):
+            low, high, missing, end = places[k + i, 0], places[k + i, 1], places[k + i, 2], places[k + i, 3]
+            absent = 0.0
+            for j in range(missing, end):
+                absent += potentials[order[j] >> 1]
+            best = max(largest[i], abs(absent))
+            best = _walk(order, potentials, low, high, absent, -absent, best)
+            result[k + i - first] = _walk(order, potentials, high + size, missing, sums[i], absent, best)
     return result
 
 
