@@ -284,3 +284,38 @@ def test_real_files(collections):
     assert data.comments[0] == "inc = 1 prob = 0.086622"
     null = read_letor(collections / "letor3-ohsumed" / "null" / "S1.txt.gz", missing="nan")
     assert np.isnan(null.X).any(axis=0).sum() == 15
+
+
+def test_scikit_learn_reads_the_same_from_the_same_file():
+    from sklearn.datasets import load_svmlight_file
+
+    from truerank.data.samples import sample_path
+
+    X, y, qid = load_svmlight_file(str(sample_path()), query_id=True)
+    data = read_letor(sample_path())
+    assert np.array_equal(X.toarray(), data.X)
+    assert np.array_equal(y, data.y)
+    assert np.array_equal(qid, data.qid)
+
+
+def test_what_is_written_scikit_learn_reads(tmp_path):
+    from sklearn.datasets import load_svmlight_file
+
+    rng = np.random.default_rng(0)
+    data = RankingData(
+        rng.normal(size=(40, 7)) * 10.0 ** rng.integers(-9, 9, 7), rng.integers(0, 3, 40), np.arange(40) // 8
+    )
+    write_letor(data, tmp_path / "data.txt")
+    X, y, qid = load_svmlight_file(str(tmp_path / "data.txt"), query_id=True)
+    np.testing.assert_allclose(X.toarray(), data.X, rtol=1e-15)
+    assert np.array_equal(y, data.y)
+    assert np.array_equal(qid, data.qid)
+
+
+def test_document_ids_stay_compact_through_selection_and_joining():
+    data = read("".join(f"1 qid:{k // 3} 1:{k} # docid = GX000-00-{k:09d}\n" for k in range(9)))
+    assert data.doc_ids.dtype == np.dtypes.StringDType()
+    some = RankingData.concatenate([data.take_queries([2, 0]), data.take_queries([1])])
+    assert some.doc_ids.dtype == np.dtypes.StringDType()
+    assert some.doc_ids[0] == "GX000-00-000000006"
+    assert some.doc_ids.tolist() == [f"GX000-00-{int(k):09d}" for k in some.X[:, 0]]
