@@ -1,0 +1,36 @@
+"""The kernels of boosted oblivious trees, also run as plain Python (NUMBA_DISABLE_JIT=1)."""
+
+import numpy as np
+import pytest
+
+from truerank import ObliviousBoosting, RankingData
+from truerank.rankers.stability import ranking_stability
+
+
+@pytest.fixture(scope="module")
+def judged():
+    rng = np.random.default_rng(0)
+    X = np.round(rng.standard_normal((24, 3)), 1)
+    X[::5, 1] = np.nan
+    y = np.digitize(X[:, 0] + rng.standard_normal(24), [0, 1]).astype(float)
+    return RankingData(X, y, np.repeat([0, 1, 2], 8))
+
+
+@pytest.mark.parametrize("leaves", ["constant", "fuzzy", "polynomial"])
+@pytest.mark.parametrize("objective", ["mse", "lambdarank", "softmax", "pairwise-logistic", "yetirank"])
+def test_fit_and_predict(judged, leaves, objective):
+    measure = "AP" if leaves == "fuzzy" else "nDCG@5"  # another kernel of lambdarank
+    ranker = ObliviousBoosting(
+        leaves, objective=objective, measure=measure, n_estimators=2, depth=2, places=6, fuzzy_search=True
+    ).fit(judged)
+    scores = ranker.predict(judged)
+    assert np.isfinite(scores).all()
+    staged = list(ranker.staged_predict(judged))
+    np.testing.assert_array_equal(staged[-1], scores)
+    if objective == "mse":
+        assert ((scores - judged.y) ** 2).mean() < judged.y.var()
+
+
+def test_stability(judged):
+    ranker = ObliviousBoosting(n_estimators=2, depth=2).fit(judged)
+    assert 0 <= np.nanmean(ranking_stability(ranker, judged, repeats=1)) <= 1
