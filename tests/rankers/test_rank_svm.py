@@ -11,6 +11,7 @@ from sklearn.svm import LinearSVC
 
 from rankers.conformance import ranker_checks
 from reference.pairs import hinge_minimum, listed_pairs, pair_objective, squared_hinge_minimum
+from truerank.core.blocked import query_blocks
 from truerank.core.errors import InvalidInputError
 from truerank.core.model_file import load_model, save_model
 from truerank.core.solver_result import Status
@@ -174,7 +175,7 @@ def test_weighting_by_rows_or_queries_is_a_weight_of_each_pair(weighting, loss):
     assert twice.fit(copies).objective_ == pytest.approx(one, rel=1e-7)
 
 
-def test_sparse_float32_and_threads():
+def test_sparse_and_float32_rows():
     X, y, _, qid = graded(13, [50] * 60, 3, p=40)
     X[np.abs(X) < 1] = 0.0
     X = X.astype(np.float32)
@@ -182,10 +183,18 @@ def test_sparse_float32_and_threads():
     same = RankSVM(C=0.01, tol=1e-10).fit(sparse.csr_matrix(X), y, qid=qid)
     np.testing.assert_allclose(ranker.coef_, same.coef_, rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(ranker.predict(X), same.predict(sparse.csr_matrix(X)), rtol=1e-4, atol=1e-6)
-    data = RankingData(X, y, qid)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+def test_any_number_of_threads_gives_the_same_bits(monkeypatch, loss):
+    X, y, _, qid = graded(13, [50] * 60, 3, p=8)
+    data = RankingData(X.astype(np.float32), y, qid)
     assert data.X.dtype == np.float32
-    two = RankSVM(C=0.01, tol=1e-10, n_jobs=2).fit(data)
-    assert two.coef_.tobytes() == ranker.coef_.tobytes()
+    # Small blocks, so that there are many.
+    monkeypatch.setattr("truerank.rankers.rank_svm._BLOCK_VALUES", 1 << 10)
+    monkeypatch.setattr("truerank.rankers.graded_pairs.query_blocks", lambda offsets: query_blocks(offsets, 300))
+    fits = [RankSVM(C=0.01, loss=loss, n_jobs=n_jobs).fit(data).coef_.tobytes() for n_jobs in (None, 2, 3, 2)]
+    assert len(set(fits)) == 1
 
 
 def test_columns_of_very_different_scale_converge():
