@@ -25,7 +25,7 @@ from truerank.registry import CALIBRATORS, calibrator_class
 # Mode, inverse scale to the left and to the right, of the negative and of the positive class.
 MINUS, PLUS, SHARE = (-1.0, 0.5, 1.5), (2.0, 1.0, 2.0), 0.2
 SIZES = (30, 100, 1_000, 10_000, 100_000, 1_000_000)
-TEST_ROWS = 200_000
+TEST_ROWS = 100_000
 
 
 def draw(rng: np.random.Generator, n: int, density: tuple[float, float, float]) -> np.ndarray:
@@ -174,8 +174,8 @@ def run() -> None:
 def _table(
     n: int, methods: dict[str, Any], rng: np.random.Generator, test: np.ndarray, y_test: np.ndarray, truth: np.ndarray
 ) -> None:
-    """CPU seconds in turn, and losses averaged over samples (40 of 30 rows, one of a million)."""
-    repeats = max(1, min(40, 40_000 // n))
+    """CPU seconds in turn, and losses averaged over samples (10 of 30 rows, one of 10,000 and more)."""
+    repeats = max(1, min(10, 10_000 // n))
     seconds: dict[str, list[float]] = {name: [] for name in methods}
     figures: dict[str, list[tuple[float, float, float]]] = {name: [] for name in methods}
     others: dict[str, tuple[float, float, np.ndarray]] = {}

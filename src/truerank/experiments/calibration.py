@@ -260,7 +260,7 @@ def _print(result: dict[str, Any]) -> None:
     comparisons = {f"{name}, topics by training documents": rows for name, rows in result["by_size"].items()}
     comparisons |= {"sets that ship with scikit-learn": result["bundled_sets"], "rankers": result["rankers"]}
     for title, parts in comparisons.items():
-        show(f"\n{title}: choose_calibrator against the best of Platt, isotonic, beta and temperature (paired t-test)")
+        show(f"\n{title}: choose_calibrator against the best of Platt, isotonic, beta, temperature; paired t")
         rows = []
         for part in parts:
             for loss in ("log_loss", "squared_error"):

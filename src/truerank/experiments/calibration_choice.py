@@ -33,16 +33,24 @@ def paired_t(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
     return float(d.sum()), float(2 * stdtr(len(d) - 1, -abs(t)))
 
 
-def against_peers(chosen: Losses, peers: dict[str, Losses]) -> dict[str, Any]:
-    """Sums of the chosen method and of the best peer on each loss, with the paired test over decisions."""
+def against_peers(chosen: Losses, peers: dict[str, Losses], groups: np.ndarray | None = None) -> dict[str, Any]:
+    """Sums of the chosen method and of the best peer on each loss, with the paired test.
+
+    The test is over decisions, or over sums of `groups` (numbers from 0) where decisions depend on each other: the
+    documents of a query. `p_by_decision` is the former in any case.
+    """
     result: dict[str, Any] = {"decisions": len(chosen.error)}
     for loss in ("log_loss", "squared_error"):
         sums = {name: float(getattr(peer, loss).sum()) for name, peer in peers.items()}
         best = min(sums, key=lambda name: sums[name])
-        difference, p = paired_t(getattr(chosen, loss), getattr(peers[best], loss))
+        ours, theirs = getattr(chosen, loss), getattr(peers[best], loss)
+        difference, p_by_decision = paired_t(ours, theirs)
+        p = p_by_decision
+        if groups is not None:
+            _, p = paired_t(np.bincount(groups, weights=ours), np.bincount(groups, weights=theirs))
         result[loss] = {
             "chosen": float(getattr(chosen, loss).sum()), "peers": sums, "best_peer": best, "difference": difference,
-            "p": p, "not_worse": bool(difference <= 0 or p >= 0.05),
+            "p": p, "p_by_decision": p_by_decision, "not_worse": bool(difference <= 0 or p >= 0.05),
         }  # fmt: skip
     return result
 
@@ -130,6 +138,7 @@ def mq2008_rankers(root: str, names: Sequence[str], n_folds: int = 5) -> tuple[l
     rows, top_five = [], {}
     for name in names:
         outcomes = []
+        queries: list[np.ndarray] = []
         expected, observed, p_all, y_all = [], [], [], []
         for fold in folds:
             train, test = fold.train, fold.test
@@ -140,6 +149,7 @@ def mq2008_rankers(root: str, names: Sequence[str], n_folds: int = 5) -> tuple[l
             outcomes.append(
                 choose_and_test(scores, in_train, np.asarray(fitted.predict(test)), in_test, groups=train.query_index)
             )
+            queries.append(test.query_index + (queries[-1][-1] + 1 if queries else 0))
             if name == names[0]:
                 calibrated = CalibratedRanker(clone(ranker), outcomes[-1][0], query_statistics=True).fit(train)
                 p = calibrated.predict_proba(test)
@@ -149,7 +159,7 @@ def mq2008_rankers(root: str, names: Sequence[str], n_folds: int = 5) -> tuple[l
                 p_all.append(p[:, 1])
                 y_all.append(in_test)
         peers = {peer: pooled(outcome[2][peer] for outcome in outcomes) for peer in PEERS}
-        row = against_peers(pooled(outcome[1] for outcome in outcomes), peers)
+        row = against_peers(pooled(outcome[1] for outcome in outcomes), peers, np.concatenate(queries))
         chosen = dict(Counter(outcome[0] for outcome in outcomes))
         rows.append({"set": f"MQ2008, {name}", "topics": len(folds), "chosen": chosen, **row})
         note(f"MQ2008, {name}: done")
