@@ -146,3 +146,23 @@ def test_a_users_objective_that_misbehaves():
     ):
         with pytest.raises(InvalidInputError, match=message), np.errstate(all="ignore"):
             ObliviousBoosting(objective=answer, n_estimators=1).fit(X, y)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_categories_are_refused_by_name(library):
+    frames = pytest.importorskip(library)
+    frame = frames.DataFrame({"a": [1.0, 2.0], "colour": ["red", "blue"]})
+    with pytest.raises(InvalidInputError, match="'colour'.*no categorical features"):
+        ObliviousBoosting().fit(frame, [0, 1])
+    if library == "pandas":
+        frame["colour"] = frame["colour"].astype("category")
+        with pytest.raises(InvalidInputError, match="'colour'.*no categorical features"):
+            ObliviousBoosting().fit(frame, [0, 1])
+
+
+def test_progress_is_told(judged, capsys):
+    train, valid = judged
+    ObliviousBoosting(n_estimators=4, depth=2, verbose=2).fit(train, eval_set=valid)
+    told = capsys.readouterr().err
+    assert "tree 2: validation nDCG@10" in told
+    assert "tree 4: validation" in told

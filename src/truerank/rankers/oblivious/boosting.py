@@ -102,8 +102,12 @@ def boost(
                 gradients, hessians = gradients * row_weight, hessians * row_weight
             drawn = draw_rows(stream(plan.seed, "rows", t), data.offsets, plan.unit, plan.replace, plan.subsample)
             allowed = _allowed(rows.matrix.n_features, plan.feature_fraction, stream(plan.seed, "features", t))
-            tree = grower.grow(pack_gradients(gradients, hessians, drawn), allowed)
-            values = plan.learning_rate * leaves.fit(tree, rows, Sample(gradients, hessians, drawn))
+            packed = pack_gradients(gradients, hessians, drawn)
+            sample = Sample(gradients, hessians, drawn) if leaves.needs_sample else None
+            del gradients, hessians  # memory
+            tree = grower.grow(packed, allowed)
+            del packed
+            values = plan.learning_rate * leaves.fit(tree, rows, sample)
             leaves.add(tree, rows, values, scores)
             padded = pad_tree(tree, values, rows.matrix.borders, plan.rules.depth)
             gains = np.zeros(rows.matrix.n_features)
@@ -117,7 +121,7 @@ def boost(
             leaves.add(tree, watched.rows, values, watched.scores)
             progress.valid.append(watched.value())
             if plan.verbose and (t + 1) % plan.verbose == 0:
-                note(f"tree {t + 1}: validation {watched.measure!r} {progress.valid[-1]:.4f}")
+                note(f"tree {t + 1}: validation {watched.measure.name} {progress.valid[-1]:.4f}")
             if progress.valid[-1] > best:
                 best, best_round = progress.valid[-1], t + 1
             elif plan.patience is not None and t + 1 - best_round >= plan.patience:

@@ -30,10 +30,12 @@ class ConstantLeaves:
         Constraint of each feature.
     """
 
+    needs_sample = False
+
     def __init__(self, l2: float, monotone: np.ndarray | None, workers: Workers) -> None:
         self.l2, self.monotone, self.workers = l2, monotone, workers
 
-    def fit(self, tree: TreeStructure, rows: Rows, sample: Sample) -> np.ndarray:
+    def fit(self, tree: TreeStructure, rows: Rows, sample: Sample | None = None) -> np.ndarray:
         """Values (2^d,) from the sums that the level search left in the tree."""
         values = newton_values(tree.gradients, tree.hessians, self.l2)
         return constrain(values, tree.hessians, tree.features, self.monotone)

@@ -275,6 +275,7 @@ class ObliviousBoosting(Ranker):
         eval_set: Any = None,
     ) -> ObliviousBoosting:
         """Learn from judged rankings; as `Ranker.fit`, and `sample_weight` (n,) >= 0 weighs single rows."""
+        _refuse_categories(X)
         self._row_weight = sample_weight
         try:
             return super().fit(X, y, qid=qid, query_weight=query_weight, eval_set=eval_set)
@@ -529,6 +530,18 @@ class ObliviousBoosting(Ranker):
         if self.leaves == "fuzzy":
             self._flat_places().check(self.n_features_in_, self._ensemble())
         self._prepare()
+
+
+def _refuse_categories(X: Any) -> None:
+    """An error for a data frame's columns that hold categories or text."""
+    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
+        return
+    for name, dtype in zip(X.columns, X.dtypes):
+        if str(dtype).lower().startswith(("category", "categorical", "enum", "object", "str")):
+            raise InvalidInputError(
+                f"column {name!r} has the type {dtype}: ObliviousBoosting has no categorical features; encode it as "
+                "numbers first, one column for each category or the mean grade of each"
+            )
 
 
 def smoothing_of(borders: list[np.ndarray], places: list[PlaceTable], p: float) -> np.ndarray:

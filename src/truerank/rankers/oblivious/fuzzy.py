@@ -36,6 +36,8 @@ class FuzzyLeaves:
     workers : Workers
     """
 
+    needs_sample = True
+
     def __init__(
         self,
         l2: float,

@@ -122,7 +122,6 @@ class Grower:
         permitted[: len(allowed)] = allowed & ((self.matrix.n_bins > 1) | self.matrix.has_missing)
         used = [block for block in range(n_blocks) if permitted[block * BLOCK : (block + 1) * BLOCK].any()]
         rows, words = packed.rows, packed.words
-        slots = np.zeros(len(rows), dtype=np.int32)
         leaf = np.zeros(len(rows), dtype=np.int32)
         hessian_unit = float(packed.unpack(words.sum(keepdims=True))[1][0]) / max(1, len(rows))
         scales = np.array(
@@ -136,7 +135,7 @@ class Grower:
         codes: list[int] = []
         sides: list[bool] = []
         gains: list[float] = []
-        level_rows, level_words, level_slots = rows, words, slots
+        level_rows, level_words, level_slots = rows, words, np.zeros(len(rows), dtype=np.int32)
         small_is_right = np.zeros(1, dtype=np.bool_)
         before = -np.inf
         ended = None  # a block whose histograms are already those of the final leaves

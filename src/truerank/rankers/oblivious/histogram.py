@@ -14,6 +14,7 @@ import numpy as np
 from truerank.core.kernel import kernel
 
 _HESSIAN_BITS = 30
+_ROWS = 65_536
 
 
 @dataclass(frozen=True)
@@ -63,20 +64,22 @@ def pack_gradients(gradients: np.ndarray, hessians: np.ndarray, multiplicity: np
         rows = np.flatnonzero(multiplicity).astype(np.int32)
         drawn = multiplicity[rows]
         g, h = gradients[rows] * drawn, hessians[rows] * drawn
-    total_h = float(h.sum())
-    whole = total_h < 2**_HESSIAN_BITS and bool((h == np.rint(h)).all())
+    blocks = [slice(i, i + _ROWS) for i in range(0, len(rows), _ROWS)]  # temporary arrays stay small
+    total_h = sum(float(h[block].sum()) for block in blocks)
+    total_g = sum(float(np.abs(g[block]).sum()) for block in blocks)
+    whole = total_h < 2**_HESSIAN_BITS and all(bool((h[block] == np.rint(h[block])).all()) for block in blocks)
     h_scale = 1.0 if whole or total_h <= 0 else 2.0**_HESSIAN_BITS / total_h
-    low = np.rint(h * h_scale).astype(np.int64)
-    shift = max(1, int(low.sum()).bit_length())
+    words = np.empty(len(rows), dtype=np.int64)
+    for block in blocks:
+        words[block] = np.rint(h[block] * h_scale)
+    shift = max(1, int(words.sum()).bit_length())
     # A sum of |round(x)| exceeds the sum of |x| by half a unit a row at most.
     room = 2.0 ** (62 - shift) - len(rows)
-    total_g = float(np.abs(g).sum())
     g_scale = 1.0 if total_g <= 0 else min(room, 2.0**52) / total_g
     if not np.isfinite(g_scale):
         g_scale = 1.0
-    words = np.rint(g * g_scale).astype(np.int64)
-    words <<= shift
-    words += low
+    for block in blocks:
+        words[block] += np.rint(g[block] * g_scale).astype(np.int64) << shift
     return PackedGradients(rows, words, shift, g_scale, h_scale)
 
 

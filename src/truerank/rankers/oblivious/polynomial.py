@@ -108,6 +108,8 @@ class PolynomialLeaves:
     workers : Workers
     """
 
+    needs_sample = True
+
     def __init__(
         self, l2: float, degree: int, neighbour_penalty: float, depth: int, scaling: Scaling, workers: Workers
     ) -> None:
