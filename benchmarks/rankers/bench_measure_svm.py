@@ -1,15 +1,18 @@
-"""MeasureSVM beside a plain n-slack program with the paper's Algorithm 2, by rows up to 10⁷, and one huge query."""
+"""MeasureSVM beside SVM-rank and a plain n-slack program (the paper's Algorithm 2), by rows, and one huge query."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.harness import collections, peak_memory
+from benchmarks.harness import collections, peak_memory, run_process
+from benchmarks.rankers.pairwise_peers import program, write_svmlight
 from truerank.data.ranking_data import RankingData
 from truerank.rankers.cutting_plane import CuttingPlanes
 from truerank.rankers.measure_svm import MeasureSVM
@@ -23,6 +26,7 @@ def run() -> None:
     fit(MeasureSVM(rel=1), synthetic(2_000, 5, 40))  # compiles
     root = collections()
     if root is not None:
+        _beside_svm_rank(root)
         _beside_n_slack(root)
         _tight(root)
     _by_rows([10**4, 10**5, 10**6] + ([10**7] if os.environ.get("TRUERANK_BENCH_LARGE") else []))
@@ -46,6 +50,52 @@ def fit(ranker: MeasureSVM, data: RankingData) -> float:
     return time.process_time() - start
 
 
+def _beside_svm_rank(root: Path) -> None:
+    """ROC area as a problem of SVM-rank (`-l 2`, the share of swapped pairs): its w is twice ours, its c four times C.
+
+    `SVM_RANK` names its training program `svm_rank_learn`. Seconds are those that it prints for training alone.
+    """
+    path = program("SVM_RANK", "svm_rank_learn")
+    if path is None:
+        return
+    from truerank.experiments.protocol import letor_folds, load_collection
+
+    data = letor_folds(load_collection(root, "mq2008"))[0].train
+    y = (np.asarray(data.y) >= 1).astype(np.float64)
+    relevant = np.add.reduceat(y, data.offsets[:-1])
+    data = RankingData.from_grouped(data.X, y, data.offsets)
+    data = data.take_queries((relevant > 0) & (relevant < data.group_sizes))
+    print(f"\n**ROC area, fold 1 of MQ2008 ({data.n_rows} rows, {data.n_queries} queries): CPU s of training**\n")
+    print("| C | SVM-rank e | SVM-rank | its objective / 4 | truerank tol | truerank | objective | ratio |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    with tempfile.TemporaryDirectory() as folder:
+        train = Path(folder) / "train.txt"
+        write_svmlight(data, train)
+        for C in (2.5, 25.0, 250.0, 2500.0):
+            for tol in (1e-3, 1e-4):
+                words = [path, "-c", repr(4 * C), "-l", "2", "-e", repr(tol), str(train), str(Path(folder) / "model")]
+                theirs, objective, ours = [], 0.0, []
+                for _ in range(5):
+                    output = run_process(words).output
+                    theirs.append(_printed(output, "Runtime in cpu-seconds: "))
+                    objective = _printed(output, "pval=") / 4
+                    ranker = MeasureSVM("ROC", C=C, tol=tol)
+                    ours.append(fit(ranker, data))
+                seconds, peer_seconds = float(np.median(ours)), float(np.median(theirs))
+                print(
+                    f"| {C:g} | {tol:g} | {peer_seconds:.3f} | {objective:.5f} | {tol:g} | {seconds:.4f} | "
+                    f"{ranker.objective_:.5f} | {peer_seconds / seconds:.1f} |",
+                    flush=True,
+                )
+
+
+def _printed(output: str, label: str) -> float:
+    found = re.search(re.escape(label) + r"([\d.]+)", output)
+    if found is None:
+        raise RuntimeError(f"the program did not print {label!r}:\n{output[-2000:]}")
+    return float(found.group(1))
+
+
 def _beside_n_slack(root: Path) -> None:
     """Same data, same C, the n-slack program's ε such that both lie within the same tolerance of the optimum."""
     from reference.rankings import n_slack
@@ -54,7 +104,7 @@ def _beside_n_slack(root: Path) -> None:
     print("\n**AP, one fit at C = 1, relative tolerance 1e-3: CPU s**\n")
     print("| data | rows, queries | truerank | NumPy n-slack, Algorithms 1 and 2 | ratio | objectives |")
     print("| --- | --- | --- | --- | --- | --- |")
-    for name, m in (("ohsumed", 20), ("ohsumed", 63), ("mq2008", 100)):
+    for name, m in (("ohsumed", 10), ("ohsumed", 20), ("mq2008", 40)):
         data = letor_folds(load_collection(root, name))[0].train
         data = data.take_queries(np.arange(min(m, data.n_queries)))
         tol, C = 1e-3, 1.0

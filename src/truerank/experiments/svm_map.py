@@ -104,10 +104,11 @@ def run(args: Any) -> int:
     if store.n_resumed:
         note(f"resuming: {store.n_resumed} pieces are done already in {args.out}")
     best = next(name for name in task.base if name in (task.data.feature_names or []))
-    results = {
-        "all runs": run_trials(task, None, n_trials, args, store),
-        "without the best run": run_trials(task, best, n_trials, args, store),
-    }
+    parts = {"all runs": Trials(task, None, n_trials, args), "without the best run": Trials(task, best, n_trials, args)}
+    for methods in GROUPS:
+        for part in parts.values():
+            part.run(methods, store)
+    results = {title: part.results for title, part in parts.items()}
     report = summarise(task, results, rule, args)
     if args.json:
         print_json(report)
@@ -179,35 +180,38 @@ def average_precision() -> Any:
     return parse_measure("AP(missing_topics='zero')@1000", convention="trec")
 
 
-def run_trials(task: Task, left_out: str | None, n_trials: int, args: Any, store: ResultStore) -> list[dict[str, Any]]:
-    """Results of every trial on one set of features: for each method C, AP by test query, gap and seconds."""
-    names = list(task.data.feature_names or [])
-    columns = [k for k, name in enumerate(names) if name != left_out]
-    X = np.ascontiguousarray(task.data.X[:, columns])
-    m = task.data.n_queries
-    n_train, n_valid = round(SHARES[0] * m), round(SHARES[1] * m)
-    if n_train < 1 or n_valid < 1 or m - n_train - n_valid < 1:
-        raise InvalidInputError(f"{m} topics are too few for training, validation and test")
-    trials = balanced_trials(m, (n_train, n_valid, m - n_train - n_valid), n_trials, random_state=args.seed)
-    qid = task.data.query_index
-    # The maps of acc3 and acc4 look at one query only and their thresholds are fixed: once for all trials.
-    fixed: dict[str, Any] = {}
+class Trials:
+    """The trials on one set of features.
 
-    def mapped(name: str) -> Any:
-        if name not in fixed:
-            step = PercentileInQuery() if name == "svm-acc3" else MinMaxInQuery()
-            fixed[name] = ScoreBinning(strategy="uniform").fit_transform(step.fit_transform(X, qid=qid))
-        return fixed[name]
+    Attributes
+    ----------
+    results : list of dict
+        For each trial `test`, the test topics, and for each method C, AP by test topic, gap and seconds.
+    """
 
-    results: list[dict[str, Any]] = [{"test": roles[2].tolist()} for roles in trials]
-    label = "all runs" if left_out is None else f"without {left_out}"
-    for methods in GROUPS:
+    def __init__(self, task: Task, left_out: str | None, n_trials: int, args: Any) -> None:
+        names = list(task.data.feature_names or [])
+        self._task, self._left_out, self._n_jobs = task, left_out, args.jobs
+        self._X = task.data.X if left_out is None else np.delete(task.data.X, names.index(left_out), axis=1)
+        m = task.data.n_queries
+        n_train, n_valid = round(SHARES[0] * m), round(SHARES[1] * m)
+        if n_train < 1 or n_valid < 1 or m - n_train - n_valid < 1:
+            raise InvalidInputError(f"{m} topics are too few for training, validation and test")
+        sizes = (n_train, n_valid, m - n_train - n_valid)
+        self._trials = balanced_trials(m, sizes, n_trials, random_state=args.seed)
+        self._mapped: dict[str, Any] = {}
+        self.results: list[dict[str, Any]] = [{"test": roles[2].tolist()} for roles in self._trials]
+
+    def run(self, methods: Sequence[str], store: ResultStore) -> None:
+        """Run some methods on every trial that is not done yet."""
+        label = "all runs" if self._left_out is None else f"without {self._left_out}"
+        n_trials = len(self._trials)
         started, computed = time.monotonic(), 0
-        for number, roles in enumerate(trials):
-            key = {"left out": left_out, "trial": number, "methods": methods}
+        for number, roles in enumerate(self._trials):
+            key = {"left out": self._left_out, "trial": number, "methods": methods}
             known = key in store
-            work = partial(one_trial, task, X, mapped, roles, methods, args.jobs)
-            results[number] |= store.compute(key, work)
+            work = partial(one_trial, self._task, self._X, self.mapped, roles, methods, self._n_jobs)
+            self.results[number] |= store.compute(key, work)
             if not known:
                 computed += 1
                 pace = (time.monotonic() - started) / computed
@@ -215,7 +219,14 @@ def run_trials(task: Task, left_out: str | None, n_trials: int, args: Any, store
                     f"{label}, {' and '.join(methods)}: trial {number + 1} of {n_trials}, {pace:.0f} s each, "
                     f"{pace * (n_trials - number - 1) / 60:.0f} min to go"
                 )
-    return results
+
+    def mapped(self, method: str) -> Any:
+        """Binned percentiles (acc3) or scaled scores (acc4): by query and with fixed thresholds, so once for all."""
+        if method not in self._mapped:
+            step = PercentileInQuery() if method == "svm-acc3" else MinMaxInQuery()
+            values = step.fit_transform(self._X, qid=self._task.data.query_index)
+            self._mapped[method] = ScoreBinning(strategy="uniform").fit_transform(values)
+        return self._mapped[method]
 
 
 def one_trial(
