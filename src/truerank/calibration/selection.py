@@ -12,6 +12,7 @@ import numpy as np
 
 from truerank.calibration.base import Calibrator, as_scores, as_weight, two_classes
 from truerank.calibration.classifier import make_calibrator
+from truerank.calibration.densities import DensityCalibrator
 from truerank.calibration.diagnostics import losses
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError, TruerankWarning
@@ -22,7 +23,8 @@ from truerank.registry import CALIBRATORS
 # In order of trust. The order and the rule below were settled on halves of training scores, not on test rows.
 DEFAULT_METHODS = ("spline", "beta", "platt", "asymmetric-laplace", "isotonic", "temperature")
 FEW_ROWS = 20
-LEVEL = 0.05
+# Standard errors by which a method must be better than one that is trusted more.
+MARGIN, MARGIN_OF_FEW = 0.5, 2.0
 
 
 @dataclass(frozen=True)
@@ -81,10 +83,11 @@ def choose_calibrator(
     sample_weight: Any = None,
     random_state: Any = None,
 ) -> CalibratorChoice:
-    """Compare calibrators by cross-validated log loss and fit the one that is best beyond chance.
+    """Compare calibrators by cross-validated log loss and fit one that is as good as the best.
 
-    The method with the lowest mean log loss is taken unless one that stands before it in `methods` is not significantly
-    worse (paired t-test, p ≥ 0.05): a lower loss within the noise is no reason to leave a method that is trusted more.
+    Of the methods in order of trust the first is taken whose mean log loss exceeds the lowest by at most half a
+    standard error of the paired difference. With fewer than 20 rows in a class the margin is two standard errors, and
+    fitted densities take no part: a scale from a handful of rows can cost hundreds of nats on a single new one.
 
     Parameters
     ----------
@@ -154,9 +157,11 @@ def choose_calibrator(
                     log_loss[k, test] += loss.log_loss / n_repeats
                     brier[k, test] += loss.squared_error / n_repeats
     means = np.average(log_loss, axis=1, weights=weight)
-    lowest = int(np.argmin(means))
-    p_of_lowest = [_paired_p(losses_k - log_loss[lowest], weight, group) for losses_k in log_loss]
-    best = next(k for k in range(len(methods)) if k == lowest or p_of_lowest[k] >= LEVEL)
+    few = rarest < FEW_ROWS
+    allowed = [k for k, method in enumerate(methods) if not (few and _fits_densities(method))] or [0]
+    lowest = min(allowed, key=lambda k: means[k])
+    margin = MARGIN_OF_FEW if few else MARGIN
+    best = next(k for k in allowed if k == lowest or _paired_t(log_loss[k] - log_loss[lowest], weight, group) <= margin)
     if rarest < 2 and "platt" in names:
         best = names.index("platt")
     comparisons = [
@@ -207,16 +212,26 @@ def _folds(
     return [fold == k for k in range(n_splits)]
 
 
-def _paired_p(difference: np.ndarray, weight: np.ndarray | None, group: np.ndarray | None) -> float:
-    """Two-sided p-value of a mean of 0, over rows or sums of groups."""
-    from scipy.special import stdtr
+def _fits_densities(method: Any) -> bool:
+    return isinstance(make_calibrator(method), DensityCalibrator)
 
+
+def _paired_t(difference: np.ndarray, weight: np.ndarray | None, group: np.ndarray | None) -> float:
+    """Student's t of a mean of 0, over rows or sums of groups; 0 where nothing differs."""
     values = difference if weight is None else difference * weight
     if group is not None:
         values = np.bincount(group, weights=values)
     n = len(values)
     spread = float(values.std(ddof=1)) if n > 1 else 0.0
+    mean = float(values.mean())
     if spread == 0.0:
-        return 1.0 if float(np.mean(values)) == 0.0 else 0.0
-    t = float(values.mean()) / (spread / math.sqrt(n))
-    return float(2.0 * stdtr(n - 1, -abs(t)))
+        return 0.0 if mean == 0.0 else math.copysign(math.inf, mean)
+    return mean / (spread / math.sqrt(n))
+
+
+def _paired_p(difference: np.ndarray, weight: np.ndarray | None, group: np.ndarray | None) -> float:
+    """Two-sided p-value of a mean of 0, over rows or sums of groups."""
+    from scipy.special import stdtr
+
+    n = len(difference) if group is None else int(group.max()) + 1
+    return float(2.0 * stdtr(max(n - 1, 1), -abs(_paired_t(difference, weight, group))))
