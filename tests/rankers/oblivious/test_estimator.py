@@ -8,7 +8,15 @@ from truerank import ObliviousBoosting, load_model, save_model
 from truerank.core.errors import InvalidInputError
 from truerank.data.samples import load_sample
 
-test_scikit_learn_conformance = ranker_checks([ObliviousBoosting(n_estimators=5, depth=3)])
+test_scikit_learn_conformance = ranker_checks([ObliviousBoosting(n_estimators=4, depth=2)])
+test_scikit_learn_conformance_fuzzy = ranker_checks(
+    [ObliviousBoosting("fuzzy", n_estimators=4, depth=2)],
+    {"check_sample_weight_equivalence_on_dense_data": "places of fuzzy borders count rows, whatever their weight"},
+)
+test_scikit_learn_conformance_polynomial = ranker_checks(
+    [ObliviousBoosting("polynomial", n_estimators=4, depth=2)],
+    {"check_sample_weight_equivalence_on_dense_data": "features are standardised over rows, whatever their weight"},
+)
 
 
 @pytest.fixture(scope="module")

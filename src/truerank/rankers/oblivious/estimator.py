@@ -33,7 +33,7 @@ from truerank.rankers.oblivious.polynomial import (
     column_scaling,
     monomial_table,
 )
-from truerank.rankers.oblivious.predictor import ConstantPredictor
+from truerank.rankers.oblivious.predictor import ConstantPredictor, writable
 from truerank.rankers.oblivious.rows import Rows
 
 LEAVES = ("constant", "fuzzy", "polynomial")
@@ -499,12 +499,12 @@ class ObliviousBoosting(Ranker):
             setattr(self, f"place_{name}_", getattr(flat, name))
 
     def _flat_places(self) -> FlatPlaces:
-        return FlatPlaces(
-            self.place_features_, self.place_sizes_, self.place_lower_, self.place_upper_, self.place_starts_
-        )
+        names = ("features", "sizes", "lower", "upper", "starts")
+        return FlatPlaces(*(writable(getattr(self, f"place_{name}_")) for name in names))
 
     def _ensemble(self) -> Ensemble:
-        return Ensemble(self.tree_features_, self.tree_borders_, self.tree_missing_right_, self.tree_values_)
+        names = ("tree_features_", "tree_borders_", "tree_missing_right_", "tree_values_")
+        return Ensemble(*(writable(getattr(self, name)) for name in names))
 
     def _scaling(self) -> Scaling:
         return Scaling(self.feature_mean_, self.feature_scale_, self.feature_low_, self.feature_high_)
@@ -518,6 +518,14 @@ class ObliviousBoosting(Ranker):
 
     def _prepare(self) -> None:
         self._predictor = self._make_predictor(self._ensemble())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in super().__getstate__().items() if key != "_predictor"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if hasattr(self, "tree_values_"):
+            self._prepare()
 
     def check_model(self) -> None:
         """Called after loading: the arrays of the trees must fit together."""
