@@ -1,7 +1,7 @@
 """One table of public names: where each lives, and what the command line calls the rankers and calibrators.
 
 `truerank.__init__` resolves its lazy names here, the model file looks up the classes that it may build, and the
-command line lists rankers from it. A new ranker is one line in `RANKERS` (and one in `PUBLIC`).
+command line lists rankers from it. A new ranker is one line in `RANKERS`.
 """
 
 from __future__ import annotations
