@@ -167,3 +167,15 @@ def test_mq2008_fold_within_a_tight_gap(collections):
         bool((data.y[a:b] >= 1).all()) for a, b in zip(data.offsets[:-1], data.offsets[1:])
     )
     assert ranker.score(data) > 0.45
+
+
+def test_threads_do_not_show_in_the_weights_of_binned_scores():
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(70_000, 8)).astype(np.float32)
+    X[rng.random(X.shape) < 0.9] = np.nan
+    y = (np.nansum(X, axis=1) + rng.normal(size=70_000) > 2).astype(float)
+    qid = np.arange(70_000) // 30_000
+    binned = ScoreBinning(20).fit_transform(X)
+    one, two = (MeasureSVM(tol=1e-2, n_jobs=jobs).fit(binned, y, qid=qid) for jobs in (1, 2))
+    assert np.array_equal(one.coef_, two.coef_)
+    assert one.dual_objective_ == two.dual_objective_

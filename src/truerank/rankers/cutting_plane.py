@@ -36,8 +36,12 @@ from truerank.rankers.products import LinearRows
 QP_SHARE = 0.1
 # Pairwise steps, in multiples of the number of planes, that are tried before the interior-point method.
 PAIR_STEPS = 50
+# The same near the limits of floating point, where they replace it.
+EXACT_STEPS = 5000
 # A plane that lies below its block's largest by more than this many gaps (times 1/C) counts as idle …
 IDLE_GAPS = 5.0
+# … if its weight is at most this share of C …
+IDLE_WEIGHT = 1e-5
 # … and is dropped after so many idle rounds.
 IDLE_ROUNDS = 20
 # Rounds without a better bound on either side after which the small program is solved in its more exact form …
@@ -143,7 +147,7 @@ class CuttingPlanes:
                 improved = bound > dual
                 dual = max(dual, bound)
                 if np.isfinite(gap):
-                    self._drop_idle(C * z > IDLE_GAPS * gap)
+                    self._drop_idle((C * z > IDLE_GAPS * gap) & (alpha <= IDLE_WEIGHT * C))
             risk = self._add_planes(w)
             primal = 0.5 * float(w @ w) + C * risk
             if primal < best:
@@ -164,19 +168,17 @@ class CuttingPlanes:
         """Weights of the planes, feasible for C, and how far each plane lies below its block's largest."""
         n = self.n_planes
         q, alpha = self._q[:n], self._alpha[:n]
-        if self.n_blocks == 1 and not exact:
-            # Pairwise steps from the last round's weights, as long as they cost less than the interior-point method.
-            total = float(alpha.sum())
-            start = alpha * (C / self._C if self._C else 0.0) if total > 0 else alpha.copy()
-            z, gap = solve_one_block(self._H, q, start, C, precision, PAIR_STEPS * n)
-            excess = float(start.sum()) / C
-            if gap <= precision:
-                alpha[:] = start / excess if excess > 1.0 else start
-                self._C = C
+        start = alpha * (C / self._C) if self._C else alpha.copy()
+        self._C = C
+        if self.n_blocks == 1:
+            # Pairwise steps from the last round's weights, as long as they cost less than the interior-point method,
+            # and at the end, because they go on where its linear systems have lost their last digits.
+            z, gap = solve_one_block(self._H, q, start, C, precision, (EXACT_STEPS if exact else PAIR_STEPS) * n)
+            if gap <= precision or exact:
+                alpha[:] = start / max(1.0, float(start.sum()) / C)
                 return alpha.copy(), z
         in_features = self.rows.n_weights < n and not exact
         alpha[:], z = solve_bundle(self._G, self._H, q, self._block[:n], self.n_blocks, C, precision, 80, in_features)
-        self._C = C
         return alpha.copy(), z
 
     def _add_planes(self, w: np.ndarray) -> float:
