@@ -165,8 +165,8 @@ def test_nothing_to_learn_and_early_stop():
 
 
 def test_floating_point_that_allows_no_more_is_said_so():
-    X, y, offsets = problem(1)
-    result = solve(X, RankingOracle("AP", y, offsets), 100.0, 1e-17, max_iter=2000)
+    X, y, offsets = problem(2, m=10, p=6, largest=30)
+    result = solve(X, RankingOracle("ROC", y, offsets), 30.0, 1e-17, n_blocks=3, max_iter=2000)
     assert result.status is Status.NO_PROGRESS
     assert result.gap <= 1e-9 * result.objective
 
