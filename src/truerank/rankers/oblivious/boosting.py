@@ -114,11 +114,13 @@ def boost(
             np.add.at(gains, tree.features, tree.gains)
             progress.trees.append(padded)
             progress.gains.append(gains)
+            if watched is not None:
+                leaves.add(tree, watched.rows, values, watched.scores)
+            del tree, sample, drawn  # memory: a tree may hold every row's leaf
             if watched is None:
                 if plan.verbose and (t + 1) % plan.verbose == 0:
                     note(f"tree {t + 1}")
                 continue
-            leaves.add(tree, watched.rows, values, watched.scores)
             progress.valid.append(watched.value())
             if plan.verbose and (t + 1) % plan.verbose == 0:
                 note(f"tree {t + 1}: validation {watched.measure.name} {progress.valid[-1]:.4f}")
