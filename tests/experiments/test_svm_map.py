@@ -51,7 +51,7 @@ def test_tables_json_and_resuming(folder, tmp_path, capsys, monkeypatch):
     first = capsys.readouterr()
     report = json.loads(first.out)
     assert "6 runs" in report["runs"]
-    assert "svm-map and svm-roc: trial 3 of 3" in first.err
+    assert "svm-map and svm-roc: 3 of 3 trials" in first.err
     names = {"svm-map", "svm-roc", "svm-acc", "svm-acc2", "svm-acc3", "svm-acc4", "best-base", "second-base"}
     assert names <= set(report["MAP"])
     assert report["MAP"]["best-base"] == pytest.approx(max(report["best runs"].values()), abs=0.1)
@@ -94,7 +94,7 @@ def test_a_killed_run_keeps_its_trials(folder, tmp_path, monkeypatch, capsys):
     assert len(calls) == 4 + 2 * 3 * len(svm_map.GROUPS) - 3
     whole = json.loads(capsys.readouterr().out)
     monkeypatch.setattr(svm_map, "one_trial", real)
-    assert main(words(folder, tmp_path / "other", "--json")) == 0
+    assert main(words(folder, tmp_path / "other", "--json", "--jobs", "2")) == 0  # threads change nothing
     again = json.loads(capsys.readouterr().out)
     for report in (whole, again):
         for title in ("all runs", "without the best run"):
@@ -119,6 +119,7 @@ def test_errors(folder, tmp_path, capsys):
     for change, message in (
         (["--min-documents", "41"], "lower --min-documents"),
         (["--trials", "0"], "--trials"),
+        (["--min-rows", "401"], "--min-rows"),
     ):
         assert main(words(folder, tmp_path, *change)) == 1
         assert message in capsys.readouterr().err

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from truerank.core.blocked import resolve_n_jobs
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.printing import note, plain, print_json, table
 from truerank.data.ranking_data import Judgements, RankingData
@@ -76,13 +77,16 @@ def configure(parser: Any) -> None:
         help=f"take runs with at least N documents for every topic (default: {FULL_LIST}, full lists)",
     )  # fmt: skip
     parser.add_argument(
+        "--min-rows", type=int, default=0, metavar="N", help="take runs with at least N rows in all (default: 0)"
+    )
+    parser.add_argument(
         "--manual", nargs="*", default=list(MANUAL_RUNS), metavar="RUN",
         help="runs to leave out because a person took part (default: NIST's list for TREC-9)",
     )  # fmt: skip
     parser.add_argument("--quick", action="store_true", help="3 trials of every fifth run: shows that everything runs")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the trials (default: 0)")
     parser.add_argument(
-        "--jobs", type=int, default=None, metavar="N", help="threads (default: 1); results are the same"
+        "--jobs", type=int, default=None, metavar="N", help="trials at a time (default: 1); results are the same"
     )
     parser.add_argument(
         "--out", default="svm-map-results", metavar="DIR", help="folder of results and resuming (default: %(default)s)"
@@ -128,15 +132,16 @@ def load_task(args: Any) -> tuple[Task, str]:
             continue
         candidate = read_run(str(path))
         counts = {topic: int(count) for topic, count in zip(candidate.query_ids.tolist(), np.diff(candidate.offsets))}
-        if all(counts.get(topic, 0) >= args.min_documents for topic in qrels.query_ids.tolist()):
+        enough = all(counts.get(topic, 0) >= args.min_documents for topic in qrels.query_ids.tolist())
+        if enough and candidate.n_rows >= args.min_rows:
             names.append(name)
             runs.append(candidate)
     if args.quick:
         names, runs = names[::5], runs[::5]
     if len(runs) < 2:
         raise DataFileError(
-            f"expected at least two runs with {args.min_documents} documents for every topic, found {len(runs)}; lower "
-            "--min-documents",
+            f"expected at least two runs with {args.min_documents} documents for every topic and {args.min_rows} rows, "
+            f"found {len(runs)}; lower --min-documents or --min-rows",
             str(args.runs),
         )
     joined = join_runs(runs, qrels, names=names, missing="nan", dtype=np.float32)
@@ -150,8 +155,10 @@ def load_task(args: Any) -> tuple[Task, str]:
     values = {name: base_precision(qrels, one, full.query_ids) for name, one in zip(names, runs)}
     base = dict(sorted(values.items(), key=lambda item: -float(item[1].mean())))
     rule = (
-        f"runs with at least {args.min_documents} documents for every judged topic, without {len(skipped)} runs that "
-        f"are named as manual: {len(runs)} runs" + (" (every fifth of them: --quick)" if args.quick else "")
+        f"runs with at least {args.min_documents} documents for every judged topic"
+        + (f" and {args.min_rows:,} rows in all" if args.min_rows else "")
+        + f", without {len(skipped)} runs that are named as manual: {len(runs)} runs"
+        + (" (every fifth of them: --quick)" if args.quick else "")
     )
     return Task(joined.data, judgements, base), rule
 
@@ -191,7 +198,7 @@ class Trials:
 
     def __init__(self, task: Task, left_out: str | None, n_trials: int, args: Any) -> None:
         names = list(task.data.feature_names or [])
-        self._task, self._left_out, self._n_jobs = task, left_out, args.jobs
+        self._task, self._left_out, self._n_jobs = task, left_out, resolve_n_jobs(args.jobs)
         self._X = task.data.X if left_out is None else np.delete(task.data.X, names.index(left_out), axis=1)
         m = task.data.n_queries
         n_train, n_valid = round(SHARES[0] * m), round(SHARES[1] * m)
@@ -203,25 +210,36 @@ class Trials:
         self.results: list[dict[str, Any]] = [{"test": roles[2].tolist()} for roles in self._trials]
 
     def run(self, methods: Sequence[str], store: ResultStore) -> None:
-        """Run some methods on every trial that is not done yet."""
+        """Run some methods on every trial that is not done yet, `n_jobs` trials at a time."""
         label = "all runs" if self._left_out is None else f"without {self._left_out}"
-        n_trials = len(self._trials)
-        started, computed = time.monotonic(), 0
-        for number, roles in enumerate(self._trials):
-            key = {"left out": self._left_out, "trial": number, "methods": methods}
-            known = key in store
-            work = partial(one_trial, self._task, self._X, self.mapped, roles, methods, self._n_jobs)
-            self.results[number] |= store.compute(key, work)
-            if not known:
-                computed += 1
-                pace = (time.monotonic() - started) / computed
-                note(
-                    f"{label}, {' and '.join(methods)}: trial {number + 1} of {n_trials}, {pace:.0f} s each, "
-                    f"{pace * (n_trials - number - 1) / 60:.0f} min to go"
-                )
+        keys = [{"left out": self._left_out, "trial": t, "methods": methods} for t in range(len(self._trials))]
+        to_do = [number for number, key in enumerate(keys) if key not in store]
+        started = time.monotonic()
+        for method in methods:
+            self.mapped(method)  # once, before threads ask for it
+        with ThreadPoolExecutor(self._n_jobs) as pool:
+            futures = {
+                pool.submit(one_trial, self._task, self._X, self.mapped, self._trials[number], methods): number
+                for number in to_do
+            }
+            try:
+                for count, future in enumerate(as_completed(futures), start=1):
+                    store.compute(keys[futures[future]], future.result)
+                    pace = (time.monotonic() - started) / count
+                    note(
+                        f"{label}, {' and '.join(methods)}: {len(keys) - len(to_do) + count} of {len(keys)} trials, "
+                        f"{pace:.0f} s each, {pace * (len(to_do) - count) / 60:.0f} min to go"
+                    )
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        for number, key in enumerate(keys):
+            self.results[number] |= store.compute(key, dict)
 
     def mapped(self, method: str) -> Any:
         """Binned percentiles (acc3) or scaled scores (acc4): by query and with fixed thresholds, so once for all."""
+        if method not in ("svm-acc3", "svm-acc4"):
+            return None
         if method not in self._mapped:
             step = PercentileInQuery() if method == "svm-acc3" else MinMaxInQuery()
             values = step.fit_transform(self._X, qid=self._task.data.query_index)
@@ -235,7 +253,6 @@ def one_trial(
     mapped: Callable[[str], Any],
     roles: Sequence[np.ndarray],
     methods: Sequence[str],
-    n_jobs: int | None,
 ) -> dict[str, Any]:
     """Train, choose C and test some methods on one division of the topics."""
     train, valid, test = roles
@@ -248,7 +265,7 @@ def one_trial(
             if binned is None:
                 binned = ScoreBinning().fit(X[rows_of(task.data, train)]).transform(X)
             matrix = binned
-        result[method] = train_and_test(task, matrix, method, train, valid, test, n_jobs)
+        result[method] = train_and_test(task, matrix, method, train, valid, test)
     return result
 
 
@@ -259,7 +276,6 @@ def train_and_test(
     train: np.ndarray,
     valid: np.ndarray,
     test: np.ndarray,
-    n_jobs: int | None,
 ) -> dict[str, Any]:
     """One method on one trial: C by validation, AP of the test topics, certificates, CPU seconds."""
     from truerank.rankers.measure_svm import MeasureSVM
@@ -268,7 +284,7 @@ def train_and_test(
     measure, grid = average_precision(), GRIDS[method]
     fold = RankingData.from_grouped(matrix, task.data.y, task.data.offsets).take_queries(train)
     if method in ("svm-map", "svm-roc"):
-        solver: Any = MeasureSVM("AP" if method == "svm-map" else "ROC", rel=1, tol=TOL, n_jobs=n_jobs)
+        solver: Any = MeasureSVM("AP" if method == "svm-map" else "ROC", rel=1, tol=TOL)
     else:
         n_relevant = int((np.asarray(fold.y) >= 1).sum())
         n_other = fold.n_rows - n_relevant
@@ -277,9 +293,9 @@ def train_and_test(
         grid = [c / total for c in grid]
     solver.set_params(C=list(grid), validation_measure=measure)
     valid_judgements, valid_rows = part_of(task, matrix, valid)
-    began = time.process_time()
+    began = time.thread_time()
     solver.fit(fold, eval_set=JudgedRows.of(valid_rows, valid_judgements))
-    seconds = time.process_time() - began
+    seconds = time.thread_time() - began
     test_judgements, test_rows = part_of(task, matrix, test)
     steps = solver.path_
     return {
