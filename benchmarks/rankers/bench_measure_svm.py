@@ -7,6 +7,7 @@ import re
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ def run() -> None:
     root = collections()
     if root is not None:
         _beside_svm_rank(root)
+        _beside_svm_perf(root)
         _beside_n_slack(root)
         _tight(root)
     _by_rows([10**4, 10**5, 10**6] + ([10**7] if os.environ.get("TRUERANK_BENCH_LARGE") else []))
@@ -66,25 +68,58 @@ def _beside_svm_rank(root: Path) -> None:
     data = RankingData.from_grouped(data.X, y, data.offsets)
     data = data.take_queries((relevant > 0) & (relevant < data.group_sizes))
     print(f"\n**ROC area, fold 1 of MQ2008 ({data.n_rows} rows, {data.n_queries} queries): CPU s of training**\n")
-    print("| C | SVM-rank e | SVM-rank | its objective / 4 | truerank tol | truerank | objective | ratio |")
+    words = [path, "-l", "2"]
+    _beside_program("SVM-rank", words, data, 4.0, lambda C, tol: ["-c", repr(4 * C), "-e", repr(tol)])
+
+
+def _beside_svm_perf(root: Path) -> None:
+    """ROC area of all rows as one ranking, the only ROC area that SVM-perf knows (`-l 10`).
+
+    It scales loss and features by 100 and 50 R N: its w is twice ours, its objective four times, its c C / 25, its e
+    on a slack that is 100 times ours. `SVM_PERF` names its training program `svm_perf_learn`.
+    """
+    path = program("SVM_PERF", "svm_perf_learn")
+    if path is None:
+        return
+    from truerank.experiments.protocol import letor_folds, load_collection
+
+    data = letor_folds(load_collection(root, "mq2008"))[0].train
+    y = (np.asarray(data.y) >= 1).astype(np.float64)
+    data = RankingData.from_grouped(data.X, y, np.array([0, len(y)]))
+    print(f"\n**ROC area of fold 1 of MQ2008 as one ranking ({data.n_rows} rows): CPU s of training**\n")
+    words = [path, "-l", "10", "-w", "3"]
+    _beside_program(
+        "SVM-perf", words, data, 4.0, lambda C, tol: ["-c", repr(C / 25), "-e", repr(100 * tol)], signed=True
+    )
+
+
+def _beside_program(
+    name: str,
+    words: list[str],
+    data: RankingData,
+    scale: float,
+    options: Callable[[float, float], list[str]],
+    signed: bool = False,
+) -> None:
+    """Five fits in turn for each C and tolerance; a program of Joachims's prints its time and objective."""
+    print(f"| C | {name} e | {name} | its objective / {scale:g} | truerank tol | truerank | objective | ratio |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     with tempfile.TemporaryDirectory() as folder:
         train = Path(folder) / "train.txt"
-        write_svmlight(data, train)
+        write_svmlight(data, train, signed=signed)
         for C in (2.5, 25.0, 250.0, 2500.0):
             for tol in (1e-3, 1e-4):
-                words = [path, "-c", repr(4 * C), "-l", "2", "-e", repr(tol), str(train), str(Path(folder) / "model")]
                 theirs, objective, ours = [], 0.0, []
                 for _ in range(5):
-                    output = run_process(words).output
+                    output = run_process([*words, *options(C, tol), str(train), str(Path(folder) / "model")]).output
                     theirs.append(_printed(output, "Runtime in cpu-seconds: "))
-                    objective = _printed(output, "pval=") / 4
+                    objective = _printed(output, "pval=") / scale
                     ranker = MeasureSVM("ROC", C=C, tol=tol)
                     ours.append(fit(ranker, data))
                 seconds, peer_seconds = float(np.median(ours)), float(np.median(theirs))
                 print(
-                    f"| {C:g} | {tol:g} | {peer_seconds:.3f} | {objective:.5f} | {tol:g} | {seconds:.4f} | "
-                    f"{ranker.objective_:.5f} | {peer_seconds / seconds:.1f} |",
+                    f"| {C:g} | {options(C, tol)[-1]} | {peer_seconds:.3f} | {objective:.5f} | {tol:g} | "
+                    f"{seconds:.4f} | {ranker.objective_:.5f} | {peer_seconds / seconds:.1f} |",
                     flush=True,
                 )
 

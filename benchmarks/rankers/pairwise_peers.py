@@ -24,14 +24,18 @@ def program(variable: str, name: str) -> str | None:
     return path
 
 
-def write_svmlight(data: RankingData, path: Path) -> None:
-    """LETOR text with nine digits and a comment on every line, without which sofia-ml crashes; zeros are left out."""
+def write_svmlight(data: RankingData, path: Path, *, signed: bool = False) -> None:
+    """LETOR text with nine digits and a comment on every line, without which sofia-ml crashes; zeros are left out.
+
+    `signed` writes -1 for grade 0.
+    """
     with open(path, "w", encoding="ascii") as stream:
         for query in range(data.n_queries):
             for i in range(data.offsets[query], data.offsets[query + 1]):
                 columns = np.flatnonzero(data.X[i])
                 values = " ".join(f"{j + 1}:{data.X[i, j]:.9g}" for j in columns)
-                stream.write(f"{data.y[i]:g} qid:{query + 1} {values} # d\n")
+                grade = -1.0 if signed and data.y[i] == 0 else data.y[i]
+                stream.write(f"{grade:g} qid:{query + 1} {values} # d\n")
 
 
 def sofia_seconds(path: str, train: Path, width: int, reg: float, steps: int, model: Path) -> float:
