@@ -3,7 +3,8 @@
 A model is an object of a class that `registry` knows (a ranker, a calibrator, a transformer, a wrapper of these), or a
 scikit-learn `Pipeline` of such objects. A class takes part by being registered and by naming its fitted attributes:
 
-* `get_params(deep=False)` gives the constructor's arguments (scikit-learn estimators have it);
+* `get_params(deep=False)` gives the constructor's arguments (scikit-learn estimators have it), or `model_params()`
+  where some of them have no form in a file;
 * `model_attributes`, a class attribute, lists the fitted attributes to save: numbers, strings, bools, None, lists,
   string-keyed dicts, NumPy arrays, and objects that are models themselves. Those that do not exist are left out;
 * `check_model()`, optional, is called after loading and raises `ModelFileError` when the attributes do not fit
@@ -180,7 +181,8 @@ def _decode_array(value: dict[str, Any]) -> np.ndarray:
 
 
 def _encode_object(model: Any) -> dict[str, Any]:
-    params = {name: encode(value) for name, value in model.get_params(deep=False).items()}
+    own = model.model_params() if hasattr(model, "model_params") else model.get_params(deep=False)
+    params = {name: encode(value) for name, value in own.items()}
     fitted = {name: encode(getattr(model, name)) for name in model.model_attributes if hasattr(model, name)}
     return {"$class": type(model).__name__, "params": params, "fitted": fitted}
 

@@ -171,15 +171,16 @@ class Ranker(BaseEstimator):
                 f"Sparse data was passed to {type(self).__name__}, which needs a dense matrix; call X.toarray(), or "
                 "use a linear ranker that takes sparse rows"
             )
-        return validate_data(
-            self,
-            X,
-            reset=reset,
-            dtype=[np.float64, np.float32],
-            order="C",
-            accept_sparse="csr" if self.allow_sparse else False,
-            ensure_all_finite="allow-nan" if self.allow_nan else True,
-        )
+        with np.errstate(invalid="ignore"):  # scikit-learn adds up X to look for nan: huge float32 values overflow
+            return validate_data(
+                self,
+                X,
+                reset=reset,
+                dtype=[np.float64, np.float32],
+                order="C",
+                accept_sparse="csr" if self.allow_sparse else False,
+                ensure_all_finite="allow-nan" if self.allow_nan else True,
+            )
 
     def _training_data(self, X: Any, y: Any, qid: Any, query_weight: Any) -> RankingData:
         if isinstance(X, RankingData):
@@ -231,6 +232,8 @@ class Ranker(BaseEstimator):
         if not isinstance(eval_set, tuple | list) or len(eval_set) != 3:
             raise InvalidInputError("eval_set must be (X, y, qid) or a RankingData")
         X, y, qid = eval_set
+        if y is None:
+            raise InvalidInputError("eval_set has no grades (y)")
         matrix = self._binned(X) if getattr(X, "is_binned_matrix", False) else self._checked(X, reset=False)
         return RankingData(matrix, y, qid)
 

@@ -6,7 +6,9 @@ import pytest
 from rankers.conformance import ranker_checks
 from truerank import ObliviousBoosting, load_model, save_model
 from truerank.core.errors import InvalidInputError
+from truerank.core.random_streams import stream
 from truerank.data.samples import load_sample
+from truerank.rankers.oblivious.rows import draw_rows
 
 test_scikit_learn_conformance = ranker_checks([ObliviousBoosting(n_estimators=4, depth=2)])
 test_scikit_learn_conformance_fuzzy = ranker_checks(
@@ -174,3 +176,103 @@ def test_progress_is_told(judged, capsys):
     told = capsys.readouterr().err
     assert "tree 2: validation nDCG@10" in told
     assert "tree 4: validation" in told
+
+
+@pytest.mark.parametrize("ties", ["near", "average"])
+def test_fuzzy_scores_are_monotone(judged, ties):
+    train, test = judged
+    X = np.round(train.X, 1)  # many ties
+    signs = {k: 1 if k < 3 else -1 for k in range(6)}
+    ranker = ObliviousBoosting("fuzzy", n_estimators=25, depth=4, monotone=signs, ties=ties, fuzzy_search=True).fit(
+        X, train.y
+    )
+    rows = test.X[:30].copy()
+    rows[::7, 10] = np.nan
+    for k, sign in signs.items():
+        low, high = X[:, k].min(), X[:, k].max()
+        sweep = []
+        for value in np.linspace(low - 0.1, high + 0.1, 40):
+            rows[:, k] = value
+            sweep.append(ranker.predict(rows))
+        rows[:, k] = test.X[:30, k]
+        assert (sign * np.diff(np.array(sweep), axis=0) >= -1e-12).all()
+    free = ObliviousBoosting("fuzzy", n_estimators=25, depth=4, ties=ties).fit(X, train.y)
+    assert not np.allclose(free.predict(test.X), ranker.predict(test.X))
+
+
+@pytest.mark.parametrize("objective", ["lambdarank", "softmax", "pairwise-logistic", "mse"])
+def test_query_weight_two_equals_two_copies_of_the_query(judged, objective):
+    train, _ = judged
+    X = np.round(20 * train.X / (1e-9 + np.abs(train.X).max(axis=0)))  # few values: the same borders
+    weight = np.where(np.arange(train.n_queries) % 3 == 0, 2.0, 1.0)
+    copied = np.repeat(weight == 2, np.diff(train.offsets))
+    qid = train.query_index
+    kw = {"n_estimators": 6, "depth": 3, "borders": 120, "objective": objective}
+    a = ObliviousBoosting(**kw).fit(X, train.y, qid=qid, query_weight=weight)
+    b = ObliviousBoosting(**kw).fit(
+        np.concatenate([X, X[copied]]), np.concatenate([train.y, train.y[copied]]),
+        qid=np.concatenate([qid, 1000 + qid[copied]]),
+    )  # fmt: skip
+    np.testing.assert_allclose(a.predict(X), b.predict(X), atol=1e-6)
+    plain = ObliviousBoosting(**kw).fit(X, train.y, qid=qid)
+    assert not np.allclose(a.predict(X), plain.predict(X), atol=1e-6)
+
+
+def test_queries_are_drawn_whole(judged):
+    train, _ = judged
+    drawn = draw_rows(stream(0, "rows", 0), train.offsets, "query", False, 0.5)
+    by_query = drawn[train.offsets[:-1]]
+    np.testing.assert_array_equal(drawn, np.repeat(by_query, np.diff(train.offsets)))
+    assert by_query.sum() == train.n_queries // 2
+    assert set(np.unique(by_query)) == {0, 1}
+    again = draw_rows(stream(0, "rows", 0), train.offsets, "query", True, 1.0)
+    assert again[train.offsets[:-1]].sum() == train.n_queries
+    assert again.max() > 1
+
+
+def test_a_tree_asks_about_its_share_of_features(judged):
+    train, _ = judged
+    ranker = ObliviousBoosting(n_estimators=12, depth=4, feature_fraction=0.2).fit(train)
+    asked = [set(f[np.isfinite(b)].tolist()) for f, b in zip(ranker.tree_features_, ranker.tree_borders_)]
+    assert max(map(len, asked)) <= round(0.2 * train.n_features)
+    assert len(set().union(*asked)) > 0.2 * train.n_features
+
+
+def test_bad_constraints_say_what_is_wrong(judged):
+    for given, message in (
+        ({99: 1}, "column 99; X has the columns 0"),
+        ({-1: 1}, "column -1"),
+        ({0: "up"}, "must give -1, 0 or 1"),
+        ("up", "must give -1, 0 or 1"),
+        ({0: 2}, "must give -1, 0 or 1"),
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            ObliviousBoosting(monotone=given).fit(judged[0])
+
+
+@pytest.mark.parametrize("leaves", ["constant", "fuzzy", "polynomial"])
+def test_a_file_keeps_models_of_any_parameters(judged, tmp_path, leaves):
+    train, test = judged
+    X = np.where(np.random.default_rng(0).random(test.X.shape) < 0.1, np.nan, test.X)
+    ranker = ObliviousBoosting(
+        leaves, objective=lambda y, s, offsets: (s - y, np.ones_like(s)), n_estimators=4, depth=3,
+        monotone=None if leaves == "polynomial" else {0: 1}, random_state=np.random.default_rng(3), bootstrap="row",
+    ).fit(train.X, train.y, qid=train.qid)  # fmt: skip
+    save_model(ranker, tmp_path / "m.json")
+    loaded = load_model(tmp_path / "m.json")
+    np.testing.assert_array_equal(loaded.predict(X), ranker.predict(X))
+    np.testing.assert_array_equal(loaded.feature_importances_, ranker.feature_importances_)
+    with pytest.raises(InvalidInputError, match="objective must be one of"):
+        loaded.fit(train.X, train.y)
+
+
+def test_categories_are_refused_at_prediction_too():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
+    ranker = ObliviousBoosting(n_estimators=1).fit(frame, [0, 1])
+    assert ranker.feature_names_in_.tolist() == ["a", "b"]
+    for wrong in (["x", "y"], pandas.Timestamp("2020-01-01")):
+        with pytest.raises(InvalidInputError, match="'b'.*no categorical features"):
+            ranker.predict(frame.assign(b=wrong))
+        with pytest.raises(InvalidInputError, match="'b'.*no categorical features"):
+            ranker.fit(frame, [0, 1], eval_set=(frame.assign(b=wrong), [0, 1], None))

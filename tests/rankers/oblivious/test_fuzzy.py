@@ -9,10 +9,9 @@ from truerank.core.blocked import Workers
 from truerank.core.errors import InvalidInputError
 from truerank.data.samples import load_sample
 from truerank.rankers.oblivious.borders import code_rows, find_borders
-from truerank.rankers.oblivious.estimator import smoothing_of
 from truerank.rankers.oblivious.fuzzy import FuzzyLeaves
 from truerank.rankers.oblivious.grower import TreeStructure, _smooth
-from truerank.rankers.oblivious.places import make_places, make_shares
+from truerank.rankers.oblivious.places import make_places, make_shares, smoothing_of
 from truerank.rankers.oblivious.rows import Rows, Sample
 
 

@@ -60,7 +60,11 @@ class Watched:
 
     def value(self) -> float:
         """The measure's mean over the validation queries."""
-        return float(self.measure.mean(self.judgements, self.scores))
+        return self.value_of(self.scores)
+
+    def value_of(self, scores: np.ndarray) -> float:
+        """The measure's mean at other scores (n,)."""
+        return float(self.measure.mean(self.judgements, scores))
 
 
 def boost(
@@ -130,6 +134,8 @@ def boost(
                 status = Status.VALIDATION
                 break
     except KeyboardInterrupt:
+        if watched is not None:
+            progress.keep(len(progress.valid))  # a tree whose measure is not known
         if not progress.trees:
             raise
         status = Status.INTERRUPTED

@@ -9,14 +9,19 @@ from truerank.core.kernel import kernel
 from truerank.rankers.oblivious.grower import TreeStructure
 from truerank.rankers.oblivious.rows import Rows, Sample
 
-_EMPTY = 1e-12  # a leaf with less hessian than this has the value 0
+_EMPTY = 1e-12  # a leaf with less hessian than this has the value 0; less still where all weights are small
 _ROWS = 65_536
 
 
 def newton_values(gradients: np.ndarray, hessians: np.ndarray, l2: float) -> np.ndarray:
     """Leaf values `-G / (H + l2)`, 0 where H is below 1e-12; for squared error and l2 = 0 the mean residual."""
-    empty = hessians < _EMPTY
+    empty = empty_leaves(hessians)
     return np.where(empty, 0.0, -gradients / np.where(empty, 1.0, hessians + l2))
+
+
+def empty_leaves(hessians: np.ndarray) -> np.ndarray:
+    """Which leaves hold next to nothing: H below 1e-12, or below 1e-12 of the largest where that is below 1."""
+    return (hessians < _EMPTY * min(1.0, float(hessians.max(initial=0.0)))) | (hessians <= 0.0)
 
 
 class ConstantLeaves:

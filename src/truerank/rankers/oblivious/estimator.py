@@ -16,15 +16,25 @@ from truerank.core.random_streams import seed_of
 from truerank.data.ranking_data import RankingData
 from truerank.measures import parse_measure
 from truerank.rankers.base import Ranker
-from truerank.rankers.oblivious.boosting import Plan, Progress, Watched, boost
-from truerank.rankers.oblivious.borders import BLOCK, MAX_BORDERS, code_rows, find_borders, scan_columns
+from truerank.rankers.oblivious.arguments import (
+    check_grades,
+    file_params,
+    fit_settings,
+    monotone_signs,
+    plan_of,
+    refuse_categories,
+    row_weights,
+    swap_probability,
+    trees_so_far,
+)
+from truerank.rankers.oblivious.boosting import Progress, Watched, boost
+from truerank.rankers.oblivious.borders import MAX_BORDERS, code_rows, find_borders, scan_columns
 from truerank.rankers.oblivious.constant import ConstantLeaves
 from truerank.rankers.oblivious.ensemble import Ensemble
 from truerank.rankers.oblivious.fuzzy import FlatPlaces, FuzzyLeaves, FuzzyPredictor
-from truerank.rankers.oblivious.grower import GrowthRules
 from truerank.rankers.oblivious.importance import permutation_importance
 from truerank.rankers.oblivious.objectives import make_objective
-from truerank.rankers.oblivious.places import PlaceTable, make_places, make_smoothing
+from truerank.rankers.oblivious.places import MOST_PLACES, PlaceTable, make_places, smoothing_of
 from truerank.rankers.oblivious.polynomial import (
     PolynomialLeaves,
     PolynomialPredictor,
@@ -37,7 +47,10 @@ from truerank.rankers.oblivious.predictor import ConstantPredictor, writable
 from truerank.rankers.oblivious.rows import Rows
 
 LEAVES = ("constant", "fuzzy", "polynomial")
-MAX_DEPTH = 12
+_OTHER_DATA = (
+    "warm_start: X is not what the model's trees were fitted to; fuzzy and polynomial leaves can only be continued "
+    "with the same rows. Set warm_start=False to start anew"
+)
 
 
 class ObliviousBoosting(Ranker):
@@ -88,7 +101,7 @@ class ObliviousBoosting(Ranker):
         Where rows of equal values stand: at the place nearest to the border (the thesis), or at all of theirs.
     fuzzy_search : bool, default False
         Search levels with fuzzy borders too, not only plain ones.
-    places : int, default 4096
+    places : int in 2 … 32000, default 4096
         Fuzzy shares are exact by row for features of at most this many different values; of others about this many
         quantiles are told apart.
     degree : int, default 1
@@ -106,12 +119,13 @@ class ObliviousBoosting(Ranker):
     feature_fraction : float in (0, 1], default 1
         Share of the features that each tree may ask about.
     monotone : array (p,) of -1, 0, 1, or dict of column or name to these, optional
-        1: the score must not fall when the feature rises; -1: must not rise. Not with polynomial leaves.
+        1: the score must not fall when the feature rises; -1: must not rise. Holds for constant and fuzzy leaves, and
+        says nothing of missing values; an error with polynomial leaves, whose slopes nothing holds.
     patience : int, optional
         Stop when `measure` on `eval_set` has not improved for this many trees; the best round is kept.
     warm_start : bool, default False
         Continue from the trees that are there up to `n_estimators`, bit for bit as if they had been asked for at once.
-        Parameters and data must be the same.
+        Parameters and data must be the same; only `n_estimators`, `patience`, `verbose` and `n_jobs` may change.
     random_state : None, int or NumPy generator
         None is the seed 0.
     verbose : int, default 0
@@ -142,7 +156,8 @@ class ObliviousBoosting(Ranker):
     Raises
     ------
     InvalidInputError
-        On parameters out of range or that do not go together, and on what a user's objective returns.
+        On parameters out of range or that do not go together, on what a user's objective returns, on grades or weights
+        beyond 1e100, and when training diverges.
 
     Notes
     -----
@@ -150,7 +165,11 @@ class ObliviousBoosting(Ranker):
     with most of the rows.
 
     *Numbers*: gradients are rounded to integers of about 45 bits before histograms are summed, so that sums do not
-    depend on their order. Fuzzy and polynomial fits are float64 sums over fixed blocks of rows.
+    depend on their order. Fuzzy and polynomial fits are float64 sums over fixed blocks of rows. Unlimited
+    polynomials (`clip=False`) end 1e30 standard deviations out.
+
+    *Weights* multiply gradients and hessians: with plain leaves a weight of 2 equals two copies of a row or query.
+    Borders, the places of fuzzy borders and the scaling of polynomials count rows, whatever their weight.
 
     *Differences from the thesis*: (1) normalised swap probabilities; (2) `fuzziness` counts in shares of the rows;
     (3) equation 8 as derived, not as printed; (4) hessians, weights, missing values, constraints; (5) a feature of few
@@ -200,6 +219,7 @@ class ObliviousBoosting(Ranker):
     allow_nan = True
 
     start_: float
+    feature_mean_: np.ndarray
 
     def __init__(
         self,
@@ -275,7 +295,6 @@ class ObliviousBoosting(Ranker):
         eval_set: Any = None,
     ) -> ObliviousBoosting:
         """Learn from judged rankings; as `Ranker.fit`, and `sample_weight` (n,) >= 0 weighs single rows."""
-        _refuse_categories(X)
         self._row_weight = sample_weight
         try:
             return super().fit(X, y, qid=qid, query_weight=query_weight, eval_set=eval_set)
@@ -289,17 +308,20 @@ class ObliviousBoosting(Ranker):
         if parts > MAX_BORDERS + 1:
             raise InvalidInputError(f"borders must be at most {MAX_BORDERS + 1}, got {parts}: a code is one byte")
         kind = check_choice(self.leaves, "leaves", LEAVES)
-        progress = self._progress()
-        monotone = self._monotone(data.n_features)
+        check_grades(y)
+        progress = self._progress(data.n_features)
+        monotone = monotone_signs(self.monotone, data.n_features, list(getattr(self, "feature_names_in_", [])))
         if monotone is not None and kind == "polynomial":
             raise InvalidInputError("polynomial leaves cannot keep monotone constraints; use constant or fuzzy leaves")
-        p_swap = self._swap(data.n_rows)
+        p_swap = swap_probability(self, data.n_rows)
         degree = check_positive_int(self.degree, "degree", 0)
         penalty = self.neighbour_penalty
         if penalty != np.inf:
             penalty = check_number(penalty, "neighbour_penalty", minimum=0.0)
         limit = check_positive_int(self.places, "places", 2)
-        weight = self._weights(data)
+        if limit > MOST_PLACES:
+            raise InvalidInputError(f"places must be at most {MOST_PLACES}, got {limit}")
+        weight = row_weights(self._row_weight, data)
         measure = parse_measure(self.measure, convention=self.convention)
         objective = make_objective(self.objective, self.objective_params, measure, self.n_jobs)
         with Workers(self.n_jobs) as workers:
@@ -313,15 +335,19 @@ class ObliviousBoosting(Ranker):
             looked = scan_columns(X, look, self.n_jobs)
             borders = [found for found, _ in looked]
             rows = Rows(X, code_rows(X, borders, self.n_jobs), training=True)
-            plan = self._plan(monotone)
+            plan = plan_of(self, monotone)
             leaves: Any
             if kind == "fuzzy":
                 places = [table for _, table in looked]
+                if progress.trees and not (p_swap == self.p_swap_ and self._flat_places().hold(places)):
+                    raise InvalidInputError(_OTHER_DATA)
                 if self.fuzzy_search:
                     plan = replace(plan, rules=replace(plan.rules, smoothing=smoothing_of(borders, places, p_swap)))
                 leaves = FuzzyLeaves(plan.rules.l2, monotone, places, p_swap, self.ties, workers)
             elif kind == "polynomial":
                 scaling = Scaling.of([found for _, found in looked], bool(self.clip))
+                if progress.trees and not np.array_equal(scaling.mean, self.feature_mean_):
+                    raise InvalidInputError(_OTHER_DATA)
                 leaves = PolynomialLeaves(plan.rules.l2, degree, penalty, plan.rules.depth, scaling, workers)
             else:
                 leaves = ConstantLeaves(plan.rules.l2, monotone, workers)
@@ -336,12 +362,18 @@ class ObliviousBoosting(Ranker):
                 assert valid.y is not None
                 watched = Watched(
                     Rows(valid.X, code_rows(valid.X, borders, self.n_jobs)),
-                    self._predict(valid.X) if progress.trees else np.full(len(valid.y), start),
+                    np.full(len(valid.y), start),
                     measure,
                     valid.judgements(),
                 )
+                if len(progress.valid) != len(progress.trees):  # these queries were not watched before
+                    progress.valid = [watched.value_of(scores) for scores in self._staged(valid.X)]
+                if progress.trees:
+                    watched.scores = self._predict(valid.X)
             elif plan.patience is not None:
                 raise InvalidInputError("patience needs eval_set=(X, y, qid), the validation queries")
+            else:
+                progress.valid = []
             status = boost(data, rows, scores, weight, objective, leaves, plan, watched, workers, progress)
         self.start_ = float(start)
         self._keep(progress)
@@ -351,7 +383,19 @@ class ObliviousBoosting(Ranker):
             self.feature_mean_, self.feature_scale_ = scaling.mean, scaling.scale
             self.feature_low_, self.feature_high_ = scaling.low, scaling.high
         self._prepare()
+        self._fitted_with = fit_settings(self)
         self._finish(status)
+
+    def _progress(self, n_features: int) -> Progress:
+        """The trees to continue from: none, unless `warm_start`."""
+        if self.warm_start and hasattr(self, "tree_values_"):
+            return trees_so_far(self, n_features)
+        self.seed_ = seed_of(self.random_state)
+        return Progress()
+
+    def _checked(self, X: Any, *, reset: bool) -> Any:
+        refuse_categories(X)
+        return super()._checked(X, reset=reset)
 
     def _predict(self, X: Any) -> np.ndarray:
         return self._predictor.predict(X, self.n_jobs, np.full(X.shape[0], self.start_))
@@ -380,106 +424,14 @@ class ObliviousBoosting(Ranker):
             matrix, restore = X.X, X.restore
         else:
             matrix, restore = self._checked(X, reset=False), lambda values: values
-        scores = np.full(matrix.shape[0], self.start_)
-        for t in range(self.n_iter_):
-            self._predictor.predict(matrix, self.n_jobs, scores, slice(t, t + 1))
+        for scores in self._staged(matrix):
             yield restore(scores).copy()
 
-    # Arguments.
-
-    def _swap(self, n: int) -> float:
-        """p_swap for n rows."""
-        check_choice(self.ties, "ties", ("near", "average"))
-        if self.p_swap is not None:
-            if self.fuzziness is not None:
-                raise InvalidInputError("give fuzziness or p_swap, not both: p_swap = 1 - 1 / (fuzziness * n)")
-            return check_number(self.p_swap, "p_swap", minimum=0.0, maximum=1.0, open_maximum=True)
-        width = 0.15 if self.fuzziness is None else check_number(self.fuzziness, "fuzziness", minimum=0.0)
-        return max(0.0, 1.0 - 1.0 / (width * n)) if width > 0 else 0.0
-
-    def _plan(self, monotone: np.ndarray | None) -> Plan:
-        n_estimators = check_positive_int(self.n_estimators, "n_estimators")
-        depth = check_positive_int(self.depth, "depth")
-        if depth > MAX_DEPTH:
-            raise InvalidInputError(f"depth must be at most {MAX_DEPTH} (a tree has 2^depth leaves), got {depth}")
-        if self.bootstrap is not None:
-            check_choice(self.bootstrap, "bootstrap", ("row", "query"))
-        rules = GrowthRules(
-            depth,
-            self._l2(),
-            check_number(self.small_leaf_penalty, "small_leaf_penalty", minimum=0.0),
-            monotone,
-        )
-        return Plan(
-            n_estimators,
-            check_number(self.learning_rate, "learning_rate", minimum=0.0, open_minimum=True),
-            rules,
-            self.bootstrap or "row",
-            self.bootstrap is not None and bool(self.replace),
-            check_number(self.subsample, "subsample", minimum=0.0, maximum=1.0, open_minimum=True),
-            check_number(self.feature_fraction, "feature_fraction", minimum=0.0, maximum=1.0, open_minimum=True),
-            None if self.patience is None else check_positive_int(self.patience, "patience"),
-            check_positive_int(self.verbose, "verbose", 0),
-            self.seed_,
-        )
-
-    def _l2(self) -> float:
-        if self.l2 is None:
-            return 0.0 if self.objective == "mse" else 1.0
-        return check_number(self.l2, "l2", minimum=0.0)
-
-    def _progress(self) -> Progress:
-        """The trees to continue from: none, unless `warm_start`."""
-        if not self.warm_start or not hasattr(self, "tree_values_"):
-            self.seed_ = seed_of(self.random_state)
-            return Progress()
-        have = len(self.tree_values_)
-        if check_positive_int(self.n_estimators, "n_estimators") < have:
-            raise InvalidInputError(
-                f"warm_start: n_estimators={self.n_estimators} is less than the {have} trees that the model has"
-            )
-        if self.tree_features_.shape[1] != self.depth:
-            raise InvalidInputError(
-                f"warm_start: the model's trees have depth {self.tree_features_.shape[1]}, got depth={self.depth}"
-            )
-        trees: list[Any] = list(
-            zip(self.tree_features_, self.tree_borders_, self.tree_missing_right_, self.tree_values_)
-        )
-        return Progress(trees, list(self.tree_gains_), self.valid_scores_.tolist()[:have])
-
-    def _monotone(self, n_features: int) -> np.ndarray | None:
-        if self.monotone is None:
-            return None
-        if isinstance(self.monotone, dict):
-            names = list(getattr(self, "feature_names_in_", []))
-            signs = np.zeros(n_features)
-            for key, value in self.monotone.items():
-                if isinstance(key, str) and key not in names:
-                    raise InvalidInputError(f"monotone names the feature {key!r}, which X does not have")
-                signs[names.index(key) if isinstance(key, str) else int(key)] = value
-        else:
-            signs = np.asarray(self.monotone, dtype=np.float64)
-        if signs.shape != (n_features,) or not np.isin(signs, (-1, 0, 1)).all():
-            raise InvalidInputError(
-                f"monotone must give -1, 0 or 1 for each of the {n_features} features, or a dict of feature to these; "
-                f"got {self.monotone!r}"
-            )
-        return signs.astype(np.int8) if signs.any() else None
-
-    def _weights(self, data: RankingData) -> np.ndarray | None:
-        """Weight of each row (n,) in grouped order: sample weight times query weight."""
-        weight = None if data.query_weight is None else np.repeat(data.query_weight, np.diff(data.offsets))
-        if self._row_weight is None:
-            return weight
-        own = np.asarray(self._row_weight, dtype=np.float64)
-        if own.shape != (data.n_rows,):
-            raise InvalidInputError(f"sample_weight must have shape ({data.n_rows},), got {own.shape}")
-        if not np.isfinite(own).all() or own.min() < 0:
-            raise InvalidInputError("sample_weight must be finite and >= 0")
-        if own.max() <= 0:
-            raise InvalidInputError("Sample weights must contain at least one non-zero number")
-        own = own if data.order is None else own[data.order]
-        return own if weight is None else own * weight
+    def _staged(self, X: np.ndarray) -> Iterator[np.ndarray]:
+        """Scores after each tree, in one array that is advanced."""
+        scores = np.full(X.shape[0], self.start_)
+        for t in range(self.n_iter_):
+            yield self._predictor.predict(X, self.n_jobs, scores, slice(t, t + 1))
 
     # The model.
 
@@ -490,6 +442,13 @@ class ObliviousBoosting(Ranker):
         self.tree_gains_ = np.stack(progress.gains)
         self.valid_scores_ = np.array(progress.valid)
         self.n_iter_ = len(progress.trees)
+
+    def model_params(self) -> dict[str, Any]:
+        """Parameters for a model file, which keeps neither functions nor generators nor dicts by number.
+
+        A loaded model predicts all the same; to go on training it, set `objective` to the function again.
+        """
+        return file_params(self)
 
     def _keep_places(self, places: list[PlaceTable], p_swap: float) -> None:
         used = np.unique(self.tree_features_)
@@ -538,23 +497,3 @@ class ObliviousBoosting(Ranker):
         if self.leaves == "fuzzy":
             self._flat_places().check(self.n_features_in_, self._ensemble())
         self._prepare()
-
-
-def _refuse_categories(X: Any) -> None:
-    """An error for a data frame's columns that hold categories or text."""
-    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
-        return
-    for name, dtype in zip(X.columns, X.dtypes):
-        if str(dtype).lower().startswith(("category", "categorical", "enum", "object", "str")):
-            raise InvalidInputError(
-                f"column {name!r} has the type {dtype}: ObliviousBoosting has no categorical features; encode it as "
-                "numbers first, one column for each category or the mean grade of each"
-            )
-
-
-def smoothing_of(borders: list[np.ndarray], places: list[PlaceTable], p: float) -> np.ndarray:
-    """The level search's smoothing of every feature's histogram, padded to whole blocks of features."""
-    result = np.zeros((-(-len(borders) // BLOCK) * BLOCK, 4, 256))
-    for k, (own, table) in enumerate(zip(borders, places)):
-        result[k] = make_smoothing(table, own, p)
-    return result

@@ -150,6 +150,12 @@ class FlatPlaces:
             result.append(PlaceTable(self.lower[knots], self.upper[knots], self.starts[end - size + i : end + i + 1]))
         return result
 
+    def hold(self, tables: list[PlaceTable]) -> bool:
+        """Whether these are the tables of all features, as far as they are kept."""
+        other = FlatPlaces.of(self.features, [tables[k] for k in self.features])
+        names = ("sizes", "lower", "upper", "starts")
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
+
     def check(self, n_features: int, ensemble: Ensemble) -> None:
         """Raise `ModelFileError` when arrays from a file do not fit together."""
         total, used = int(self.sizes.sum()) if self.sizes.size else 0, len(self.features)

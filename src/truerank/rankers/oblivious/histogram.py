@@ -11,10 +11,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 
 _HESSIAN_BITS = 30
 _ROWS = 65_536
+_FINE = 4096  # units of an average row, below which rounding carries over
+_LEAST_SUM, _LARGEST_SUM = 1e-130, 1e130
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,8 @@ def pack_gradients(gradients: np.ndarray, hessians: np.ndarray, multiplicity: np
     """Round and pack; rows drawn zero times are left out.
 
     Whole-number hessians (squared error without weights) are kept exactly, others to 2^-30 of their sum. The gradients
-    take the remaining bits: 2^-40 of the sum of magnitudes for a quarter of a million rows.
+    take the remaining bits: 2^-44 of the sum of their magnitudes for a quarter of a million rows of squared error,
+    2^-31 with other hessians. No sum overflows: the magnitudes of all words add up to less than 2^63.
 
     Parameters
     ----------
@@ -56,6 +60,11 @@ def pack_gradients(gradients: np.ndarray, hessians: np.ndarray, multiplicity: np
         Weights included.
     multiplicity : int array (n,) or None
         How often each row was drawn; None means once.
+
+    Raises
+    ------
+    InvalidInputError
+        When the squares of sums would overflow. Sums below 1e-130 count as 0.
     """
     if multiplicity is None:
         rows = np.arange(len(gradients), dtype=np.int32)
@@ -67,20 +76,40 @@ def pack_gradients(gradients: np.ndarray, hessians: np.ndarray, multiplicity: np
     blocks = [slice(i, i + _ROWS) for i in range(0, len(rows), _ROWS)]  # temporary arrays stay small
     total_h = sum(float(h[block].sum()) for block in blocks)
     total_g = sum(float(np.abs(g[block]).sum()) for block in blocks)
+    if not max(total_g, total_h) < _LARGEST_SUM:
+        raise InvalidInputError(
+            f"the gradients and hessians of the loss add up to {total_g:g} and {total_h:g}: training diverges. Lower "
+            "learning_rate, or divide the grades or the weights by their largest"
+        )
     whole = total_h < 2**_HESSIAN_BITS and all(bool((h[block] == np.rint(h[block])).all()) for block in blocks)
-    h_scale = 1.0 if whole or total_h <= 0 else 2.0**_HESSIAN_BITS / total_h
+    h_scale = 1.0 if whole or total_h <= _LEAST_SUM else 2.0**_HESSIAN_BITS / total_h
     words = np.empty(len(rows), dtype=np.int64)
+    carry = 0.0
+    coarse = not whole and _FINE * len(rows) > 2.0**_HESSIAN_BITS
     for block in blocks:
-        words[block] = np.rint(h[block] * h_scale)
+        words[block], carry = _rounded(h[block] * h_scale, carry, coarse)
     shift = max(1, int(words.sum()).bit_length())
     # A sum of |round(x)| exceeds the sum of |x| by half a unit a row at most.
     room = 2.0 ** (62 - shift) - len(rows)
-    g_scale = 1.0 if total_g <= 0 else min(room, 2.0**52) / total_g
-    if not np.isfinite(g_scale):
-        g_scale = 1.0
+    g_scale = 1.0 if total_g <= _LEAST_SUM else min(room, 2.0**52) / total_g
+    carry = 0.0
+    coarse = room < _FINE * len(rows)
     for block in blocks:
-        words[block] += np.rint(g[block] * g_scale).astype(np.int64) << shift
+        rounded, carry = _rounded(g[block] * g_scale, carry, coarse)
+        words[block] += rounded << shift
     return PackedGradients(rows, words, shift, g_scale, h_scale)
+
+
+def _rounded(values: np.ndarray, carry: float, coarse: bool) -> tuple[np.ndarray, float]:
+    """Whole numbers near `values`; where these are small numbers, what rounding one took off is given to the next.
+
+    Millions of equal values would all be rounded to one side; with the carry, sums over any rows stay near the truth.
+    """
+    if not coarse:
+        return np.rint(values).astype(np.int64), 0.0
+    total = np.cumsum(values) + carry
+    edges = np.rint(total)
+    return np.diff(edges, prepend=0.0).astype(np.int64), float(total[-1] - edges[-1])
 
 
 @kernel

@@ -34,7 +34,7 @@ from truerank.core.blocked import query_blocks, run_blocks
 from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.measures.average_precision import AveragePrecision
-from truerank.measures.ndcg import NormalisedDCG
+from truerank.measures.ndcg import NormalisedDCG, gain_of_grade
 from truerank.rankers.oblivious.pair_kernels import (
     average_precision_deltas,
     discounted_pairs,
@@ -151,8 +151,7 @@ class LambdaRank(ByQuery):
 
 def ndcg_parts(measure: Any, y: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Gain of each row, discount of each rank (0 beyond the cutoff), and 1 / ideal DCG of each query (0 where none)."""
-    grades = np.maximum(y, 0.0)
-    gains = np.exp2(grades) - 1.0 if measure.setting("gain") == "exponential" else grades
+    gains = gain_of_grade(y, measure.setting("gain"))
     sizes = np.diff(offsets)
     longest = int(sizes.max(initial=1))
     ranks = np.arange(1, longest + 1)

@@ -26,7 +26,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from truerank.core.kernel import kernel
+from truerank.rankers.oblivious.borders import BLOCK
 
+MOST_PLACES = 32_000  # states are 16-bit numbers: two a knot, and a knot more for each border
 _LARGEST_EXPONENT = 600.0  # exp of more over- or underflows in products
 
 
@@ -162,6 +164,14 @@ def make_smoothing(places: PlaceTable, borders: np.ndarray, p: float) -> np.ndar
     result[2, :bins] = np.exp(log_p * np.diff(starts))
     result[3, : bins - 1] = below
     result[2, 255], result[3, 255] = log_p, n
+    return result
+
+
+def smoothing_of(borders: list[np.ndarray], places: list[PlaceTable], p: float) -> np.ndarray:
+    """The level search's smoothing of every feature's histogram, padded to whole blocks of features."""
+    result = np.zeros((-(-len(borders) // BLOCK) * BLOCK, 4, 256))
+    for k, (own, table) in enumerate(zip(borders, places)):
+        result[k] = make_smoothing(table, own, p)
     return result
 
 

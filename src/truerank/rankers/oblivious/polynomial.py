@@ -14,21 +14,26 @@ solution.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from math import comb
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from truerank.core.blocked import Workers, run_blocks
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.kernel import kernel
+from truerank.rankers.oblivious.constant import empty_leaves
 from truerank.rankers.oblivious.ensemble import Ensemble, pad_tree
 from truerank.rankers.oblivious.grower import TreeStructure
 from truerank.rankers.oblivious.rows import Rows, Sample
 
-_EMPTY = 1e-12
 _SINGULAR = 1e-10  # eigenvalues below this share of the largest count as zero
 _MOST_MONOMIALS = 500
+_SMALL_SYSTEM = 32
+_FAR = 1e30  # standard deviations
+_LARGEST = float(np.finfo(np.float64).max)
 _ROWS = 65_536
 
 
@@ -45,8 +50,9 @@ class Scaling:
     def of(cls, columns: list[np.ndarray], clip: bool) -> Scaling:
         """From `column_scaling` of each column."""
         mean, scale, low, high = np.array(columns, dtype=np.float64).reshape(-1, 4).T.copy()
-        if not clip:
-            low, high = np.full_like(low, -np.inf), np.full_like(high, np.inf)
+        if not clip:  # only so far that low degrees stay finite
+            with np.errstate(over="ignore"):
+                low, high = np.maximum(mean - _FAR * scale, -_LARGEST), np.minimum(mean + _FAR * scale, _LARGEST)
         return cls(mean, scale, low, high)
 
     def take(self, X: np.ndarray, features: np.ndarray) -> np.ndarray:
@@ -62,8 +68,12 @@ def column_scaling(values: np.ndarray) -> np.ndarray:
     if len(values) == 0:
         return np.array([0.0, 1.0, 0.0, 0.0])
     low, high = float(values[0]), float(values[-1])
-    mean = float(np.clip(values.mean(dtype=np.float64), low, high))
-    scale = float(values.std(dtype=np.float64))
+    # In units of a power of two near the largest magnitude, exact, so that no square over- or underflows.
+    unit = float(np.exp2(np.clip(np.frexp(max(abs(low), abs(high)))[1] - 1, -1000, 1000)))
+    shares = values.astype(np.float64)
+    shares /= unit
+    mean = float(np.clip(shares.mean() * unit, low, high))
+    scale = float(shares.std()) * unit
     return np.array([mean, scale if scale > 0 else 1.0, low, high])
 
 
@@ -162,7 +172,7 @@ class PolynomialLeaves:
 def fit_neighbours(matrix: np.ndarray, right: np.ndarray, l2: float, penalty: float) -> np.ndarray:
     """Coefficients (leaves, M) of both rounds from the normal equations (leaves, M, M) and (leaves, M)."""
     size, m = right.shape
-    full = matrix[:, 0, 0] >= _EMPTY  # the hessian in the leaf
+    full = ~empty_leaves(matrix[:, 0, 0])  # by the hessian in the leaf
     first = np.zeros((size, m))
     first[full] = least_norm_solutions(matrix[full] + l2 * np.eye(m), right[full])
     if penalty == 0:
@@ -185,7 +195,9 @@ def least_norm_solutions(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Solutions of symmetric positive semi-definite systems, of minimum norm where a system is singular."""
     if not len(matrix):
         return np.zeros_like(right)
-    roots, vectors = np.linalg.eigh(matrix)
+    # A large system's bits change with the number of threads of LAPACK.
+    with threadpool_limits(1, user_api="blas") if matrix.shape[1] > _SMALL_SYSTEM else nullcontext():
+        roots, vectors = np.linalg.eigh(matrix)
     keep = roots > _SINGULAR * np.maximum(roots[:, -1:], 0.0)
     along = np.einsum("lij,li->lj", vectors, right)
     return np.einsum("lij,lj->li", vectors, np.where(keep, along / np.where(keep, roots, 1.0), 0.0))
