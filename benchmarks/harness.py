@@ -76,12 +76,18 @@ def compare(
 
 
 def report(
-    title: str, timings: Mapping[str, Timing], *, unit: float = 1.0, unit_name: str = "s", note: str = ""
+    title: str,
+    timings: Mapping[str, Timing],
+    *,
+    unit: float = 1.0,
+    unit_name: str = "s",
+    note: str = "",
+    clock: str = "CPU",
 ) -> None:
     """Print timings as a Markdown table; ratios are to the first entry."""
     first = next(iter(timings.values())).median
     print(f"\n**{title}**{f' ({note})' if note else ''}\n")
-    print(f"| | CPU {unit_name} | fastest – slowest | ratio to the first |")
+    print(f"| | {clock} {unit_name} | fastest – slowest | ratio to the first |")
     print("| --- | --- | --- | --- |")
     for name, timing in timings.items():
         low, high = timing.fastest / unit, timing.slowest / unit

@@ -1,8 +1,9 @@
 """Training and prediction time and memory of boosted trees: truerank beside LightGBM, XGBoost hist and CatBoost.
 
 Synthetic rows, 240,000 × 136 float32 in queries of 100, 255 bins, depth 6 (LightGBM: 64 leaves), rate 0.1. Everybody's
-`fit` starts from the float32 matrix: binning is part of it. Contestants take turns; CPU seconds of the process, one
-thread, which decides; two threads in wall seconds beside a probe of what two threads can gain on this machine.
+`fit` starts from the float32 matrix: binning is part of it. Contestants take turns, several rounds, medians. One thread
+decides: CPU seconds of the process. Two threads are measured in wall seconds, and each round of them is preceded by a
+probe of what two threads gain on this machine just now: 2.0 on two free processors, 1.0 where another program has one.
 
 `python -m benchmarks.rankers.bench_oblivious_speed [--rows N] [--trees N] [--rounds N] [--only train predict memory]`
 """
@@ -10,6 +11,7 @@ thread, which decides; two threads in wall seconds beside a probe of what two th
 from __future__ import annotations
 
 import argparse
+import gc
 import resource
 import statistics
 import subprocess
@@ -87,17 +89,23 @@ def fit_catboost(X: Any, y: Any, qid: Any, trees: int, threads: int, objective: 
 PEERS = {"LightGBM": fit_lightgbm, "XGBoost hist": fit_xgboost, "CatBoost": fit_catboost}
 
 
-def in_turn(functions: dict[str, Callable[[], Any]], rounds: int, clock: Callable[[], float]) -> dict[str, Timing]:
-    """Each function once a round, in turn."""
+def in_turn(
+    functions: dict[str, Callable[[], Any]],
+    rounds: int,
+    clock: Callable[[], float],
+    before: Callable[[], None] = lambda: None,
+) -> dict[str, Timing]:
+    """Each function once a round, in turn; `before` each round something that is not timed."""
     seconds: dict[str, list[float]] = {name: [] for name in functions}
-    results: dict[str, Any] = {}
     for _ in range(rounds):
+        before()
         for name, function in functions.items():
+            gc.collect()
             start = clock()
-            results[name] = function()
+            function()
             seconds[name].append(clock() - start)
-            print(f"  {name}: {seconds[name][-1]:.2f} s", file=sys.stderr, flush=True)
-    return {name: Timing(statistics.median(s), min(s), max(s), results[name]) for name, s in seconds.items()}
+            print(f"  {name}: {seconds[name][-1]:.3g} s", file=sys.stderr, flush=True)
+    return {name: Timing(statistics.median(s), min(s), max(s), None) for name, s in seconds.items()}
 
 
 def train(n: int, trees: int, rounds: int, threads: list[int]) -> None:
@@ -118,18 +126,25 @@ def train(n: int, trees: int, rounds: int, threads: list[int]) -> None:
                 functions["truerank, polynomial leaves"] = lambda o=objective: fit_truerank(
                     X, y, qid, trees, 1, o, leaves="polynomial"
                 )
-            timings = in_turn(functions, rounds, time.process_time if count == 1 else time.perf_counter)
-            kind = "CPU" if count == 1 else "wall"
-            report(
-                f"{objective}, {n:,} × {FEATURES}, {trees} trees, {count} thread(s)", timings, note=f"{kind} seconds"
-            )
+            probes: list[float] = []
+            title = f"{objective}, {n:,} × {FEATURES}, {trees} trees, {count} thread{'s' if count > 1 else ''}"
+            if count == 1:
+                timings = in_turn(functions, rounds, time.process_time)
+                report(title, timings, note=f"median of {rounds} rounds")
+            else:
+                timings = in_turn(
+                    functions, rounds, time.perf_counter, lambda probes=probes: probes.append(scaling_probe())
+                )
+                report(title, timings, note=f"median of {rounds} rounds", clock="wall")
+                print(
+                    f"\ntwo-thread probe before each round: two threads did {statistics.median(probes):.2f} times the "
+                    f"work of one ({min(probes):.2f} – {max(probes):.2f})"
+                )
             best = min(timings[name].median for name in PEERS)
             print(f"\nours / the fastest peer: {timings['truerank'].median / best:.2f} (bar: 0.6)")
             print(
                 f"fuzzy / plain: {timings['truerank, fuzzy leaves'].median / timings['truerank'].median:.2f} (bar: 3)"
             )
-            if count > 1:
-                print(f"two-thread probe: {scaling_probe():.2f} times the work of one thread in the same wall time")
 
 
 def scaling_probe() -> float:

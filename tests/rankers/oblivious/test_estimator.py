@@ -276,3 +276,46 @@ def test_categories_are_refused_at_prediction_too():
             ranker.predict(frame.assign(b=wrong))
         with pytest.raises(InvalidInputError, match="'b'.*no categorical features"):
             ranker.fit(frame, [0, 1], eval_set=(frame.assign(b=wrong), [0, 1], None))
+
+
+@pytest.mark.parametrize(
+    ("common", "change"),
+    [
+        ({}, {"objective": "softmax"}),
+        ({"objective": "lambdarank"}, {"objective_params": {"sigma": 3.0}}),
+        ({"objective": "lambdarank"}, {"measure": "AP"}),
+        ({"objective": "lambdarank", "measure": "nDCG@3"}, {"convention": "letor4"}),
+        ({"objective": "pairwise-logistic"}, {"objective_params": {"sigma": 3.0}}),
+        ({"objective": "yetirank"}, {"objective_params": {"permutations": 3}}),
+        ({"objective": "yetirank"}, {"objective_params": {"decay": 0.5}}),
+        ({"objective": "yetirank"}, {"random_state": 1}),
+        ({}, {"n_estimators": 4}),
+        ({}, {"learning_rate": 0.2}),
+        ({}, {"depth": 4}),
+        ({}, {"borders": 5}),
+        ({}, {"l2": 2.0}),
+        ({}, {"small_leaf_penalty": 100.0}),
+        ({"leaves": "fuzzy"}, {"fuzziness": 0.3}),
+        ({"leaves": "fuzzy"}, {"p_swap": 0.9}),
+        ({"leaves": "fuzzy"}, {"ties": "average"}),
+        ({"leaves": "fuzzy"}, {"fuzzy_search": True}),
+        ({"leaves": "fuzzy"}, {"places": 5}),
+        ({"leaves": "polynomial"}, {"degree": 2}),
+        ({"leaves": "polynomial"}, {"neighbour_penalty": 0.0}),
+        ({"leaves": "polynomial"}, {"clip": False}),
+        ({}, {"bootstrap": "row"}),
+        ({"bootstrap": "row"}, {"bootstrap": "query"}),
+        ({"bootstrap": "row"}, {"replace": False}),
+        ({"bootstrap": "row"}, {"subsample": 0.5}),
+        ({"bootstrap": "row"}, {"random_state": 1}),
+        ({}, {"feature_fraction": 0.3}),
+        ({}, {"monotone": {1: -1, 2: -1, 3: -1}}),
+    ],
+)
+def test_every_parameter_does_something(judged, common, change):
+    train, test = judged
+    rows = 1.5 * test.X  # beyond the training range too
+    kw = {"n_estimators": 3, "depth": 3} | common
+    a = ObliviousBoosting(**kw).fit(train.X, train.y, qid=train.qid)
+    b = ObliviousBoosting(**(kw | change)).fit(train.X, train.y, qid=train.qid)
+    assert not np.array_equal(a.predict(rows), b.predict(rows))

@@ -124,7 +124,13 @@ def test_no_fuzziness_equals_plain_trees(judged):
     train, test = judged
     kw = {"n_estimators": 10, "depth": 4, "bootstrap": "row"}
     plain = ObliviousBoosting(**kw).fit(train)
-    for setting in ({"p_swap": 0.0}, {"p_swap": 1e-18}, {"fuzziness": 0.0}):
+    for setting in (
+        {"p_swap": 0.0},
+        {"p_swap": 1e-18},
+        {"fuzziness": 0.0},
+        {"p_swap": 0.0, "fuzzy_search": True},
+        {"p_swap": 0.0, "ties": "average"},
+    ):
         fuzzy = ObliviousBoosting("fuzzy", **setting, **kw).fit(train)
         np.testing.assert_allclose(fuzzy.predict(test), plain.predict(test), atol=1e-9)
         np.testing.assert_array_equal(fuzzy.tree_features_, plain.tree_features_)

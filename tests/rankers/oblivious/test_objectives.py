@@ -113,18 +113,20 @@ def test_yetirank_is_the_mean_over_its_rankings(query):
     y, s = query
     objective = YetiRank(permutations=7, decay=0.8)
     objective.begin(np.random.default_rng(3))
-    g, _ = objective(y, s, OFFSETS)
+    g, h = objective(y, s, OFFSETS)
     noise = np.random.default_rng(3).logistic(size=(7, 26))
-    expected = np.zeros(26)
+    expected, curvature = np.zeros(26), np.zeros(26)
     for a, b in zip(OFFSETS, OFFSETS[1:]):
         for r in range(7):
             order = a + np.argsort(-(s + noise[r])[a:b], kind="stable")
             for place, (i, j) in enumerate(zip(order, order[1:])):
                 i, j = (i, j) if y[i] >= y[j] else (j, i)
-                push = 0.8**place * (y[i] - y[j]) / 7 / (1 + np.exp(s[i] - s[j]))
-                expected[i] -= push
-                expected[j] += push
+                weight, rho = 0.8**place * (y[i] - y[j]) / 7, 1 / (1 + np.exp(s[i] - s[j]))
+                expected[i] -= weight * rho
+                expected[j] += weight * rho
+                curvature[[i, j]] += weight * rho * (1 - rho)
     np.testing.assert_allclose(g, expected, atol=1e-12)
+    np.testing.assert_allclose(h, curvature, atol=1e-12)
     again = YetiRank(permutations=7, decay=0.8)
     again.n_jobs = 2
     again.begin(np.random.default_rng(3))

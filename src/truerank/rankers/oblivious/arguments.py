@@ -75,7 +75,8 @@ def monotone_signs(given: Any, n_features: int, names: list[Any]) -> np.ndarray 
         for key, value in given.items():
             if isinstance(key, str):
                 if key not in names:
-                    raise InvalidInputError(f"monotone names the feature {key!r}, which X does not have")
+                    have = "which X does not have" if names else "and X has no names; give column numbers from 0"
+                    raise InvalidInputError(f"monotone names the feature {key!r}, {have}")
                 key = names.index(key)
             elif not isinstance(key, numbers.Integral) or not 0 <= int(key) < n_features:
                 raise InvalidInputError(f"monotone names the column {key!r}; X has the columns 0 … {n_features - 1}")
