@@ -271,29 +271,54 @@ def _add_expected(states, tables, values, scores):
 def contract(right, depth, rows, values, work, scores):
     """Add the leaf values, averaged over the answers of one level after the other, to the scores of a block of rows.
 
-    The last level is first: 2^(d-1) interpolations turn 2^d values into half as many.
+    The last level is first: 2^(d-1) interpolations turn 2^d values into half as many. Two levels are done at a time, so
+    that values are read and written half as often.
     """
     if depth == 0:
         for i in range(rows):
             scores[i] += values[0]
         return
-    half = 1 << (depth - 1)
-    share = right[depth - 1]
+    level = depth - 1
+    last = right[level]
+    if level == 0:
+        a = values[0]
+        b = values[1] - a
+        for i in range(rows):
+            scores[i] += a + last[i] * b
+        return
+    share = right[level - 1]
+    half = 1 << (level - 1)
     for q in range(half):
         a = values[q]
-        b = values[q + half] - a
+        b = values[q + half]
+        to_a = values[q + 2 * half] - a
+        to_b = values[q + 3 * half] - b
         out = work[q]
         for i in range(rows):
-            out[i] = a + share[i] * b
-    for t in range(depth - 2, -1, -1):
-        half = 1 << t
-        share = right[t]
+            x = a + last[i] * to_a
+            y = b + last[i] * to_b
+            out[i] = x + share[i] * (y - x)
+    level -= 2
+    while level > 0:
+        last = right[level]
+        share = right[level - 1]
+        half = 1 << (level - 1)
         for q in range(half):
             out = work[q]
             other = work[q + half]
+            pair = work[q + 2 * half]
+            other_pair = work[q + 3 * half]
             for i in range(rows):
-                out[i] += share[i] * (other[i] - out[i])
+                x = out[i] + last[i] * (pair[i] - out[i])
+                y = other[i] + last[i] * (other_pair[i] - other[i])
+                out[i] = x + share[i] * (y - x)
+        level -= 2
     out = work[0]
+    if level == 0:
+        last = right[0]
+        other = work[1]
+        for i in range(rows):
+            out[i] += last[i] * (other[i] - out[i])
     for i in range(rows):
         scores[i] += out[i]
 
@@ -302,36 +327,45 @@ def contract(right, depth, rows, values, work, scores):
 def _add_fuzzy(
     X, first, lower, upper, factors, steep, log_p, columns, border_states, border_factors, missing_right, values, scores
 ):
-    """Add every tree's expected leaf value to the scores; X is (used features, n)."""
+    """Add every tree's expected leaf value to the scores; X is (used features, n).
+
+    The factors of all rows are looked up feature by feature, while a feature's table is in the cache; trees then take
+    64 rows at a time.
+    """
     used, n = X.shape
     n_trees, depth = columns.shape
-    state = np.empty((used, 64), dtype=np.int64)
-    up = np.empty((used, 64))
-    down = np.empty((used, 64))
-    lo = np.empty((used, 64))
-    hi = np.empty((used, 64))
+    state = np.empty((used, n), dtype=np.int64)
+    up = np.empty((used, n))
+    down = np.empty((used, n))
+    some_steep = steep.any()
+    lo = np.empty((used if some_steep else 0, n))
+    hi = np.empty((used if some_steep else 0, n))
     missing = np.zeros(used, dtype=np.bool_)
+    for k in range(used):
+        knots = slice(first[k], first[k + 1])
+        last = 2 * (first[k + 1] - first[k])
+        base = 2 * first[k] + k  # a table of K knots has 2K + 1 factors
+        own = state[k]
+        states_of(X[k], lower[knots], upper[knots], own)
+        some = False
+        for i in range(n):
+            s = own[i]
+            if s > last:
+                some = True
+                s = np.int64(0)
+            up[k, i] = factors[0, base + s]
+            down[k, i] = factors[1, base + s]
+        missing[k] = some
+        if steep[k]:
+            for i in range(n):
+                s = own[i] if own[i] <= last else np.int64(0)
+                lo[k, i] = factors[2, base + s]
+                hi[k, i] = factors[3, base + s]
     right = np.empty((depth, 64))
     work = np.empty((1 << max(0, depth - 1), 64))
     for start in range(0, n, 64):
         rows = min(64, n - start)
-        for k in range(used):
-            size = first[k + 1] - first[k]
-            base = 2 * first[k] + k  # a table of K knots has 2K + 1 factors
-            missing[k] = False
-            own = state[k]
-            knots = slice(first[k], first[k + 1])
-            states_of(X[k, start : start + rows], lower[knots], upper[knots], own)
-            for i in range(rows):
-                s = own[i]
-                if s > 2 * size:
-                    missing[k] = True
-                    s = 0
-                up[k, i] = factors[0, base + s]
-                down[k, i] = factors[1, base + s]
-                if steep[k]:
-                    lo[k, i] = factors[2, base + s]
-                    hi[k, i] = factors[3, base + s]
+        here = slice(start, start + rows)
         for tree in range(n_trees):
             for level in range(depth):
                 k = columns[tree, level]
@@ -339,22 +373,22 @@ def _add_fuzzy(
                 left_factor = border_factors[tree, level, 0]
                 right_factor = border_factors[tree, level, 1]
                 out = right[level]
-                s = state[k]
-                u = up[k]
-                v = down[k]
+                s = state[k, here]
+                u = up[k, here]
+                v = down[k, here]
                 if steep[k]:
                     b = border_factors[tree, level, 2]
                     for i in range(rows):
                         if s[i] > border:
-                            out[i] = 1.0 - u[i] * np.exp(log_p * (lo[k, i] - b + 1.0)) * left_factor
+                            out[i] = 1.0 - u[i] * np.exp(log_p * (lo[k, start + i] - b + 1.0)) * left_factor
                         else:
-                            out[i] = v[i] * np.exp(log_p * (b - hi[k, i])) * right_factor
+                            out[i] = v[i] * np.exp(log_p * (b - hi[k, start + i])) * right_factor
                 else:
                     for i in range(rows):
                         out[i] = 1.0 - u[i] * left_factor if s[i] > border else v[i] * right_factor
                 if missing[k]:
-                    size = first[k + 1] - first[k]
+                    last = 2 * (first[k + 1] - first[k])
                     for i in range(rows):
-                        if s[i] > 2 * size:
+                        if s[i] > last:
                             out[i] = 1.0 if missing_right[tree, level] else 0.0
-            contract(right, depth, rows, values[tree], work, scores[start : start + rows])
+            contract(right, depth, rows, values[tree], work, scores[here])
