@@ -57,10 +57,16 @@ class Scaling:
 
     def take(self, X: np.ndarray, features: np.ndarray) -> np.ndarray:
         """Standardised columns (len(features), n) of the rows of X."""
-        x = np.ascontiguousarray(X.T[features], dtype=np.float64)
+        return self.standardise(np.ascontiguousarray(X.T[features], dtype=np.float64), features)
+
+    def standardise(self, x: np.ndarray, features: np.ndarray) -> np.ndarray:
+        """The same from columns (len(features), n)."""
         one = features[:, None]
-        z = (np.clip(x, self.low[one], self.high[one]) - self.mean[one]) / self.scale[one]
-        return np.where(np.isnan(z), 0.0, z)
+        z = np.clip(x, self.low[one], self.high[one])
+        z -= self.mean[one]
+        z /= self.scale[one]
+        z[np.isnan(z)] = 0.0
+        return z
 
 
 def column_scaling(values: np.ndarray) -> np.ndarray:
@@ -218,7 +224,7 @@ class PolynomialPredictor:
 
         def work(start: int, stop: int) -> None:
             x = np.ascontiguousarray(X[start:stop].T[self.used], dtype=np.float64)
-            z = self.scaling.take(X[start:stop], self.used)
+            z = self.scaling.standardise(x, self.used)
             _add_polynomials(
                 x, z, self.columns[trees], self.borders[trees], self.missing_right[trees], self.values[trees],
                 self.table, scores[start:stop],
