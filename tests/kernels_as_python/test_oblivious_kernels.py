@@ -21,7 +21,14 @@ def judged():
 def test_fit_and_predict(judged, leaves, objective):
     measure = "AP" if leaves == "fuzzy" else "nDCG@5"  # another kernel of lambdarank
     ranker = ObliviousBoosting(
-        leaves, objective=objective, measure=measure, n_estimators=2, depth=2, places=6, fuzzy_search=True
+        leaves,
+        objective=objective,
+        measure=measure,
+        n_estimators=2,
+        depth=2,
+        places=6,
+        fuzzy_search=True,
+        start="linear" if leaves == "polynomial" else "constant",
     ).fit(judged)
     scores = ranker.predict(judged)
     assert np.isfinite(scores).all()

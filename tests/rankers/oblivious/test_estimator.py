@@ -303,6 +303,8 @@ def test_categories_are_refused_at_prediction_too():
         ({"leaves": "polynomial"}, {"degree": 2}),
         ({"leaves": "polynomial"}, {"neighbour_penalty": 0.0}),
         ({"leaves": "polynomial"}, {"clip": False}),
+        ({}, {"start": "linear"}),
+        ({"start": "linear"}, {"start_penalty": 3.0}),
         ({}, {"bootstrap": "row"}),
         ({"bootstrap": "row"}, {"bootstrap": "query"}),
         ({"bootstrap": "row"}, {"replace": False}),

@@ -11,7 +11,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.rankers.oblivious.borders import MISSING, code_rows, find_borders, scan_columns
 from truerank.rankers.oblivious.histogram import pack_gradients
 from truerank.rankers.oblivious.places import MOST_PLACES, find_states, make_places, make_shares
-from truerank.rankers.oblivious.polynomial import column_scaling
+from truerank.rankers.oblivious.scaling import column_scaling
 
 LEAVES = ["constant", "fuzzy", "polynomial"]
 OBJECTIVES = ["mse", "lambdarank", "softmax", "pairwise-logistic", "yetirank"]

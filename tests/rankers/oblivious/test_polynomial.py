@@ -12,13 +12,12 @@ from truerank.rankers.oblivious.borders import code_rows, find_borders
 from truerank.rankers.oblivious.grower import TreeStructure
 from truerank.rankers.oblivious.polynomial import (
     PolynomialLeaves,
-    Scaling,
-    column_scaling,
     fit_neighbours,
     least_norm_solutions,
     monomial_table,
 )
 from truerank.rankers.oblivious.rows import Rows, Sample
+from truerank.rankers.oblivious.scaling import Scaling, column_scaling
 
 
 @pytest.mark.parametrize(("variables", "degree"), [(1, 0), (1, 3), (3, 2), (6, 2), (4, 3)])

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from truerank.core.blocked import Workers
 from truerank.core.checks import check_choice, check_number, check_positive_int
@@ -15,14 +13,11 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import seed_of
 from truerank.data.ranking_data import RankingData
 from truerank.measures import parse_measure
-from truerank.rankers.base import Ranker
 from truerank.rankers.oblivious.arguments import (
     check_grades,
-    file_params,
     fit_settings,
     monotone_signs,
     plan_of,
-    refuse_categories,
     row_weights,
     swap_probability,
     trees_so_far,
@@ -30,21 +25,14 @@ from truerank.rankers.oblivious.arguments import (
 from truerank.rankers.oblivious.boosting import Progress, Watched, boost
 from truerank.rankers.oblivious.borders import MAX_BORDERS, code_rows, find_borders, scan_columns
 from truerank.rankers.oblivious.constant import ConstantLeaves
-from truerank.rankers.oblivious.ensemble import Ensemble
-from truerank.rankers.oblivious.fuzzy import FlatPlaces, FuzzyLeaves, FuzzyPredictor
-from truerank.rankers.oblivious.importance import permutation_importance
+from truerank.rankers.oblivious.fuzzy import FuzzyLeaves
+from truerank.rankers.oblivious.linear_start import Start, fit_linear_start
+from truerank.rankers.oblivious.model import TreesModel
 from truerank.rankers.oblivious.objectives import make_objective
-from truerank.rankers.oblivious.places import MOST_PLACES, PlaceTable, make_places, smoothing_of
-from truerank.rankers.oblivious.polynomial import (
-    PolynomialLeaves,
-    PolynomialPredictor,
-    Scaling,
-    check_scaling,
-    column_scaling,
-    monomial_table,
-)
-from truerank.rankers.oblivious.predictor import ConstantPredictor, writable
+from truerank.rankers.oblivious.places import MOST_PLACES, make_places, smoothing_of
+from truerank.rankers.oblivious.polynomial import PolynomialLeaves
 from truerank.rankers.oblivious.rows import Rows
+from truerank.rankers.oblivious.scaling import Scaling, column_scaling
 
 LEAVES = ("constant", "fuzzy", "polynomial")
 _OTHER_DATA = (
@@ -53,7 +41,7 @@ _OTHER_DATA = (
 )
 
 
-class ObliviousBoosting(Ranker):
+class ObliviousBoosting(TreesModel):
     """Boosted oblivious trees: each tree asks one question `x_k ≤ c` a level, the same in all its leaves.
 
     The scores h start at the mean grade (squared error; else at 0), and each round adds a tree fitted to the
@@ -109,7 +97,12 @@ class ObliviousBoosting(Ranker):
     neighbour_penalty : float >= 0 or inf, default 1
         λ: holds a leaf's polynomial close to those of leaves one answer away.
     clip : bool, default True
-        Polynomials see features clipped to their training range.
+        Polynomials, and a linear start, see features clipped to their training range.
+    start : {"constant", "linear"}, default "constant"
+        Scores before the first tree: the mean grade (squared error; else 0), or a linear ranker's, least squares of
+        grades within queries on the standardised features. A linear start helps where few rows are to tell a slope.
+    start_penalty : float >= 0, default 0.1
+        Ridge penalty of the linear start, as a share of the rows.
     bootstrap : {"row", "query"}, optional
         Each tree sees a sample drawn with replacement of this unit. None: no replacement, by row.
     replace : bool, default True
@@ -138,7 +131,7 @@ class ObliviousBoosting(Ranker):
     n_iter_ : int
         Trees T of the model.
     start_ : float
-        Score before the first tree.
+        Score before the first tree, to which `start_weights_` (p,), those of standardised features, add a linear start.
     tree_features_, tree_borders_, tree_missing_right_ : arrays (T, depth)
         Questions: level t of a tree asks `x[feature] ≤ border`. An infinite border pads shorter trees, or with
         `missing_right` asks whether the feature is observed.
@@ -194,33 +187,6 @@ class ObliviousBoosting(Ranker):
     [3, 2, 1, 3, 1, 2]
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = (
-        *Ranker.model_attributes,
-        "start_",
-        "tree_features_",
-        "tree_borders_",
-        "tree_missing_right_",
-        "tree_values_",
-        "tree_gains_",
-        "n_iter_",
-        "valid_scores_",
-        "seed_",
-        "p_swap_",
-        "place_features_",
-        "place_sizes_",
-        "place_lower_",
-        "place_upper_",
-        "place_starts_",
-        "feature_mean_",
-        "feature_scale_",
-        "feature_low_",
-        "feature_high_",
-    )
-    allow_nan = True
-
-    start_: float
-    feature_mean_: np.ndarray
-
     def __init__(
         self,
         leaves: str = "constant",
@@ -243,6 +209,8 @@ class ObliviousBoosting(Ranker):
         degree: int = 1,
         neighbour_penalty: float = 1.0,
         clip: bool = True,
+        start: str = "constant",
+        start_penalty: float = 0.1,
         bootstrap: str | None = None,
         replace: bool = True,
         subsample: float = 1.0,
@@ -273,6 +241,8 @@ class ObliviousBoosting(Ranker):
         self.degree = degree
         self.neighbour_penalty = neighbour_penalty
         self.clip = clip
+        self.start = start
+        self.start_penalty = start_penalty
         self.bootstrap = bootstrap
         self.replace = replace
         self.subsample = subsample
@@ -308,6 +278,9 @@ class ObliviousBoosting(Ranker):
         if parts > MAX_BORDERS + 1:
             raise InvalidInputError(f"borders must be at most {MAX_BORDERS + 1}, got {parts}: a code is one byte")
         kind = check_choice(self.leaves, "leaves", LEAVES)
+        first = check_choice(self.start, "start", ("constant", "linear"))
+        start_penalty = check_number(self.start_penalty, "start_penalty", minimum=0.0)
+        scaled = kind == "polynomial" or first == "linear"
         check_grades(y)
         progress = self._progress(data.n_features)
         monotone = monotone_signs(self.monotone, data.n_features, list(getattr(self, "feature_names_in_", [])))
@@ -326,43 +299,48 @@ class ObliviousBoosting(Ranker):
         objective = make_objective(self.objective, self.objective_params, measure, self.n_jobs)
         with Workers(self.n_jobs) as workers:
 
-            def look(k: int, values: np.ndarray) -> tuple[np.ndarray, Any]:
+            def look(k: int, values: np.ndarray) -> tuple[np.ndarray, Any, Any]:
                 found = find_borders(values, parts)
-                if kind == "fuzzy":
-                    return found, make_places(values, found, limit)
-                return found, column_scaling(values) if kind == "polynomial" else None
+                table = make_places(values, found, limit) if kind == "fuzzy" else None
+                return found, table, column_scaling(values) if scaled else None
 
             looked = scan_columns(X, look, self.n_jobs)
-            borders = [found for found, _ in looked]
+            borders = [found for found, _, _ in looked]
+            scaling = Scaling.of([found for _, _, found in looked], bool(self.clip)) if scaled else None
             rows = Rows(X, code_rows(X, borders, self.n_jobs), training=True)
             plan = plan_of(self, monotone)
             leaves: Any
             if kind == "fuzzy":
-                places = [table for _, table in looked]
+                places = [table for _, table, _ in looked]
                 if progress.trees and not (p_swap == self.p_swap_ and self._flat_places().hold(places)):
                     raise InvalidInputError(_OTHER_DATA)
                 if self.fuzzy_search:
                     plan = replace(plan, rules=replace(plan.rules, smoothing=smoothing_of(borders, places, p_swap)))
                 leaves = FuzzyLeaves(plan.rules.l2, monotone, places, p_swap, self.ties, workers)
             elif kind == "polynomial":
-                scaling = Scaling.of([found for _, found in looked], bool(self.clip))
-                if progress.trees and not np.array_equal(scaling.mean, self.feature_mean_):
-                    raise InvalidInputError(_OTHER_DATA)
+                assert scaling is not None
                 leaves = PolynomialLeaves(plan.rules.l2, degree, penalty, plan.rules.depth, scaling, workers)
             else:
                 leaves = ConstantLeaves(plan.rules.l2, monotone, workers)
             if progress.trees:
-                scores, start = self._predict(X), self.start_
+                if scaling is not None and not np.array_equal(scaling.mean, self.feature_mean_):
+                    raise InvalidInputError(_OTHER_DATA)
+                start, scores = self._start(), self._predict(X)
             else:
+                linear = None
+                if first == "linear":
+                    assert scaling is not None
+                    linear = fit_linear_start(X, y, data.offsets, weight, scaling, start_penalty, monotone)
                 begin = getattr(objective, "start", None)
-                start = 0.0 if begin is None else begin(y, weight)
-                scores = np.full(len(y), start)
+                known = 0.0 if linear is None else linear.scores(X, self.n_jobs)
+                start = Start(0.0 if begin is None else float(begin(y - known, weight)), linear)
+                scores = start.scores(X, self.n_jobs)
             watched = None
             if valid is not None:
                 assert valid.y is not None
                 watched = Watched(
                     Rows(valid.X, code_rows(valid.X, borders, self.n_jobs)),
-                    np.full(len(valid.y), start),
+                    start.scores(valid.X, self.n_jobs),
                     measure,
                     valid.judgements(),
                 )
@@ -375,13 +353,9 @@ class ObliviousBoosting(Ranker):
             else:
                 progress.valid = []
             status = boost(data, rows, scores, weight, objective, leaves, plan, watched, workers, progress)
-        self.start_ = float(start)
-        self._keep(progress)
+        self._keep(progress, start, scaling)
         if kind == "fuzzy":
             self._keep_places(places, p_swap)
-        elif kind == "polynomial":
-            self.feature_mean_, self.feature_scale_ = scaling.mean, scaling.scale
-            self.feature_low_, self.feature_high_ = scaling.low, scaling.high
         self._prepare()
         self._fitted_with = fit_settings(self)
         self._finish(status)
@@ -392,108 +366,3 @@ class ObliviousBoosting(Ranker):
             return trees_so_far(self, n_features)
         self.seed_ = seed_of(self.random_state)
         return Progress()
-
-    def _checked(self, X: Any, *, reset: bool) -> Any:
-        refuse_categories(X)
-        return super()._checked(X, reset=reset)
-
-    def _predict(self, X: Any) -> np.ndarray:
-        return self._predictor.predict(X, self.n_jobs, np.full(X.shape[0], self.start_))
-
-    @property
-    def feature_importances_(self) -> np.ndarray:
-        """Share of each feature in the gain of all levels of all trees (p,), summing to 1 (0 without any gain)."""
-        check_is_fitted(self)
-        gains = self.tree_gains_.sum(axis=0)
-        total = gains.sum()
-        return gains / total if total > 0 else gains
-
-    def permutation_importance(self, data: RankingData, *, repeats: int = 5, random_state: Any = None) -> np.ndarray:
-        """Loss of the ranker's measure when a feature is shuffled within queries (p,): see `importance`."""
-        check_is_fitted(self)
-        return permutation_importance(
-            self, data, measure=self.measure, convention=self.convention, repeats=repeats, random_state=random_state
-        )
-
-    def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
-        """Scores (n,) after each tree, in the caller's row order; the last are `predict`'s."""
-        check_is_fitted(self)
-        restore: Callable[[np.ndarray], np.ndarray]
-        if isinstance(X, RankingData):
-            self._check_columns(X)
-            matrix, restore = X.X, X.restore
-        else:
-            matrix, restore = self._checked(X, reset=False), lambda values: values
-        for scores in self._staged(matrix):
-            yield restore(scores).copy()
-
-    def _staged(self, X: np.ndarray) -> Iterator[np.ndarray]:
-        """Scores after each tree, in one array that is advanced."""
-        scores = np.full(X.shape[0], self.start_)
-        for t in range(self.n_iter_):
-            yield self._predictor.predict(X, self.n_jobs, scores, slice(t, t + 1))
-
-    # The model.
-
-    def _keep(self, progress: Progress) -> None:
-        names = ("tree_features_", "tree_borders_", "tree_missing_right_", "tree_values_")
-        for name, arrays in zip(names, zip(*progress.trees)):
-            setattr(self, name, np.stack(arrays))
-        self.tree_gains_ = np.stack(progress.gains)
-        self.valid_scores_ = np.array(progress.valid)
-        self.n_iter_ = len(progress.trees)
-
-    def model_params(self) -> dict[str, Any]:
-        """Parameters for a model file, which keeps neither functions nor generators nor dicts by number.
-
-        A loaded model predicts all the same; to go on training it, set `objective` to the function again.
-        """
-        return file_params(self)
-
-    def _keep_places(self, places: list[PlaceTable], p_swap: float) -> None:
-        used = np.unique(self.tree_features_)
-        flat = FlatPlaces.of(used, [places[k] for k in used])
-        self.p_swap_ = p_swap
-        for name in ("features", "sizes", "lower", "upper", "starts"):
-            setattr(self, f"place_{name}_", getattr(flat, name))
-
-    def _flat_places(self) -> FlatPlaces:
-        names = ("features", "sizes", "lower", "upper", "starts")
-        return FlatPlaces(*(writable(getattr(self, f"place_{name}_")) for name in names))
-
-    def _ensemble(self) -> Ensemble:
-        names = ("tree_features_", "tree_borders_", "tree_missing_right_", "tree_values_")
-        return Ensemble(*(writable(getattr(self, name)) for name in names))
-
-    def _scaling(self) -> Scaling:
-        return Scaling(self.feature_mean_, self.feature_scale_, self.feature_low_, self.feature_high_)
-
-    def _make_predictor(self, ensemble: Ensemble) -> Any:
-        if self.leaves == "fuzzy":
-            return FuzzyPredictor(ensemble, self._flat_places(), self.p_swap_, self.ties)
-        if self.leaves == "polynomial":
-            return PolynomialPredictor(ensemble, self._scaling(), self.degree)
-        return ConstantPredictor(ensemble)
-
-    def _prepare(self) -> None:
-        self._predictor = self._make_predictor(self._ensemble())
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in super().__getstate__().items() if key != "_predictor"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        if hasattr(self, "tree_values_"):
-            self._prepare()
-
-    def check_model(self) -> None:
-        """Called after loading: the arrays of the trees must fit together."""
-        super().check_model()
-        monomials = None
-        if self.leaves == "polynomial":
-            check_scaling(self._scaling(), self.n_features_in_)
-            monomials = len(monomial_table(self._ensemble().depth, self.degree))
-        self._ensemble().check(self.n_features_in_, monomials)
-        if self.leaves == "fuzzy":
-            self._flat_places().check(self.n_features_in_, self._ensemble())
-        self._prepare()

@@ -15,72 +15,24 @@ solution.
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
 from math import comb
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from truerank.core.blocked import Workers, run_blocks
-from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 from truerank.rankers.oblivious.constant import empty_leaves
 from truerank.rankers.oblivious.ensemble import Ensemble, pad_tree
 from truerank.rankers.oblivious.grower import TreeStructure
 from truerank.rankers.oblivious.rows import Rows, Sample
+from truerank.rankers.oblivious.scaling import Scaling
 
 _SINGULAR = 1e-10  # eigenvalues below this share of the largest count as zero
 _MOST_MONOMIALS = 500
 _SMALL_SYSTEM = 32
-_FAR = 1e30  # standard deviations
-_LARGEST = float(np.finfo(np.float64).max)
 _ROWS = 65_536
-
-
-@dataclass(frozen=True)
-class Scaling:
-    """How features enter a polynomial: `(clip(x, low, high) - mean) / scale`, and 0 for nan; arrays (p,)."""
-
-    mean: np.ndarray
-    scale: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-
-    @classmethod
-    def of(cls, columns: list[np.ndarray], clip: bool) -> Scaling:
-        """From `column_scaling` of each column."""
-        mean, scale, low, high = np.array(columns, dtype=np.float64).reshape(-1, 4).T.copy()
-        if not clip:  # only so far that low degrees stay finite
-            with np.errstate(over="ignore"):
-                low, high = np.maximum(mean - _FAR * scale, -_LARGEST), np.minimum(mean + _FAR * scale, _LARGEST)
-        return cls(mean, scale, low, high)
-
-    def take(self, X: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """Standardised columns (len(features), n) of the rows of X."""
-        return self.standardise(np.ascontiguousarray(X.T[features], dtype=np.float64), features)
-
-    def standardise(self, x: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """The same from columns (len(features), n)."""
-        one = features[:, None]
-        z = np.clip(x, self.low[one], self.high[one])
-        z -= self.mean[one]
-        z /= self.scale[one]
-        z[np.isnan(z)] = 0.0
-        return z
-
-
-def column_scaling(values: np.ndarray) -> np.ndarray:
-    """Mean, standard deviation (1 where it is 0), least and largest of a column's sorted observed values."""
-    if len(values) == 0:
-        return np.array([0.0, 1.0, 0.0, 0.0])
-    low, high = float(values[0]), float(values[-1])
-    # In units of a power of two near the largest magnitude, exact, so that no square over- or underflows.
-    unit = float(np.exp2(np.clip(np.frexp(max(abs(low), abs(high)))[1] - 1, -1000, 1000)))
-    shares = values.astype(np.float64)
-    shares /= unit
-    mean = float(np.clip(shares.mean() * unit, low, high))
-    scale = float(shares.std()) * unit
-    return np.array([mean, scale if scale > 0 else 1.0, low, high])
 
 
 def monomial_table(n_variables: int, degree: int) -> np.ndarray:
@@ -232,15 +184,6 @@ class PolynomialPredictor:
 
         run_blocks(work, [(i, min(i + 4_096, len(X))) for i in range(0, len(X), 4_096)], n_jobs)
         return scores
-
-
-def check_scaling(scaling: Scaling, n_features: int) -> None:
-    """Raise `ModelFileError` when arrays from a file do not fit together."""
-    for array in (scaling.mean, scaling.scale, scaling.low, scaling.high):
-        if array.shape != (n_features,) or np.isnan(array).any():
-            raise ModelFileError(f"ObliviousBoosting: the scaling must hold {n_features} numbers")
-    if not np.isfinite(scaling.mean).all() or not (scaling.scale > 0).all():
-        raise ModelFileError("ObliviousBoosting: the scaling's means must be finite and its scales positive")
 
 
 @kernel

@@ -1,0 +1,67 @@
+"""Standardised features: how values enter a polynomial or a linear start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from truerank.core.errors import ModelFileError
+
+_FAR = 1e30  # standard deviations
+_LARGEST = float(np.finfo(np.float64).max)
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """How features are standardised: `(clip(x, low, high) - mean) / scale`, and 0 for nan; arrays (p,)."""
+
+    mean: np.ndarray
+    scale: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+    @classmethod
+    def of(cls, columns: list[np.ndarray], clip: bool) -> Scaling:
+        """From `column_scaling` of each column."""
+        mean, scale, low, high = np.array(columns, dtype=np.float64).reshape(-1, 4).T.copy()
+        if not clip:  # only so far that low degrees stay finite
+            with np.errstate(over="ignore"):
+                low, high = np.maximum(mean - _FAR * scale, -_LARGEST), np.minimum(mean + _FAR * scale, _LARGEST)
+        return cls(mean, scale, low, high)
+
+    def take(self, X: np.ndarray, features: np.ndarray) -> np.ndarray:
+        """Standardised columns (len(features), n) of the rows of X."""
+        return self.standardise(np.ascontiguousarray(X.T[features], dtype=np.float64), features)
+
+    def standardise(self, x: np.ndarray, features: np.ndarray) -> np.ndarray:
+        """The same from columns (len(features), n)."""
+        one = features[:, None]
+        z = np.clip(x, self.low[one], self.high[one])
+        z -= self.mean[one]
+        z /= self.scale[one]
+        z[np.isnan(z)] = 0.0
+        return z
+
+
+def column_scaling(values: np.ndarray) -> np.ndarray:
+    """Mean, standard deviation (1 where it is 0), least and largest of a column's sorted observed values."""
+    if len(values) == 0:
+        return np.array([0.0, 1.0, 0.0, 0.0])
+    low, high = float(values[0]), float(values[-1])
+    # In units of a power of two near the largest magnitude, exact, so that no square over- or underflows.
+    unit = float(np.exp2(np.clip(np.frexp(max(abs(low), abs(high)))[1] - 1, -1000, 1000)))
+    shares = values.astype(np.float64)
+    shares /= unit
+    mean = float(np.clip(shares.mean() * unit, low, high))
+    scale = float(shares.std()) * unit
+    return np.array([mean, scale if scale > 0 else 1.0, low, high])
+
+
+def check_scaling(scaling: Scaling, n_features: int) -> None:
+    """Raise `ModelFileError` when arrays from a file do not fit together."""
+    for array in (scaling.mean, scaling.scale, scaling.low, scaling.high):
+        if array.shape != (n_features,) or np.isnan(array).any():
+            raise ModelFileError(f"ObliviousBoosting: the scaling must hold {n_features} numbers")
+    if not np.isfinite(scaling.mean).all() or not (scaling.scale > 0).all():
+        raise ModelFileError("ObliviousBoosting: the scaling's means must be finite and its scales positive")
