@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         HybridCalibrator,
         LaplaceCalibrator,
     )
+    from truerank.calibration.pool import PooledCalibrator
     from truerank.calibration.posteriors import (
         BetaCalibrator,
         IsotonicCalibrator,
@@ -78,6 +79,7 @@ __all__ = [
     "PercentileInQuery",
     "PlattCalibrator",
     "PointwiseSVM",
+    "PooledCalibrator",
     "QueryKFold",
     "RandomRanker",
     "RankBoost",

@@ -39,6 +39,7 @@ CALIBRATORS: dict[str, str] = {
     "isotonic": "truerank.calibration.posteriors:IsotonicCalibrator",
     "beta": "truerank.calibration.posteriors:BetaCalibrator",
     "temperature": "truerank.calibration.posteriors:TemperatureCalibrator",
+    "pool": "truerank.calibration.pool:PooledCalibrator",
 }
 
 # Public names of the package that are neither rankers nor calibrators, imported on first use.

@@ -23,6 +23,9 @@ DENSITIES = ["gaussian", "asymmetric-gaussian", "laplace", "asymmetric-laplace",
 
 
 def make(name, **settings):
+    if name == "pool":
+        # Fewer folds: each of them fits seven calibrators.
+        settings = {"cv": 2, "n_repeats": 1, **settings}
     return registry.calibrator_class(name)(**settings)
 
 
@@ -95,7 +98,7 @@ def test_few_and_strange_rows_give_finite_numbers(name, scores, y):
         log_odds = calibrator.log_odds(queries)
         assert np.isfinite(log_odds).all()
         p = calibrator.predict_proba(queries)
-        assert ((p >= 0) & (p <= 1)).all()
+        assert ((p > 0) & (p < 1)).all()
         if settings:
             assert (np.diff(calibrator.log_odds(np.sort(queries))) >= -1e-9 * np.abs(log_odds).max()).all()
 
@@ -106,7 +109,8 @@ def test_equal_scores_give_the_smoothed_prior(name):
     np.testing.assert_allclose(calibrator.predict_proba([3.0, -7.0, 100.0])[:, 1], 2 / 7, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", NAMES)
+# Copies of a row get into other folds of the pool's cross-validation than the row: tests/calibration/test_pool.py.
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "pool"])
 def test_a_weight_is_so_many_copies(name, overlapping):
     scores, y = overlapping
     weight = np.random.default_rng(1).integers(0, 4, len(y))
@@ -196,7 +200,7 @@ def test_never_nan(rows):
 
 def test_positive_affine_changes_of_the_score_change_nothing(overlapping):
     scores, y = overlapping
-    for name in [name for name in NAMES if name not in ("beta", "temperature")]:
+    for name in [name for name in NAMES if name not in ("beta", "temperature", "pool")]:
         before = make(name).fit(scores, y).log_odds(scores)
         after = make(name).fit(3 * scores + 7, y).log_odds(3 * scores + 7)
         np.testing.assert_allclose(after, before, atol=1e-2 if name == "spline" else 1e-5)

@@ -16,6 +16,7 @@ from truerank.core.kernel import kernel
 
 # Squares of scores must not overflow when a million of them are added up.
 LARGEST_SCORE = 1e145
+_BELOW_ONE = 1.0 - 2.0**-53
 
 
 class Calibrator(ClassifierMixin, BaseEstimator):
@@ -65,6 +66,11 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         InvalidInputError
             On nan or infinite scores, more than two labels, no rows, or weights that are negative or all 0.
         """
+        self._fit(*self._take(scores, y, sample_weight))
+        return self
+
+    def _take(self, scores: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Check what `fit` was given and count the classes: scores, whether positive, weights; no row of weight 0."""
         values = as_scores(scores, type(self).__name__)
         self.classes_, positive = two_classes(y, len(values))
         weight = as_weight(sample_weight, len(values))
@@ -75,8 +81,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         n = float(len(values) if weight is None else weight.sum())
         self.counts_ = np.array([n - n_positive, n_positive])
         self.prior_ = (self.counts_ + 1) / (n + 2)
-        self._fit(values, positive, weight)
-        return self
+        return values, positive, weight
 
     def log_odds(self, scores: Any) -> np.ndarray:
         """log P(positive | score) - log P(negative | score), in nats, float64 (n,), always finite.
@@ -87,7 +92,10 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         return self._log_odds(as_scores(scores, type(self).__name__))
 
     def predict_proba(self, scores: Any) -> np.ndarray:
-        """P(negative | score) and P(positive | score), float64 (n, 2), both exact where they are small."""
+        """P(negative | score) and P(positive | score), float64 (n, 2).
+
+        Both are exact where they are small, and strictly inside (0, 1): from 1e-300 to the largest float below 1.
+        """
         return probability_pairs(self.log_odds(scores))
 
     def predict(self, scores: Any) -> np.ndarray:
@@ -190,7 +198,7 @@ def as_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
 
 
 def probability_pairs(log_odds: np.ndarray) -> np.ndarray:
-    """(1 - p, p) for each log-odds, float64 (n, 2); the smaller of the two keeps its relative precision."""
+    """(1 - p, p) for each log-odds, float64 (n, 2), neither 0 or 1; the smaller one keeps its relative precision."""
     pairs = np.empty((len(log_odds), 2))
     _probability_pairs(np.ascontiguousarray(log_odds, dtype=np.float64), pairs)
     return pairs
@@ -210,8 +218,8 @@ def warn(message: str) -> None:
 def _probability_pairs(log_odds, pairs):
     for i in range(len(log_odds)):
         s = log_odds[i]
-        e = math.exp(-abs(s))
-        large = 1.0 / (1.0 + e)
+        e = math.exp(-min(abs(s), 690.0))
+        large = min(1.0 / (1.0 + e), _BELOW_ONE)
         small = e * large
         if s >= 0:
             pairs[i, 0] = small

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from truerank.calibration.base import Calibrator, probability_pairs
 from truerank.calibration.classifier import make_calibrator
@@ -121,9 +121,18 @@ class CalibratedRanker(Ranker):
         if data.query_weight is not None:
             weight = np.repeat(data.query_weight, np.diff(data.offsets))
         self.calibrators_: list[Calibrator] = [
-            make_calibrator(self.method).fit(values, y >= grade, weight) for grade in self.grades_
+            self._calibrated(values, y >= grade, weight, data) for grade in self.grades_
         ]
         self.status_ = getattr(self.ranker_, "status_", "fitted")
+
+    def _calibrated(
+        self, values: np.ndarray, relevant: np.ndarray, weight: np.ndarray | None, data: RankingData
+    ) -> Calibrator:
+        calibrator: Any = make_calibrator(self.method)
+        if has_fit_parameter(calibrator, "groups") and data.n_queries > 1:
+            # A calibrator that cross-validates keeps the documents of a query together.
+            return calibrator.fit(values, relevant, weight, groups=data.query_index)
+        return calibrator.fit(values, relevant, weight)
 
     def _fit_statistics(self, scores: np.ndarray, data: RankingData, rel: float) -> None:
         self.statistics_coef_ = self.statistics_centre_ = self.statistics_scale_ = np.empty(0)

@@ -11,19 +11,26 @@ from typing import Any
 import numpy as np
 
 from truerank.calibration.base import Calibrator, as_scores, as_weight, two_classes
-from truerank.calibration.classifier import make_calibrator
-from truerank.calibration.densities import DensityCalibrator
-from truerank.calibration.diagnostics import losses
-from truerank.core.checks import check_positive_int
+from truerank.calibration.pool import (
+    FEW_ROWS,
+    MEMBERS,
+    PooledCalibrator,
+    cross_validated_log_odds,
+    fits_densities,
+    group_numbers,
+    held_out_losses,
+    method_name,
+    pool_weights,
+    pooled_log_odds,
+    quietly_fitted,
+    rarest_class,
+)
 from truerank.core.errors import InvalidInputError, TruerankWarning
-from truerank.core.random_streams import seed_of, stream
-from truerank.data.grouping import group_rows
 from truerank.registry import CALIBRATORS
 
-# In order of trust. The order and the rule below were settled on halves of training scores, not on test rows.
-DEFAULT_METHODS = ("spline", "beta", "platt", "asymmetric-laplace", "isotonic", "temperature")
-FEW_ROWS = 20
-# Standard errors by which a method must be better than one that is trusted more.
+POOL = "pool"
+DEFAULT_METHODS = (POOL, *MEMBERS)
+# Standard errors by which a method must be better than one that is trusted more, where one of several is to be taken.
 MARGIN, MARGIN_OF_FEW = 0.5, 2.0
 
 
@@ -62,6 +69,8 @@ class CalibratorChoice:
     comparisons : list of Comparison
         In the order of the methods.
     n_positive, n_negative : int
+    weights : dict of str to float
+        What the probabilities are an average of: the members of a pool by falling weight, or the one method.
     """
 
     method: str
@@ -69,6 +78,7 @@ class CalibratorChoice:
     comparisons: list[Comparison] = field(repr=False)
     n_positive: int
     n_negative: int
+    weights: dict[str, float] = field(default_factory=dict)
 
 
 def choose_calibrator(
@@ -85,9 +95,13 @@ def choose_calibrator(
 ) -> CalibratorChoice:
     """Compare calibrators by cross-validated log loss and fit one that is as good as the best.
 
-    Of the methods in order of trust the first is taken whose mean log loss exceeds the lowest by at most half a
-    standard error of the paired difference. With fewer than 20 rows in a class the margin is two standard errors, and
-    fitted densities take no part: a scale from a handful of rows can cost hundreds of nats on a single new one.
+    With "pool" among the methods (it is by default) that is a `PooledCalibrator` of the others: their probabilities
+    averaged with weights that follow from their losses. Where one of them has at least 99% of the weight it is taken
+    alone, under its own name.
+
+    Without "pool" one method is taken: of the methods in order of trust the first whose mean log loss exceeds the
+    lowest by at most half a standard error of the paired difference. With fewer than 20 rows in a class the margin is
+    two standard errors, and fitted densities take no part.
 
     Parameters
     ----------
@@ -129,41 +143,45 @@ def choose_calibrator(
     values = as_scores(scores, "choose_calibrator")
     _, positive = two_classes(y, len(values))
     weight = as_weight(sample_weight, len(values))
-    if not methods:
+    if len(methods) == 1 and methods[0] == POOL:
+        methods = DEFAULT_METHODS
+    names = [method_name(method) for method in methods]
+    singles = [k for k, name in enumerate(names) if name != POOL]
+    if not singles:
         raise InvalidInputError(f"methods is empty; known are: {', '.join(CALIBRATORS)}")
-    names = [method if isinstance(method, str) else repr(method) for method in methods]
-    cv, n_repeats = check_positive_int(cv, "cv", 2), check_positive_int(n_repeats, "n_repeats")
-    n_positive = int(positive.sum())
-    rarest = min(n_positive, len(positive) - n_positive)
+    members = [methods[k] for k in singles]
+    rarest = rarest_class(positive)
     if rarest < FEW_ROWS:
         warnings.warn(
-            f"only {n_positive} positive and {len(positive) - n_positive} negative rows: the choice of a calibrator "
-            "rests on very few of them; collect more, or settle on a method beforehand (platt is the safest)",
+            f"only {int(positive.sum())} positive and {int((~positive).sum())} negative rows: the choice of a "
+            "calibrator rests on very few of them; collect more, or settle on a method beforehand (platt is the "
+            "safest)",
             TruerankWarning,
             stacklevel=2,
         )
-    group = None if groups is None else _group_numbers(groups, len(values))
-    seed = seed_of(random_state)
-    log_loss, brier = np.zeros((len(methods), len(values))), np.zeros((len(methods), len(values)))
-    if rarest >= 2:
-        for repeat in range(n_repeats):
-            for test in _folds(positive, group, min(cv, rarest), stream(seed, "choose-calibrator", repeat)):
-                train = ~test
-                for k, method in enumerate(methods):
-                    fitted = _quietly_fitted(
-                        method, monotone, values[train], positive[train], None if weight is None else weight[train]
-                    )
-                    loss = losses(positive[test], fitted.log_odds(values[test]))
-                    log_loss[k, test] += loss.log_loss / n_repeats
-                    brier[k, test] += loss.squared_error / n_repeats
+    group = None if groups is None else group_numbers(groups, len(values))
+    log_odds, fold = cross_validated_log_odds(
+        members, monotone, values, positive, weight, group, cv, n_repeats, random_state
+    )
+    log_loss, brier = np.empty((2, len(methods), len(values)))
+    for k, held_out in zip(singles, log_odds):
+        log_loss[k], brier[k] = _mean_losses(held_out, positive)
+    if POOL in names:
+        held_out = _pooled(log_odds, fold, members, positive, weight)
+        log_loss[names.index(POOL)], brier[names.index(POOL)] = _mean_losses(held_out, positive)
+    calibrator: Calibrator
+    if POOL in names:
+        pool = PooledCalibrator(members, monotone=monotone, cv=cv, n_repeats=n_repeats, random_state=random_state)
+        ones = np.ones(len(values)) if weight is None else weight
+        pool._fit_members(*pool._take(scores, y, sample_weight), log_loss[singles] @ ones)
+        weights = dict(zip(pool.methods_, pool.weights_.tolist()))
+        alone = len(weights) == 1 and pool.methods_[0] in names
+        best = names.index(pool.methods_[0] if alone else POOL)
+        calibrator = pool.calibrators_[0] if alone else pool
+    else:
+        best = _first_as_good_as_the_best(methods, names, log_loss, weight, group, rarest)
+        calibrator, weights = quietly_fitted(methods[best], monotone, values, y, weight), {names[best]: 1.0}
     means = np.average(log_loss, axis=1, weights=weight)
-    few = rarest < FEW_ROWS
-    allowed = [k for k, method in enumerate(methods) if not (few and _fits_densities(method))] or [0]
-    lowest = min(allowed, key=lambda k: means[k])
-    margin = MARGIN_OF_FEW if few else MARGIN
-    best = next(k for k in allowed if k == lowest or _paired_t(log_loss[k] - log_loss[lowest], weight, group) <= margin)
-    if rarest < 2 and "platt" in names:
-        best = names.index("platt")
     comparisons = [
         Comparison(
             names[k], float(means[k]), float(np.average(brier[k], weights=weight)), float(means[k] - means[best]),
@@ -171,49 +189,48 @@ def choose_calibrator(
         )
         for k in range(len(methods))
     ]  # fmt: skip
-    chosen = _quietly_fitted(methods[best], monotone, values, positive, weight)
-    return CalibratorChoice(names[best], chosen, comparisons, n_positive, len(positive) - n_positive)
+    return CalibratorChoice(names[best], calibrator, comparisons, int(positive.sum()), int((~positive).sum()), weights)
 
 
-def _quietly_fitted(
-    method: Any, monotone: bool, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None
-) -> Calibrator:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TruerankWarning)
-        return make_calibrator(method, monotone=monotone).fit(scores, positive, weight)
+def _mean_losses(log_odds: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Log loss and squared error of each row (n,), averaged over the repeats, from log-odds (repeats, n)."""
+    wrong = np.exp(-2.0 * np.logaddexp(0.0, np.where(positive, log_odds, -log_odds)))
+    return held_out_losses(log_odds, positive).mean(axis=0), wrong.mean(axis=0)
 
 
-def _group_numbers(groups: Any, n_rows: int) -> np.ndarray:
-    grouping = group_rows(groups, n_rows)
-    number = np.repeat(np.arange(len(grouping.offsets) - 1), np.diff(grouping.offsets))
-    if grouping.order is None:
-        return number
-    result = np.empty(n_rows, dtype=np.int64)
-    result[grouping.order] = number
+def _pooled(
+    log_odds: np.ndarray, fold: np.ndarray, members: Sequence[Any], positive: np.ndarray, weight: np.ndarray | None
+) -> np.ndarray:
+    """Log-odds (repeats, n) of the pool, each row's weights from the losses of the other folds' rows."""
+    result = np.empty(log_odds.shape[1:])
+    for repeat in range(log_odds.shape[1]):
+        loss = held_out_losses(log_odds[:, repeat], positive)
+        loss = loss if weight is None else loss * weight
+        for number in range(int(fold[repeat].max()) + 1):
+            rows = fold[repeat] == number
+            share = pool_weights(members, loss[:, ~rows].sum(axis=1), rarest_class(positive))
+            kept = share > 0.0
+            result[repeat, rows] = pooled_log_odds(log_odds[kept, repeat][:, rows], share[kept])
     return result
 
 
-def _folds(
-    positive: np.ndarray, group: np.ndarray | None, n_splits: int, generator: np.random.Generator
-) -> list[np.ndarray]:
-    """Masks of the test rows of each fold: by group, or stratified by class."""
-    if group is not None:
-        n_groups = int(group.max()) + 1
-        n_splits = min(n_splits, n_groups)
-        if n_splits < 2:
-            raise InvalidInputError("groups must name at least two groups")
-        part = np.empty(n_groups, dtype=np.int64)
-        part[generator.permutation(n_groups)] = np.arange(n_groups) % n_splits
-        fold = part[group]
-    else:
-        fold = np.empty(len(positive), dtype=np.int64)
-        for rows in (np.flatnonzero(positive), np.flatnonzero(~positive)):
-            fold[generator.permutation(rows)] = np.arange(len(rows)) % n_splits
-    return [fold == k for k in range(n_splits)]
-
-
-def _fits_densities(method: Any) -> bool:
-    return isinstance(make_calibrator(method), DensityCalibrator)
+def _first_as_good_as_the_best(
+    methods: Sequence[Any],
+    names: list[str],
+    log_loss: np.ndarray,
+    weight: np.ndarray | None,
+    group: np.ndarray | None,
+    rarest: int,
+) -> int:
+    """Number of the first method whose mean log loss exceeds the lowest by no more than the margin."""
+    if rarest < 2:
+        return names.index("platt") if "platt" in names else 0
+    means = np.average(log_loss, axis=1, weights=weight)
+    few = rarest < FEW_ROWS
+    allowed = [k for k, method in enumerate(methods) if not (few and fits_densities(method))] or [0]
+    lowest = min(allowed, key=lambda k: means[k])
+    margin = MARGIN_OF_FEW if few else MARGIN
+    return next(k for k in allowed if k == lowest or _paired_t(log_loss[k] - log_loss[lowest], weight, group) <= margin)
 
 
 def _paired_t(difference: np.ndarray, weight: np.ndarray | None, group: np.ndarray | None) -> float:

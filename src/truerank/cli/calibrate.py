@@ -26,8 +26,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="asymmetric-laplace",
         choices=[*CALIBRATORS, CHOOSE],
         metavar="NAME",
-        help=f"{', '.join(CALIBRATORS)}; or {CHOOSE}: the best by cross-validated log loss "
-        "(default: asymmetric-laplace)",
+        help=f"{', '.join(CALIBRATORS)}; or {CHOOSE}: their average weighted by cross-validated log loss, "
+        "or one of them where it stands out (default: asymmetric-laplace)",
     )
     parser.add_argument("--rel", type=float, default=1, metavar="G", help="lowest grade that is relevant (default: 1)")
     parser.add_argument("--monotone", action="store_true", help="a higher score never gets a lower probability")
@@ -101,25 +101,24 @@ def _check_usage(args: argparse.Namespace) -> None:
         raise common.UsageError("only one of the files can be standard input (-)")
 
 
-def _method(args: argparse.Namespace, scores: Any, relevant: Any, query: Any) -> tuple[Any, list[Any], str]:
-    """The calibrator to fit, cross-validated losses, and its name."""
-    from truerank.calibration.classifier import make_calibrator
+def _choice(args: argparse.Namespace, scores: Any, relevant: Any, query: Any) -> Any:
+    """The calibrator fitted to the scores, its name and cross-validated losses (a `CalibratorChoice`)."""
     from truerank.calibration.selection import DEFAULT_METHODS, choose_calibrator
 
-    monotone = True if args.monotone or args.method == CHOOSE else None
+    monotone = args.monotone or args.method == CHOOSE
     methods = DEFAULT_METHODS if args.method == CHOOSE else [args.method]
     with warnings.catch_warnings():
         if args.method != CHOOSE:
             warnings.filterwarnings("ignore", message="only ")  # nothing is being chosen
-        choice = choose_calibrator(
-            scores, relevant, methods=methods, groups=query, monotone=bool(monotone), random_state=args.seed
+        return choose_calibrator(
+            scores, relevant, methods=methods, groups=query, monotone=monotone, random_state=args.seed
         )
-    return make_calibrator(choice.method, monotone=monotone), choice.comparisons, choice.method
 
 
 def _ranker(args: argparse.Namespace) -> tuple[tuple[Any, list[Any], Any, str], Any, Any, Any]:
     import numpy as np
 
+    from truerank.calibration.classifier import make_calibrator
     from truerank.calibration.ranker import CalibratedRanker, cross_fitted_scores
     from truerank.core.model_file import load_model
     from truerank.rankers.base import Ranker
@@ -136,13 +135,15 @@ def _ranker(args: argparse.Namespace) -> tuple[tuple[Any, list[Any], Any, str], 
         scores = np.asarray(model.predict(grouped))
     else:
         scores = cross_fitted_scores(model, grouped, args.cv, random_state=args.seed)
-    calibrator, comparisons, name = _method(args, scores, relevant, grouped.query_index)
+    choice = _choice(args, scores, relevant, grouped.query_index)
+    # Unfitted: with query statistics it is fitted to other scores than these.
+    calibrator = make_calibrator(choice.method, monotone=True if args.monotone or args.method == CHOOSE else None)
     calibrated = CalibratedRanker(
         model, calibrator, cv="prefit" if args.cv is None else args.cv, rel=args.rel,
         query_statistics=args.query_statistics, random_state=args.seed,
     ).fit(grouped)  # fmt: skip
     probabilities = calibrated.predict_proba(grouped)[:, 1]
-    return (calibrated, comparisons, probabilities, name), scores, relevant, grouped.query_index
+    return (calibrated, choice.comparisons, probabilities, choice.method), scores, relevant, grouped.query_index
 
 
 def _scores(args: argparse.Namespace) -> tuple[tuple[Any, list[Any], Any, str], Any, Any, Any]:
@@ -154,9 +155,9 @@ def _scores(args: argparse.Namespace) -> tuple[tuple[Any, list[Any], Any, str], 
     scores = np.asarray(read_scores(args.scores, data.n_rows))
     relevant = data.restore(np.asarray(_grades(data, args.data))) >= args.rel
     query = data.restore(data.query_index)
-    calibrator, comparisons, name = _method(args, scores, relevant, query)
-    calibrator.fit(scores, relevant)
-    return (calibrator, comparisons, calibrator.predict_proba(scores)[:, 1], name), scores, relevant, query
+    choice = _choice(args, scores, relevant, query)
+    probabilities = choice.calibrator.predict_proba(scores)[:, 1]
+    return (choice.calibrator, choice.comparisons, probabilities, choice.method), scores, relevant, query
 
 
 def _grades(data: Any, path: str) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,15 @@ from truerank.calibration.pictures import (
 )
 from truerank.calibration.posteriors import SplineCalibrator
 from truerank.core.printing import note, plain, print_json, table
-from truerank.experiments.calibration_choice import bundled_sets, mq2008_rankers, reuters_by_size
+from truerank.experiments.calibration_choice import bundled_sets, correct, mq2008_rankers, reuters_by_size
 from truerank.experiments.calibration_reuters import (
     ALL_METHODS,
+    LOSSES,
     PAPER_METHODS,
     PAPER_NAMES,
     PUBLISHED,
+    SCRIPT,
+    SIGNIFICANT,
     Corpus,
     TopicScores,
     calibrated_losses,
@@ -39,13 +43,16 @@ from truerank.experiments.calibration_reuters import (
 from truerank.text.tokens import TOPIC_WORD, WORD
 from truerank.text.topic_classifiers import linear_svm, naive_bayes
 
-# Panel -> (classifier of the paper, how it is made here).
-PANELS: dict[str, tuple[str, Callable[[], Any]]] = {
-    "naive Bayes": ("naive Bayes", lambda: naive_bayes(smoothing="add-one")),
-    "linear SVM, log tf": ("linear SVM", lambda: linear_svm(weighting="log-tf")),
-    "linear SVM, tf-idf": ("linear SVM", lambda: linear_svm(weighting="tf-idf")),
-}
 LETTERS_FIRST = r"[^\W\d_][^\W_]*"
+# Panel -> (classifier of the paper, word, how it is made here). The last two are prepared as the script's.
+PANELS: dict[str, tuple[str, str, Callable[[], Any]]] = {
+    "naive Bayes": ("naive Bayes", TOPIC_WORD, lambda: naive_bayes(smoothing="add-one")),
+    "linear SVM, log tf": ("linear SVM", TOPIC_WORD, lambda: linear_svm(weighting="log-tf")),
+    "linear SVM, tf-idf": ("linear SVM", TOPIC_WORD, lambda: linear_svm(weighting="tf-idf")),
+    "naive Bayes, as the script": ("naive Bayes", LETTERS_FIRST, lambda: naive_bayes(smoothing="add-one")),
+    "linear SVM, as the script": ("linear SVM", LETTERS_FIRST, lambda: linear_svm(weighting="selected-log-tf")),
+}
+AS_THE_SCRIPT = ("naive Bayes, as the script", "linear SVM, as the script")
 STEPS: list[tuple[str, str, bool, Callable[[], Any]]] = [
     ("naive Bayes: letters and digits, add-one", WORD, True, lambda: naive_bayes(smoothing="add-one")),
     ("… without the unprocessed items' text", WORD, False, lambda: naive_bayes(smoothing="add-one")),
@@ -62,6 +69,7 @@ STEPS: list[tuple[str, str, bool, Callable[[], Any]]] = [
 ]  # fmt: skip
 RANKERS = ("ridge", "rank-svm", "adarank")
 SPLINE = "spline, monotone"
+N_DRAWS = 4
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -99,21 +107,30 @@ def compute(args: argparse.Namespace) -> dict[str, Any]:
     corpus = load_corpus(documents, TOPIC_WORD)
     result: dict[str, Any] = {"topics": corpus.topics[:n_topics], "words": corpus.train.shape[1]}
     result["scores"], result["panels"] = {}, {}
-    for name, (published, make) in PANELS.items():
-        scores = topic_scores(corpus, make, n_topics, out / f"scores-{_slug(name)}-{n_topics}.npz")
+    corpora = {TOPIC_WORD: corpus}
+    for name, (published, word, make) in PANELS.items():
+        if word not in corpora:
+            corpora[word] = load_corpus(documents, word)
+        scores = topic_scores(corpora[word], make, n_topics, out / f"scores-{_slug(name)}-{n_topics}.npz")
         result["scores"][name] = scores
         result["panels"][name] = panel(scores, published)
+        if name in AS_THE_SCRIPT:
+            result["panels"][name]["script"] = {k: list(row) for k, row in SCRIPT[published].items()}
+            result["panels"][name]["draws"] = draws(
+                corpora[word], make, n_topics, 1 if args.quick else N_DRAWS, out / f"scores-{_slug(name)}-draw"
+            )
         note(f"{name}: done")
     result["steps"] = [] if args.quick else steps(documents, out)
     result["by_size"] = {}
     if not args.quick:
-        for name, (_, make) in list(PANELS.items())[:2]:
+        for name, (_, _, make) in list(PANELS.items())[:2]:
             scores = topic_scores(corpus, make, len(corpus.topics), out / f"scores-{_slug(name)}-all.npz")
             result["by_size"][name] = reuters_by_size(scores)
             note(f"{name}, all topics: done")
     result["bundled_sets"] = bundled_sets(1 if args.quick else 5)
     rankers = RANKERS[:1] if args.quick else RANKERS
     result["rankers"], top_five = mq2008_rankers(args.data, rankers, 1 if args.quick else 5)
+    correct([*(rows[1:] for rows in result["by_size"].values()), result["bundled_sets"], result["rankers"]])
     result["top_five_rows"] = top_five.pop("probabilities"), top_five.pop("relevant")
     result["top_five"] = top_five
     return result
@@ -145,13 +162,45 @@ def panel(scores: list[TopicScores], published: str) -> dict[str, Any]:
             paper["asymmetric-gaussian"]["log_loss_nats"] < 1.2 * paper["asymmetric-laplace"]["log_loss_nats"],
     }  # fmt: skip
     compared = [name for name in all_losses if name != "uncalibrated" or is_bayes]
+    peers = ["logistic", "platt", "isotonic", "beta", "temperature"]
+    pairs = [("asymmetric-laplace", name) for name in compared if name != "asymmetric-laplace"]
+    pairs += [(a, b) for a, b in combinations(PAPER_METHODS, 2) if "asymmetric-laplace" not in (a, b)]
+    pairs += [(a, b) for a in (SPLINE, "hybrid", "pool") for b in peers]
+    tests = sign_tests(all_losses, pairs)
     return {
         "decisions": len(all_losses["platt"].error),
         "ours": rows,
         "published": {name: list(values) for name, values in PUBLISHED[published].items()},
         "claims": claims,
-        "sign_tests": sign_tests(all_losses, "asymmetric-laplace", compared)
-        + sign_tests(all_losses, SPLINE, ["logistic", "platt", "isotonic", "beta", "temperature"]),
+        "sign_tests": tests,
+        "level_with_best": {figure: _level_with(best(key), loss, tests) for loss, key, figure in (
+            ("log_loss", "log_loss_nats", "log_loss"), ("squared_error", "squared_error", "squared_error"),
+            ("error", "errors", "errors"),
+        )},
+    }  # fmt: skip
+
+
+def _level_with(best: str, loss: str, tests: list[dict[str, Any]]) -> list[str]:
+    """The best of the paper's methods, and those that the sign test at p = 0.01 does not tell from it."""
+    level = [best]
+    for test in tests:
+        if best in (test["a"], test["b"]) and test[loss]["p"] >= SIGNIFICANT:
+            other = test["b"] if test["a"] == best else test["a"]
+            if other in PAPER_METHODS:
+                level.append(other)
+    return level
+
+
+def draws(corpus: Corpus, make: Callable[[], Any], n_topics: int, n_draws: int, kept: Path) -> dict[str, Any]:
+    """What the draw of the folds alone does: least and greatest figures of the paper's methods over draws."""
+    figures: dict[str, list[dict[str, Any]]] = {name: [] for name in PAPER_METHODS}
+    for draw in range(n_draws):
+        scores = topic_scores(corpus, make, n_topics, kept.with_name(f"{kept.name}-{draw}.npz"), draw=draw)
+        for name in PAPER_METHODS:
+            figures[name].append(figures_of(pooled(calibrated_losses(scores, name)).sums()))
+    return {
+        name: {key: [min(row[key] for row in rows), max(row[key] for row in rows)] for key in rows[0]}
+        for name, rows in figures.items()
     }
 
 
@@ -229,25 +278,42 @@ def _print(result: dict[str, Any]) -> None:
     show = _show
     show(f"Reuters-21578, ModApte, topics {', '.join(result['topics'])}; {result['words']} words; five-fold scores")
     for name, part in result["panels"].items():
-        show(f"\n{name}: sums over {part['decisions']} decisions; the published log loss is in bits by its size")
+        theirs_of, others = part["published"], "paper"
+        what = "the published log loss is in bits by its size"
+        if "script" in part:
+            theirs_of, others, what = part["script"], "script", "prepared as the script's, whose log loss is in nats"
+        show(f"\n{name}: sums over {part['decisions']} decisions; {what}")
         rows = []
         for method, ours in part["ours"].items():
-            theirs = part["published"].get(method, [None, None, None])
+            theirs = theirs_of.get(method, [None, None, None])
             rows.append([
                 PAPER_NAMES.get(method, method), *(_two(ours[key]) for key in ("log_loss_nats", "log_loss_bits")),
                 _two(ours["squared_error"]), ours["errors"], *(_two(value) for value in theirs[:2]), _two(theirs[2], 0),
             ])  # fmt: skip
-        show(table(rows, ["method", "nats", "bits", "sq. error", "errors", "paper", "sq. error", "errors"]))
+        show(table(rows, ["method", "nats", "bits", "sq. error", "errors", others, "sq. error", "errors"]))
+        if "draws" in part:
+            show("the same with folds drawn at random, least to greatest of the draws")
+            rows = [
+                [
+                    PAPER_NAMES[name],
+                    *(f"{low:.1f} to {high:.1f}" for key, (low, high) in row.items() if "bits" not in key),
+                ]
+                for name, row in part["draws"].items()
+            ]
+            show(table(rows, ["method", "nats", "sq. error", "errors"]))
         for claim, holds in part["claims"].items():
             show(f"{'yes' if holds else 'no '}  {claim}")
         rows = [
             [PAPER_NAMES.get(t["a"], t["a"]), PAPER_NAMES.get(t["b"], t["b"]),
-             *(f"{t[k]['wins']}/{t[k]['losses']}{' *' if t[k]['p'] < 0.01 else ''}"
-               for k in ("log_loss", "squared_error", "error"))]
+             *(f"{t[k]['wins']}/{t[k]['losses']}{' *' if t[k]['p'] < SIGNIFICANT else ''}" for k in LOSSES)]
             for t in part["sign_tests"]
         ]  # fmt: skip
         show("micro sign tests, wins/losses, * p < 0.01")
         show(table(rows, ["method", "against", "log loss", "squared error", "errors"]))
+        for figure, level in part["level_with_best"].items():
+            names = [PAPER_NAMES[method] for method in level]
+            rest = f"; not told from it at p = {SIGNIFICANT}: {', '.join(names[1:])}" if names[1:] else ""
+            show(f"best {figure.replace('_', ' ')} of the paper's methods: {names[0]}{rest}")
     if result["steps"]:
         show("\nwhat each step of preprocessing does (log loss in nats, squared error, errors)")
         rows = [
@@ -267,11 +333,13 @@ def _print(result: dict[str, Any]) -> None:
                 c = part[loss]
                 rows.append([
                     part["set"], part["topics"], loss, _two(c["chosen"]), _two(c["peers"][c["best_peer"]]),
-                    c["best_peer"], f"{c['p']:.3f}", "yes" if c["not_worse"] else "NO",
+                    c["best_peer"], f"{c['p']:.3f}", f"{c['p_holm']:.3f}" if "p_holm" in c else "",
+                    "yes" if c["not_worse"] else "NO",
                 ])  # fmt: skip
-        show(table(rows, ["set", "fits", "loss", "chosen", "best peer", "", "p", "not worse"]))
+        show(table(rows, ["set", "fits", "loss", "chosen", "best peer", "", "p", "p (Holm)", "not worse"]))
         for part in parts:
-            show(f"  {part['set']}: chose {part['chosen']}")
+            weights = ", ".join(f"{name} {weight:.2f}" for name, weight in part["mean_weights"].items())
+            show(f"  {part['set']}: chose {part['chosen']}; mean weights {weights}")
     top = result["top_five"]
     show(f"\nrelevant in the top 5 by decile of the expected number, {top['ranker']} on MQ2008 test queries")
     rows = [[r["decile"], r["queries"], r["expected"], r["observed"], r["standard_error"]] for r in top["deciles"]]

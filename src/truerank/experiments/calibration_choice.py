@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from truerank.calibration.classifier import make_calibrator
 from truerank.calibration.diagnostics import Losses, losses
-from truerank.calibration.selection import choose_calibrator
+from truerank.calibration.selection import CalibratorChoice, choose_calibrator
 from truerank.core.printing import note, progress
 from truerank.experiments.calibration_reuters import TopicScores, pooled
 from truerank.experiments.protocol import letor_folds, load_collection
+from truerank.significance.corrections import holm
 
 PEERS = ("platt", "isotonic", "beta", "temperature")
 SIZES = (("100 and more", 100, 10**9), ("20 to 99", 20, 100), ("5 to 19", 5, 20), ("2 to 4", 2, 5))
@@ -57,13 +58,36 @@ def against_peers(chosen: Losses, peers: dict[str, Losses], groups: np.ndarray |
 
 def choose_and_test(
     train: np.ndarray, y: np.ndarray, test: np.ndarray, y_test: np.ndarray, *, groups: Any = None
-) -> tuple[str, Losses, dict[str, Losses]]:
-    """Choose on the training scores alone; losses on the test scores of the choice and of each peer."""
+) -> tuple[CalibratorChoice, Losses, dict[str, Losses]]:
+    """Choose on the training scores alone; the choice, and losses on the test scores of it and of each peer."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # few positives, separable scores: counted in the tables
         choice = choose_calibrator(train, y, groups=groups)
         peers = {name: losses(y_test, make_calibrator(name).fit(train, y).log_odds(test)) for name in PEERS}
-    return choice.method, losses(y_test, choice.calibrator.log_odds(test)), peers
+    return choice, losses(y_test, choice.calibrator.log_odds(test)), peers
+
+
+def _chosen(choices: Iterable[CalibratorChoice]) -> dict[str, Any]:
+    """How often what was chosen, and the mean weight of each method over all choices."""
+    choices = list(choices)
+    weights: dict[str, float] = {}
+    for choice in choices:
+        for method, weight in choice.weights.items():
+            weights[method] = weights.get(method, 0.0) + weight / len(choices)
+    ordered = dict(sorted(weights.items(), key=lambda item: -item[1]))
+    return {"chosen": dict(Counter(choice.method for choice in choices)), "mean_weights": ordered}
+
+
+def correct(families: Iterable[Sequence[dict[str, Any]]]) -> None:
+    """Add to each comparison "p_holm": its p-value corrected by Holm's method over all comparisons of the families.
+
+    Only comparisons that the choice loses enter with their p; where it wins it is 1, so that this asks whether the
+    choice is worse anywhere.
+    """
+    comparisons = [row[loss] for rows in families for row in rows for loss in ("log_loss", "squared_error")]
+    p = [c["p"] if c["difference"] > 0 else 1.0 for c in comparisons]
+    for comparison, corrected in zip(comparisons, holm(p)):
+        comparison["p_holm"] = float(corrected)
 
 
 def reuters_by_size(scores: Sequence[TopicScores]) -> list[dict[str, Any]]:
@@ -79,7 +103,7 @@ def reuters_by_size(scores: Sequence[TopicScores]) -> list[dict[str, Any]]:
             continue
         peers = {peer: pooled(outcome[3][peer] for outcome in some) for peer in PEERS}
         row = against_peers(pooled(outcome[2] for outcome in some), peers)
-        rows.append({"set": name, "topics": len(some), "chosen": dict(Counter(o[1] for o in some)), **row})
+        rows.append({"set": name, "topics": len(some), **_chosen(o[1] for o in some), **row})
     return rows
 
 
@@ -117,8 +141,8 @@ def bundled_sets(n_splits: int = 5) -> list[dict[str, Any]]:
                     outcomes.append(choose_and_test(scores, y[train], classifier_scores(fitted, X[test]), y[test]))
             peers = {peer: pooled(outcome[2][peer] for outcome in outcomes) for peer in PEERS}
             row = against_peers(pooled(outcome[1] for outcome in outcomes), peers)
-            chosen = dict(Counter(outcome[0] for outcome in outcomes))
-            rows.append({"set": f"{name}, {classifier}", "topics": len(outcomes), "chosen": chosen, **row})
+            chosen = _chosen(outcome[0] for outcome in outcomes)
+            rows.append({"set": f"{name}, {classifier}", "topics": len(outcomes), **chosen, **row})
     return rows
 
 
@@ -151,7 +175,7 @@ def mq2008_rankers(root: str, names: Sequence[str], n_folds: int = 5) -> tuple[l
             )
             queries.append(test.query_index + (queries[-1][-1] + 1 if queries else 0))
             if name == names[0]:
-                calibrated = CalibratedRanker(clone(ranker), outcomes[-1][0], query_statistics=True).fit(train)
+                calibrated = CalibratedRanker(clone(ranker), outcomes[-1][0].method, query_statistics=True).fit(train)
                 p = calibrated.predict_proba(test)
                 expected.append(calibrated.expected_relevant(test, 5))
                 relevant = in_test.astype(float)
@@ -160,8 +184,8 @@ def mq2008_rankers(root: str, names: Sequence[str], n_folds: int = 5) -> tuple[l
                 y_all.append(in_test)
         peers = {peer: pooled(outcome[2][peer] for outcome in outcomes) for peer in PEERS}
         row = against_peers(pooled(outcome[1] for outcome in outcomes), peers, np.concatenate(queries))
-        chosen = dict(Counter(outcome[0] for outcome in outcomes))
-        rows.append({"set": f"MQ2008, {name}", "topics": len(folds), "chosen": chosen, **row})
+        chosen = _chosen(outcome[0] for outcome in outcomes)
+        rows.append({"set": f"MQ2008, {name}", "topics": len(folds), **chosen, **row})
         note(f"MQ2008, {name}: done")
         if name == names[0]:
             top_five = _deciles(name, np.concatenate(expected), np.concatenate(observed))

@@ -1,0 +1,121 @@
+"""The pool: its formula, what it keeps, groups, weights, the model file."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from truerank.calibration.pool import MEMBERS, PooledCalibrator, pool_weights, pooled_log_odds
+from truerank.calibration.selection import choose_calibrator
+from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.model_file import load_model, save_model
+from truerank.registry import calibrator_class
+
+
+@pytest.fixture(scope="module")
+def line():
+    """Log-odds that are a line: Platt's form."""
+    rng = np.random.default_rng(0)
+    s = rng.normal(size=600) * 2
+    return s, rng.uniform(size=600) < 1 / (1 + np.exp(-s))
+
+
+def test_weights_by_hand():
+    # exp(-L/2 - d/8): losses 10 and 12, two parameters and three.
+    share = pool_weights(["platt", "beta"], np.array([10.0, 12.0]), 100)
+    assert share[0] / share[1] == pytest.approx(np.exp(1 + 1 / 8))
+    assert share.sum() == pytest.approx(1)
+    # A handful of rows: no densities; a single one: Platt.
+    few = pool_weights(["platt", "hybrid", "spline"], np.array([10.0, 1.0, 10.0]), 19)
+    assert few[1] == 0
+    assert few[0] / few[2] == pytest.approx(np.exp(4 / 8))
+    assert pool_weights(["spline", "platt"], np.zeros(2), 1).tolist() == [0, 1]
+    assert pool_weights(["gaussian", "laplace"], np.zeros(2), 5).tolist() == [0.5, 0.5]
+
+
+def test_the_average_of_probabilities_by_hand():
+    p = np.array([[0.2, 0.9], [0.6, 0.5]])
+    pooled = pooled_log_odds(np.log(p / (1 - p)), np.array([0.25, 0.75]))
+    np.testing.assert_allclose(1 / (1 + np.exp(-pooled)), [0.5, 0.6])
+    # Neither side saturates: 800 and -900 average to log(1/4) below the former on its good side.
+    far = pooled_log_odds(np.array([[-800.0], [-900.0]]), np.array([0.25, 0.75]))
+    np.testing.assert_allclose(far, -800 + np.log(0.25))
+    far = pooled_log_odds(np.array([[800.0], [900.0]]), np.array([0.25, 0.75]))
+    np.testing.assert_allclose(far, 800 - np.log(0.25))
+
+
+def test_it_is_its_members_average(line):
+    s, y = line
+    pool = PooledCalibrator(random_state=3).fit(s, y)
+    assert set(pool.methods_) <= set(MEMBERS)
+    assert (np.diff(pool.weights_) <= 0).all()
+    assert pool.weights_.min() >= 0.01
+    grid = np.linspace(-8, 8, 33)
+    parts = [calibrator_class(name)(monotone=True).fit(s, y).predict_proba(grid) for name in pool.methods_]
+    np.testing.assert_allclose(pool.predict_proba(grid), np.tensordot(pool.weights_, parts, 1), rtol=1e-9)
+    assert (np.diff(pool.log_odds(grid)) >= -1e-12).all()
+    again = PooledCalibrator(random_state=3).fit(s, y)
+    np.testing.assert_array_equal(again.log_odds(grid), pool.log_odds(grid))
+
+
+def test_no_part_is_better_by_more_than_its_weight_allows(line):
+    s, y = line
+    pool = PooledCalibrator().fit(s, y)
+    each = np.logaddexp(0, np.where(y, -1, 1) * pool.log_odds(s))
+    for weight, part in zip(pool.weights_, pool.calibrators_):
+        theirs = np.logaddexp(0, np.where(y, -1, 1) * part.log_odds(s))
+        assert (each <= theirs - np.log(weight) + 1e-9).all()
+
+
+def test_groups_and_rows_without_weight(line):
+    s, y = line
+    groups = np.arange(600) // 6
+    weight = np.ones(600)
+    weight[::3] = 0.0
+    kept = weight > 0
+    some = PooledCalibrator().fit(s, y, sample_weight=weight, groups=groups)
+    same = PooledCalibrator().fit(s[kept], y[kept], groups=groups[kept])
+    np.testing.assert_allclose(some.weights_, same.weights_, rtol=1e-9)
+    np.testing.assert_allclose(some.log_odds(s), same.log_odds(s), rtol=1e-9)
+    with pytest.raises(InvalidInputError, match="two groups"):
+        PooledCalibrator().fit(s, y, groups=np.zeros(600))
+    with pytest.raises(InvalidInputError, match="methods is empty"):
+        PooledCalibrator([]).fit(s, y)
+
+
+def test_the_choice_by_default_is_the_pool(line, tmp_path):
+    s, y = line
+    labels = np.where(y, "yes", "no")
+    choice = choose_calibrator(s, labels)
+    assert choice.method == "pool"
+    assert choice.calibrator.classes_.tolist() == ["no", "yes"]
+    assert list(choice.weights) == choice.calibrator.methods_
+    assert sum(choice.weights.values()) == pytest.approx(1)
+    direct = PooledCalibrator().fit(s, labels)
+    np.testing.assert_array_equal(choice.calibrator.log_odds(s), direct.log_odds(s))
+    by_name = {row.method: row for row in choice.comparisons}
+    assert set(by_name) == {"pool", *MEMBERS}
+    # The pool's own figure is cross-validated too: about that of the best part.
+    assert by_name["pool"].log_loss < min(by_name[name].log_loss for name in MEMBERS) + 0.01
+    assert (by_name["pool"].difference, by_name["pool"].p) == (0.0, 1.0)
+    save_model(choice.calibrator, tmp_path / "pool.json")
+    np.testing.assert_array_equal(load_model(tmp_path / "pool.json").log_odds(s), choice.calibrator.log_odds(s))
+    assert choose_calibrator(s, y, methods=["pool"]).weights == choose_calibrator(s, y).weights
+
+
+def test_one_that_stands_out_is_taken_alone():
+    rng = np.random.default_rng(1)
+    s = rng.uniform(-6, 6, 3000)
+    y = rng.uniform(size=3000) < 1 / (1 + np.exp(-np.where(s < 0, 0.2 * s, 3 * s)))
+    choice = choose_calibrator(s, y, methods=["pool", "platt", "spline"])
+    assert (choice.method, choice.weights) == ("spline", {"spline": 1.0})
+    assert type(choice.calibrator).__name__ == "SplineCalibrator"
+
+
+def test_damaged_files_are_refused(line):
+    s, y = line
+    pool = PooledCalibrator(["platt", "beta"]).fit(s, y)
+    pool.weights_ = pool.weights_[:1]
+    pool.methods_ = ["platt", "beta"]
+    with pytest.raises(ModelFileError, match="each member needs"):
+        pool.check_model()
