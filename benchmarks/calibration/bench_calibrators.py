@@ -26,6 +26,8 @@ from truerank.registry import CALIBRATORS, calibrator_class
 MINUS, PLUS, SHARE = (-1.0, 0.5, 1.5), (2.0, 1.0, 2.0), 0.2
 SIZES = (30, 100, 1_000, 10_000, 100_000, 1_000_000)
 TEST_ROWS = 100_000
+# Samples of 1,000 rows and fewer; of more there is one.
+SAMPLES = 10
 
 
 def draw(rng: np.random.Generator, n: int, density: tuple[float, float, float]) -> np.ndarray:
@@ -124,23 +126,29 @@ def losses(p: np.ndarray, y: np.ndarray, truth: np.ndarray) -> tuple[float, floa
     )
 
 
-def netcal(scores: np.ndarray, y: np.ndarray, test: np.ndarray) -> dict[str, tuple[float, float, np.ndarray]]:
-    """Method -> CPU seconds of fit and of prediction, P(positive) of the test rows; empty where netcal is not there."""
+def netcal(samples: list[tuple[np.ndarray, np.ndarray]], test: np.ndarray) -> dict[str, tuple[float, list[np.ndarray]]]:
+    """Method -> CPU seconds of a fit, P(positive) of the test rows for each sample; empty where netcal is not there."""
     import json
 
     python = os.environ.get("TRUERANK_NETCAL_PYTHON", "")
     if not python:
         return {}
     with tempfile.TemporaryDirectory() as folder:
-        for name, values in (("scores", scores), ("y", y), ("test", test)):
-            np.save(f"{folder}/{name}.npy", values)
+        np.save(f"{folder}/test.npy", test)
+        for number, (scores, y) in enumerate(samples):
+            np.save(f"{folder}/scores-{number}.npy", scores)
+            np.save(f"{folder}/y-{number}.npy", y)
         script = os.path.join(os.path.dirname(__file__), "netcal_peer.py")
-        done = subprocess.run([python, "-W", "ignore", script, folder, "3"], capture_output=True, text=True)
+        words = [python, "-W", "ignore", script, folder, str(len(samples)), "1" if len(samples) > 1 else "3"]
+        done = subprocess.run(words, capture_output=True, text=True)
         if done.returncode:
             print(f"(netcal failed, left out: {done.stderr.strip().splitlines()[-1:]})")
             return {}
         seconds = json.loads(done.stdout.strip().splitlines()[-1])
-        return {name: (*pair, np.load(f"{folder}/{name}.npy")) for name, pair in seconds.items()}
+        return {
+            name: (taken, [np.load(f"{folder}/{name}-{number}.npy") for number in range(len(samples))])
+            for name, taken in seconds.items()
+        }
 
 
 def run() -> None:
@@ -167,21 +175,26 @@ def run() -> None:
     methods = {name: ours(name) for name in CALIBRATORS}
     methods["spline, monotone"] = ours("spline", monotone=True)
     methods |= peers()
-    for n in SIZES:
-        _table(n, methods, rng, test, y_test, truth_test)
+    columns = {n: _measure(n, methods, rng, test, y_test, truth_test) for n in SIZES}
+    for number, title in enumerate(("Fit, CPU ms", "Log loss", "Brier score", "Mean distance to the true posterior")):
+        _print(title, number, columns)
 
 
-def _table(
+# Fit in CPU milliseconds, log loss, Brier score, distance.
+Figures = tuple[float, float, float, float]
+
+
+def _measure(
     n: int, methods: dict[str, Any], rng: np.random.Generator, test: np.ndarray, y_test: np.ndarray, truth: np.ndarray
-) -> None:
-    """CPU seconds in turn, and losses averaged over samples (10 of 30 rows, one of 10,000 and more)."""
-    repeats = max(1, min(10, 10_000 // n))
+) -> dict[str, Figures]:
+    """Figures of each method for samples of n rows: CPU seconds in turn, losses averaged over the samples."""
+    repeats = SAMPLES if n <= 1000 else 1
     seconds: dict[str, list[float]] = {name: [] for name in methods}
     figures: dict[str, list[tuple[float, float, float]]] = {name: [] for name in methods}
-    others: dict[str, tuple[float, float, np.ndarray]] = {}
-    for repeat in range(repeats):
-        scores, y, _ = sample(rng, n)
-        for turn in range(2 if repeats > 1 else 4):
+    samples = [sample(rng, n)[:2] for _ in range(repeats)]
+    for scores, y in samples:
+        # The first turn is not timed: it compiles, and its fit is judged.
+        for turn in range(2 if repeats > 1 or n > 100_000 else 4):
             for name, fit in methods.items():
                 start = time.process_time()
                 predict = fit(scores, y)
@@ -190,17 +203,24 @@ def _table(
                     seconds[name].append(taken)
                 else:
                     figures[name].append(losses(predict(test), y_test, truth))
-        if repeat == 0:
-            others = netcal(scores, y, test)
-    print(f"\n**{n:,} scores** ({repeats} samples; losses and distance to the true posterior on fresh rows)\n")
-    print("| | fit, CPU ms | log loss | Brier | distance |")
-    print("| --- | --- | --- | --- | --- |")
-    exact = losses(truth, y_test, truth)
-    print(f"| true posterior | | {exact[0]:.5f} | {exact[1]:.5f} | 0 |")
+    result: dict[str, Figures] = {"true posterior": (float("nan"), *losses(truth, y_test, truth))}
     for name in methods:
-        mean = np.mean(figures[name], axis=0)
-        print(f"| {name} | {1e3 * np.median(seconds[name]):.3g} | {mean[0]:.5f} | {mean[1]:.5f} | {mean[2]:.5f} |")
-    for name, (fit_seconds, _, p) in others.items():
-        shown = " | ".join(f"{value:.5f}" for value in losses(p, y_test, truth))
-        print(f"| netcal {name} (first sample) | {1e3 * fit_seconds:.3g} | {shown} |")
+        log_loss, brier, distance = np.mean(figures[name], axis=0).tolist()
+        result[name] = (1e3 * float(np.median(seconds[name])), log_loss, brier, distance)
+    for name, (taken, predictions) in netcal(samples, test).items():
+        log_loss, brier, distance = np.mean([losses(p, y_test, truth) for p in predictions], axis=0).tolist()
+        result[f"netcal {name}"] = (1e3 * taken, log_loss, brier, distance)
+    print(f"({n:,} scores: done)", file=sys.stderr, flush=True)
+    return result
+
+
+def _print(title: str, number: int, columns: dict[int, dict[str, Figures]]) -> None:
+    """One table: a row a method, a column a sample size."""
+    print(f"\n**{title}**\n\n| | " + " | ".join(f"{n:,}" for n in columns) + " |")
+    print("| --- |" + " --- |" * len(columns))
+    for name in next(iter(columns.values())):
+        values = [column[name][number] for column in columns.values()]
+        if not np.isnan(values).any():
+            shown = [f"{value:.3g}" if number == 0 else f"{value:.5f}" for value in values]
+            print(f"| {name} | " + " | ".join(shown) + " |")
     sys.stdout.flush()
