@@ -10,7 +10,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -79,6 +79,11 @@ def test_naive_bayes_does_not_saturate():
     plain, piped = MultinomialNB().fit(X, y), make_pipeline(FunctionTransformer(), MultinomialNB()).fit(X, y)
     scores = classifier_scores(plain, X)
     np.testing.assert_array_equal(classifier_scores(piped, X), scores)
+    searched = GridSearchCV(
+        make_pipeline(FunctionTransformer(), MultinomialNB()), {"multinomialnb__alpha": [1.0]}, cv=2
+    )
+    for wrapped in (searched, make_pipeline(FunctionTransformer(), searched), FrozenEstimator(piped)):
+        np.testing.assert_array_equal(classifier_scores(wrapped.fit(X, y), X), scores)
     # The probabilities are 0 or 1; the log-odds are distinct, as many as there are differences of counts.
     assert np.abs(scores).max() > 37
     assert len(np.unique(scores.round(6))) > len(np.unique(plain.predict_proba(X)[:, 1]))

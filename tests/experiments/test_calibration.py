@@ -9,9 +9,9 @@ import pytest
 
 from truerank.calibration.diagnostics import losses
 from truerank.data.reuters import modapte_split, parse_reuters, read_reuters
-from truerank.experiments.calibration import panel
-from truerank.experiments.calibration_choice import against_peers, paired_t
-from truerank.experiments.calibration_reuters import TopicScores, load_corpus, topic_scores
+from truerank.experiments.calibration import draws, panel
+from truerank.experiments.calibration_choice import against_peers, choose_and_test, correct, paired_t
+from truerank.experiments.calibration_reuters import PAPER_METHODS, TopicScores, load_corpus, topic_scores
 from truerank.text.tokens import TOPIC_WORD
 from truerank.text.topic_classifiers import linear_svm, naive_bayes
 
@@ -65,6 +65,15 @@ def test_a_panel_adds_up():
     test = next(t for t in result["sign_tests"] if t["b"] == "logistic")
     assert test["log_loss"]["wins"] + test["log_loss"]["losses"] <= 400
     assert result["published"]["asymmetric-laplace"] == [-3106.95, 554.37, 726]
+    # Every pair of the paper's methods is tested once, and what is level with the best follows from these.
+    papers = [t for t in result["sign_tests"] if {t["a"], t["b"]} <= set(PAPER_METHODS)]
+    assert len({frozenset((t["a"], t["b"])) for t in papers}) == len(papers) == 15
+    level = result["level_with_best"]["log_loss"]
+    assert result["ours"][level[0]]["log_loss_nats"] == max(result["ours"][m]["log_loss_nats"] for m in PAPER_METHODS)
+    for test in papers:
+        if level[0] in (test["a"], test["b"]):
+            other = test["b"] if test["a"] == level[0] else test["a"]
+            assert (other in level) == (test["log_loss"]["p"] >= 0.01)
 
 
 def test_paired_comparison():
@@ -79,6 +88,37 @@ def test_paired_comparison():
     row = against_peers(one, {"platt": one, "beta": losses([1, 0, 1], [1.0, 1.0, 0.0])})
     assert row["log_loss"]["best_peer"] == "platt"
     assert row["log_loss"]["not_worse"]
+
+
+def test_the_choice_is_made_on_training_scores_alone():
+    rng = np.random.default_rng(3)
+    y, y_test = rng.uniform(size=400) < 0.4, rng.uniform(size=300) < 0.4
+    train, test = rng.normal(size=400) + 2 * y, rng.normal(size=300) + 2 * y_test
+    choice, chosen, peers = choose_and_test(train, y, test, y_test)
+    flipped, _, _ = choose_and_test(train, y, -test, ~y_test)
+    assert flipped.weights == choice.weights
+    assert chosen.log_loss.shape == (300,)
+    assert set(peers) == {"platt", "isotonic", "beta", "temperature"}
+    assert chosen.log_loss.sum() < peers["temperature"].log_loss.sum()
+
+
+def test_correction_asks_whether_the_choice_is_worse_anywhere():
+    def row(*pairs):
+        return {loss: {"p": p, "difference": d} for loss, (p, d) in zip(("log_loss", "squared_error"), pairs)}
+
+    rows = [row((0.01, 1.0), (0.001, -2.0)), row((0.02, 1.0), (0.5, 3.0))]
+    correct([rows[:1], rows[1:]])
+    assert [r[loss]["p_holm"] for r in rows for loss in ("log_loss", "squared_error")] == pytest.approx(
+        [0.04, 1.0, 0.06, 1.0]
+    )
+
+
+def test_draws_of_the_folds(documents, tmp_path):
+    corpus = load_corpus(documents, TOPIC_WORD)
+    ranges = draws(corpus, naive_bayes, 2, 2, tmp_path / "scores")
+    assert set(ranges) == set(PAPER_METHODS)
+    assert all(row["log_loss_nats"][0] <= row["log_loss_nats"][1] <= 0 for row in ranges.values())
+    assert len(list(tmp_path.glob("scores-*.npz"))) == 2
 
 
 @pytest.mark.data

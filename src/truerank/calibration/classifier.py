@@ -38,17 +38,25 @@ def classifier_scores(estimator: Any, X: Any) -> np.ndarray:
     """Scores of the second class of a fitted binary classifier, float64 (n,), that do not saturate.
 
     The decision function where there is one; else the difference of the joint log probabilities (naive Bayes, also as
-    the last step of a pipeline), which are not normalised and so keep log-odds of any size; else the log-odds of
-    `predict_log_proba` or `predict_proba`, held within ±log(10⁶).
+    the last step of a pipeline, as what a search found, or both), which are not normalised and so keep log-odds of any
+    size; else the log-odds of `predict_log_proba` or `predict_proba`, held within ±log(10⁶).
     """
     if hasattr(estimator, "decision_function"):
         scores = np.asarray(estimator.decision_function(X), dtype=np.float64)
         return scores[:, 0] if scores.ndim == 2 and scores.shape[1] == 1 else scores
-    last, inputs = estimator, X
-    if hasattr(estimator, "steps") and hasattr(estimator[-1], "predict_joint_log_proba"):
-        last, inputs = estimator[-1], estimator[:-1].transform(X)
+    last, before = estimator, []
+    while True:
+        if hasattr(last, "best_estimator_"):
+            last = last.best_estimator_
+        elif hasattr(last, "steps") and len(last.steps) > 1:
+            before.append(last[:-1])
+            last = last[-1]
+        else:
+            break
     if hasattr(last, "predict_joint_log_proba"):
-        joint = last.predict_joint_log_proba(inputs)
+        for transformer in before:
+            X = transformer.transform(X)
+        joint = last.predict_joint_log_proba(X)
         return np.asarray(joint[:, 1] - joint[:, 0], dtype=np.float64)
     with np.errstate(divide="ignore"):
         if hasattr(estimator, "predict_log_proba"):

@@ -28,6 +28,10 @@ class CalibrationFigure:
     points : mapping of str to (x, y) arrays
         Empirical values: histogram heights, log-odds of bins, expected against observed.
     reliability : Reliability, optional
+    intervals : mapping of str to (low, high) arrays
+        95% intervals of the points of the same name, in "log-odds".
+    one_class : mapping of str to bool array
+        Which of those points stand for documents of one class only.
     errors : array, optional
         Half-widths of the error bars of "deciles".
     ylim : (float, float), optional
@@ -42,6 +46,8 @@ class CalibrationFigure:
     x: np.ndarray = field(default_factory=lambda: np.empty(0))
     curves: Mapping[str, np.ndarray] = field(default_factory=dict)
     points: Mapping[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    intervals: Mapping[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    one_class: Mapping[str, np.ndarray] = field(default_factory=dict)
     reliability: Reliability | None = None
     errors: np.ndarray | None = None
     ylim: tuple[float, float] | None = None
@@ -76,36 +82,43 @@ def log_odds_figure(
     calibrators: Mapping[str, Any],
     scores: Sequence[tuple[str, np.ndarray, np.ndarray]],
     *,
-    n_bins: int = 30,
+    n_bins: int = 24,
 ) -> CalibrationFigure:
     """Fitted log-odds against empirical ones in bins of scores: figure 5 of Bennett (2003).
 
-    Bins have equal numbers of documents; a bin with p positives and n negatives stands at log((p + ½)/(n + ½)), and
-    bins of one class only are left out.
+    Borders of the bins are quantiles of the scores with each class counting half. A bin with p positives and n
+    negatives stands at its mean score and log((p + ½)/(n + ½)), with the interval of Jeffreys' prior, Beta(p + ½,
+    n + ½). Every bin is there: to leave out those of one class would lift the low ones and lower the high ones.
     """
-    points, lows, highs = {}, [], []
+    from scipy.special import betaincinv, logit
+
+    points, intervals, one_class, ends = {}, {}, {}, []
     for label, values, positive in scores:
+        share = np.where(positive, 0.5 / max(positive.sum(), 1), 0.5 / max((~positive).sum(), 1))
         order = np.argsort(values, kind="stable")
-        places, heights = [], []
-        # Narrow bins where both classes meet: equal numbers of the rarer class's neighbourhood.
-        meeting = order[(values[order] >= values[positive].min()) & (values[order] <= values[~positive].max())]
-        for part in np.array_split(meeting, n_bins):
-            p, n = int(positive[part].sum()), int((~positive[part]).sum())
-            if p and n:
-                places.append(float(values[part].mean()))
-                heights.append(float(np.log((p + 0.5) / (n + 0.5))))
-        points[label] = (np.array(places), np.array(heights))
-        lows.append(min(places, default=0.0))
-        highs.append(max(places, default=1.0))
-    low, high = min(lows), max(highs)
-    margin = 0.15 * (high - low) or 1.0
+        mass = np.cumsum(share[order])
+        place = np.minimum((mass / mass[-1] * n_bins).astype(np.int64), n_bins - 1)
+        counts = np.bincount(place, minlength=n_bins)
+        kept = counts > 0
+        p = np.bincount(place, weights=positive[order], minlength=n_bins)[kept]
+        n = counts[kept] - p
+        points[label] = (
+            np.bincount(place, weights=values[order], minlength=n_bins)[kept] / counts[kept],
+            np.log((p + 0.5) / (n + 0.5)),
+        )
+        intervals[label] = tuple(logit(betaincinv(p + 0.5, n + 0.5, tail)) for tail in (0.025, 0.975))
+        one_class[label] = (p == 0) | (n == 0)
+        # Past these the tails take the room of the middle, where the classes meet.
+        ends.append(values[order][np.searchsorted(mass, [0.02 * mass[-1], 0.98 * mass[-1]])])
+    low, high = float(np.min(ends)), float(np.max(ends))
+    margin = 0.03 * (high - low) or 1.0
     x = np.linspace(low - margin, high + margin, 801)
     curves = {label: calibrator.log_odds(x) for label, calibrator in calibrators.items()}
-    heights_all = np.concatenate([y for _, y in points.values()])
-    limit = 1.6 * float(np.abs(heights_all).max()) if len(heights_all) else 8.0
+    limit = 1.25 * max((float(np.abs(y).max()) for _, y in points.values()), default=8.0)
     return CalibrationFigure(
-        name, "log-odds", title, "score s(d)", "log P(+ | s) - log P(- | s)", x, curves, points, ylim=(-limit, limit)
-    )
+        name, "log-odds", title, "score s(d)", "log P(+ | s) - log P(- | s)", x, curves, points, intervals, one_class,
+        ylim=(-limit, limit), note="points: bins of scores with 95% intervals; hollow: documents of one class only",
+    )  # fmt: skip
 
 
 def reliability_figure(name: str, title: str, diagram: Reliability, note: str = "") -> CalibrationFigure:

@@ -250,7 +250,7 @@ def figures(args: argparse.Namespace) -> list[CalibrationFigure]:
     ranker, deciles = result["top_five"]["ranker"], result["top_five"]["deciles"]
     pictures.append(reliability_figure(
         "reliability-ranker", f"P(relevant): {ranker} on MQ2008, test queries", reliability(relevant, p, n_bins=15),
-        f"{len(p)} documents; 15 bins of equal counts",
+        f"{len(p):,} documents; 15 bins of equal counts",
     ))  # fmt: skip
     pictures.append(decile_figure("top-five", f"Relevant in the top 5: {ranker} on MQ2008", deciles))
     return pictures
@@ -266,7 +266,7 @@ def _pooled_reliability(name: str, scores: list[TopicScores]) -> CalibrationFigu
     diagram = reliability(y, np.concatenate(p), n_bins=10, strategy="uniform")
     return reliability_figure(
         f"reliability-{_slug(name)}", f"A. Laplace, {name}, {len(scores)} topics", diagram,
-        f"{len(y)} test decisions; 10 bins of equal width",
+        f"{len(y):,} test decisions; 10 bins of equal width",
     )  # fmt: skip
 
 

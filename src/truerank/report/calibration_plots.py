@@ -9,7 +9,7 @@ import numpy as np
 from truerank.calibration.pictures import CalibrationFigure
 
 BLUE, ORANGE, GREEN, BLACK = "#0072B2", "#E69F00", "#009E73", "#000000"
-_MARKERS = ("o", "x", "s", "^")
+_MARKERS = ("o", "s", "^", "D")
 
 
 def draw(figure: CalibrationFigure) -> Any:
@@ -23,7 +23,8 @@ def draw(figure: CalibrationFigure) -> Any:
     )
     if figure.ylim is not None:
         axes.set_ylim(*figure.ylim)
-    axes.legend(frameon=False, fontsize=9, loc="best")
+    # An opaque ground keeps the lines of the grid out of the words.
+    axes.legend(facecolor="white", edgecolor="none", framealpha=1.0, fontsize=9, loc="best")
     return canvas
 
 
@@ -55,7 +56,19 @@ def _log_odds(axes: Any, figure: CalibrationFigure) -> None:
     for i, (label, y) in enumerate(figure.curves.items()):
         axes.plot(figure.x, y, color=COLOURS[i], linestyle=LINES[i], linewidth=1.8, label=label)
     for i, (label, (x, y)) in enumerate(figure.points.items()):
-        axes.scatter(x, y, marker=_MARKERS[i], color=BLACK if i == 0 else "#777777", s=22, label=label, zorder=3)
+        colour = BLACK if i == 0 else "#777777"
+        hollow = figure.one_class.get(label, np.zeros(len(x), dtype=bool))
+        inside = (x >= figure.x[0]) & (x <= figure.x[-1])
+        if label in figure.intervals:
+            low, high = figure.intervals[label]
+            axes.vlines(x[inside], low[inside], high[inside], color=colour, linewidth=0.8, alpha=0.6, zorder=2)
+        # Points at the border are drawn whole.
+        for some, face in ((inside & ~hollow, colour), (inside & hollow, "white")):
+            axes.scatter(
+                x[some], y[some], marker=_MARKERS[i], facecolors=face, edgecolors=colour, s=24, linewidths=1,
+                label=label if face == colour else None, zorder=3, clip_on=False,
+            )  # fmt: skip
+    axes.set_xlim(figure.x[0], figure.x[-1])
     axes.axhline(0, color="#999999", linewidth=0.7)
 
 
@@ -69,7 +82,9 @@ def _reliability(axes: Any, figure: CalibrationFigure) -> None:
         diagram.predicted, diagram.band_low, diagram.band_high, color=BLUE, linewidth=7, alpha=0.35,
         label=f"{diagram.level:.0%} consistency band",
     )  # fmt: skip
-    axes.plot(diagram.predicted, diagram.observed, color=ORANGE, marker="o", linewidth=1.4, label="observed")
+    axes.plot(
+        diagram.predicted, diagram.observed, color=ORANGE, marker="o", linewidth=1.4, label="observed", clip_on=False
+    )
     axes.set_xlim(0, min(top, 1.02))
     axes.set_ylim(0, min(top, 1.02))
 
