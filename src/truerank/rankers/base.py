@@ -209,6 +209,8 @@ class Ranker(BaseEstimator):
             raise InvalidInputError("X is a RankingData, which has its own y and qid; do not pass them again")
         if data.y is None:
             raise InvalidInputError("these data have no grades (y); training needs them")
+        if data.n_rows == 0:
+            raise InvalidInputError("these data have no rows; training needs some")
         if data.feature_names is not None:
             self.feature_names_in_ = np.asarray(data.feature_names, dtype=object)
         elif hasattr(self, "feature_names_in_"):

@@ -46,6 +46,14 @@ def test_scores_do_not_depend_on_the_scale_of_features(leaves, scale):
     np.testing.assert_allclose(b.predict(X * unit), a.predict(X), rtol=1e-9)
 
 
+def test_no_rows():
+    empty = RankingData(np.empty((0, 2)), np.empty(0), np.empty(0))
+    for leaves in LEAVES:
+        with pytest.raises(InvalidInputError, match="no rows"):
+            ObliviousBoosting(leaves).fit(empty)
+        assert fitted(leaves, np.arange(6.0).reshape(3, 2), np.arange(3.0)).predict(empty).shape == (0,)
+
+
 def test_unlimited_polynomials_stay_finite():
     rng = np.random.default_rng(8)
     for scale in (1e-300, 1.0, 1e300):
