@@ -10,7 +10,7 @@ from truerank import ObliviousBoosting, RankingData
 from truerank.core.errors import InvalidInputError
 from truerank.rankers.oblivious.borders import MISSING, code_rows, find_borders, scan_columns
 from truerank.rankers.oblivious.histogram import pack_gradients
-from truerank.rankers.oblivious.places import MOST_PLACES, find_states, make_places, make_shares
+from truerank.rankers.oblivious.places import MOST_PLACES, Norms, find_states, make_places, make_shares
 from truerank.rankers.oblivious.scaling import column_scaling
 
 LEAVES = ["constant", "fuzzy", "polynomial"]
@@ -142,7 +142,7 @@ def test_more_values_than_sixteen_bits_count():
     states = table.states(x)
     assert states.max() == table.n_states - 1  # nan's
     c = float(borders[20])
-    got = make_shares(table, 0.9995, "near").right_of(*table.place_of_border(c), True)[states]
+    got = make_shares(table, Norms(0.9995), "near").right_of(*table.place_of_border(c), True)[states]
     b = int((values <= c).sum())
     for v, share in zip(x[:-1], got):
         place = (values < v).sum() if v > c else (values <= v).sum() - 1

@@ -11,13 +11,13 @@ from truerank.data.samples import load_sample
 from truerank.rankers.oblivious.borders import code_rows, find_borders
 from truerank.rankers.oblivious.fuzzy import FuzzyLeaves
 from truerank.rankers.oblivious.grower import TreeStructure, _smooth
-from truerank.rankers.oblivious.places import make_places, make_shares, smoothing_of
+from truerank.rankers.oblivious.places import Norms, make_places, make_shares, smoothing_of
 from truerank.rankers.oblivious.rows import Rows, Sample
 
 
 def shares_by_table(train, x, c, p, ties, limit=1000):
     places = make_places(np.sort(train), np.array([c]), limit)
-    table = make_shares(places, p, ties).right_of(*places.place_of_border(c), False)
+    table = make_shares(places, Norms(p), ties).right_of(*places.place_of_border(c), False)
     return table[places.states(x)]
 
 

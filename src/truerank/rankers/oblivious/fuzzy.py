@@ -12,7 +12,7 @@ from truerank.core.kernel import kernel
 from truerank.rankers.oblivious.constant import constrain, newton_values
 from truerank.rankers.oblivious.ensemble import Ensemble
 from truerank.rankers.oblivious.grower import TreeStructure
-from truerank.rankers.oblivious.places import PlaceTable, Shares, make_shares, states_of
+from truerank.rankers.oblivious.places import Norms, PlaceTable, Shares, make_shares, states_of
 from truerank.rankers.oblivious.rows import Rows, Sample
 
 _ROWS = 65_536
@@ -48,7 +48,7 @@ class FuzzyLeaves:
         workers: Workers,
     ) -> None:
         self.l2, self.monotone, self.workers = l2, monotone, workers
-        self.places, self.p, self.ties = places, p, ties
+        self.places, self.norms, self.ties = places, Norms(p), ties
         self._shares: dict[int, Shares] = {}
 
     def fit(self, tree: TreeStructure, rows: Rows, sample: Sample) -> np.ndarray:
@@ -84,7 +84,7 @@ class FuzzyLeaves:
         for feature, code, side in zip(tree.features.tolist(), tree.codes.tolist(), tree.missing_right.tolist()):
             places = self.places[feature]
             if feature not in self._shares:
-                self._shares[feature] = make_shares(places, self.p, self.ties)
+                self._shares[feature] = make_shares(places, self.norms, self.ties)
             own = rows.matrix.borders[feature]
             border = float(own[code]) if code < len(own) else np.inf
             b, state = places.place_of_border(border)
@@ -181,13 +181,14 @@ class FuzzyPredictor:
     def __init__(self, ensemble: Ensemble, flat: FlatPlaces, p: float, ties: str) -> None:
         self.flat = flat
         tables = flat.tables()
-        shares = [make_shares(table, p, ties) for table in tables]
+        norms = Norms(p)
+        shares = [make_shares(table, norms, ties) for table in tables]
         self.first = np.concatenate([[0], np.cumsum(flat.sizes)]).astype(np.int64)
         empty = [np.empty(0)]
         self.factors = np.stack(
             [np.concatenate(empty + [getattr(s, name) for s in shares]) for name in ("up", "down", "start", "stop")]
         )
-        self.log_p = float(np.log(max(p, 1e-300)))
+        self.log_p = norms.log_p
         self.steep = np.array([s.steep for s in shares], dtype=np.bool_)
         shape = ensemble.features.shape
         self.columns = np.searchsorted(flat.features, ensemble.features).astype(np.int64)

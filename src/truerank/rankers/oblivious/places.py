@@ -125,10 +125,23 @@ class Shares:
         )  # fmt: skip
 
 
-def make_shares(places: PlaceTable, p: float, ties: str) -> Shares:
-    """The factors of every state of a feature under `p` in [0, 1) and the rule for ties, "near" or "average"."""
-    n, size = places.n, len(places.upper)
-    log_p = float(np.log(max(p, 1e-300)))
+class Norms:
+    """(1 - p) Z(i) of all places: the same for all features with the same number of observed values."""
+
+    def __init__(self, p: float) -> None:
+        self.log_p = float(np.log(max(p, 1e-300)))
+        self._last = np.empty(0)
+
+    def of(self, n: int) -> np.ndarray:
+        """Float64 (n,)."""
+        if len(self._last) != n:
+            self._last = place_norms(n, self.log_p)
+        return self._last
+
+
+def make_shares(places: PlaceTable, norms: Norms, ties: str) -> Shares:
+    """The factors of every state of a feature under the rule for ties, "near" or "average"."""
+    n, size, log_p = places.n, len(places.upper), norms.log_p
     steep = -log_p * n > _LARGEST_EXPONENT
     up, down = np.zeros(2 * size + 1), np.zeros(2 * size + 1)
     start, stop = np.empty(2 * size + 1), np.empty(2 * size + 1)
@@ -138,9 +151,10 @@ def make_shares(places: PlaceTable, p: float, ties: str) -> Shares:
         start[-1], stop[0] = n - 1, 1  # beyond the observed range a value stands where the nearest one does
         up[0::2] = 1.0 / _scaled_z(start[0::2], n, log_p)
         down[0::2] = np.exp(log_p) / _scaled_z(stop[0::2] - 1, n, log_p)
-        up[1::2], down[1::2] = mean_shares(places.starts, n, log_p)
-        if ties == "near":
-            one = np.flatnonzero(places.lower == places.upper)
+        single = (places.lower == places.upper) & (ties == "near")
+        up[1::2], down[1::2] = mean_shares(places.starts, ~single, norms.of(n), log_p)
+        if single.any():
+            one = np.flatnonzero(single)
             up[1::2][one] = 1.0 / _scaled_z(start[1::2][one], n, log_p)
             down[1::2][one] = np.exp(log_p) / _scaled_z(stop[1::2][one] - 1, n, log_p)
     if not steep:
@@ -149,17 +163,16 @@ def make_shares(places: PlaceTable, p: float, ties: str) -> Shares:
     return Shares(up, down, start, stop, n, log_p, steep)
 
 
-def make_smoothing(places: PlaceTable, borders: np.ndarray, p: float) -> np.ndarray:
+def make_smoothing(places: PlaceTable, borders: np.ndarray, norms: Norms) -> np.ndarray:
     """What the level search needs to smooth a feature's histogram, float64 (4, 256): see `grower._smooth`."""
     result = np.zeros((4, 256))
-    n = places.n
+    n, log_p = places.n, norms.log_p
     if n == 0:
         return result
-    log_p = float(np.log(max(p, 1e-300)))
     below = places.starts[np.searchsorted(places.upper, borders, side="right")]
     starts = np.concatenate([[0], below, [n]]).astype(np.int64)
     bins = len(borders) + 1
-    up, down = mean_shares(starts, n, log_p)
+    up, down = mean_shares(starts, np.ones(bins, dtype=np.bool_), norms.of(n), log_p)
     result[0, :bins], result[1, :bins] = down, up
     result[2, :bins] = np.exp(log_p * np.diff(starts))
     result[3, : bins - 1] = below
@@ -170,8 +183,9 @@ def make_smoothing(places: PlaceTable, borders: np.ndarray, p: float) -> np.ndar
 def smoothing_of(borders: list[np.ndarray], places: list[PlaceTable], p: float) -> np.ndarray:
     """The level search's smoothing of every feature's histogram, padded to whole blocks of features."""
     result = np.zeros((-(-len(borders) // BLOCK) * BLOCK, 4, 256))
+    norms = Norms(p)
     for k, (own, table) in enumerate(zip(borders, places)):
-        result[k] = make_smoothing(table, own, p)
+        result[k] = make_smoothing(table, own, norms)
     return result
 
 
@@ -181,22 +195,39 @@ def _scaled_z(i: np.ndarray, n: int, log_p: float) -> np.ndarray:
 
 
 @kernel
-def mean_shares(starts, n, log_p):
-    """Means of p^(i-start) / ((1-p) Z(i)) and of p^(stop-i) / ((1-p) Z(i)) over each block of places."""
-    size = starts.size - 1
-    up = np.empty(size)
-    down = np.empty(size)
+def place_norms(n, log_p):
+    """(1 - p) Z(i) for i in 0 … n - 1."""
+    z = np.empty(n)
     p = np.exp(log_p)
+    for i in range(n):
+        z[i] = -np.expm1(log_p * (i + 1)) - p * np.expm1(log_p * (n - i - 1))
+    return z
+
+
+@kernel
+def mean_shares(starts, wanted, z, log_p):
+    """Means of p^(i-start) / ((1-p) Z(i)) and of p^(stop-i) / ((1-p) Z(i)) over each block of places that is wanted."""
+    size = starts.size - 1
+    up = np.zeros(size)
+    down = np.zeros(size)
+    widest = 0
     for k in range(size):
+        if wanted[k]:
+            widest = max(widest, starts[k + 1] - starts[k])
+    power = np.empty(widest + 1)
+    for j in range(widest + 1):
+        power[j] = np.exp(log_p * j)
+    for k in range(size):
+        if not wanted[k]:
+            continue
         a = 0.0
         b = 0.0
-        for i in range(starts[k], starts[k + 1]):
-            z = -np.expm1(log_p * (i + 1)) - p * np.expm1(log_p * (n - i - 1))
-            a += np.exp(log_p * (i - starts[k])) / z
-            b += np.exp(log_p * (starts[k + 1] - i)) / z
-        width = starts[k + 1] - starts[k]
-        up[k] = a / width
-        down[k] = b / width
+        start, stop = starts[k], starts[k + 1]
+        for i in range(start, stop):
+            a += power[i - start] / z[i]
+            b += power[stop - i] / z[i]
+        up[k] = a / (stop - start)
+        down[k] = b / (stop - start)
     return up, down
 
 
