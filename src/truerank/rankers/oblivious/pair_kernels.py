@@ -14,9 +14,8 @@ def discounted_pairs(y, scores, offsets, first, last, gains, discounts, inverse,
     ρ_ij = e_j / (e_i + e_j) with e = exp(σ (s - max s)), so a pair costs a division and no exponential. e is at least
     exp(-300): documents further below the first count as that far.
     """
-    longest = 0
-    for q in range(first, last):
-        longest = max(longest, offsets[q + 1] - offsets[q])
+    longest = _longest(offsets, first, last)
+    order = np.empty(longest, dtype=np.int64)
     gain = np.empty(longest)
     power = np.empty(longest)
     weight = np.empty(longest)
@@ -30,7 +29,11 @@ def discounted_pairs(y, scores, offsets, first, last, gains, discounts, inverse,
         weighed = cutoff > 0
         if weighed and inverse[q] == 0.0:
             continue
-        order = np.argsort(-scores[start : start + n], kind="mergesort") if weighed else np.arange(n)
+        if weighed:
+            best_first(scores[start : start + n], order)
+        else:
+            for a in range(n):
+                order[a] = a
         top = -np.inf
         for a in range(n):
             top = max(top, scores[start + a])
@@ -142,10 +145,14 @@ def softmax_rows(y, scores, offsets, first, last, gradients, hessians):
 def neighbour_pairs(y, scores, offsets, first, last, noise, decay, gradients, hessians):
     """Logistic pairs of neighbours in the rankings by `scores + noise`, weighed by decay^place |Δ grade|."""
     rankings = noise.shape[0]
+    keys = np.empty(_longest(offsets, first, last))
+    order = np.empty(keys.size, dtype=np.int64)
     for q in range(first, last):
         start, stop = offsets[q], offsets[q + 1]
         for r in range(rankings):
-            order = np.argsort(-(scores[start:stop] + noise[r, start:stop]), kind="mergesort")
+            for i in range(start, stop):
+                keys[i - start] = scores[i] + noise[r, i]
+            best_first(keys[: stop - start], order)
             w = 1.0 / rankings
             for a in range(stop - start - 1):
                 i = start + order[a]
@@ -161,3 +168,28 @@ def neighbour_pairs(y, scores, offsets, first, last, noise, decay, gradients, he
                     gradients[j] += pair * rho
                     hessians[i] += pair * rho * (1.0 - rho)
                     hessians[j] += pair * rho * (1.0 - rho)
+
+
+@kernel
+def _longest(offsets, first, last):
+    """Rows of the longest query."""
+    longest = np.int64(0)
+    for q in range(first, last):
+        longest = max(longest, offsets[q + 1] - offsets[q])
+    return longest
+
+
+@kernel
+def best_first(keys, order):
+    """The places of `keys` (n,) from the largest down into `order`, equal ones in their order."""
+    n = keys.size
+    if n > 48:
+        order[:n] = np.argsort(-keys, kind="mergesort")
+        return
+    for i in range(n):  # by insertion: most queries are short, and nothing is allocated
+        key = keys[i]
+        j = i
+        while j > 0 and keys[order[j - 1]] < key:
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = i
