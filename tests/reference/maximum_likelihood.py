@@ -87,7 +87,7 @@ def maximise_density(family, x, n_starts=9):
 
     values = [value_at(theta)[0] for theta in candidates]
     best = (-np.inf, 0.0, 0.0, 0.0)
-    for k in np.argsort(values)[::-1][:4]:
+    for k in np.argsort(values)[::-1][:3]:
         spots = [candidates[k]]
         for a, b in (
             (candidates[max(k - 1, 0)], candidates[k]),

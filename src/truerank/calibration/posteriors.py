@@ -125,10 +125,11 @@ class SplineCalibrator(Calibrator):
 
         log-odds(s) = level + slope_1 min(s - κ_1, 0) + slope_2 clip(s - κ_1, 0, κ_2 - κ_1) + slope_3 max(s - κ_2, 0)
 
-    by maximum likelihood with Platt's targets over level, slopes and knots. For fixed knots the problem is convex; the
-    knots come from a search over pairs of quantiles of the scores (each class counting half) and coordinate-wise
-    refinement, so that the likelihood is a local maximum and never below that of Platt's line. A ridge of 1e-6 of the
-    rows on the standardised slopes settles pieces without rows of both kinds.
+    with Platt's targets. For given knots level and slopes are at the maximum of the likelihood (a convex problem). The
+    knots are chosen from pairs of quantiles of the scores (each class counting half) and refined one at a time, on a
+    summary of the rows; that is a selection, not the maximum over all knots, which would follow single rows: on 70 rows
+    an optimiser over the knots too was seen to find 1% more log likelihood. The likelihood is not below that of Platt's
+    line. A ridge of 1e-6 of the rows on the standardised slopes settles pieces without rows of both kinds.
 
     Parameters
     ----------
