@@ -11,6 +11,7 @@ import pytest
 from reference.maximum_likelihood import FAMILIES, maximise_density, maximise_log_odds
 from truerank.calibration.posteriors import platt_targets
 from truerank.calibration.spline_knots import spline_columns
+from truerank.core.random_streams import stream
 from truerank.registry import calibrator_class
 
 
@@ -143,3 +144,25 @@ def test_beta_and_temperature(kind):
     found = minimize_scalar(loss, bounds=(0, 20), method="bounded", options={"xatol": 1e-10})
     assert loss(slope) <= found.fun + 1e-9 * found.fun
     assert slope == pytest.approx(found.x, rel=1e-6, abs=1e-7)
+
+
+def test_the_last_steps_are_taken_among_many_rows():
+    # Here the objective's rounding once hid the last Newton steps: the search crept on to its greatest number of steps,
+    # which warns, and warnings are errors.
+    rng = np.random.default_rng(0)
+    n = 100_000
+    y = rng.uniform(size=n) < 0.2
+    y[:4] = True, True, False, False
+
+    def draw(theta, beta, gamma):
+        left = rng.uniform(size=n) < gamma / (beta + gamma)
+        return np.where(left, theta - rng.exponential(1 / beta, n), theta + rng.exponential(1 / gamma, n))
+
+    scores = np.where(y, draw(2.0, 1.0, 2.0), draw(-1.0, 0.5, 1.5))
+    fold = np.empty(n, dtype=np.int64)
+    generator = stream(0, "choose-calibrator", 0)
+    for rows in (np.flatnonzero(y), np.flatnonzero(~y)):
+        fold[generator.permutation(rows)] = np.arange(len(rows)) % 5
+    for k in range(5):
+        calibrator = calibrator_class("spline")(monotone=True).fit(scores[fold != k], y[fold != k])
+        assert calibrator.slopes_[2] == 0

@@ -83,7 +83,7 @@ class PooledCalibrator(Calibrator):
     >>> y = rng.integers(0, 2, 500)
     >>> pool = PooledCalibrator(["platt", "isotonic", "beta"]).fit(rng.normal(size=500) + 2 * y, y)
     >>> pool.methods_, float(pool.weights_.sum().round(9))
-    (['platt', 'beta'], 1.0)
+    (['beta', 'platt', 'isotonic'], 1.0)
     """
 
     model_attributes: ClassVar[tuple[str, ...]] = (
