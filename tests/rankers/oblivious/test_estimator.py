@@ -321,3 +321,22 @@ def test_every_parameter_does_something(judged, common, change):
     a = ObliviousBoosting(**kw).fit(train.X, train.y, qid=train.qid)
     b = ObliviousBoosting(**(kw | change)).fit(train.X, train.y, qid=train.qid)
     assert not np.array_equal(a.predict(rows), b.predict(rows))
+
+
+def test_a_second_fit_leaves_nothing_of_the_first(judged, tmp_path):
+    train, _ = judged
+    ranker = ObliviousBoosting("fuzzy", start="linear", n_estimators=2, depth=2).fit(train)
+    ranker.set_params(leaves="constant", start="constant").fit(train)
+    fresh = ObliviousBoosting(n_estimators=2, depth=2).fit(train)
+    for name in ("a.json", "b.json"):
+        save_model(ranker if name == "a.json" else fresh, tmp_path / name)
+    assert (tmp_path / "a.json").read_text() == (tmp_path / "b.json").read_text()
+
+
+@pytest.mark.parametrize("leaves", ["constant", "fuzzy", "polynomial"])
+def test_the_deepest_trees(judged, leaves):
+    train, test = judged
+    ranker = ObliviousBoosting(leaves, depth=12, n_estimators=2).fit(train)
+    assert ranker.tree_values_.shape[:2] == (2, 4096)
+    assert np.isfinite(ranker.predict(test)).all()
+    np.testing.assert_array_equal(list(ranker.staged_predict(test))[-1], ranker.predict(test))

@@ -21,6 +21,20 @@ from truerank.rankers.oblivious.polynomial import PolynomialPredictor, monomial_
 from truerank.rankers.oblivious.predictor import ConstantPredictor, writable
 from truerank.rankers.oblivious.scaling import Scaling, check_scaling
 
+_OF_SOME_LEAVES = (  # and of a linear start
+    "p_swap_",
+    "place_features_",
+    "place_sizes_",
+    "place_lower_",
+    "place_upper_",
+    "place_starts_",
+    "start_weights_",
+    "feature_mean_",
+    "feature_scale_",
+    "feature_low_",
+    "feature_high_",
+)
+
 
 class TreesModel(Ranker):
     """What `ObliviousBoosting` does once it is fitted."""
@@ -28,7 +42,6 @@ class TreesModel(Ranker):
     model_attributes: ClassVar[tuple[str, ...]] = (
         *Ranker.model_attributes,
         "start_",
-        "start_weights_",
         "tree_features_",
         "tree_borders_",
         "tree_missing_right_",
@@ -37,16 +50,7 @@ class TreesModel(Ranker):
         "n_iter_",
         "valid_scores_",
         "seed_",
-        "p_swap_",
-        "place_features_",
-        "place_sizes_",
-        "place_lower_",
-        "place_upper_",
-        "place_starts_",
-        "feature_mean_",
-        "feature_scale_",
-        "feature_low_",
-        "feature_high_",
+        *_OF_SOME_LEAVES,
     )
     allow_nan = True
 
@@ -98,9 +102,8 @@ class TreesModel(Ranker):
     def _keep(self, progress: Progress, start: Start, scaling: Scaling | None) -> None:
         """Keep the trees, what they start from, and how features are standardised."""
         self.start_ = start.constant
-        for name in ("start_weights_", "feature_mean_", "feature_scale_", "feature_low_", "feature_high_"):
-            if hasattr(self, name):  # of an earlier fit
-                delattr(self, name)
+        for name in _OF_SOME_LEAVES:
+            self.__dict__.pop(name, None)  # of an earlier fit
         if start.linear is not None:
             self.start_weights_ = start.linear.weights
         if scaling is not None:
