@@ -54,30 +54,32 @@ def run(args: argparse.Namespace) -> int:
     _check_usage(args)
     common.announce_compilation()
     if args.model is not None:
-        calibrated, scores, relevant, query = _ranker(args)
+        model, choice, probabilities, relevant, query = _ranker(args)
     else:
-        calibrated, scores, relevant, query = _scores(args)
-    comparisons = calibrated[1]
-    save_model(calibrated[0], args.output)
-    error = expected_calibration_error(relevant, calibrated[2], random_state=args.seed)
+        model, choice, probabilities, relevant, query = _scores(args)
+    save_model(model, args.output)
+    error = expected_calibration_error(relevant, probabilities, random_state=args.seed)
     report: dict[str, Any] = {
-        "method": calibrated[3],
-        "rows": len(scores),
+        "method": choice.method,
+        "weights": choice.weights,
+        "rows": len(relevant),
         "queries": len(set(query.tolist())),
         "relevant": int(relevant.sum()),
         "rel": args.rel,
-        "cross_validated": [vars(row) for row in comparisons],
+        "cross_validated": [vars(row) for row in choice.comparisons],
         "calibration_error": {"plain": error.plain, "debiased": error.debiased, "low": error.low, "high": error.high},
         "model": args.output,
     }
     if args.json:
         common.print_json(report)
         return 0
+    parts = ", ".join(f"{name} {weight:.2f}" for name, weight in choice.weights.items())
+    name = f"{choice.method} ({parts})" if len(choice.weights) > 1 else choice.method
     common.note(
-        f"{report['method']}: {report['rows']} rows, {report['queries']} queries, {report['relevant']} relevant "
+        f"{name}: {report['rows']} rows, {report['queries']} queries, {report['relevant']} relevant "
         f"(grade {args.rel:g} and more)"
     )
-    rows = [[row.method, row.log_loss, row.brier, row.difference, row.p] for row in comparisons]
+    rows = [[row.method, row.log_loss, row.brier, row.difference, row.p] for row in choice.comparisons]
     common.note(common.table(rows, ["method", "log loss", "Brier", "difference", "p"]))
     common.note(
         f"calibration error on these rows {error.debiased:.4f} (debiased; 95% {error.low:.4f} to {error.high:.4f})\n"
@@ -115,7 +117,8 @@ def _choice(args: argparse.Namespace, scores: Any, relevant: Any, query: Any) ->
         )
 
 
-def _ranker(args: argparse.Namespace) -> tuple[tuple[Any, list[Any], Any, str], Any, Any, Any]:
+def _ranker(args: argparse.Namespace) -> tuple[Any, Any, Any, Any, Any]:
+    """The calibrated ranker, the choice of its calibrator, P(relevant), relevance and query of each row."""
     import numpy as np
 
     from truerank.calibration.classifier import make_calibrator
@@ -143,10 +146,11 @@ def _ranker(args: argparse.Namespace) -> tuple[tuple[Any, list[Any], Any, str], 
         query_statistics=args.query_statistics, random_state=args.seed,
     ).fit(grouped)  # fmt: skip
     probabilities = calibrated.predict_proba(grouped)[:, 1]
-    return (calibrated, choice.comparisons, probabilities, choice.method), scores, relevant, grouped.query_index
+    return calibrated, choice, probabilities, relevant, grouped.query_index
 
 
-def _scores(args: argparse.Namespace) -> tuple[tuple[Any, list[Any], Any, str], Any, Any, Any]:
+def _scores(args: argparse.Namespace) -> tuple[Any, Any, Any, Any, Any]:
+    """The same with a calibrator of scores in the ranker's stead."""
     import numpy as np
 
     from truerank.data.scores import read_scores
@@ -157,7 +161,7 @@ def _scores(args: argparse.Namespace) -> tuple[tuple[Any, list[Any], Any, str], 
     query = data.restore(data.query_index)
     choice = _choice(args, scores, relevant, query)
     probabilities = choice.calibrator.predict_proba(scores)[:, 1]
-    return (choice.calibrator, choice.comparisons, probabilities, choice.method), scores, relevant, query
+    return choice.calibrator, choice, probabilities, relevant, query
 
 
 def _grades(data: Any, path: str) -> Any:
