@@ -5,7 +5,7 @@ import pytest
 
 from rankers.conformance import ranker_checks
 from truerank import ObliviousBoosting, load_model, save_model
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.random_streams import stream
 from truerank.data.samples import load_sample
 from truerank.rankers.oblivious.rows import draw_rows
@@ -340,3 +340,36 @@ def test_the_deepest_trees(judged, leaves):
     assert ranker.tree_values_.shape[:2] == (2, 4096)
     assert np.isfinite(ranker.predict(test)).all()
     np.testing.assert_array_equal(list(ranker.staged_predict(test))[-1], ranker.predict(test))
+
+
+@pytest.mark.parametrize("leaves", ["constant", "fuzzy", "polynomial"])
+def test_damaged_files_are_refused(judged, tmp_path, leaves):
+    train, test = judged
+    ranker = ObliviousBoosting(leaves, start="linear", n_estimators=2, depth=2).fit(train)
+    save_model(ranker, tmp_path / "m.json")
+    whole = json.loads((tmp_path / "m.json").read_text())
+
+    def load(change):
+        document = json.loads(json.dumps(whole))
+        change(document["model"])
+        (tmp_path / "d.json").write_text(json.dumps(document))
+        return load_model(tmp_path / "d.json")
+
+    unread = {"status_", "n_queries_in_", "seed_", "feature_names_in_"}
+    one = {"$array": "float64", "shape": [1], "values": [1.0]}
+    for name in set(whole["model"]["fitted"]) - unread:
+        with pytest.raises(ModelFileError):
+            load(lambda model, name=name: model["fitted"].pop(name))
+        for value in ("x", None, 3.5, [1, 2], one, {"$float": "nan"}):
+            if value == 3.5 and name == "start_":
+                continue  # another model, and a sound one
+            if value is one and name == "valid_scores_":
+                continue
+            with pytest.raises(ModelFileError):
+                load(lambda model, name=name, value=value: model["fitted"].__setitem__(name, value))
+    for name, value in (("leaves", "other"), ("leaves", {"constant": "fuzzy"}.get(leaves, "constant"))):
+        if leaves == "fuzzy" and value == "constant":
+            continue  # a plain model hides in a fuzzy one
+        with pytest.raises(ModelFileError):
+            load(lambda model, name=name, value=value: model["params"].__setitem__(name, value))
+    np.testing.assert_array_equal(load(lambda model: None).predict(test), ranker.predict(test))

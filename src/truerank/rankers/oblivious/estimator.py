@@ -27,14 +27,13 @@ from truerank.rankers.oblivious.borders import MAX_BORDERS, code_rows, find_bord
 from truerank.rankers.oblivious.constant import ConstantLeaves
 from truerank.rankers.oblivious.fuzzy import FuzzyLeaves
 from truerank.rankers.oblivious.linear_start import Start, fit_linear_start
-from truerank.rankers.oblivious.model import TreesModel
+from truerank.rankers.oblivious.model import LEAVES, TreesModel
 from truerank.rankers.oblivious.objectives import make_objective
 from truerank.rankers.oblivious.places import MOST_PLACES, make_places, smoothing_of
 from truerank.rankers.oblivious.polynomial import PolynomialLeaves
 from truerank.rankers.oblivious.rows import Rows
 from truerank.rankers.oblivious.scaling import Scaling, column_scaling
 
-LEAVES = ("constant", "fuzzy", "polynomial")
 _OTHER_DATA = (
     "warm_start: X is not what the model's trees were fitted to; fuzzy and polynomial leaves can only be continued "
     "with the same rows. Set warm_start=False to start anew"

@@ -171,7 +171,8 @@ class FlatPlaces:
         ):
             raise ModelFileError("ObliviousBoosting: the place tables of the fuzzy leaves do not fit together")
         for table in self.tables():
-            if (np.diff(table.starts) <= 0).any() or (np.diff(table.upper) <= 0).any() or table.starts[0] != 0:
+            upward = (np.diff(table.starts) > 0).all() and (np.diff(table.upper) > 0).all()  # False for nan
+            if not upward or not (table.lower <= table.upper).all() or table.starts[0] != 0:
                 raise ModelFileError("ObliviousBoosting: a place table is not in ascending order")
 
 

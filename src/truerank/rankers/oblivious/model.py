@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from truerank.core.errors import ModelFileError
 from truerank.data.ranking_data import RankingData
 from truerank.rankers.base import Ranker
 from truerank.rankers.oblivious.arguments import file_params, refuse_categories
@@ -21,19 +22,25 @@ from truerank.rankers.oblivious.polynomial import PolynomialPredictor, monomial_
 from truerank.rankers.oblivious.predictor import ConstantPredictor, writable
 from truerank.rankers.oblivious.scaling import Scaling, check_scaling
 
-_OF_SOME_LEAVES = (  # and of a linear start
-    "p_swap_",
-    "place_features_",
-    "place_sizes_",
-    "place_lower_",
-    "place_upper_",
-    "place_starts_",
-    "start_weights_",
-    "feature_mean_",
-    "feature_scale_",
-    "feature_low_",
-    "feature_high_",
-)
+LEAVES = ("constant", "fuzzy", "polynomial")
+# Fitted arrays: kind of their numbers and dimensions.
+_TREES = {
+    "tree_features_": ("i", 2),
+    "tree_borders_": ("f", 2),
+    "tree_missing_right_": ("b", 2),
+    "tree_values_": ("f", 2),
+    "tree_gains_": ("f", 2),
+    "valid_scores_": ("f", 1),
+}
+_PLACES = {
+    "place_features_": ("i", 1),
+    "place_sizes_": ("i", 1),
+    "place_lower_": ("f", 1),
+    "place_upper_": ("f", 1),
+    "place_starts_": ("i", 1),
+}
+_SCALING = dict.fromkeys(("feature_mean_", "feature_scale_", "feature_low_", "feature_high_"), ("f", 1))
+_OF_SOME = ("p_swap_", *_PLACES, "start_weights_", *_SCALING)  # only with some leaves or a linear start
 
 
 class TreesModel(Ranker):
@@ -42,15 +49,10 @@ class TreesModel(Ranker):
     model_attributes: ClassVar[tuple[str, ...]] = (
         *Ranker.model_attributes,
         "start_",
-        "tree_features_",
-        "tree_borders_",
-        "tree_missing_right_",
-        "tree_values_",
-        "tree_gains_",
+        *_TREES,
         "n_iter_",
-        "valid_scores_",
         "seed_",
-        *_OF_SOME_LEAVES,
+        *_OF_SOME,
     )
     allow_nan = True
 
@@ -102,7 +104,7 @@ class TreesModel(Ranker):
     def _keep(self, progress: Progress, start: Start, scaling: Scaling | None) -> None:
         """Keep the trees, what they start from, and how features are standardised."""
         self.start_ = start.constant
-        for name in _OF_SOME_LEAVES:
+        for name in _OF_SOME:
             self.__dict__.pop(name, None)  # of an earlier fit
         if start.linear is not None:
             self.start_weights_ = start.linear.weights
@@ -164,9 +166,39 @@ class TreesModel(Ranker):
         if hasattr(self, "tree_values_"):
             self._prepare()
 
+    def _check_fitted(self) -> None:
+        """Raise `ModelFileError` when an attribute from a file is missing or of another kind."""
+        if self.leaves not in LEAVES:
+            raise ModelFileError(f"ObliviousBoosting: leaves must be one of {', '.join(LEAVES)}, got {self.leaves!r}")
+        kinds = dict(_TREES)
+        if self.leaves == "fuzzy":
+            kinds |= _PLACES
+        linear = hasattr(self, "start_weights_")
+        if self.leaves == "polynomial" or linear or self.start == "linear":
+            kinds |= _SCALING
+        if linear or self.start == "linear":
+            kinds |= {"start_weights_": ("f", 1)}
+        if self.leaves == "polynomial":
+            kinds["tree_values_"] = ("f", 3)
+        for name, (kind, dimensions) in kinds.items():
+            array = getattr(self, name, None)
+            if not isinstance(array, np.ndarray) or array.dtype.kind != kind or array.ndim != dimensions:
+                raise ModelFileError(f"ObliviousBoosting: {name} is missing or not an array of {dimensions} dimensions")
+        trees = len(self.tree_features_)
+        if getattr(self, "n_iter_", None) != trees or self.tree_gains_.shape != (trees, self.n_features_in_):
+            raise ModelFileError("ObliviousBoosting: n_iter_ and tree_gains_ must be of as many trees as there are")
+        numbers = {"start_": np.inf} | ({"p_swap_": 1.0} if self.leaves == "fuzzy" else {})
+        for name, end in numbers.items():
+            value = getattr(self, name, None)
+            if not isinstance(value, int | float) or not -end < value < end:
+                raise ModelFileError(f"ObliviousBoosting: {name} must be a number within its range, got {value!r}")
+        if self.leaves == "polynomial" and (type(self.degree) is not int or self.degree < 0):
+            raise ModelFileError(f"ObliviousBoosting: degree must be a whole number >= 0, got {self.degree!r}")
+
     def check_model(self) -> None:
         """Called after loading: the arrays of the trees must fit together."""
         super().check_model()
+        self._check_fitted()
         monomials = None
         if self.leaves == "polynomial":
             monomials = len(monomial_table(self._ensemble().depth, self.degree))

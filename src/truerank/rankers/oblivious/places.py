@@ -29,6 +29,7 @@ from truerank.core.kernel import kernel
 from truerank.rankers.oblivious.borders import BLOCK
 
 MOST_PLACES = 32_000  # states are 16-bit numbers: two a knot, and a knot more for each border
+_FEW_PLACES = 1 << 21
 _LARGEST_EXPONENT = 600.0  # exp of more over- or underflows in products
 
 
@@ -126,7 +127,10 @@ class Shares:
 
 
 class Norms:
-    """(1 - p) Z(i) of all places: the same for all features with the same number of observed values."""
+    """(1 - p) Z(i) of all places: the same for all features with the same number n of observed values.
+
+    The last table is kept unless n is in the millions, where it would cost more memory than it saves time.
+    """
 
     def __init__(self, p: float) -> None:
         self.log_p = float(np.log(max(p, 1e-300)))
@@ -134,9 +138,12 @@ class Norms:
 
     def of(self, n: int) -> np.ndarray:
         """Float64 (n,)."""
-        if len(self._last) != n:
-            self._last = place_norms(n, self.log_p)
-        return self._last
+        if len(self._last) == n:
+            return self._last
+        norms = place_norms(n, self.log_p)
+        if n <= _FEW_PLACES:
+            self._last = norms
+        return norms
 
 
 def make_shares(places: PlaceTable, norms: Norms, ties: str) -> Shares:

@@ -63,5 +63,7 @@ def check_scaling(scaling: Scaling, n_features: int) -> None:
     for array in (scaling.mean, scaling.scale, scaling.low, scaling.high):
         if array.shape != (n_features,) or np.isnan(array).any():
             raise ModelFileError(f"ObliviousBoosting: the scaling must hold {n_features} numbers")
-    if not np.isfinite(scaling.mean).all() or not (scaling.scale > 0).all():
-        raise ModelFileError("ObliviousBoosting: the scaling's means must be finite and its scales positive")
+    if not np.isfinite(scaling.mean).all() or not (scaling.scale > 0).all() or not (scaling.low <= scaling.high).all():
+        raise ModelFileError(
+            "ObliviousBoosting: the scaling's means must be finite, its scales positive, its ranges not empty"
+        )
