@@ -173,3 +173,18 @@ def test_short_and_long_queries_are_sorted_alike(n):
         best_first(keys, order)
         np.testing.assert_array_equal(order[:n], np.argsort(-keys, kind="stable"))
         assert (order[n:] == -1).all()
+
+
+@pytest.mark.parametrize("leaves", ["constant", "fuzzy", "polynomial"])
+def test_any_layout_of_a_users_arrays(leaves):
+    data = load_sample().take_queries(range(20))
+
+    def strided(y, s, offsets):
+        both = np.stack([s - y, np.ones_like(s)], axis=1)
+        return both[:, 0], both[:, 1]
+
+    kw = {"n_estimators": 3, "depth": 2, "l2": 0}
+    mine = ObliviousBoosting(leaves, objective=strided, **kw).fit(data)
+    again = ObliviousBoosting(leaves, objective=lambda y, s, o: (s - y, [1.0] * len(s)), **kw).fit(data)
+    np.testing.assert_array_equal(again.predict(data), mine.predict(data))
+    assert np.ptp(mine.predict(data)) > 0

@@ -55,13 +55,9 @@ class FuzzyLeaves:
         """Leaf values (2^d,): sums over blocks of rows, added in order."""
         tables = self._tables(tree, rows)
         states = self._states(tree, rows)
-        drawn = sample.multiplicity
 
         def work(start: int, stop: int) -> np.ndarray:
-            g, h = sample.gradients[start:stop], sample.hessians[start:stop]
-            if drawn is not None:
-                g, h = g * drawn[start:stop], h * drawn[start:stop]
-            return _leaf_sums(_stack(states, start, stop), tables, g, h)
+            return _leaf_sums(_stack(states, start, stop), tables, *sample.block(start, stop))
 
         total = np.zeros((2, 1 << tree.depth))
         for part in self.workers.run(work, _blocks(rows.matrix.n_rows)):

@@ -166,6 +166,7 @@ class Grower:
             column = self.matrix.column(feature)
             small_is_right, taken = _divide(column, rows, leaf, level, code, side)
             if level + 1 < self.rules.depth:
+                del args, found, level_rows, level_words, level_slots  # memory: the next level's are made beside these
                 level_rows, level_words, level_slots = _gather(rows, words, leaf, level, small_is_right, taken)
         sum_g, sum_h = self._leaf_sums(packed, features, codes, sides, ended)
         return TreeStructure(

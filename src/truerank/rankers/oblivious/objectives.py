@@ -50,7 +50,7 @@ class SquaredError:
     """½ Σ (y - s)²: gradient s - y, hessian 1. Boosting starts at the mean grade."""
 
     def __call__(self, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> Arrays:
-        return scores - y, np.ones_like(scores)
+        return scores - y, np.broadcast_to(1.0, scores.shape)  # a view of one number: no memory
 
     def start(self, y: np.ndarray, weights: np.ndarray | None) -> float:
         """The best constant score."""
@@ -243,7 +243,8 @@ def checked(objective: Any, y: np.ndarray, scores: np.ndarray, offsets: np.ndarr
     answer = objective(y, scores, offsets)
     if not isinstance(answer, tuple | list) or len(answer) != 2:
         raise InvalidInputError(f"the objective must return (gradients, hessians), got {type(answer).__name__}")
-    gradients, hessians = (np.ascontiguousarray(a, dtype=np.float64) for a in answer)
+    gradients = np.ascontiguousarray(answer[0], dtype=np.float64)
+    hessians = np.asarray(answer[1], dtype=np.float64)
     for name, values in (("gradients", gradients), ("hessians", hessians)):
         if values.shape != y.shape:
             raise InvalidInputError(f"the objective's {name} must have shape {y.shape}, got {values.shape}")

@@ -93,16 +93,17 @@ class PolynomialLeaves:
         features = tree.features.astype(np.int64)
 
         def work(start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-            g, h = sample.gradients[start:stop], sample.hessians[start:stop]
-            if sample.multiplicity is not None:
-                g, h = g * sample.multiplicity[start:stop], h * sample.multiplicity[start:stop]
+            g, h = sample.block(start, stop)
             z = self.scaling.take(rows.X[start:stop], features)
             return _normal_sums(z, leaf[start:stop], g, h, table, size)
 
         matrix, right = np.zeros((size, m, m)), np.zeros((size, m))
-        for a, b in self.workers.run(work, [(i, min(i + _ROWS, len(leaf))) for i in range(0, len(leaf), _ROWS)]):
-            matrix += a
-            right += b
+        blocks = [(i, min(i + _ROWS, len(leaf))) for i in range(0, len(leaf), _ROWS)]
+        at_once = self.workers.n_threads  # a block's sums may take many megabytes
+        for i in range(0, len(blocks), at_once):
+            for a, b in self.workers.run(work, blocks[i : i + at_once]):
+                matrix += a
+                right += b
         matrix += np.tril(matrix, -1).transpose(0, 2, 1)
         values = np.zeros((size, len(self.table)))
         values[:, active] = fit_neighbours(matrix, right, self.l2, self.neighbour_penalty)

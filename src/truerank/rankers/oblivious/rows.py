@@ -45,6 +45,13 @@ class Sample:
     hessians: np.ndarray = field(repr=False)
     multiplicity: np.ndarray | None = field(repr=False)
 
+    def block(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        """Gradients and hessians of some rows, times their draws, as contiguous arrays."""
+        g, h = self.gradients[start:stop], self.hessians[start:stop]
+        if self.multiplicity is not None:
+            g, h = g * self.multiplicity[start:stop], h * self.multiplicity[start:stop]
+        return np.ascontiguousarray(g), np.ascontiguousarray(h)
+
 
 def draw_rows(
     rng: np.random.Generator, offsets: np.ndarray, unit: str, replace: bool, share: float
