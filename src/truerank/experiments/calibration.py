@@ -280,7 +280,9 @@ def _print(result: dict[str, Any]) -> None:
     for name, part in result["panels"].items():
         theirs_of, others = part["published"], "paper"
         what = "the published log loss is in bits by its size"
-        if "script" in part:
+        if len(result["topics"]) < 10:
+            theirs_of, what = {}, "published sums are of ten topics and not shown"
+        elif "script" in part:
             theirs_of, others, what = part["script"], "script", "prepared as the script's, whose log loss is in nats"
         show(f"\n{name}: sums over {part['decisions']} decisions; {what}")
         rows = []
@@ -296,7 +298,7 @@ def _print(result: dict[str, Any]) -> None:
             rows = [
                 [
                     PAPER_NAMES[name],
-                    *(f"{low:.1f} to {high:.1f}" for key, (low, high) in row.items() if "bits" not in key),
+                    *(f"{_short(low)} to {_short(high)}" for key, (low, high) in row.items() if "bits" not in key),
                 ]
                 for name, row in part["draws"].items()
             ]
@@ -349,6 +351,10 @@ def _print(result: dict[str, Any]) -> None:
 
 def _two(value: float | None, digits: int = 2) -> str:
     return "" if value is None else f"{value:.{digits}f}"
+
+
+def _short(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.1f}"
 
 
 def _show(text: str) -> None:
