@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
+from truerank.calibration.classifier import CalibratedClassifier
 from truerank.calibration.pool import MEMBERS, PooledCalibrator, pool_weights, pooled_log_odds
 from truerank.calibration.selection import choose_calibrator
-from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
 from truerank.core.model_file import load_model, save_model
 from truerank.registry import calibrator_class
 
@@ -119,3 +121,18 @@ def test_damaged_files_are_refused(line):
     pool.methods_ = ["platt", "beta"]
     with pytest.raises(ModelFileError, match="each member needs"):
         pool.check_model()
+
+
+def test_threads_and_silence():
+    # Rows of one class are separable in some folds: no member warns, and no thread's silence reaches another.
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(90, 2))
+    y = rng.integers(0, 3, 90)
+    X[:, 0] += 4 * (y == 2)
+    one, two = (
+        CalibratedClassifier(LogisticRegression(), PooledCalibrator(["logistic", "platt", "beta"]), n_jobs=n).fit(X, y)
+        for n in (1, 2)
+    )
+    np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
+    with pytest.warns(TruerankWarning, match="a threshold separates"):
+        calibrator_class("logistic")().fit([0.0, 1.0, 2.0, 3.0], [0, 0, 1, 1])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from rankers.conformance import ranker_checks
+from truerank.calibration.pool import PooledCalibrator
 from truerank.calibration.posteriors import PlattCalibrator
 from truerank.calibration.ranker import CalibratedRanker, query_statistics
 from truerank.core.errors import InvalidInputError
@@ -105,6 +106,18 @@ def test_a_fitted_ranker_is_taken_as_it_is(judged):
         CalibratedRanker(ranker, cv="pre").fit(X, y, qid=qid)
     with pytest.raises(InvalidInputError, match="above every grade"):
         CalibratedRanker(ranker, "platt", cv="prefit", rel=7).fit(X, y, qid=qid).predict_proba(X)
+
+
+def test_a_pool_keeps_queries_together(judged, tmp_path):
+    X, y, qid = judged
+    ranker = RankSVM().fit(X, y, qid=qid)
+    fitted = CalibratedRanker(ranker, "pool", cv="prefit").fit(X, y, qid=qid)
+    expected = PooledCalibrator().fit(ranker.predict(X), y >= 1, groups=qid)
+    assert fitted.calibrators_[0].methods_ == expected.methods_
+    np.testing.assert_array_equal(fitted.calibrators_[0].weights_, expected.weights_)
+    save_model(fitted, tmp_path / "model.json")
+    p = fitted.predict_proba(X)
+    np.testing.assert_array_equal(load_model(tmp_path / "model.json").predict_proba(X), p)
 
 
 def test_query_statistics_by_hand():

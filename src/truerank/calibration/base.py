@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +20,7 @@ from truerank.core.kernel import kernel
 # Squares of scores must not overflow when a million of them are added up.
 LARGEST_SCORE = 1e145
 _BELOW_ONE = 1.0 - 2.0**-53
+_QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 
 
 class Calibrator(ClassifierMixin, BaseEstimator):
@@ -210,8 +214,19 @@ def logit(probability: float) -> float:
 
 
 def warn(message: str) -> None:
-    """A warning that points at the caller of `fit`."""
-    warnings.warn(message, TruerankWarning, stacklevel=4)
+    """A warning that points at the caller of `fit`, except inside `quietly`."""
+    if not _QUIET.get():
+        warnings.warn(message, TruerankWarning, stacklevel=4)
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Fits inside this block do not warn. Per thread, which `warnings.catch_warnings` is not."""
+    token = _QUIET.set(True)
+    try:
+        yield
+    finally:
+        _QUIET.reset(token)
 
 
 @kernel

@@ -22,17 +22,16 @@ distributions. Bayesian Analysis 13 (pseudo-Bayesian model averaging by cross-va
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.calibration.base import Calibrator
+from truerank.calibration.base import Calibrator, quietly
 from truerank.calibration.classifier import make_calibrator
 from truerank.calibration.densities import DensityCalibrator
 from truerank.core.checks import check_positive_int
-from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
+from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.random_streams import seed_of, stream
 from truerank.data.grouping import group_rows
 from truerank.registry import CALIBRATORS
@@ -261,8 +260,7 @@ def fits_densities(method: Any) -> bool:
 
 def quietly_fitted(method: Any, monotone: bool, scores: np.ndarray, y: Any, weight: np.ndarray | None) -> Calibrator:
     """A new calibrator, fitted without the warnings that a single one would give (separable folds and the like)."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TruerankWarning)
+    with quietly():
         return make_calibrator(method, monotone=monotone).fit(scores, y, weight)
 
 
