@@ -260,7 +260,8 @@ def run(argv: list[str] | None = None) -> None:
         for leaves in ("constant", "fuzzy", "polynomial"):
             memory(args.rows, FEATURES, 10, leaves)
     if "large" in args.only:
-        memory(10_000_000, 46, 10, "constant")
+        for leaves in ("constant", "fuzzy"):
+            memory(10_000_000, 46, 10, leaves)
     print(f"peak of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
 
 

@@ -97,20 +97,23 @@ def boost(
         best = progress.valid[best_round - 1]
     status = Status.ALL_ROUNDS
     begin = getattr(objective, "begin", None)
+    again = getattr(objective, "cheap", False)  # gradients are computed twice rather than kept while a tree grows
     try:
         for t in range(len(progress.trees), plan.n_estimators):
             if begin is not None:
                 begin(stream(plan.seed, "objective", t))
-            gradients, hessians = checked(objective, data.y, scores, data.offsets)
-            if row_weight is not None:
-                gradients, hessians = gradients * row_weight, hessians * row_weight
+            gradients, hessians = _derivatives(objective, data, scores, row_weight)
             drawn = draw_rows(stream(plan.seed, "rows", t), data.offsets, plan.unit, plan.replace, plan.subsample)
             allowed = _allowed(rows.matrix.n_features, plan.feature_fraction, stream(plan.seed, "features", t))
             packed = pack_gradients(gradients, hessians, drawn)
-            sample = Sample(gradients, hessians, drawn) if leaves.needs_sample else None
+            sample = None
+            if leaves.needs_sample and not again:
+                sample = Sample(gradients, hessians, drawn)
             del gradients, hessians  # memory
             tree = grower.grow(packed, allowed)
             del packed
+            if leaves.needs_sample and again:
+                sample = Sample(*_derivatives(objective, data, scores, row_weight), drawn)
             values = plan.learning_rate * leaves.fit(tree, rows, sample)
             leaves.add(tree, rows, values, scores)
             padded = pad_tree(tree, values, rows.matrix.borders, plan.rules.depth)
@@ -142,6 +145,15 @@ def boost(
     if watched is not None and plan.patience is not None:
         progress.keep(best_round)
     return status
+
+
+def _derivatives(
+    objective: Any, data: RankingData, scores: np.ndarray, row_weight: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Gradients and hessians (n,), weights included."""
+    assert data.y is not None
+    gradients, hessians = checked(objective, data.y, scores, data.offsets)
+    return (gradients, hessians) if row_weight is None else (gradients * row_weight, hessians * row_weight)
 
 
 def _allowed(n_features: int, share: float, rng: np.random.Generator) -> np.ndarray:

@@ -114,7 +114,8 @@ class ObliviousBoosting(TreesModel):
         1: the score must not fall when the feature rises; -1: must not rise. Holds for constant and fuzzy leaves, and
         says nothing of missing values; an error with polynomial leaves, whose slopes nothing holds.
     patience : int, optional
-        Stop when `measure` on `eval_set` has not improved for this many trees; the best round is kept.
+        Stop when `measure` on `eval_set` has not improved for this many trees; the best round is kept. The measure of
+        a few hundred queries jumps from tree to tree: a patience of less than half of the trees often stops too early.
     warm_start : bool, default False
         Continue from the trees that are there up to `n_estimators`, bit for bit as if they had been asked for at once.
         Parameters and data must be the same; only `n_estimators`, `patience`, `verbose` and `n_jobs` may change.

@@ -102,7 +102,8 @@ class FuzzyLeaves:
             parts = self.workers.run(lambda a, b, k=feature, t=places: t.states(rows.X[a:b, k]), blocks)
             cache[feature] = np.concatenate(parts)
         states = [cache[feature] for feature in tree.features.tolist()]
-        while len(cache) > 1 and sum(column.nbytes for column in cache.values()) > _CACHE_BYTES:
+        room = _CACHE_BYTES - 10 * rows.matrix.n_rows  # millions of rows need the memory more than the time
+        while cache and sum(column.nbytes for column in cache.values()) > room:
             del cache[next(iter(cache))]
         return states
 
