@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from truerank import ObliviousBoosting, RankingData
+from truerank.rankers.oblivious.borders import _sort_digits
 from truerank.rankers.stability import ranking_stability
 
 
@@ -41,3 +42,15 @@ def test_fit_and_predict(judged, leaves, objective):
 def test_stability(judged):
     ranker = ObliviousBoosting(n_estimators=2, depth=2).fit(judged)
     assert 0 <= np.nanmean(ranking_stability(ranker, judged, repeats=1)) <= 1
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sorting_by_digits(dtype):
+    values = np.array([2.0, -1.5, np.nan, 0.25, -np.inf, 2.0, 1e30], dtype=dtype)
+    keys, spare = values.copy(), np.empty_like(values)
+    bits = 8 * values.itemsize
+    unsigned = np.uint32 if bits == 32 else np.uint64
+    swapped = _sort_digits(
+        keys.view(unsigned), spare.view(unsigned), np.zeros((-(-bits // 11), 2048), dtype=np.int64), bits
+    )
+    np.testing.assert_array_equal(spare if swapped else keys, np.sort(values))

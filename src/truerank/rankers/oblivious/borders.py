@@ -23,6 +23,7 @@ MISSING = 255
 MAX_BORDERS = 254
 BLOCK = 8  # features in a block of codes
 
+_SHORT = 4_096  # values that are sorted by comparison
 _ROWS = 4_096  # rows that are binned at once
 _COLUMN_BYTES = 32 << 20  # columns copied at once while looking for borders
 
@@ -78,15 +79,31 @@ def scan_columns(X: np.ndarray, look: Callable[[int, np.ndarray], Any], n_jobs: 
 
     def work(start: int, stop: int) -> list[Any]:
         columns = np.array(X[:, start:stop].T, order="C")  # always a copy, also of a single column
-        columns.sort(axis=1)  # nan sorts to the end
+        spare = np.empty_like(columns[0])
         found = []
         for k in range(start, stop):
-            column = columns[k - start]
+            column = sort_column(columns[k - start], spare)
             found.append(look(k, column[: n - int(np.isnan(column).sum())] if np.isnan(column[-1:]).any() else column))
         return found
 
     blocks = [(k, min(k + width, p)) for k in range(0, p, width)]
     return [item for part in run_blocks(work, blocks, n_jobs) for item in part]
+
+
+def sort_column(values: np.ndarray, spare: np.ndarray) -> np.ndarray:
+    """The values (n,), float32 or float64, in ascending order, nan last; both arrays are written, one is returned.
+
+    By digits of 11 bits: three passes over float32 and six over float64, several times as fast as by comparison.
+    """
+    if len(values) < _SHORT:
+        values.sort()
+        return values
+    unsigned = np.uint32 if values.dtype == np.float32 else np.uint64
+    bits = 8 * values.dtype.itemsize
+    swapped = _sort_digits(
+        values.view(unsigned), spare.view(unsigned), np.zeros((-(-bits // 11), 2048), np.int64), bits
+    )
+    return spare if swapped else values
 
 
 @dataclass
@@ -171,3 +188,50 @@ def _code_block(columns, grid, codes):
             codes[k >> 3, i, k & 7] = place
         missing[k] = some
     return missing
+
+
+@kernel
+def _sort_digits(keys, spare, counts, bits):
+    """Sort the bit patterns of floating-point numbers as numbers; returns whether the result is in `spare`.
+
+    With the sign bit turned, and all other bits too where it was set, patterns are in the order of the numbers.
+    """
+    n = keys.size
+    passes = counts.shape[0]
+    one = np.uint64(1)
+    sign = one << np.uint64(bits - 1)
+    every = sign | (sign - one)
+    infinity = np.uint64(0x7F800000) if bits == 32 else np.uint64(0x7FF0000000000000)
+    digit = np.uint64(2047)
+    for i in range(n):
+        key = np.uint64(keys[i])
+        if (key & ~sign) > infinity:  # nan of either sign: last
+            key = every >> one
+        key = (key ^ every) if key & sign else (key | sign)
+        keys[i] = key
+        for j in range(passes):
+            counts[j, (key >> np.uint64(11 * j)) & digit] += 1
+    swapped = False
+    for j in range(passes):
+        shift = np.uint64(11 * j)
+        place = counts[j]
+        source = spare if swapped else keys
+        target = keys if swapped else spare
+        if place[(np.uint64(source[0]) >> shift) & digit] == n:
+            continue  # all have this digit
+        total = np.int64(0)
+        for d in range(2048):
+            here = place[d]
+            place[d] = total
+            total += here
+        for i in range(n):
+            key = source[i]
+            own = (np.uint64(key) >> shift) & digit
+            target[place[own]] = key
+            place[own] += 1
+        swapped = not swapped
+    result = spare if swapped else keys
+    for i in range(n):
+        key = np.uint64(result[i])
+        result[i] = (key ^ sign) if key & sign else (key ^ every)
+    return swapped
