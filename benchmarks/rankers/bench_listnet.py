@@ -18,7 +18,7 @@ from benchmarks.rankers.ranklib import ranklib
 from truerank import ListNet, write_letor
 from truerank.experiments.protocol import letor_folds, load_collection
 from truerank.measures import parse_measure
-from truerank.rankers.listnet import CrossEntropy
+from truerank.rankers.cross_entropy import CrossEntropy
 
 ALPHA = 1.0
 

@@ -9,7 +9,8 @@ from scipy import sparse
 from reference.rankings import worst_by_enumeration
 from truerank.data.binned import BinnedMatrix
 from truerank.rankers.cutting_plane import CuttingPlanes
-from truerank.rankers.oracles import PairHingeOracle, RankingOracle
+from truerank.rankers.oracles import RankingOracle
+from truerank.rankers.pair_oracle import PairHingeOracle
 from truerank.rankers.products import LinearRows
 
 X = np.random.default_rng(1).normal(size=(24, 3))

@@ -16,7 +16,8 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.solver_result import Status
 from truerank.rankers.bundle_qp import solve_bundle
 from truerank.rankers.cutting_plane import CuttingPlanes, block_bounds
-from truerank.rankers.oracles import PairHingeOracle, RankingOracle
+from truerank.rankers.oracles import RankingOracle
+from truerank.rankers.pair_oracle import PairHingeOracle
 from truerank.rankers.products import LinearRows
 
 

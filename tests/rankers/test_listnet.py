@@ -16,7 +16,8 @@ from reference import listnet as reference
 from truerank import ListNet, load_model, save_model
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
-from truerank.rankers.listnet import CrossEntropy
+from truerank.rankers import cross_entropy
+from truerank.rankers.cross_entropy import CrossEntropy
 
 test_scikit_learn_conformance = ranker_checks(
     [ListNet(), ListNet(solver="gradient-descent", max_iter=20, learning_rate=0.001)]
@@ -169,7 +170,7 @@ def test_shifted_grades_scores_and_row_order_do_not_matter():
 
 
 def test_same_bits_for_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr(module, "query_blocks", lambda offsets: [(i, i + 1) for i in range(len(offsets) - 1)])
+    monkeypatch.setattr(cross_entropy, "query_blocks", lambda offsets: [(i, i + 1) for i in range(len(offsets) - 1)])
     X, y, qid = some_data(11)
     fits = [ListNet(0.1, n_jobs=n).fit(X, y, qid=qid) for n in (1, 2, 4)]
     assert np.array_equal(fits[0].coef_, fits[1].coef_)

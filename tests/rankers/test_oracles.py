@@ -17,7 +17,8 @@ from reference.rankings import (
 )
 from truerank.core.errors import InvalidInputError
 from truerank.measures import AP, RR, P, nDCG
-from truerank.rankers.oracles import PairHingeOracle, RankingOracle, oracle_for
+from truerank.rankers.oracles import RankingOracle, oracle_for
+from truerank.rankers.pair_oracle import PairHingeOracle
 
 LOSSES = [
     ("AP", None, "log2"),

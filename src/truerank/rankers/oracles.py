@@ -17,7 +17,7 @@ Which argmax a loss needs:
 * `nDCG@k`: a lattice over (relevant, other) documents placed down to rank k; below it the two lists merge by score.
 * `RR`: the number p of other documents before the first relevant one decides the loss; the rest merge by score.
 * `ROC`: the loss is a sum over pairs: a pair is swapped exactly where `s - t < 1/2`.
-* pairs of grades (`PairHingeOracle`): each pair on its own, `max(0, 1 - (s_a - s_b))`.
+* pairs of grades (`pair_oracle.PairHingeOracle`): each pair on its own, `max(0, 1 - (s_a - s_b))`.
 
 Ties in score keep relevant documents first and otherwise the order of the rows. All cost O(n log n) for the sort (plus
 O(k²) a query for nDCG@k).
@@ -32,6 +32,7 @@ import numpy as np
 from truerank.core.blocked import query_blocks, run_blocks
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
+from truerank.rankers.sort_kernel import sort_descending
 
 _AP, _ROC, _RR, _CONVEX, _LATTICE = range(5)
 
@@ -139,60 +140,6 @@ class RankingOracle:
         return loss, coefficients
 
 
-class PairHingeOracle:
-    """`Σ max(0, 1 - (s_a - s_b))` over a query's pairs with grade a above grade b: RankSVM's loss, as a sum.
-
-    For three or more grades the worst outcome is a set of pairs and no ranking. Cost: O(n log n) for the sort and
-    O(n log L) for L grades.
-
-    Parameters
-    ----------
-    grades : float64 array (n,)
-    offsets : int64 array (m + 1,)
-
-    Attributes
-    ----------
-    n_pairs : int64 array (m,)
-        Pairs with different grades of each query; none means that the query is left out.
-
-    Examples
-    --------
-    >>> oracle = PairHingeOracle(np.array([2.0, 1.0, 0.0]), np.array([0, 3]))
-    >>> loss, coefficients = oracle(np.array([1.8, 0.9, 0.0]))
-    >>> loss.tolist(), coefficients.tolist(), round(float(loss[0] + coefficients @ [1.8, 0.9, 0.0]), 12)
-    ([2.0], [-1.0, 0.0, 1.0], 0.2)
-    """
-
-    def __init__(self, grades: np.ndarray, offsets: np.ndarray) -> None:
-        self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
-        sizes = np.diff(self.offsets)
-        query = np.repeat(np.arange(len(sizes)), sizes)
-        order = np.lexsort((grades, query))
-        # Level of each row: rank of its grade among the grades of its query.
-        new = np.ones(len(order), dtype=np.int64)
-        new[1:] = (np.diff(np.asarray(grades)[order]) != 0) | (np.diff(query[order]) != 0)
-        run = np.cumsum(new) - 1
-        self.level = np.empty(len(order), dtype=np.int64)
-        if len(order):
-            self.level[order] = run - run[np.minimum(self.offsets[:-1], len(run) - 1)][query[order]]
-        counts = np.bincount(run, minlength=0).astype(np.int64)
-        run_query = query[order][np.flatnonzero(new)]
-        same = np.bincount(run_query, weights=counts * (counts - 1) / 2, minlength=len(sizes)).astype(np.int64)
-        self.n_pairs = sizes * (sizes - 1) // 2 - same
-        self.kept = self.n_pairs > 0
-
-    def __call__(self, scores: np.ndarray, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Number of violated pairs (m,) and coefficients (n,) of the scores in `Σ_violated (1 - s_a + s_b)`."""
-        loss, coefficients = np.zeros(len(self.kept)), np.zeros(len(scores))
-        scores = np.ascontiguousarray(scores, dtype=np.float64)
-
-        def work(first: int, last: int) -> None:
-            _violated_pairs(scores, self.level, self.offsets, first, last, loss, coefficients)
-
-        run_blocks(work, query_blocks(self.offsets, 16_384), n_jobs)
-        return loss, coefficients
-
-
 def oracle_for(measure: Any, grades: np.ndarray, offsets: np.ndarray, rel: float) -> RankingOracle:
     """The oracle of a `truerank.measures` value: AP, ROC, RR, nDCG or nDCG@k (with its discount; gains are binary)."""
     name, cutoff = measure.NAME, measure.cutoff
@@ -200,65 +147,6 @@ def oracle_for(measure: Any, grades: np.ndarray, offsets: np.ndarray, rel: float
         raise InvalidInputError(f"there are oracles for AP, ROC, RR, nDCG and nDCG@k, got {measure.name}")
     discount = measure.setting("discount") if name == "nDCG" else "log2"
     return RankingOracle(name, grades, offsets, rel=rel, cutoff=cutoff, discount=discount)
-
-
-@kernel
-def _before(values, a, b):  # type: ignore[no-untyped-def]
-    """Whether item a ranks before item b: by value, largest first, then by number, so that the order is unique."""
-    return values[a] > values[b] or (values[a] == values[b] and a < b)
-
-
-@kernel
-def _sort_descending(values, order, size, spare):  # type: ignore[no-untyped-def]
-    """Merge sort of order[:size] in place; runs of 12 by insertion. Cheap where the order is nearly right already:
-    a merge touches only the stretch in which the two runs overlap."""
-    width = 12
-    for lo in range(0, size, width):
-        hi = min(lo + width, size)
-        for i in range(lo + 1, hi):
-            item = order[i]
-            k = i
-            while k > lo and _before(values, item, order[k - 1]):
-                order[k] = order[k - 1]
-                k -= 1
-            order[k] = item
-    while width < size:
-        for lo in range(0, size - width, 2 * width):
-            mid, hi = lo + width, min(lo + 2 * width, size)
-            if not _before(values, order[mid], order[mid - 1]):
-                continue
-            # The first place of the left run that moves, and the last of the right run.
-            first, stop = lo, mid
-            while first < stop:
-                k = (first + stop) // 2
-                if _before(values, order[mid], order[k]):
-                    stop = k
-                else:
-                    first = k + 1
-            start, last = mid, hi
-            while start < last:
-                k = (start + last) // 2
-                if _before(values, order[k], order[mid - 1]):
-                    start = k + 1
-                else:
-                    last = k
-            count = mid - first
-            for k in range(count):
-                spare[k] = order[first + k]
-            i, j, k = 0, mid, first
-            while i < count and j < last:
-                if _before(values, order[j], spare[i]):
-                    order[k] = order[j]
-                    j += 1
-                else:
-                    order[k] = spare[i]
-                    i += 1
-                k += 1
-            while i < count:
-                order[k] = spare[i]
-                i += 1
-                k += 1
-        width *= 2
 
 
 @kernel
@@ -417,8 +305,8 @@ def _worst_rankings(  # type: ignore[no-untyped-def]
             continue
         rel_order, other_order = rows[start : start + n_rel], rows[start + n_rel : offsets[q + 1]]
         # The rows stay in the order of these scores: the next call, with scores much alike, sorts in little time.
-        _sort_descending(scores, rel_order, n_rel, spare)
-        _sort_descending(scores, other_order, n_other, spare)
+        sort_descending(scores, rel_order, n_rel, spare)
+        sort_descending(scores, other_order, n_other, spare)
         s, t = values[:n_rel], values[n_rel : n_rel + n_other]
         # Only differences matter; the shift keeps the lattice's products of scores and counts small.
         shift = scores[rel_order[0]]
@@ -464,70 +352,3 @@ def _worst_rankings(  # type: ignore[no-untyped-def]
         elif code != _RR:
             total = 1.0 - total / ideal
         loss[q] = total
-
-
-@kernel
-def _violated_pairs(scores, level, offsets, first, last, loss, coefficients):  # type: ignore[no-untyped-def]
-    longest = 0
-    for q in range(first, last):
-        longest = max(longest, offsets[q + 1] - offsets[q])
-    order = np.empty(longest, dtype=np.int64)
-    spare = np.empty(longest, dtype=np.int64)
-    tree = np.zeros(longest + 1, dtype=np.int64)  # Fenwick tree of counts by level
-    for q in range(first, last):
-        start, size = offsets[q], offsets[q + 1] - offsets[q]
-        n_levels = 0
-        for i in range(size):
-            order[i] = start + i
-            n_levels = max(n_levels, level[start + i] + 1)
-        if n_levels < 2:
-            continue
-        _sort_descending(scores, order, size, spare)
-        # Row b is in a violated pair below a where level a > level b and s_a - s_b < 1. In descending order of b the
-        # rows a with s_a - s_b >= 1 form a growing prefix; count the others: all minus the prefix.
-        tree[: n_levels + 1] = 0
-        total, prefix = 0, 0
-        sizes = spare[:n_levels]  # rows by level; the sort is done with `spare`
-        sizes[:] = 0
-        for i in range(size):
-            sizes[level[start + i]] += 1
-        for c in range(n_levels - 2, -1, -1):
-            sizes[c] += sizes[c + 1]  # rows at level c or higher
-        for i in range(size):
-            b = order[i]
-            while scores[order[prefix]] - scores[b] >= 1.0:
-                _add(tree, n_levels, level[order[prefix]])
-                prefix += 1
-            higher = sizes[level[b] + 1] if level[b] + 1 < n_levels else 0
-            violated = higher - (prefix - _count_up_to(tree, level[b]))
-            coefficients[b] = violated
-            total += violated
-        # The reverse: rows b below a with s_a - s_b >= 1 form a suffix, growing as a ascends from the end.
-        tree[: n_levels + 1] = 0
-        suffix = size - 1
-        for i in range(size - 1, -1, -1):
-            a = order[i]
-            while scores[a] - scores[order[suffix]] >= 1.0:
-                _add(tree, n_levels, level[order[suffix]])
-                suffix -= 1
-            lower = size - sizes[level[a]]
-            kept = _count_up_to(tree, level[a] - 1)
-            coefficients[a] -= lower - kept
-        loss[q] = total
-
-
-@kernel
-def _add(tree, n_levels, at):  # type: ignore[no-untyped-def]
-    i = at + 1
-    while i <= n_levels:
-        tree[i] += 1
-        i += i & -i
-
-
-@kernel
-def _count_up_to(tree, at):  # type: ignore[no-untyped-def]
-    i, total = at + 1, 0
-    while i > 0:
-        total += tree[i]
-        i -= i & -i
-    return total

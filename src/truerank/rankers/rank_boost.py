@@ -14,11 +14,11 @@ from truerank.core.kernel import kernel
 from truerank.core.solver_result import Status
 from truerank.data.ranking_data import RankingData
 from truerank.rankers.base import Ranker
+from truerank.rankers.step_functions import StepFunctions
 from truerank.rankers.stumps import (
     TOLERANCE,
     GridStumps,
     SortedStumps,
-    StepFunctions,
     Stump,
     apply_stump,
 )

@@ -334,7 +334,7 @@ def solve_hinge(
 ) -> SolverResult:
     """Minimise `½‖w‖² + C Σ weight max(0, 1 - w·(x_a - x_b))` by cutting planes, to `gap <= tol · objective`."""
     from truerank.rankers.cutting_plane import CuttingPlanes
-    from truerank.rankers.oracles import PairHingeOracle
+    from truerank.rankers.pair_oracle import PairHingeOracle
     from truerank.rankers.products import LinearRows
 
     planes = CuttingPlanes(
