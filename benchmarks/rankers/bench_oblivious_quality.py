@@ -34,7 +34,8 @@ RANKING_GRID = [
     for start in ("constant", "linear")
     for width in (0.08, 0.15, 0.25)
 ]
-GRID_NUMBER = {"truerank fuzzy, yetirank": 2}  # a grid that was changed: its results go by another key
+OURS = "truerank fuzzy, yetirank"
+GRID_NUMBER = {OURS: 2}  # a grid that was changed: its results go by another key
 
 Staged = Callable[[Any, int], np.ndarray]  # (data, trees) -> grouped scores
 
@@ -197,13 +198,12 @@ def show(name: str, part: str, result: dict[str, Any]) -> dict[str, dict[str, fl
     """Print a table; returns the mean of each learner and measure."""
     print(f"\n**{name}, {part}** (mean of folds; convention ranklib; p: paired t by query against ours, Holm)\n")
     print("| learner | validation MAP | MAP | p | nDCG@10 | p |\n| --- | --- | --- | --- | --- | --- |")
-    ours = "truerank fuzzy, yetirank"
     others = [learner for learner in LEARNERS if not learner.startswith("truerank")]
     p = {
         measure: dict(
             zip(
                 others,
-                holm([paired_t(result["values"][ours][measure], result["values"][o][measure]).p for o in others]),
+                holm([paired_t(result["values"][OURS][measure], result["values"][o][measure]).p for o in others]),
             )
         )
         for measure in MEASURES
@@ -263,7 +263,10 @@ def run(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", default=os.environ.get("TRUERANK_DATA", ""))
     parser.add_argument("--out", default="reproduce-output/oblivious-quality.jsonl")
-    parser.add_argument("--sets", nargs="+", default=["mq2008", "ohsumed", "mslr", "mq2008 random", "ohsumed random"])
+    parser.add_argument(
+        "--sets", nargs="+", default=["mq2008", "ohsumed", "mslr", "mq2008 random", "ohsumed random"],
+        help="sets, 'NAME:N' for N assignments of its queries to folds instead of --repetitions",
+    )  # fmt: skip
     parser.add_argument("--parts", nargs="+", default=["equal", "tuned"], choices=["equal", "tuned", "cross-validated"])
     parser.add_argument("--repetitions", type=int, default=10)
     args = parser.parse_args(argv or [])
@@ -277,15 +280,20 @@ def run(argv: list[str] | None = None) -> None:
                 cross_validated("mq2008", args.data, objective)
             continue
         ranks: dict[str, list[float]] = {}
+        alone: dict[str, list[float]] = {}  # one of ours and the peers
         for name in args.sets:
-            found = show(name, part, evaluate(name, part, args.data, store, args.repetitions))
+            name, _, number = name.partition(":")
+            found = show(name, part, evaluate(name, part, args.data, store, int(number or args.repetitions)))
             for measure in MEASURES:
                 order = sorted(found, key=lambda learner: -found[learner][measure])
-                for place, learner in enumerate(order, start=1):
-                    ranks.setdefault(learner, []).append(place)
-        print(f"\n**{part}**: mean rank over sets and measures\n")
-        for learner, places in sorted(ranks.items(), key=lambda item: np.mean(item[1])):
-            print(f"* {learner}: {np.mean(places):.2f}")
+                peers = [learner for learner in order if learner == OURS or not learner.startswith("truerank")]
+                for places, entrants in ((ranks, order), (alone, peers)):
+                    for place, learner in enumerate(entrants, start=1):
+                        places.setdefault(learner, []).append(place)
+        for title, places in (("all", ranks), (f"{OURS} and the peers", alone)):
+            print(f"\n**{part}**: mean rank over sets and measures, {title}\n")
+            for learner, found_places in sorted(places.items(), key=lambda item: np.mean(item[1])):
+                print(f"* {learner}: {np.mean(found_places):.2f}")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from experiments.small_collections import write_collections
 from truerank import cli
 from truerank.experiments import learners, letor, protocol
 from truerank.measures import parse_measure
@@ -14,20 +15,7 @@ from truerank.measures import parse_measure
 
 @pytest.fixture(scope="module")
 def small_collections(tmp_path_factory):
-    root = tmp_path_factory.mktemp("collections")
-    rng = np.random.default_rng(0)
-    for folder in ("letor3-ohsumed/querylevelnorm", "letor4-mq2008"):
-        (root / folder).mkdir(parents=True)
-        for part in range(1, 6):
-            lines = []
-            for query in range(4):
-                for document in range(8):
-                    grade = int(rng.integers(0, 3))
-                    values = np.round(grade * np.array([0.3, 0.0, 0.1]) + rng.normal(size=3), 3)
-                    features = " ".join(f"{k + 1}:{v}" for k, v in enumerate(values))
-                    lines.append(f"{grade} qid:{part}{query} {features} #docid = {part}{query}{document}\n")
-            (root / folder / f"S{part}.txt").write_text("".join(lines))
-    return root
+    return write_collections(tmp_path_factory.mktemp("collections"), 8, (0.3, 0.0, 0.1), 3)
 
 
 WORDS = ["--quick", "--repetitions", "2", "--learners", "random", "ridge", "rank-boost", "adarank"]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu
 
+from experiments.small_collections import write_collections
 from truerank import ObliviousBoosting, cli
 from truerank.experiments import oblivious, protocol
 from truerank.measures import parse_measure
@@ -16,20 +17,7 @@ from truerank.measures import parse_measure
 
 @pytest.fixture(scope="module")
 def small_collections(tmp_path_factory):
-    root = tmp_path_factory.mktemp("collections")
-    rng = np.random.default_rng(0)
-    for folder in ("letor3-ohsumed/querylevelnorm", "letor4-mq2008"):
-        (root / folder).mkdir(parents=True)
-        for part in range(1, 6):
-            lines = []
-            for query in range(4):
-                for document in range(9):
-                    grade = int(rng.integers(0, 3))
-                    values = np.round(grade * np.array([0.4, 0.0, 0.2]) + rng.normal(size=3), 2)
-                    features = " ".join(f"{k + 1}:{v}" for k, v in enumerate(values))
-                    lines.append(f"{grade} qid:{part}{query} {features} #docid = {part}{query}{document}\n")
-            (root / folder / f"S{part}.txt").write_text("".join(lines))
-    return root
+    return write_collections(tmp_path_factory.mktemp("collections"), 9, (0.4, 0.0, 0.2), 2)
 
 
 @pytest.fixture(autouse=True)

@@ -92,11 +92,13 @@ def run(args: argparse.Namespace) -> int:
 
 def _run_paths(arguments: list[str]) -> list[str]:
     """The files themselves; of a folder its files by name, hidden ones apart."""
+    from truerank.data.trec import files_of
+
     paths: list[str] = []
     for argument in arguments:
         folder = Path(argument)
         if folder.is_dir():
-            inside = sorted(str(path) for path in folder.iterdir() if path.is_file() and path.name[0] != ".")
+            inside = [str(path) for path in files_of(folder)]
             if not inside:
                 raise common.UsageError(f"{argument}: the folder holds no runs")
             paths += inside

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -142,6 +143,14 @@ def read_qrels(source: Any) -> Qrels:
     """
     topics, offsets, doc_ids, grades, _ = _read(source, 4, 3, "a grade", "topic iteration docno grade")
     return Qrels(topics, offsets, doc_ids, grades)
+
+
+def files_of(folder: Any) -> list[Path]:
+    """The files of a folder of runs by name, hidden ones apart; none where it is no folder."""
+    root = Path(folder)
+    if not root.is_dir():
+        return []
+    return sorted(path for path in root.iterdir() if path.is_file() and not path.name.startswith("."))
 
 
 def write_run(

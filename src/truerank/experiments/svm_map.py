@@ -16,7 +16,7 @@ from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.printing import note, plain, print_json, table
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.data.splits import balanced_trials
-from truerank.data.trec import Qrels, Run, judge_run, read_qrels, read_run
+from truerank.data.trec import Qrels, Run, files_of, judge_run, read_qrels, read_run
 from truerank.experiments.protocol import ResultStore
 from truerank.experiments.svm_map_tables import PUBLISHED, PUBLISHED_WINS, TITLES
 from truerank.features.binning import ScoreBinning
@@ -168,10 +168,9 @@ def load_task(args: Any) -> tuple[Task, str]:
 
 def run_files(folder: str) -> list[Path]:
     """The run files of a folder, by name."""
-    root = Path(folder)
-    if not root.is_dir():
+    if not Path(folder).is_dir():
         raise DataFileError("expected a folder of TREC runs", str(folder))
-    paths = sorted(path for path in root.iterdir() if path.is_file() and not path.name.startswith("."))
+    paths = files_of(folder)
     if not paths:
         raise DataFileError("the folder holds no files; expected TREC runs", str(folder))
     return paths
