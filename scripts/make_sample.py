@@ -22,9 +22,9 @@ from pathlib import Path
 
 import numpy as np
 
-from truerank.data.letor import write_letor
 from truerank.data.ranking_data import RankingData
-from truerank.data.trec import Qrels, write_qrels
+from truerank.io.letor.read import write_letor
+from truerank.io.trec import Qrels, write_qrels
 
 DEPTH = 50
 DIGITS = 4  # significant digits of a value

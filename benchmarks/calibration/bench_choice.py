@@ -24,8 +24,8 @@ from truerank.calibration.classifier import classifier_scores, make_calibrator
 from truerank.calibration.diagnostics import Losses, losses
 from truerank.calibration.pool import MEMBERS
 from truerank.calibration.selection import choose_calibrator
-from truerank.experiments.calibration_choice import PEERS, against_peers
-from truerank.experiments.calibration_reuters import pooled
+from truerank.papers.calibration_choice import PEERS, against_peers
+from truerank.papers.calibration_reuters import pooled
 
 DRAWS = 5
 CLASSIFIERS: dict[str, Any] = {

@@ -19,8 +19,8 @@ import numpy as np
 
 from benchmarks.harness import collections, compare, own_peak, run_process
 from truerank import AdaRank, RankingData, write_letor
-from truerank.experiments.protocol import letor_folds, load_collection
 from truerank.measures import parse_measure
+from truerank.papers.protocol import letor_folds, load_collection
 
 ROUNDS = 5
 

@@ -16,9 +16,9 @@ import numpy as np
 from benchmarks.harness import collections, compare, run_process
 from benchmarks.rankers.ranklib import ranklib
 from truerank import ListNet, write_letor
-from truerank.experiments.protocol import letor_folds, load_collection
+from truerank.losses.cross_entropy import CrossEntropy
 from truerank.measures import parse_measure
-from truerank.rankers.cross_entropy import CrossEntropy
+from truerank.papers.protocol import letor_folds, load_collection
 
 ALPHA = 1.0
 

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from truerank.experiments import protocol
-from truerank.experiments.protocol import Fold, ResultStore
 from truerank.measures import parse_measure
+from truerank.papers import protocol
+from truerank.papers.protocol import Fold, ResultStore
 from truerank.significance import holm, paired_t
 
 STEPS = (10, 20, 40, 60, 100, 150, 200)
@@ -125,7 +125,7 @@ LEARNERS: dict[str, tuple[Callable[..., Staged], list[dict[str, Any]]]] = {
 def assignments(name: str, data_folder: str, repetitions: int) -> Iterator[tuple[str, list[Fold]]]:
     """Folds of a set: the published ones, or random assignments of its queries."""
     if name == "mslr":
-        from truerank.data.letor import read_letor
+        from truerank.io.letor.read import read_letor
 
         data = read_letor(os.path.join(data_folder, "mslr-web10k-sample", "fold1.train.5k.txt.gz"))
         data = data.take_queries([i for i, q in enumerate(data.query_ids) if str(q) != "631"])  # cut off

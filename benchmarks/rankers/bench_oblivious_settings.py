@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from truerank import ObliviousBoosting
-from truerank.experiments import protocol
-from truerank.experiments.protocol import Fold
 from truerank.measures import parse_measure
+from truerank.papers import protocol
+from truerank.papers.protocol import Fold
 
 BASE: dict[str, Any] = {"objective": "yetirank", "bootstrap": "row", "borders": 32}
 

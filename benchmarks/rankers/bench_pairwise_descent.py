@@ -14,8 +14,8 @@ import numpy as np
 from benchmarks.harness import collections, peak_memory
 from benchmarks.rankers.pairwise_peers import program, sofia_seconds, write_svmlight
 from truerank.data.ranking_data import RankingData
-from truerank.rankers.pair_sampling import make_sampler
 from truerank.rankers.pairwise_descent import PairwiseDescent
+from truerank.solvers.pair_sampling import make_sampler
 
 REG, STEPS, ROUNDS = 1e-3, 1_000_000, 5
 
@@ -31,7 +31,7 @@ def run() -> None:
 
 
 def _beside_sofia(root: Path) -> None:
-    from truerank.experiments.protocol import letor_folds, load_collection
+    from truerank.papers.protocol import letor_folds, load_collection
 
     data = letor_folds(load_collection(root, "mq2008"))[0].train
     sofia = program("SOFIA_ML", "sofia-ml")
@@ -63,9 +63,9 @@ def _beside_sofia(root: Path) -> None:
 
 def _quality(root: Path) -> None:
     """Test MAP of λ chosen by validation MAP, ours and sofia-ml's, at equal numbers of steps."""
-    from truerank.experiments.protocol import letor_folds, load_collection
+    from truerank.matrices.scores import linear_scores
     from truerank.measures import parse_measure
-    from truerank.rankers.linear import linear_scores
+    from truerank.papers.protocol import letor_folds, load_collection
 
     sofia = program("SOFIA_ML", "sofia-ml")
     lambdas = [10.0**k for k in range(-4, 1)]
@@ -190,7 +190,7 @@ def _from_a_file() -> None:
     setup = (
         "from truerank import PairwiseDescent; import numpy as np\n"
         "PairwiseDescent(max_iter=10).fit(np.eye(4), [0, 1, 0, 1])\n"
-        "import truerank.data.letor\n"
+        "import truerank.io.letor.read\n"
     )
     with tempfile.TemporaryDirectory() as folder:
         train = Path(folder) / "train.txt"

@@ -16,8 +16,8 @@ import numpy as np
 from benchmarks.harness import collections, compare
 from benchmarks.rankers.ranklib import ranklib
 from truerank import RankBoost, RankingData, write_letor
-from truerank.experiments.protocol import letor_folds, load_collection
 from truerank.measures import parse_measure
+from truerank.papers.protocol import letor_folds, load_collection
 
 
 def run() -> None:

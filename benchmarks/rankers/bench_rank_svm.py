@@ -13,15 +13,15 @@ import numpy as np
 from benchmarks.harness import collections
 from benchmarks.rankers.pairwise_peers import liblinear_seconds, program, write_svmlight
 from truerank.data.ranking_data import RankingData
-from truerank.rankers.graded_pairs import SQUARED_HINGE, GradedPairs
-from truerank.rankers.linear import linear_scores
+from truerank.losses.graded_pairs import SQUARED_HINGE, GradedPairs
+from truerank.matrices.scores import linear_scores
 from truerank.rankers.rank_svm import RankSVM
 
 
 def run() -> None:
     root = collections()
     if root is not None:
-        from truerank.experiments.protocol import letor_folds, load_collection
+        from truerank.papers.protocol import letor_folds, load_collection
 
         data = letor_folds(load_collection(root, "mq2008"))[0].train
         _beside_liblinear("MQ2008 fold 1", data, [1e-3, 1e-1], rounds=7)

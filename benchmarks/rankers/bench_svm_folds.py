@@ -1,6 +1,6 @@
 """SVM-MAP beside SVM-ROC, RankSVM and ridge: published folds and twenty random assignments of queries to folds.
 
-Settings are chosen by validation MAP among the few of `experiments/learners.py`; the gap of the SVMs is 1e-4.
+Settings are chosen by validation MAP among the few of `papers/learners.py`; the gap of the SVMs is 1e-4.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import collections
-from truerank.experiments import protocol
-from truerank.experiments.learners import LEARNERS
 from truerank.measures import parse_measure
-from truerank.registry import ranker_class
+from truerank.models.registry import ranker_class
+from truerank.papers import protocol
+from truerank.papers.learners import LEARNERS
 from truerank.significance import paired_t, randomisation, wilcoxon, win_loss
 
 NAMES = ("SVM-MAP", "SVM-ROC", "RankSVM", "ridge")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from truerank.registry import public_names as _public_names
-from truerank.registry import resolve as _resolve
+from truerank.core.names import resolve as _resolve
+from truerank.models.registry import public_names as _public_names
 
 __version__ = "0.1.0"
 
@@ -32,25 +32,25 @@ if TYPE_CHECKING:
     )
     from truerank.calibration.ranker import CalibratedRanker
     from truerank.calibration.selection import choose_calibrator
-    from truerank.core.model_file import load_model, save_model
-    from truerank.data.binned import BinnedMatrix
-    from truerank.data.groups import group_sizes, qid_from_group_sizes
-    from truerank.data.letor import iter_letor, read_letor, write_letor
     from truerank.data.ranking_data import Judgements, RankingData
     from truerank.data.samples import load_sample
     from truerank.data.splits import QueryKFold
-    from truerank.data.tables import read_table, to_table, write_table
-    from truerank.data.trec import judge_run, read_qrels, read_run, write_qrels, write_run
-    from truerank.features.binning import ScoreBinning
     from truerank.features.per_query import MinMaxInQuery, PercentileInQuery, ZScoreInQuery
     from truerank.features.runs import join_runs
+    from truerank.features.score_binning import ScoreBinning
+    from truerank.io.group_sizes import group_sizes, qid_from_group_sizes
+    from truerank.io.letor.read import iter_letor, read_letor, write_letor
+    from truerank.io.tables import read_table, to_table, write_table
+    from truerank.io.trec import judge_run, read_qrels, read_run, write_qrels, write_run
+    from truerank.matrices.binned import BinnedMatrix
     from truerank.measures.evaluation import evaluate
+    from truerank.models.model_file import load_model, save_model
     from truerank.rankers.adarank import AdaRank
     from truerank.rankers.base import Ranker
     from truerank.rankers.baselines import RandomRanker, RidgeRanker, SingleFeature
-    from truerank.rankers.listnet import ListNet
+    from truerank.rankers.list_net import ListNet
     from truerank.rankers.measure_svm import MeasureSVM
-    from truerank.rankers.oblivious.estimator import ObliviousBoosting
+    from truerank.rankers.oblivious_boosting import ObliviousBoosting
     from truerank.rankers.pairwise_descent import PairwiseDescent
     from truerank.rankers.pointwise_svm import PointwiseSVM
     from truerank.rankers.rank_boost import RankBoost

@@ -13,10 +13,10 @@ from scipy import integrate
 from sklearn.exceptions import SkipTestWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from truerank import registry
+from truerank.calibration import names as registry
 from truerank.calibration.densities import DensityCalibrator
 from truerank.core.errors import InvalidInputError, TruerankWarning
-from truerank.core.model_file import load_model, save_model
+from truerank.models.model_file import load_model, save_model
 
 NAMES = list(registry.CALIBRATORS)
 DENSITIES = ["gaussian", "asymmetric-gaussian", "laplace", "asymmetric-laplace", "hybrid"]

@@ -7,11 +7,11 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from truerank.calibration.classifier import CalibratedClassifier
+from truerank.calibration.names import calibrator_class
 from truerank.calibration.pool import MEMBERS, PooledCalibrator, pool_weights, pooled_log_odds
 from truerank.calibration.selection import choose_calibrator
 from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
-from truerank.core.model_file import load_model, save_model
-from truerank.registry import calibrator_class
+from truerank.models.model_file import load_model, save_model
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ from truerank.calibration.pool import PooledCalibrator
 from truerank.calibration.posteriors import PlattCalibrator
 from truerank.calibration.ranker import CalibratedRanker, query_statistics
 from truerank.core.errors import InvalidInputError
-from truerank.core.model_file import load_model, save_model
 from truerank.data.ranking_data import RankingData
 from truerank.data.splits import query_folds
+from truerank.models.model_file import load_model, save_model
 from truerank.rankers.rank_svm import RankSVM
 
 test_scikit_learn_conformance = ranker_checks(

@@ -10,9 +10,9 @@ import pytest
 from truerank.calibration.densities import AsymmetricLaplaceCalibrator
 from truerank.calibration.ranker import CalibratedRanker
 from truerank.cli import main
-from truerank.core.model_file import load_model
-from truerank.data.letor import read_letor, write_letor
 from truerank.data.ranking_data import RankingData
+from truerank.io.letor.read import read_letor, write_letor
+from truerank.models.model_file import load_model
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +115,7 @@ def test_misuse_ends_with_code_2(files, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {"MODEL": "model.json", "HELD": "held.txt", "SCORES": "held.scores", "CALIBRATOR": "c.json"}
     AsymmetricLaplaceCalibrator()
-    from truerank.core.model_file import save_model
+    from truerank.models.model_file import save_model
 
     save_model(AsymmetricLaplaceCalibrator().fit([0.0, 1, 2, 3], [0, 1, 0, 1]), files / "c.json")
     words = [str(files / names[word]) if word in names else word for word in words]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from truerank.cli import main
-from truerank.data.letor import read_letor
+from truerank.io.letor.read import read_letor
 
 A = "1 Q0 d1 1 4 a\n1 Q0 d2 2 2 a\n2 Q0 d9 1 1 a\n"
 B = "1 Q0 d2 1 7 b\n1 Q0 d3 2 3 b\n"

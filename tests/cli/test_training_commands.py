@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from truerank.cli import main
-from truerank.core.model_file import load_model
-from truerank.data.letor import read_letor, write_letor
 from truerank.data.samples import load_sample
-from truerank.data.trec import read_run
+from truerank.io.letor.read import read_letor, write_letor
+from truerank.io.trec import read_run
+from truerank.models.model_file import load_model
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from truerank.core.blocked import query_blocks, resolve_n_jobs, row_blocks, run_blocks
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.random_streams import seed_of, stream
+from truerank.core.threads import query_blocks, resolve_n_jobs, row_blocks, run_blocks
 
 
 @given(st.lists(st.integers(0, 9), max_size=30), st.integers(1, 20))

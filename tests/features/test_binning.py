@@ -7,10 +7,10 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from truerank.core.errors import InvalidInputError, ModelFileError
-from truerank.core.model_file import load_model, save_model
-from truerank.data.binned import BinnedMatrix
 from truerank.data.ranking_data import RankingData
-from truerank.features.binning import ScoreBinning
+from truerank.features.score_binning import ScoreBinning
+from truerank.matrices.binned import BinnedMatrix
+from truerank.models.model_file import load_model, save_model
 
 NOT_AN_ARRAY = "transform returns a BinnedMatrix, which is no array"
 EXPECTED = dict.fromkeys(

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from truerank.core.errors import InvalidInputError
-from truerank.data.trec import read_qrels, read_run
 from truerank.features.runs import join_runs
+from truerank.io.trec import read_qrels, read_run
 from truerank.measures import AP
 
 A = "1 Q0 d1 1 4 a\n1 Q0 d2 2 2 a\n2 Q0 d9 1 1 a\n"

@@ -9,7 +9,7 @@ from truerank.calibration.base import probability_pairs
 from truerank.calibration.densities import AsymmetricLaplaceCalibrator
 from truerank.calibration.density_fits import fit_asymmetric_gaussian, fit_asymmetric_laplace, fit_hybrid
 from truerank.calibration.log_odds_fits import fit_log_odds
-from truerank.core.solver_result import Status
+from truerank.solvers.result import Status
 
 
 def test_asymmetric_laplace():

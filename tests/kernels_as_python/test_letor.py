@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from data.letor_texts import compiled_parser, damaged_text, outcome, python_parser
+from support.letor_texts import compiled_parser, damaged_text, outcome, python_parser
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -8,9 +8,9 @@ import pytest
 from reference import listnet as listnet_reference
 from reference import rank_boost as reference
 from truerank.data.ranking_data import RankingData
+from truerank.losses.cross_entropy import CrossEntropy
 from truerank.rankers.baselines import RidgeRanker
-from truerank.rankers.cross_entropy import CrossEntropy
-from truerank.rankers.listnet import ListNet
+from truerank.rankers.list_net import ListNet
 from truerank.rankers.rank_boost import RankBoost
 
 X = np.random.default_rng(1).normal(size=(21, 5))

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from truerank import ObliviousBoosting, RankingData
-from truerank.rankers.oblivious.borders import _sort_digits
-from truerank.rankers.stability import ranking_stability
+from truerank.inspection.stability import ranking_stability
+from truerank.matrices.binning import _sort_digits
 
 
 @pytest.fixture(scope="module")

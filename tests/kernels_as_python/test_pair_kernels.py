@@ -7,10 +7,10 @@ from scipy import sparse
 
 from reference.descent import plain_descent
 from reference.pairs import pair_objective
-from truerank.rankers.graded_pairs import SQUARED_HINGE, GradedPairs
-from truerank.rankers.pair_sampling import make_sampler
+from truerank.losses.graded_pairs import SQUARED_HINGE, GradedPairs
 from truerank.rankers.pairwise_descent import PairwiseDescent
 from truerank.rankers.rank_svm import RankSVM
+from truerank.solvers.pair_sampling import make_sampler
 
 X = np.random.default_rng(1).normal(size=(24, 3))
 Y = np.random.default_rng(2).integers(0, 3, 24).astype(float)

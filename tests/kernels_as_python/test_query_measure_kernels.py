@@ -7,7 +7,7 @@ import pytest
 
 from truerank.data.ranking_data import RankingData
 from truerank.measures import parse_measure
-from truerank.rankers.query_measure import QueryMeasure
+from truerank.measures.kernel import QueryMeasure
 
 
 @pytest.mark.parametrize("name", ["AP", "nDCG@3", "RR", "P@2"])

@@ -7,11 +7,11 @@ import pytest
 from scipy import sparse
 
 from reference.rankings import worst_by_enumeration
-from truerank.data.binned import BinnedMatrix
-from truerank.rankers.cutting_plane import CuttingPlanes
-from truerank.rankers.oracles import RankingOracle
-from truerank.rankers.pair_oracle import PairHingeOracle
-from truerank.rankers.products import LinearRows
+from truerank.losses.pair_oracle import PairHingeOracle
+from truerank.losses.worst_rankings import RankingOracle
+from truerank.matrices.binned import BinnedMatrix
+from truerank.matrices.rows import LinearRows
+from truerank.solvers.cutting_planes import CuttingPlanes
 
 X = np.random.default_rng(1).normal(size=(24, 3))
 Y = (np.random.default_rng(2).random(24) < 0.4).astype(float)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from truerank.core.errors import InvalidInputError
-from truerank.core.model_file import decode, encode
 from truerank.measures import AP, CONVENTIONS, MEASURES, RBP, RR, P, nDCG, pairs, parse_measure, parse_measures
+from truerank.models.model_file import decode, encode
 
 SETTINGS = {
     "rel": st.sampled_from([1, 2, 0.5]),

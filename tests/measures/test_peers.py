@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from truerank import evaluate, judge_run, read_qrels, read_run
-from truerank.data.letor import read_letor
 from truerank.data.ranking_data import RankingData
-from truerank.data.trec import Qrels, Run
+from truerank.io.letor.read import read_letor
+from truerank.io.trec import Qrels, Run
 from truerank.measures import Ranking, nDCG, parse_measure, parse_measures
 
 TREC_NAMES = (

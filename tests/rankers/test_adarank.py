@@ -17,8 +17,8 @@ from rankers.conformance import ranker_checks
 from reference import adarank as reference
 from truerank import AdaRank, RankingData, evaluate, load_model, save_model
 from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
-from truerank.core.solver_result import Status
 from truerank.rankers import adarank as module
+from truerank.solvers.result import Status
 
 test_scikit_learn_conformance = ranker_checks([AdaRank(), AdaRank("nDCG@5", update="paper", signed=True)])
 

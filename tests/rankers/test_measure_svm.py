@@ -8,14 +8,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankers.conformance import ranker_checks
 from truerank.core.errors import InvalidInputError, ModelFileError
-from truerank.core.model_file import load_model, save_model
-from truerank.core.solver_result import Status
-from truerank.data.binned import BinnedMatrix
 from truerank.data.ranking_data import RankingData
-from truerank.features.binning import ScoreBinning
+from truerank.features.score_binning import ScoreBinning
+from truerank.matrices.binned import BinnedMatrix
 from truerank.measures import AP, nDCG
+from truerank.models.model_file import load_model, save_model
 from truerank.rankers.measure_svm import MeasureSVM
 from truerank.rankers.rank_svm import RankSVM
+from truerank.solvers.result import Status
 
 test_scikit_learn_conformance = ranker_checks([MeasureSVM(rel=1, C=0.1), MeasureSVM("ROC", C=0.1, rel=1)])
 
@@ -158,7 +158,7 @@ def test_row_order_and_query_names_do_not_matter():
 
 @pytest.mark.data
 def test_mq2008_fold_within_a_tight_gap(collections):
-    from truerank.data.letor import read_letor
+    from truerank.io.letor.read import read_letor
 
     data = read_letor(collections / "letor4-mq2008" / "S1.txt.gz")
     ranker = MeasureSVM(rel=1, C=10.0, tol=1e-8).fit(data)

@@ -10,11 +10,11 @@ from rankers.conformance import ranker_checks
 from reference.descent import plain_descent
 from reference.pairs import listed_pairs
 from truerank.core.errors import InvalidInputError, ModelFileError
-from truerank.core.model_file import load_model, save_model
-from truerank.data.letor import write_letor
 from truerank.data.ranking_data import RankingData
-from truerank.rankers.pair_sampling import SAMPLINGS, alias_table, make_sampler
+from truerank.io.letor.read import write_letor
+from truerank.models.model_file import load_model, save_model
 from truerank.rankers.pairwise_descent import PairwiseDescent
+from truerank.solvers.pair_sampling import SAMPLINGS, alias_table, make_sampler
 
 test_scikit_learn_conformance = ranker_checks([PairwiseDescent()])
 

@@ -12,11 +12,11 @@ from sklearn.svm import LinearSVC
 
 from rankers.conformance import ranker_checks
 from truerank.core.errors import InvalidInputError
-from truerank.core.model_file import load_model, save_model
-from truerank.core.solver_result import Status
-from truerank.features.binning import ScoreBinning
 from truerank.features.per_query import MinMaxInQuery, PercentileInQuery
+from truerank.features.score_binning import ScoreBinning
+from truerank.models.model_file import load_model, save_model
 from truerank.rankers.pointwise_svm import PointwiseSVM
+from truerank.solvers.result import Status
 
 test_scikit_learn_conformance = ranker_checks([PointwiseSVM(C=1e-6, rel=1)])
 

@@ -11,14 +11,14 @@ from sklearn.svm import LinearSVC
 
 from rankers.conformance import ranker_checks
 from reference.pairs import hinge_minimum, listed_pairs, pair_objective, squared_hinge_minimum
-from truerank.core.blocked import query_blocks
 from truerank.core.errors import InvalidInputError
-from truerank.core.model_file import load_model, save_model
-from truerank.core.solver_result import Status
+from truerank.core.threads import query_blocks
 from truerank.data.ranking_data import RankingData
-from truerank.rankers.graded_pairs import HINGE, SQUARED_HINGE, GradedPairs, order_by_rank
+from truerank.losses.graded_pairs import HINGE, SQUARED_HINGE, GradedPairs, order_by_rank
+from truerank.matrices.row_passes import RowPasses
+from truerank.models.model_file import load_model, save_model
 from truerank.rankers.rank_svm import RankSVM, solve_squared_hinge
-from truerank.rankers.row_passes import RowPasses
+from truerank.solvers.result import Status
 
 test_scikit_learn_conformance = ranker_checks([RankSVM()])
 
@@ -192,7 +192,7 @@ def test_any_number_of_threads_gives_the_same_bits(monkeypatch, loss):
     assert data.X.dtype == np.float32
     # Small blocks, so that there are many.
     monkeypatch.setattr("truerank.rankers.rank_svm._BLOCK_VALUES", 1 << 10)
-    monkeypatch.setattr("truerank.rankers.graded_pairs.query_blocks", lambda offsets: query_blocks(offsets, 300))
+    monkeypatch.setattr("truerank.losses.graded_pairs.query_blocks", lambda offsets: query_blocks(offsets, 300))
     fits = [RankSVM(C=0.01, loss=loss, n_jobs=n_jobs).fit(data).coef_.tobytes() for n_jobs in (None, 2, 3, 2)]
     assert len(set(fits)) == 1
 

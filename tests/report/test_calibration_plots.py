@@ -7,8 +7,8 @@ import pytest
 
 from truerank.calibration.densities import AsymmetricLaplaceCalibrator
 from truerank.calibration.diagnostics import reliability
-from truerank.calibration.pictures import decile_figure, density_figure, log_odds_figure, reliability_figure
 from truerank.calibration.posteriors import LogisticCalibrator
+from truerank.report.calibration_figures import decile_figure, density_figure, log_odds_figure, reliability_figure
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ import struct
 import pytest
 
 from truerank.core.errors import InvalidInputError
-from truerank.core.figures import Figure
 from truerank.report import plots
+from truerank.report.figures import Figure
 
 pytest.importorskip("matplotlib")
 

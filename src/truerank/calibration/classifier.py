@@ -14,9 +14,9 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_para
 
 from truerank.calibration.base import Calibrator, probability_pairs
 from truerank.calibration.decisions import decide
-from truerank.core.blocked import run_blocks
+from truerank.calibration.names import calibrator_class
 from truerank.core.errors import InvalidInputError, TruerankWarning
-from truerank.registry import calibrator_class
+from truerank.core.threads import run_blocks
 
 # Log-odds of classifiers whose probabilities reach 0 and 1 (forests) are held within ±log(10⁶).
 _LARGEST_LOG_ODDS = float(np.log(1e6))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from truerank.core.kernel import kernel
-from truerank.core.solver_result import Status
+from truerank.solvers.result import Status
 
 _MAX_ITERATIONS = 200
 # Relative rounding error of the objective, whose terms are added up with compensation.

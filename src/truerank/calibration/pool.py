@@ -30,11 +30,11 @@ import numpy as np
 from truerank.calibration.base import Calibrator, quietly
 from truerank.calibration.classifier import make_calibrator
 from truerank.calibration.densities import DensityCalibrator
+from truerank.calibration.names import CALIBRATORS
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.random_streams import seed_of, stream
 from truerank.data.grouping import group_rows
-from truerank.registry import CALIBRATORS
 
 MEMBERS = ("spline", "beta", "platt", "asymmetric-laplace", "hybrid", "isotonic", "temperature")
 FEW_ROWS = 20

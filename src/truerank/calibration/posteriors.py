@@ -20,7 +20,7 @@ import numpy as np
 from truerank.calibration.base import Calibrator, logit, warn
 from truerank.calibration.log_odds_fits import LogOddsFit, fit_log_odds
 from truerank.core.errors import ModelFileError
-from truerank.core.solver_result import Status
+from truerank.solvers.result import Status
 
 
 def platt_targets(positive: np.ndarray, weight: np.ndarray | None) -> np.ndarray:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from truerank.calibration.base import Calibrator, as_scores, as_weight, two_classes
+from truerank.calibration.names import CALIBRATORS
 from truerank.calibration.pool import (
     FEW_ROWS,
     MEMBERS,
@@ -26,7 +27,6 @@ from truerank.calibration.pool import (
     rarest_class,
 )
 from truerank.core.errors import InvalidInputError, TruerankWarning
-from truerank.registry import CALIBRATORS
 
 POOL = "pool"
 DEFAULT_METHODS = (POOL, *MEMBERS)

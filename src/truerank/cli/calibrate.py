@@ -13,7 +13,7 @@ CHOOSE = "choose"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    from truerank.registry import CALIBRATORS
+    from truerank.calibration.names import CALIBRATORS
 
     parser.add_argument("model", nargs="?", metavar="MODEL", help="a ranker that `truerank train` wrote")
     parser.add_argument(
@@ -48,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Fit, save, and report cross-validated losses: to stderr, or with --json to stdout."""
     from truerank.calibration.diagnostics import expected_calibration_error
-    from truerank.core.model_file import save_model
+    from truerank.models.model_file import save_model
 
     common.check_writable(args.output)
     _check_usage(args)
@@ -123,7 +123,7 @@ def _ranker(args: argparse.Namespace) -> tuple[Any, Any, Any, Any, Any]:
 
     from truerank.calibration.classifier import make_calibrator
     from truerank.calibration.ranker import CalibratedRanker, cross_fitted_scores
-    from truerank.core.model_file import load_model
+    from truerank.models.model_file import load_model
     from truerank.rankers.base import Ranker
 
     model = load_model(args.model)
@@ -153,7 +153,7 @@ def _scores(args: argparse.Namespace) -> tuple[Any, Any, Any, Any, Any]:
     """The same with a calibrator of scores in the ranker's stead."""
     import numpy as np
 
-    from truerank.data.scores import read_scores
+    from truerank.io.scores import read_scores
 
     data = common.read_data(args.data, args)
     scores = np.asarray(read_scores(args.scores, data.n_rows))

@@ -70,7 +70,7 @@ def read_data(path: str, args: argparse.Namespace | None = None) -> RankingData:
     n_features = getattr(args, "n_features", None)
     if n_features is not None and n_features < 1:
         raise UsageError(f"--n-features must be at least 1, got {n_features}")
-    from truerank.data.tables import read_table, table_kind
+    from truerank.io.tables import read_table, table_kind
 
     if path != "-" and table_kind(path):
         named = {
@@ -79,7 +79,7 @@ def read_data(path: str, args: argparse.Namespace | None = None) -> RankingData:
             "document": getattr(args, "document_column", None),
         }
         return read_table(path, missing=missing, **{key: value for key, value in named.items() if value is not None})
-    from truerank.data.letor import KERNEL_AFTER, read_letor
+    from truerank.io.letor.read import KERNEL_AFTER, read_letor
 
     if path != "-" and os.path.isfile(path) and os.path.getsize(path) > KERNEL_AFTER:
         announce_compilation()  # the reader's kernel is the first that is needed
@@ -128,7 +128,7 @@ def announce_compilation() -> None:
 
 def make_ranker(name: str, settings: dict[str, Any], seed: int | None = None) -> Any:
     """A ranker by its command line name; unknown names and parameters are misuse."""
-    from truerank.registry import RANKERS, ranker_class
+    from truerank.models.registry import RANKERS, ranker_class
 
     announce_compilation()
     if name not in RANKERS:

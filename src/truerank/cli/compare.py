@@ -100,7 +100,7 @@ def _values(args: argparse.Namespace, measure: Any, files: list[str]) -> dict[st
         return {name: measure.per_query(judgements, one) for name, one in zip(files, scores)}
     if [args.qrels, *files].count("-") > 1:
         raise common.UsageError("only one of the files can be standard input (-)")
-    from truerank.data.trec import judge_run, read_qrels, read_run
+    from truerank.io.trec import judge_run, read_qrels, read_run
 
     qrels = read_qrels(args.qrels)
     return {name: measure.per_query(*judge_run(qrels, read_run(name))) for name in files}

@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, write, and say what was written."""
-    from truerank.data.tables import table_kind, write_table
+    from truerank.io.tables import table_kind, write_table
 
     if args.n_features is not None and args.n_features < 1:
         raise common.UsageError(f"--n-features must be at least 1, got {args.n_features}")
@@ -48,15 +48,15 @@ def run(args: argparse.Namespace) -> int:
     if target == "table":
         write_table(data, args.output)
     elif target == "letor":
-        from truerank.data.letor import write_letor
+        from truerank.io.letor.read import write_letor
 
         write_letor(data, args.output, comments=not args.no_comments)
     elif target == "qrels":
         _write_qrels(data, args.output)
     else:
-        from truerank.data.groups import write_group_sizes
-        from truerank.data.letor_writer import write_rows
-        from truerank.data.streams import open_output
+        from truerank.io.group_sizes import write_group_sizes
+        from truerank.io.letor.write import write_rows
+        from truerank.io.streams import open_output
 
         with open_output(args.output) as stream:
             write_rows(data, stream, comments=False, plain=True)
@@ -70,13 +70,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _read(args: argparse.Namespace) -> RankingData:
-    from truerank.data.tables import table_kind
+    from truerank.io.tables import table_kind
 
     dtype = "float32" if args.float32 else "float64"
     if args.input != "-" and table_kind(args.input):
         if args.groups or args.sparse or args.n_features:
             raise common.UsageError("--groups, --sparse and --n-features are for LETOR text, and IN is a table")
-        from truerank.data.tables import read_table
+        from truerank.io.tables import read_table
 
         return read_table(
             args.input,
@@ -86,11 +86,11 @@ def _read(args: argparse.Namespace) -> RankingData:
             missing=args.missing,
             dtype=dtype,
         )
-    from truerank.data.letor import read_letor
+    from truerank.io.letor.read import read_letor
 
     source: Any = args.input
     if args.groups:
-        from truerank.data.groups import read_group_sizes, with_query_ids
+        from truerank.io.group_sizes import read_group_sizes, with_query_ids
 
         source = with_query_ids(args.input, read_group_sizes(args.groups))
     try:
@@ -114,7 +114,7 @@ def _write_qrels(data: RankingData, output: str) -> None:
     import numpy as np
 
     from truerank.core.errors import InvalidInputError
-    from truerank.data.trec import Qrels, write_qrels
+    from truerank.io.trec import Qrels, write_qrels
 
     if data.doc_ids is None or data.y is None:
         raise InvalidInputError("qrels need document ids and grades, which the data do not have")

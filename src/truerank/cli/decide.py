@@ -70,7 +70,7 @@ def _probabilities(args: argparse.Namespace) -> tuple[Any, Any, Any]:
     """P(relevant) and score of each row in the file's order, and the data where there are any."""
     from truerank.calibration.base import Calibrator
     from truerank.calibration.ranker import CalibratedRanker
-    from truerank.core.model_file import load_model
+    from truerank.models.model_file import load_model
 
     model = load_model(args.calibrated)
     if isinstance(model, CalibratedRanker):
@@ -85,7 +85,7 @@ def _probabilities(args: argparse.Namespace) -> tuple[Any, Any, Any]:
         )
     if args.scores is None:
         raise common.UsageError(f"{args.calibrated} holds a calibrator of scores: give --scores FILE")
-    from truerank.data.scores import read_scores
+    from truerank.io.scores import read_scores
 
     data = None if args.data is None else common.read_data(args.data, args)
     scores = read_scores(args.scores, None if data is None else data.n_rows)

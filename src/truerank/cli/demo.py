@@ -22,10 +22,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Train AdaRank on three fifths of the sample's queries, choose on one, test on one against single features."""
     from truerank.core.files import atomic_write
-    from truerank.core.model_file import load_model, save_model
     from truerank.data.samples import load_sample
     from truerank.data.splits import query_folds
     from truerank.measures import parse_measure
+    from truerank.models.model_file import load_model, save_model
     from truerank.rankers.adarank import AdaRank
     from truerank.significance import paired_t, randomisation
 

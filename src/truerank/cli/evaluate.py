@@ -76,7 +76,7 @@ def read_judged(
             raise common.UsageError("a run belongs to --qrels; with --data give --scores")
         if [args.data, *files].count("-") > 1:
             raise common.UsageError("only one of the files can be standard input (-)")
-        from truerank.data.scores import read_scores
+        from truerank.io.scores import read_scores
 
         data = common.read_data(args.data, args)
         scores = [read_scores(path, data.n_rows) for path in files]
@@ -90,7 +90,7 @@ def read_judged(
         raise common.UsageError("--qrels needs a TREC run")
     if [args.qrels, *files].count("-") > 1:
         raise common.UsageError("only one of the files can be standard input (-)")
-    from truerank.data.trec import judge_run, read_qrels, read_run
+    from truerank.io.trec import judge_run, read_qrels, read_run
 
     judgements, values = judge_run(read_qrels(args.qrels), read_run(files[0]))
     return judgements, [values]
@@ -100,14 +100,14 @@ def _scored(args: argparse.Namespace) -> tuple[Any, list[Any], Any]:
     """Judgements, a model's scores and, where asked for, its rankings' stability by query."""
     if args.data is None or args.scores is not None or args.qrels is not None or args.run_file is not None:
         raise common.UsageError("--model scores the rows of --data FILE; give it without --scores, --qrels and --run")
-    from truerank.core.model_file import load_model
+    from truerank.models.model_file import load_model
 
     model = load_model(args.model)
     data = common.read_data(args.data, args)
     scores = model.predict(data)
     stability = None
     if args.stability:
-        from truerank.rankers.stability import ranking_stability
+        from truerank.inspection.stability import ranking_stability
 
         stability = ranking_stability(model, data)
     return data.judgements(), [scores if data.order is None else scores[data.order]], stability

@@ -44,10 +44,10 @@ def run(args: argparse.Namespace) -> int:
     """Read, join, write."""
     import numpy as np
 
-    from truerank.data.letor import write_letor
-    from truerank.data.tables import table_kind, write_table
-    from truerank.data.trec import read_qrels, read_run
     from truerank.features.runs import join_runs
+    from truerank.io.letor.read import write_letor
+    from truerank.io.tables import table_kind, write_table
+    from truerank.io.trec import read_qrels, read_run
 
     if args.json and args.output == "-":
         raise common.UsageError("--json prints a summary; name the file of features with -o")
@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _run_paths(arguments: list[str]) -> list[str]:
     """The files themselves; of a folder its files by name, hidden ones apart."""
-    from truerank.data.trec import files_of
+    from truerank.io.trec import files_of
 
     paths: list[str] = []
     for argument in arguments:

@@ -17,7 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Score every row; the text of a score gives back its exact bits."""
-    from truerank.core.model_file import load_model
+    from truerank.models.model_file import load_model
 
     common.check_writable(args.output)
     model = load_model(args.model)

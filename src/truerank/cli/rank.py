@@ -22,8 +22,8 @@ def run(args: argparse.Namespace) -> int:
     import numpy as np
 
     from truerank.cli.predict import predicted
-    from truerank.core.model_file import load_model
-    from truerank.data.trec import write_run
+    from truerank.io.trec import write_run
+    from truerank.models.model_file import load_model
 
     common.check_writable(args.output)
     if args.depth is not None and args.depth < 1:

@@ -16,7 +16,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """List every ranker, or describe one."""
-    from truerank.registry import RANKERS, ranker_class
+    from truerank.models.registry import RANKERS, ranker_class
 
     if args.name is not None and args.name not in RANKERS:
         raise common.UsageError(f"unknown ranker {args.name!r}; known are: {', '.join(RANKERS)}")

@@ -11,12 +11,12 @@ from truerank.core.errors import MissingExtraError
 
 # Name -> module with `configure(parser)` and `run(args)`.
 EXPERIMENTS: dict[str, str] = {
-    "oblivious": "truerank.experiments.oblivious",
-    "adarank": "truerank.experiments.adarank",
-    "letor": "truerank.experiments.letor",
-    "descent": "truerank.experiments.descent",
-    "calibration": "truerank.experiments.calibration",
-    "svm-map": "truerank.experiments.svm_map",
+    "oblivious": "truerank.papers.oblivious",
+    "adarank": "truerank.papers.adarank",
+    "letor": "truerank.papers.letor",
+    "descent": "truerank.papers.descent",
+    "calibration": "truerank.papers.calibration",
+    "svm-map": "truerank.papers.svm_map",
 }
 
 

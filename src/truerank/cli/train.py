@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     read = time.process_time()
     ranker.fit(data, eval_set=valid)
     fitted = time.process_time()
-    from truerank.core.model_file import save_model
+    from truerank.models.model_file import save_model
 
     save_model(ranker, args.model)
     training = float(ranker.score(data))
@@ -84,7 +84,7 @@ def _stream(args: argparse.Namespace, ranker: Any) -> int:
     start = time.process_time()
     ranker.fit_file(args.train, n_passes=args.stream)
     seconds = time.process_time() - start
-    from truerank.core.model_file import save_model
+    from truerank.models.model_file import save_model
 
     save_model(ranker, args.model)
     valid = None if args.valid is None else float(ranker.score(common.read_data(args.valid, args)))

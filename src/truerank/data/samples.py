@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from truerank.core.checks import check_choice
-from truerank.data.letor import read_letor
 from truerank.data.ranking_data import RankingData
+from truerank.io.letor.read import read_letor
 
 SAMPLES = {"cranfield": "cranfield.txt.gz"}
 FILES = SAMPLES | {"cranfield-qrels": "cranfield.qrels.gz"}

@@ -11,7 +11,7 @@ import numpy as np
 from truerank.core.checks import check_choice, check_number
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import Judgements, RankingData
-from truerank.data.trec import Qrels, Run
+from truerank.io.trec import Qrels, Run
 
 MARGIN = 0.05
 
@@ -74,7 +74,7 @@ def join_runs(
     Examples
     --------
     >>> import io
-    >>> from truerank.data.trec import read_run
+    >>> from truerank.io.trec import read_run
     >>> a = read_run(io.StringIO("1 Q0 d1 1 4 a\\n1 Q0 d2 2 2 a\\n"))
     >>> b = read_run(io.StringIO("1 Q0 d2 1 7 b\\n1 Q0 d3 2 7 b\\n"))
     >>> joined = join_runs([a, b], margin=0.5).data

@@ -10,11 +10,12 @@ import numpy as np
 
 from truerank.core.checks import check_choice, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
-from truerank.core.solver_result import Status
 from truerank.data.ranking_data import RankingData
+from truerank.matrices.scores import FEW, combine_columns, linear_scores
 from truerank.measures import parse_measure
-from truerank.rankers.linear import FEW, LinearRanker, combine_columns, linear_scores
-from truerank.rankers.query_measure import QueryMeasure
+from truerank.measures.kernel import QueryMeasure
+from truerank.rankers.linear import LinearRanker
+from truerank.solvers.result import Status
 
 UPDATES = ("paper", "compound", "adaboost")
 _TIE = 1e-12  # measures closer than this are equal: the lowest feature wins, and a round is no better

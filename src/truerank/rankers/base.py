@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
-from truerank.core.solver_result import Status
 from truerank.data.grouping import group_rows
 from truerank.data.ranking_data import Judgements, RankingData, as_grades, as_query_weight
+from truerank.solvers.result import Status
 
 
 class Ranker(BaseEstimator):

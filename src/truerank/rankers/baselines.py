@@ -6,15 +6,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.core.blocked import query_blocks, run_blocks
 from truerank.core.checks import check_number
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.kernel import kernel
 from truerank.core.random_streams import seed_of
-from truerank.core.solver_result import Status
+from truerank.core.threads import query_blocks, run_blocks
 from truerank.data.ranking_data import RankingData
 from truerank.rankers.base import Ranker
 from truerank.rankers.linear import LinearRanker
+from truerank.solvers.result import Status
 
 
 class RidgeRanker(LinearRanker):

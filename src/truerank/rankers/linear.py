@@ -1,69 +1,16 @@
-"""What linear rankers share: scores `X w`, weights by feature name, the check of a loaded model."""
+"""What linear rankers share: weights by feature name, binned columns, the check of a loaded model."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.core.blocked import row_blocks
-from truerank.core.errors import ModelFileError
+from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.matrices.binned import BinnedMatrix
+from truerank.matrices.rows import LinearRows
+from truerank.matrices.scores import linear_scores
 from truerank.rankers.base import Ranker
-
-_BLOCK_VALUES = 1 << 19  # numbers in a block of rows: 4 MB as float64, which stays in a processor's cache
-FEW = 16  # columns with a weight up to which the others are not even read
-
-
-def linear_scores(X: Any, coef: np.ndarray) -> np.ndarray:
-    """Scores `X @ coef`, float64 (n,), whose bits depend on a row's values alone.
-
-    A row has the same score alone or among others, wherever its memory starts, and with any number of BLAS threads
-    (a BLAS product keeps none of the three), so that equal rows tie and a prediction can be repeated. Rows are taken
-    in blocks: float32 values are widened a block at a time, and X is never copied whole. With at most `FEW` weights
-    that are not zero only their columns are read.
-
-    Parameters
-    ----------
-    X : float32 or float64 array (n, p), or CSR matrix (n, p)
-    coef : float64 array (p,)
-
-    Notes
-    -----
-    O(n p), 0.4 ns a value. The sums of a dense and a sparse matrix run in different orders and agree to rounding.
-
-    Examples
-    --------
-    >>> linear_scores(np.array([[1.0, 2.0], [0.0, 4.0]]), np.array([0.5, 0.25])).tolist()
-    [1.0, 1.0]
-    """
-    n, p = X.shape
-    coef = np.ascontiguousarray(coef, dtype=np.float64)
-    scores = np.zeros(n)
-    if hasattr(X, "tocsr"):
-        for start, stop in row_blocks(n):
-            scores[start:stop] = X[start:stop] @ coef
-        return scores
-    used = np.flatnonzero(coef)
-    if len(used) == 0:
-        return scores
-    for start, stop in row_blocks(n, max(1, _BLOCK_VALUES // p)):
-        if len(used) <= FEW:
-            scores[start:stop] = combine_columns([X[start:stop, k] for k in used], coef[used])
-        else:
-            block = np.ascontiguousarray(X[start:stop], dtype=np.float64)
-            np.einsum("ij,j->i", block, coef, out=scores[start:stop])
-    return scores
-
-
-def combine_columns(columns: Sequence[np.ndarray], weights: np.ndarray) -> np.ndarray:
-    """`Σ_k weights[k] columns[k]`, float64 (n,), added column by column, as `linear_scores` does for few weights."""
-    total = np.multiply(columns[0], weights[0], dtype=np.float64)
-    term = np.empty_like(total)
-    for column, weight in zip(columns[1:], weights[1:]):
-        np.multiply(column, weight, out=term, dtype=np.float64)
-        total += term
-    return total
 
 
 class LinearRanker(Ranker):
@@ -107,3 +54,77 @@ class LinearRanker(Ranker):
             )
         if coef.dtype != np.float64 or not np.isfinite(coef).all():
             raise ModelFileError(f"{type(self).__name__}: coef_ must hold finite float64 weights")
+
+
+class BinnedLinearRanker(LinearRanker):
+    """A `LinearRanker` that may have been trained on a `BinnedMatrix`.
+
+    Attributes
+    ----------
+    coef_ : float64 array
+        Weight of each column, or of each binary feature, column by column: "the value is there", then "above the
+        t-th edge".
+    bin_edges_ : list of float64 arrays, or None
+        Edges of the columns trained on; codes of other edges are refused.
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = (*LinearRanker.model_attributes, "bin_edges_")
+    allow_binned = True
+
+    bin_edges_: list[np.ndarray] | None
+
+    def _keep_edges(self, X: Any) -> None:
+        self.bin_edges_ = list(X.edges) if isinstance(X, BinnedMatrix) else None
+
+    def _linear_scores(self, coef: np.ndarray, X: Any) -> np.ndarray:
+        if not isinstance(X, BinnedMatrix):
+            return linear_scores(X, coef)
+        return LinearRows(X).scores(coef)
+
+    def _predict(self, X: Any) -> np.ndarray:
+        self._check_edges(X)
+        return self._linear_scores(self.coef_, X)
+
+    def _check_edges(self, X: Any) -> None:
+        name = type(self).__name__
+        if isinstance(X, BinnedMatrix):
+            if self.bin_edges_ is None:
+                raise InvalidInputError(f"this {name} was trained on values; pass values and no BinnedMatrix")
+            if len(self.bin_edges_) != len(X.edges) or not all(
+                np.array_equal(a, b) for a, b in zip(self.bin_edges_, X.edges)
+            ):
+                raise InvalidInputError(
+                    f"the BinnedMatrix has other edges than those that this {name} was trained on; make both with "
+                    "the same fitted ScoreBinning"
+                )
+        elif self.bin_edges_ is not None:
+            raise InvalidInputError(
+                f"this {name} was trained on binned scores; transform X with the ScoreBinning of the training data"
+            )
+
+    def feature_weights(self) -> dict[str, float]:
+        """Weights that are not zero by feature name, largest magnitude first; binned columns read "name > edge"."""
+        if getattr(self, "bin_edges_", None) is None:
+            return super().feature_weights()
+        names = getattr(self, "feature_names_in_", None)
+        labels = []
+        for j, edges in enumerate(self.bin_edges_ or []):
+            name = f"feature {j + 1}" if names is None else str(names[j])
+            labels += [f"{name} is there"] + [f"{name} > {edge:g}" for edge in edges]
+        order = np.argsort(-np.abs(self.coef_), kind="stable")
+        return {labels[k]: float(self.coef_[k]) for k in order if self.coef_[k] != 0}
+
+    def check_model(self) -> None:
+        """Called after loading: weights that fit the columns or their bins."""
+        edges = getattr(self, "bin_edges_", None)
+        if edges is None:
+            self.bin_edges_ = None
+            super().check_model()
+            return
+        Ranker.check_model(self)
+        coef = getattr(self, "coef_", None)
+        expected = sum(len(e) + 1 for e in edges)
+        if not isinstance(coef, np.ndarray) or coef.shape != (expected,) or not np.isfinite(coef).all():
+            raise ModelFileError(f"{type(self).__name__}: coef_ must hold {expected} finite weights, one for each bin")
+        if len(edges) != self.n_features_in_:
+            raise ModelFileError(f"{type(self).__name__}: bin_edges_ must have {self.n_features_in_} columns")

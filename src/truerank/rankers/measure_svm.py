@@ -9,11 +9,11 @@ import numpy as np
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
-from truerank.rankers.binned_linear import BinnedLinearRanker
-from truerank.rankers.c_path import best_of_path, values_of_C
-from truerank.rankers.cutting_plane import CuttingPlanes
-from truerank.rankers.oracles import oracle_for
-from truerank.rankers.products import LinearRows
+from truerank.losses.worst_rankings import oracle_for
+from truerank.matrices.rows import LinearRows
+from truerank.rankers.linear import BinnedLinearRanker
+from truerank.solvers.cutting_planes import CuttingPlanes
+from truerank.solvers.path import best_of_path, values_of_C
 
 
 class MeasureSVM(BinnedLinearRanker):

@@ -12,9 +12,12 @@ import numpy as np
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.random_streams import seed_of, stream
-from truerank.core.solver_result import Status
 from truerank.data.ranking_data import RankingData
-from truerank.rankers.descent_steps import (
+from truerank.losses.graded_pairs import HINGE, GradedPairs, weight_by
+from truerank.matrices.row_passes import csr_parts
+from truerank.matrices.rows import writable_view
+from truerank.rankers.linear import LinearRanker
+from truerank.solvers.pair_descent import (
     LEARNING_RATES,
     LOSSES,
     STEPS,
@@ -23,11 +26,8 @@ from truerank.rankers.descent_steps import (
     new_state,
     sparse_steps,
 )
-from truerank.rankers.graded_pairs import HINGE, GradedPairs, weight_by
-from truerank.rankers.linear import LinearRanker
-from truerank.rankers.pair_sampling import NEEDS_CLASSES, NEEDS_PAIRS, SAMPLINGS, Sampler, make_sampler
-from truerank.rankers.products import writable_view
-from truerank.rankers.row_passes import csr_parts
+from truerank.solvers.pair_sampling import NEEDS_CLASSES, NEEDS_PAIRS, SAMPLINGS, Sampler, make_sampler
+from truerank.solvers.result import Status
 
 _WITH_ROWS = ("combined-ranking", "combined-roc", "stochastic", "balanced-stochastic")
 _WEIGHTINGS = {"rank": "pairs", "row-norm-rank": "rows", "query-norm-rank": "queries"}  # those of RankSVM
@@ -275,7 +275,7 @@ class PairwiseDescent(LinearRanker):
             )
 
         def blocks() -> Iterator[RankingData]:
-            from truerank.data.letor import iter_letor
+            from truerank.io.letor.read import iter_letor
 
             return iter_letor(path, block_rows=block_rows, n_features=n_features, sparse=sparse, comments=False)
 

@@ -9,14 +9,14 @@ import numpy as np
 
 from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
-from truerank.core.solver_result import SolverResult, Status
-from truerank.data.binned import BinnedMatrix
 from truerank.data.ranking_data import RankingData
-from truerank.rankers.binned_linear import BinnedLinearRanker
-from truerank.rankers.c_path import best_of_path, values_of_C
-from truerank.rankers.cutting_plane import CuttingPlanes
+from truerank.matrices.binned import BinnedMatrix
+from truerank.matrices.rows import LinearRows
+from truerank.rankers.linear import BinnedLinearRanker
 from truerank.rankers.measure_svm import relevant_grade
-from truerank.rankers.products import LinearRows
+from truerank.solvers.cutting_planes import CuttingPlanes
+from truerank.solvers.path import best_of_path, values_of_C
+from truerank.solvers.result import SolverResult, Status
 
 
 class PointwiseSVM(BinnedLinearRanker):

@@ -7,22 +7,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.core.blocked import query_blocks, run_blocks
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.kernel import kernel
-from truerank.core.solver_result import Status
+from truerank.core.threads import query_blocks, run_blocks
 from truerank.data.ranking_data import RankingData
 from truerank.rankers.base import Ranker
-from truerank.rankers.step_functions import StepFunctions
-from truerank.rankers.stumps import (
+from truerank.solvers.early_stopping import ValidationCurve
+from truerank.solvers.result import Status
+from truerank.trees.step_functions import StepFunctions
+from truerank.trees.stumps import (
     TOLERANCE,
     GridStumps,
     SortedStumps,
     Stump,
     apply_stump,
 )
-from truerank.rankers.validation import ValidationCurve
 
 _WIDEST = 600.0  # range of a query's scores up to which exp(f(a) - f(b)) is computed as a product
 _CAP = 1e-12  # |r| is kept this far below 1, so that a perfect stump has a finite weight (14.2)

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.core.blocked import query_blocks, run_blocks
 from truerank.core.checks import check_choice, check_number, check_positive_int
-from truerank.core.solver_result import SolverResult, Status
+from truerank.core.threads import query_blocks, run_blocks
 from truerank.data.ranking_data import RankingData
-from truerank.rankers.graded_pairs import SQUARED_HINGE, GradedPairs, order_by_rank, weight_by
+from truerank.losses.graded_pairs import SQUARED_HINGE, GradedPairs, order_by_rank, weight_by
+from truerank.matrices.row_passes import RowPasses
 from truerank.rankers.linear import LinearRanker
-from truerank.rankers.row_passes import RowPasses
+from truerank.solvers.result import SolverResult, Status
 
 _MOST_COLUMNS = 1000  # up to here a stubborn system is solved by its matrix
 _HINGE_BLOCKS = 4  # more make fewer rounds and larger small programs
@@ -333,9 +333,9 @@ def solve_hinge(
     X: Any, pairs: GradedPairs, grades: np.ndarray, C: float, tol: float, max_iter: int = 1000
 ) -> SolverResult:
     """Minimise `½‖w‖² + C Σ weight max(0, 1 - w·(x_a - x_b))` by cutting planes, to `gap <= tol · objective`."""
-    from truerank.rankers.cutting_plane import CuttingPlanes
-    from truerank.rankers.pair_oracle import PairHingeOracle
-    from truerank.rankers.products import LinearRows
+    from truerank.losses.pair_oracle import PairHingeOracle
+    from truerank.matrices.rows import LinearRows
+    from truerank.solvers.cutting_planes import CuttingPlanes
 
     planes = CuttingPlanes(
         LinearRows(X, pairs.n_jobs),

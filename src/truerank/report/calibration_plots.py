@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.calibration.pictures import CalibrationFigure
+from truerank.report.calibration_figures import CalibrationFigure
 
 BLUE, ORANGE, GREEN, BLACK = "#0072B2", "#E69F00", "#009E73", "#000000"
 _MARKERS = ("o", "s", "^", "D")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError, MissingExtraError
-from truerank.core.figures import Figure
+from truerank.report.figures import Figure
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
 HATCHES = ("", "///", "\\\\\\", "xxx", "---", "...", "+++", "ooo")

@@ -1,1 +1,0 @@
-"""Published experiments, one module a paper, on the parts that `protocol` gives them."""

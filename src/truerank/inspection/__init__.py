@@ -1,0 +1,1 @@
+"""What a fitted ranker does: importance, stability."""

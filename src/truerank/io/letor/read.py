@@ -1,0 +1,383 @@
+"""LETOR / SVMlight text: `grade qid:<id> <feature>:<value> ... # docid = <id> <text>`.
+
+The grammar stands in `letor_rows`, the compiled parser of larger files in `letor_kernel`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from truerank.core.checks import check_choice, check_positive_int
+from truerank.core.errors import DataFileError, InvalidInputError, TruerankWarning
+from truerank.data.grouping import group_rows
+from truerank.data.ranking_data import RankingData
+from truerank.io.letor.grammar import LineParser, Rows, check_bytes
+from truerank.io.letor.store import DenseStore, SparseStore, TextStore, VectorStore, check_dtype, query_names
+from truerank.io.streams import Source, open_output
+
+# Text that is parsed in plain Python before the compiled parser is worth its loading (numba imported or not).
+KERNEL_AFTER_LOADED, KERNEL_AFTER = 1 << 20, 8 << 20
+
+_HEADER = re.compile(rb"#\s*features:\s*(.*)", re.ASCII)
+
+
+def read_letor(
+    source: Any,
+    *,
+    missing: str = "error",
+    dtype: Any = np.float64,
+    sparse: bool = False,
+    n_features: int | None = None,
+    comments: bool = True,
+) -> RankingData:
+    """Read judged rankings from LETOR / SVMlight text.
+
+    Parameters
+    ----------
+    source : path, "-", open file, or sequence of these
+        Plain, gzip, xz or zstd (recognised by its first bytes); "-" is standard input. Several are read as one, as if
+        their lines stood in one file.
+    missing : {"error", "nan"}, default="error"
+        What `NULL` and `nan` as a value mean. Absent features are 0 either way.
+    dtype : float32 or float64, default=float64
+        Dtype of X. Values are parsed to the nearest float64; float32 is that number rounded once more.
+    sparse : bool, default=False
+        Make X a SciPy CSR matrix of the values that are not 0, for wide data.
+    n_features : int, optional
+        Number of columns; needed where a file's highest features may be absent from all of its rows. By default the
+        highest index found, or the number of names in a header line.
+    comments : bool, default=True
+        Keep what comments hold beyond the document id.
+
+    Returns
+    -------
+    RankingData
+        With document ids and comments (StringDType arrays) where the file has any; rows without one have "".
+        `order` is None, and nothing is moved, when each query's lines are adjacent.
+
+    Raises
+    ------
+    DataFileError
+        On malformed text, with file, line, column and what was expected; on infinite values; on a file without rows.
+    OSError
+        When the file cannot be opened.
+
+    Warns
+    -----
+    TruerankWarning
+        When queries came in several pieces, which are joined.
+
+    Notes
+    -----
+    A comment that starts with `docid = ` or is a single word names the document. A comment line
+    `# features: name name ...` before the first row gives `feature_names`; other comment lines are skipped.
+
+    Query ids are int64 when all are whole numbers in their usual form, else strings.
+
+    Reads in blocks of a megabyte; beyond the result, memory is bounded (where pieces of queries are joined, the rows
+    are copied once). A file of more than a few megabytes is parsed by compiled code.
+
+    Examples
+    --------
+    >>> import io
+    >>> text = "2 qid:1 1:0.5 2:1 # docid = D1\\n0 qid:1 2:3 # docid = D2\\n1 qid:7 1:1e-3 # docid = D1\\n"
+    >>> data = read_letor(io.StringIO(text))
+    >>> data
+    RankingData(3 rows, 2 queries, 2 features)
+    >>> data.X.tolist(), data.y.tolist(), data.qid.tolist(), data.doc_ids.tolist()
+    ([[0.5, 1.0], [0.0, 3.0], [0.001, 0.0]], [2.0, 0.0, 1.0], [1, 1, 7], ['D1', 'D2', 'D1'])
+    """
+    reader = _Reader(missing, dtype, sparse, n_features, comments)
+    sources = [source] if isinstance(source, str | bytes) or not isinstance(source, Sequence) else list(source)
+    if not sources:
+        raise InvalidInputError("read_letor: got no files to read")
+    for one in sources:
+        reader.read(one)
+    return reader.result()
+
+
+def iter_letor(
+    source: Any,
+    *,
+    block_rows: int = 65_536,
+    n_features: int | None = None,
+    missing: str = "error",
+    dtype: Any = np.float64,
+    sparse: bool = False,
+    comments: bool = True,
+) -> Iterator[RankingData]:
+    """Read LETOR text block by block, for files larger than memory.
+
+    Each block holds whole queries, about `block_rows` rows of them (at least one query). A query whose lines are not
+    adjacent stays in pieces unless they fall into one block; one warning at the end counts such queries.
+
+    Parameters
+    ----------
+    block_rows : int, default=65536
+    n_features : int, optional
+        Number of columns of every block. By default the highest index within the first block; a higher one in a later
+        block is then an error.
+    source, missing, dtype, sparse, comments
+        As in `read_letor`.
+
+    Yields
+    ------
+    RankingData
+
+    Examples
+    --------
+    >>> import io
+    >>> text = "1 qid:1 1:5\\n0 qid:1 1:6\\n0 qid:2 1:7\\n2 qid:3 1:8\\n"
+    >>> [block.X[:, 0].tolist() for block in iter_letor(io.StringIO(text), block_rows=2)]
+    [[5.0, 6.0], [7.0, 8.0]]
+    """
+    check_positive_int(block_rows, "block_rows")
+    reader = _Reader(missing, dtype, sparse, n_features, comments)
+    seen: set[bytes] = set()
+    again: set[bytes] = set()
+    held, waiting = [], 0
+    with Source(source) as stream:
+        for rows in reader.parsed(stream):
+            held.append(rows.copy())
+            waiting += rows.n_rows
+            if waiting <= block_rows:
+                continue
+            whole = Rows.concatenate(held)
+            start = 0
+            while (stop := _last_whole_query(whole, start, block_rows)) > start:
+                block = whole.part(start, stop)
+                _note_queries(block, seen, again)
+                yield reader.block(block, stream.name)
+                start = stop
+            held = [whole.part(start, whole.n_rows)]
+            waiting = whole.n_rows - start
+        if waiting:
+            block = Rows.concatenate(held)
+            _note_queries(block, seen, again)
+            yield reader.block(block, stream.name)
+        elif not seen:
+            raise DataFileError("the file holds no rows", stream.name)
+    if again:
+        warnings.warn(
+            f"{stream.name}: {len(again)} queries came in pieces that fell into different blocks and were not joined; "
+            "sort the file by query to have them whole",
+            TruerankWarning,
+            stacklevel=2,
+        )
+
+
+def _last_whole_query(rows: Rows, start: int, block_rows: int) -> int:
+    """End of the queries that make a block from row `start`; `start` itself where too few rows are known yet."""
+    if rows.n_rows - start <= block_rows:
+        return start
+    ends = np.array([row for row, _ in rows.pieces if row > start], dtype=np.int64)
+    if not len(ends):
+        return start
+    return int(ends[max(0, int(np.searchsorted(ends, start + block_rows, side="right")) - 1)])
+
+
+def _note_queries(rows: Rows, seen: set[bytes], again: set[bytes]) -> None:
+    names = {name for _, name in rows.pieces}
+    again |= names & seen
+    seen |= names
+
+
+class _Reader:
+    """Options of reading, and what was read so far."""
+
+    def __init__(self, missing: str, dtype: Any, sparse: bool, n_features: int | None, comments: bool) -> None:
+        check_choice(missing, "missing", ("error", "nan"))
+        if n_features is not None:
+            check_positive_int(n_features, "n_features", 0)
+        self._missing_nan, self._comments = missing == "nan", comments
+        self._dtype, self._sparse, self._n_features = check_dtype(dtype), sparse, n_features
+        self._names: list[str] | None = None
+        self._store = _Store(self._dtype, sparse, n_features)
+        self._sources: list[str] = []
+        self._parsed = 0  # bytes of the present source
+
+    def read(self, source: Any) -> None:
+        """Append the rows of one source."""
+        with Source(source) as stream:
+            self._sources.append(stream.name)
+            for rows in self.parsed(stream):
+                expected = stream.expected_size
+                self._store.extend(rows, self._parsed / expected if expected else 0.0, stream.name)
+        self._store.close_source()
+
+    def parsed(self, stream: Source) -> Iterator[Rows]:
+        """Rows of a source, block by block."""
+        parser: Any = LineParser(stream.name, self._missing_nan, self._comments)
+        self._parsed, compiled, started = 0, False, False
+        for text in stream.line_blocks():
+            check_bytes(text, stream.name, parser.line)
+            if not started:
+                started = self._header(text, stream.name, parser.line)
+            self._parsed += len(text)
+            size = max(self._parsed, stream.expected_size)
+            if not compiled and size > (KERNEL_AFTER_LOADED if "numba" in sys.modules else KERNEL_AFTER):
+                compiled = True
+                from truerank.io.letor.kernel import BlockParser
+
+                parser = BlockParser(parser)
+            line = parser.line
+            rows = parser.parse(text)
+            rows.text, rows.first_line = text, line
+            if rows.n_rows:
+                self._check_width(rows, stream.name)
+                yield rows
+
+    def _header(self, text: bytes, name: str, line: int) -> bool:
+        """Look for names of features among the comments before the first row; True once a row was met."""
+        for number, content in enumerate(text.split(b"\n"), line):
+            found = _HEADER.match(content.strip())
+            if found:
+                names = found.group(1).decode("utf-8").split()
+                if self._names is None and self._store.n_rows:
+                    raise DataFileError("names of features, which the file before does not have", name, number)
+                if self._names is not None and names != self._names:
+                    raise DataFileError("the names of the features differ from those of the file before", name, number)
+                if self._n_features is not None and len(names) != self._n_features:
+                    raise DataFileError(f"{len(names)} feature names for {self._n_features} features", name, number)
+                self._names, self._n_features = names, len(names)
+                self._store.set_width(len(names))
+            elif content.strip() and not content.lstrip().startswith(b"#"):
+                return True
+        return False
+
+    def _check_width(self, rows: Rows, name: str) -> None:
+        if self._n_features is None or not len(rows.indices):
+            return
+        top = int(rows.indices.max()) + 1
+        if top > self._n_features:
+            origin = "the header line names" if self._names is not None else "n_features is"
+            raise DataFileError(
+                f"feature {top} found, but {origin} {self._n_features}", name, rows.line_of(int(rows.indices.argmax()))
+            )
+
+    def block(self, rows: Rows, name: str) -> RankingData:
+        """A block of rows as data of its own, as wide as the first."""
+        store = _Store(self._dtype, self._sparse, self._n_features)
+        self._check_width(rows, name)
+        store.extend(rows, 0.0, name)
+        data = store.result(self._names)
+        self._n_features = data.n_features
+        return data
+
+    def result(self) -> RankingData:
+        """All rows that were read."""
+        name = ", ".join(self._sources)
+        if not self._store.n_rows:
+            raise DataFileError("the file holds no rows", name)
+        data = self._store.result(self._names)
+        if data.n_joined:
+            warnings.warn(
+                f"{name}: {data.n_joined} queries came in several pieces and were joined", TruerankWarning, stacklevel=3
+            )
+        return data
+
+
+class _Store:
+    """Everything that a RankingData holds, growing."""
+
+    def __init__(self, dtype: np.dtype, sparse: bool, n_features: int | None) -> None:
+        self._X: Any = SparseStore(dtype, n_features) if sparse else DenseStore(dtype, n_features)
+        self._y = VectorStore(np.float64)
+        self._doc_ids, self._comments = TextStore(), TextStore()
+        self._starts: list[int] = []  # first row and query id of each run of rows with one id
+        self._qids: list[bytes] = []
+        self.n_rows = 0
+        self._before = 0  # rows of the sources before the present one
+
+    def set_width(self, n_features: int) -> None:
+        """Fix the number of columns; nothing was stored yet, or with as many."""
+        if not self.n_rows:
+            self._X = type(self._X)(self._X.dtype, n_features)
+
+    def extend(self, rows: Rows, share: float, name: str) -> None:
+        """Append rows; `share` of the present source has been read with them (0 where that is unknown)."""
+        total = self.n_rows + rows.n_rows
+        expected = self._before + int((total - self._before) / share * 1.02) + 64 if share > 0 else 0
+        self._X.extend(rows, expected, name)
+        self._y.extend(rows.grades, expected)
+        self._doc_ids.extend(rows.doc_ids, rows.n_rows)
+        self._comments.extend(rows.comments, rows.n_rows)
+        goes_on = bool(self._qids) and self._qids[-1] == rows.pieces[0][1]
+        self._starts += [self.n_rows + row for row, _ in rows.pieces[goes_on:]]
+        self._qids += [qid for _, qid in rows.pieces[goes_on:]]
+        self.n_rows = total
+
+    def close_source(self) -> None:
+        """The present source has ended."""
+        self._before = self.n_rows
+
+    def result(self, feature_names: list[str] | None) -> RankingData:
+        """The data, grouped by query."""
+        names = list(dict.fromkeys(self._qids))
+        starts = np.array([*self._starts, self.n_rows], dtype=np.int64)
+        query_ids = query_names(names)
+        X, y = self._X.finish(), self._y.finish()
+        doc_ids, comments = self._doc_ids.finish(), self._comments.finish()
+        if len(names) == len(self._qids):
+            return RankingData.from_grouped(
+                X, y, starts, query_ids, doc_ids=doc_ids, comments=comments, feature_names=feature_names
+            )
+        numbers = {name: number for number, name in enumerate(names)}
+        codes = np.array([numbers[qid] for qid in self._qids], dtype=np.int64)
+        grouping = group_rows(np.repeat(codes, np.diff(starts)))
+        order = grouping.order
+        assert order is not None
+        return RankingData.from_grouped(
+            X[order],
+            y[order],
+            grouping.offsets,
+            query_ids[grouping.query_ids],
+            doc_ids=None if doc_ids is None else doc_ids[order],
+            comments=None if comments is None else comments[order],
+            feature_names=feature_names,
+            order=order,
+            n_joined=grouping.n_joined,
+        )
+
+
+def write_letor(data: RankingData, target: Any, *, comments: bool = True) -> None:
+    """Write judged rankings as LETOR text.
+
+    Numbers are written in the shortest form that reads back as the same float64 (a float32 value: as the same
+    float32, read with `dtype="float32"`), so `read_letor` gives back the same bits.
+
+    Parameters
+    ----------
+    data : RankingData
+        Queries are written in their order, each one's lines together. Without judgments every grade is written 0.
+        A dense X is written whole, a sparse one as its stored values; `nan` stands for missing values.
+    target : path, "-", or open file
+        A path ending in `.gz`, `.xz` or `.zst` is compressed. A file is written atomically.
+    comments : bool, default=True
+        Write comments beside document ids.
+
+    Raises
+    ------
+    InvalidInputError
+        On infinite values, and on query ids, document ids or comments that the format cannot hold (white space in an
+        id, `#` in a query id, a line break in a comment).
+
+    Examples
+    --------
+    >>> import io
+    >>> stream = io.StringIO()
+    >>> write_letor(RankingData([[0.1, 0.0], [3.0, 1e-9]], [2, 0], qid=["a", "a"], doc_ids=["D1", "D2"]), stream)
+    >>> print(stream.getvalue(), end="")
+    2 qid:a 1:0.1 2:0 #docid = D1
+    0 qid:a 1:3 2:1e-09 #docid = D2
+    """
+    from truerank.io.letor.write import write_rows
+
+    with open_output(target) as stream:
+        write_rows(data, stream, comments)

@@ -1,0 +1,309 @@
+"""Tables: pandas and polars data frames, Arrow tables, and Parquet, Arrow (Feather) and CSV files.
+
+A row is a document; one column names its query, one its grade, one its document id, the others are features. The
+libraries are imported when an object or a file of theirs is met (the extra `tables`).
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from truerank.core.checks import check_choice
+from truerank.core.errors import DataFileError, InvalidInputError, MissingExtraError
+from truerank.data.ranking_data import RankingData
+from truerank.io.letor.grammar import TEXT
+from truerank.io.letor.store import check_dtype, query_names
+from truerank.io.streams import Source, open_output
+
+QUERY, GRADE, DOCUMENT, COMMENT = "qid", "y", "docid", "comment"
+KINDS = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow"}
+_COMPRESSED = (".gz", ".xz", ".zst")
+
+
+def table_kind(path: Any) -> str | None:
+    """ "csv", "tsv", "parquet" or "arrow" by a file name's ending (a text table may be compressed); None for others."""
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    if suffixes and suffixes[-1] in _COMPRESSED:
+        suffixes.pop()
+        kind = KINDS.get(suffixes[-1]) if suffixes else None
+        return kind if kind in ("csv", "tsv") else None
+    return KINDS.get(suffixes[-1]) if suffixes else None
+
+
+def read_table(
+    source: Any,
+    *,
+    query: str | None = None,
+    grade: str | None = None,
+    document: str | None = None,
+    features: Sequence[str] | None = None,
+    missing: str = "error",
+    dtype: Any = np.float64,
+) -> RankingData:
+    """Judged rankings from a table.
+
+    Parameters
+    ----------
+    source : path, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+        A path's ending says what it is: .parquet, .pq, .arrow, .feather, .csv, .tsv (these two also .gz, .xz, .zst).
+    query : str, default="qid"
+        Column of the query id: whole numbers, text, or anything hashable.
+    grade : str, default="y"
+        Column of the grade. Where it is not named and there is no "y", the data have no judgments.
+    document : str, default="docid"
+        Column of the document id. Where it is not named and there is no "docid", the data have no document ids.
+    features : sequence of str, optional
+        Columns of the features, in this order. By default all others; a text column named "comment" gives comments.
+    missing : {"error", "nan"}, default="error"
+        What an empty or nan cell of a feature means.
+    dtype : float32 or float64, default=float64
+
+    Returns
+    -------
+    RankingData
+        With the columns' names as `feature_names`.
+
+    Raises
+    ------
+    InvalidInputError
+        On a column that is not there, a feature that is not numeric, infinite or missing values, missing query ids.
+    DataFileError
+        When a file cannot be read as what its ending says.
+    MissingExtraError
+        When reading a file needs pyarrow, which is not installed.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> frame = pandas.DataFrame({"qid": ["a", "b", "a"], "y": [1, 0, 2], "bm25": [3.5, 1.0, 2.5]})
+    >>> data = read_table(frame)
+    >>> data, data.feature_names, data.X[:, 0].tolist()
+    (RankingData(3 rows, 2 queries, 1 features), ['bm25'], [3.5, 2.5, 1.0])
+    """
+    check_choice(missing, "missing", ("error", "nan"))
+    dtype = check_dtype(dtype)
+    kind = None
+    if isinstance(source, str | os.PathLike):
+        kind = table_kind(source)
+        source = _read_file(source, kind, query or QUERY, document or DOCUMENT)
+    names, column = _columns(source)
+    query = _named(query, QUERY, names, required=True)
+    grade = _named(grade, GRADE, names)
+    document = _named(document, DOCUMENT, names)
+    taken = {query, grade, document}
+    comments = None
+    if features is None:
+        if COMMENT in names and COMMENT not in taken and column(COMMENT).dtype.kind in "OUT":
+            comments = column(COMMENT)
+            taken.add(COMMENT)
+        features = [name for name in names if name not in taken]
+    else:
+        features = [_named(name, name, names, required=True) for name in features]  # type: ignore[misc]
+    qid: Any = column(query)  # type: ignore[arg-type]
+    if kind in ("csv", "tsv"):
+        qid = _csv_queries(qid)
+    n = len(qid)
+    X = np.empty((n, len(features)), dtype=dtype)
+    for place, name in enumerate(features):
+        X[:, place] = _numbers(column(name), name, missing)
+    return RankingData(
+        X,
+        None if grade is None else _numbers(column(grade), grade, "error"),
+        qid,
+        doc_ids=None if document is None else _texts(column(document)),
+        comments=None if comments is None else _texts(comments),
+        feature_names=list(features),
+    )
+
+
+def to_table(data: RankingData, kind: str = "pandas") -> Any:
+    """Rows as a table: columns "qid", "y", "docid", the features (named, or f1, f2, ...), and "comment".
+
+    Parameters
+    ----------
+    data : RankingData
+        Its rows are taken in grouped order.
+    kind : {"pandas", "polars", "arrow"}, default="pandas"
+
+    Examples
+    --------
+    >>> to_table(RankingData([[0.5], [2.0]], [1, 0], ["a", "b"]))
+      qid    y   f1
+    0   a  1.0  0.5
+    1   b  0.0  2.0
+    """
+    check_choice(kind, "kind", ("pandas", "polars", "arrow"))
+    names = data.feature_names or [f"f{k + 1}" for k in range(data.n_features)]
+    clash = {QUERY, GRADE, DOCUMENT, COMMENT} & set(names)
+    if clash or len(set(names)) < len(names):
+        raise InvalidInputError(
+            f"feature names must differ from each other and from {sorted(clash) or 'qid, y, docid'}"
+        )
+    X = data.X.toarray() if hasattr(data.X, "tocsr") else data.X
+    columns: dict[str, Any] = {QUERY: data.qid}
+    if data.y is not None:
+        columns[GRADE] = data.y
+    if data.doc_ids is not None:
+        columns[DOCUMENT] = data.doc_ids.tolist()
+    columns |= {name: np.ascontiguousarray(X[:, place]) for place, name in enumerate(names)}
+    if data.comments is not None:
+        columns[COMMENT] = data.comments.tolist()
+    if columns[QUERY].dtype.kind not in "iu":
+        columns[QUERY] = [str(name) for name in columns[QUERY].tolist()]
+    if kind == "arrow":
+        return _arrow().table(columns)
+    try:
+        if kind == "pandas":
+            import pandas
+
+            return pandas.DataFrame(columns)
+        import polars
+
+        return polars.DataFrame(columns)
+    except ImportError as error:
+        raise MissingExtraError(kind, "tables", f"a {kind} table") from error
+
+
+def write_table(data: RankingData, path: Any) -> None:
+    """Write a table file, atomically; its columns are those of `to_table`.
+
+    Parameters
+    ----------
+    data : RankingData
+    path : path
+        Ending in .parquet, .pq, .arrow, .feather, .csv or .tsv (these two also compressed: .gz, .xz, .zst).
+    """
+    kind = table_kind(path)
+    if kind is None:
+        raise InvalidInputError(f"{path}: a table's file name ends in one of {', '.join(KINDS)}")
+    table = to_table(data, "arrow")
+    with open_output(path) as stream:
+        if kind in ("csv", "tsv"):
+            from pyarrow import csv
+
+            options = csv.WriteOptions(delimiter="\t" if kind == "tsv" else ",", quoting_style="needed")
+            sink = io.BytesIO()
+            csv.write_csv(table, sink, options)
+            stream.write(sink.getvalue())
+        elif kind == "parquet":
+            from pyarrow import parquet
+
+            parquet.write_table(table, stream)
+        else:
+            from pyarrow import feather
+
+            feather.write_feather(table, stream)
+
+
+def _arrow() -> Any:
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise MissingExtraError("pyarrow", "tables", "a table file") from error
+    return pyarrow
+
+
+def _read_file(path: Any, kind: str | None, query: str, document: str) -> Any:
+    """A file as an Arrow table; ids of text files stay text ("007" is not 7)."""
+    if kind is None:
+        raise InvalidInputError(f"{path}: a table's file name ends in one of {', '.join(KINDS)}")
+    arrow = _arrow()
+    name = os.fspath(path)
+    try:
+        if kind in ("csv", "tsv"):
+            from pyarrow import csv
+
+            with Source(path) as stream:
+                text = b"".join(stream.line_blocks())
+            if not text.strip():
+                raise DataFileError("the file holds no rows", name)
+            return csv.read_csv(
+                io.BytesIO(text),
+                parse_options=csv.ParseOptions(delimiter="\t" if kind == "tsv" else ","),
+                convert_options=csv.ConvertOptions(column_types={query: arrow.string(), document: arrow.string()}),
+            )
+        with open(path, "rb") as file:
+            if kind == "parquet":
+                from pyarrow import parquet
+
+                return parquet.read_table(file)
+            from pyarrow import feather
+
+            return feather.read_table(file)
+    except (arrow.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.filename is not None:
+            raise
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DataFileError(f"cannot be read as {kind}: {first}", name) from error
+
+
+def _columns(table: Any) -> tuple[list[str], Callable[[str], np.ndarray]]:
+    """Column names of a table, and a function that gives a column as an array."""
+    if hasattr(table, "column_names") and hasattr(table, "column"):  # pyarrow
+        names = [str(name) for name in table.column_names]
+        places = {name: place for place, name in enumerate(names)}
+        if len(places) < len(names):
+            double = next(name for name in names if names.count(name) > 1)
+            raise InvalidInputError(f"the table has two columns named {double!r}")
+        return names, lambda name: np.asarray(table.column(places[name]).to_numpy())
+    if hasattr(table, "columns") and hasattr(table, "__getitem__"):  # pandas, polars
+        labels = {str(label): label for label in table.columns}
+        if len(labels) < len(list(table.columns)):
+            raise InvalidInputError("the table has two columns of one name")
+        return list(labels), lambda name: np.asarray(table[labels[name]].to_numpy())
+    raise InvalidInputError(
+        f"expected a path, a pandas or polars data frame or a pyarrow table, got {type(table).__name__}"
+    )
+
+
+def _named(name: str | None, default: str, names: list[str], required: bool = False) -> str | None:
+    if name is None and default not in names and not required:
+        return None
+    wanted = default if name is None else str(name)
+    if wanted not in names:
+        shown = ", ".join(map(repr, names[:12])) + (", ..." if len(names) > 12 else "")
+        raise InvalidInputError(f"the table has no column {wanted!r}; it has {shown}")
+    return wanted
+
+
+def _numbers(values: np.ndarray, name: str, missing: str) -> np.ndarray:
+    if values.dtype.kind == "O" and all(value is None or isinstance(value, bool | int | float) for value in values):
+        values = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+    if values.dtype.kind not in "fiub":
+        raise InvalidInputError(
+            f"column {name!r} is not numeric (first value {values[0]!r}); name the feature columns, or leave it out"
+            if len(values)
+            else f"column {name!r} is not numeric"
+        )
+    values = values.astype(np.float64, copy=False)
+    if np.isinf(values).any():
+        row = int(np.flatnonzero(np.isinf(values))[0])
+        raise InvalidInputError(f"column {name!r} is infinite in row {row}; infinite values are not accepted")
+    if missing == "error" and np.isnan(values).any():
+        row = int(np.flatnonzero(np.isnan(values))[0])
+        hint = "" if name == GRADE else '; if that marks a missing value, read with missing="nan" (--missing nan)'
+        raise InvalidInputError(f"column {name!r} has no value in row {row}{hint}")
+    return values
+
+
+def _texts(values: np.ndarray) -> np.ndarray:
+    if values.dtype.kind == "O":
+        return np.array(["" if value is None or value != value else str(value) for value in values], dtype=TEXT)
+    return values.astype(TEXT)
+
+
+def _csv_queries(values: np.ndarray) -> Any:
+    """Query ids of a text file: whole numbers where all are, as in LETOR text."""
+    texts = values.tolist()
+    for row, text in enumerate(texts):
+        if text is None or text == "":
+            raise InvalidInputError(f"qid is missing in row {row}; give every row a query id")
+    unique = list(dict.fromkeys(texts))
+    names = dict(zip(unique, query_names([text.encode("utf-8") for text in unique]).tolist()))
+    return [names[text] for text in texts]

@@ -1,0 +1,402 @@
+"""TREC runs (`topic Q0 docno rank score tag`) and qrels (`topic iteration docno grade`), and their join."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.data.grouping import group_rows
+from truerank.data.ranking_data import Judgements
+from truerank.io.letor.grammar import TEXT, check_bytes, check_line_ends
+from truerank.io.streams import Source, open_output
+
+
+class Run:
+    """Scored documents by topic: what a system retrieved.
+
+    Attributes
+    ----------
+    query_ids : str array (m,)
+        Topics in order of first appearance. Topics are strings always: "051" is not "51".
+    offsets : int64 array (m + 1,)
+        Rows of topic i are `offsets[i]:offsets[i + 1]`, in the file's order.
+    doc_ids : StringDType array (n,)
+    scores : float64 array (n,)
+    tag : str
+        Name of the run; "" where rows differ in it.
+    """
+
+    __slots__ = ("doc_ids", "offsets", "query_ids", "scores", "tag")
+
+    def __init__(
+        self, query_ids: np.ndarray, offsets: np.ndarray, doc_ids: np.ndarray, scores: np.ndarray, tag: str = ""
+    ) -> None:
+        self.query_ids, self.offsets, self.doc_ids, self.scores, self.tag = query_ids, offsets, doc_ids, scores, tag
+
+    @property
+    def n_rows(self) -> int:
+        """Number of retrieved documents, over all topics."""
+        return len(self.scores)
+
+    @property
+    def n_queries(self) -> int:
+        """Number of topics."""
+        return len(self.query_ids)
+
+    def to_dict(self) -> dict[str, dict[str, float]]:
+        """`{topic: {docno: score}}`, as pytrec_eval and ranx take it."""
+        return _as_dict(self, self.scores.tolist())
+
+    def __repr__(self) -> str:
+        return f"Run({self.tag!r}, {self.n_queries} topics, {self.n_rows} documents)"
+
+
+class Qrels:
+    """Judged documents by topic.
+
+    Attributes
+    ----------
+    query_ids : str array (m,)
+    offsets : int64 array (m + 1,)
+    doc_ids : StringDType array (n,)
+    grades : float64 array (n,)
+        Negative grades mean non-relevant.
+    """
+
+    __slots__ = ("doc_ids", "grades", "offsets", "query_ids")
+
+    def __init__(self, query_ids: np.ndarray, offsets: np.ndarray, doc_ids: np.ndarray, grades: np.ndarray) -> None:
+        self.query_ids, self.offsets, self.doc_ids, self.grades = query_ids, offsets, doc_ids, grades
+
+    @property
+    def n_rows(self) -> int:
+        """Number of judgments."""
+        return len(self.grades)
+
+    @property
+    def n_queries(self) -> int:
+        """Number of topics."""
+        return len(self.query_ids)
+
+    def to_dict(self) -> dict[str, dict[str, int]]:
+        """`{topic: {docno: grade}}`, as pytrec_eval takes it; whole grades only."""
+        if (self.grades != np.floor(self.grades)).any():
+            raise InvalidInputError("to_dict: pytrec_eval takes whole grades; these qrels hold others")
+        return _as_dict(self, self.grades.astype(int).tolist())
+
+    def __repr__(self) -> str:
+        return f"Qrels({self.n_queries} topics, {self.n_rows} judgments)"
+
+
+def read_run(source: Any) -> Run:
+    """Read a TREC run.
+
+    The rank column is not looked at (trec_eval's way): the order is that of the scores.
+
+    Parameters
+    ----------
+    source : path, "-", or open file
+        Plain, gzip, xz or zstd.
+
+    Raises
+    ------
+    DataFileError
+        On a row that has not six columns, a score that is no finite number, or a document that stands twice under a
+        topic, with file and line.
+
+    Examples
+    --------
+    >>> import io
+    >>> run = read_run(io.StringIO("1 Q0 D7 1 12.5 mine\\n1 Q0 D3 2 11 mine\\n2 Q0 D7 1 4e-1 mine\\n"))
+    >>> run, run.doc_ids.tolist(), run.scores.tolist()
+    (Run('mine', 2 topics, 3 documents), ['D7', 'D3', 'D7'], [12.5, 11.0, 0.4])
+    """
+    topics, offsets, doc_ids, scores, tags = _read(source, 6, 4, "a score", "topic Q0 docno rank score tag")
+    return Run(topics, offsets, doc_ids, scores, tags.pop() if len(tags) == 1 else "")
+
+
+def read_qrels(source: Any) -> Qrels:
+    """Read TREC qrels.
+
+    Parameters
+    ----------
+    source : path, "-", or open file
+        Plain, gzip, xz or zstd.
+
+    Raises
+    ------
+    DataFileError
+        On a row that has not four columns, a grade that is no finite number, or a document that is judged twice for
+        a topic, with file and line.
+
+    Examples
+    --------
+    >>> import io
+    >>> qrels = read_qrels(io.StringIO("1 0 D7 2\\n1 0 D1 1\\n2 0 D7 -1\\n"))
+    >>> qrels, qrels.offsets.tolist(), qrels.grades.tolist()
+    (Qrels(2 topics, 3 judgments), [0, 2, 3], [2.0, 1.0, -1.0])
+    """
+    topics, offsets, doc_ids, grades, _ = _read(source, 4, 3, "a grade", "topic iteration docno grade")
+    return Qrels(topics, offsets, doc_ids, grades)
+
+
+def files_of(folder: Any) -> list[Path]:
+    """The files of a folder of runs by name, hidden ones apart; none where it is no folder."""
+    root = Path(folder)
+    if not root.is_dir():
+        return []
+    return sorted(path for path in root.iterdir() if path.is_file() and not path.name.startswith("."))
+
+
+def write_run(
+    target: Any,
+    query_ids: Sequence[Any] | np.ndarray,
+    offsets: np.ndarray,
+    doc_ids: Sequence[str] | np.ndarray,
+    scores: np.ndarray,
+    *,
+    tag: str = "truerank",
+    depth: int | None = None,
+) -> None:
+    """Write a TREC run: each topic's documents by descending score, equal scores in the order given, ranks from 1.
+
+    Parameters
+    ----------
+    target : path, "-", or open file
+        A path ending in `.gz`, `.xz` or `.zst` is compressed. A file is written atomically.
+    query_ids : array-like (m,)
+    offsets : int64 array (m + 1,)
+    doc_ids : array-like (n,) of str
+    scores : float array (n,)
+        Written so that they read back as the same float64.
+    tag : str, default="truerank"
+        Name of the run.
+    depth : int, optional
+        Keep the best `depth` documents of each topic.
+
+    Raises
+    ------
+    InvalidInputError
+        On lengths that disagree, scores that are not finite, ids or a tag that are not one word, or a document that
+        stands twice under a topic.
+
+    Examples
+    --------
+    >>> import io
+    >>> stream = io.StringIO()
+    >>> write_run(stream, [7], [0, 2], ["D1", "D2"], [0.5, 2.0], tag="mine")
+    >>> print(stream.getvalue(), end="")
+    7 Q0 D2 1 2.0 mine
+    7 Q0 D1 2 0.5 mine
+    """
+    offsets = np.asarray(offsets, dtype=np.int64)
+    names, documents = _words(query_ids, "query id"), _words(doc_ids, "document id")
+    values = np.asarray(scores, dtype=np.float64)
+    if (
+        values.ndim != 1
+        or len(values) != len(documents)
+        or len(offsets) != len(names) + 1
+        or offsets[-1] != len(values)
+    ):
+        raise InvalidInputError(
+            f"write_run: {len(names)} topics, offsets of shape {offsets.shape}, {len(documents)} documents and scores "
+            f"of shape {values.shape} do not fit together"
+        )
+    if not np.isfinite(values).all():
+        raise InvalidInputError(f"write_run: score {values[~np.isfinite(values)][0]} is not finite")
+    _words([tag], "tag")
+    with open_output(target) as stream:
+        for name, start, stop in zip(names, offsets[:-1].tolist(), offsets[1:].tolist()):
+            if len(set(documents[start:stop])) < stop - start:
+                raise InvalidInputError(f"write_run: a document stands twice under topic {name!r}")
+            order = np.argsort(-values[start:stop], kind="stable")[:depth]
+            best = values[start:stop][order].tolist()
+            lines = [
+                f"{name} Q0 {documents[start + place]} {rank} {score!r} {tag}\n"
+                for rank, (place, score) in enumerate(zip(order.tolist(), best), 1)
+            ]
+            stream.write("".join(lines).encode("utf-8"))
+
+
+def write_qrels(qrels: Qrels, target: Any) -> None:
+    """Write TREC qrels: `topic 0 docno grade`. Whole grades are written without a point.
+
+    Parameters
+    ----------
+    qrels : Qrels
+    target : path, "-", or open file
+        A path ending in `.gz`, `.xz` or `.zst` is compressed. A file is written atomically.
+    """
+    names, documents = _words(qrels.query_ids, "query id"), _words(qrels.doc_ids, "document id")
+    grades = [str(int(grade)) if grade == int(grade) else repr(grade) for grade in qrels.grades.tolist()]
+    with open_output(target) as stream:
+        for name, start, stop in zip(names, qrels.offsets[:-1].tolist(), qrels.offsets[1:].tolist()):
+            rows = zip(documents[start:stop], grades[start:stop])
+            stream.write("".join(f"{name} 0 {document} {grade}\n" for document, grade in rows).encode("utf-8"))
+
+
+def judge_run(qrels: Qrels, run: Run) -> tuple[Judgements, np.ndarray]:
+    """Judgments of a run's documents, with the judged documents that it did not retrieve.
+
+    Topics stand in the order of the qrels. Those that the run lacks are queries without rows (a measure's
+    `missing_topics` says what becomes of them); topics of the run that the qrels lack are left out (trec_eval's way).
+
+    Parameters
+    ----------
+    qrels : Qrels
+    run : Run
+
+    Returns
+    -------
+    judgements : Judgements
+        `judged` is False and the grade 0 for retrieved documents without judgment; `tie_keys` are the document ids;
+        `missing_grades` holds the grades of judged documents that were not retrieved.
+    scores : float64 array (n,)
+        The run's scores in the same order.
+
+    Examples
+    --------
+    >>> import io
+    >>> qrels = read_qrels(io.StringIO("1 0 a 2\\n1 0 b 1\\n2 0 a 1\\n"))
+    >>> run = read_run(io.StringIO("1 Q0 c 1 9 x\\n1 Q0 a 2 8 x\\n"))
+    >>> judgements, scores = judge_run(qrels, run)
+    >>> judgements.grades.tolist(), judgements.judged.tolist(), scores.tolist()
+    ([0.0, 2.0], [False, True], [9.0, 8.0])
+    >>> judgements.offsets.tolist(), judgements.missing_grades.tolist(), judgements.missing_offsets.tolist()
+    ([0, 2, 2], [1.0, 1.0], [0, 1, 2])
+    """
+    place = {name: number for number, name in enumerate(run.query_ids.tolist())}
+    rows: list[np.ndarray] = []
+    sizes, missing_sizes = [0], [0]
+    grades: list[float] = []
+    missing: list[float] = []
+    for topic, name in enumerate(qrels.query_ids.tolist()):
+        number = place.get(name)
+        part = slice(int(qrels.offsets[topic]), int(qrels.offsets[topic + 1]))
+        judged = dict(zip(qrels.doc_ids[part].tolist(), qrels.grades[part].tolist()))
+        if number is not None:
+            start, stop = int(run.offsets[number]), int(run.offsets[number + 1])
+            rows.append(np.arange(start, stop))
+            grades.extend([judged.pop(document, math.nan) for document in run.doc_ids[start:stop].tolist()])
+        sizes.append(len(grades))
+        missing.extend(judged.values())
+        missing_sizes.append(len(missing))
+    order = np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64)
+    values = np.array(grades, dtype=np.float64)
+    judged_mask = ~np.isnan(values)
+    judgements = Judgements(
+        np.where(judged_mask, values, 0.0),
+        np.array(sizes, dtype=np.int64),
+        judged=judged_mask,
+        tie_keys=run.doc_ids[order],
+        query_ids=qrels.query_ids,
+        missing_grades=np.array(missing, dtype=np.float64),
+        missing_offsets=np.array(missing_sizes, dtype=np.int64),
+    )
+    return judgements, run.scores[order]
+
+
+def _read(
+    source: Any, n_columns: int, value_column: int, wanted: str, form: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, set[str]]:
+    """Topics, offsets, documents, values and tags of a file with `n_columns` columns."""
+    codes: dict[bytes, int] = {}
+    code_parts: list[np.ndarray] = []
+    document_parts: list[np.ndarray] = []
+    value_parts: list[np.ndarray] = []
+    tags: set[bytes] = set()
+    lines: list[np.ndarray] = []
+    with Source(source) as stream:
+        first = 1
+        for text in stream.line_blocks():
+            check_bytes(text, stream.name, first)
+            check_line_ends(text, stream.name, first)
+            numbered = [(number, row) for number, line in enumerate(text.split(b"\n"), first) if (row := line.split())]
+            first += text.count(b"\n")
+            if not numbered:
+                continue
+            places, rows = zip(*numbered)
+            if set(map(len, rows)) != {n_columns}:
+                raise _not_columns(numbered, n_columns, form, stream.name)
+            columns = list(zip(*rows))
+            for topic in dict.fromkeys(columns[0]):
+                codes.setdefault(topic, len(codes))
+            code_parts.append(np.array([codes[topic] for topic in columns[0]], dtype=np.int64))
+            document_parts.append(np.array([document.decode("utf-8") for document in columns[2]], dtype=TEXT))
+            value_parts.append(_values(columns[value_column], places, wanted, stream.name))
+            lines.append(np.array(places, dtype=np.int64))
+            if n_columns == 6:
+                tags.update(columns[5])
+        name = stream.name
+    if not codes:
+        raise DataFileError(f"the file holds no rows; expected lines '{form}'", name)
+    grouping = group_rows(np.concatenate(code_parts))
+    doc_ids, values_all, line_numbers = (
+        np.concatenate(document_parts),
+        np.concatenate(value_parts),
+        np.concatenate(lines),
+    )
+    if grouping.order is not None:
+        doc_ids, values_all = doc_ids[grouping.order], values_all[grouping.order]
+        line_numbers = line_numbers[grouping.order]
+    names = [topic.decode("utf-8") for topic in codes]
+    offsets = grouping.offsets
+    for topic, start, stop in zip(names, offsets[:-1].tolist(), offsets[1:].tolist()):
+        documents_of_topic = doc_ids[start:stop].tolist()
+        if len(set(documents_of_topic)) < stop - start:
+            seen: set[str] = set()
+            for place, document in enumerate(documents_of_topic, start):
+                if document in seen:
+                    raise DataFileError(
+                        f"document {document!r} stands twice under topic {topic!r}; a topic lists a document once",
+                        name,
+                        int(line_numbers[place]),
+                    )
+                seen.add(document)
+    return np.array(names), offsets, doc_ids, values_all, {tag.decode("utf-8") for tag in tags}
+
+
+def _not_columns(numbered: list[tuple[int, list[bytes]]], n_columns: int, form: str, name: str) -> DataFileError:
+    number, row = next((number, row) for number, row in numbered if len(row) != n_columns)
+    shown = b" ".join(row)[:60].decode("utf-8", "replace")
+    return DataFileError(f"expected {n_columns} columns '{form}', got {len(row)}: {shown!r}", name, number)
+
+
+def _values(texts: Sequence[bytes], places: Sequence[int], wanted: str, name: str) -> np.ndarray:
+    try:
+        values = np.array(list(map(float, texts)))
+        if np.isfinite(values).all() and b"_" not in b"".join(texts):
+            return values
+    except ValueError:
+        pass
+    for text, place in zip(texts, places):
+        try:
+            if math.isfinite(float(text)) and b"_" not in text:
+                continue
+        except ValueError:
+            pass
+        shown = text[:40].decode("utf-8", "replace")
+        raise DataFileError(f"expected {wanted} (a finite number), got {shown!r}", name, place)
+    raise AssertionError("a value that was refused is a number after all")
+
+
+def _as_dict(lists: Any, values: list) -> dict[str, dict[str, Any]]:
+    ends = lists.offsets.tolist()
+    documents = lists.doc_ids.tolist()
+    return {
+        topic: dict(zip(documents[start:stop], values[start:stop]))
+        for topic, start, stop in zip(lists.query_ids.tolist(), ends, ends[1:])
+    }
+
+
+def _words(values: Any, kind: str) -> list[str]:
+    texts = [str(value) for value in (values.tolist() if hasattr(values, "tolist") else values)]
+    for text in texts:
+        if not text or len(text.split()) != 1 or text != text.strip():
+            raise InvalidInputError(f"{kind} {text!r} cannot stand in a TREC file: it must be one word")
+    return texts

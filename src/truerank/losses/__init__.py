@@ -1,0 +1,1 @@
+"""What is minimised: pairs, worst rankings, listwise losses, objectives of boosting."""

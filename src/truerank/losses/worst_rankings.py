@@ -1,0 +1,354 @@
+"""Most violated rankings: one oracle for each loss of the structural SVM.
+
+For a query with R relevant and N other documents, the joint feature map of Yue et al. (2007) gives a ranking y the
+value `w·Ψ(y) = 1/(RN) Σ_ij y_ij (s_i - t_j)` with s, t the scores of relevant and other documents. An oracle returns,
+for every query at once, the ranking that maximises `H(y) = Δ(y) + w·Ψ(y) - w·Ψ(y*)`, y* the perfect one, as its loss
+Δ and the coefficients c of the scores: `H = Δ + Σ c·s`. Within the relevant and within the other documents every loss
+here prefers the order of the scores, so a ranking is given by `place[j]` in 1 … R+1, the first relevant document that
+the j-th other one stands before; it never decreases in j. A relevant document with b others before it has coefficient
+-2b/(RN), another one with a relevant documents before it 2(R - a)/(RN).
+
+Which argmax a loss needs:
+
+* `AP`: moving the j-th other document before relevant k changes H by `k/(R(j+k-1)(j+k)) - 2(s_k - t_j)/(RN)`, for
+  each j apart from the rest, and the best places are monotone in j (Theorem 2): divide and conquer over j with running
+  sums of these terms, O(n log n). The sums start at the right end of each node, so nothing cancels.
+* `nDCG` without a cutoff and with a convex discount D: the same with `(D(j+k-1) - D(j+k))/IDCG`.
+* `nDCG@k`: a lattice over (relevant, other) documents placed down to rank k; below it the two lists merge by score.
+* `RR`: the number p of other documents before the first relevant one decides the loss; the rest merge by score.
+* `ROC`: the loss is a sum over pairs: a pair is swapped exactly where `s - t < 1/2`.
+* pairs of grades (`pair_oracle.PairHingeOracle`): each pair on its own, `max(0, 1 - (s_a - s_b))`.
+
+Ties in score keep relevant documents first and otherwise the order of the rows. All cost O(n log n) for the sort (plus
+O(k²) a query for nDCG@k).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError
+from truerank.core.kernel import kernel
+from truerank.core.threads import query_blocks, run_blocks
+from truerank.matrices.sorting import sort_descending
+
+_AP, _ROC, _RR, _CONVEX, _LATTICE = range(5)
+
+
+class Oracle(Protocol):
+    """What the cutting-plane solver asks of a loss.
+
+    Attributes
+    ----------
+    offsets : int64 array (m + 1,)
+        Rows of each query.
+    kept : bool array (m,)
+        Queries that offer a choice; the others have loss and coefficients 0.
+    """
+
+    offsets: np.ndarray
+    kept: np.ndarray
+
+    def __call__(self, scores: np.ndarray, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Loss (m,) of each worst outcome and coefficients (n,) of the scores; its value is `loss + Σ c·scores`."""
+        ...
+
+
+class RankingOracle:
+    """Worst rankings under one measure, binary at the grade `rel`.
+
+    Parameters
+    ----------
+    measure : {"AP", "ROC", "RR", "nDCG"}
+    grades : float64 array (n,)
+    offsets : int64 array (m + 1,)
+    rel : float
+        Lowest grade that counts as relevant.
+    cutoff : int, optional
+        Of nDCG; None ranks the whole list.
+    discount : {"log2", "letor"}
+        Of nDCG: `1/log2(1 + r)`, or LETOR's 1, 1, 1/log2(3), 1/2, … (with a cutoff only: it is not convex).
+
+    Attributes
+    ----------
+    kept : bool array (m,)
+        Queries with a relevant and another document; the rest are left out of the problem.
+
+    Examples
+    --------
+    One relevant document behind another one by 1: the worst ranking swaps them, AP falls from 1 to 1/2, and
+    `H = 1/2 + 2 · 1`.
+
+    >>> oracle = RankingOracle("AP", np.array([1.0, 0.0]), np.array([0, 2]), rel=1)
+    >>> loss, coefficients = oracle(np.array([0.0, 1.0]))
+    >>> loss.tolist(), coefficients.tolist()
+    ([0.5], [-2.0, 2.0])
+
+    References
+    ----------
+    Yue, Finley, Radlinski, Joachims (2007), A support vector method for optimizing average precision, SIGIR,
+    sections 3 and 4. Joachims (2005), A support vector method for multivariate performance measures, ICML (ROC).
+    """
+
+    def __init__(
+        self,
+        measure: str,
+        grades: np.ndarray,
+        offsets: np.ndarray,
+        *,
+        rel: float = 1.0,
+        cutoff: int | None = None,
+        discount: str = "log2",
+    ) -> None:
+        codes = {"AP": _AP, "ROC": _ROC, "RR": _RR, "nDCG": _CONVEX if cutoff is None else _LATTICE}
+        if measure not in codes:
+            raise InvalidInputError(f"no oracle for the measure {measure!r}; there are AP, ROC, RR, nDCG and nDCG@k")
+        self.code, self.measure = codes[measure], measure
+        self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
+        relevant = np.asarray(grades) >= rel
+        self.n_relevant = np.add.reduceat(np.append(relevant, False).astype(np.int64), self.offsets[:-1])
+        self.n_relevant[np.diff(self.offsets) == 0] = 0
+        sizes = np.diff(self.offsets)
+        self.kept = (self.n_relevant > 0) & (self.n_relevant < sizes)
+        query = np.repeat(np.arange(len(sizes)), sizes)
+        # Relevant rows first within each query; each call leaves both parts in the order of its scores.
+        self.rows = np.lexsort((~relevant, query))
+        longest = int(sizes.max(initial=0))
+        self.cutoff = longest if cutoff is None else int(cutoff)
+        if discount == "letor" and cutoff is None:
+            raise InvalidInputError("nDCG with LETOR's discount (1, 1, .63, …) is not convex: give it a cutoff")
+        ranks = np.arange(1, longest + 2)
+        if discount == "letor":
+            self.discount = np.concatenate([[0.0], 1 / np.log2(np.maximum(ranks, 2))])
+        else:
+            self.discount = np.concatenate([[0.0], 1 / np.log2(1 + ranks)])
+
+    def __call__(self, scores: np.ndarray, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Loss (m,) and coefficients (n,) of every query's most violated ranking under the scores (n,)."""
+        loss, coefficients = np.zeros(len(self.kept)), np.zeros(len(scores))
+        scores = np.ascontiguousarray(scores, dtype=np.float64)
+
+        def work(first: int, last: int) -> None:
+            _worst_rankings(
+                self.code, scores, self.rows, self.offsets, self.n_relevant, self.discount, self.cutoff, first, last,
+                loss, coefficients,
+            )  # fmt: skip
+
+        run_blocks(work, query_blocks(self.offsets, 16_384), n_jobs)
+        return loss, coefficients
+
+
+def oracle_for(measure: Any, grades: np.ndarray, offsets: np.ndarray, rel: float) -> RankingOracle:
+    """The oracle of a `truerank.measures` value: AP, ROC, RR, nDCG or nDCG@k (with its discount; gains are binary)."""
+    name, cutoff = measure.NAME, measure.cutoff
+    if name not in ("AP", "ROC", "RR", "nDCG") or (cutoff is not None and name != "nDCG"):
+        raise InvalidInputError(f"there are oracles for AP, ROC, RR, nDCG and nDCG@k, got {measure.name}")
+    discount = measure.setting("discount") if name == "nDCG" else "log2"
+    return RankingOracle(name, grades, offsets, rel=rel, cutoff=cutoff, discount=discount)
+
+
+@kernel
+def _places_convex(code, s, t, scale, discount, ideal, place, stack):  # type: ignore[no-untyped-def]
+    """place[j - 1] for AP and convex nDCG: divide and conquer over j, candidates between the neighbours' places.
+
+    `scale` is 2/(RN). Among equal values the smallest place is taken, in every node.
+    """
+    n_rel, n_other = len(s), len(t)
+    depth = 0
+    stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = 1, n_other, 1, n_rel + 1
+    while depth >= 0:
+        first, last, low, high = stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3]
+        depth -= 1
+        if low == high:
+            for j in range(first, last + 1):
+                place[j - 1] = low
+            continue
+        j = (first + last) // 2
+        best, best_value, value = high, 0.0, 0.0
+        for k in range(high - 1, low - 1, -1):
+            if code == _AP:
+                step = k / (n_rel * (float(j + k - 1) * float(j + k)))
+            else:
+                step = (discount[j + k - 1] - discount[j + k]) / ideal
+            value += step - scale * (s[k - 1] - t[j - 1])
+            if value >= best_value:
+                best, best_value = k, value
+        place[j - 1] = best
+        if first < j:
+            depth += 1
+            stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = first, j - 1, low, best
+        if j < last:
+            depth += 1
+            stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = j + 1, last, best, high
+
+
+@kernel
+def _places_merged(s, t, margin, place):  # type: ignore[no-untyped-def]
+    """place[j - 1]: before the first relevant k with `s_k - t_j < margin`."""
+    k = 0
+    for j in range(len(t)):
+        while k < len(s) and s[k] - t[j] >= margin:
+            k += 1
+        place[j] = k + 1
+
+
+@kernel
+def _places_reciprocal(s, t, scale, place):  # type: ignore[no-untyped-def]
+    """place[j - 1] for RR: p documents before everything, the others merge by score behind the first relevant one."""
+    n_rel, n_other = len(s), len(t)
+    _places_merged(s, t, 0.0, place)
+    # The merge is free from place 2 on. Moving document j from there to the front changes H by -scale · Σ (s_k - t_j)
+    # over the relevant documents that it passes.
+    passed = np.zeros(n_rel + 1)  # passed[i] = Σ_{k <= i} (s_k - s_1), shifted so that large equal scores cancel
+    for k in range(n_rel):
+        passed[k + 1] = passed[k] + (s[k] - s[0])
+    value, best, best_value = 0.0, 0, 0.0
+    for j in range(n_other):
+        place[j] = max(place[j], 2)
+        count = place[j] - 1
+        value -= scale * (passed[count] - count * (t[j] - s[0]))
+        with_loss = value + 1.0 - 1.0 / (j + 2)
+        if with_loss > best_value:
+            best, best_value = j + 1, with_loss
+    for j in range(best):
+        place[j] = 1
+
+
+@kernel
+def _places_lattice(s, t, scale, discount, cutoff, ideal, place):  # type: ignore[no-untyped-def]
+    """place[j - 1] for nDCG@k: the best path over (a relevant, b other) documents down to rank k, plus a merged tail.
+
+    Placing relevant a+1 after b others adds `-D(r)/ideal - scale·b·s`, another one after a relevant ones
+    `scale·(R-a)·t`: H against the perfect ranking, up to the constant 1.
+    """
+    n_rel, n_other = len(s), len(t)
+    depth = min(cutoff, n_rel + n_other)
+    # Sums that give any tail in O(1): others before each relevant document, and the reverse, in the merge by score.
+    before = np.zeros(n_rel + 1, dtype=np.int64)
+    ahead = np.zeros(n_other + 1, dtype=np.int64)
+    k = 0
+    for j in range(n_other):
+        while k < n_rel and s[k] >= t[j]:
+            before[k] = j
+            k += 1
+        ahead[j] = k
+    for q in range(k, n_rel):
+        before[q] = n_other
+    before[n_rel], ahead[n_other] = n_other, n_rel
+    sum_s, sum_t = np.zeros(n_rel + 1), np.zeros(n_other + 1)
+    tail_s, tail_t = np.zeros(n_rel + 1), np.zeros(n_other + 1)
+    for k in range(n_rel):
+        sum_s[k + 1] = sum_s[k] + s[k]
+    for j in range(n_other):
+        sum_t[j + 1] = sum_t[j] + t[j]
+    for k in range(n_rel - 1, -1, -1):
+        tail_s[k] = tail_s[k + 1] + before[k] * s[k]
+    for j in range(n_other - 1, -1, -1):
+        tail_t[j] = tail_t[j + 1] + (n_rel - ahead[j]) * t[j]
+
+    value = np.full(depth + 2, -np.inf)
+    from_relevant = np.zeros((depth + 1, depth + 1), dtype=np.uint8)
+    value[0] = 0.0
+    for r in range(1, depth + 1):
+        for a in range(min(r, n_rel), max(0, r - n_other) - 1, -1):
+            b = r - a
+            best, taken = -np.inf, 0
+            if a > 0 and b <= n_other:
+                best = value[a - 1] - discount[r] / ideal - scale * b * s[a - 1]
+                taken = 1
+            if b > 0 and a <= r - 1:
+                other = value[a] + scale * (n_rel - a) * t[b - 1]
+                if other > best:
+                    best, taken = other, 0
+            value[a] = best
+            from_relevant[r, a] = taken
+        if r - 1 - n_other >= 0:
+            value[r - 1 - n_other] = -np.inf  # more than N others: no longer reachable
+    best_a, best_value = -1, -np.inf
+    for a in range(max(0, depth - n_other), min(depth, n_rel) + 1):
+        b = depth - a
+        # Relevant documents up to k1 have no further other one before them in the tail, and the reverse for j1.
+        k1 = max(a, ahead[b])
+        j1 = max(b, before[a])
+        tail = -scale * (b * (sum_s[k1] - sum_s[a]) + tail_s[k1])
+        tail += scale * ((n_rel - a) * (sum_t[j1] - sum_t[b]) + tail_t[j1])
+        if value[a] + tail > best_value:
+            best_a, best_value = a, value[a] + tail
+    a, b = best_a, depth - best_a
+    for j in range(b, n_other):
+        place[j] = max(a, ahead[j]) + 1
+    for r in range(depth, 0, -1):
+        if from_relevant[r, a] == 1:
+            a -= 1
+        else:
+            b -= 1
+            place[b] = a + 1
+
+
+@kernel
+def _worst_rankings(  # type: ignore[no-untyped-def]
+    code, scores, rows, offsets, n_relevant, discount, cutoff, first, last, loss, coefficients
+):
+    longest = 0
+    for q in range(first, last):
+        longest = max(longest, offsets[q + 1] - offsets[q])
+    spare = np.empty(longest, dtype=np.int64)
+    place = np.empty(longest, dtype=np.int64)
+    values = np.empty(longest)
+    stack = np.empty((66, 4), dtype=np.int64)
+    for q in range(first, last):
+        start, n_rel = offsets[q], n_relevant[q]
+        n_other = offsets[q + 1] - start - n_rel
+        if n_rel == 0 or n_other == 0:
+            continue
+        rel_order, other_order = rows[start : start + n_rel], rows[start + n_rel : offsets[q + 1]]
+        # The rows stay in the order of these scores: the next call, with scores much alike, sorts in little time.
+        sort_descending(scores, rel_order, n_rel, spare)
+        sort_descending(scores, other_order, n_other, spare)
+        s, t = values[:n_rel], values[n_rel : n_rel + n_other]
+        # Only differences matter; the shift keeps the lattice's products of scores and counts small.
+        shift = scores[rel_order[0]]
+        for k in range(n_rel):
+            s[k] = scores[rel_order[k]] - shift
+        for j in range(n_other):
+            t[j] = scores[other_order[j]] - shift
+        scale = 2.0 / (float(n_rel) * float(n_other))
+        ideal = 0.0
+        for r in range(1, min(n_rel, cutoff) + 1):
+            ideal += discount[r]
+        if code in (_AP, _CONVEX):
+            _places_convex(code, s, t, scale, discount, ideal, place[:n_other], stack)
+        elif code == _ROC:
+            _places_merged(s, t, 0.5, place[:n_other])
+        elif code == _RR:
+            _places_reciprocal(s, t, scale, place[:n_other])
+        else:
+            _places_lattice(s, t, scale, discount, cutoff, ideal, place[:n_other])
+        # From places to coefficients, and the loss of the ranking.
+        j, total = 0, 0.0
+        for k in range(n_rel):
+            while j < n_other and place[j] <= k + 1:
+                coefficients[other_order[j]] = scale * (n_rel - (place[j] - 1))
+                j += 1
+            coefficients[rel_order[k]] = -scale * j
+            if code == _AP:
+                total += j / float(k + 1 + j)
+            elif code == _ROC:
+                total += j
+            elif code == _RR:
+                if k == 0:
+                    total = j / float(1 + j)
+            elif k + 1 + j <= cutoff:
+                total += discount[k + 1 + j]
+        while j < n_other:
+            coefficients[other_order[j]] = 0.0
+            j += 1
+        if code == _AP:
+            total /= n_rel
+        elif code == _ROC:
+            total *= 0.5 * scale
+        elif code != _RR:
+            total = 1.0 - total / ideal
+        loss[q] = total

@@ -1,0 +1,1 @@
+"""Matrices of rows: dense, sparse and binned; their products, borders and sorts."""

@@ -1,0 +1,1 @@
+"""Models as data: the registry of names and the model file."""

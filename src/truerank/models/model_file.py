@@ -1,0 +1,218 @@
+"""Models as data: versioned JSON, written atomically, checked on load, never executed.
+
+A model is an object of a class that the registry knows (a ranker, a calibrator, a transformer, a wrapper of these), or
+a scikit-learn `Pipeline` of such objects. A class takes part by being registered and by naming its fitted attributes:
+
+* `get_params(deep=False)` gives the constructor's arguments (scikit-learn estimators have it), or `model_params()`
+  where some of them have no form in a file;
+* `model_attributes`, a class attribute, lists the fitted attributes to save: numbers, strings, bools, None, lists,
+  string-keyed dicts, NumPy arrays, and objects that are models themselves. Those that do not exist are left out;
+* `check_model()`, optional, is called after loading and raises `ModelFileError` when the attributes do not fit
+  together.
+
+Numbers keep all their bits: floats are written with `repr`, arrays carry their dtype and shape, non-finite floats are
+the strings "nan", "inf" and "-inf".
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from typing import Any
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.files import atomic_write
+from truerank.core.names import resolve
+from truerank.models import registry
+
+FORMAT = "truerank-model"
+VERSION = 1
+_DTYPES = {"float64", "float32", "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64", "bool"}
+_MAX_VALUES = 2**40
+
+
+def save_model(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted model to `path` as JSON; a kill in mid-write leaves an old file whole.
+
+    Raises
+    ------
+    InvalidInputError
+        When the model, or something inside it, has no form in a model file (a Python function as a measure, say).
+    """
+    from truerank import __version__
+
+    document = {"format": FORMAT, "version": VERSION, "truerank": __version__, "model": encode(model)}
+    with atomic_write(path) as stream:
+        json.dump(document, stream, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        stream.write("\n")
+
+
+def load_model(path: str | os.PathLike[str]) -> Any:
+    """Read a model that `save_model` wrote. Nothing in the file is executed.
+
+    Raises
+    ------
+    ModelFileError
+        When the file is no truerank model, is of a newer version, is damaged, or names an unknown class.
+    """
+    name = os.fspath(path)
+    try:
+        with open(name, encoding="utf-8") as stream:
+            document = json.load(stream)
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ModelFileError(f"{name}: not a model file (no valid JSON: {error}); save one with save_model") from error
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ModelFileError(f'{name}: not a truerank model: expected a JSON object with "format": "{FORMAT}"')
+    version = document.get("version")
+    if not isinstance(version, int) or version < 1:
+        raise ModelFileError(f"{name}: the model's version must be a whole number >= 1, got {version!r}")
+    if version > VERSION:
+        raise ModelFileError(
+            f"{name}: the model has version {version}, this truerank reads up to {VERSION}; upgrade truerank"
+        )
+    try:
+        return decode(document.get("model"))
+    except ModelFileError as error:
+        raise ModelFileError(f"{name}: {error}") from error
+    except RecursionError as error:
+        raise ModelFileError(f"{name}: the model is nested too deeply") from error
+
+
+def encode(value: Any) -> Any:
+    """`value` in JSON's terms."""
+    if value is None or isinstance(value, bool | str | int):
+        return value
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return _encode_float(float(value))
+    if isinstance(value, np.ndarray):
+        return _encode_array(value)
+    if isinstance(value, list | tuple):
+        return [encode(item) for item in value]
+    if isinstance(value, dict):
+        if any(not isinstance(key, str) or key.startswith("$") for key in value):
+            raise InvalidInputError(f"a model file keeps dicts with plain string keys only, got {list(value)[:5]!r}")
+        return {key: encode(item) for key, item in value.items()}
+    name = _class_names().get(type(value).__name__)
+    if name is not None and resolve(name) is type(value):
+        return _encode_object(value)
+    if type(value).__name__ == "Pipeline" and type(value).__module__.startswith("sklearn."):
+        return {"$class": "Pipeline", "steps": [[step, encode(part)] for step, part in value.steps]}
+    if type(value).__module__.startswith("truerank.measures") and not hasattr(value, "function"):
+        return {"$measure": repr(value)}
+    raise InvalidInputError(
+        f"a model file cannot keep {value!r} of type {type(value).__name__}; it keeps numbers, strings, lists, dicts, "
+        "arrays and truerank's own models"
+    )
+
+
+def decode(value: Any) -> Any:
+    """The inverse of `encode`; every object is checked."""
+    if isinstance(value, list):
+        return [decode(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "$float" in value:
+        return _decode_float(value["$float"])
+    if "$array" in value:
+        return _decode_array(value)
+    if "$measure" in value:
+        from truerank.measures import parse_measure
+
+        return parse_measure(str(value["$measure"]))
+    if "$class" in value:
+        return _decode_object(value)
+    return {key: decode(item) for key, item in value.items()}
+
+
+def _class_names() -> dict[str, str]:
+    tables = (registry.RANKERS, registry.CALIBRATORS, registry.MODEL_PARTS)
+    return {target.partition(":")[2]: target for table in tables for target in table.values()}
+
+
+def _encode_float(value: float) -> Any:
+    return value if math.isfinite(value) else {"$float": repr(value)}
+
+
+def _decode_float(text: Any) -> float:
+    if text not in ("nan", "inf", "-inf"):
+        raise ModelFileError(f"expected nan, inf or -inf, got {text!r}")
+    return float(text)
+
+
+def _encode_array(array: np.ndarray) -> dict[str, Any]:
+    if array.dtype.kind in "UO":
+        return {"$array": "str", "shape": list(array.shape), "values": [str(item) for item in array.ravel()]}
+    if array.dtype.name not in _DTYPES:
+        raise InvalidInputError(f"a model file cannot keep an array of dtype {array.dtype}")
+    if array.dtype.kind == "f":
+        # float32 values are exact as float64, and tolist writes the shortest text that gives them back.
+        values = [item if math.isfinite(item) else repr(item) for item in array.astype(np.float64).ravel().tolist()]
+    else:
+        values = array.ravel().tolist()
+    return {"$array": array.dtype.name, "shape": list(array.shape), "values": values}
+
+
+def _decode_array(value: dict[str, Any]) -> np.ndarray:
+    dtype, shape, values = value["$array"], value.get("shape"), value.get("values")
+    if dtype != "str" and dtype not in _DTYPES:
+        raise ModelFileError(f"unknown array type {dtype!r}")
+    if not isinstance(shape, list) or not all(isinstance(size, int) and 0 <= size < _MAX_VALUES for size in shape):
+        raise ModelFileError(f"an array's shape must be a list of sizes, got {shape!r}")
+    if not isinstance(values, list) or len(values) != math.prod(shape):
+        received = len(values) if isinstance(values, list) else values
+        raise ModelFileError(f"an array of shape {shape} must hold {math.prod(shape)} values, got {received!r}")
+    kinds: tuple[type, ...] = {"str": (str,), "bool": (bool,)}.get(dtype, (int,))
+    if dtype.startswith("float"):
+        wrong = [v for v in values if type(v) not in (float, int) and v not in ("nan", "inf", "-inf")]
+    else:
+        wrong = [v for v in values if type(v) not in kinds]
+    if wrong:
+        raise ModelFileError(f"an array of {dtype} holds {wrong[0]!r}")
+    try:
+        return np.array(values, dtype=str if dtype == "str" else dtype).reshape(shape)
+    except (OverflowError, ValueError) as error:
+        raise ModelFileError(f"an array of {dtype} holds a value out of range: {error}") from error
+
+
+def _encode_object(model: Any) -> dict[str, Any]:
+    own = model.model_params() if hasattr(model, "model_params") else model.get_params(deep=False)
+    params = {name: encode(value) for name, value in own.items()}
+    fitted = {name: encode(getattr(model, name)) for name in model.model_attributes if hasattr(model, name)}
+    return {"$class": type(model).__name__, "params": params, "fitted": fitted}
+
+
+def _decode_object(value: dict[str, Any]) -> Any:
+    name = value["$class"]
+    if name == "Pipeline":
+        from sklearn.pipeline import Pipeline
+
+        steps = value.get("steps")
+        if not isinstance(steps, list) or not all(isinstance(s, list) and len(s) == 2 for s in steps):
+            raise ModelFileError("a pipeline must have a list of [name, step] pairs")
+        return Pipeline([(str(step), decode(part)) for step, part in steps])
+    target = _class_names().get(name) if isinstance(name, str) else None
+    if target is None:
+        raise ModelFileError(f"unknown class {name!r}; known are: {', '.join(sorted(_class_names()))}")
+    cls = resolve(target)
+    params, fitted = value.get("params"), value.get("fitted")
+    if not isinstance(params, dict) or not isinstance(fitted, dict):
+        raise ModelFileError(f'{name}: expected the objects "params" and "fitted"')
+    unknown = sorted(set(fitted) - set(cls.model_attributes))
+    if unknown:
+        raise ModelFileError(f"{name}: unknown fitted attribute {unknown[0]!r}")
+    try:
+        model = cls(**{key: decode(item) for key, item in params.items()})
+    except TypeError as error:
+        raise ModelFileError(f"{name}: unknown parameter: {error}") from error
+    for key, item in fitted.items():
+        setattr(model, key, decode(item))
+    if fitted and hasattr(model, "check_model"):  # a wrapper keeps what it wraps as an unfitted parameter
+        model.check_model()
+    return model

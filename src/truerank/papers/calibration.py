@@ -1,0 +1,363 @@
+"""Probability estimates for text classifiers by asymmetric distributions (Bennett 2003), on Reuters-21578.
+
+Besides the paper's table: what each step of preprocessing does, all topics by their size, other sets, and rankers.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from truerank.calibration.diagnostics import Losses, reliability
+from truerank.calibration.posteriors import SplineCalibrator
+from truerank.core.printing import note, plain, print_json, table
+from truerank.papers.calibration_choice import bundled_sets, correct, mq2008_rankers, reuters_by_size
+from truerank.papers.calibration_reuters import (
+    ALL_METHODS,
+    LOSSES,
+    PAPER_METHODS,
+    PAPER_NAMES,
+    PUBLISHED,
+    SCRIPT,
+    SIGNIFICANT,
+    Corpus,
+    TopicScores,
+    calibrated_losses,
+    figures_of,
+    load_corpus,
+    pooled,
+    read_documents,
+    sign_tests,
+    topic_scores,
+)
+from truerank.report.calibration_figures import (
+    CalibrationFigure,
+    decile_figure,
+    density_figure,
+    log_odds_figure,
+    reliability_figure,
+)
+from truerank.text.tokens import TOPIC_WORD, WORD
+from truerank.text.topic_classifiers import linear_svm, naive_bayes
+
+LETTERS_FIRST = r"[^\W\d_][^\W_]*"
+# Panel -> (classifier of the paper, word, how it is made here). The last two are prepared as the script's.
+PANELS: dict[str, tuple[str, str, Callable[[], Any]]] = {
+    "naive Bayes": ("naive Bayes", TOPIC_WORD, lambda: naive_bayes(smoothing="add-one")),
+    "linear SVM, log tf": ("linear SVM", TOPIC_WORD, lambda: linear_svm(weighting="log-tf")),
+    "linear SVM, tf-idf": ("linear SVM", TOPIC_WORD, lambda: linear_svm(weighting="tf-idf")),
+    "naive Bayes, as the script": ("naive Bayes", LETTERS_FIRST, lambda: naive_bayes(smoothing="add-one")),
+    "linear SVM, as the script": ("linear SVM", LETTERS_FIRST, lambda: linear_svm(weighting="selected-log-tf")),
+}
+AS_THE_SCRIPT = ("naive Bayes, as the script", "linear SVM, as the script")
+STEPS: list[tuple[str, str, bool, Callable[[], Any]]] = [
+    ("naive Bayes: letters and digits, add-one", WORD, True, lambda: naive_bayes(smoothing="add-one")),
+    ("… without the unprocessed items' text", WORD, False, lambda: naive_bayes(smoothing="add-one")),
+    ("… words begin with a letter", LETTERS_FIRST, True, lambda: naive_bayes(smoothing="add-one")),
+    ("… of three letters and more", TOPIC_WORD, True, lambda: naive_bayes(smoothing="add-one")),
+    ("… smoothed with the word prior", TOPIC_WORD, True, lambda: naive_bayes(smoothing="word-prior")),
+    ("linear SVM: letters and digits, log tf, rows of selected words", WORD, True,
+     lambda: linear_svm(weighting="selected-log-tf")),
+    ("… words begin with a letter", LETTERS_FIRST, True, lambda: linear_svm(weighting="selected-log-tf")),
+    ("… rows scaled over all words", LETTERS_FIRST, True, lambda: linear_svm(weighting="log-tf")),
+    ("… of three letters and more", TOPIC_WORD, True, lambda: linear_svm(weighting="log-tf")),
+    ("… tf-idf", TOPIC_WORD, True, lambda: linear_svm(weighting="tf-idf")),
+    ("… log tf, C = 3", TOPIC_WORD, True, lambda: linear_svm(weighting="log-tf", C=3.0)),
+]  # fmt: skip
+RANKERS = ("ridge", "rank-svm", "adarank")
+SPLINE = "spline, monotone"
+N_DRAWS = 4
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the experiment."""
+    parser.add_argument(
+        "--data", required=True, metavar="DIR", help="folder that holds reuters21578/ and letor4-mq2008/"
+    )
+    parser.add_argument("--quick", action="store_true", help="three topics, one fold, no steps: shows that all runs")
+    parser.add_argument(
+        "--out",
+        default="calibration-output",
+        metavar="DIR",
+        help="scores (for resuming), figures (default: %(default)s)",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compute, print, keep the result for the figures."""
+    result = args.result = compute(args)
+    shown = {key: value for key, value in result.items() if key not in ("scores", "top_five_rows")}
+    if args.json:
+        print_json(plain(shown))
+    else:
+        _print(shown)
+    return 0
+
+
+def compute(args: argparse.Namespace) -> dict[str, Any]:
+    """All results; scores of the text classifiers are kept in `--out` and read again from there."""
+    out = Path(args.out)
+    out.mkdir(parents=True, exist_ok=True)
+    n_topics = 3 if args.quick else 10
+    documents = read_documents(args.data)
+    corpus = load_corpus(documents, TOPIC_WORD)
+    result: dict[str, Any] = {"topics": corpus.topics[:n_topics], "words": corpus.train.shape[1]}
+    result["scores"], result["panels"] = {}, {}
+    corpora = {TOPIC_WORD: corpus}
+    for name, (published, word, make) in PANELS.items():
+        if word not in corpora:
+            corpora[word] = load_corpus(documents, word)
+        scores = topic_scores(corpora[word], make, n_topics, out / f"scores-{_slug(name)}-{n_topics}.npz")
+        result["scores"][name] = scores
+        result["panels"][name] = panel(scores, published)
+        if name in AS_THE_SCRIPT:
+            result["panels"][name]["script"] = {k: list(row) for k, row in SCRIPT[published].items()}
+            result["panels"][name]["draws"] = draws(
+                corpora[word], make, n_topics, 1 if args.quick else N_DRAWS, out / f"scores-{_slug(name)}-draw"
+            )
+        note(f"{name}: done")
+    result["steps"] = [] if args.quick else steps(documents, out)
+    result["by_size"] = {}
+    if not args.quick:
+        for name, (_, _, make) in list(PANELS.items())[:2]:
+            scores = topic_scores(corpus, make, len(corpus.topics), out / f"scores-{_slug(name)}-all.npz")
+            result["by_size"][name] = reuters_by_size(scores)
+            note(f"{name}, all topics: done")
+    result["bundled_sets"] = bundled_sets(1 if args.quick else 5)
+    rankers = RANKERS[:1] if args.quick else RANKERS
+    result["rankers"], top_five = mq2008_rankers(args.data, rankers, 1 if args.quick else 5)
+    correct([*(rows[1:] for rows in result["by_size"].values()), result["bundled_sets"], result["rankers"]])
+    result["top_five_rows"] = top_five.pop("probabilities"), top_five.pop("relevant")
+    result["top_five"] = top_five
+    return result
+
+
+def panel(scores: list[TopicScores], published: str) -> dict[str, Any]:
+    """The paper's table for one classifier: our sums, the published ones, sign tests, the paper's claims."""
+    is_bayes = published == "naive Bayes"
+    all_losses: dict[str, Losses] = {name: pooled(calibrated_losses(scores, name)) for name in ALL_METHODS}
+    all_losses[SPLINE] = pooled(calibrated_losses(scores, SplineCalibrator(monotone=True)))
+    all_losses["uncalibrated"] = pooled(calibrated_losses(scores, "uncalibrated"))
+    rows = {
+        name: figures_of(part.sums(), decision_only=name == "uncalibrated" and not is_bayes)
+        for name, part in all_losses.items()
+    }
+    paper = {name: rows[name] for name in PAPER_METHODS}
+
+    def best(figure: str) -> str:
+        sign = -1 if figure.startswith("log") else 1
+        return min(paper, key=lambda name: sign * paper[name][figure])
+
+    least_errors = min(row["errors"] for row in paper.values())
+    claims = {
+        "A. Laplace has the best log loss of the paper's methods": best("log_loss_nats") == "asymmetric-laplace",
+        "A. Laplace has the best squared error of the paper's methods": best("squared_error") == "asymmetric-laplace",
+        "A. Laplace has the fewest errors of the paper's methods":
+            paper["asymmetric-laplace"]["errors"] == least_errors,
+        "A. Gauss is punished in log loss: worse there than A. Laplace by a fifth and more":
+            paper["asymmetric-gaussian"]["log_loss_nats"] < 1.2 * paper["asymmetric-laplace"]["log_loss_nats"],
+    }  # fmt: skip
+    compared = [name for name in all_losses if name != "uncalibrated" or is_bayes]
+    peers = ["logistic", "platt", "isotonic", "beta", "temperature"]
+    pairs = [("asymmetric-laplace", name) for name in compared if name != "asymmetric-laplace"]
+    pairs += [(a, b) for a, b in combinations(PAPER_METHODS, 2) if "asymmetric-laplace" not in (a, b)]
+    pairs += [(a, b) for a in (SPLINE, "hybrid", "pool") for b in peers]
+    tests = sign_tests(all_losses, pairs)
+    return {
+        "decisions": len(all_losses["platt"].error),
+        "ours": rows,
+        "published": {name: list(values) for name, values in PUBLISHED[published].items()},
+        "claims": claims,
+        "sign_tests": tests,
+        "level_with_best": {figure: _level_with(best(key), loss, tests) for loss, key, figure in (
+            ("log_loss", "log_loss_nats", "log_loss"), ("squared_error", "squared_error", "squared_error"),
+            ("error", "errors", "errors"),
+        )},
+    }  # fmt: skip
+
+
+def _level_with(best: str, loss: str, tests: list[dict[str, Any]]) -> list[str]:
+    """The best of the paper's methods, and those that the sign test at p = 0.01 does not tell from it."""
+    level = [best]
+    for test in tests:
+        if best in (test["a"], test["b"]) and test[loss]["p"] >= SIGNIFICANT:
+            other = test["b"] if test["a"] == best else test["a"]
+            if other in PAPER_METHODS:
+                level.append(other)
+    return level
+
+
+def draws(corpus: Corpus, make: Callable[[], Any], n_topics: int, n_draws: int, kept: Path) -> dict[str, Any]:
+    """What the draw of the folds alone does: least and greatest figures of the paper's methods over draws."""
+    figures: dict[str, list[dict[str, Any]]] = {name: [] for name in PAPER_METHODS}
+    for draw in range(n_draws):
+        scores = topic_scores(corpus, make, n_topics, kept.with_name(f"{kept.name}-{draw}.npz"), draw=draw)
+        for name in PAPER_METHODS:
+            figures[name].append(figures_of(pooled(calibrated_losses(scores, name)).sums()))
+    return {
+        name: {key: [min(row[key] for row in rows), max(row[key] for row in rows)] for key in rows[0]}
+        for name, rows in figures.items()
+    }
+
+
+def steps(documents: tuple[list[Any], list[Any]], out: Path) -> list[dict[str, Any]]:
+    """What each step of preprocessing does to A. Laplace, LogReg and the monotone spline."""
+    rows = []
+    corpora: dict[tuple[str, bool], Corpus] = {}
+    for number, (name, word, unprocessed, make) in enumerate(STEPS):
+        key = (word, unprocessed)
+        if key not in corpora:
+            corpora[key] = load_corpus(documents, word, unprocessed=unprocessed)
+        scores = topic_scores(corpora[key], make, 10, out / f"scores-step-{number}.npz")
+        row: dict[str, Any] = {"step": name, "words": corpora[key].train.shape[1]}
+        row["uncalibrated_errors"] = pooled(calibrated_losses(scores, "uncalibrated")).sums().errors
+        for label, method in (
+            ("asymmetric-laplace", "asymmetric-laplace"),
+            ("logistic", "logistic"),
+            (SPLINE, SplineCalibrator(monotone=True)),
+        ):
+            row[label] = figures_of(pooled(calibrated_losses(scores, method)).sums())
+        rows.append(row)
+        note(f"step {name}: done")
+    return rows
+
+
+def figures(args: argparse.Namespace) -> list[CalibrationFigure]:
+    """Figures 4 and 5 for the class earn, reliability of the pooled decisions, and the calibrated ranker."""
+    from truerank.calibration.classifier import make_calibrator
+
+    result = getattr(args, "result", None) or compute(args)
+    pictures = []
+    for name in list(PANELS)[:2]:
+        topic = result["scores"][name][0]
+        laplace = make_calibrator("asymmetric-laplace").fit(topic.train, topic.in_train)
+        logistic = make_calibrator("logistic").fit(topic.train, topic.in_train)
+        spline = SplineCalibrator(monotone=True).fit(topic.train, topic.in_train)
+        data = [("training", topic.train, topic.in_train), ("test", topic.test, topic.in_test)]
+        pictures.append(density_figure(
+            f"densities-{_slug(name)}", f"A. Laplace against the scores: {topic.topic}, {name}", laplace, data
+        ))  # fmt: skip
+        pictures.append(log_odds_figure(
+            f"log-odds-{_slug(name)}", f"Log-odds: {topic.topic}, {name}",
+            {"A. Laplace": laplace, "LogReg": logistic, "spline": spline}, data,
+        ))  # fmt: skip
+        pictures.append(_pooled_reliability(name, result["scores"][name]))
+    p, relevant = result["top_five_rows"]
+    ranker, deciles = result["top_five"]["ranker"], result["top_five"]["deciles"]
+    pictures.append(reliability_figure(
+        "reliability-ranker", f"P(relevant): {ranker} on MQ2008, test queries", reliability(relevant, p, n_bins=15),
+        f"{len(p):,} documents; 15 bins of equal counts",
+    ))  # fmt: skip
+    pictures.append(decile_figure("top-five", f"Relevant in the top 5: {ranker} on MQ2008", deciles))
+    return pictures
+
+
+def _pooled_reliability(name: str, scores: list[TopicScores]) -> CalibrationFigure:
+    import numpy as np
+
+    from truerank.calibration.classifier import make_calibrator
+
+    p = [make_calibrator("asymmetric-laplace").fit(t.train, t.in_train).predict_proba(t.test)[:, 1] for t in scores]
+    y = np.concatenate([t.in_test for t in scores])
+    diagram = reliability(y, np.concatenate(p), n_bins=10, strategy="uniform")
+    return reliability_figure(
+        f"reliability-{_slug(name)}", f"A. Laplace, {name}, {len(scores)} topics", diagram,
+        f"{len(y):,} test decisions; 10 bins of equal width",
+    )  # fmt: skip
+
+
+def _slug(name: str) -> str:
+    return name.lower().replace(",", "").replace(" ", "-")
+
+
+def _print(result: dict[str, Any]) -> None:
+    show = _show
+    show(f"Reuters-21578, ModApte, topics {', '.join(result['topics'])}; {result['words']} words; five-fold scores")
+    for name, part in result["panels"].items():
+        theirs_of, others = part["published"], "paper"
+        what = "the published log loss is in bits by its size"
+        if len(result["topics"]) < 10:
+            theirs_of, what = {}, "published sums are of ten topics and not shown"
+        elif "script" in part:
+            theirs_of, others, what = part["script"], "script", "prepared as the script's, whose log loss is in nats"
+        show(f"\n{name}: sums over {part['decisions']} decisions; {what}")
+        rows = []
+        for method, ours in part["ours"].items():
+            theirs = theirs_of.get(method, [None, None, None])
+            rows.append([
+                PAPER_NAMES.get(method, method), *(_two(ours[key]) for key in ("log_loss_nats", "log_loss_bits")),
+                _two(ours["squared_error"]), ours["errors"], *(_two(value) for value in theirs[:2]), _two(theirs[2], 0),
+            ])  # fmt: skip
+        show(table(rows, ["method", "nats", "bits", "sq. error", "errors", others, "sq. error", "errors"]))
+        if "draws" in part:
+            show("the same with folds drawn at random, least to greatest of the draws")
+            rows = [
+                [
+                    PAPER_NAMES[name],
+                    *(f"{_short(low)} to {_short(high)}" for key, (low, high) in row.items() if "bits" not in key),
+                ]
+                for name, row in part["draws"].items()
+            ]
+            show(table(rows, ["method", "nats", "sq. error", "errors"]))
+        for claim, holds in part["claims"].items():
+            show(f"{'yes' if holds else 'no '}  {claim}")
+        rows = [
+            [PAPER_NAMES.get(t["a"], t["a"]), PAPER_NAMES.get(t["b"], t["b"]),
+             *(f"{t[k]['wins']}/{t[k]['losses']}{' *' if t[k]['p'] < SIGNIFICANT else ''}" for k in LOSSES)]
+            for t in part["sign_tests"]
+        ]  # fmt: skip
+        show("micro sign tests, wins/losses, * p < 0.01")
+        show(table(rows, ["method", "against", "log loss", "squared error", "errors"]))
+        for figure, level in part["level_with_best"].items():
+            names = [PAPER_NAMES[method] for method in level]
+            rest = f"; not told from it at p = {SIGNIFICANT}: {', '.join(names[1:])}" if names[1:] else ""
+            show(f"best {figure.replace('_', ' ')} of the paper's methods: {names[0]}{rest}")
+    if result["steps"]:
+        show("\nwhat each step of preprocessing does (log loss in nats, squared error, errors)")
+        rows = [
+            [row["step"], row["words"], row["uncalibrated_errors"],
+             *(f"{row[m]['log_loss_nats']:.1f} {row[m]['squared_error']:.1f} {row[m]['errors']}"
+               for m in ("asymmetric-laplace", "logistic", SPLINE))]
+            for row in result["steps"]
+        ]  # fmt: skip
+        show(table(rows, ["step", "words", "raw errors", "A. Laplace", "LogReg", SPLINE]))
+    comparisons = {f"{name}, topics by training documents": rows for name, rows in result["by_size"].items()}
+    comparisons |= {"sets that ship with scikit-learn": result["bundled_sets"], "rankers": result["rankers"]}
+    for title, parts in comparisons.items():
+        show(f"\n{title}: choose_calibrator against the best of Platt, isotonic, beta, temperature; paired t")
+        rows = []
+        for part in parts:
+            for loss in ("log_loss", "squared_error"):
+                c = part[loss]
+                rows.append([
+                    part["set"], part["topics"], loss, _two(c["chosen"]), _two(c["peers"][c["best_peer"]]),
+                    c["best_peer"], f"{c['p']:.3f}", f"{c['p_holm']:.3f}" if "p_holm" in c else "",
+                    "yes" if c["not_worse"] else "NO",
+                ])  # fmt: skip
+        show(table(rows, ["set", "fits", "loss", "chosen", "best peer", "", "p", "p (Holm)", "not worse"]))
+        for part in parts:
+            weights = ", ".join(f"{name} {weight:.2f}" for name, weight in part["mean_weights"].items())
+            show(f"  {part['set']}: chose {part['chosen']}; mean weights {weights}")
+    top = result["top_five"]
+    show(f"\nrelevant in the top 5 by decile of the expected number, {top['ranker']} on MQ2008 test queries")
+    rows = [[r["decile"], r["queries"], r["expected"], r["observed"], r["standard_error"]] for r in top["deciles"]]
+    show(table(rows, ["decile", "queries", "expected", "observed", "standard error"]))
+    show(f"mean over queries: expected {top['expected']:.4f}, observed {top['observed']:.4f}")
+
+
+def _two(value: float | None, digits: int = 2) -> str:
+    return "" if value is None else f"{value:.{digits}f}"
+
+
+def _short(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.1f}"
+
+
+def _show(text: str) -> None:
+    import sys
+
+    sys.stdout.write(f"{text}\n")

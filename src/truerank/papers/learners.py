@@ -1,0 +1,187 @@
+"""Every learner that a table of learners should have: its settings to choose from, and its published figures."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from truerank.models.registry import RANKERS, ranker_class
+from truerank.papers.protocol import Fold, Selection, select
+
+
+@dataclass(frozen=True)
+class Learner:
+    """A row of the tables.
+
+    Attributes
+    ----------
+    name : str
+        As the tables print it.
+    ranker : str
+        Name in the registry.
+    plain : tuple of dict
+        A few settings, those of simple prototypes, of which validation chooses one.
+    wide : tuple of dict
+        A wider grid; empty where the learner has no row in those tables.
+    stops : bool
+        Whether training looks at the validation queries (early stopping), by the measure that selection uses.
+    """
+
+    name: str
+    ranker: str
+    plain: tuple[dict[str, Any], ...]
+    wide: tuple[dict[str, Any], ...]
+    stops: bool = False
+
+
+def _grid(name: str, values: Any, **fixed: Any) -> tuple[dict[str, Any], ...]:
+    return tuple({name: value} | fixed for value in values)
+
+
+def _decades(low: int, high: int) -> list[float]:
+    return [10.0**k for k in range(low, high + 1)]
+
+
+_ADARANK_VARIANTS = [
+    {"update": update, "signed": signed} for update in ("compound", "adaboost", "paper") for signed in (False, True)
+]
+
+_TREES: dict[str, Any] = {"borders": 32, "learning_rate": 0.05, "n_estimators": 250, "patience": 100}
+
+# Grids start with the strongest regularisation: the first of equally good candidates is chosen.
+LEARNERS = (
+    Learner("random", "random", ({},), ({},)),
+    Learner("single feature", "single-feature", ({"measure": "AP"},), ({"measure": "AP"}, {"measure": "nDCG@10"})),
+    Learner("ridge", "ridge", _grid("alpha", _decades(-2, 5)[::-1]), _grid("alpha", _decades(-4, 6)[::-1])),
+    Learner(
+        "RankSVM",
+        "rank-svm",
+        _grid("C", _decades(-6, -1), loss="squared_hinge"),
+        _grid("C", _decades(-8, 1), loss="squared_hinge"),
+    ),
+    Learner(
+        "pairwise descent",
+        "pairwise-descent",
+        _grid("reg_lambda", _decades(-6, -1)[::-1]),
+        _grid("reg_lambda", _decades(-6, -1)[::-1], max_iter=1_000_000),
+    ),
+    Learner(
+        "RankBoost",
+        "rank-boost",
+        ({"thresholds": "all", "n_estimators": 300},),
+        _grid("thresholds", (3, 10, 30, 100, "all"), n_estimators=1000, patience=200),
+        stops=True,
+    ),
+    Learner("RankBoost, ten thresholds", "rank-boost", ({"thresholds": 10, "n_estimators": 300},), (), stops=True),
+    Learner(
+        "ListNet",
+        "list-net",
+        _grid("alpha", (100.0, 10.0, 1.0, 1e-2, 1e-4)),
+        _grid("alpha", _decades(-6, 4)[::-1]),
+    ),
+    Learner(
+        "AdaRank-MAP",
+        "adarank",
+        ({"measure": "AP", "update": "adaboost"},),
+        tuple({"measure": "AP"} | v for v in _ADARANK_VARIANTS),
+    ),
+    Learner(
+        "AdaRank-NDCG",
+        "adarank",
+        ({"measure": "nDCG@5", "update": "adaboost"},),
+        tuple({"measure": measure} | v for measure in ("nDCG@5", "nDCG@10") for v in _ADARANK_VARIANTS),
+    ),
+    Learner(
+        "SVM-MAP",
+        "measure-svm",
+        _grid("C", (0.1, 1.0, 10.0, 100.0, 1000.0), measure="AP", rel=1, tol=1e-3),
+        _grid("C", _decades(-3, 4), measure="AP", rel=1, tol=1e-3),
+    ),
+    Learner(
+        "SVM-ROC",
+        "measure-svm",
+        _grid("C", (0.1, 1.0, 10.0, 100.0, 1000.0), measure="ROC", rel=1, tol=1e-4),
+        _grid("C", _decades(-3, 4), measure="ROC", rel=1, tol=1e-4),
+    ),
+    Learner(
+        "oblivious trees",
+        "oblivious-boosting",
+        _grid("depth", (6,), **_TREES),
+        _grid("depth", (4, 6), **_TREES),
+        stops=True,
+    ),
+    Learner(
+        "oblivious trees, fuzzy",
+        "oblivious-boosting",
+        _grid("p_swap", (0.999,), leaves="fuzzy", depth=6, **_TREES),
+        _grid("p_swap", (0.999, 0.9995), leaves="fuzzy", depth=6, **_TREES),
+        stops=True,
+    ),
+)
+# AdaRank trains on its own measure and stops by it, so it gets the validation queries without a change of measure.
+_OWN_MEASURE = ("adarank",)
+
+PUBLISHED: dict[str, dict[str, dict[str, float]]] = {
+    "ohsumed": {
+        "RankSVM": {
+            "MAP": 0.4334, "nDCG@1": 0.4958, "nDCG@3": 0.4207, "nDCG@5": 0.4164, "nDCG@10": 0.4140,
+            "P@1": 0.5974, "P@3": 0.5427, "P@5": 0.5319, "P@10": 0.4864,
+        },
+        "RankBoost": {
+            "MAP": 0.4411, "nDCG@1": 0.4632, "nDCG@3": 0.4555, "nDCG@5": 0.4494, "nDCG@10": 0.4302,
+            "P@1": 0.5576, "P@3": 0.5609, "P@5": 0.5447, "P@10": 0.4966,
+        },
+        "ListNet": {
+            "MAP": 0.4457, "nDCG@1": 0.5326, "nDCG@3": 0.4732, "nDCG@5": 0.4432, "nDCG@10": 0.4410,
+            "P@1": 0.6524, "P@3": 0.6016, "P@5": 0.5502, "P@10": 0.4975,
+        },
+        "AdaRank-MAP": {
+            "MAP": 0.4487, "nDCG@1": 0.5388, "nDCG@3": 0.4682, "nDCG@5": 0.4613, "nDCG@10": 0.4429,
+            "P@1": 0.6338, "P@3": 0.5895, "P@5": 0.5674, "P@10": 0.4976,
+        },
+        "AdaRank-NDCG": {"MAP": 0.4498, "nDCG@1": 0.5330, "nDCG@3": 0.4790, "nDCG@5": 0.4673, "nDCG@10": 0.4496},
+        "SVM-MAP": {"MAP": 0.4453, "nDCG@1": 0.5229, "nDCG@3": 0.4663, "nDCG@5": 0.4516, "nDCG@10": 0.4319},
+    },
+    "mq2008": {
+        "RankSVM": {"MAP": 0.4696, "nDCG@5": 0.4695, "nDCG@10": 0.2279},
+        "RankBoost": {"MAP": 0.4775, "nDCG@5": 0.4666, "nDCG@10": 0.2255},
+        "ListNet": {"MAP": 0.4775, "nDCG@5": 0.4747, "nDCG@10": 0.2303},
+        "AdaRank-MAP": {"MAP": 0.4764, "nDCG@5": 0.4794, "nDCG@10": 0.2288},
+        "AdaRank-NDCG": {"MAP": 0.4824, "nDCG@5": 0.4821, "nDCG@10": 0.2307},
+    },
+}  # fmt: skip
+# Quoted from memory of the publication: a target, not a citation.
+UNVERIFIED = {"ohsumed": ("AdaRank-NDCG", "SVM-MAP"), "mq2008": tuple(PUBLISHED["mq2008"])}
+
+
+def known_learners(only: Sequence[str] | None = None) -> list[Learner]:
+    """The learners whose rankers are registered; `only` names rankers."""
+    return [x for x in LEARNERS if x.ranker in RANKERS and (only is None or x.ranker in only)]
+
+
+def fit_learner(learner: Learner, params: dict[str, Any], fold: Fold, convention: str, seed: int) -> Any:
+    """Fit one setting on a fold's training queries; validation queries serve early stopping where there is any."""
+    cls = ranker_class(learner.ranker)
+    known = cls().get_params(deep=False)  # type: ignore[attr-defined]
+    settings = dict(params)
+    if "random_state" in known:
+        settings.setdefault("random_state", seed)
+    watches = learner.ranker in _OWN_MEASURE
+    if "convention" in known and not watches:
+        settings.setdefault("convention", convention)
+    if learner.stops:
+        settings.setdefault("measure", "AP")
+        watches = True
+    with warnings.catch_warnings():
+        # A candidate that stops at its iteration limit is judged by validation like any other; status_ is recorded.
+        warnings.simplefilter("ignore")
+        return cls(**settings).fit(fold.train, eval_set=fold.valid if watches else None)
+
+
+def choose(
+    learner: Learner, candidates: Sequence[dict[str, Any]], fold: Fold, measure: Any, convention: str, seed: int
+) -> Selection:
+    """The best of `candidates` by `measure` on the fold's validation queries."""
+    return select(candidates, lambda params, f: fit_learner(learner, params, f, convention, seed), fold, measure)

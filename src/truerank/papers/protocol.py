@@ -1,0 +1,365 @@
+"""What published experiments share: LETOR collections and folds, selection by validation, results that survive a kill.
+
+An experiment is a list of `Fold`s, a way to fit, measures with a convention, and tables. Everything that is measured
+is kept by query, in the order of the pooled collection, so that any two learners can be compared by a paired test.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.core.printing import plain, table
+from truerank.core.random_streams import stream
+from truerank.data.ranking_data import RankingData
+from truerank.data.splits import letor_fold_parts, query_folds
+
+# Name -> (folder below --data, convention of its published tables, what NULL means).
+COLLECTIONS = {
+    "ohsumed": ("letor3-ohsumed/querylevelnorm", "letor3", "error"),
+    "ohsumed-min": ("letor3-ohsumed/min", "letor3", "error"),
+    "ohsumed-null": ("letor3-ohsumed/null", "letor3", "nan"),
+    "ohsumed-letor2": ("letor2-ohsumed", "letor3", "error"),
+    "mq2008": ("letor4-mq2008", "letor4", "error"),
+    "mq2008-agg": ("letor4-mq2008-agg", "letor4", "nan"),
+}
+_SUFFIXES = ("", ".gz", ".xz", ".zst")
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Judged queries in five disjoint parts.
+
+    Attributes
+    ----------
+    name : str
+    data : RankingData
+        The parts one after the other.
+    parts : list of int64 arrays
+        Numbers of the queries of each part S1 … S5.
+    convention : str
+        The convention of the published tables.
+    """
+
+    name: str
+    data: RankingData
+    parts: list[np.ndarray]
+    convention: str
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Training, validation and test queries of one fold, as numbers into `data`."""
+
+    name: str
+    data: RankingData = field(repr=False)
+    train_queries: np.ndarray = field(repr=False)
+    valid_queries: np.ndarray = field(repr=False)
+    test_queries: np.ndarray = field(repr=False)
+
+    @cached_property
+    def train(self) -> RankingData:
+        """Rows of the training queries, part by part in the order in which the fold names them."""
+        return self.data.take_queries(self.train_queries)
+
+    @cached_property
+    def valid(self) -> RankingData:
+        """Rows of the validation queries."""
+        return self.data.take_queries(self.valid_queries)
+
+    @cached_property
+    def test(self) -> RankingData:
+        """Rows of the test queries."""
+        return self.data.take_queries(self.test_queries)
+
+
+def load_collection(root: str | os.PathLike[str], name: str) -> Collection:
+    """One of `COLLECTIONS` below the folder `root`.
+
+    Raises
+    ------
+    DataFileError
+        When a part is not there; the message names the files that were looked for.
+    """
+    if name not in COLLECTIONS:
+        raise InvalidInputError(f"unknown collection {name!r}; known are: {', '.join(COLLECTIONS)}")
+    folder, convention, missing = COLLECTIONS[name]
+    loaded = load_parts(Path(root) / folder, missing=missing)
+    ends = np.cumsum([0] + [part.n_queries for part in loaded])
+    parts = [np.arange(a, b) for a, b in zip(ends[:-1], ends[1:])]
+    return Collection(name, RankingData.concatenate(loaded), parts, convention)
+
+
+def load_parts(folder: str | os.PathLike[str], *, missing: str = "error") -> list[RankingData]:
+    """The parts S1 … S5 (or A1 … A5) of a folder, each as `.txt`, `.txt.gz`, `.txt.xz` or `.txt.zst`."""
+    folder = Path(folder)
+    letter = "A" if _part(folder, "A1") else "S"
+    paths = []
+    for number in range(1, 6):
+        path = _part(folder, f"{letter}{number}")
+        if path is None:
+            raise DataFileError(
+                f"expected the part {letter}{number}.txt (or .txt.gz, .txt.xz, .txt.zst) of a LETOR collection in five "
+                "parts; --data names the folder that holds letor4-mq2008/, letor3-ohsumed/ and so on",
+                str(folder),
+            )
+        paths.append(path)
+    from truerank.io.letor.read import read_letor
+
+    return [read_letor(str(path), missing=missing) for path in paths]
+
+
+def _part(folder: Path, stem: str) -> Path | None:
+    candidates = [folder / f"{stem}.txt{suffix}" for suffix in _SUFFIXES]
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def letor_folds(collection: Collection) -> list[Fold]:
+    """The five published folds: test S_k, validation S_(k-1), training the other three, cyclically.
+
+    They are in LETOR 4's order (fold 1 tests S5). LETOR 3's OHSUMED has the same five folds, numbered by their test
+    part.
+    """
+    return _cyclic_folds(collection.data, collection.parts, "fold ")
+
+
+def random_folds(data: RankingData, repetition: int, *, seed: int = 0) -> list[Fold]:
+    """Five folds like LETOR's of queries dealt into five parts at random, the same for equal seed and repetition."""
+    parts = query_folds(data.n_queries, 5, random_state=stream(seed, "assignment", repetition))
+    return _cyclic_folds(data, parts, f"repetition {repetition} fold ")
+
+
+def _cyclic_folds(data: RankingData, parts: Sequence[np.ndarray], prefix: str) -> list[Fold]:
+    folds = []
+    for number in range(1, 6):
+        train, valid, test = letor_fold_parts(number)
+        rows = np.concatenate([parts[k - 1] for k in train])
+        folds.append(Fold(f"{prefix}{number}", data, rows, parts[valid - 1], parts[test - 1]))
+    return folds
+
+
+def grouped_scores(ranker: Any, data: RankingData) -> np.ndarray:
+    """A ranker's scores (n,) in the grouped order of `data`, as measures take them."""
+    scores = ranker.predict(data)
+    return scores if data.order is None else scores[data.order]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The candidate that validation chose, the ranker fitted with it, and every candidate's validation measure."""
+
+    params: dict[str, Any]
+    ranker: Any
+    value: float
+    values: list[float]
+
+
+def select(
+    candidates: Sequence[dict[str, Any]], fit: Callable[[dict[str, Any], Fold], Any], fold: Fold, measure: Any
+) -> Selection:
+    """Fit every candidate on the training queries and keep the best by `measure` on the validation queries.
+
+    The first of equal candidates wins, so list the simplest first. Test queries are not touched.
+
+    Parameters
+    ----------
+    candidates : sequence of dict
+        Settings, as `fit` takes them.
+    fit : callable (settings, fold) -> fitted ranker
+    fold : Fold
+    measure : Measure
+    """
+    if not candidates:
+        raise InvalidInputError("select: got no candidates")
+    judgements = fold.valid.judgements()
+    best: tuple[float, Any, dict[str, Any]] | None = None
+    values = []
+    for params in candidates:
+        ranker = fit(params, fold)
+        value = float(measure.mean(judgements, grouped_scores(ranker, fold.valid)))
+        values.append(value)
+        if best is None or value > best[0]:
+            best = value, ranker, params
+    assert best is not None
+    return Selection(best[2], best[1], best[0], values)
+
+
+def measure_test(ranker: Any, fold: Fold, measures: Mapping[str, Any]) -> dict[str, list[float]]:
+    """Each measure's values by test query, as lists that a `ResultStore` can keep."""
+    judgements, scores = fold.test.judgements(), grouped_scores(ranker, fold.test)
+    return {name: measure.per_query(judgements, scores).tolist() for name, measure in measures.items()}
+
+
+def pool(folds: Sequence[Fold], values: Sequence[Sequence[float]]) -> np.ndarray:
+    """Test values of all folds as one array (m,) in the order of the collection's queries."""
+    result = np.full(folds[0].data.n_queries, np.nan)
+    for fold, part in zip(folds, values, strict=True):
+        result[fold.test_queries] = part
+    return result
+
+
+def mean_of_folds(folds: Sequence[Fold], pooled: np.ndarray) -> float:
+    """Mean over folds of the mean over each fold's test queries: what LETOR's tables print."""
+    return float(np.mean([np.nanmean(pooled[fold.test_queries]) for fold in folds]))
+
+
+def spread(values: Iterable[float]) -> dict[str, float]:
+    """Mean, sample standard deviation and range of repeated results."""
+    array = np.asarray(list(values), dtype=np.float64)
+    deviation = float(array.std(ddof=1)) if len(array) > 1 else 0.0
+    return {
+        "n": len(array),
+        "mean": float(array.mean()),
+        "sd": deviation,
+        "min": float(array.min()),
+        "max": float(array.max()),
+    }
+
+
+def compare_paired(a: np.ndarray, b: np.ndarray) -> dict[str, float]:
+    """Paired comparison of two results by query: difference of means, wins, losses, ties, p-values of three tests.
+
+    With repeated assignments give each query's mean over the repetitions: repetitions share their queries, so that
+    only queries are independent.
+    """
+    from truerank.significance import paired_t, randomisation, wilcoxon
+
+    difference = np.asarray(a) - np.asarray(b)
+    return {
+        "difference": float(difference.mean()),
+        "wins": int((difference > 0).sum()),
+        "losses": int((difference < 0).sum()),
+        "ties": int((difference == 0).sum()),
+        "p_paired_t": float(paired_t(a, b).p),
+        "p_wilcoxon": float(wilcoxon(a, b).p),
+        "p_randomisation": float(randomisation(a, b).p),
+    }
+
+
+class ResultStore:
+    """Finished pieces of a long run, one JSON line each; a killed run that starts again finds them.
+
+    A line is appended by one write and flushed to disk. A torn last line (the machine died in mid-write) is cut off
+    when the file is opened. Lines with another `stamp` belong to other settings and are left alone and unused.
+
+    Parameters
+    ----------
+    path : path or None
+        None keeps results in memory only.
+    stamp : JSON value
+        Whatever changes all results: version, seed, `quick`.
+
+    Examples
+    --------
+    >>> store = ResultStore(None)
+    >>> store.compute({"fold": 1}, lambda: {"AP": 0.5})
+    {'AP': 0.5}
+    >>> store.compute({"fold": 1}, lambda: 1 / 0)
+    {'AP': 0.5}
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None, stamp: Any = None) -> None:
+        self.path = None if path is None else Path(path)
+        self._stamp = _canonical(stamp)
+        self._results: dict[str, Any] = {}
+        self.n_resumed = 0
+        if self.path is not None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._load(self.path)
+
+    def compute(self, key: Any, work: Callable[[], Any]) -> Any:
+        """The result kept under `key` (a JSON value), else `work()`, kept from now on."""
+        name = _canonical(key)
+        if name not in self._results:
+            self._results[name] = result = plain(work())
+            if self.path is not None:
+                self._append(self.path, {"stamp": json.loads(self._stamp), "key": plain(key), "result": result})
+        return self._results[name]
+
+    def __contains__(self, key: Any) -> bool:
+        return _canonical(key) in self._results
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    def _load(self, path: Path) -> None:
+        if not path.exists():
+            return
+        content = path.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            os.truncate(path, whole)
+        for number, line in enumerate(content[:whole].split(b"\n")[:-1], start=1):
+            try:
+                record = json.loads(line)
+                stamp, key, result = record["stamp"], record["key"], record["result"]
+            except (ValueError, KeyError, TypeError) as error:
+                raise DataFileError(
+                    "expected a JSON object with stamp, key and result; remove this file to compute everything anew",
+                    str(path),
+                    number,
+                ) from error
+            if _canonical(stamp) == self._stamp:
+                self._results[_canonical(key)] = result
+        self.n_resumed = len(self._results)
+
+    @staticmethod
+    def _append(path: Path, record: dict[str, Any]) -> None:
+        line = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        try:
+            os.write(descriptor, line.encode())
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(plain(value), sort_keys=True, separators=(",", ":"))
+
+
+def beside_published(
+    ours: Mapping[str, Mapping[str, Any]],
+    published: Mapping[str, Mapping[str, float]],
+    columns: Sequence[str],
+    *,
+    label: str = "",
+) -> str:
+    """A table with one row for each of `ours`, and beside each column the published figure where there is one.
+
+    >>> print(beside_published({"AdaRank-MAP": {"MAP": 0.4480}}, {"AdaRank-MAP": {"MAP": 0.4487}}, ["MAP"]))
+                 MAP     publ.
+    -----------  ------  ------
+    AdaRank-MAP  0.4480  0.4487
+    """
+    shown = [c for c in columns if any(c in row for row in published.values())]
+    header, rows = [label], []
+    for column in columns:
+        header += [column, "publ."] if column in shown else [column]
+    for name, figures in ours.items():
+        row: list[Any] = [name]
+        for column in columns:
+            row.append(figures.get(column))
+            if column in shown:
+                row.append(published.get(name, {}).get(column))
+        rows.append(row)
+    return table(rows, header)
+
+
+def add_options(parser: Any, out: str) -> None:
+    """The options that every experiment on the LETOR collections has."""
+    parser.add_argument("--data", required=True, metavar="DIR", help="folder that holds letor4-mq2008/ and so on")
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions: shows that everything runs")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="seed of everything that is drawn (default: 0)"
+    )
+    parser.add_argument("--out", default=out, metavar="DIR", help=f"folder of results and resuming (default: {out})")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")

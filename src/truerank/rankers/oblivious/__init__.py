@@ -1,1 +1,0 @@
-"""Boosted oblivious trees in stages: borders, histogram, grower, leaves, predictor, objectives, estimator."""

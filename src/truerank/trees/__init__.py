@@ -1,0 +1,1 @@
+"""Boosted oblivious trees in stages: histogram, grower, leaves, predictor, boosting."""

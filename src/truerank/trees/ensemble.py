@@ -1,0 +1,70 @@
+"""The trees of a model as flat arrays: what is saved, and what predictors read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from truerank.core.errors import ModelFileError
+from truerank.trees.grower import TreeStructure
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Trees padded to one depth: a level that a tree does not have asks `x ≤ inf`, whose answer is always yes.
+
+    Attributes
+    ----------
+    features : int32 array (T, d)
+    borders : float64 array (T, d)
+        Level t of a tree asks `x ≤ border`; an infinite border with `missing_right` asks whether x is observed.
+    missing_right : bool array (T, d)
+        Where nan goes.
+    values : float64 array (T, 2^d), or (T, 2^d, monomials) with polynomial leaves
+        Leaf values, learning rate included.
+    """
+
+    features: np.ndarray
+    borders: np.ndarray
+    missing_right: np.ndarray
+    values: np.ndarray
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees T."""
+        return len(self.features)
+
+    @property
+    def depth(self) -> int:
+        """Levels of each tree d, padding included."""
+        return int(self.features.shape[1])
+
+    def check(self, n_features: int, n_values: int | None) -> None:
+        """Raise `ModelFileError` when arrays from a file do not fit together."""
+        t, d = self.features.shape if self.features.ndim == 2 else (-1, -1)
+        shape = (t, 1 << max(d, 0)) if n_values is None else (t, 1 << max(d, 0), n_values)
+        if t < 0 or self.borders.shape != (t, d) or self.missing_right.shape != (t, d) or self.values.shape != shape:
+            raise ModelFileError("ObliviousBoosting: the arrays of the trees do not fit together")
+        if self.features.size and not (self.features.min() >= 0 and self.features.max() < n_features):
+            raise ModelFileError(f"ObliviousBoosting: a tree asks about a feature outside 0 … {n_features - 1}")
+        if np.isnan(self.borders).any() or not np.isfinite(self.values).all():
+            raise ModelFileError("ObliviousBoosting: borders must be numbers and leaf values finite")
+
+
+def pad_tree(
+    tree: TreeStructure, values: np.ndarray, borders: list[np.ndarray], depth: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """A tree's rows of the `Ensemble` arrays; the missing levels repeat its first feature (or feature 0)."""
+    features = np.full(depth, tree.features[0] if tree.depth else 0, dtype=np.int32)
+    features[: tree.depth] = tree.features
+    cuts = np.full(depth, np.inf)
+    for level in range(tree.depth):
+        own = borders[int(tree.features[level])]
+        code = int(tree.codes[level])
+        cuts[level] = own[code] if code < len(own) else np.inf
+    right = np.zeros(depth, dtype=np.bool_)
+    right[: tree.depth] = tree.missing_right
+    padded = np.zeros((1 << depth, *values.shape[1:]))
+    padded[: len(values)] = values
+    return features, cuts, right, padded

@@ -1,0 +1,409 @@
+"""Level search: one question a level, the same in all of its leaves.
+
+With packed gradients g and hessians h of the sampled rows, a level asks the (feature, border) that maximises
+
+    Σ_leaves G² / (H + l2)  -  penalty(leaves),     G = Σ g, H = Σ h over a leaf's rows,
+
+which for squared error (g = h(x) - y, h = 1, l2 = 0) minimises the summed squared error inside the regions of the new
+level. Every feature's histograms are kept for all leaves of a level; a new level reads only the rows of the smaller
+child of each leaf and takes the other child as the difference. Missing values are tried on both sides.
+
+The penalty for small leaves is `small_leaf_penalty * s² / (1 + n_l)` summed over the level's leaves, with n_l the
+leaf's hessian in units of the mean hessian of a row (for squared error: its number of rows) and s² = Σg²/Σh the loss of
+a row: an empty leaf costs `small_leaf_penalty` times an average row's squared error. The thesis leaves its form open.
+
+The number of a leaf has bit t set when the answer at level t was no (`x > c`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from truerank.core.kernel import kernel
+from truerank.core.threads import Workers
+from truerank.matrices.binning import BLOCK, MISSING, CodedMatrix
+from truerank.trees.histogram import PackedGradients, accumulate, split_histograms
+
+_ROWS = 65_536
+
+
+@dataclass(frozen=True)
+class TreeStructure:
+    """The questions of one tree, and the sums in its leaves.
+
+    Attributes
+    ----------
+    features : int32 array (d,)
+    codes : int32 array (d,)
+        Level t asks `code ≤ codes[t]`; a code of `n_bins - 1` asks "is it observed at all".
+    missing_right : bool array (d,)
+        Where a missing value goes.
+    gains : float64 array (d,)
+        How much each level added to `Σ G² / (H + l2)`.
+    gradients, hessians : float64 arrays (2^d,)
+        Sums over the sampled rows of each leaf.
+    leaf : int32 array (n,) or None
+        Leaf of every training row, where no row was left out of the sample.
+    """
+
+    features: np.ndarray
+    codes: np.ndarray
+    missing_right: np.ndarray
+    gains: np.ndarray
+    gradients: np.ndarray = field(repr=False)
+    hessians: np.ndarray = field(repr=False)
+    leaf: np.ndarray | None = field(default=None, repr=False)
+
+    @property
+    def depth(self) -> int:
+        """Number of levels d."""
+        return len(self.features)
+
+
+@dataclass(frozen=True)
+class GrowthRules:
+    """What the level search maximises and may choose.
+
+    Attributes
+    ----------
+    depth : int
+    l2 : float
+        Added to each leaf's hessian.
+    small_leaf_penalty : float
+    monotone : int8 array (p,)
+        1: scores must not fall in the feature, -1: must not rise, 0: free.
+    smoothing : list of float64 arrays (4, 256) or None
+        By feature: how fuzzy borders smooth the histogram (see `places`); None searches plain borders.
+    """
+
+    depth: int
+    l2: float = 0.0
+    small_leaf_penalty: float = 0.0
+    monotone: np.ndarray | None = None
+    smoothing: np.ndarray | None = None
+
+
+class Grower:
+    """Grows trees over one coded matrix; holds the histograms between levels and trees.
+
+    Memory: 2 KB a leaf and feature, `2^(d-1) * p * 2` KB.
+    """
+
+    def __init__(self, matrix: CodedMatrix, rules: GrowthRules, workers: Workers) -> None:
+        self.matrix, self.rules, self.workers = matrix, rules, workers
+        n_blocks, n, _ = matrix.codes.shape
+        self._words = matrix.codes.view(np.uint64).reshape(n_blocks, n)
+        self._hist = np.zeros((n_blocks, 1 << max(0, rules.depth - 1), BLOCK * 256), dtype=np.int64)
+        padded = n_blocks * BLOCK
+        self._n_bins = np.ones(padded, dtype=np.int32)
+        self._n_bins[: matrix.n_features] = matrix.n_bins
+        self._missing = np.zeros(padded, dtype=np.bool_)
+        self._missing[: matrix.n_features] = matrix.has_missing
+        self._monotone = np.zeros(padded, dtype=np.int8)
+        if rules.monotone is not None:
+            self._monotone[: matrix.n_features] = rules.monotone
+        self._smoothing = np.zeros((padded, 4, 256)) if rules.smoothing is None else rules.smoothing
+
+    def grow(self, packed: PackedGradients, allowed: np.ndarray) -> TreeStructure:
+        """The tree of at most `rules.depth` levels for these gradients.
+
+        Growth ends early when no allowed question improves the level.
+
+        Parameters
+        ----------
+        packed : PackedGradients
+        allowed : bool array (p,)
+            Features that this tree may ask about.
+        """
+        n_blocks = len(self._words)
+        permitted = np.zeros(n_blocks * BLOCK, dtype=np.bool_)
+        permitted[: len(allowed)] = allowed & ((self.matrix.n_bins > 1) | self.matrix.has_missing)
+        used = [block for block in range(n_blocks) if permitted[block * BLOCK : (block + 1) * BLOCK].any()]
+        rows, words = packed.rows, packed.words
+        leaf = np.zeros(len(rows), dtype=np.int32)
+        hessian_unit = float(packed.unpack(words.sum(keepdims=True))[1][0]) / max(1, len(rows))
+        scales = np.array(
+            [
+                self.rules.l2 * packed.hessian_scale,
+                self.rules.small_leaf_penalty * self._loss_unit(packed),
+                hessian_unit * packed.hessian_scale,
+            ]
+        )
+        features: list[int] = []
+        codes: list[int] = []
+        sides: list[bool] = []
+        gains: list[float] = []
+        level_rows, level_words, level_slots = rows, words, np.zeros(len(rows), dtype=np.int32)
+        small_is_right = np.zeros(1, dtype=np.bool_)
+        before = -np.inf
+        ended = None  # a block whose histograms are already those of the final leaves
+        for level in range(self.rules.depth):
+            n_leaves = 1 << level
+            args = (level_rows, level_words, level_slots, small_is_right, n_leaves, permitted, scales, packed.shift)
+            found = self.workers.run(lambda block, args=args: self._search_block(block, *args), [(b,) for b in used])
+            if not found:
+                break
+            gain, start, best = -np.inf, 0.0, (0, 0, False)
+            for block, (block_gains, block_codes, block_sides, parent) in zip(used, found):
+                start = parent
+                for j in range(BLOCK):
+                    if block_gains[j] > gain:
+                        gain, best = block_gains[j], (block * BLOCK + j, int(block_codes[j]), bool(block_sides[j]))
+            before = start if level == 0 else before
+            if not gain > before + 1e-12 * abs(before):
+                ended = used[0]
+                break
+            feature, code, side = best
+            if not self.matrix.has_missing[feature]:
+                side = self._heavier_is_right(feature, code, n_leaves, packed.shift)
+            features.append(feature)
+            codes.append(code)
+            sides.append(side)
+            gains.append((gain - before) * packed.hessian_scale / packed.gradient_scale**2)
+            before = gain
+            column = self.matrix.column(feature)
+            small_is_right, taken = _divide(column, rows, leaf, level, code, side)
+            if level + 1 < self.rules.depth:
+                del args, found, level_rows, level_words, level_slots  # memory: the next level's are made beside these
+                level_rows, level_words, level_slots = _gather(rows, words, leaf, level, small_is_right, taken)
+        sum_g, sum_h = self._leaf_sums(packed, features, codes, sides, ended)
+        return TreeStructure(
+            np.array(features, dtype=np.int32),
+            np.array(codes, dtype=np.int32),
+            np.array(sides, dtype=np.bool_),
+            np.array(gains, dtype=np.float64),
+            sum_g,
+            sum_h,
+            leaf if len(rows) == self.matrix.n_rows else None,
+        )
+
+    def _loss_unit(self, packed: PackedGradients) -> float:
+        """Σg²/Σh in units of the packed gain."""
+        if not self.rules.small_leaf_penalty:
+            return 0.0
+        low = packed.words & ((1 << packed.shift) - 1)
+        g = ((packed.words - low) >> packed.shift).astype(np.float64)
+        h = low.astype(np.float64)
+        total = float(h.sum())
+        # g of a row drawn twice counts twice: g²/h is its squared residual times the draws.
+        return float((g * g / np.maximum(h, 1.0)).sum()) / total if total > 0 else 0.0
+
+    def _search_block(self, block, rows, words, slots, small_is_right, n_leaves, permitted, scales, shift):
+        hist = self._hist[block]
+        half = n_leaves >> 1
+        fresh = hist[half:n_leaves] if half else hist[:1]
+        fresh[:] = 0
+        accumulate(self._words[block], rows, words, slots, fresh)
+        if half:
+            split_histograms(hist, half, small_is_right)
+        mine = slice(block * BLOCK, (block + 1) * BLOCK)
+        return search_level(
+            hist,
+            n_leaves,
+            self._n_bins[mine],
+            self._missing[mine],
+            permitted[mine],
+            self._monotone[mine],
+            self.rules.smoothing is not None,
+            self._smoothing[mine],
+            scales,
+            shift,
+        )
+
+    def _heavier_is_right(self, feature: int, code: int, n_leaves: int, shift: int) -> bool:
+        """Where a value that is missing for the first time at prediction goes: with most of the rows."""
+        block, j = divmod(feature, BLOCK)
+        bins = self._hist[block, :n_leaves].reshape(n_leaves, BLOCK, 256)[:, j]
+        by_code = (bins & ((1 << shift) - 1)).sum(axis=0)
+        return bool(2 * by_code[: code + 1].sum() < by_code.sum())
+
+    def _leaf_sums(self, packed, features, codes, sides, ended):
+        """Sums in the leaves below the last question, from the histograms above it."""
+        if not features:
+            return packed.unpack(packed.words.sum(keepdims=True))
+        if ended is not None:
+            return packed.unpack(self._hist[ended, : 1 << len(features), :256].sum(axis=1))
+        level = len(features) - 1
+        block, j = divmod(features[-1], BLOCK)
+        hist = self._hist[block, : 1 << level].reshape(-1, BLOCK, 256)[:, j]
+        left = hist[:, : codes[-1] + 1].sum(axis=1)
+        if not sides[-1]:
+            left += hist[:, MISSING]
+        return packed.unpack(np.concatenate([left, hist.sum(axis=1) - left]))
+
+
+def leaf_numbers(matrix: CodedMatrix, tree: TreeStructure, workers: Workers) -> np.ndarray:
+    """Leaf of every row, int32 (n,)."""
+    leaf = np.zeros(matrix.n_rows, dtype=np.int32)
+
+    def work(start: int, stop: int) -> None:
+        for level in range(tree.depth):
+            column = matrix.column(int(tree.features[level]))[start:stop]
+            _answer(column, leaf[start:stop], level, int(tree.codes[level]), bool(tree.missing_right[level]))
+
+    workers.run(work, [(i, min(i + _ROWS, matrix.n_rows)) for i in range(0, matrix.n_rows, _ROWS)])
+    return leaf
+
+
+@kernel
+def _answer(column, leaf, level, code, missing_right):
+    """Set bit `level` of each row's leaf where the answer to `code ≤ border` is no."""
+    for i in range(leaf.size):
+        c = np.int32(column[i])
+        right = np.int32(c > code) if missing_right else np.int32(c > code) & np.int32(c != 255)
+        leaf[i] |= right << level
+
+
+@kernel
+def _divide(column, rows, leaf, level, code, missing_right):
+    """Answer the sampled rows' question; returns which child of each leaf is the smaller, and their number of rows.
+
+    No branch depends on a row: half of them would be mispredicted.
+    """
+    bit = 1 << level
+    count = np.zeros(2 * bit, dtype=np.int64)
+    for i in range(rows.size):
+        c = np.int32(column[rows[i]])
+        right = np.int32(c > code) if missing_right else np.int32(c > code) & np.int32(c != 255)
+        q = leaf[i] | (right << level)
+        leaf[i] = q
+        count[q] += 1
+    small_is_right = np.zeros(bit, dtype=np.bool_)
+    taken = 0
+    for q in range(bit):
+        small_is_right[q] = count[q | bit] <= count[q]
+        taken += min(count[q], count[q | bit])
+    return small_is_right, taken
+
+
+@kernel
+def _gather(rows, words, leaf, level, small_is_right, taken):
+    """Rows, words and parents of the rows in the smaller child of each leaf, in row order."""
+    bit = 1 << level
+    # One place more than is taken: every row is written, and the next one over it unless it belongs here.
+    out_rows = np.empty(taken + 1, dtype=np.int32)
+    out_words = np.empty(taken + 1, dtype=np.int64)
+    out_slots = np.empty(taken + 1, dtype=np.int32)
+    small = np.empty(bit, dtype=np.int32)
+    for q in range(bit):
+        small[q] = 1 if small_is_right[q] else 0
+    k = np.int64(0)
+    for i in range(rows.size):
+        q = leaf[i] & (bit - 1)
+        out_rows[k] = rows[i]
+        out_words[k] = words[i]
+        out_slots[k] = q
+        k += np.int64((leaf[i] >> level) == small[q])
+    return out_rows[:taken], out_words[:taken], out_slots[:taken]
+
+
+@kernel
+def search_level(hist, n_leaves, n_bins, missing, permitted, monotone, smooth, smoothing, scales, shift):
+    """Best border of each of eight features over all leaves of a level.
+
+    Returns gains (8,), codes (8,), missing_right (8,) and the sum of G²/H before the question, in packed units.
+    """
+    l2, penalty, unit = scales[0], scales[1], scales[2]
+    inverse_unit = 1.0 / unit if unit > 0.0 else 0.0
+    mask = (np.int64(1) << shift) - 1
+    best = np.full(8, -np.inf)
+    codes = np.zeros(8, dtype=np.int32)
+    sides = np.zeros(8, dtype=np.bool_)
+    gain = np.empty((2, 256))
+    left = np.empty(256, dtype=np.int64)
+    gl = np.empty(256)
+    hl = np.empty(256)
+    before = 0.0
+    known = False
+    for f in range(8):
+        if not permitted[f]:
+            continue
+        bins = n_bins[f]
+        sign = monotone[f]
+        n_sides = 2 if missing[f] else 1
+        last = bins if missing[f] else bins - 1  # one past the last candidate
+        for side in range(n_sides):
+            for b in range(last):
+                gain[side, b] = 0.0
+        parent = 0.0
+        for q in range(n_leaves):
+            h = hist[q, 256 * f : 256 * f + 256]
+            total = np.int64(0)
+            for b in range(bins):
+                total += h[b]
+                left[b] = total
+            lost = h[255] if missing[f] else np.int64(0)
+            total += lost
+            th = np.float64(total & mask)
+            tg = np.float64(total >> shift)
+            whole = tg * tg / (max(th, 1.0) + l2)
+            parent += whole - (penalty / (1.0 + th * inverse_unit) if penalty > 0.0 else 0.0)
+            for side in range(n_sides):
+                # side 0: a missing value goes right; side 1: left
+                extra = lost if side == 1 else np.int64(0)
+                for b in range(last):
+                    packed = left[b] + extra
+                    hl[b] = np.float64(packed & mask)
+                    gl[b] = np.float64(packed >> shift)
+                if smooth:
+                    _smooth(h, bins, mask, shift, smoothing[f], gl, hl)
+                out = gain[side]
+                if sign == 0:
+                    for b in range(last):
+                        g, k = gl[b], hl[b]
+                        e, m = tg - g, th - k
+                        out[b] += g * g / (max(k, 1.0) + l2) + e * e / (max(m, 1.0) + l2)
+                else:
+                    for b in range(last):
+                        g, k = gl[b], hl[b]
+                        e, m = tg - g, th - k
+                        k, m = max(k, 1.0) + l2, max(m, 1.0) + l2
+                        # Leaf values are -g/k and -e/m; where they would break the order, the leaf stays whole.
+                        out[b] += whole if sign * (g * m - e * k) < 0.0 else g * g / k + e * e / m
+                if penalty > 0.0:
+                    for b in range(last):
+                        out[b] -= penalty / (1.0 + hl[b] * inverse_unit)
+                        out[b] -= penalty / (1.0 + (th - hl[b]) * inverse_unit)
+        if not known:
+            before, known = parent, True
+        for side in range(n_sides):
+            for b in range(last):
+                if gain[side, b] > best[f]:
+                    best[f] = gain[side, b]
+                    codes[f] = b
+                    sides[f] = side == 0
+    return best, codes, sides, before
+
+
+@kernel
+def _smooth(h, bins, mask, shift, smoothing, gl, hl):
+    """Move the share of each bin that fuzzy borders put on the other side, for every border in two sweeps.
+
+    smoothing rows: mean of p^(stop - i) / ((1 - p) Z(i)) and of p^(i - start) / ((1 - p) Z(i)) over the bin's places,
+    p^(width of the bin), and at [3, b] the place of border b, n at [3, 255], ln p at [2, 255]. See `places`.
+    """
+    n = smoothing[3, 255]
+    log_p = smoothing[2, 255]
+    # Below a border: P(right) = p^(b - stop) (1 - p^(n - b)) S_down.
+    g = 0.0
+    k = 0.0
+    for b in range(bins - 1):
+        word = h[b]
+        g = g * smoothing[2, b] + np.float64(word >> shift) * smoothing[0, b]
+        k = k * smoothing[2, b] + np.float64(word & mask) * smoothing[0, b]
+        share = 1.0 - np.exp(log_p * (n - smoothing[3, b]))
+        gl[b] -= share * g
+        hl[b] -= share * k
+    # Above it: P(left) = p^(start - b + 1) (1 - p^b) S_up.
+    g = 0.0
+    k = 0.0
+    p = np.exp(log_p)
+    for b in range(bins - 2, -1, -1):
+        word = h[b + 1]
+        g = g * smoothing[2, b + 1] + np.float64(word >> shift) * smoothing[1, b + 1]
+        k = k * smoothing[2, b + 1] + np.float64(word & mask) * smoothing[1, b + 1]
+        share = p * (1.0 - np.exp(log_p * smoothing[3, b]))
+        gl[b] += share * g
+        hl[b] += share * k

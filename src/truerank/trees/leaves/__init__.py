@@ -1,0 +1,1 @@
+"""Kinds of leaves: constant, fuzzy, polynomial."""

@@ -1,0 +1,101 @@
+"""Plain leaves: one value for each region."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from truerank.core.kernel import kernel
+from truerank.core.threads import Workers
+from truerank.trees.grower import TreeStructure
+from truerank.trees.rows import Rows, Sample
+
+_EMPTY = 1e-12  # a leaf with less hessian than this has the value 0; less still where all weights are small
+_ROWS = 65_536
+
+
+def newton_values(gradients: np.ndarray, hessians: np.ndarray, l2: float) -> np.ndarray:
+    """Leaf values `-G / (H + l2)`, 0 where H is below 1e-12; for squared error and l2 = 0 the mean residual."""
+    empty = empty_leaves(hessians)
+    return np.where(empty, 0.0, -gradients / np.where(empty, 1.0, hessians + l2))
+
+
+def empty_leaves(hessians: np.ndarray) -> np.ndarray:
+    """Which leaves hold next to nothing: H below 1e-12, or below 1e-12 of the largest where that is below 1."""
+    return (hessians < _EMPTY * min(1.0, float(hessians.max(initial=0.0)))) | (hessians <= 0.0)
+
+
+class ConstantLeaves:
+    """Fits and evaluates plain leaves.
+
+    Parameters
+    ----------
+    l2 : float
+        Shrinks a leaf's value by its count.
+    monotone : int8 array (p,) or None
+        Constraint of each feature.
+    """
+
+    needs_sample = False
+
+    def __init__(self, l2: float, monotone: np.ndarray | None, workers: Workers) -> None:
+        self.l2, self.monotone, self.workers = l2, monotone, workers
+
+    def fit(self, tree: TreeStructure, rows: Rows, sample: Sample | None = None) -> np.ndarray:
+        """Values (2^d,) from the sums that the level search left in the tree."""
+        values = newton_values(tree.gradients, tree.hessians, self.l2)
+        return constrain(values, tree.hessians, tree.features, self.monotone)
+
+    def add(self, tree: TreeStructure, rows: Rows, values: np.ndarray, scores: np.ndarray) -> None:
+        """Add the tree's values to the scores (n,) of coded rows."""
+        leaf = rows.leaf_numbers(tree, self.workers)
+        blocks = [(i, min(i + _ROWS, len(scores))) for i in range(0, len(scores), _ROWS)]
+        self.workers.run(lambda a, b: _add_leaf_values(leaf[a:b], values, scores[a:b]), blocks)
+
+
+def constrain(values: np.ndarray, weights: np.ndarray, features: np.ndarray, monotone: np.ndarray | None) -> np.ndarray:
+    """The values nearest to leaf `values`, in least squares weighted by `weights`, that keep monotone constraints.
+
+    A leaf's value must not fall (1) or rise (-1) when the answer at a level that asks a constrained feature turns from
+    no more than c to more. Dykstra's alternating projections over the levels find the nearest such values; a final
+    running maximum takes off what rounding left, so the constraint holds exactly.
+
+    References
+    ----------
+    R. L. Dykstra, An algorithm for restricted least squares regression, JASA 1983.
+
+    Examples
+    --------
+    >>> constrain(np.array([2.0, 0.0]), np.array([1.0, 3.0]), np.array([0]), np.array([1])).tolist()
+    [0.5, 0.5]
+    """
+    if monotone is None or not np.any(monotone[features]):
+        return values
+    levels = [(t, int(monotone[k])) for t, k in enumerate(features) if monotone[k]]
+    number = np.arange(len(values))
+    weights = np.maximum(weights, 1e-9 * max(float(weights.max(initial=0.0)), 1e-300))
+    result = values.copy()
+    corrections = [np.zeros_like(values) for _ in levels]
+    for _ in range(200 if len(levels) > 1 else 1):
+        start = result.copy()
+        for (t, sign), correction in zip(levels, corrections):
+            low, high = number[(number >> t) & 1 == 0], number[(number >> t) & 1 == 1]
+            target = result - correction
+            a, b = target[low], target[high]
+            mean = (weights[low] * a + weights[high] * b) / (weights[low] + weights[high])
+            broken = sign * (b - a) < 0
+            projected = target.copy()
+            projected[low], projected[high] = np.where(broken, mean, a), np.where(broken, mean, b)
+            correction[:] = projected - target
+            result = projected
+        if np.abs(result - start).max() <= 1e-12 * max(1.0, np.abs(values).max()):
+            break
+    for t, sign in levels:
+        low, high = number[(number >> t) & 1 == 0], number[(number >> t) & 1 == 1]
+        result[high] = (np.maximum if sign > 0 else np.minimum)(result[low], result[high])
+    return result
+
+
+@kernel
+def _add_leaf_values(leaf, values, scores):
+    for i in range(leaf.size):
+        scores[i] += values[leaf[i]]

@@ -1,0 +1,393 @@
+"""Fuzzy leaves: every row is in every leaf, with the probability of its places."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from truerank.core.errors import ModelFileError
+from truerank.core.kernel import kernel
+from truerank.core.threads import Workers, run_blocks
+from truerank.trees.ensemble import Ensemble
+from truerank.trees.grower import TreeStructure
+from truerank.trees.leaves.constant import constrain, newton_values
+from truerank.trees.leaves.places import Norms, PlaceTable, Shares, make_shares, states_of
+from truerank.trees.rows import Rows, Sample
+
+_ROWS = 65_536
+_CACHE_BYTES = 100 << 20  # states of columns that are kept between trees
+
+
+class FuzzyLeaves:
+    """Fits and evaluates fuzzy leaves: F(l) = -ΣP g / (ΣP h + l2), score Σ_l P(x ∈ l) F(l).
+
+    P(x ∈ l) is the product over the tree's levels of P(left) or P(right), each exact by row wherever a feature's table
+    has a knot for each value.
+
+    Parameters
+    ----------
+    l2 : float
+    monotone : int8 array (p,) or None
+    places : list of PlaceTable
+    p : float
+        p_swap.
+    ties : {"near", "average"}
+    workers : Workers
+    """
+
+    needs_sample = True
+
+    def __init__(
+        self,
+        l2: float,
+        monotone: np.ndarray | None,
+        places: list[PlaceTable],
+        p: float,
+        ties: str,
+        workers: Workers,
+    ) -> None:
+        self.l2, self.monotone, self.workers = l2, monotone, workers
+        self.places, self.norms, self.ties = places, Norms(p), ties
+        self._shares: dict[int, Shares] = {}
+
+    def fit(self, tree: TreeStructure, rows: Rows, sample: Sample) -> np.ndarray:
+        """Leaf values (2^d,): sums over blocks of rows, added in order."""
+        tables = self._tables(tree, rows)
+        states = self._states(tree, rows)
+
+        def work(start: int, stop: int) -> np.ndarray:
+            return _leaf_sums(_stack(states, start, stop), tables, *sample.block(start, stop))
+
+        total = np.zeros((2, 1 << tree.depth))
+        for part in self.workers.run(work, _blocks(rows.matrix.n_rows)):
+            total += part
+        return constrain(newton_values(total[0], total[1], self.l2), total[1], tree.features, self.monotone)
+
+    def add(self, tree: TreeStructure, rows: Rows, values: np.ndarray, scores: np.ndarray) -> None:
+        """Add the tree's value of every row to the scores (n,)."""
+        tables = self._tables(tree, rows)
+        states = self._states(tree, rows)
+
+        def work(start: int, stop: int) -> None:
+            _add_expected(_stack(states, start, stop), tables, values, scores[start:stop])
+
+        self.workers.run(work, _blocks(rows.matrix.n_rows))
+
+    def _tables(self, tree: TreeStructure, rows: Rows) -> np.ndarray:
+        """P(right) of every level by state (d, most states of a feature)."""
+        levels = []
+        for feature, code, side in zip(tree.features.tolist(), tree.codes.tolist(), tree.missing_right.tolist()):
+            places = self.places[feature]
+            if feature not in self._shares:
+                self._shares[feature] = make_shares(places, self.norms, self.ties)
+            own = rows.matrix.borders[feature]
+            border = float(own[code]) if code < len(own) else np.inf
+            b, state = places.place_of_border(border)
+            levels.append(self._shares[feature].right_of(b, state, side))
+        tables = np.zeros((tree.depth, max((len(level) for level in levels), default=1)))
+        for table, level in zip(tables, levels):
+            table[: len(level)] = level
+        return tables
+
+    def _states(self, tree: TreeStructure, rows: Rows) -> list[np.ndarray]:
+        """States (n,) of each level's feature, from the cache or anew."""
+        cache = rows.cache
+        for feature in tree.features.tolist():
+            if feature in cache:
+                cache[feature] = cache.pop(feature)  # the most recently used stands last
+                continue
+            places = self.places[feature]
+            blocks = _blocks(rows.matrix.n_rows)
+            parts = self.workers.run(lambda a, b, k=feature, t=places: t.states(rows.X[a:b, k]), blocks)
+            cache[feature] = np.concatenate(parts)
+        states = [cache[feature] for feature in tree.features.tolist()]
+        room = _CACHE_BYTES - 10 * rows.matrix.n_rows  # millions of rows need the memory more than the time
+        while cache and sum(column.nbytes for column in cache.values()) > room:
+            del cache[next(iter(cache))]
+        return states
+
+
+@dataclass(frozen=True)
+class FlatPlaces:
+    """Place tables of the used features, one after the other, as a model keeps them.
+
+    Attributes
+    ----------
+    features : int64 array (u,)
+    sizes : int64 array (u,)
+        Knots of each.
+    lower, upper : float64 arrays (Σ sizes,)
+    starts : int64 array (Σ sizes + u,)
+    """
+
+    features: np.ndarray
+    sizes: np.ndarray
+    lower: np.ndarray = field(repr=False)
+    upper: np.ndarray = field(repr=False)
+    starts: np.ndarray = field(repr=False)
+
+    @classmethod
+    def of(cls, features: np.ndarray, tables: list[PlaceTable]) -> FlatPlaces:
+        """The tables of `features`."""
+        return cls(
+            features.astype(np.int64),
+            np.array([len(table.upper) for table in tables], dtype=np.int64),
+            np.concatenate([np.empty(0), *(table.lower for table in tables)]),
+            np.concatenate([np.empty(0), *(table.upper for table in tables)]),
+            np.concatenate([np.empty(0, dtype=np.int64), *(table.starts for table in tables)]),
+        )
+
+    def tables(self) -> list[PlaceTable]:
+        """The tables again."""
+        ends = np.cumsum(self.sizes)
+        result = []
+        for i, (end, size) in enumerate(zip(ends.tolist(), self.sizes.tolist())):
+            knots = slice(end - size, end)
+            result.append(PlaceTable(self.lower[knots], self.upper[knots], self.starts[end - size + i : end + i + 1]))
+        return result
+
+    def hold(self, tables: list[PlaceTable]) -> bool:
+        """Whether these are the tables of all features, as far as they are kept."""
+        other = FlatPlaces.of(self.features, [tables[k] for k in self.features])
+        names = ("sizes", "lower", "upper", "starts")
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
+
+    def check(self, n_features: int, ensemble: Ensemble) -> None:
+        """Raise `ModelFileError` when arrays from a file do not fit together."""
+        total, used = int(self.sizes.sum()) if self.sizes.size else 0, len(self.features)
+        if (
+            self.sizes.shape != (used,)
+            or (self.sizes < 0).any()
+            or self.lower.shape != (total,)
+            or self.upper.shape != (total,)
+            or self.starts.shape != (total + used,)
+            or (used and not (self.features.min() >= 0 and self.features.max() < n_features))
+            or not np.isin(ensemble.features, self.features).all()
+            or (np.diff(self.features) <= 0).any()
+        ):
+            raise ModelFileError("ObliviousBoosting: the place tables of the fuzzy leaves do not fit together")
+        for table in self.tables():
+            upward = (np.diff(table.starts) > 0).all() and (np.diff(table.upper) > 0).all()  # False for nan
+            if not upward or not (table.lower <= table.upper).all() or table.starts[0] != 0:
+                raise ModelFileError("ObliviousBoosting: a place table is not in ascending order")
+
+
+class FuzzyPredictor:
+    """Scores from fuzzy leaves: d contractions of a 2^d vector a row and tree."""
+
+    def __init__(self, ensemble: Ensemble, flat: FlatPlaces, p: float, ties: str) -> None:
+        self.flat = flat
+        tables = flat.tables()
+        norms = Norms(p)
+        shares = [make_shares(table, norms, ties) for table in tables]
+        self.first = np.concatenate([[0], np.cumsum(flat.sizes)]).astype(np.int64)
+        empty = [np.empty(0)]
+        self.factors = np.stack(
+            [np.concatenate(empty + [getattr(s, name) for s in shares]) for name in ("up", "down", "start", "stop")]
+        )
+        self.log_p = norms.log_p
+        self.steep = np.array([s.steep for s in shares], dtype=np.bool_)
+        shape = ensemble.features.shape
+        self.columns = np.searchsorted(flat.features, ensemble.features).astype(np.int64)
+        self.border_states = np.empty(shape, dtype=np.int64)
+        self.border_factors = np.empty((*shape, 3))
+        for t, level in np.ndindex(*shape):
+            k = int(self.columns[t, level])
+            b, self.border_states[t, level] = tables[k].place_of_border(float(ensemble.borders[t, level]))
+            self.border_factors[t, level] = (*shares[k].border_factors(b), b)
+        self.missing_right = ensemble.missing_right
+        self.values = ensemble.values
+
+    def predict(self, X: np.ndarray, n_jobs: int | None, scores: np.ndarray, trees: slice = slice(None)) -> np.ndarray:
+        """Add the values of `trees` for the rows of X, float32 or float64, to `scores` (n,) and return these."""
+        flat = self.flat
+
+        def work(start: int, stop: int) -> None:
+            columns = np.ascontiguousarray(X[start:stop].T[flat.features], dtype=np.float64)
+            _add_fuzzy(
+                columns, self.first, flat.lower, flat.upper, self.factors, self.steep, self.log_p,
+                self.columns[trees], self.border_states[trees], self.border_factors[trees],
+                self.missing_right[trees], self.values[trees], scores[start:stop],
+            )  # fmt: skip
+
+        run_blocks(work, [(i, min(i + 4_096, len(X))) for i in range(0, len(X), 4_096)], n_jobs)
+        return scores
+
+
+def _blocks(n: int) -> list[tuple[int, int]]:
+    return [(i, min(i + _ROWS, n)) for i in range(0, n, _ROWS)]
+
+
+def _stack(states: list[np.ndarray], start: int, stop: int) -> np.ndarray:
+    if not states:
+        return np.empty((0, stop - start), dtype=np.uint16)
+    return np.stack([column[start:stop] for column in states])
+
+
+@kernel
+def _leaf_sums(states, tables, g, h):
+    """ΣP g and ΣP h of every leaf (2, 2^d)."""
+    depth, n = states.shape
+    size = 1 << depth
+    total = np.zeros((2, size))
+    share = np.empty(size)
+    sum_g = total[0]
+    sum_h = total[1]
+    for i in range(n):
+        if h[i] == 0.0 and g[i] == 0.0:
+            continue
+        share[0] = 1.0
+        for t in range(depth):
+            right = tables[t, states[t, i]]
+            half = 1 << t
+            for q in range(half):
+                share[q + half] = share[q] * right
+                share[q] -= share[q + half]
+        a = g[i]
+        b = h[i]
+        for q in range(size):
+            sum_g[q] += share[q] * a
+            sum_h[q] += share[q] * b
+    return total
+
+
+@kernel
+def _add_expected(states, tables, values, scores):
+    """Add Σ_l P(row ∈ l) values[l] to the scores, 64 rows at a time."""
+    depth, n = states.shape
+    right = np.empty((depth, 64))
+    work = np.empty((1 << max(0, depth - 1), 64))
+    for start in range(0, n, 64):
+        rows = min(64, n - start)
+        for t in range(depth):
+            for i in range(rows):
+                right[t, i] = tables[t, states[t, start + i]]
+        contract(right, depth, rows, values, work, scores[start : start + rows])
+
+
+@kernel
+def contract(right, depth, rows, values, work, scores):
+    """Add the leaf values, averaged over the answers of one level after the other, to the scores of a block of rows.
+
+    The last level is first: 2^(d-1) interpolations turn 2^d values into half as many. Two levels are done at a time, so
+    that values are read and written half as often.
+    """
+    if depth == 0:
+        for i in range(rows):
+            scores[i] += values[0]
+        return
+    level = depth - 1
+    last = right[level]
+    if level == 0:
+        a = values[0]
+        b = values[1] - a
+        for i in range(rows):
+            scores[i] += a + last[i] * b
+        return
+    share = right[level - 1]
+    half = 1 << (level - 1)
+    for q in range(half):
+        a = values[q]
+        b = values[q + half]
+        to_a = values[q + 2 * half] - a
+        to_b = values[q + 3 * half] - b
+        out = work[q]
+        for i in range(rows):
+            x = a + last[i] * to_a
+            y = b + last[i] * to_b
+            out[i] = x + share[i] * (y - x)
+    level -= 2
+    while level > 0:
+        last = right[level]
+        share = right[level - 1]
+        half = 1 << (level - 1)
+        for q in range(half):
+            out = work[q]
+            other = work[q + half]
+            pair = work[q + 2 * half]
+            other_pair = work[q + 3 * half]
+            for i in range(rows):
+                x = out[i] + last[i] * (pair[i] - out[i])
+                y = other[i] + last[i] * (other_pair[i] - other[i])
+                out[i] = x + share[i] * (y - x)
+        level -= 2
+    out = work[0]
+    if level == 0:
+        last = right[0]
+        other = work[1]
+        for i in range(rows):
+            out[i] += last[i] * (other[i] - out[i])
+    for i in range(rows):
+        scores[i] += out[i]
+
+
+@kernel
+def _add_fuzzy(
+    X, first, lower, upper, factors, steep, log_p, columns, border_states, border_factors, missing_right, values, scores
+):
+    """Add every tree's expected leaf value to the scores; X is (used features, n).
+
+    The factors of all rows are looked up feature by feature, while a feature's table is in the cache; trees then take
+    64 rows at a time.
+    """
+    used, n = X.shape
+    n_trees, depth = columns.shape
+    state = np.empty((used, n), dtype=np.int64)
+    up = np.empty((used, n))
+    down = np.empty((used, n))
+    some_steep = steep.any()
+    lo = np.empty((used if some_steep else 0, n))
+    hi = np.empty((used if some_steep else 0, n))
+    missing = np.zeros(used, dtype=np.bool_)
+    for k in range(used):
+        knots = slice(first[k], first[k + 1])
+        last = 2 * (first[k + 1] - first[k])
+        base = 2 * first[k] + k  # a table of K knots has 2K + 1 factors
+        own = state[k]
+        states_of(X[k], lower[knots], upper[knots], own)
+        some = False
+        for i in range(n):
+            s = own[i]
+            if s > last:
+                some = True
+                s = np.int64(0)
+            up[k, i] = factors[0, base + s]
+            down[k, i] = factors[1, base + s]
+        missing[k] = some
+        if steep[k]:
+            for i in range(n):
+                s = own[i] if own[i] <= last else np.int64(0)
+                lo[k, i] = factors[2, base + s]
+                hi[k, i] = factors[3, base + s]
+    right = np.empty((depth, 64))
+    work = np.empty((1 << max(0, depth - 1), 64))
+    for start in range(0, n, 64):
+        rows = min(64, n - start)
+        here = slice(start, start + rows)
+        for tree in range(n_trees):
+            for level in range(depth):
+                k = columns[tree, level]
+                border = border_states[tree, level]
+                left_factor = border_factors[tree, level, 0]
+                right_factor = border_factors[tree, level, 1]
+                out = right[level]
+                s = state[k, here]
+                u = up[k, here]
+                v = down[k, here]
+                if steep[k]:
+                    b = border_factors[tree, level, 2]
+                    for i in range(rows):
+                        if s[i] > border:
+                            out[i] = 1.0 - u[i] * np.exp(log_p * (lo[k, start + i] - b + 1.0)) * left_factor
+                        else:
+                            out[i] = v[i] * np.exp(log_p * (b - hi[k, start + i])) * right_factor
+                else:
+                    for i in range(rows):
+                        out[i] = 1.0 - u[i] * left_factor if s[i] > border else v[i] * right_factor
+                if missing[k]:
+                    last = 2 * (first[k + 1] - first[k])
+                    for i in range(rows):
+                        if s[i] > last:
+                            out[i] = 1.0 if missing_right[tree, level] else 0.0
+            contract(right, depth, rows, values[tree], work, scores[here])

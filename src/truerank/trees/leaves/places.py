@@ -1,0 +1,289 @@
+"""Fuzzy borders: how near a value is to a border, measured in ranks.
+
+The observed values of a feature stand at places 0 … n-1 in sorted order, and the value at place i truly stands at place
+j with probability p^|i-j| / Z(i), Z(i) = (1 + p - p^(i+1) - p^(n-i)) / (1 - p). With b values at or below the border c,
+
+    x > c stands at i = #(X < x):      P(left)  = p^(i-b+1) (1 - p^b) / ((1-p) Z(i))
+    x ≤ c stands at i = #(X ≤ x) - 1:  P(right) = p^(b-1-i) p (1 - p^(n-b)) / ((1-p) Z(i))
+
+(the thesis's formulas, normalised). With ties="average" a tied block takes the mean over its places instead. Both are a
+factor of the value times a factor of the border:
+
+    P(left) = up · p^(start-b+1) · (1 - p^b),    P(right) = down · p^(b-stop) · (1 - p^(n-b))
+
+for a block of places [start, stop), with up the mean of p^(i-start) / ((1-p) Z(i)) over the block and down that of
+p^(stop-i) / ((1-p) Z(i)).
+
+A `PlaceTable` has one *knot* for each different value of a feature, or for a range of them where there are more than
+`limit`; each border is the end of a knot. A value is in one of 2K + 1 *states*: 2k + 1 at knot k, 2k in the gap before
+it (values that training did not see), and a missing value in state 2K + 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from truerank.core.kernel import kernel
+from truerank.matrices.binning import BLOCK
+
+MOST_PLACES = 32_000  # states are 16-bit numbers: two a knot, and a knot more for each border
+_FEW_PLACES = 1 << 21
+_LARGEST_EXPONENT = 600.0  # exp of more over- or underflows in products
+
+
+@dataclass(frozen=True)
+class PlaceTable:
+    """Where the values of one feature stand among the training values.
+
+    Attributes
+    ----------
+    lower, upper : float64 arrays (K,)
+        Least and largest value of each knot, equal for a knot of one value.
+    starts : int64 array (K + 1,)
+        Number of training values below each knot; the last entry is n, the number of observed values.
+    """
+
+    lower: np.ndarray = field(repr=False)
+    upper: np.ndarray = field(repr=False)
+    starts: np.ndarray = field(repr=False)
+
+    @property
+    def n(self) -> int:
+        """Number of observed training values."""
+        return int(self.starts[-1])
+
+    @property
+    def n_states(self) -> int:
+        """Number of states, the missing value's included."""
+        return 2 * len(self.upper) + 2
+
+    def states(self, values: np.ndarray) -> np.ndarray:
+        """State of each value, uint16 (n,)."""
+        return find_states(np.ascontiguousarray(values, dtype=np.float64), self.lower, self.upper)
+
+    def place_of_border(self, border: float) -> tuple[int, int]:
+        """Number b of training values at or below a border, and the last state left of it; inf is above all."""
+        if not np.isfinite(border):
+            return self.n, 2 * len(self.upper)
+        k = int(np.searchsorted(self.upper, border, side="right"))
+        return int(self.starts[k]), 2 * k - 1
+
+
+def make_places(values: np.ndarray, borders: np.ndarray, limit: int) -> PlaceTable:
+    """The table of a feature from its sorted observed values; at most `limit + len(borders)` knots."""
+    n = len(values)
+    if n == 0:
+        return PlaceTable(np.empty(0), np.empty(0), np.zeros(1, dtype=np.int64))
+    first = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+    if len(first) > limit:
+        wanted = (np.arange(limit) * n) // limit
+        kept = first[np.searchsorted(first, wanted, side="right") - 1]
+        first = np.union1d(kept, np.searchsorted(values, borders, side="right"))
+    starts = np.append(first, n).astype(np.int64)
+    lower, upper = values[starts[:-1]].astype(np.float64), values[starts[1:] - 1].astype(np.float64)
+    return PlaceTable(lower, upper, starts)
+
+
+@dataclass(frozen=True)
+class Shares:
+    """The factors of P(left) and P(right) that belong to a feature's states, for one p.
+
+    Attributes
+    ----------
+    up, down : float64 arrays (2K + 1,)
+        Factors of the states; where `steep` is False they include p^start and p^-stop.
+    start, stop : float64 arrays (2K + 1,)
+    n : int
+    log_p : float
+    steep : bool
+        p^n underflows: powers are taken of differences only.
+    """
+
+    up: np.ndarray = field(repr=False)
+    down: np.ndarray = field(repr=False)
+    start: np.ndarray = field(repr=False)
+    stop: np.ndarray = field(repr=False)
+    n: int
+    log_p: float
+    steep: bool
+
+    def border_factors(self, b: int) -> tuple[float, float]:
+        """The factors of a border with b values at or below it: of P(left) above it and of P(right) below it."""
+        left = -np.expm1(self.log_p * b)
+        right = -np.expm1(self.log_p * (self.n - b))
+        if self.steep:
+            return float(left), float(right)
+        return float(left * np.exp(self.log_p * (1 - b))), float(right * np.exp(self.log_p * b))
+
+    def right_of(self, b: int, border_state: int, missing_right: bool) -> np.ndarray:
+        """P(right) by state, the missing value's last, float64 (2K + 2,)."""
+        left, right = self.border_factors(b)
+        return _right_table(
+            self.up, self.down, self.start, self.stop, self.log_p, self.steep, b, border_state, left, right,
+            missing_right,
+        )  # fmt: skip
+
+
+class Norms:
+    """(1 - p) Z(i) of all places: the same for all features with the same number n of observed values.
+
+    The last table is kept unless n is in the millions, where it would cost more memory than it saves time.
+    """
+
+    def __init__(self, p: float) -> None:
+        self.log_p = float(np.log(max(p, 1e-300)))
+        self._last = np.empty(0)
+
+    def of(self, n: int) -> np.ndarray:
+        """Float64 (n,)."""
+        if len(self._last) == n:
+            return self._last
+        norms = place_norms(n, self.log_p)
+        if n <= _FEW_PLACES:
+            self._last = norms
+        return norms
+
+
+def make_shares(places: PlaceTable, norms: Norms, ties: str) -> Shares:
+    """The factors of every state of a feature under the rule for ties, "near" or "average"."""
+    n, size, log_p = places.n, len(places.upper), norms.log_p
+    steep = -log_p * n > _LARGEST_EXPONENT
+    up, down = np.zeros(2 * size + 1), np.zeros(2 * size + 1)
+    start, stop = np.empty(2 * size + 1), np.empty(2 * size + 1)
+    start[0::2] = stop[0::2] = places.starts
+    start[1::2], stop[1::2] = places.starts[:-1], places.starts[1:]
+    if n:
+        start[-1], stop[0] = n - 1, 1  # beyond the observed range a value stands where the nearest one does
+        up[0::2] = 1.0 / _scaled_z(start[0::2], n, log_p)
+        down[0::2] = np.exp(log_p) / _scaled_z(stop[0::2] - 1, n, log_p)
+        single = (places.lower == places.upper) & (ties == "near")
+        up[1::2], down[1::2] = mean_shares(places.starts, ~single, norms.of(n), log_p)
+        if single.any():
+            one = np.flatnonzero(single)
+            up[1::2][one] = 1.0 / _scaled_z(start[1::2][one], n, log_p)
+            down[1::2][one] = np.exp(log_p) / _scaled_z(stop[1::2][one] - 1, n, log_p)
+    if not steep:
+        up *= np.exp(log_p * start)
+        down *= np.exp(-log_p * stop)
+    return Shares(up, down, start, stop, n, log_p, steep)
+
+
+def make_smoothing(places: PlaceTable, borders: np.ndarray, norms: Norms) -> np.ndarray:
+    """What the level search needs to smooth a feature's histogram, float64 (4, 256): see `grower._smooth`."""
+    result = np.zeros((4, 256))
+    n, log_p = places.n, norms.log_p
+    if n == 0:
+        return result
+    below = places.starts[np.searchsorted(places.upper, borders, side="right")]
+    starts = np.concatenate([[0], below, [n]]).astype(np.int64)
+    bins = len(borders) + 1
+    up, down = mean_shares(starts, np.ones(bins, dtype=np.bool_), norms.of(n), log_p)
+    result[0, :bins], result[1, :bins] = down, up
+    result[2, :bins] = np.exp(log_p * np.diff(starts))
+    result[3, : bins - 1] = below
+    result[2, 255], result[3, 255] = log_p, n
+    return result
+
+
+def smoothing_of(borders: list[np.ndarray], places: list[PlaceTable], p: float) -> np.ndarray:
+    """The level search's smoothing of every feature's histogram, padded to whole blocks of features."""
+    result = np.zeros((-(-len(borders) // BLOCK) * BLOCK, 4, 256))
+    norms = Norms(p)
+    for k, (own, table) in enumerate(zip(borders, places)):
+        result[k] = make_smoothing(table, own, norms)
+    return result
+
+
+def _scaled_z(i: np.ndarray, n: int, log_p: float) -> np.ndarray:
+    """(1 - p) Z(i) = (1 - p^(i+1)) + p (1 - p^(n-i-1))."""
+    return -np.expm1(log_p * (i + 1)) - np.exp(log_p) * np.expm1(log_p * (n - i - 1))
+
+
+@kernel
+def place_norms(n, log_p):
+    """(1 - p) Z(i) for i in 0 … n - 1."""
+    z = np.empty(n)
+    p = np.exp(log_p)
+    for i in range(n):
+        z[i] = -np.expm1(log_p * (i + 1)) - p * np.expm1(log_p * (n - i - 1))
+    return z
+
+
+@kernel
+def mean_shares(starts, wanted, z, log_p):
+    """Means of p^(i-start) / ((1-p) Z(i)) and of p^(stop-i) / ((1-p) Z(i)) over each block of places that is wanted."""
+    size = starts.size - 1
+    up = np.zeros(size)
+    down = np.zeros(size)
+    widest = 0
+    for k in range(size):
+        if wanted[k]:
+            widest = max(widest, starts[k + 1] - starts[k])
+    power = np.empty(widest + 1)
+    for j in range(widest + 1):
+        power[j] = np.exp(log_p * j)
+    for k in range(size):
+        if not wanted[k]:
+            continue
+        a = 0.0
+        b = 0.0
+        start, stop = starts[k], starts[k + 1]
+        for i in range(start, stop):
+            a += power[i - start] / z[i]
+            b += power[stop - i] / z[i]
+        up[k] = a / (stop - start)
+        down[k] = b / (stop - start)
+    return up, down
+
+
+@kernel
+def _right_table(up, down, start, stop, log_p, steep, b, border_state, left, right, missing_right):
+    """P(right) by state. The expressions are those of the predictor, to the bit."""
+    result = np.empty(up.size + 1)
+    for s in range(up.size):
+        if s > border_state:
+            power = up[s] * np.exp(log_p * (start[s] - b + 1.0)) if steep else up[s]
+            result[s] = 1.0 - power * left
+        else:
+            power = down[s] * np.exp(log_p * (b - stop[s])) if steep else down[s]
+            result[s] = power * right
+    result[up.size] = 1.0 if missing_right else 0.0
+    return result
+
+
+@kernel
+def find_states(values, lower, upper):
+    """State of each value: 2k + 1 at knot k, 2k in the gap before it, 2K + 1 for nan."""
+    out = np.empty(values.size, dtype=np.uint16)
+    states = np.empty(64, dtype=np.int64)
+    for start in range(0, values.size, 64):
+        rows = min(64, values.size - start)
+        states_of(values[start : start + rows], lower, upper, states)
+        for i in range(rows):
+            out[start + i] = states[i]
+    return out
+
+
+@kernel
+def states_of(x, lower, upper, states):
+    """States of a few values, all searched for at once, step by step and without a branch on a value."""
+    n = x.size
+    size = upper.size
+    for i in range(n):
+        states[i] = 0
+    rest = size
+    while rest > 1:  # the number of knots whose upper value is below x
+        half = rest >> 1
+        for i in range(n):
+            states[i] += half if upper[states[i] + half - 1] < x[i] else 0
+        rest -= half
+    last = max(size - 1, 0)
+    for i in range(n):
+        k = states[i]
+        if size > 0:
+            k += 1 if upper[k] < x[i] else 0
+            inside = k < size and x[i] >= lower[min(k, last)]
+            k = 2 * k + (1 if inside else 0)
+        states[i] = k if x[i] == x[i] else 2 * size + 1

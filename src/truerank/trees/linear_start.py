@@ -1,0 +1,144 @@
+"""A linear ranker that boosting starts from, so that trees are left with what a straight line cannot say.
+
+With the features standardised over the rows, z, the weights w make small
+
+    Σ_i v_i (y'_i - w z'_i)² + penalty · Σ_i v_i · |w|²
+
+over the rows i with weights v_i, where y' and z' are grades and features less their means within the query: only
+differences within a query can change a ranking. On small collections trees alone need many rounds to form a straight
+line out of steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.optimize import lsq_linear
+from threadpoolctl import threadpool_limits
+
+from truerank.core.errors import ModelFileError
+from truerank.core.kernel import kernel
+from truerank.core.threads import query_blocks, run_blocks
+from truerank.trees.leaves.polynomial import least_norm_solutions
+from truerank.trees.predictor import writable
+from truerank.trees.scaling import Scaling
+
+_ROWS = 16_384
+
+
+@dataclass(frozen=True)
+class LinearStart:
+    """Scores `w z`, with features standardised and clipped by `scaling`; a missing value adds nothing.
+
+    Attributes
+    ----------
+    weights : float64 array (p,)
+    scaling : Scaling
+    """
+
+    weights: np.ndarray = field(repr=False)
+    scaling: Scaling
+
+    def scores(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
+        """Scores (n,) of the rows of X, float32 or float64; a row's bits do not depend on the rows beside it."""
+        scores = np.zeros(len(X))
+        low, high, mean = self.scaling.low, self.scaling.high, self.scaling.mean
+        slope = self.weights / self.scaling.scale
+
+        def work(start: int, stop: int) -> None:
+            _add_linear(writable(X[start:stop]), slope, mean, low, high, scores[start:stop])
+
+        run_blocks(work, [(i, min(i + _ROWS, len(X))) for i in range(0, len(X), _ROWS)], n_jobs)
+        return scores
+
+    def check(self, n_features: int) -> None:
+        """Raise `ModelFileError` when arrays from a file do not fit together."""
+        if self.weights.shape != (n_features,) or not np.isfinite(self.weights).all():
+            raise ModelFileError(f"ObliviousBoosting: start_weights_ must hold {n_features} finite numbers")
+
+
+@dataclass(frozen=True)
+class Start:
+    """Scores before the first tree: a constant, and a linear ranker or None."""
+
+    constant: float
+    linear: LinearStart | None
+
+    def scores(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
+        """Scores (n,), a new array."""
+        constant = np.full(len(X), self.constant)
+        return constant if self.linear is None else constant + self.linear.scores(X, n_jobs)
+
+    def check(self, n_features: int) -> None:
+        """Raise `ModelFileError` when arrays from a file do not fit together."""
+        if self.linear is not None:
+            self.linear.check(n_features)
+
+
+def fit_linear_start(
+    X: np.ndarray,
+    y: np.ndarray,
+    offsets: np.ndarray,
+    row_weight: np.ndarray | None,
+    scaling: Scaling,
+    penalty: float,
+    monotone: np.ndarray | None,
+) -> LinearStart:
+    """The weights of least squares within queries; with `monotone` (p,) those of the signs that it allows.
+
+    Products of fixed blocks of whole queries, with BLAS on one thread: the same bits for any number of threads.
+    O(n p² + p³).
+    """
+    p = X.shape[1]
+    matrix, right, total = np.zeros((p, p)), np.zeros(p), 0.0
+    every = np.arange(p)
+    with threadpool_limits(1, user_api="blas"):
+        for first, last in query_blocks(offsets, _ROWS):
+            rows = slice(int(offsets[first]), int(offsets[last]))
+            starts = offsets[first:last] - offsets[first]
+            z, grades = scaling.take(X[rows], every), y[rows].copy()
+            v = np.ones(len(grades)) if row_weight is None else row_weight[rows]
+            sizes = np.diff(offsets[first : last + 1])
+            # Empty queries have no rows to add up.
+            starts, sizes = starts[sizes > 0], sizes[sizes > 0]
+            mass = np.add.reduceat(v, starts)
+            mass = np.where(mass > 0, mass, 1.0)
+            grades -= np.repeat(np.add.reduceat(v * grades, starts) / mass, sizes)
+            z -= np.repeat(np.add.reduceat(v * z, starts, axis=1) / mass, sizes, axis=1)
+            weighted = z * v
+            matrix += weighted @ z.T
+            right += weighted @ grades
+            total += float(v.sum())
+        matrix[every, every] += penalty * total
+        if monotone is None or not monotone.any():
+            weights = least_norm_solutions(matrix[None], right[None])[0]
+        else:
+            weights = _of_signs(matrix, right, monotone)
+    return LinearStart(weights, scaling)
+
+
+def _of_signs(matrix: np.ndarray, right: np.ndarray, signs: np.ndarray) -> np.ndarray:
+    """Minimise w A w / 2 - b w with w_k ≥ 0 where the sign is 1 and w_k ≤ 0 where it is -1."""
+    roots, vectors = np.linalg.eigh(matrix)
+    keep = roots > 1e-10 * max(float(roots[-1]), 0.0)
+    if not keep.any():
+        return np.zeros(len(right))
+    root = np.sqrt(roots[keep])[:, None] * vectors[:, keep].T  # its square is the matrix
+    target = (vectors[:, keep].T @ right) / np.sqrt(roots[keep])
+    low, high = np.where(signs > 0, 0.0, -np.inf), np.where(signs < 0, 0.0, np.inf)
+    found = lsq_linear(root, target, (low, high), method="bvls").x
+    return np.clip(found, low, high)
+
+
+@kernel
+def _add_linear(X, slope, mean, low, high, scores):
+    """Add the linear scores of the rows of X."""
+    n, p = X.shape
+    for i in range(n):
+        total = 0.0
+        for k in range(p):
+            x = np.float64(X[i, k])
+            if x == x and slope[k] != 0.0:
+                total += slope[k] * (min(max(x, low[k]), high[k]) - mean[k])
+        scores[i] += total

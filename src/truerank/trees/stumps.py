@@ -1,0 +1,488 @@
+"""Threshold stumps on one feature: finding the one with the largest edge, applying it, scoring with a sum of them.
+
+A stump is `h(x) = 1[x_k > theta]`, and `missing` (0 or 1) where x_k is nan. Its edge over documents with potentials
+pi is `r = sum_x pi(x) h(x)`; potentials add up to 0. Two ways of finding the largest |r|:
+
+* `GridStumps`, few thresholds: rows are coded once, and one pass over the codes adds the potentials into one bin for
+  each interval between thresholds. Two columns share a code, that of the pair of their intervals, and the fullest
+  bin of a pair is left out of the codes, because all bins of a pair add up to 0: on LETOR data a quarter of the
+  additions of a plain histogram is left.
+* `SortedStumps`, every distinct value a threshold: each column's rows are sorted once, and a round is a running sum
+  along that order, from both ends towards the fullest value.
+
+Both take the candidates within `TOLERANCE` of the largest |r| for ties, which go to the lowest feature, then the
+lowest threshold, then to `missing = 0`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from truerank.core.kernel import kernel
+from truerank.core.threads import row_blocks, run_blocks
+
+TOLERANCE = 1e-12
+_COLUMNS = 8  # columns in a block of the threaded search
+_SAMPLE = 16_384  # rows by which columns are paired
+_PAIR_BINS = 1024  # joint bins of a pair of columns at most
+_PAIR_BINS_ALL = 32_768  # and of all pairs: 256 KB, which stay in a processor's own cache
+
+
+@dataclass(frozen=True)
+class Stump:
+    """A weak ranker with its edge r."""
+
+    feature: int
+    threshold: float
+    missing: int
+    edge: float
+
+
+def grid_thresholds(lowest: np.ndarray, highest: np.ndarray, with_missing: np.ndarray, n: int) -> list[np.ndarray]:
+    """`n` evenly spaced thresholds for each column, from its smallest value up; the largest value is none.
+
+    A column with missing values also has the threshold -inf, which tells present from missing. A constant column has
+    no others, a column without any value (`lowest` > `highest`) only that one.
+    """
+    result = []
+    for low, high, missing in zip(lowest.tolist(), highest.tolist(), with_missing.tolist()):
+        grid = [-np.inf] if missing and low <= high else []
+        if low < high:
+            grid += [low + j * (high - low) / n for j in range(n)]
+        result.append(np.array(grid))
+    return result
+
+
+class GridStumps:
+    """Search over a fixed grid of thresholds.
+
+    Parameters
+    ----------
+    X : float32 or float64 array (N, p)
+        May hold nan.
+    rows : int64 array (n,)
+        The rows of X that take part, in the order of the potentials.
+    n_thresholds : int
+        Thresholds for each column.
+    n_jobs : int or None
+    """
+
+    def __init__(self, X: np.ndarray, rows: np.ndarray, n_thresholds: int, n_jobs: int | None) -> None:
+        n = len(rows)
+        blocks = row_blocks(n)
+        ranges = run_blocks(lambda a, b: _column_ranges(X, rows[a:b]), blocks, n_jobs)
+        lowest = np.min([part[0] for part in ranges], axis=0)
+        highest = np.max([part[1] for part in ranges], axis=0)
+        with_missing = np.any([part[2] for part in ranges], axis=0)
+        thresholds = grid_thresholds(lowest, highest, with_missing, n_thresholds)
+        counts = np.array([len(t) for t in thresholds], dtype=np.int64)
+        self.columns = np.flatnonzero(counts)
+        self.n_thresholds = counts[self.columns]
+        self.thresholds = [thresholds[k] for k in self.columns]
+        self.missing_bin = with_missing[self.columns].astype(np.int64)
+        self.n_bins = self.n_thresholds + 1 + self.missing_bin
+        self.bin_start = np.concatenate([[0], np.cumsum(self.n_bins)])
+        largest = int(self.n_bins.max(initial=1))
+        self.codes = np.empty((len(self.columns), n), dtype=np.uint8 if largest <= 2**8 else np.uint16)
+        flat = np.concatenate([np.empty(0), *self.thresholds])
+        starts = np.concatenate([[0], np.cumsum(self.n_thresholds)])
+
+        def code(first: int, last: int) -> None:
+            _code_rows(X, rows, self.columns, flat, starts, self.codes, first, last)
+
+        run_blocks(code, blocks, n_jobs)
+        self._pair(blocks, n_jobs)
+
+    def _pair(self, blocks: list[tuple[int, int]], n_jobs: int | None) -> None:
+        """Codes by row, one for each pair of columns, without those of the pairs' fullest bins."""
+        n = self.codes.shape[1]
+        self.pairs = _pair_columns(self.codes[:, :_SAMPLE], self.n_bins)
+        widths = np.array([self.n_bins[a] * (self.n_bins[b] if b >= 0 else 1) for a, b in self.pairs], dtype=np.int64)
+        self.pair_start = np.concatenate([[0], np.cumsum(widths)])
+        total = int(self.pair_start[-1])
+        paired = np.empty((n, len(self.pairs)), dtype=np.uint16 if total <= 2**16 else np.uint32)
+
+        def join(first: int, last: int) -> np.ndarray:
+            counts = np.zeros(total, dtype=np.int64)
+            _join_codes(self.codes, self.pairs, self.n_bins, self.pair_start, paired, counts, first, last)
+            return counts
+
+        counts = np.sum(np.stack(run_blocks(join, blocks, n_jobs)), axis=0)
+        bounds = list(zip(self.pair_start[:-1], self.pair_start[1:]))
+        self.fullest = np.array([a + np.argmax(counts[a:b]) for a, b in bounds], dtype=np.int64)
+        left_out = np.zeros(total, dtype=np.uint8)
+        left_out[self.fullest] = 1
+        self.row_start = np.empty(n + 1, dtype=np.int64)
+        size = _leave_out(paired, left_out, self.row_start)
+        self.row_codes = paired.reshape(-1)[:size]
+
+    def histogram(self, potentials: np.ndarray, first: int, last: int) -> np.ndarray:
+        """Sums of the potentials of rows first … last - 1 by pair bin, the fullest left 0: a statistic that adds up."""
+        sums = np.zeros(int(self.pair_start[-1]))
+        _add_potentials(self.row_codes, self.row_start, potentials, first, last, sums)
+        return sums
+
+    def best(self, histogram: np.ndarray) -> Stump | None:
+        """The stump with the largest |r|, from the sum of the blocks' histograms."""
+        sums = _sums_by_column(histogram, self.pairs, self.pair_start, self.fullest, self.n_bins, self.bin_start)
+        k, j, missing, edge = _best_of_bins(sums, self.bin_start, self.n_thresholds, self.missing_bin, TOLERANCE)
+        if k < 0:
+            return None
+        return Stump(int(self.columns[k]), float(self.thresholds[k][j]), int(missing), float(edge))
+
+    def apply(self, stump: Stump, weight: float, scores: np.ndarray, first: int, last: int) -> None:
+        """Add `weight * h` to the scores of rows first … last - 1, in place."""
+        k = int(np.searchsorted(self.columns, stump.feature))
+        j = int(np.searchsorted(self.thresholds[k], stump.threshold))
+        absent = int(self.n_bins[k]) - 1 if self.missing_bin[k] else -1
+        _add_above(self.codes[k], j, absent, weight, weight * stump.missing, scores, first, last)
+
+
+class SortedStumps:
+    """Search over all distinct values of each column as thresholds (the largest splits nothing and is none).
+
+    Parameters
+    ----------
+    X, rows, n_jobs
+        As for `GridStumps`.
+    """
+
+    def __init__(self, X: np.ndarray, rows: np.ndarray, n_jobs: int | None) -> None:
+        self.X, self.rows, self.n_jobs = X, rows, n_jobs
+        p = X.shape[1]
+        self.blocks = row_blocks(p, _COLUMNS)
+        columns = run_blocks(lambda k: _sort_column(X[rows, k]), [(k,) for k in range(p)], n_jobs)
+        # Four places for each column: where its low part, its high part and its missing rows start, and its end.
+        self.places = np.zeros((p, 4), dtype=np.int64)
+        start = 0
+        for k, (low, high, missing, _) in enumerate(columns):
+            ends = np.cumsum([start, len(low), len(high), len(missing)])
+            self.places[k] = ends
+            start = int(ends[-1])
+        pieces = [piece for column in columns for piece in column[:3]]
+        kind = np.int32 if len(rows) < 2**30 else np.int64
+        self.order: Any = np.concatenate([np.empty(0, dtype=np.int64), *pieces]).astype(kind)
+        self.thresholds = [column[3] for column in columns]
+
+    def best(self, potentials: np.ndarray) -> Stump | None:
+        """The stump with the largest |r|."""
+        parts = run_blocks(
+            lambda a, b: _best_of_sorted(self.order, self.places, potentials, a, b), self.blocks, self.n_jobs
+        )
+        edges = np.concatenate([np.empty(0), *parts])
+        if not len(edges) or edges.max() <= 0:
+            return None
+        largest = edges.max()
+        # A running sum of the winner alone, this time with every threshold's edge kept.
+        for k in np.flatnonzero(edges >= largest - 2 * TOLERANCE):
+            low, high, missing, end = self.places[k]
+            absent = float(_running(self.order[missing:end], potentials)[-1]) if missing < end else 0.0
+            below = -absent - self._edges(low, high, potentials)
+            above = self._edges(high, missing, potentials)[::-1]
+            edge0 = np.concatenate([[-absent] if missing < end else [], below, above])
+            edge1 = edge0 + absent
+            good = np.flatnonzero(np.maximum(np.abs(edge0), np.abs(edge1)) >= largest - TOLERANCE)
+            if len(good):
+                j = int(good[0])
+                flip = abs(edge1[j]) > abs(edge0[j]) + TOLERANCE
+                return Stump(int(k), float(self.thresholds[k][j]), int(flip), float(edge1[j] if flip else edge0[j]))
+        raise AssertionError("unreachable: the largest edge belongs to some column")
+
+    def apply(self, stump: Stump, weight: float, scores: np.ndarray, first: int, last: int) -> None:
+        """Add `weight * h` to the scores of rows first … last - 1, in place."""
+        apply_stump(self.X, self.rows, stump, weight, scores, first, last)
+
+    def _edges(self, first: int, last: int, potentials: np.ndarray) -> np.ndarray:
+        """Running sums along the order, at the last row of each value."""
+        order: np.ndarray = self.order[first:last]
+        return _running(order, potentials)[(order & 1) == 1]
+
+
+def apply_stump(
+    X: np.ndarray, rows: np.ndarray, stump: Stump, weight: float, scores: np.ndarray, first: int, last: int
+) -> None:
+    """Add `weight * h(X[rows[i]])` to `scores[i]`, i from `first` to `last` - 1, in place."""
+    _add_stump(X, rows, stump.feature, stump.threshold, stump.missing, weight, scores, first, last)
+
+
+def _pair_columns(codes: np.ndarray, n_bins: np.ndarray) -> np.ndarray:
+    """Columns in pairs, int64 (q, 2), with -1 for none: those that leave their fullest bins in the same rows.
+
+    Greedy: the column that is outside its fullest bin most often takes the partner that is so together with it most
+    often. Columns whose joint bins would be too many stay alone.
+    """
+    p = len(n_bins)
+    outside = np.stack(
+        [column != np.argmax(np.bincount(column)) for column in codes] or [np.zeros(0, dtype=bool)]
+    ).astype(np.float32)
+    together = outside @ outside.T  # whole numbers below 2^24: exact in float32
+    left = [] if p == 0 else np.argsort(-together.diagonal(), kind="stable").tolist()
+    may_pair = np.sum(n_bins) * n_bins.max(initial=1) <= 2 * _PAIR_BINS_ALL
+    pairs = []
+    while left:
+        a = left.pop(0)
+        partners = [b for b in left if may_pair and n_bins[a] * n_bins[b] <= _PAIR_BINS]
+        b = max(partners, key=lambda b: together[a, b], default=-1)
+        if b >= 0:
+            left.remove(b)
+        pairs.append((a, b))
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+
+
+def _column_ranges(X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    p = X.shape[1]
+    lowest, highest, missing = np.full(p, np.inf), np.full(p, -np.inf), np.zeros(p, dtype=np.uint8)
+    _scan_ranges(X, rows, lowest, highest, missing)
+    return lowest, highest, missing.astype(bool)
+
+
+def _sort_column(column: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Low part (ascending), high part (descending), missing rows, and the thresholds in ascending order.
+
+    An entry is `2 * row`, plus 1 for the last row of a value. The fullest value stands in neither part.
+    """
+    order = np.argsort(column, kind="stable")  # nan last
+    values = column[order]
+    n_present = len(values) - int(np.isnan(values).sum())
+    present, absent = order[:n_present], order[n_present:]
+    nothing = np.empty(0, dtype=np.int64)
+    lowest = [-np.inf] if len(absent) and n_present else []
+    if n_present == 0:
+        return nothing, nothing, nothing, np.empty(0)
+    starts = np.concatenate([[0], np.flatnonzero(values[1:n_present] != values[: n_present - 1]) + 1])
+    ends = np.concatenate([starts[1:], [n_present]])
+    if len(starts) == 1 and not lowest:
+        return nothing, nothing, nothing, np.empty(0)
+    fullest = int(np.argmax(ends - starts))
+    low = 2 * present[: starts[fullest]]
+    low[ends[:fullest] - 1] += 1
+    high = 2 * present[ends[fullest] :]
+    high[starts[fullest + 1 :] - ends[fullest]] += 1
+    thresholds = np.concatenate([lowest, values[starts[:-1]].astype(np.float64)])
+    return low, high[::-1], 2 * absent, thresholds
+
+
+def _running(order: np.ndarray, potentials: np.ndarray) -> np.ndarray:
+    return np.cumsum(potentials[order >> 1])
+
+
+@kernel
+def _scan_ranges(X, rows, lowest, highest, missing):  # type: ignore[no-untyped-def]
+    for row in rows:
+        for k in range(X.shape[1]):
+            x = np.float64(X[row, k])
+            if x != x:
+                missing[k] = 1
+            else:
+                lowest[k] = min(lowest[k], x)
+                highest[k] = max(highest[k], x)
+
+
+@kernel
+def _code_rows(X, rows, columns, thresholds, starts, codes, first, last):  # type: ignore[no-untyped-def]
+    """`codes[u, i]`: number of thresholds of column u below the value, one more than all of them where it is nan."""
+    for u in range(len(columns)):
+        k = columns[u]
+        start = starts[u]
+        size = starts[u + 1] - start
+        # Thresholds are evenly spaced after -inf, so that a division nearly finds the place.
+        regular = start + 1 if thresholds[start] == -np.inf else start
+        low = thresholds[regular] if regular < start + size else 0.0
+        step = thresholds[regular + 1] - low if regular + 1 < start + size else 0.0
+        inverse = 1.0 / step if step > 0.0 else 0.0
+        for i in range(first, last):
+            x = np.float64(X[rows[i], k])
+            if x != x:
+                codes[u, i] = size + 1
+                continue
+            code = np.int64(min(max((x - low) * inverse, 0.0), np.float64(size))) + regular - start
+            code = min(code, size)
+            while code < size and thresholds[start + code] < x:
+                code += 1
+            while code > 0 and thresholds[start + code - 1] >= x:
+                code -= 1
+            codes[u, i] = code
+
+
+@kernel
+def _join_codes(codes, pairs, n_bins, pair_start, paired, counts, first, last):  # type: ignore[no-untyped-def]
+    for q in range(len(pairs)):
+        a = pairs[q, 0]
+        b = pairs[q, 1]
+        start = pair_start[q]
+        for i in range(first, last):
+            code = start + np.int64(codes[a, i])
+            if b >= 0:
+                code = start + np.int64(codes[a, i]) * n_bins[b] + np.int64(codes[b, i])
+            paired[i, q] = code
+            counts[code] += 1
+
+
+@kernel
+def _leave_out(codes, left_out, starts):  # type: ignore[no-untyped-def]
+    """Pack the codes of all rows to the front of their own memory, without the left-out ones; returns their number."""
+    n, p = codes.shape
+    packed = codes.reshape(n * p)
+    size = 0
+    for i in range(n):
+        starts[i] = size
+        for u in range(p):
+            code = codes[i, u]
+            if left_out[code] == 0:
+                packed[size] = code
+                size += 1
+    starts[n] = size
+    return size
+
+
+@kernel
+def _add_potentials(codes, starts, potentials, first, last, sums):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
+        potential = potentials[i]
+        for j in range(starts[i], starts[i + 1]):
+            sums[codes[j]] += potential
+
+
+@kernel
+def _sums_by_column(sums, pairs, pair_start, fullest, n_bins, bin_start):  # type: ignore[no-untyped-def]
+    """Sums by bin of each column from those by joint bin of the pairs; the fullest joint bins are filled in."""
+    result = np.zeros(bin_start[-1])
+    for q in range(len(pairs)):
+        start = pair_start[q]
+        total = 0.0
+        for c in range(start, pair_start[q + 1]):
+            total += sums[c]
+        sums[fullest[q]] -= total
+        a = pairs[q, 0]
+        b = pairs[q, 1]
+        width = n_bins[b] if b >= 0 else 1
+        for i in range(n_bins[a]):
+            row = 0.0
+            for j in range(width):
+                value = sums[start + i * width + j]
+                row += value
+                if b >= 0:
+                    result[bin_start[b] + j] += value
+            result[bin_start[a] + i] = row
+    return result
+
+
+@kernel
+def _best_of_bins(sums, bin_start, n_thresholds, missing_bin, tolerance):  # type: ignore[no-untyped-def]
+    largest = 0.0
+    for k in range(len(n_thresholds)):
+        n = n_thresholds[k]
+        start = bin_start[k]
+        absent = sums[start + n + 1] if missing_bin[k] else 0.0
+        edge = 0.0
+        for j in range(n - 1, -1, -1):
+            edge += sums[start + j + 1]
+            largest = max(largest, max(abs(edge), abs(edge + absent)))
+    if largest <= 0.0:
+        return -1, 0, 0, 0.0
+    for k in range(len(n_thresholds)):
+        n = n_thresholds[k]
+        start = bin_start[k]
+        absent = sums[start + n + 1] if missing_bin[k] else 0.0
+        edge = 0.0
+        found = -1
+        best = 0.0
+        flip = 0
+        for j in range(n - 1, -1, -1):
+            edge += sums[start + j + 1]
+            if max(abs(edge), abs(edge + absent)) >= largest - tolerance:
+                found = j
+                flip = 1 if abs(edge + absent) > abs(edge) + tolerance else 0
+                best = edge + absent if flip else edge
+        if found >= 0:
+            return k, found, flip, best
+    return -1, 0, 0, 0.0
+
+
+@kernel
+def _add_above(codes, threshold, absent, weight, absent_weight, scores, first, last):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
+        code = np.int64(codes[i])
+        step = weight if code > threshold else 0.0
+        scores[i] += absent_weight if code == absent else step
+
+
+@kernel
+def _walk(order, potentials, start, stop, sum_, other, largest):  # type: ignore[no-untyped-def]
+    """Largest |r| along a part of a column's order: r is the running sum, or that plus `other`."""
+    for j in range(start, stop):
+        entry = order[j]
+        sum_ += potentials[entry >> 1]
+        if entry & 1:
+            largest = max(largest, max(abs(sum_), abs(sum_ + other)))
+    return largest
+
+
+@kernel
+def _walk_four(order, potentials, s0, s1, s2, s3, size, sums, largest):  # type: ignore[no-untyped-def]
+    """Four columns without missing values at a time, `size` entries of each: one sum would wait for each addition."""
+    a = b = c = d = 0.0
+    high_a = high_b = high_c = high_d = 0.0
+    for j in range(size):
+        e = order[s0 + j]
+        f = order[s1 + j]
+        g = order[s2 + j]
+        h = order[s3 + j]
+        a += potentials[e >> 1]
+        b += potentials[f >> 1]
+        c += potentials[g >> 1]
+        d += potentials[h >> 1]
+        high_a = max(high_a, abs(a) if e & 1 else 0.0)
+        high_b = max(high_b, abs(b) if f & 1 else 0.0)
+        high_c = max(high_c, abs(c) if g & 1 else 0.0)
+        high_d = max(high_d, abs(d) if h & 1 else 0.0)
+    sums[0] = a
+    sums[1] = b
+    sums[2] = c
+    sums[3] = d
+    largest[0] = high_a
+    largest[1] = high_b
+    largest[2] = high_c
+    largest[3] = high_d
+
+
+@kernel
+def _best_of_sorted(order, places, potentials, first, last):  # type: ignore[no-untyped-def]
+    """Largest |r| of each column first … last - 1."""
+    result = np.zeros(last - first)
+    sums = np.zeros(4)
+    largest = np.zeros(4)
+    for k in range(first, last, 4):
+        # The high parts of four columns side by side, as far as the shortest goes.
+        size = 0
+        if k + 4 <= last:
+            size = places[k, 2] - places[k, 1]
+            for i in range(4):
+                size = min(size, places[k + i, 2] - places[k + i, 1])
+                if places[k + i, 3] > places[k + i, 2]:
+                    size = 0
+        sums[:] = 0.0
+        largest[:] = 0.0
+        if size > 0:
+            starts = places[k : k + 4, 1]
+            _walk_four(order, potentials, starts[0], starts[1], starts[2], starts[3], size, sums, largest)
+        for i in range(min(4, last - k)):
+            low, high, missing, end = places[k + i, 0], places[k + i, 1], places[k + i, 2], places[k + i, 3]
+            absent = 0.0
+            for j in range(missing, end):
+                absent += potentials[order[j] >> 1]
+            best = max(largest[i], abs(absent))
+            best = _walk(order, potentials, low, high, absent, -absent, best)
+            result[k + i - first] = _walk(order, potentials, high + size, missing, sums[i], absent, best)
+    return result
+
+
+@kernel
+def _add_stump(X, rows, feature, threshold, missing, weight, scores, first, last):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
+        x = np.float64(X[rows[i], feature])
+        if x > threshold or (missing == 1 and x != x):
+            scores[i] += weight

@@ -1,0 +1,169 @@
+"""Tables read and written."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from truerank import RankingData
+from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.io.group_sizes import group_sizes, qid_from_group_sizes, read_group_sizes, write_group_sizes
+from truerank.io.tables import read_table, table_kind, to_table, write_table
+
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+pa = pytest.importorskip("pyarrow")
+
+COLUMNS = {
+    "qid": ["b", "a", "b", "a"],
+    "bm25": [1.5, 2.0, 3.25, -1.0],
+    "y": [0, 1, 2, 1],
+    "length": [10, 20, 30, 40],
+    "docid": ["d1", "d2", "d3", "d4"],
+}
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "arrow"])
+def test_frames(make):
+    data = read_table(make(COLUMNS))
+    assert data.feature_names == ["bm25", "length"]
+    assert data.query_ids.tolist() == ["b", "a"]
+    assert data.X.tolist() == [[1.5, 10], [3.25, 30], [2.0, 20], [-1.0, 40]]
+    assert data.y.tolist() == [0, 2, 1, 1]
+    assert data.doc_ids.tolist() == ["d1", "d3", "d2", "d4"]
+    assert data.restore(data.X[:, 1]).tolist() == [10, 20, 30, 40]
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "arrow"])
+def test_named_columns(make):
+    table = make({"q": [3, 3], "rel": [1, 0], "name": ["x", "y"], "a": [1, 2], "b": [3, 4], "title": ["s", "t"]})
+    data = read_table(table, query="q", grade="rel", document="name", features=["b", "a"])
+    assert data.feature_names == ["b", "a"]
+    assert data.X.tolist() == [[3, 1], [4, 2]]
+    assert data.query_ids.tolist() == [3]
+    with pytest.raises(InvalidInputError, match="column 'title' is not numeric"):
+        read_table(table, query="q", grade="rel", document="name")
+    with pytest.raises(InvalidInputError, match="no column 'qid'; it has 'q', 'rel'"):
+        read_table(table)
+    assert read_table(table, query="q", features=["a"]).y is None
+
+
+@pytest.mark.parametrize(
+    "name", ["t.csv", "t.tsv", "t.csv.gz", "t.tsv.xz", "t.parquet", "t.pq", "t.arrow", "t.feather"]
+)
+def test_files_round_trip(tmp_path, name):
+    rng = np.random.default_rng(0)
+    data = RankingData(
+        rng.random((6, 3)),
+        [0, 1, 2, 0, 1, 0.5],
+        ["007", "007", "8", "8", "8", "9"],
+        doc_ids=["1", "02", "x", "y", "z", "w"],
+        comments=["a b", "", "c,d", "", "", 'e "f"'],
+        feature_names=["one", "two", "three"],
+    )
+    write_table(data, tmp_path / name)
+    again = read_table(tmp_path / name)
+    assert again.X.tobytes() == data.X.tobytes()
+    assert again.y.tolist() == data.y.tolist()
+    assert again.qid.tolist() == data.qid.tolist()
+    assert again.doc_ids.tolist() == data.doc_ids.tolist()
+    assert again.comments.tolist() == data.comments.tolist()
+    assert again.feature_names == data.feature_names
+
+
+def test_whole_query_numbers_stay_numbers(tmp_path):
+    data = RankingData([[1.0], [2.0]], [1, 0], [12, 5])
+    for name in ("t.csv", "t.parquet"):
+        write_table(data, tmp_path / name)
+        assert read_table(tmp_path / name).query_ids.tolist() == [12, 5]
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
+def test_to_table(kind):
+    data = RankingData([[1.0], [2.0]], [1, 0], [12, 5], doc_ids=["a", "b"])
+    again = read_table(to_table(data, kind))
+    assert again.X.tolist() == data.X.tolist()
+    assert again.doc_ids.tolist() == ["a", "b"]
+    assert again.query_ids.tolist() == [12, 5]
+    with pytest.raises(InvalidInputError, match="must differ"):
+        to_table(RankingData([[1.0]], [1], feature_names=["qid"]), kind)
+
+
+def test_missing_cells():
+    for table in (
+        pd.DataFrame({"qid": [1, 1], "y": [0, 1], "a": [1.0, np.nan]}),
+        pl.DataFrame({"qid": [1, 1], "y": [0, 1], "a": [1.0, None]}),
+        pa.table({"qid": [1, 1], "y": [0, 1], "a": [1, None]}),
+        pd.DataFrame({"qid": [1, 1], "y": [0, 1], "a": pd.array([1, None], dtype="Int64")}),
+    ):
+        with pytest.raises(InvalidInputError, match="column 'a' has no value in row 1.*--missing nan"):
+            read_table(table)
+        assert np.isnan(read_table(table, missing="nan").X[1, 0])
+
+
+def test_refusals(tmp_path):
+    with pytest.raises(InvalidInputError, match="infinite in row 0"):
+        read_table(pd.DataFrame({"qid": [1], "y": [0], "a": [np.inf]}))
+    with pytest.raises(InvalidInputError, match="column 'y' has no value in row 1"):
+        read_table(pd.DataFrame({"qid": [1, 1], "y": [0, np.nan], "a": [1.0, 2.0]}))
+    with pytest.raises(InvalidInputError, match="qid is missing"):
+        read_table(pd.DataFrame({"qid": ["a", None], "y": [0, 1], "a": [1.0, 2.0]}))
+    with pytest.raises(InvalidInputError, match="got list"):
+        read_table([[1, 2]])
+    with pytest.raises(InvalidInputError, match="ends in one of .csv"):
+        read_table(tmp_path / "t.xlsx")
+    (tmp_path / "t.parquet").write_bytes(b"PAR1 but not really")
+    with pytest.raises(DataFileError, match="cannot be read as parquet"):
+        read_table(tmp_path / "t.parquet")
+    (tmp_path / "t.csv").write_text("qid,y,a\n1,2\n")
+    with pytest.raises(DataFileError, match="cannot be read as csv"):
+        read_table(tmp_path / "t.csv")
+    (tmp_path / "u.csv").write_text("qid,y,a\n1,0,2\n,1,3\n")
+    with pytest.raises(InvalidInputError, match="qid is missing in row 1"):
+        read_table(tmp_path / "u.csv")
+    with pytest.raises(FileNotFoundError):
+        read_table(tmp_path / "none.parquet")
+
+
+def test_table_kind():
+    assert table_kind("a.b/x.CSV.GZ") == "csv"
+    assert table_kind("x.parquet.gz") is None
+    assert table_kind("x.txt.gz") is None
+    assert table_kind("x") is None
+
+
+def test_the_module_imports_no_table_library():
+    code = "import sys, truerank.io.tables; print({'pandas', 'polars', 'pyarrow'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+def test_group_sizes(tmp_path):
+    assert group_sizes(np.repeat([5, 3], [2, 4])).tolist() == [2, 4]
+    assert qid_from_group_sizes([2, 4]).tolist() == [0, 0, 1, 1, 1, 1]
+    with pytest.raises(InvalidInputError, match="1 queries are not adjacent"):
+        group_sizes([1, 2, 1])
+    for bad in ([0, 2], [1.5], [[1]], ["a"]):
+        with pytest.raises(InvalidInputError, match="whole numbers >= 1"):
+            qid_from_group_sizes(bad)
+    write_group_sizes([2, 4], tmp_path / "g")
+    assert read_group_sizes(tmp_path / "g").tolist() == [2, 4]
+    (tmp_path / "g").write_text("3\nx\n")
+    with pytest.raises(DataFileError, match="line 2: expected a group size"):
+        read_group_sizes(tmp_path / "g")
+
+
+@pytest.mark.peers
+def test_group_sizes_are_what_the_boosters_take():
+    lightgbm = pytest.importorskip("lightgbm")
+    xgboost = pytest.importorskip("xgboost")
+    data = RankingData(np.random.default_rng(0).random((9, 2)), np.arange(9) % 3, [1, 1, 1, 1, 2, 2, 3, 3, 3])
+    matrix = xgboost.DMatrix(data.X, data.y)
+    matrix.set_group(data.group_sizes)
+    assert np.diff(matrix.get_uint_info("group_ptr")).tolist() == data.group_sizes.tolist()
+    dataset = lightgbm.Dataset(data.X, data.y, group=data.group_sizes, params={"verbose": -1})
+    dataset.construct()
+    assert dataset.get_group().tolist() == data.group_sizes.tolist()

@@ -1,0 +1,121 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.files import atomic_write
+from truerank.models.model_file import decode, encode, load_model
+
+DTYPES = [np.float64, np.float32, np.int64, np.int32, np.uint8, np.bool_]
+
+
+@given(st.sampled_from(DTYPES).flatmap(lambda d: hnp.arrays(d, hnp.array_shapes(min_dims=0, max_dims=3, min_side=0))))
+def test_arrays_keep_every_bit(array):
+    text = json.dumps(encode(array), allow_nan=False)
+    back = decode(json.loads(text))
+    assert back.dtype == array.dtype
+    assert back.shape == array.shape
+    np.testing.assert_array_equal(back, array)
+    if array.dtype.kind == "f":
+        np.testing.assert_array_equal(np.signbit(back[~np.isnan(back)]), np.signbit(array[~np.isnan(array)]))
+
+
+def test_numbers_strings_and_nested_values_come_back():
+    value = {"a": [1, 2.5, None, True, "x"], "b": {"c": float("inf"), "d": -0.0}, "e": np.array(["u", "vw"])}
+    back = decode(json.loads(json.dumps(encode(value), allow_nan=False)))
+    assert back["a"] == value["a"]
+    assert back["b"]["c"] == float("inf")
+    assert str(back["b"]["d"]) == "-0.0"
+    assert back["e"].tolist() == ["u", "vw"]
+
+
+@pytest.mark.parametrize("value", [lambda x: x, {1: 2}, {"$class": "x"}, np.array([1j]), {3, 4}])
+def test_what_has_no_form_is_refused(value):
+    with pytest.raises(InvalidInputError, match="cannot keep|plain string keys"):
+        encode(value)
+
+
+def model_text(**changes):
+    document = {"format": "truerank-model", "version": 1, "truerank": "0", "model": None}
+    return json.dumps(document | changes)
+
+
+def array(**changes):
+    return {"$array": "float64", "shape": [2], "values": [1.0, 2.0]} | changes
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no valid JSON"),
+        ("{", "no valid JSON"),
+        ("[1]", "not a truerank model"),
+        ("\x00\x01", "no valid JSON"),
+        ('{"format": "other"}', "not a truerank model"),
+        (model_text(version="1"), "version must be a whole number"),
+        (model_text(version=2), "upgrade truerank"),
+        (model_text(model={"$class": "os.system"}), "unknown class"),
+        (model_text(model={"$class": ["x"]}), "unknown class"),
+        (model_text(model=array(values=[1.0])), "must hold 2 values, got 1"),
+        (model_text(model=array(values=[1.0, "rm"])), "holds 'rm'"),
+        (model_text(model=array(shape=[-2])), "list of sizes"),
+        (model_text(model=array(shape="x")), "list of sizes"),
+        (model_text(model={"$array": "object", "shape": [0], "values": []}), "unknown array type"),
+        (model_text(model={"$array": "uint8", "shape": [1], "values": [300]}), "out of range"),
+        (model_text(model={"$array": "int64", "shape": [1], "values": [True]}), "holds True"),
+        (model_text(model={"$float": "1"}), "expected nan, inf"),
+        (model_text(model={"$class": "Pipeline", "steps": [1]}), "pairs"),
+        ("[" * 100_000, "no valid JSON"),
+    ],
+)
+def test_damaged_models_are_refused_with_the_file_named(tmp_path, text, message):
+    path = tmp_path / "model.json"
+    path.write_text(text)
+    with pytest.raises(ModelFileError, match=message) as caught:
+        load_model(path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_failed_write_leaves_the_old_file_whole(tmp_path):
+    path = tmp_path / "model.json"
+    path.write_text("old")
+    with pytest.raises(RuntimeError), atomic_write(path) as stream:
+        stream.write("half of the n")
+        raise RuntimeError
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["model.json"]
+
+
+def test_a_kill_in_mid_write_leaves_the_old_file_whole(tmp_path):
+    path = tmp_path / "model.json"
+    path.write_text("old")
+    code = textwrap.dedent(f"""
+        import os, signal
+        from truerank.core.files import atomic_write
+        with atomic_write({str(path)!r}) as stream:
+            stream.write("half of the n")
+            stream.flush()
+            os.kill(os.getpid(), signal.SIGKILL)
+    """)
+    result = subprocess.run([sys.executable, "-c", code], check=False)
+    assert result.returncode == -signal.SIGKILL
+    assert path.read_text() == "old"
+
+
+def test_permissions_of_an_existing_file_are_kept(tmp_path):
+    path = tmp_path / "model.json"
+    path.write_text("old")
+    path.chmod(0o640)
+    with atomic_write(path) as stream:
+        stream.write("new")
+    assert path.read_text() == "new"
+    assert path.stat().st_mode & 0o777 == 0o640

@@ -1,0 +1,57 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from truerank.matrices.binning import MISSING, code_rows, find_borders, scan_columns
+
+
+def test_least_and_largest_value_of_each_part():
+    assert find_borders(np.arange(12.0), 3).tolist() == [0, 3, 4, 7, 8]
+
+
+def test_parts_of_one_value_give_one_border():
+    assert find_borders(np.array([0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5.0]), 3).tolist() == [0, 1, 2]
+
+
+def test_few_values_are_all_borders():
+    assert find_borders(np.array([0, 0, 0, 0, 0, 0, 0, 1, 2.0]), 3).tolist() == [0, 1]
+
+
+def test_a_constant_column_has_no_border():
+    assert find_borders(np.zeros(5), 3).tolist() == []
+    assert find_borders(np.empty(0), 3).tolist() == []
+
+
+@given(st.lists(st.integers(-50, 50), min_size=1, max_size=400), st.integers(1, 255))
+def test_borders_fit_a_byte_and_leave_no_side_empty(values, parts):
+    values = np.sort(np.array(values, dtype=float))
+    borders = find_borders(values, parts)
+    assert len(borders) <= 254
+    assert (np.diff(borders) > 0).all()
+    assert np.isin(borders, values).all()
+    assert all(0 < (values <= c).sum() < len(values) for c in borders)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("p", [1, 8, 11])
+def test_codes_count_the_borders_below(dtype, p):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 40, (5000, p)).astype(dtype)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    borders = scan_columns(X, lambda k, values: find_borders(values, 5 + 20 * k))
+    matrix = code_rows(X, borders, n_jobs=2)
+    for k in range(p):
+        expected = np.where(np.isnan(X[:, k]), MISSING, (X[:, k, None] > borders[k]).sum(axis=1))
+        np.testing.assert_array_equal(matrix.column(k), expected)
+        assert matrix.has_missing[k]
+        assert matrix.n_bins[k] == len(borders[k]) + 1
+
+
+def test_columns_are_seen_sorted_and_without_nan():
+    X = np.array([[3.0, np.nan], [1.0, np.nan], [2.0, 5.0]])
+    assert scan_columns(X, lambda k, values: (k, values.tolist())) == [(0, [1, 2, 3]), (1, [5])]
+    assert X[:, 0].tolist() == [3, 1, 2]
+    one = np.array([[2.0], [1.0]])
+    assert scan_columns(one, lambda k, values: values.tolist()) == [[1, 2]]
+    assert one[:, 0].tolist() == [2, 1]

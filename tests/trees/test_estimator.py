@@ -1,0 +1,375 @@
+import json
+
+import numpy as np
+import pytest
+
+from rankers.conformance import ranker_checks
+from truerank import ObliviousBoosting, load_model, save_model
+from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.random_streams import stream
+from truerank.data.samples import load_sample
+from truerank.trees.rows import draw_rows
+
+test_scikit_learn_conformance = ranker_checks([ObliviousBoosting(n_estimators=4, depth=2)])
+test_scikit_learn_conformance_fuzzy = ranker_checks(
+    [ObliviousBoosting("fuzzy", n_estimators=4, depth=2)],
+    {"check_sample_weight_equivalence_on_dense_data": "places of fuzzy borders count rows, whatever their weight"},
+)
+test_scikit_learn_conformance_polynomial = ranker_checks(
+    [ObliviousBoosting("polynomial", n_estimators=4, depth=2)],
+    {"check_sample_weight_equivalence_on_dense_data": "features are standardised over rows, whatever their weight"},
+)
+
+
+@pytest.fixture(scope="module")
+def judged():
+    data = load_sample()
+    return data.take_queries(range(60)), data.take_queries(range(60, 100))
+
+
+def test_squared_error_is_fitted_to_nothing_left():
+    X = np.arange(16.0)[:, None]
+    y = np.random.default_rng(0).standard_normal(16)
+    ranker = ObliviousBoosting(n_estimators=200, depth=4, learning_rate=1.0, borders=16).fit(X, y)
+    np.testing.assert_allclose(ranker.predict(X), y, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_scores_are_sums_of_leaf_values(judged, dtype):
+    train, test = judged
+    X = train.X.astype(dtype)
+    X[::7, 2] = np.nan
+    ranker = ObliviousBoosting(n_estimators=7, depth=3).fit(X, train.y, qid=train.qid)
+    T = test.X.astype(dtype)
+    T[::5, :3] = np.nan
+    expected = np.full(len(T), ranker.start_)
+    for features, borders, right, values in zip(
+        ranker.tree_features_, ranker.tree_borders_, ranker.tree_missing_right_, ranker.tree_values_
+    ):
+        leaf = np.zeros(len(T), dtype=int)
+        for t, (k, c, r) in enumerate(zip(features, borders, right)):
+            leaf += np.where(np.isnan(T[:, k]), r, T[:, k].astype(float) > c).astype(int) << t
+        expected += values[leaf]
+    np.testing.assert_array_equal(ranker.predict(T), expected)
+    np.testing.assert_array_equal(ranker.predict(T[3:4]), expected[3:4])
+
+
+def test_float32_and_float64_of_the_same_values_agree(judged):
+    train, _ = judged
+    X = train.X.astype(np.float32)
+    a = ObliviousBoosting(n_estimators=10, depth=4).fit(X, train.y, qid=train.qid)
+    b = ObliviousBoosting(n_estimators=10, depth=4).fit(X.astype(np.float64), train.y, qid=train.qid)
+    np.testing.assert_array_equal(a.tree_values_, b.tree_values_)
+    np.testing.assert_array_equal(a.predict(X), b.predict(X.astype(np.float64)))
+
+
+@pytest.mark.parametrize("sampling", [{}, {"bootstrap": "row"}, {"bootstrap": "query", "feature_fraction": 0.5}])
+def test_continuing_equals_one_run(judged, sampling):
+    train, valid = judged
+    kw = {"depth": 3, "random_state": 3, **sampling}
+    whole = ObliviousBoosting(n_estimators=12, **kw).fit(train, eval_set=valid)
+    part = ObliviousBoosting(n_estimators=5, warm_start=True, **kw).fit(train, eval_set=valid)
+    part.set_params(n_estimators=12).fit(train, eval_set=valid)
+    np.testing.assert_array_equal(part.tree_values_, whole.tree_values_)
+    np.testing.assert_array_equal(part.valid_scores_, whole.valid_scores_)
+    np.testing.assert_array_equal(part.predict(valid), whole.predict(valid))
+    with pytest.raises(InvalidInputError, match="less than the 12 trees"):
+        part.set_params(n_estimators=3).fit(train)
+
+
+def test_early_stopping_keeps_the_best_round(judged):
+    train, valid = judged
+    ranker = ObliviousBoosting(n_estimators=300, depth=4, learning_rate=0.3, patience=8).fit(train, eval_set=valid)
+    history = ranker.valid_scores_
+    assert ranker.n_iter_ == int(np.argmax(history)) + 1
+    assert len(history) == ranker.n_iter_ + 8
+    assert ranker.score(valid) == pytest.approx(history.max())
+    assert "stopped early" in ranker.status_
+
+
+def test_saved_and_loaded_models_score_alike(judged, tmp_path):
+    train, test = judged
+    ranker = ObliviousBoosting(n_estimators=6, depth=3).fit(train)
+    save_model(ranker, tmp_path / "m.json")
+    loaded = load_model(tmp_path / "m.json")
+    np.testing.assert_array_equal(loaded.predict(test), ranker.predict(test))
+    document = json.loads((tmp_path / "m.json").read_text())
+    document["model"]["fitted"]["tree_features_"]["values"][0] = 10_000
+    (tmp_path / "m.json").write_text(json.dumps(document))
+    with pytest.raises(ValueError, match="outside"):
+        load_model(tmp_path / "m.json")
+
+
+def test_weight_two_equals_two_copies(judged):
+    train, _ = judged
+    # Few values: the borders do not depend on their counts.
+    X, y = np.round(20 * train.X / (1e-9 + np.abs(train.X).max(axis=0))), train.y
+    twice = np.random.default_rng(0).random(len(y)) < 0.3
+    kw = {"n_estimators": 8, "depth": 3, "borders": 120}
+    a = ObliviousBoosting(**kw).fit(X, y, sample_weight=1.0 + twice)
+    b = ObliviousBoosting(**kw).fit(np.concatenate([X, X[twice]]), np.concatenate([y, y[twice]]))
+    np.testing.assert_allclose(a.predict(X), b.predict(X), atol=1e-9)
+
+
+def test_monotone_scores(judged):
+    train, test = judged
+    signs = np.zeros(train.n_features)
+    signs[:4] = 1
+    signs[4:8] = -1
+    ranker = ObliviousBoosting(n_estimators=30, depth=4, monotone=signs).fit(train.X, train.y)
+    X = test.X[:50].copy()
+    for k in range(8):
+        sweep = []
+        for value in np.quantile(train.X[:, k], np.linspace(0, 1, 15)):
+            X_k = X.copy()
+            X_k[:, k] = value
+            sweep.append(ranker.predict(X_k))
+        assert (signs[k] * np.diff(np.array(sweep), axis=0) >= -1e-12).all()
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"depth": 13}, "depth must be at most 12"),
+        ({"borders": 300}, "borders must be at most 255"),
+        ({"leaves": "soft"}, "leaves must be one of"),
+        ({"objective": "auc"}, "objective must be one of"),
+        ({"bootstrap": "tree"}, "bootstrap must be one of"),
+        ({"patience": 5}, "patience needs eval_set"),
+        ({"monotone": [1]}, "monotone must give"),
+        ({"monotone": {"nose": 1}}, "nose"),
+        ({"subsample": 0.0}, "subsample must be"),
+    ],
+)
+def test_bad_settings_say_what_is_wrong(judged, params, message):
+    with pytest.raises(InvalidInputError, match=message):
+        ObliviousBoosting(**params).fit(judged[0])
+
+
+def test_a_users_objective_that_misbehaves():
+    X, y = np.arange(4.0)[:, None], np.array([0.0, 1, 0, 1])
+    for answer, message in (
+        (lambda y, s, o: s - y, "must return"),
+        (lambda y, s, o: (s - y, np.ones(2)), "shape"),
+        (lambda y, s, o: (s - y, -np.ones(4)), "negative"),
+        (lambda y, s, o: (s / 0 * np.nan, np.ones(4)), "finite"),
+    ):
+        with pytest.raises(InvalidInputError, match=message), np.errstate(all="ignore"):
+            ObliviousBoosting(objective=answer, n_estimators=1).fit(X, y)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_categories_are_refused_by_name(library):
+    frames = pytest.importorskip(library)
+    frame = frames.DataFrame({"a": [1.0, 2.0], "colour": ["red", "blue"]})
+    with pytest.raises(InvalidInputError, match="'colour'.*no categorical features"):
+        ObliviousBoosting().fit(frame, [0, 1])
+    if library == "pandas":
+        frame["colour"] = frame["colour"].astype("category")
+        with pytest.raises(InvalidInputError, match="'colour'.*no categorical features"):
+            ObliviousBoosting().fit(frame, [0, 1])
+
+
+def test_progress_is_told(judged, capsys):
+    train, valid = judged
+    ObliviousBoosting(n_estimators=4, depth=2, verbose=2).fit(train, eval_set=valid)
+    told = capsys.readouterr().err
+    assert "tree 2: validation nDCG@10" in told
+    assert "tree 4: validation" in told
+
+
+@pytest.mark.parametrize("ties", ["near", "average"])
+def test_fuzzy_scores_are_monotone(judged, ties):
+    train, test = judged
+    X = np.round(train.X, 1)  # many ties
+    signs = {k: 1 if k < 3 else -1 for k in range(6)}
+    ranker = ObliviousBoosting("fuzzy", n_estimators=25, depth=4, monotone=signs, ties=ties, fuzzy_search=True).fit(
+        X, train.y
+    )
+    rows = test.X[:30].copy()
+    rows[::7, 10] = np.nan
+    for k, sign in signs.items():
+        low, high = X[:, k].min(), X[:, k].max()
+        sweep = []
+        for value in np.linspace(low - 0.1, high + 0.1, 40):
+            rows[:, k] = value
+            sweep.append(ranker.predict(rows))
+        rows[:, k] = test.X[:30, k]
+        assert (sign * np.diff(np.array(sweep), axis=0) >= -1e-12).all()
+    free = ObliviousBoosting("fuzzy", n_estimators=25, depth=4, ties=ties).fit(X, train.y)
+    assert not np.allclose(free.predict(test.X), ranker.predict(test.X))
+
+
+@pytest.mark.parametrize("objective", ["lambdarank", "softmax", "pairwise-logistic", "mse"])
+def test_query_weight_two_equals_two_copies_of_the_query(judged, objective):
+    train, _ = judged
+    X = np.round(20 * train.X / (1e-9 + np.abs(train.X).max(axis=0)))  # few values: the same borders
+    weight = np.where(np.arange(train.n_queries) % 3 == 0, 2.0, 1.0)
+    copied = np.repeat(weight == 2, np.diff(train.offsets))
+    qid = train.query_index
+    kw = {"n_estimators": 6, "depth": 3, "borders": 120, "objective": objective}
+    a = ObliviousBoosting(**kw).fit(X, train.y, qid=qid, query_weight=weight)
+    b = ObliviousBoosting(**kw).fit(
+        np.concatenate([X, X[copied]]), np.concatenate([train.y, train.y[copied]]),
+        qid=np.concatenate([qid, 1000 + qid[copied]]),
+    )  # fmt: skip
+    np.testing.assert_allclose(a.predict(X), b.predict(X), atol=1e-6)
+    plain = ObliviousBoosting(**kw).fit(X, train.y, qid=qid)
+    assert not np.allclose(a.predict(X), plain.predict(X), atol=1e-6)
+
+
+def test_queries_are_drawn_whole(judged):
+    train, _ = judged
+    drawn = draw_rows(stream(0, "rows", 0), train.offsets, "query", False, 0.5)
+    by_query = drawn[train.offsets[:-1]]
+    np.testing.assert_array_equal(drawn, np.repeat(by_query, np.diff(train.offsets)))
+    assert by_query.sum() == train.n_queries // 2
+    assert set(np.unique(by_query)) == {0, 1}
+    again = draw_rows(stream(0, "rows", 0), train.offsets, "query", True, 1.0)
+    assert again[train.offsets[:-1]].sum() == train.n_queries
+    assert again.max() > 1
+
+
+def test_a_tree_asks_about_its_share_of_features(judged):
+    train, _ = judged
+    ranker = ObliviousBoosting(n_estimators=12, depth=4, feature_fraction=0.2).fit(train)
+    asked = [set(f[np.isfinite(b)].tolist()) for f, b in zip(ranker.tree_features_, ranker.tree_borders_)]
+    assert max(map(len, asked)) <= round(0.2 * train.n_features)
+    assert len(set().union(*asked)) > 0.2 * train.n_features
+
+
+def test_bad_constraints_say_what_is_wrong(judged):
+    for given, message in (
+        ({99: 1}, "column 99; X has the columns 0"),
+        ({-1: 1}, "column -1"),
+        ({0: "up"}, "must give -1, 0 or 1"),
+        ("up", "must give -1, 0 or 1"),
+        ({0: 2}, "must give -1, 0 or 1"),
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            ObliviousBoosting(monotone=given).fit(judged[0])
+
+
+@pytest.mark.parametrize("leaves", ["constant", "fuzzy", "polynomial"])
+def test_a_file_keeps_models_of_any_parameters(judged, tmp_path, leaves):
+    train, test = judged
+    X = np.where(np.random.default_rng(0).random(test.X.shape) < 0.1, np.nan, test.X)
+    ranker = ObliviousBoosting(
+        leaves, objective=lambda y, s, offsets: (s - y, np.ones_like(s)), n_estimators=4, depth=3,
+        monotone=None if leaves == "polynomial" else {0: 1}, random_state=np.random.default_rng(3), bootstrap="row",
+    ).fit(train.X, train.y, qid=train.qid)  # fmt: skip
+    save_model(ranker, tmp_path / "m.json")
+    loaded = load_model(tmp_path / "m.json")
+    np.testing.assert_array_equal(loaded.predict(X), ranker.predict(X))
+    np.testing.assert_array_equal(loaded.feature_importances_, ranker.feature_importances_)
+    with pytest.raises(InvalidInputError, match="objective must be one of"):
+        loaded.fit(train.X, train.y)
+
+
+def test_categories_are_refused_at_prediction_too():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
+    ranker = ObliviousBoosting(n_estimators=1).fit(frame, [0, 1])
+    assert ranker.feature_names_in_.tolist() == ["a", "b"]
+    for wrong in (["x", "y"], pandas.Timestamp("2020-01-01")):
+        with pytest.raises(InvalidInputError, match="'b'.*no categorical features"):
+            ranker.predict(frame.assign(b=wrong))
+        with pytest.raises(InvalidInputError, match="'b'.*no categorical features"):
+            ranker.fit(frame, [0, 1], eval_set=(frame.assign(b=wrong), [0, 1], None))
+
+
+@pytest.mark.parametrize(
+    ("common", "change"),
+    [
+        ({}, {"objective": "softmax"}),
+        ({"objective": "lambdarank"}, {"objective_params": {"sigma": 3.0}}),
+        ({"objective": "lambdarank"}, {"measure": "AP"}),
+        ({"objective": "lambdarank", "measure": "nDCG@3"}, {"convention": "letor4"}),
+        ({"objective": "pairwise-logistic"}, {"objective_params": {"sigma": 3.0}}),
+        ({"objective": "yetirank"}, {"objective_params": {"permutations": 3}}),
+        ({"objective": "yetirank"}, {"objective_params": {"decay": 0.5}}),
+        ({"objective": "yetirank"}, {"random_state": 1}),
+        ({}, {"n_estimators": 4}),
+        ({}, {"learning_rate": 0.2}),
+        ({}, {"depth": 4}),
+        ({}, {"borders": 5}),
+        ({}, {"l2": 2.0}),
+        ({}, {"small_leaf_penalty": 100.0}),
+        ({"leaves": "fuzzy"}, {"fuzziness": 0.3}),
+        ({"leaves": "fuzzy"}, {"p_swap": 0.9}),
+        ({"leaves": "fuzzy"}, {"ties": "average"}),
+        ({"leaves": "fuzzy"}, {"fuzzy_search": True}),
+        ({"leaves": "fuzzy"}, {"places": 5}),
+        ({"leaves": "polynomial"}, {"degree": 2}),
+        ({"leaves": "polynomial"}, {"neighbour_penalty": 0.0}),
+        ({"leaves": "polynomial"}, {"clip": False}),
+        ({}, {"start": "linear"}),
+        ({"start": "linear"}, {"start_penalty": 3.0}),
+        ({}, {"bootstrap": "row"}),
+        ({"bootstrap": "row"}, {"bootstrap": "query"}),
+        ({"bootstrap": "row"}, {"replace": False}),
+        ({"bootstrap": "row"}, {"subsample": 0.5}),
+        ({"bootstrap": "row"}, {"random_state": 1}),
+        ({}, {"feature_fraction": 0.3}),
+        ({}, {"monotone": {1: -1, 2: -1, 3: -1}}),
+    ],
+)
+def test_every_parameter_does_something(judged, common, change):
+    train, test = judged
+    rows = 1.5 * test.X  # beyond the training range too
+    kw = {"n_estimators": 3, "depth": 3} | common
+    a = ObliviousBoosting(**kw).fit(train.X, train.y, qid=train.qid)
+    b = ObliviousBoosting(**(kw | change)).fit(train.X, train.y, qid=train.qid)
+    assert not np.array_equal(a.predict(rows), b.predict(rows))
+
+
+def test_a_second_fit_leaves_nothing_of_the_first(judged, tmp_path):
+    train, _ = judged
+    ranker = ObliviousBoosting("fuzzy", start="linear", n_estimators=2, depth=2).fit(train)
+    ranker.set_params(leaves="constant", start="constant").fit(train)
+    fresh = ObliviousBoosting(n_estimators=2, depth=2).fit(train)
+    for name in ("a.json", "b.json"):
+        save_model(ranker if name == "a.json" else fresh, tmp_path / name)
+    assert (tmp_path / "a.json").read_text() == (tmp_path / "b.json").read_text()
+
+
+@pytest.mark.parametrize("leaves", ["constant", "fuzzy", "polynomial"])
+def test_the_deepest_trees(judged, leaves):
+    train, test = judged
+    ranker = ObliviousBoosting(leaves, depth=12, n_estimators=2).fit(train)
+    assert ranker.tree_values_.shape[:2] == (2, 4096)
+    assert np.isfinite(ranker.predict(test)).all()
+    np.testing.assert_array_equal(list(ranker.staged_predict(test))[-1], ranker.predict(test))
+
+
+@pytest.mark.parametrize("leaves", ["constant", "fuzzy", "polynomial"])
+def test_damaged_files_are_refused(judged, tmp_path, leaves):
+    train, test = judged
+    ranker = ObliviousBoosting(leaves, start="linear", n_estimators=2, depth=2).fit(train)
+    save_model(ranker, tmp_path / "m.json")
+    whole = json.loads((tmp_path / "m.json").read_text())
+
+    def load(change):
+        document = json.loads(json.dumps(whole))
+        change(document["model"])
+        (tmp_path / "d.json").write_text(json.dumps(document))
+        return load_model(tmp_path / "d.json")
+
+    unread = {"status_", "n_queries_in_", "seed_", "feature_names_in_"}
+    one = {"$array": "float64", "shape": [1], "values": [1.0]}
+    for name in set(whole["model"]["fitted"]) - unread:
+        with pytest.raises(ModelFileError):
+            load(lambda model, name=name: model["fitted"].pop(name))
+        for value in ("x", None, 3.5, [1, 2], one, {"$float": "nan"}):
+            if value == 3.5 and name == "start_":
+                continue  # another model, and a sound one
+            if value is one and name == "valid_scores_":
+                continue
+            with pytest.raises(ModelFileError):
+                load(lambda model, name=name, value=value: model["fitted"].__setitem__(name, value))
+    for name, value in (("leaves", "other"), ("leaves", {"constant": "fuzzy"}.get(leaves, "constant"))):
+        if leaves == "fuzzy" and value == "constant":
+            continue  # a plain model hides in a fuzzy one
+        with pytest.raises(ModelFileError):
+            load(lambda model, name=name, value=value: model["params"].__setitem__(name, value))
+    np.testing.assert_array_equal(load(lambda model: None).predict(test), ranker.predict(test))

@@ -1,0 +1,151 @@
+import numpy as np
+import pytest
+
+from reference import oblivious as slow
+from truerank.core.threads import Workers
+from truerank.matrices.binning import code_rows, find_borders, scan_columns
+from truerank.trees.grower import Grower, GrowthRules, leaf_numbers
+from truerank.trees.histogram import accumulate, pack_gradients, split_histograms
+from truerank.trees.leaves.constant import constrain, newton_values
+
+
+def grown(X, g, h, depth, parts=4, drawn=None, n_jobs=1, **rules):
+    borders = scan_columns(X, lambda k, values: find_borders(values, parts))
+    matrix = code_rows(X, borders)
+    with Workers(n_jobs) as workers:
+        grower = Grower(matrix, GrowthRules(depth, **rules), workers)
+        tree = grower.grow(pack_gradients(g, h, drawn), np.ones(X.shape[1], dtype=bool))
+        leaf = leaf_numbers(matrix, tree, workers)
+    questions = []
+    for k, code in zip(tree.features, tree.codes):
+        own = borders[k]
+        questions.append((int(k), float(own[code]) if code < len(own) else np.inf))
+    return tree, questions, leaf, borders
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("l2", [0.0, 3.0])
+def test_same_tree_as_trying_every_border(seed, l2):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 6, (60, 9)).astype(float)
+    g = X[:, 0] - X[:, 3] * X[:, 5] + rng.standard_normal(60)
+    h = np.ones(60) if seed % 2 else rng.random(60)
+    tree, questions, leaf, borders = grown(X, g, h, 4, l2=l2)
+    assert questions == slow.level_search(X, borders, g, h, 4, l2)
+    np.testing.assert_array_equal(leaf, slow.leaf_of(X, questions))
+    expected = np.array([[g[leaf == q].sum(), h[leaf == q].sum()] for q in range(1 << tree.depth)])
+    np.testing.assert_allclose(np.stack([tree.gradients, tree.hessians], axis=1), expected, atol=1e-6)
+    gained = slow.score(g, h, leaf, l2) - slow.score(g, h, 0 * leaf, l2)
+    assert tree.gains.sum() == pytest.approx(gained)
+
+
+def test_a_row_drawn_twice_equals_two_rows():
+    rng = np.random.default_rng(1)
+    X = rng.integers(0, 5, (40, 3)).astype(float)
+    g, h = rng.standard_normal(40), rng.random(40)
+    drawn = rng.integers(0, 4, 40)
+    tree, questions, _, borders = grown(X, g, h, 3, drawn=drawn)
+    again = np.repeat(np.arange(40), drawn)
+    assert questions == slow.level_search(X[again], borders, g[again], h[again], 3)
+    leaf = slow.leaf_of(X[again], questions)
+    expected = slow.plain_values(g[again], h[again], leaf, 8)
+    np.testing.assert_allclose(newton_values(tree.gradients, tree.hessians, 0.0), expected, atol=1e-6)
+
+
+def test_growth_stops_where_nothing_improves():
+    X = np.array([[0.0], [0.0], [1.0], [1.0]])
+    tree, questions, *_ = grown(X, np.array([1.0, 1.0, -1.0, -1.0]), np.ones(4), 5)
+    assert questions == [(0, 0.0)]
+    np.testing.assert_allclose(tree.gradients, [2, -2])
+    np.testing.assert_allclose(tree.hessians, [2, 2])
+    tree, questions, *_ = grown(np.zeros((4, 2)), np.ones(4), np.ones(4), 3)
+    assert questions == []
+    np.testing.assert_allclose(tree.gradients, [4])
+
+
+def test_missing_values_take_the_better_side():
+    X = np.array([[0.0], [1.0], [np.nan], [2.0], [3.0], [np.nan]])
+    tree, *_ = grown(X, np.array([-1.0, -1, -1, 1, 1, -1]), np.ones(6), 1)
+    assert (tree.codes[0], tree.missing_right[0]) == (1, False)
+    tree, *_ = grown(X, np.array([-1.0, -1, 1, 1, 1, 1]), np.ones(6), 1)
+    assert (tree.codes[0], tree.missing_right[0]) == (1, True)
+    # Only "is it observed" tells these apart.
+    tree, questions, leaf, _ = grown(X, np.array([1.0, 1, -1, 1, 1, -1]), np.ones(6), 1)
+    assert questions == [(0, np.inf)]
+    assert tree.missing_right[0]
+    np.testing.assert_array_equal(leaf, [0, 0, 1, 0, 0, 1])
+
+
+def test_unseen_missing_values_follow_most_of_the_rows():
+    X = np.arange(10.0)[:, None]
+    for split in (2, 8):
+        tree, *_ = grown(X, np.where(np.arange(10) < split, 1.0, -1.0), np.ones(10), 1, parts=10)
+        assert tree.missing_right[0] == (split == 2)
+
+
+def test_small_leaf_penalty_prefers_even_leaves():
+    X = np.stack([np.arange(20) >= 1, np.arange(20) >= 10], axis=1).astype(float)
+    g = np.where(np.arange(20) < 1, -9.0, np.where(np.arange(20) < 10, -1.0, 1.0))
+    assert grown(X, g, np.ones(20), 1)[1] == [(0, 0.0)]
+    assert grown(X, g, np.ones(20), 1, small_leaf_penalty=40.0)[1] == [(1, 0.0)]
+
+
+def test_any_number_of_threads_grows_the_same_tree():
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((3000, 30))
+    g, h = rng.standard_normal(3000), rng.random(3000)
+    trees = [grown(X, g, h, 5, parts=60, n_jobs=n_jobs)[0] for n_jobs in (1, 2, 4)]
+    for tree in trees[1:]:
+        for name in ("features", "codes", "missing_right", "gains", "gradients", "hessians"):
+            np.testing.assert_array_equal(getattr(tree, name), getattr(trees[0], name))
+
+
+def test_packed_sums_are_exact_for_whole_hessians():
+    rng = np.random.default_rng(3)
+    g, h = rng.standard_normal(1000), rng.integers(0, 5, 1000).astype(float)
+    packed = pack_gradients(g, h, None)
+    sum_g, sum_h = packed.unpack(packed.words.sum(keepdims=True))
+    assert sum_h[0] == h.sum()
+    assert sum_g[0] == pytest.approx(g.sum(), abs=1e-9)
+    for scale in (1e-12, 1.0, 1e12):  # the largest magnitudes that one sign can add up to
+        packed = pack_gradients(np.full(1000, -scale), np.full(1000, scale / 3), None)
+        sum_g, sum_h = packed.unpack(packed.words.sum(keepdims=True))
+        assert sum_g[0] == pytest.approx(-1000 * scale, rel=1e-6)
+        assert sum_h[0] == pytest.approx(1000 * scale / 3, rel=1e-6)
+
+
+def test_histogram_of_the_other_child_is_the_difference():
+    rng = np.random.default_rng(4)
+    codes = rng.integers(0, 256, (50, 8), dtype=np.uint8)
+    words = rng.integers(-9, 9, 50)
+    leaf = rng.integers(0, 4, 50)
+    child = np.zeros((4, 2048), dtype=np.int64)
+    for i in range(50):
+        for j in range(8):
+            child[leaf[i], 256 * j + int(codes[i, j])] += words[i]
+    hist = np.zeros((4, 2048), dtype=np.int64)
+    hist[0], hist[1] = child[0] + child[2], child[1] + child[3]
+    small_is_right = np.array([True, False])
+    taken = np.flatnonzero((leaf == 2) | (leaf == 1)).astype(np.int32)
+    slots = (leaf[taken] & 1).astype(np.int32)
+    eight = np.ascontiguousarray(codes.view(np.uint64)[:, 0])
+    accumulate(eight, taken, words[taken], slots, hist[2:])
+    split_histograms(hist, 2, small_is_right)
+    np.testing.assert_array_equal(hist, child)
+
+
+def test_monotone_leaf_values_are_the_nearest():
+    from scipy.optimize import minimize
+
+    rng = np.random.default_rng(5)
+    values, weights = rng.standard_normal(8), rng.random(8) + 0.1
+    got = constrain(values, weights, np.array([0, 1, 2]), np.array([1, 0, -1]))
+    order = [(a, a | 1) for a in range(8) if not a & 1] + [(a | 4, a) for a in range(8) if not a & 4]
+    assert all(got[b] >= got[a] for a, b in order)
+    best = minimize(
+        lambda v: (weights * (v - values) ** 2).sum(),
+        np.zeros(8),
+        constraints=[{"type": "ineq", "fun": lambda v, a=a, b=b: v[b] - v[a]} for a, b in order],
+        tol=1e-12,
+    )
+    np.testing.assert_allclose(got, best.x, atol=1e-5)

@@ -1,0 +1,39 @@
+"""Same seed, same bits, any number of threads; blocks are made small so that there are many of them."""
+
+import numpy as np
+import pytest
+
+from truerank import ObliviousBoosting
+from truerank.data.samples import load_sample
+from truerank.losses import boosting as objectives
+from truerank.matrices import binning as borders
+from truerank.trees import grower, predictor
+from truerank.trees.leaves import constant, fuzzy, polynomial
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    for module in (borders, constant, fuzzy, grower, polynomial):
+        monkeypatch.setattr(module, "_ROWS", 97)
+    monkeypatch.setattr(predictor, "_TASK", 97)
+    monkeypatch.setattr(
+        objectives, "query_blocks", lambda offsets, block: [(i, i + 1) for i in range(len(offsets) - 1)]
+    )
+
+
+@pytest.mark.parametrize("leaves", ["constant", "fuzzy", "polynomial"])
+@pytest.mark.parametrize("objective", ["mse", "lambdarank", "softmax", "pairwise-logistic", "yetirank"])
+def test_one_two_and_four_threads(small_blocks, leaves, objective):
+    data = load_sample()
+    train, valid = data.take_queries(range(60)), data.take_queries(range(60, 80))
+    models = [
+        ObliviousBoosting(
+            leaves, objective=objective, n_estimators=4, depth=3, bootstrap="row", random_state=2, n_jobs=n
+        ).fit(train, eval_set=valid)
+        for n in (1, 2, 4)
+    ]
+    for model in models[1:]:
+        for name in ("tree_features_", "tree_borders_", "tree_values_", "tree_gains_", "valid_scores_"):
+            np.testing.assert_array_equal(getattr(model, name), getattr(models[0], name))
+        np.testing.assert_array_equal(model.predict(valid), models[0].predict(valid))
+    assert np.ptp(models[0].predict(valid)) > 0
