@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from truerank.features.per_query import MinMaxInQuery, PercentileInQuery, ZScoreInQuery
     from truerank.features.runs import join_runs
     from truerank.features.score_binning import ScoreBinning
+    from truerank.io.documents import read_documents, read_judgements, read_queries
     from truerank.io.group_sizes import group_sizes, qid_from_group_sizes
     from truerank.io.letor.read import iter_letor, read_letor, write_letor
     from truerank.io.tables import read_table, to_table, write_table
@@ -56,6 +57,8 @@ if TYPE_CHECKING:
     from truerank.rankers.rank_boost import RankBoost
     from truerank.rankers.rank_svm import RankSVM
     from truerank.significance.comparison import compare_rankers
+    from truerank.text.index import Index, build_index
+    from truerank.text.retrieval import retrieve
 
 __all__ = [
     "AdaRank",
@@ -67,6 +70,7 @@ __all__ = [
     "CalibratedRanker",
     "GaussianCalibrator",
     "HybridCalibrator",
+    "Index",
     "IsotonicCalibrator",
     "Judgements",
     "LaplaceCalibrator",
@@ -93,6 +97,7 @@ __all__ = [
     "TemperatureCalibrator",
     "ZScoreInQuery",
     "__version__",
+    "build_index",
     "choose_calibrator",
     "compare_rankers",
     "evaluate",
@@ -103,10 +108,14 @@ __all__ = [
     "load_model",
     "load_sample",
     "qid_from_group_sizes",
+    "read_documents",
+    "read_judgements",
     "read_letor",
     "read_qrels",
+    "read_queries",
     "read_run",
     "read_table",
+    "retrieve",
     "save_model",
     "to_table",
     "write_letor",

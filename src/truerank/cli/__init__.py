@@ -18,6 +18,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "cross-validate": ("truerank.cli.cross_validate", "train and test over folds of queries"),
     "convert": ("truerank.cli.convert", "convert judged rankings between file formats"),
     "describe": ("truerank.cli.describe", "describe judged rankings and find what in them may surprise"),
+    "index": ("truerank.cli.index", "index a collection of documents"),
+    "search": ("truerank.cli.search", "retrieve documents of an index, as a TREC run"),
     "features": ("truerank.cli.features", "join TREC runs of several systems into a feature matrix"),
     "calibrate": ("truerank.cli.calibrate", "turn a ranker's scores into probabilities of relevance"),
     "decide": ("truerank.cli.decide", "probabilities, and decisions of least expected cost"),

@@ -148,6 +148,24 @@ class Source:
         if held:
             yield b"".join(held)
 
+    def lines(self, longest: int) -> Iterator[tuple[int, bytes | None]]:
+        """Lines with their numbers from 1, without line ends; None for one of more than `longest` bytes.
+
+        No more than `longest` bytes of a line are ever held. An empty last line is not given.
+        """
+        number, size = 1, 0
+        held: list[bytes] = []
+        for piece in self._pieces():
+            *whole, rest = piece.split(b"\n")
+            for part in whole:
+                size += len(part)
+                yield number, b"".join([*held, part]).removesuffix(b"\r") if size <= longest else None
+                number, size, held = number + 1, 0, []
+            size += len(rest)
+            held = [*held, rest] if size <= longest else []
+        if size:
+            yield number, b"".join(held) if size <= longest else None
+
     def close(self) -> None:
         """Close the file if it was opened here, and remove the progress bar."""
         self._bar.close()

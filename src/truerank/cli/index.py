@@ -1,0 +1,71 @@
+"""`truerank index`: an index of a collection of documents."""
+
+from __future__ import annotations
+
+import argparse
+
+from truerank.cli import common
+
+ANALYSERS = ("plain", "porter", "porter-stop")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.description = (
+        "Index documents for `search`, `features` and `pipeline`. An index is a folder; it is written beside its place "
+        "and moved there when it is whole, so that a run that was killed can simply be run again."
+    )
+    parser.add_argument(
+        "documents",
+        metavar="DOCUMENTS",
+        help='JSON lines {"id", "text", other fields …}, a table (.csv .parquet …), TREC SGML or SMART records '
+        "(.gz .xz .zst), or ir_datasets:NAME; - is stdin",
+    )
+    parser.add_argument("-o", "--index", required=True, metavar="DIR", help="folder of the index")
+    parser.add_argument("--fields", nargs="+", metavar="FIELD", help="text fields to index (default: all)")
+    parser.add_argument(
+        "--analysers",
+        nargs="+",
+        choices=ANALYSERS,
+        default=list(ANALYSERS),
+        help="words as they are, Porter's stems, stems without stop words (default: all three)",
+    )
+    add_bad_option(parser)
+    common.add_json_option(parser)
+
+
+def add_bad_option(parser: argparse.ArgumentParser) -> None:
+    """`--bad`: what becomes of documents that cannot be used."""
+    parser.add_argument(
+        "--bad",
+        choices=("error", "skip"),
+        default="error",
+        help="documents without id, with an id that came before, that are not JSON or not UTF-8, or of more than "
+        "64 MiB: stop at the first (default), or leave them out and say so",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, index, say what there is."""
+    from truerank.io.documents import read_documents
+    from truerank.text.index import build_index
+
+    common.announce_compilation()
+    index = build_index(
+        read_documents(args.documents, bad=args.bad), args.index, analysers=args.analysers, fields=args.fields
+    )
+    summary = {
+        "index": str(index.path),
+        "documents": index.n_documents,
+        "tokens": len(index.tokens),
+        "fields": index.fields,
+        "terms": {analyser: index.n_terms(analyser) for analyser in index.analysers},
+    }
+    if args.json:
+        common.print_json(summary)
+    else:
+        common.note(
+            f"wrote {index.path}: {index.n_documents} documents, {len(index.tokens)} tokens, "
+            f"fields {', '.join(index.fields)}"
+        )
+    return 0

@@ -1,0 +1,483 @@
+"""Documents and queries: JSON lines, CSV and Parquet, TREC SGML, SMART files, `ir_datasets`.
+
+The form of a file is told by its ending (`.csv .tsv .parquet .arrow .feather`) or its first characters: `{` JSON lines,
+`<` TREC, `.I` SMART. `ir_datasets:NAME` names a collection of that library.
+
+A document has an id, text fields, and may have numbers (priors such as age or clicks) and vectors. In JSON lines and
+tables `id` (or `_id`, `doc_id`, `docno`, `query_id`, `qid`) is the id; strings, and lists of strings, are text fields;
+numbers are numbers; lists of numbers are vectors; booleans, nulls and objects are left out.
+
+What a bad document comes to (`bad="error"` stops at the first, `bad="skip"` leaves it out and says so at the end):
+JSON that does not parse, text that is not UTF-8, no id, an id that came before, a line of more than 64 MiB. Bytes of
+TREC and SMART files, which are older than UTF-8, that are not UTF-8 are read as Latin-1. A document without a word
+stays: it has an id and length 0, no query finds it, and the reader counts it. A file without documents is an error.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import re
+import warnings
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from truerank.core.checks import check_choice
+from truerank.core.errors import DataFileError, MissingExtraError, TruerankWarning
+from truerank.io.streams import Source
+from truerank.io.tables import table_kind
+from truerank.io.trec import Qrels, read_qrels
+
+LONGEST_LINE = 1 << 26
+"""Bytes of a line, or of a record, that readers hold."""
+
+ID_NAMES = ("id", "_id", "doc_id", "docno", "docid", "query_id", "qid")
+SMART_FIELDS = {"T": "title", "A": "author", "B": "source", "K": "keywords", "W": "text"}
+# Cranfield's best grade is 1; -1 marks pairs that are not relevant.
+CRANFIELD_GRADES = {"1": 4.0, "2": 3.0, "3": 2.0, "4": 1.0, "-1": 0.0}
+
+
+class Document(NamedTuple):
+    """A document or a query as it was read."""
+
+    id: str
+    text: dict[str, str]
+    """Text fields by name."""
+    numbers: dict[str, float]
+    vectors: dict[str, list[float]]
+
+
+class _Bad(Exception):
+    """A document that cannot be used: the reason, and its line."""
+
+    def __init__(self, reason: str, line: int | None = None) -> None:
+        super().__init__(reason)
+        self.reason, self.line = reason, line
+
+
+def read_documents(source: Any, *, bad: str = "error") -> Iterator[Document]:
+    """Documents of a file, one after another; only one is held at a time.
+
+    Parameters
+    ----------
+    source : path, "-", open file, or "ir_datasets:NAME"
+        Plain, gzip, xz or zstd.
+    bad : {"error", "skip"}, default "error"
+
+    Raises
+    ------
+    DataFileError
+        On the first bad document with `bad="error"`, and on a file without documents.
+
+    Warns
+    -----
+    TruerankWarning
+        At the end: how many documents were skipped and why, and how many have no text.
+
+    Examples
+    --------
+    >>> import io
+    >>> lines = '{"id": 7, "text": "heat flow", "title": "Flow", "age": 3}'
+    >>> next(read_documents(io.StringIO(lines)))
+    Document(id='7', text={'text': 'heat flow', 'title': 'Flow'}, numbers={'age': 3.0}, vectors={})
+    """
+    check_choice(bad, "bad", ("error", "skip"))
+    name, records = _records(source, "docs")
+    seen: set[str] = set()
+    skipped: list[str] = []
+    n_skipped = n_empty = 0
+    for record in records:
+        if isinstance(record, Document):
+            document = record
+            if document.id not in seen:
+                seen.add(document.id)
+                n_empty += not any(map(str.strip, document.text.values()))
+                yield document
+                continue
+            record = _Bad(f"document {document.id!r} came before; ids must differ")
+        if bad == "error":
+            raise DataFileError(
+                f"{record.reason}; bad='skip' (--bad skip) leaves such documents out", name, record.line
+            )
+        n_skipped += 1
+        if len(skipped) < 3:
+            skipped.append(record.reason if record.line is None else f"line {record.line}: {record.reason}")
+    if not seen:
+        raise DataFileError(_no_records("documents", n_skipped), name)
+    if n_skipped:
+        more = "" if n_skipped <= len(skipped) else f"; and {n_skipped - len(skipped)} more"
+        warnings.warn(
+            f"{name}: {n_skipped} bad documents were left out ({'; '.join(skipped)}{more})",
+            TruerankWarning,
+            stacklevel=2,
+        )
+    if n_empty:
+        warnings.warn(
+            f"{name}: {n_empty} documents have no text; they are kept with length 0, and no query will find them",
+            TruerankWarning,
+            stacklevel=2,
+        )
+
+
+def read_queries(source: Any, *, field: str | None = None) -> list[Document]:
+    """Queries of a file in its order; the text that is searched for stands in `text["text"]`.
+
+    Parameters
+    ----------
+    source : path, "-", open file, or "ir_datasets:NAME"
+        JSON lines, table, TREC topics, or SMART. SMART queries are numbered 1, 2, … in the file's order, because
+        Cranfield's judgments count them so and not by `.I`.
+    field : str, optional
+        The field that is the query's text: of TREC topics "title" (default), "desc" or "narr"; else "text".
+
+    Raises
+    ------
+    DataFileError
+        On any bad query: no id, an id that came before, no field of that name; on a file without queries. A query
+        without a word stays, with a warning.
+
+    Examples
+    --------
+    >>> import io
+    >>> topics = "<top> <num> Number: 451 <title> What is a Bengals cat? <desc> Description: Tell. </top>"
+    >>> [(query.id, query.text["text"]) for query in read_queries(io.StringIO(topics))]
+    [('451', 'What is a Bengals cat?')]
+    """
+    name, records = _records(source, "queries")
+    queries: list[Document] = []
+    seen: set[str] = set()
+    for record in records:
+        if not isinstance(record, Document):
+            raise DataFileError(record.reason, name, record.line)
+        if record.id in seen:
+            raise DataFileError(f"query {record.id!r} came before; ids must differ", name)
+        seen.add(record.id)
+        wanted = field or next((key for key in ("text", "title", "query") if key in record.text), "text")
+        if wanted not in record.text:
+            there = ", ".join(record.text) or "none"
+            raise DataFileError(f"query {record.id!r} has no text field {wanted!r}; it has: {there}", name)
+        queries.append(record._replace(text={"text": record.text[wanted]}))
+    if not queries:
+        raise DataFileError(_no_records("queries", 0), name)
+    empty = [query.id for query in queries if not query.text["text"].strip()]
+    if empty:
+        warnings.warn(
+            f"{name}: {len(empty)} queries are empty and find nothing, the first is {empty[0]!r}",
+            TruerankWarning,
+            stacklevel=2,
+        )
+    return queries
+
+
+def read_judgements(source: Any) -> Qrels:
+    """Judgements: TREC qrels, Cranfield's `query doc grade` (1 is best), CISI's `query doc 0 0`, `ir_datasets:NAME`.
+
+    Cranfield's grades 1, 2, 3, 4, -1 become 4, 3, 2, 1, 0. Of a pair that is judged twice in those two forms the
+    higher grade counts.
+
+    Examples
+    --------
+    >>> import io
+    >>> read_judgements(io.BytesIO(b"1 184 2\\n1 29 -1\\n")).to_dict()
+    {'1': {'184': 3, '29': 0}}
+    >>> read_judgements(io.BytesIO(b" 1 28 0 0.000000\\n 1 35 0 0.000000\\n")).to_dict()
+    {'1': {'28': 1, '35': 1}}
+    """
+    dataset = _dataset(source)
+    if dataset is not None:
+        return _as_qrels(
+            (qrel.query_id, qrel.doc_id, float(qrel.relevance)) for qrel in _part(dataset, "qrels", str(source))
+        )
+    with Source(source) as stream:
+        name, text = stream.name, b"".join(stream.line_blocks())
+    rows = [line.split() for line in text.decode("utf-8", "replace").splitlines() if line.strip()]
+    if rows and all(len(row) == 3 for row in rows):
+        for number, row in enumerate(rows, 1):
+            if row[2] not in CRANFIELD_GRADES:
+                raise DataFileError(
+                    f"three columns are Cranfield's 'query doc grade' with a grade in 1, 2, 3, 4, -1, got {row[2]!r}; "
+                    "TREC qrels have four",
+                    name,
+                    number,
+                )
+        return _as_qrels((row[0], row[1], CRANFIELD_GRADES[row[2]]) for row in rows)
+    if rows and all(len(row) == 4 and row[2] == "0" and re.fullmatch(r"0\.0+", row[3]) for row in rows):
+        return _as_qrels((row[0], row[1], 1.0) for row in rows)
+    import io
+
+    stream_of_text = io.BytesIO(text)
+    stream_of_text.name = name
+    return read_qrels(stream_of_text)
+
+
+def _as_qrels(rows: Any) -> Qrels:
+    judged: dict[str, dict[str, float]] = {}
+    for query, document, grade in rows:
+        known = judged.setdefault(str(query), {})
+        known[str(document)] = max(grade, known.get(str(document), -math.inf))
+    offsets = np.cumsum([0, *(len(known) for known in judged.values())])
+    documents = np.array([document for known in judged.values() for document in known], dtype=np.dtypes.StringDType())
+    grades = np.array([grade for known in judged.values() for grade in known.values()])
+    return Qrels(np.array(list(judged)), offsets, documents, grades)
+
+
+def _no_records(kind: str, n_skipped: int) -> str:
+    if n_skipped:
+        return f"all {n_skipped} {kind} are bad; nothing is left"
+    return f"the file holds no {kind}; expected JSON lines, a table, TREC SGML or SMART records"
+
+
+def _records(source: Any, part: str) -> tuple[str, Iterator[Document | _Bad]]:
+    """Name of the source and its records, bad ones as `_Bad`."""
+    dataset = _dataset(source)
+    if dataset is not None:
+        return str(source), (_of_dataset(record) for record in _part(dataset, part, str(source)))
+    if not hasattr(source, "read") and table_kind(source):
+        return str(source), _of_table(source)
+    stream = Source(source)
+    return stream.name, _of_text(stream, part == "queries")
+
+
+def _of_text(stream: Source, queries: bool) -> Iterator[Document | _Bad]:
+    with stream:
+        lines = stream.lines(LONGEST_LINE)
+        for number, line in lines:
+            if line is not None and not line.strip():
+                continue
+            start = b"" if line is None else line.lstrip()
+            first = _chain((number, line), lines)
+            if start.startswith(b".I"):
+                yield from _of_smart(first, queries)
+            elif start.startswith(b"<"):
+                yield from _of_sgml(first, b"top" if queries else b"doc")
+            else:
+                yield from _of_json(first)
+            return
+
+
+def _chain(first: Any, rest: Any) -> Iterator[tuple[int, bytes | None]]:
+    yield first
+    yield from rest
+
+
+def _of_json(lines: Iterator[tuple[int, bytes | None]]) -> Iterator[Document | _Bad]:
+    for number, line in lines:
+        if line is None:
+            yield _Bad(f"the line has more than {LONGEST_LINE >> 20} MiB, more than a document may", number)
+        elif line.strip():
+            try:
+                record = json.loads(line.decode("utf-8"))
+            except UnicodeDecodeError as error:
+                yield _Bad(f"the line is not UTF-8 (byte {line[error.start]:#04x} at column {error.start + 1})", number)
+                continue
+            except (json.JSONDecodeError, RecursionError) as error:
+                yield _Bad(f"the line is not JSON ({error})", number)
+                continue
+            if not isinstance(record, dict):
+                yield _Bad(f"expected a JSON object with id and text, got {str(record)[:40]!r}", number)
+                continue
+            yield _of_mapping(record, number)
+
+
+def _of_mapping(record: dict[str, Any], line: int | None = None) -> Document | _Bad:
+    key = next((name for name in ID_NAMES if name in record), None)
+    name = None if key is None else record.pop(key)
+    if isinstance(name, bool) or not isinstance(name, str | int) or not str(name).strip():
+        return _Bad(f"no id; expected one of {', '.join(ID_NAMES)}, a string or whole number", line)
+    if len(str(name).split()) != 1:
+        return _Bad(f"id {str(name)[:40]!r} is not one word, and could not stand in a TREC run", line)
+    text: dict[str, str] = {}
+    numbers: dict[str, float] = {}
+    vectors: dict[str, list[float]] = {}
+    for field, value in record.items():
+        if isinstance(value, str):
+            text[field] = value
+        elif isinstance(value, bool) or value is None:
+            continue
+        elif isinstance(value, int | float):
+            if not -1.7e308 < value < 1.7e308:
+                return _Bad(f"field {field!r} must be a finite number, got {str(value)[:40]}", line)
+            numbers[field] = float(value)
+        elif isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+            text[field] = "\n".join(value)
+        elif isinstance(value, list) and value and all(type(item) in (int, float) for item in value):
+            if not all(-3e38 < item < 3e38 for item in value):
+                return _Bad(f"vector {field!r} must hold finite numbers", line)
+            vectors[field] = [float(item) for item in value]
+    if not (text or vectors or numbers):
+        text = {"text": ""}
+    return Document(str(name).strip(), text, numbers, vectors)
+
+
+def _of_table(path: Any) -> Iterator[Document | _Bad]:
+    """Rows of a CSV, Parquet, Arrow or Feather file, in blocks."""
+    try:
+        import pyarrow as pa
+        import pyarrow.csv
+        import pyarrow.dataset
+    except ImportError as error:
+        raise MissingExtraError("pyarrow", "tables", "a table of documents") from error
+    kind = table_kind(path)
+    blocks: Any
+    if kind in ("csv", "tsv"):
+        options = pyarrow.csv.ParseOptions(delimiter="\t" if kind == "tsv" else ",", newlines_in_values=True)
+        convert = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(ID_NAMES, pa.string()))
+        try:
+            blocks = pyarrow.csv.open_csv(str(path), parse_options=options, convert_options=convert)
+        except pa.ArrowInvalid as error:
+            raise DataFileError(str(error), str(path)) from error
+    else:
+        form = "parquet" if kind == "parquet" else "feather"
+        blocks = pyarrow.dataset.dataset(str(path), format=form).to_batches()
+    number = 1
+    for block in blocks:
+        for record in block.to_pylist():
+            number += 1
+            yield _of_mapping({key: value for key, value in record.items() if value is not None}, number)
+
+
+def _of_smart(lines: Iterator[tuple[int, bytes | None]], queries: bool) -> Iterator[Document | _Bad]:
+    """SMART records: `.I id`, then fields that begin with `.T`, `.A`, `.B`, `.K`, `.W`; others are left out."""
+    held: dict[str, list[str]] = {}
+    name, field, start, count = "", None, 0, 0
+
+    def done() -> Document:
+        text = {key: " ".join(part) for key, part in held.items()}
+        return Document(str(count) if queries else name, text or {"text": ""}, {}, {})
+
+    for number, raw in lines:
+        if raw is None:
+            yield _Bad(f"the line has more than {LONGEST_LINE >> 20} MiB", number)
+            continue
+        line = _decoded(raw)
+        if line.startswith(".I"):
+            if start:
+                yield done()
+            held, name, field, start, count = {}, line[2:].strip(), None, number, count + 1
+            if not name:
+                yield _Bad("no id after .I", number)
+                start, count = 0, count - 1
+        elif re.fullmatch(r"\.[A-Z]\s*", line):
+            field = SMART_FIELDS.get(line[1])
+        elif field is not None and start:
+            held.setdefault(field, []).append(line)
+    if start:
+        yield done()
+
+
+_SGML_FIELDS = frozenset(
+    [
+        "docno",
+        "num",
+        "docid",
+        "dochdr",
+        "docoldno",
+        "title",
+        "text",
+        "headline",
+        "desc",
+        "narr",
+        "url",
+        "anchor",
+        "body",
+    ]
+)
+_TAG = re.compile(r"<(/?)([A-Za-z][\w-]*)[^<>]*>")
+
+
+def _of_sgml(lines: Iterator[tuple[int, bytes | None]], tag: bytes) -> Iterator[Document | _Bad]:
+    """TREC's `<DOC> … </DOC>` and `<top> … </top>`: tags need not be closed, and the text is no XML."""
+    opening, closing = b"<" + tag + b">", b"</" + tag + b">"
+    held: list[bytes] = []
+    size, start = 0, 0
+    for number, line in lines:
+        rest = line or b""
+        size += LONGEST_LINE + 1 if line is None else 1
+        while True:
+            if not start:
+                _, found, rest = _cut(rest, opening)
+                if not found:
+                    break
+                start, size, held = number, 0, []
+            part, found, rest = _cut(rest, closing)
+            size += len(part)
+            if size > LONGEST_LINE:
+                held = []
+            else:
+                held.append(part)
+            if not found:
+                break
+            if size > LONGEST_LINE:
+                yield _Bad(f"the record has more than {LONGEST_LINE >> 20} MiB, more than a document may", start)
+            else:
+                yield _of_tagged(_decoded(b"\n".join(held)), start, topic=tag == b"top")
+            start = 0
+    if start:
+        yield _Bad(f"{opening.decode()} is not closed before the end of the file", start)
+
+
+def _cut(text: bytes, tag: bytes) -> tuple[bytes, bool, bytes]:
+    """Text before a tag (in lower or upper case), whether it is there, and the text after it."""
+    place = text.lower().find(tag)
+    return (text, False, b"") if place < 0 else (text[:place], True, text[place + len(tag) :])
+
+
+def _of_tagged(text: str, line: int, *, topic: bool) -> Document | _Bad:
+    name, fields = "", dict[str, list[str]]()
+    field, place = "text", 0
+    for match in [*_TAG.finditer(text), None]:
+        part = text[place : len(text) if match is None else match.start()].strip()
+        if part:
+            if field in ("docno", "num"):
+                name = name or re.sub(r"^Number:\s*", "", part, flags=re.I).split()[0]
+            elif field not in ("docid", "dochdr", "docoldno"):
+                if topic:
+                    part = re.sub(r"^(Topic|Description|Narrative):\s*", "", part, flags=re.I)
+                fields.setdefault(field, []).append(html.unescape(part))
+        if match is None:
+            break
+        closes, tag, place = match.group(1), match.group(2).lower(), match.end()
+        # Within <text> of a document other tags are mark-up, not fields.
+        if closes:
+            field = "text" if field == tag or field == "text" else field
+        elif tag in _SGML_FIELDS:
+            field = {"headline": "title", "body": "text"}.get(tag, tag)
+        elif topic:
+            field = tag
+    if not name:
+        return _Bad("no <num>" if topic else "no <DOCNO>", line)
+    return Document(name, {key: "\n".join(parts) for key, parts in fields.items()} or {"text": ""}, {}, {})
+
+
+def _decoded(raw: bytes) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
+
+
+def _dataset(source: Any) -> Any:
+    """The `ir_datasets` collection that "ir_datasets:NAME" names, else None."""
+    if not isinstance(source, str) or not source.startswith("ir_datasets:"):
+        return None
+    try:
+        import ir_datasets
+    except ImportError as error:
+        raise MissingExtraError("ir_datasets", "text", source) from error
+    try:
+        return ir_datasets.load(source.removeprefix("ir_datasets:"))
+    except KeyError as error:
+        raise DataFileError("ir_datasets knows no collection of this name", source) from error
+
+
+def _part(dataset: Any, part: str, name: str) -> Iterator[Any]:
+    if not getattr(dataset, f"has_{part}")():
+        raise DataFileError(f"this collection has no {part}", name)
+    return getattr(dataset, f"{part}_iter")()
+
+
+def _of_dataset(record: Any) -> Document | _Bad:
+    return _of_mapping(record._asdict())

@@ -1,0 +1,493 @@
+"""The index of a collection: tokens in order, and term counts both ways, memory-mapped files in a folder.
+
+Layout of the folder (NumPy files, and one JSON file that is written last):
+
+    index.json                what is there: version, fields, analysers, counts
+    documents.*, words.*, terms.ANALYSER.*        strings: UTF-8 bytes, ends, and the order of the sorted strings
+    tokens.npy                every token of every document as the number of its word, in reading order
+    parts.npy, fields.npy     a document's fields: where each one's tokens end, and which field it is
+    terms.ANALYSER.of.npy     term of each word, -1 where the analyser drops it
+    ANALYSER.FIELD.*.npy      postings: starts of terms, documents, counts, document lengths, totals of terms
+    numbers.npy, vectors.*    numbers and vectors of the documents
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from array import array
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from truerank.core.checks import check_choice
+from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.core.files import atomic_write
+from truerank.core.kernel import kernel
+from truerank.core.printing import progress
+from truerank.io.documents import Document
+from truerank.text.analysers import ANALYSERS, term_of
+from truerank.text.tokens import WORD
+
+FORMAT, VERSION = "truerank-index", 1
+ALL = "all"
+"""Name of the field that is all fields together."""
+
+_MOST_TOKENS = 2**31 - 1  # tokens of one document
+_HELD = 1 << 22  # tokens held before they are written
+
+
+class Postings(NamedTuple):
+    """Counts of terms in one field under one analyser, by term.
+
+    The documents of term t are `documents[starts[t]:starts[t + 1]]`, ascending, and its counts in them
+    `counts[starts[t]:starts[t + 1]]`.
+    """
+
+    starts: np.ndarray
+    """int64 (terms + 1,)"""
+    documents: np.ndarray
+    """int32 (postings,)"""
+    counts: np.ndarray
+    """int32 (postings,)"""
+    lengths: np.ndarray
+    """int32 (documents,), terms in each document"""
+    totals: np.ndarray
+    """int64 (terms,), counts of each term in the collection"""
+    n_tokens: int
+    """|C|, the sum of lengths"""
+
+
+class Index:
+    """An index that `build_index` wrote, opened for reading; its arrays are memory-mapped.
+
+    Attributes
+    ----------
+    path : Path
+    n_documents : int
+    fields : list of str
+        Text fields, without "all".
+    analysers : list of str
+    numbers : dict of float64 array (n_documents,)
+        Numbers of the documents, nan where a document has none.
+    vectors : dict of float32 array (n_documents, dimensions)
+        Rows of zeros where a document has none.
+
+    Raises
+    ------
+    DataFileError
+        When the folder holds no finished index, or one of another version, or its files do not fit together.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from truerank.io.documents import Document
+    >>> folder = tempfile.mkdtemp()
+    >>> documents = [Document("a", {"text": "Heat flow"}, {}, {}), Document("b", {"text": "Flows, flows"}, {}, {})]
+    >>> index = build_index(documents, folder + "/index")
+    >>> index.n_documents, index.terms("flows", "porter"), index.postings("porter").totals.tolist()
+    (2, [1], [1, 3])
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        place = self.path / "index.json"
+        try:
+            header = json.loads(place.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise DataFileError(
+                "no index is here (no finished index.json); make one with `truerank index`", str(path)
+            ) from None
+        except (OSError, ValueError) as error:
+            raise DataFileError(f"cannot read the index ({error})", str(place)) from error
+        if not isinstance(header, dict) or header.get("format") != FORMAT or header.get("version") != VERSION:
+            raise DataFileError(f"not an index of version {VERSION}; make it anew with `truerank index`", str(place))
+        self.n_documents: int = header["documents"]
+        self.fields: list[str] = header["fields"]
+        self.analysers: list[str] = header["analysers"]
+        self._held: dict[Any, Any] = {}
+        self._documents = _Strings(self.path, "documents")
+        self._words = {name: _Strings(self.path, f"terms.{name}") for name in self.analysers}
+        numbers = self._array("numbers")
+        if len(self._documents) != self.n_documents or numbers.shape != (len(header["numbers"]), self.n_documents):
+            raise DataFileError("the index's files do not fit together; make it anew", str(path))
+        self.numbers: dict[str, np.ndarray] = dict(zip(header["numbers"], numbers))
+        self.vectors = {
+            name: self._array(f"vectors.{number}").reshape(self.n_documents, -1)
+            for number, name in enumerate(header["vectors"])
+        }
+
+    def __repr__(self) -> str:
+        return f"Index({str(self.path)!r}, {self.n_documents} documents, fields {', '.join(self.fields)})"
+
+    def terms(self, text: str, analyser: str) -> list[int]:
+        """Terms of a text by number, in its order, without words that the collection lacks or the analyser drops."""
+        check_choice(analyser, "analyser", self.analysers)
+        words = term_of(analyser)(re.findall(WORD, text.lower()))
+        found = [self._words[analyser].find(word) for word in words if word]
+        return [number for number in found if number >= 0]
+
+    def term(self, number: int, analyser: str) -> str:
+        """The string of a term."""
+        return self._words[analyser][number]
+
+    def n_terms(self, analyser: str) -> int:
+        """Number of different terms."""
+        return len(self._words[analyser])
+
+    def document_ids(self, numbers: Any = None) -> list[str]:
+        """Ids of documents by number; of all without `numbers`."""
+        places = range(self.n_documents) if numbers is None else np.asarray(numbers).tolist()
+        return [self._documents[number] for number in places]
+
+    def document_number(self, name: str) -> int:
+        """Number of a document by its id, -1 for one that is not here."""
+        return self._documents.find(name)
+
+    def postings(self, analyser: str, field: str = ALL) -> Postings:
+        """Counts of one field ("all": of all together) under one analyser."""
+        check_choice(analyser, "analyser", self.analysers)
+        check_choice(field, "field", (ALL, *self.fields))
+        if field != ALL and len(self.fields) == 1:
+            field = ALL
+        name = f"{analyser}.{0 if field == ALL else 1 + self.fields.index(field)}"
+        if name not in self._held:
+            parts = (self._array(f"{name}.{part}") for part in ("starts", "documents", "counts", "lengths", "totals"))
+            starts, documents, counts, lengths, totals = parts
+            self._held[name] = Postings(starts, documents, counts, lengths, totals, int(totals.sum()))
+        return self._held[name]
+
+    @cached_property
+    def tokens(self) -> np.ndarray:
+        """Every token as the number of its word, int32."""
+        return self._array("tokens")
+
+    @cached_property
+    def ends(self) -> np.ndarray:
+        """Where each document's tokens begin and end in `tokens`, int64 (n_documents + 1,)."""
+        parts, ends = self._array("parts"), self._array("part-ends")
+        return np.concatenate([[0], ends])[parts]
+
+    def term_of_word(self, analyser: str) -> np.ndarray:
+        """Term of each word under an analyser, -1 where it drops the word; int32."""
+        return self._array(f"terms.{analyser}.of")
+
+    def derived(self, name: str, make: Any) -> np.ndarray:
+        """An array that is costly to make from the index: kept in its folder where that can be written."""
+        if name not in self._held:
+            path = self.path / f"{name}.npy"
+            if path.exists():
+                self._held[name] = self._array(name)
+            else:
+                values = make()
+                try:
+                    with atomic_write(path, "wb") as stream:
+                        np.save(stream, values)
+                except OSError:
+                    pass  # a folder that only others may write: the array is made in each process
+                self._held[name] = values
+        return self._held[name]
+
+    def _array(self, name: str) -> np.ndarray:
+        return _load(self.path / f"{name}.npy")
+
+
+def build_index(
+    documents: Iterable[Document],
+    path: str | os.PathLike[str],
+    *,
+    analysers: Sequence[str] = ANALYSERS,
+    fields: Sequence[str] | None = None,
+) -> Index:
+    """Write an index of documents to the folder `path` and open it.
+
+    Parameters
+    ----------
+    documents : iterable of Document
+        Read once, one at a time.
+    path : path
+        A new folder, an empty one, or an index, which is replaced when the new one is whole.
+    analysers : sequence of str, default all three
+        "plain", "porter", "porter-stop"; see `truerank.text.analysers`.
+    fields : sequence of str, optional
+        Text fields to index; None takes every one that comes.
+
+    Returns
+    -------
+    Index
+
+    Raises
+    ------
+    InvalidInputError
+        When `path` holds something that is no index, or no document came.
+
+    Notes
+    -----
+    The index is built beside `path` and moved there when it is whole: a run that was killed leaves an old index as it
+    was, and a second run starts anew. The same documents give the same bytes.
+
+    Memory: the vocabulary, the ids' bytes, 17 bytes for each field of each document, and 4 million tokens; tokens and
+    postings go through memory-mapped files. Cost: one pass of tokenising, and two compiled passes over the tokens for
+    each analyser and field.
+    """
+    target = Path(path)
+    if target.exists() and not _replaceable(target):
+        raise InvalidInputError(f"{path}: exists and is no index; name a new folder")
+    for analyser in analysers:
+        term_of(analyser)
+    if not analysers:
+        raise InvalidInputError("analysers must name at least one analyser")
+    partial = target.parent / f".{target.name}.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    try:
+        _build(documents, partial, list(dict.fromkeys(analysers)), fields)
+        if target.exists():
+            old = target.parent / f".{target.name}.old"
+            shutil.rmtree(old, ignore_errors=True)
+            os.replace(target, old)
+            os.replace(partial, target)
+            shutil.rmtree(old)
+        else:
+            os.replace(partial, target)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    return Index(target)
+
+
+def _replaceable(path: Path) -> bool:
+    return path.is_dir() and ((path / "index.json").exists() or not any(path.iterdir()))
+
+
+class _Numbering(dict):
+    """Words by number, in order of first appearance."""
+
+    def __missing__(self, word: str) -> int:
+        number = self[word] = len(self)
+        return number
+
+
+def _build(documents: Iterable[Document], folder: Path, analysers: list[str], only: Sequence[str] | None) -> None:
+    words, find = _Numbering(), re.compile(WORD).findall
+    names: list[str] = []
+    fields: dict[str, int] = {}
+    part_fields, part_ends, parts = array("B"), array("q"), array("q", [0])
+    numbers: dict[str, dict[int, float]] = {}
+    vectors: dict[str, dict[int, list[float]]] = {}
+    held = array("i")
+    n_tokens = 0
+    with open(folder / "tokens.raw", "wb") as stream:
+        for document in progress(documents, "indexing"):
+            for field, text in document.text.items():
+                if only is not None and field not in only:
+                    continue
+                if field not in fields:
+                    if field == ALL or len(fields) == 255:
+                        raise InvalidInputError(
+                            f"document {document.id!r}: a text field must not be called {ALL!r}, and there may be 255; "
+                            f"got {field!r}"
+                        )
+                    fields[field] = len(fields) + 1
+                before = len(held)
+                held.extend(map(words.__getitem__, find(text.lower())))
+                n_tokens += len(held) - before
+                if len(held) - before > _MOST_TOKENS:
+                    raise InvalidInputError(f"document {document.id!r} has more than {_MOST_TOKENS} tokens")
+                part_fields.append(fields[field])
+                part_ends.append(n_tokens)
+            number = len(names)
+            names.append(document.id)
+            parts.append(len(part_ends))
+            for field, value in document.numbers.items():
+                numbers.setdefault(field, {})[number] = value
+            for field, vector in document.vectors.items():
+                vectors.setdefault(field, {})[number] = vector
+            if len(held) > _HELD:
+                stream.write(held.tobytes())
+                held = array("i")
+        stream.write(held.tobytes())
+    if not names:
+        raise InvalidInputError("no document came; an index needs at least one")
+    if not fields and not vectors and not numbers:
+        raise InvalidInputError(f"no document has one of the fields {list(only or [])}")
+    n_documents = len(names)
+    _save(folder / "parts.npy", np.frombuffer(parts, dtype=np.int64))
+    _save(folder / "fields.npy", np.frombuffer(part_fields, dtype=np.uint8) if part_fields else np.zeros(0, np.uint8))
+    _save(folder / "part-ends.npy", np.frombuffer(part_ends, dtype=np.int64) if part_ends else np.zeros(0, np.int64))
+    _number_file(folder, n_tokens)
+    _save_strings(folder, "documents", names)
+    del names
+    _save_numbers(folder, numbers, vectors, n_documents)
+    in_order = list(words)
+    words.clear()
+    for analyser in analysers:
+        terms = term_of(analyser)(in_order)
+        by_name = dict.fromkeys(term for term in terms if term)
+        by_name = {term: number for number, term in enumerate(by_name)}
+        of = np.array([by_name[term] if term else -1 for term in terms], dtype=np.int32)
+        _save(folder / f"terms.{analyser}.of.npy", of)
+        _save_strings(folder, f"terms.{analyser}", list(by_name))
+        for field in range(len(fields) + 1 if len(fields) > 1 else 1):
+            _invert(folder, f"{analyser}.{field}", of, len(by_name), n_documents, field)
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "documents": n_documents,
+        "tokens": n_tokens,
+        "words": len(in_order),
+        "fields": list(fields),
+        "analysers": analysers,
+        "numbers": list(numbers),
+        "vectors": list(vectors),
+    }
+    with atomic_write(folder / "index.json") as stream_of_text:
+        json.dump(header, stream_of_text, ensure_ascii=False, indent=1)
+
+
+def _number_file(folder: Path, n_tokens: int) -> None:
+    """The raw tokens as a NumPy file, copied in pieces."""
+    target = np.lib.format.open_memmap(folder / "tokens.npy", mode="w+", dtype=np.int32, shape=(n_tokens,))
+    if n_tokens:
+        raw = np.memmap(folder / "tokens.raw", dtype=np.int32, mode="r")
+        for start in range(0, n_tokens, _HELD):
+            target[start : start + _HELD] = raw[start : start + _HELD]
+    target.flush()
+    os.unlink(folder / "tokens.raw")
+
+
+def _save_numbers(folder: Path, numbers: dict, vectors: dict, n_documents: int) -> None:
+    table = np.full((len(numbers), n_documents), np.nan)
+    for row, by_document in zip(table, numbers.values()):
+        row[list(by_document)] = list(by_document.values())
+    _save(folder / "numbers.npy", table)
+    for number, (name, by_document) in enumerate(vectors.items()):
+        sizes = {len(vector) for vector in by_document.values()}
+        if len(sizes) > 1:
+            raise InvalidInputError(f"vectors {name!r} must all have one number of dimensions, got {sorted(sizes)[:5]}")
+        matrix = np.zeros((n_documents, sizes.pop()), dtype=np.float32)
+        matrix[list(by_document)] = list(by_document.values())
+        _save(folder / f"vectors.{number}.npy", matrix)
+
+
+def _invert(folder: Path, name: str, of: np.ndarray, n_terms: int, n_documents: int, field: int) -> None:
+    """Postings of one field (0: all together) under one analyser."""
+    tokens, parts, fields, ends = (_load(folder / f"{part}.npy") for part in ("tokens", "parts", "fields", "part-ends"))
+    starts = np.zeros(n_terms + 1, dtype=np.int64)
+    lengths = np.zeros(n_documents, dtype=np.int32)
+    totals = np.zeros(n_terms, dtype=np.int64)
+    last = np.full(n_terms, -1, dtype=np.int32)
+    _count_postings(tokens, parts, fields, ends, of, field, starts[1:], lengths, totals, last)
+    np.cumsum(starts, out=starts)
+    total = int(starts[-1])
+    documents, counts = (
+        np.lib.format.open_memmap(folder / f"{name}.{part}.npy", mode="w+", dtype=np.int32, shape=(total,))
+        for part in ("documents", "counts")
+    )
+    place = starts[:-1] - 1
+    _fill_postings(
+        tokens, parts, fields, ends, of, field, place, np.full(n_terms, -1, dtype=np.int32), documents, counts
+    )
+    documents.flush()
+    counts.flush()
+    _save(folder / f"{name}.starts.npy", starts)
+    _save(folder / f"{name}.lengths.npy", lengths)
+    _save(folder / f"{name}.totals.npy", totals)
+
+
+def _save(path: Path, values: np.ndarray) -> None:
+    np.save(path, np.ascontiguousarray(values))
+
+
+def _load(path: Path) -> np.ndarray:
+    """A memory-mapped array; an empty one is read, since nothing can be mapped."""
+    try:
+        try:
+            return np.asarray(np.load(path, mmap_mode="r"))
+        except ValueError:
+            return np.load(path)
+    except (OSError, ValueError, EOFError) as error:
+        raise DataFileError(f"the index is damaged ({error}); make it anew", str(path)) from error
+
+
+def _save_strings(folder: Path, name: str, strings: list[str]) -> None:
+    encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    _save(folder / f"{name}.bytes.npy", np.frombuffer(b"".join(encoded), dtype=np.uint8))
+    _save(folder / f"{name}.ends.npy", ends)
+    _save(folder / f"{name}.sorted.npy", np.array(sorted(range(len(encoded)), key=encoded.__getitem__), dtype=np.int32))
+
+
+class _Strings:
+    """Strings in memory-mapped files: by number, and found by halving."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._bytes, self._ends, self._sorted = (
+            _load(folder / f"{name}.{part}.npy") for part in ("bytes", "ends", "sorted")
+        )
+        if len(self._ends) != len(self._sorted) + 1 or self._ends[-1] != len(self._bytes):
+            raise DataFileError("the index is damaged (its strings do not fit together); make it anew", str(folder))
+
+    def __len__(self) -> int:
+        return len(self._sorted)
+
+    def _at(self, number: int) -> bytes:
+        return self._bytes[self._ends[number] : self._ends[number + 1]].tobytes()
+
+    def __getitem__(self, number: int) -> str:
+        return self._at(number).decode("utf-8", "surrogatepass")
+
+    def find(self, string: str) -> int:
+        """Number of a string, -1 where it is not here."""
+        wanted = string.encode("utf-8", "surrogatepass")
+        low, high = 0, len(self._sorted)
+        while low < high:
+            middle = (low + high) // 2
+            if self._at(self._sorted[middle]) < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        if low < len(self._sorted) and self._at(self._sorted[low]) == wanted:
+            return int(self._sorted[low])
+        return -1
+
+
+@kernel
+def _count_postings(tokens, parts, fields, ends, of, field, sizes, lengths, totals, last):  # type: ignore[no-untyped-def]
+    """Documents of each term and terms of each document; `last` (terms,) starts at -1."""
+    for d in range(len(lengths)):
+        for part in range(parts[d], parts[d + 1]):
+            if field != 0 and fields[part] != field:
+                continue
+            start = ends[part - 1] if part > 0 else 0
+            for place in range(start, ends[part]):
+                term = of[tokens[place]]
+                if term >= 0:
+                    lengths[d] += 1
+                    totals[term] += 1
+                    if last[term] != d:
+                        last[term] = d
+                        sizes[term] += 1
+
+
+@kernel
+def _fill_postings(tokens, parts, fields, ends, of, field, place, last, documents, counts):  # type: ignore[no-untyped-def]
+    """Write each term's documents and counts; `place` (terms,) starts one before the term's first posting."""
+    for d in range(len(parts) - 1):
+        for part in range(parts[d], parts[d + 1]):
+            if field != 0 and fields[part] != field:
+                continue
+            start = ends[part - 1] if part > 0 else 0
+            for token in range(start, ends[part]):
+                term = of[tokens[token]]
+                if term >= 0:
+                    if last[term] != d:
+                        last[term] = d
+                        place[term] += 1
+                        documents[place[term]] = d
+                    counts[place[term]] += 1

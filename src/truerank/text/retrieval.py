@@ -1,0 +1,452 @@
+"""Retrieval functions: a query's terms and a document's counts of them become a score.
+
+For query terms t: q_t their count (or weight) in the query, tf the count in document d, df the documents that have t,
+cf its count in the collection, |d| the document's terms, avdl their mean, |C| all of the collection's, n documents.
+Documents without any of the query's terms are not retrieved; a term that no document has contributes nothing; a query
+without known terms retrieves nothing. Equal scores keep the order of the documents.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from truerank.core.checks import check_choice, check_number, check_positive_int
+from truerank.core.errors import InvalidInputError
+from truerank.core.kernel import kernel
+from truerank.core.threads import run_blocks
+from truerank.io.documents import Document
+from truerank.io.trec import Run
+from truerank.text.analysers import STEMMED_AND_STOPPED
+from truerank.text.index import ALL, Index, Postings
+
+_COSINE, _TFIDF, _BM25, _DIRICHLET, _JELINEK_MERCER = range(5)
+
+
+@dataclass(frozen=True)
+class RetrievalFunction:
+    """A retrieval function over one field under one analyser; `score` adds its values to a vector of documents."""
+
+    analyser: str = STEMMED_AND_STOPPED
+    field: str = ALL
+
+    def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
+        """Add the scores of all documents that have a term of the query.
+
+        Parameters
+        ----------
+        index : Index
+        weights : mapping of int to float
+            q_t of the query's terms by number, as `query_weights` makes them.
+        scores : float64 array (n_documents,)
+            Added to.
+        matched : uint8 array (n_documents,)
+            Becomes 1 where a document has a term of the query.
+        """
+        raise NotImplementedError
+
+    @property
+    def name(self) -> str:
+        """The name that `parse_function` reads, with analyser and field, without parameters."""
+        return f"{type(self).__name__.lower()}.{self.analyser}.{self.field}"
+
+
+@dataclass(frozen=True)
+class BM25(RetrievalFunction):
+    """Okapi BM25 (Robertson & Zaragoza 2009, equation 3.15; Lemur's query part).
+
+        Σ_t idf_t · tf (k1 + 1)/(tf + k1 (1 - b + b |d|/avdl)) · q_t (k3 + 1)/(q_t + k3)
+
+    `idf`: "lucene" ln(1 + (n - df + ½)/(df + ½)), never negative; "robertson" ln((n - df + ½)/(df + ½)), as Lemur has
+    it, negative for words of more than half of the documents; "atire" ln(n/df). Lucene (from version 8) leaves the
+    constant k1 + 1 out: its scores are these divided by it. `k3=inf` counts repeated query terms in full, as Lucene's.
+    """
+
+    k1: float = 1.2
+    b: float = 0.75
+    k3: float = 7.0
+    idf: str = "lucene"
+
+    def __post_init__(self) -> None:
+        check_number(self.k1, "k1", minimum=0.0)
+        check_number(self.b, "b", minimum=0.0, maximum=1.0)
+        check_choice(self.idf, "idf", ("lucene", "robertson", "atire"))
+        if not self.k3 >= 0:
+            raise InvalidInputError(f"k3 must be a number >= 0, got {self.k3!r}")
+
+    def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
+        postings, n = index.postings(self.analyser, self.field), index.n_documents
+        norms = _length_norms(postings, self.k1, self.b)
+        for term, weight in weights.items():
+            start, stop = int(postings.starts[term]), int(postings.starts[term + 1])
+            df = stop - start
+            if not df:
+                continue
+            idf = {
+                "lucene": math.log1p((n - df + 0.5) / (df + 0.5)),
+                "robertson": math.log((n - df + 0.5) / (df + 0.5)),
+                "atire": math.log(n / df),
+            }[self.idf]
+            of_query = weight if math.isinf(self.k3) else weight * (self.k3 + 1) / (weight + self.k3)
+            _add_saturated(
+                *_part(postings, start, stop), norms, idf * of_query * (self.k1 + 1), scores, matched
+            )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TFIDF(RetrievalFunction):
+    """Lemur's and Indri's tf-idf (Zhai 2001, notes on the Lemur TFIDF model): BM25's tf part and a squared idf.
+
+    Σ_t q_t · k1 tf/(tf + k1 (1 - b + b |d|/avdl)) · ln(n/df)²
+    """
+
+    k1: float = 1.2
+    b: float = 0.75
+
+    def __post_init__(self) -> None:
+        check_number(self.k1, "k1", minimum=0.0)
+        check_number(self.b, "b", minimum=0.0, maximum=1.0)
+
+    def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
+        postings = index.postings(self.analyser, self.field)
+        norms = _length_norms(postings, self.k1, self.b)
+        for term, weight in weights.items():
+            start, stop = int(postings.starts[term]), int(postings.starts[term + 1])
+            if stop > start:
+                idf = math.log(index.n_documents / (stop - start))
+                _add_saturated(*_part(postings, start, stop), norms, weight * idf * idf * self.k1, scores, matched)
+
+
+@dataclass(frozen=True)
+class Cosine(RetrievalFunction):
+    """Cosine of tf-idf vectors, (1 + ln tf)(1 + ln(n/df)) on both sides (Salton & Buckley 1988, "ltc").
+
+    Equals scikit-learn's `TfidfVectorizer(sublinear_tf=True, smooth_idf=False)`.
+    """
+
+    def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
+        postings = index.postings(self.analyser, self.field)
+        norms = _cosine_norms(index, self.analyser, self.field)
+        sizes = {term: int(postings.starts[term + 1] - postings.starts[term]) for term in weights}
+        vector = {
+            term: (1 + math.log(weight) if weight >= 1 else weight) * (1 + math.log(index.n_documents / sizes[term]))
+            for term, weight in weights.items()
+            if sizes[term]
+        }
+        norm = math.sqrt(math.fsum(value * value for value in vector.values()))
+        for term, value in vector.items():
+            start, stop = int(postings.starts[term]), int(postings.starts[term + 1])
+            idf = 1 + math.log(index.n_documents / (stop - start))
+            _add_cosine(*_part(postings, start, stop), norms, value * idf / norm, scores, matched)
+
+
+@dataclass(frozen=True)
+class Dirichlet(RetrievalFunction):
+    """Query likelihood with a Dirichlet prior (Zhai & Lafferty 2004, equation 6).
+
+    Σ_t q_t ln[(tf + μ cf/|C|)/(|d| + μ)]
+    """
+
+    mu: float = 2500.0
+
+    def __post_init__(self) -> None:
+        check_number(self.mu, "mu", minimum=0.0, open_minimum=True)
+
+    def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
+        postings = index.postings(self.analyser, self.field)
+        total = constant = 0.0
+        found = np.zeros(len(matched), dtype=np.uint8)
+        for term, weight in weights.items():
+            start, stop = int(postings.starts[term]), int(postings.starts[term + 1])
+            if stop > start:
+                prior = self.mu * float(postings.totals[term]) / postings.n_tokens
+                total, constant = total + weight, constant + weight * math.log(prior)
+                _add_dirichlet(*_part(postings, start, stop), prior, weight, scores, found)
+        _add_length_part(found, postings.lengths, self.mu, total, constant, scores, matched)
+
+
+@dataclass(frozen=True)
+class JelinekMercer(RetrievalFunction):
+    """Query likelihood mixed with the collection's (Zhai & Lafferty 2004, equation 5).
+
+    Σ_t q_t ln[(1 - λ) tf/|d| + λ cf/|C|]
+    """
+
+    lam: float = 0.4
+
+    def __post_init__(self) -> None:
+        check_number(self.lam, "lam", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
+
+    def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
+        postings = index.postings(self.analyser, self.field)
+        constant = 0.0
+        found = np.zeros(len(matched), dtype=np.uint8)
+        for term, weight in weights.items():
+            start, stop = int(postings.starts[term]), int(postings.starts[term + 1])
+            if stop > start:
+                prior = self.lam * float(postings.totals[term]) / postings.n_tokens
+                constant += weight * math.log(prior)
+                _add_jelinek_mercer(
+                    *_part(postings, start, stop), postings.lengths, (1 - self.lam) / prior, weight, scores, found
+                )
+        _add_length_part(found, postings.lengths, 1.0, 0.0, constant, scores, matched)
+
+
+FUNCTIONS: dict[str, type[RetrievalFunction]] = {
+    "cosine": Cosine,
+    "tfidf": TFIDF,
+    "bm25": BM25,
+    "dirichlet": Dirichlet,
+    "jelinek-mercer": JelinekMercer,
+}
+
+
+def parse_function(text: str) -> RetrievalFunction:
+    """A retrieval function by name: `NAME`, or `NAME(key=value, …)`.
+
+    Examples
+    --------
+    >>> parse_function("bm25(k1=0.9, b=0.4, analyser=porter)")
+    BM25(analyser='porter', field='all', k1=0.9, b=0.4, k3=7.0, idf='lucene')
+    """
+    name, opened, rest = text.strip().partition("(")
+    if name not in FUNCTIONS or (opened and not rest.endswith(")")):
+        raise InvalidInputError(
+            f"unknown retrieval function {text!r}; expected one of {', '.join(FUNCTIONS)}, with parameters as in "
+            "bm25(k1=0.9, b=0.4, analyser=porter, field=title)"
+        )
+    cls = FUNCTIONS[name]
+    settings: dict[str, Any] = {}
+    for pair in filter(None, map(str.strip, rest.removesuffix(")").split(","))):
+        key, equals, value = (part.strip() for part in pair.partition("="))
+        key = {"lambda": "lam"}.get(key, key)
+        if not equals or key not in cls.__dataclass_fields__:
+            raise InvalidInputError(f"{name} has no parameter {key!r}; it has: {', '.join(cls.__dataclass_fields__)}")
+        if cls.__dataclass_fields__[key].type in (float, "float"):
+            try:
+                settings[key] = float(value)
+            except ValueError:
+                raise InvalidInputError(f"{name}: {key} must be a number, got {value!r}") from None
+        else:
+            settings[key] = value.strip("'\"")
+    return cls(**settings)
+
+
+def query_weights(index: Index, text: str, analyser: str) -> dict[int, float]:
+    """q_t: how often each known term stands in a query, by number, in order of first appearance."""
+    return {term: float(count) for term, count in Counter(index.terms(text, analyser)).items()}
+
+
+def retrieve(
+    index: Index,
+    queries: Iterable[Document] | Mapping[str, str],
+    function: RetrievalFunction | str = "bm25",
+    *,
+    depth: int = 1000,
+    n_jobs: int | None = None,
+) -> Run:
+    """The best documents of each query under a retrieval function.
+
+    Parameters
+    ----------
+    index : Index
+    queries : iterable of Document (see `read_queries`), or dict of query id to text
+    function : RetrievalFunction or str, default "bm25"
+        A value, or a name with parameters as `parse_function` reads it.
+    depth : int, default 1000
+        Documents of each query, at most.
+    n_jobs : int, optional
+        Threads; None means 1. The result does not depend on it.
+
+    Returns
+    -------
+    Run
+        Documents by descending score, equal scores in the order of the index. A query that finds nothing stands in
+        the run without documents.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from truerank.text.index import build_index
+    >>> documents = [Document("a", {"text": "heat flow"}, {}, {}), Document("b", {"text": "flow"}, {}, {})]
+    >>> index = build_index(documents, tempfile.mkdtemp() + "/index")
+    >>> retrieve(index, {"1": "flow of heat", "2": "sound"}).to_dict()
+    {'1': {'a': 0.7704124888714319, 'b': 0.21110917102457907}, '2': {}}
+    """
+    check_positive_int(depth, "depth")
+    chosen = parse_function(function) if isinstance(function, str) else function
+    texts = _texts(queries)
+    found = run_blocks(partial(_best_of, index, chosen, depth), [(text,) for _, text in texts], n_jobs)
+    return as_run(
+        index, [name for name, _ in texts], found, str(function) if isinstance(function, str) else chosen.name
+    )
+
+
+def as_run(index: Index, names: Sequence[str], found: Sequence[tuple[np.ndarray, np.ndarray]], tag: str) -> Run:
+    """A run from each query's document numbers and scores."""
+    offsets = np.cumsum([0, *(len(documents) for documents, _ in found)])
+    documents = np.concatenate([documents for documents, _ in found]) if found else np.zeros(0, np.int64)
+    scores = np.concatenate([values for _, values in found]) if found else np.zeros(0)
+    return Run(
+        np.array(names), offsets, np.array(index.document_ids(documents), dtype=np.dtypes.StringDType()), scores, tag
+    )
+
+
+def tuned_functions(index: Index, function: RetrievalFunction, grid: Mapping[str, Sequence[Any]]) -> list[Any]:
+    """All functions of a grid of parameters, the first key varying slowest."""
+    functions = [function]
+    for key, values in grid.items():
+        functions = [replace(each, **{key: value}) for each in functions for value in values]
+    return functions
+
+
+def _texts(queries: Iterable[Document] | Mapping[str, str]) -> list[tuple[str, str]]:
+    if isinstance(queries, Mapping):
+        return [(str(name), text) for name, text in queries.items()]
+    return [(query.id, query.text["text"]) for query in queries]
+
+
+def _best_of(index: Index, function: RetrievalFunction, depth: int, text: str) -> tuple[np.ndarray, np.ndarray]:
+    scores, matched = np.zeros(index.n_documents), np.zeros(index.n_documents, dtype=np.uint8)
+    function.score(index, query_weights(index, text, function.analyser), scores, matched)
+    return best_documents(scores, matched, depth)
+
+
+def best_documents(scores: np.ndarray, matched: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers and scores of the best `depth` matched documents, best first, equal scores by number."""
+    depth = min(depth, len(scores))
+    numbers, values = np.empty(depth, dtype=np.int64), np.empty(depth)
+    size = _keep_best(scores, matched, numbers, values)
+    order = np.lexsort((numbers[:size], -values[:size]))
+    return numbers[order], values[order]
+
+
+def _part(postings: Postings, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+    return postings.documents[start:stop], postings.counts[start:stop]
+
+
+def _length_norms(postings: Postings, k1: float, b: float) -> np.ndarray:
+    """k1 (1 - b + b |d|/avdl) of every document."""
+    lengths = postings.lengths
+    return k1 * (1 - b + b * (lengths / (postings.n_tokens / len(lengths) or 1.0)))
+
+
+def _cosine_norms(index: Index, analyser: str, field: str) -> np.ndarray:
+    """Length of each document's tf-idf vector, kept with the index."""
+    number = 0 if field == ALL or len(index.fields) == 1 else 1 + index.fields.index(field)
+
+    def make() -> np.ndarray:
+        postings, squares = index.postings(analyser, field), np.zeros(index.n_documents)
+        _add_squares(postings.starts, postings.documents, postings.counts, index.n_documents, squares)
+        return np.sqrt(squares)
+
+    return index.derived(f"{analyser}.{number}.cosine-norms", make)
+
+
+@kernel
+def _add_saturated(documents, counts, norms, weight, scores, matched):  # type: ignore[no-untyped-def]
+    """weight · tf/(tf + norm)."""
+    for i in range(len(documents)):
+        d = documents[i]
+        scores[d] += weight * counts[i] / (counts[i] + norms[d])
+        matched[d] = 1
+
+
+@kernel
+def _add_cosine(documents, counts, norms, weight, scores, matched):  # type: ignore[no-untyped-def]
+    """weight · (1 + ln tf)/norm."""
+    for i in range(len(documents)):
+        d = documents[i]
+        scores[d] += weight * (1.0 + math.log(counts[i])) / norms[d]
+        matched[d] = 1
+
+
+@kernel
+def _add_dirichlet(documents, counts, prior, weight, scores, matched):  # type: ignore[no-untyped-def]
+    """weight · ln(1 + tf/prior), prior = μ cf/|C|: what a document that has the term gains over one that has not."""
+    for i in range(len(documents)):
+        scores[documents[i]] += weight * math.log1p(counts[i] / prior)
+        matched[documents[i]] = 1
+
+
+@kernel
+def _add_jelinek_mercer(documents, counts, lengths, ratio, weight, scores, matched):  # type: ignore[no-untyped-def]
+    """weight · ln(1 + ratio · tf/|d|), ratio = (1 - λ)|C|/(λ cf)."""
+    for i in range(len(documents)):
+        d = documents[i]
+        scores[d] += weight * math.log1p(ratio * counts[i] / lengths[d])
+        matched[d] = 1
+
+
+@kernel
+def _add_length_part(found, lengths, mu, total, constant, scores, matched):  # type: ignore[no-untyped-def]
+    """What the likelihood of a found document has beside its terms: constant - total · ln(|d| + μ)."""
+    for d in range(len(found)):
+        if found[d]:
+            matched[d] = 1
+            scores[d] += constant
+            if total != 0.0:
+                scores[d] -= total * math.log(lengths[d] + mu)
+
+
+@kernel
+def _add_squares(starts, documents, counts, n, squares):  # type: ignore[no-untyped-def]
+    """Σ_t ((1 + ln tf)(1 + ln(n/df)))² of each document."""
+    for t in range(len(starts) - 1):
+        if starts[t + 1] > starts[t]:
+            idf = 1.0 + math.log(n / (starts[t + 1] - starts[t]))
+            for i in range(starts[t], starts[t + 1]):
+                value = (1.0 + math.log(counts[i])) * idf
+                squares[documents[i]] += value * value
+
+
+@kernel
+def _keep_best(scores, matched, numbers, values):  # type: ignore[no-untyped-def]
+    """The best matched documents in a heap whose root is the worst that is kept; returns how many.
+
+    Documents come in ascending order, so one that equals the root is worse than it.
+    """
+    size = 0
+    depth = len(numbers)
+    for d in range(len(scores)):
+        if matched[d] == 0:
+            continue
+        score = scores[d]
+        if size < depth:
+            child = size
+            size += 1
+            while child > 0:
+                parent = (child - 1) // 2
+                if values[parent] < score or (values[parent] == score and numbers[parent] > d):
+                    break
+                values[child] = values[parent]
+                numbers[child] = numbers[parent]
+                child = parent
+            values[child] = score
+            numbers[child] = d
+        elif score > values[0]:
+            place = 0
+            while True:
+                child = 2 * place + 1
+                if child >= depth:
+                    break
+                right = child + 1
+                if right < depth and (
+                    values[right] < values[child]
+                    or (values[right] == values[child] and numbers[right] > numbers[child])
+                ):
+                    child = right
+                if values[child] > score or (values[child] == score and numbers[child] < d):
+                    break
+                values[place] = values[child]
+                numbers[place] = numbers[child]
+                place = child
+            values[place] = score
+            numbers[place] = d
+    return size

@@ -1,0 +1,117 @@
+"""Documents, queries and judgements in every form, and what bad ones come to."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+
+import pytest
+
+from truerank.core.errors import DataFileError, TruerankWarning
+from truerank.io import documents as module
+from truerank.io.documents import read_documents, read_judgements, read_queries
+
+
+def lines(*records):
+    return io.BytesIO(b"".join(r if isinstance(r, bytes) else json.dumps(r).encode() + b"\n" for r in records))
+
+
+def test_json_lines_keep_text_numbers_and_vectors(tmp_path):
+    record = {"_id": 5, "title": "A", "text": ["one", "two"], "age": 3, "on": True, "none": None, "v": [1, 2.5]}
+    path = tmp_path / "d.jsonl.gz"
+    path.write_bytes(gzip.compress(json.dumps(record).encode()))
+    (document,) = read_documents(path)
+    assert document == ("5", {"title": "A", "text": "one\ntwo"}, {"age": 3.0}, {"v": [1.0, 2.5]})
+
+
+GOOD = {"id": "a", "text": "heat"}
+BAD = [
+    (b'{"id": "b", "text": "\xff"}\n', "line 2: the line is not UTF-8 (byte 0xff at column 22)"),
+    (b"{oops\n", "line 2: the line is not JSON"),
+    (b'["x"]\n', "line 2: expected a JSON object"),
+    ({"text": "no id"}, "line 2: no id; expected one of id, _id"),
+    ({"id": "", "text": "no id"}, "line 2: no id"),
+    ({"id": "two words", "text": "x"}, "line 2: id 'two words' is not one word"),
+    ({"id": "b", "age": float("inf")}, "line 2: field 'age' must be a finite number"),
+    (b"x" * 2000 + b"\n", "line 2: the line has more than"),
+]
+
+
+@pytest.mark.parametrize(("record", "message"), BAD)
+def test_a_bad_document_stops_or_is_left_out(monkeypatch, record, message):
+    monkeypatch.setattr(module, "LONGEST_LINE", 1000)
+    after = {"id": "z", "text": "flow"}
+    with pytest.raises(DataFileError) as caught:
+        list(read_documents(lines(GOOD, record, after)))
+    assert message in str(caught.value)
+    assert "--bad skip" in str(caught.value)
+    with pytest.warns(TruerankWarning, match="1 bad documents were left out"):
+        kept = list(read_documents(lines(GOOD, record, after), bad="skip"))
+    assert [document.id for document in kept] == ["a", "z"]
+
+
+def test_an_id_that_came_before_and_an_empty_text():
+    with pytest.raises(DataFileError, match="document 'a' came before"):
+        list(read_documents(lines(GOOD, GOOD)))
+    with pytest.warns(TruerankWarning, match="1 documents have no text; they are kept with length 0"):
+        assert len(list(read_documents(lines(GOOD, {"id": "b", "text": " "})))) == 2
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n", b"no documents at all <DOC"])
+def test_no_documents_is_an_error(content):
+    with pytest.raises(DataFileError):
+        list(read_documents(io.BytesIO(content)))
+
+
+def test_trec_sgml_with_open_and_nested_tags():
+    text = b"<DOC>\n<DOCNO> A-1 </DOCNO>\n<HEADLINE>Big &amp; small</HEADLINE>\n<TEXT>\n<P>one</P> two\n</TEXT>\n</DOC>"
+    text += b"<doc><docno>B</docno>caf\xe9 body</doc>"
+    first, second = read_documents(io.BytesIO(text))
+    assert first == ("A-1", {"title": "Big & small", "text": "one\ntwo"}, {}, {})
+    assert second == ("B", {"text": "café body"}, {}, {})
+    with pytest.raises(DataFileError, match="no <DOCNO>"):
+        list(read_documents(io.BytesIO(b"<DOC>text</DOC>")))
+    with pytest.raises(DataFileError, match="<doc> is not closed"):
+        list(read_documents(io.BytesIO(b"<DOC><DOCNO>1</DOCNO>text")))
+
+
+def test_trec_topics_and_the_field_that_is_asked_for():
+    text = b"<top>\n<num> Number: 451\n<title> Bengals\n\n<desc> Description:\nWhat?\n<narr> Narrative: Long.\n</top>\n"
+    assert read_queries(io.BytesIO(text))[0].text == {"text": "Bengals"}
+    assert read_queries(io.BytesIO(text), field="desc")[0].text == {"text": "What?"}
+    with pytest.raises(DataFileError, match="no text field 'body'; it has: title, desc, narr"):
+        read_queries(io.BytesIO(text), field="body")
+
+
+def test_smart_records_and_queries_numbered_in_the_files_order():
+    text = b".I 7\r\n.T\r\nwings\r\n.A\r\nme\r\n.W\r\nlift\r\ndrag .X\r\n.X\r\n1 2 3\r\n.I 9\r\n.W\r\nheat\r\n"
+    first, second = read_documents(io.BytesIO(text))
+    assert first == ("7", {"title": "wings", "author": "me", "text": "lift drag .X"}, {}, {})
+    assert second.id == "9"
+    assert [query.id for query in read_queries(io.BytesIO(b".I 001\n.W\nwhat\n.I 004\n.W\nwhy\n"))] == ["1", "2"]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_tables(tmp_path, ending):
+    polars = pytest.importorskip("polars")
+    pytest.importorskip("pyarrow")
+    frame = polars.DataFrame({"id": ["01", "2"], "text": ["heat", "flow"], "age": [3, None]})
+    path = tmp_path / f"d.{ending}"
+    frame.write_csv(path) if ending == "csv" else frame.write_parquet(path)
+    assert list(read_documents(path)) == [("01", {"text": "heat"}, {"age": 3.0}, {}), ("2", {"text": "flow"}, {}, {})]
+
+
+def test_judgements_of_all_forms():
+    assert read_judgements(io.BytesIO(b"1 0 a 2\n")).to_dict() == {"1": {"a": 2}}
+    assert read_judgements(io.BytesIO(b"1 a 1 \n1 b 4\n1 a -1\n")).to_dict() == {"1": {"a": 4, "b": 1}}
+    with pytest.raises(DataFileError, match="Cranfield's 'query doc grade'"):
+        read_judgements(io.BytesIO(b"1 a 7\n"))
+    with pytest.raises(DataFileError):
+        read_judgements(io.BytesIO(b"1 2 3 4 5\n"))
+
+
+def test_a_collection_that_ir_datasets_does_not_know():
+    pytest.importorskip("ir_datasets")
+    with pytest.raises(DataFileError, match="no collection of this name"):
+        list(read_documents("ir_datasets:no-such-collection"))

@@ -1,0 +1,216 @@
+"""Indexes and retrieval functions against their formulas, against libraries, and over kills."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+from reference.retrieval import FORMULAS, Collection
+from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.io.documents import Document, read_documents, read_judgements, read_queries
+from truerank.io.trec import judge_run
+from truerank.measures import parse_measure
+from truerank.text.index import Index, build_index
+from truerank.text.retrieval import parse_function, retrieve
+
+
+def documents_of(texts):
+    return [Document(f"d{number}", {"text": text}, {}, {}) for number, text in enumerate(texts)]
+
+
+@pytest.fixture(scope="module")
+def made_up():
+    draw = random.Random(3)
+    words = [f"w{int(draw.paretovariate(0.7))}" for _ in range(3000)]
+    texts = [" ".join(draw.choices(words, k=draw.randrange(1, 60))) for _ in range(120)]
+    queries = [" ".join(draw.choices(words, k=draw.randrange(1, 8))) for _ in range(25)]
+    return texts, queries
+
+
+@pytest.fixture(scope="module")
+def index(made_up, tmp_path_factory):
+    return build_index(documents_of(made_up[0]), tmp_path_factory.mktemp("index") / "i", analysers=["plain"])
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("bm25", {}),
+        ("bm25", {"k1": 0.9, "b": 0.4, "k3": 100.0, "idf": "atire"}),
+        ("bm25", {"idf": "robertson"}),
+        ("tfidf", {"k1": 2.0, "b": 0.2}),
+        ("cosine", {}),
+        ("dirichlet", {"mu": 30.0}),
+        ("jelinek-mercer", {"lam": 0.7}),
+    ],
+)
+def test_scores_are_those_of_the_formulas(made_up, index, name, parameters):
+    texts, queries = made_up
+    collection = Collection(texts)
+    text = f"{name}({', '.join(f'{key}={value}' for key, value in (parameters | {'analyser': 'plain'}).items())})"
+    found = retrieve(index, dict(enumerate(queries)), text).to_dict()
+    for number, query in enumerate(queries):
+        wanted = collection.scores(query, FORMULAS[name], **parameters)
+        assert found[str(number)] == pytest.approx({f"d{d}": s for d, s in wanted.items()}, abs=1e-11)
+        assert list(found[str(number)].values()) == sorted(found[str(number)].values(), reverse=True)
+
+
+def test_the_best_are_kept_with_ties_in_the_order_of_documents(tmp_path):
+    texts = ["a b"] * 7 + ["a a b b b"] + ["a b"] * 5
+    index = build_index(documents_of(texts), tmp_path / "i", analysers=["plain"])
+    for depth in range(1, 14):
+        ids = retrieve(index, {"q": "a"}, "bm25(analyser=plain)", depth=depth).doc_ids.tolist()
+        order = retrieve(index, {"q": "a"}, "bm25(analyser=plain)").doc_ids.tolist()
+        assert ids == order[:depth]
+    assert [name for name in order if name != "d7"] == [f"d{n}" for n in range(13) if n != 7]
+
+
+def test_threads_do_not_change_a_bit(made_up, index):
+    queries = dict(enumerate(made_up[1]))
+    one, two = (retrieve(index, queries, "dirichlet(analyser=plain)", n_jobs=n) for n in (1, 2))
+    assert one.scores.tobytes() == two.scores.tobytes()
+    assert one.doc_ids.tolist() == two.doc_ids.tolist()
+
+
+def test_unknown_words_empty_queries_and_stop_words_find_nothing(tmp_path):
+    index = build_index(documents_of(["the heat", "heat"]), tmp_path / "i")
+    run = retrieve(index, {"1": "nothing", "2": "", "3": "the", "4": "HEATED nothing"})
+    assert [len(documents) for documents in run.to_dict().values()] == [0, 0, 0, 2]
+
+
+def test_fields_are_counted_apart_and_together(tmp_path):
+    documents = [
+        Document("a", {"title": "wing", "text": "wing flow flow"}, {"year": 1960.0}, {"v": [1.0, 0.0]}),
+        Document("b", {"text": "heat"}, {}, {}),
+    ]
+    index = build_index(documents, tmp_path / "i", analysers=["plain"])
+    assert index.fields == ["title", "text"]
+    assert index.postings("plain").lengths.tolist() == [4, 1]
+    assert index.postings("plain", "title").lengths.tolist() == [1, 0]
+    assert index.postings("plain", "text").totals.tolist() == [1, 2, 1]
+    assert index.numbers["year"][0] == 1960.0
+    assert np.isnan(index.numbers["year"][1])
+    assert index.vectors["v"].tolist() == [[1.0, 0.0], [0.0, 0.0]]
+    assert retrieve(index, {"q": "wing"}, "bm25(analyser=plain, field=text)").doc_ids.tolist() == ["a"]
+    with pytest.raises(InvalidInputError, match="field must be one of"):
+        retrieve(index, {"q": "wing"}, "bm25(analyser=plain, field=body)")
+
+
+def test_cosine_equals_scikit_learns(made_up, index):
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    texts, queries = made_up
+    vectors = TfidfVectorizer(sublinear_tf=True, smooth_idf=False, token_pattern=r"[^\W_]+").fit(texts)
+    theirs = (vectors.transform(queries) @ vectors.transform(texts).T).toarray()
+    for row, found in zip(
+        theirs, retrieve(index, dict(enumerate(queries)), "cosine(analyser=plain)").to_dict().values()
+    ):
+        assert found == pytest.approx({f"d{d}": s for d, s in enumerate(row) if s > 0}, abs=1e-12)
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("method", ["lucene", "atire"])
+def test_bm25_equals_bm25s(made_up, index, method):
+    bm25s = pytest.importorskip("bm25s")
+    texts, queries = made_up
+    peer = bm25s.BM25(method=method, k1=1.5, b=0.6, dtype="float64")
+    peer.index([text.split() for text in texts], show_progress=False)
+    # bm25s's "lucene" is Lucene's since version 8, without the constant factor k1 + 1; it has no k3, so that a word
+    # that stands twice in a query counts twice.
+    factor = 2.5 if method == "lucene" else 1.0
+    ours = retrieve(
+        index, dict(enumerate(queries)), f"bm25(k1=1.5, b=0.6, k3=inf, idf={method}, analyser=plain)"
+    ).to_dict()
+    for query, found in zip(queries, ours.values()):
+        theirs = peer.get_scores(query.split())
+        wanted = {f"d{d}": factor * score for d, score in enumerate(theirs) if score > 0}
+        assert {name: score for name, score in found.items() if score > 0} == pytest.approx(wanted, abs=1e-9)
+
+
+def test_a_function_that_is_not_known_is_refused_with_what_is():
+    with pytest.raises(InvalidInputError, match="expected one of cosine, tfidf, bm25"):
+        parse_function("bm26")
+    with pytest.raises(InvalidInputError, match="has no parameter 'k9'"):
+        parse_function("bm25(k9=1)")
+    with pytest.raises(InvalidInputError, match="k1 must be a number"):
+        parse_function("bm25(k1=high)")
+    with pytest.raises(InvalidInputError, match="b must be"):
+        parse_function("bm25(b=2)")
+
+
+def bytes_of(folder):
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def test_a_second_run_after_a_kill_ends_with_the_same_bytes(tmp_path):
+    lines = "".join(f'{{"id": "{n}", "text": "word{n % 97} and word{n % 89} flow"}}\n' for n in range(15_000))
+    (tmp_path / "d.jsonl").write_text(lines)
+    words = [sys.executable, "-m", "truerank", "index", str(tmp_path / "d.jsonl"), "-o", str(tmp_path / "i")]
+    process = subprocess.Popen(words, stderr=subprocess.PIPE)
+    for _ in range(2000):
+        if (tmp_path / ".i.partial" / "tokens.raw").exists() or process.poll() is not None:
+            break
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert not (tmp_path / "i").exists()
+    assert (tmp_path / ".i.partial").exists()
+    with pytest.raises(DataFileError, match="no index is here"):
+        Index(tmp_path / "i")
+    build_index(read_documents(tmp_path / "d.jsonl"), tmp_path / "i")
+    build_index(read_documents(tmp_path / "d.jsonl"), tmp_path / "other")
+    assert bytes_of(tmp_path / "i") == bytes_of(tmp_path / "other")
+    assert not (tmp_path / ".i.partial").exists()
+
+
+def test_a_run_that_fails_leaves_the_old_index(tmp_path):
+    build_index(documents_of(["heat"]), tmp_path / "i")
+    before = bytes_of(tmp_path / "i")
+
+    def broken():
+        yield Document("a", {"text": "flow"}, {}, {})
+        raise DataFileError("a bad line", "d.jsonl", 2)
+
+    with pytest.raises(DataFileError, match="a bad line"):
+        build_index(broken(), tmp_path / "i")
+    assert bytes_of(tmp_path / "i") == before
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "letter").write_text("keep")
+    with pytest.raises(InvalidInputError, match="is no index"):
+        build_index(documents_of(["heat"]), tmp_path / "notes")
+
+
+def test_a_damaged_index_is_refused(tmp_path):
+    build_index(documents_of(["heat", "flow"]), tmp_path / "i")
+    (tmp_path / "i" / "documents.ends.npy").write_bytes(b"\x93NUMPY")
+    with pytest.raises(DataFileError, match="the index is damaged"):
+        Index(tmp_path / "i")
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("folder", "files", "expected"),
+    [
+        ("cranfield", ("cran.all.1400.gz", "cran.qry.gz", "cranqrel.gz"), (1400, 225, 0.3220)),
+        ("cisi", ("CISI.ALL.gz", "CISI.QRY.gz", "CISI.REL.gz"), (1460, 112, 0.2178)),
+        ("npl", ("doc-text.trec.gz", "query-text.trec.gz", "qrels.gz"), (11429, 93, 0.2887)),
+    ],
+)
+def test_collections_are_read_as_they_are_distributed(collections, tmp_path, folder, files, expected):
+    documents, queries, judgements = (collections / folder / name for name in files)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # two documents of Cranfield have no text
+        index = build_index(read_documents(documents), tmp_path / "i", analysers=["porter-stop"])
+    asked = read_queries(queries)
+    judged, scores = judge_run(read_judgements(judgements), retrieve(index, asked))
+    ap = parse_measure("AP", convention="trec").mean(judged, scores)
+    assert (index.n_documents, len(asked)) == expected[:2]
+    assert ap == pytest.approx(expected[2], abs=1e-4)
