@@ -35,9 +35,12 @@ if TYPE_CHECKING:
     from truerank.data.ranking_data import Judgements, RankingData
     from truerank.data.samples import load_sample
     from truerank.data.splits import QueryKFold
+    from truerank.features.fusion import fuse
     from truerank.features.per_query import MinMaxInQuery, PercentileInQuery, ZScoreInQuery
+    from truerank.features.run_pool import RunPool
     from truerank.features.runs import join_runs
     from truerank.features.score_binning import ScoreBinning
+    from truerank.inspection.fusion_evidence import cross_validate_fusion
     from truerank.io.documents import read_documents, read_judgements, read_queries
     from truerank.io.group_sizes import group_sizes, qid_from_group_sizes
     from truerank.io.letor.read import iter_letor, read_letor, write_letor
@@ -51,11 +54,13 @@ if TYPE_CHECKING:
     from truerank.rankers.baselines import RandomRanker, RidgeRanker, SingleFeature
     from truerank.rankers.list_net import ListNet
     from truerank.rankers.measure_svm import MeasureSVM
+    from truerank.rankers.nonnegative_list_net import NonnegativeListNet
     from truerank.rankers.oblivious_boosting import ObliviousBoosting
     from truerank.rankers.pairwise_descent import PairwiseDescent
     from truerank.rankers.pointwise_svm import PointwiseSVM
     from truerank.rankers.rank_boost import RankBoost
     from truerank.rankers.rank_svm import RankSVM
+    from truerank.rankers.run_fusion import RunFusion
     from truerank.significance.comparison import compare_rankers
     from truerank.text.index import Index, build_index
     from truerank.text.retrieval import retrieve
@@ -78,6 +83,7 @@ __all__ = [
     "LogisticCalibrator",
     "MeasureSVM",
     "MinMaxInQuery",
+    "NonnegativeListNet",
     "ObliviousBoosting",
     "PairwiseDescent",
     "PercentileInQuery",
@@ -91,6 +97,8 @@ __all__ = [
     "Ranker",
     "RankingData",
     "RidgeRanker",
+    "RunFusion",
+    "RunPool",
     "ScoreBinning",
     "SingleFeature",
     "SplineCalibrator",
@@ -100,7 +108,9 @@ __all__ = [
     "build_index",
     "choose_calibrator",
     "compare_rankers",
+    "cross_validate_fusion",
     "evaluate",
+    "fuse",
     "group_sizes",
     "iter_letor",
     "join_runs",

@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "index": ("truerank.cli.index", "index a collection of documents"),
     "search": ("truerank.cli.search", "retrieve documents of an index, as a TREC run"),
     "features": ("truerank.cli.features", "join TREC runs of several systems into a feature matrix"),
+    "fuse": ("truerank.cli.fuse", "one run of several systems' runs, learned from judged topics or by a rule"),
     "calibrate": ("truerank.cli.calibrate", "turn a ranker's scores into probabilities of relevance"),
     "decide": ("truerank.cli.decide", "probabilities, and decisions of least expected cost"),
     "rankers": ("truerank.cli.rankers", "list the rankers and their parameters"),

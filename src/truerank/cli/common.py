@@ -86,6 +86,36 @@ def read_data(path: str, args: argparse.Namespace | None = None) -> RankingData:
     return read_letor(path, missing=missing, n_features=n_features, sparse=getattr(args, "sparse", False))
 
 
+def run_paths(arguments: Iterable[str]) -> list[str]:
+    """The files themselves; of a folder its files by name, hidden ones apart."""
+    from truerank.io.trec import files_of
+
+    paths: list[str] = []
+    for argument in arguments:
+        if os.path.isdir(argument):
+            inside = [str(path) for path in files_of(argument)]
+            if not inside:
+                raise UsageError(f"{argument}: the folder holds no runs")
+            paths += inside
+        else:
+            paths.append(argument)
+    return paths
+
+
+def run_names(paths: list[str]) -> list[str]:
+    """File names without `.gz`, `.xz`, `.zst`, `.run`, `.txt`, `.trec`; two runs of one name are misuse."""
+    names = []
+    for path in paths:
+        name = os.path.basename(path)
+        for suffix in (".gz", ".xz", ".zst", ".run", ".txt", ".trec"):
+            name = name.removesuffix(suffix)
+        names.append(name or path)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise UsageError(f"two runs are called {twice!r}; runs are named by their files without endings")
+    return names
+
+
 def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
     """`key=value` strings; values are read as JSON, else taken as strings."""
     settings: dict[str, Any] = {}

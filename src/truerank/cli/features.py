@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from truerank.cli import common
 
@@ -51,11 +50,8 @@ def run(args: argparse.Namespace) -> int:
 
     if args.json and args.output == "-":
         raise common.UsageError("--json prints a summary; name the file of features with -o")
-    paths = _run_paths(args.runs)
-    names = [_name(path) for path in paths]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise common.UsageError(f"two runs are called {twice!r}; columns are named by the files")
+    paths = common.run_paths(args.runs)
+    names = common.run_names(paths)
     if args.output != "-":
         common.check_writable(args.output)
     qrels = None if args.qrels is None else read_qrels(args.qrels)
@@ -88,28 +84,3 @@ def run(args: argparse.Namespace) -> int:
             text += f"; {summary['relevant_not_retrieved']} relevant documents were retrieved by none of them"
         common.note(text)
     return 0
-
-
-def _run_paths(arguments: list[str]) -> list[str]:
-    """The files themselves; of a folder its files by name, hidden ones apart."""
-    from truerank.io.trec import files_of
-
-    paths: list[str] = []
-    for argument in arguments:
-        folder = Path(argument)
-        if folder.is_dir():
-            inside = [str(path) for path in files_of(folder)]
-            if not inside:
-                raise common.UsageError(f"{argument}: the folder holds no runs")
-            paths += inside
-        else:
-            paths.append(argument)
-    return paths
-
-
-def _name(path: str) -> str:
-    """File name without `.gz`, `.xz`, `.zst`, `.run`, `.txt`, `.trec`."""
-    name = Path(path).name
-    for suffix in (".gz", ".xz", ".zst", ".run", ".txt", ".trec"):
-        name = name.removesuffix(suffix)
-    return name or path

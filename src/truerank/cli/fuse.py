@@ -1,0 +1,246 @@
+"""`truerank fuse`: one run of several, learned from judged topics, by a learned model, or by a rule."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from truerank.cli import common
+
+METHODS = ("rrf", "comb-sum", "comb-mnz", "comb-anz", "comb-max", "comb-min", "comb-med", "isr", "borda")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.description = (
+        "Three forms. With --qrels: learn a fusion, and print by cross-validation over topics what it is worth beside "
+        "the unlearned methods; --model keeps it. With --model alone: fuse runs over new topics. With --method: fuse "
+        "without learning. Runs are named by their files without endings."
+    )
+    parser.add_argument("--runs", nargs="+", required=True, metavar="RUN", help="TREC runs, or folders of them")
+    parser.add_argument("--qrels", metavar="FILE", help="TREC judgements of some of the topics: learn from them")
+    parser.add_argument("--model", metavar="MODEL", help="the learned fusion: written with --qrels, else read")
+    parser.add_argument("--method", choices=METHODS, help="fuse by this rule, without learning")
+    parser.add_argument("-o", "--output", default=None, metavar="RUN", help="the fused run (- is stdout, the default)")
+    parser.add_argument("--depth", type=int, default=1000, metavar="N", help="documents kept for each topic (1000)")
+    parser.add_argument("--tag", metavar="NAME", help="tag of the fused run (default: fusion, or the method)")
+    learn = parser.add_argument_group("learning (with --qrels)")
+    learn.add_argument("--ranker", metavar="NAME", help="see `truerank rankers` (default: list-net)")
+    learn.add_argument(
+        "--set", action="extend", nargs="+", default=[], metavar="key=value", help="parameters of the ranker"
+    )
+    learn.add_argument(
+        "--features",
+        metavar="TEXT",
+        help='features of runs, such as "min-max + reciprocal-rank(k=60)" (the default: min-max + reciprocal-rank); '
+        "known: min-max z-score percentile reciprocal-rank presence agreement score-bins gap",
+    )
+    learn.add_argument(
+        "--nonnegative", action="store_true", help="one weight >= 0 for each run, which search engines take"
+    )
+    learn.add_argument("--training-depth", type=int, metavar="N", help="learn from the runs' first N ranks (200)")
+    learn.add_argument("--folds", type=int, default=5, metavar="N", help="folds of topics (default: 5)")
+    learn.add_argument("--measures", nargs="+", default=["AP nDCG@10"], metavar="NAME", help='(default: "AP nDCG@10")')
+    learn.add_argument("--curve", action="store_true", help="how many topics and runs it takes until learning wins")
+    learn.add_argument("--draws", type=int, default=8, metavar="N", help="of --curve, for each number of runs (8)")
+    learn.add_argument(
+        "--pool-check",
+        action="store_true",
+        help="how much of the gain stays when the documents that one group of runs alone found are unjudged",
+    )
+    learn.add_argument("--groups", metavar="FILE", help="of --pool-check: lines `run group`; by default by run names")
+    learn.add_argument("--pool-depth", type=int, default=100, metavar="N", help="depth of the judged pool (100)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of folds, draws and tests")
+    common.add_convention_option(parser, default="trec")
+    common.add_json_option(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Learn, apply or fuse by rule."""
+    if args.depth < 1:
+        raise common.UsageError(f"--depth must be at least 1, got {args.depth}")
+    if args.method is not None and (args.qrels is not None or args.model is not None):
+        raise common.UsageError("--method fuses without learning; leave --qrels and --model out")
+    if args.method is None and args.qrels is None and args.model is None:
+        raise common.UsageError(
+            "give --qrels FILE to learn, --model MODEL to fuse with a learned model, or --method NAME to fuse by a rule"
+        )
+    paths = common.run_paths(args.runs)
+    names = common.run_names(paths)
+    common.check_writable(args.output)
+    if args.qrels is not None:
+        return _learn(args, paths, names)
+    given = [
+        option
+        for option, value in (
+            ("--ranker", args.ranker), ("--set", args.set), ("--features", args.features), ("--curve", args.curve),
+            ("--nonnegative", args.nonnegative), ("--pool-check", args.pool_check),
+            ("--training-depth", args.training_depth),
+        )
+        if value
+    ]  # fmt: skip
+    if given:
+        raise common.UsageError(f"{given[0]} belongs to learning: give --qrels FILE")
+    from truerank.features.run_pool import RunPool
+    from truerank.io.trec import read_run
+
+    model = None
+    if args.model is not None:
+        common.announce_compilation()
+        model = _read_model(args.model)
+    pool = RunPool({name: read_run(path) for name, path in zip(names, paths)})
+    _report_findings(pool)
+    if model is not None:
+        fused = model.predict(pool, depth=args.depth, tag=args.tag or "fusion")
+    else:
+        from truerank.features.fusion import METHODS as RULES
+
+        fused = pool.to_run(RULES[args.method](pool), depth=args.depth, tag=args.tag or args.method)
+    _write(fused, args)
+    return 0
+
+
+def _learn(args: argparse.Namespace, paths: list[str], names: list[str]) -> int:
+    common.announce_compilation()
+    from truerank.features.run_pool import RunPool
+    from truerank.inspection.fusion_evidence import cross_validate_fusion, fusion_curve, pool_bias
+    from truerank.io.trec import read_qrels, read_run
+    from truerank.measures import parse_measures
+    from truerank.rankers.run_fusion import DEPTH, RunFusion
+
+    measures = " ".join(args.measures)
+    parse_measures(measures, args.convention)  # misspelt names fail before any file is read
+    if args.json and args.output == "-":
+        raise common.UsageError("--json prints figures; name the file of the fused run with -o")
+    if args.nonnegative and args.ranker is not None:
+        raise common.UsageError("--nonnegative has its own learner; leave --ranker out")
+    common.check_writable(args.model)
+    settings = common.parse_settings(args.set)
+    ranker_name = "nonnegative-list-net" if args.nonnegative else args.ranker or "list-net"
+    model = RunFusion(
+        common.make_ranker(ranker_name, settings, args.seed),
+        features=args.features,
+        depth=DEPTH if args.training_depth is None else args.training_depth,
+        nonnegative=args.nonnegative,
+    )
+    qrels = read_qrels(args.qrels)
+    pool = RunPool({name: read_run(path) for name, path in zip(names, paths)}, qrels)
+    _report_findings(pool)
+    unfound = sorted(set(qrels.query_ids.tolist()) - set(pool.query_ids.tolist()))
+    evidence = cross_validate_fusion(
+        pool, model, measures=measures, convention=args.convention, n_folds=args.folds, depth=args.depth,
+        random_state=args.seed,
+    )  # fmt: skip
+    model.fit(pool)
+    assert pool.unretrieved is not None
+    report: dict[str, Any] = evidence.to_dict() | {
+        "runs": pool.names,
+        "ranker": ranker_name,
+        "features": str(model._features()),
+        "convention": args.convention,
+        "topics_without_runs": unfound,
+        "relevant_not_retrieved": int((pool.unretrieved > 0).sum()),
+        "findings": pool.findings(),
+    }
+    if args.nonnegative:
+        report["weights"] = model.run_weights()
+    settings = {"convention": args.convention, "random_state": args.seed}
+    first = parse_measures(measures, args.convention)
+    if args.curve:
+        report["curve"] = fusion_curve(
+            pool, model, measure=next(iter(first)), draws=args.draws, n_topics=(5, 10, 20, 40, 80, 160, 200),
+            n_runs=(2, 3, 5, 10, 20, 40, 60), depth=args.depth, **settings,
+        )  # fmt: skip
+    if args.pool_check:
+        report["pool_check"] = pool_bias(
+            pool, model, groups=_groups(args.groups), pool_depth=args.pool_depth, measure=next(iter(first)),
+            n_folds=args.folds, **settings,
+        )  # fmt: skip
+    if args.model is not None:
+        from truerank.models.model_file import save_model
+
+        save_model(model, args.model)
+    if args.output is not None:
+        _write(model.predict(pool, depth=args.depth, tag=args.tag or "fusion"), args)
+    if args.json:
+        common.print_json(report)
+    else:
+        _print(report, evidence, args)
+    return 0
+
+
+def _print(report: dict[str, Any], evidence: Any, args: argparse.Namespace) -> None:
+    print(evidence)
+    print(
+        f"\n{len(report['runs'])} runs, {report['topics']} topics in {report['folds']} folds, "
+        f"{report['ranker']} on {report['features']}; convention {report['convention']}, lists cut at {args.depth}; "
+        f"{report['relevant_not_retrieved']} relevant documents that no run found count against every method; "
+        f"best run on the training topics: {', '.join(sorted(set(report['best_runs'])))}"
+    )
+    if report["topics_without_runs"]:
+        print(f"left out: {len(report['topics_without_runs'])} judged topics that no run has")
+    if "weights" in report:
+        print("\n" + common.table([[name, weight] for name, weight in report["weights"].items()], ["run", "weight"]))
+    if "curve" in report:
+        keys = ["runs", "topics", "draws", "learned", "rrf", "best-run", "wins", "p"]
+        print("\n" + common.table([[row[key] for key in keys] for row in report["curve"]], keys))
+    if "pool_check" in report:
+        full = report["pool_check"][0]["gain"]
+        rows = [
+            [row["group"] or "(all judged)", len(row["runs"]) or None, row["unjudged"], row["relevant"], row["learned"],
+             row["rrf"], row["gain"], row["gain"] / full if full else None]
+            for row in report["pool_check"]
+        ]  # fmt: skip
+        header = ["left out", "runs", "unjudged", "relevant", "learned", "rrf", "gain", "of the whole"]
+        print("\n" + common.table(rows, header))
+    if args.model is not None:
+        common.note(f"model written to {args.model}")
+
+
+def _read_model(path: str) -> Any:
+    from truerank.core.errors import ModelFileError
+    from truerank.models.model_file import load_model
+    from truerank.rankers.run_fusion import RunFusion
+
+    model = load_model(path)
+    if not isinstance(model, RunFusion):
+        raise ModelFileError(f"{path}: holds a {type(model).__name__}, expected a RunFusion; learn one with --qrels")
+    return model
+
+
+def _write(fused: Any, args: argparse.Namespace) -> None:
+    from truerank.io.trec import write_run
+
+    output = "-" if args.output is None else args.output
+    write_run(output, fused.query_ids, fused.offsets, fused.doc_ids, fused.scores, tag=fused.tag)
+    if output != "-" and not args.json:
+        common.note(f"wrote {output}: {fused.n_queries} topics, {fused.n_rows} documents")
+
+
+def _report_findings(pool: Any) -> None:
+    words = {
+        "missing-topic": "has no document for",
+        "short-list": "has a short list (under a tenth of the usual) for",
+        "all-tied": "has one score for all documents of",
+    }
+    for finding in pool.findings():
+        topics = finding["topics"]
+        shown = ", ".join(topics[:3]) + (" …" if len(topics) > 3 else "")
+        plural = "s" if len(topics) > 1 else ""
+        common.note(f"run {finding['run']} {words[finding['code']]} {len(topics)} topic{plural}: {shown}")
+
+
+def _groups(path: str | None) -> dict[str, str] | None:
+    if path is None:
+        return None
+    from truerank.core.errors import DataFileError
+
+    groups = {}
+    with open(path, encoding="utf-8") as stream:
+        for number, line in enumerate(stream, 1):
+            words = line.split()
+            if len(words) not in (0, 2):
+                raise DataFileError(f"expected 'run group', got {line.strip()[:60]!r}", path, number)
+            if words:
+                groups[words[0]] = words[1]
+    return groups

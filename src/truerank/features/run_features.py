@@ -1,0 +1,299 @@
+"""Features of runs: a small algebra of what each run says of a document.
+
+A feature is a value with a name, `min-max`, `reciprocal-rank(k=60)`; features add up to a `FeatureSet`, and text and
+value are inverses:
+
+>>> features = MinMax() + ReciprocalRank(k=10)
+>>> str(features), parse_features("min-max + reciprocal-rank(k=10)") == features
+('min-max + reciprocal-rank(k=10)', True)
+
+Every feature but `agreement` makes one column for each run (`score-bins` several). All are computed within the topic,
+from the run's own list, so nothing of a test topic reaches a training topic; `score-bins` alone learns something, its
+thresholds, from the topics that it is fitted on. A document that a run did not retrieve, and every document of a topic
+that the run lacks, has the value that the feature's text states.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+
+from truerank.core.checks import check_number, check_positive_int
+from truerank.core.errors import InvalidInputError
+from truerank.features.fusion import K, min_max_scores
+from truerank.features.run_pool import RunPool
+from truerank.features.score_binning import ScoreBinning
+
+
+@dataclass(frozen=True)
+class RunFeature:
+    """Base of the features: `values(pool)` is what a run says of each document that it retrieved, float64 (e,)."""
+
+    NAME: ClassVar[str] = ""
+
+    def values(self, pool: RunPool) -> np.ndarray:
+        """One value for each entry of the pool's lists."""
+        raise NotImplementedError
+
+    def absent(self, pool: RunPool) -> np.ndarray:
+        """What stands for a document that a run did not retrieve: one value for each list (m r,)."""
+        return np.zeros(pool.n_queries * pool.n_runs)
+
+    def __add__(self, other: RunFeature | FeatureSet) -> FeatureSet:
+        return FeatureSet((self,)) + other
+
+    def __str__(self) -> str:
+        given = [(field.name, getattr(self, field.name), field.default) for field in fields(self)]
+        inside = ", ".join(f"{name}={value!r}" for name, value, default in given if value != default)
+        return f"{self.NAME}({inside})" if inside else self.NAME
+
+
+@dataclass(frozen=True)
+class MinMax(RunFeature):
+    """`(score - min) / (max - min)` within the list; `equal` where its scores are all the same; 0 if not retrieved."""
+
+    NAME: ClassVar[str] = "min-max"
+    equal: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_number(self.equal, "min-max: equal", minimum=0.0, maximum=1.0)
+
+    def values(self, pool: RunPool) -> np.ndarray:
+        return min_max_scores(pool, self.equal)
+
+
+@dataclass(frozen=True)
+class ZScore(RunFeature):
+    """`(score - mean) / deviation` within the list, 0 where all are the same; the list's lowest if not retrieved."""
+
+    NAME: ClassVar[str] = "z-score"
+
+    def values(self, pool: RunPool) -> np.ndarray:
+        # Of min-max scores: the same numbers, whatever the scale of the run's own.
+        scaled = min_max_scores(pool)
+        count = np.maximum(np.diff(pool.list_offsets), 1)
+        centred = scaled - pool.spread(pool.per_list(np.add, scaled) / count)
+        deviation = np.sqrt(pool.per_list(np.add, centred**2) / count)
+        return np.where(pool.spread(deviation) > 0, centred / pool.spread(np.where(deviation > 0, deviation, 1.0)), 0.0)
+
+    def absent(self, pool: RunPool) -> np.ndarray:
+        return pool.per_list(np.minimum, self.values(pool))
+
+
+@dataclass(frozen=True)
+class Percentile(RunFeature):
+    """Share of the list at or below the document, equal scores at their mean rank: 1 is best; 0 if not retrieved."""
+
+    NAME: ClassVar[str] = "percentile"
+
+    def values(self, pool: RunPool) -> np.ndarray:
+        starts = np.zeros(len(pool.rows), dtype=bool)
+        starts[pool.list_offsets[:-1][np.diff(pool.list_offsets) > 0]] = True
+        starts[1:] |= pool.scores[1:] != pool.scores[:-1]
+        group = np.cumsum(starts) - 1
+        mean_rank = (np.bincount(group, weights=pool.ranks) / np.bincount(group))[group]
+        length = pool.spread(np.diff(pool.list_offsets))
+        return (length - mean_rank + 1.0) / length
+
+
+@dataclass(frozen=True)
+class ReciprocalRank(RunFeature):
+    """`(1 + k) / (k + rank)`: 1 at the first rank, equal scores by descending document id; 0 if not retrieved.
+
+    Reciprocal rank fusion's summand times 1 + k, which no weight can tell apart: a penalty on weights then treats it as
+    it treats the other features.
+    """
+
+    NAME: ClassVar[str] = "reciprocal-rank"
+    k: float = K
+
+    def __post_init__(self) -> None:
+        check_number(self.k, "reciprocal-rank: k", minimum=0.0)
+
+    def values(self, pool: RunPool) -> np.ndarray:
+        return (1.0 + self.k) / (self.k + pool.ranks)
+
+
+@dataclass(frozen=True)
+class Presence(RunFeature):
+    """1 if the run retrieved the document, else 0."""
+
+    NAME: ClassVar[str] = "presence"
+
+    def values(self, pool: RunPool) -> np.ndarray:
+        return np.ones(len(pool.rows))
+
+
+@dataclass(frozen=True)
+class Gap(RunFeature):
+    """Min-max score less that of the next document of the list, 0 for the last one; 0 if not retrieved."""
+
+    NAME: ClassVar[str] = "gap"
+
+    def values(self, pool: RunPool) -> np.ndarray:
+        scaled = min_max_scores(pool)
+        result = np.zeros(len(scaled))
+        result[:-1] = scaled[:-1] - scaled[1:]
+        result[pool.list_offsets[1:][np.diff(pool.list_offsets) > 0] - 1] = 0.0
+        return result
+
+
+@dataclass(frozen=True)
+class Agreement(RunFeature):
+    """Share of the runs that have the topic which retrieved the document: one column in all."""
+
+    NAME: ClassVar[str] = "agreement"
+
+    def values(self, pool: RunPool) -> np.ndarray:
+        there = (pool.lengths > 0).sum(axis=1)[pool.query_of_row]
+        return (np.bincount(pool.rows, minlength=pool.n_rows) / np.maximum(there, 1))[pool.rows]
+
+
+@dataclass(frozen=True)
+class ScoreBins(RunFeature):
+    """`1[s > t]` of the min-max score s for `n` learned thresholds t of each run; all 0 if not retrieved.
+
+    The features of Yue et al. (2007), section 4.2, thresholds as `ScoreBinning` sets them on the training topics. Alone
+    and before a ranker that takes a `BinnedMatrix` they are kept as one byte for each run.
+    """
+
+    NAME: ClassVar[str] = "score-bins"
+    n: int = 50
+
+    def __post_init__(self) -> None:
+        check_positive_int(self.n, "score-bins: n")
+
+    def values(self, pool: RunPool) -> np.ndarray:
+        return min_max_scores(pool)
+
+    def absent(self, pool: RunPool) -> np.ndarray:
+        return np.full(pool.n_queries * pool.n_runs, np.nan)
+
+
+KINDS: dict[str, type[RunFeature]] = {
+    kind.NAME: kind for kind in (MinMax, ZScore, Percentile, ReciprocalRank, Presence, Agreement, ScoreBins, Gap)
+}
+
+
+@dataclass(frozen=True)
+class FeatureSet:
+    """Features side by side, as columns in the order of `parts`, each part's runs in the order of the pool."""
+
+    parts: tuple[RunFeature, ...]
+
+    def __post_init__(self) -> None:
+        if not self.parts or len(set(self.parts)) < len(self.parts):
+            raise InvalidInputError(f"a set of features needs some, each once; got {self}")
+
+    def __add__(self, other: RunFeature | FeatureSet) -> FeatureSet:
+        return FeatureSet(self.parts + (other.parts if isinstance(other, FeatureSet) else (other,)))
+
+    def __str__(self) -> str:
+        return " + ".join(map(str, self.parts))
+
+    def fit(self, pool: RunPool, rows: np.ndarray) -> list[np.ndarray]:
+        """Thresholds of the score bins, one array for each run and `score-bins`, from the chosen rows of the pool."""
+        edges: list[np.ndarray] = []
+        for part in self.parts:
+            if isinstance(part, ScoreBins):
+                edges += ScoreBinning(part.n).fit(_columns(part, pool, rows)).edges_
+        return edges
+
+    def names(self, runs: Sequence[str], edges: Sequence[np.ndarray] = ()) -> list[str]:
+        """Names of the columns, such as `min-max of bm25`."""
+        result: list[str] = []
+        left = list(edges)
+        for part in self.parts:
+            if isinstance(part, Agreement):
+                result.append(str(part))
+            elif isinstance(part, ScoreBins):
+                for run in runs:
+                    result += [f"min-max of {run} > {edge:.6g}" for edge in left.pop(0)]
+            else:
+                result += [f"{part} of {run}" for run in runs]
+        return result
+
+    def matrix(self, pool: RunPool, rows: np.ndarray, edges: Sequence[np.ndarray] = (), *, binned: bool = False) -> Any:
+        """The columns (len(rows), p) of the chosen rows: float32, or a `BinnedMatrix` if `binned` (score bins alone).
+
+        Values are the same whichever rows are chosen beside them.
+        """
+        left = list(edges)
+        if binned:
+            from truerank.matrices.binned import BinnedMatrix
+
+            return BinnedMatrix.from_values(_columns(self.parts[0], pool, rows).astype(np.float64), left)
+        blocks = []
+        for part in self.parts:
+            block = _columns(part, pool, rows)
+            if isinstance(part, ScoreBins):
+                for column in block.T:
+                    thresholds = left.pop(0)
+                    blocks.append((column[:, None] > thresholds).astype(np.float32))  # NaN exceeds nothing
+            else:
+                blocks.append(block)
+        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
+
+
+def parse_features(text: Any) -> FeatureSet:
+    """Features from text such as "min-max + reciprocal-rank(k=60)"; a feature or a set of them stays what it is.
+
+    Raises
+    ------
+    InvalidInputError
+        On an unknown feature or setting, with those that there are.
+
+    Examples
+    --------
+    >>> parse_features("presence + score-bins(n=10)").parts
+    (Presence(), ScoreBins(n=10))
+    """
+    if isinstance(text, FeatureSet):
+        return text
+    if isinstance(text, RunFeature):
+        return FeatureSet((text,))
+    if not isinstance(text, str):
+        raise InvalidInputError(f'features must be text such as "min-max + reciprocal-rank", got {text!r}')
+    return FeatureSet(tuple(_parse_one(part.strip()) for part in text.split("+")))
+
+
+def _parse_one(text: str) -> RunFeature:
+    found = re.fullmatch(r"([a-z-]+)(?:\((.*)\))?", text)
+    if found is None or found[1] not in KINDS:
+        raise InvalidInputError(f"unknown feature of runs {text!r}; known are: {', '.join(KINDS)}")
+    kind = KINDS[found[1]]
+    known = [field.name for field in fields(kind)]
+    settings: dict[str, Any] = {}
+    for pair in (found[2] or "").split(","):
+        if not pair.strip():
+            continue
+        name, _, value = (piece.strip() for piece in pair.partition("="))
+        try:
+            settings[name] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            raise InvalidInputError(f"{text}: settings are written name=number, got {pair.strip()!r}") from None
+        if name not in known:
+            raise InvalidInputError(f"{found[1]} has no setting {name!r}; it has: {', '.join(known) or 'none'}")
+    return kind(**settings)
+
+
+def _columns(part: RunFeature, pool: RunPool, rows: np.ndarray) -> np.ndarray:
+    """One column a run (one in all for agreement) of the chosen rows, float32."""
+    values = part.values(pool)
+    if isinstance(part, Agreement):
+        column = np.zeros(pool.n_rows, dtype=np.float32)
+        column[pool.rows] = values
+        return column[rows][:, None]
+    absent = part.absent(pool).reshape(pool.n_queries, pool.n_runs)
+    result = np.ascontiguousarray(absent[pool.query_of_row[rows]], dtype=np.float32)
+    place = np.full(pool.n_rows, -1)
+    place[rows] = np.arange(len(rows))
+    entry_place = place[pool.rows]
+    there = entry_place >= 0
+    result[entry_place[there], pool.run_of_entry[there]] = values[there]
+    return result

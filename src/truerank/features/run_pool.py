@@ -1,0 +1,360 @@
+"""What several runs retrieved, by topic: the union of their documents, and every run's ranked list over it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from truerank.core.checks import check_positive_int
+from truerank.core.errors import InvalidInputError
+from truerank.data.ranking_data import Judgements
+from truerank.io.trec import Qrels, Run, read_run
+
+
+class RunPool:
+    """The documents that any of r runs retrieved for m topics, and the runs' lists as ranked rows of them.
+
+    Lists are ranked as trec_eval ranks them: by score, equal scores by descending document id, so that neither the
+    order of the lines nor the rank column of a file plays a part. Nothing is as wide as the number of runs: memory goes
+    with the number of retrieved documents.
+
+    Parameters
+    ----------
+    runs : mapping of name to run, or sequence of Run
+        A run is a `Run`, a path, or `{topic: {document: score}}`. Runs of a sequence are named by their tags.
+    qrels : Qrels, optional
+        Topics then stand in the order of the qrels, and topics without judgements are left out; without qrels they
+        stand in order of first appearance over the runs.
+
+    Attributes
+    ----------
+    names : list of str (r,)
+    query_ids : str array (m,)
+    offsets : int64 array (m + 1,)
+        Rows of topic i are `offsets[i]:offsets[i + 1]`.
+    doc_ids : StringDType array (n,)
+        By descending id within a topic.
+    list_offsets : int64 array (m r + 1,)
+        Entries of run j's list for topic i are `list_offsets[i * r + j]:list_offsets[i * r + j + 1]`.
+    rows : int64 array (e,)
+        Row of each entry, lists in ranked order.
+    scores : float64 array (e,)
+        The run's own score of each entry.
+    grades : float64 array (n,) or None
+        NaN where unjudged; None without qrels.
+    unretrieved, unretrieved_offsets : arrays or None
+        Grades of the judged documents that no run retrieved, by topic.
+
+    Raises
+    ------
+    InvalidInputError
+        On no runs, names that repeat, scores that are not finite, or qrels that share no topic with the runs.
+
+    Examples
+    --------
+    >>> pool = RunPool({"a": {"1": {"d1": 4.0, "d2": 2.0}}, "b": {"1": {"d2": 7.0, "d3": 7.0}}})
+    >>> pool.doc_ids.tolist(), pool.rows.tolist(), pool.ranks.tolist()
+    (['d3', 'd2', 'd1'], [2, 1, 0, 1], [1, 2, 1, 2])
+    """
+
+    def __init__(self, runs: Any, qrels: Qrels | None = None) -> None:
+        named = named_runs(runs)
+        self.names = list(named)
+        places = [{topic: i for i, topic in enumerate(run.query_ids.tolist())} for run in named.values()]
+        if qrels is None:
+            topics = list(dict.fromkeys(topic for place in places for topic in place))
+        else:
+            topics = [topic for topic in qrels.query_ids.tolist() if any(topic in place for place in places)]
+            if not topics:
+                raise InvalidInputError(
+                    f"the runs and the qrels share no topic: run {self.names[0]} has {list(places[0])[:3]}…, the qrels "
+                    f"have {qrels.query_ids[:3].tolist()}…; topics are compared as text"
+                )
+        self.query_ids = np.array(topics, dtype=str)
+        documents = [run.doc_ids.tolist() for run in named.values()]
+        sizes, counts = [0], [0]
+        ids: list[str] = []
+        rows, scores = [], []
+        for topic in topics:
+            start = len(ids)
+            found: dict[str, int] = {}
+            first: list[int] = []
+            spans = []
+            for run, place, texts in zip(named.values(), places, documents):
+                number = place.get(topic)
+                span = slice(0, 0) if number is None else slice(int(run.offsets[number]), int(run.offsets[number + 1]))
+                first += [found.setdefault(text, len(found)) for text in texts[span]]
+                spans.append(run.scores[span])
+                counts.append(span.stop - span.start)
+            union = list(found)
+            falling = sorted(range(len(union)), key=union.__getitem__, reverse=True)
+            row_of = np.empty(len(union), dtype=np.int64)
+            row_of[falling] = np.arange(len(union))
+            ids += [union[number] for number in falling]
+            sizes.append(len(ids))
+            rows.append(row_of[np.array(first, dtype=np.int64)] + start)
+            scores.append(np.concatenate(spans))
+        self.offsets = np.array(sizes, dtype=np.int64)
+        self.list_offsets = np.cumsum(counts, dtype=np.int64)
+        self.doc_ids = np.array(ids, dtype=np.dtypes.StringDType())
+        self.rows = np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64)
+        self.scores = np.concatenate(scores) if scores else np.zeros(0)
+        if not np.isfinite(self.scores).all():
+            raise InvalidInputError("scores of runs must be finite numbers, got nan or infinity")
+        self._rank_lists()
+        self.grades: np.ndarray | None = None
+        self.unretrieved: np.ndarray | None = None
+        self.unretrieved_offsets: np.ndarray | None = None
+        if qrels is not None:
+            self.judge(qrels)
+
+    def judge(self, qrels: Qrels) -> None:
+        """Take the grades of `qrels`; the topics stay as they are."""
+        number = {topic: i for i, topic in enumerate(qrels.query_ids.tolist())}
+        grades, unretrieved, ends = np.full(self.n_rows, np.nan), [], [0]
+        for i, topic in enumerate(self.query_ids.tolist()):
+            place = number.get(topic)
+            if place is not None:
+                part = slice(int(qrels.offsets[place]), int(qrels.offsets[place + 1]))
+                judged = dict(zip(qrels.doc_ids[part].tolist(), qrels.grades[part].tolist()))
+                texts = self.doc_ids[self.offsets[i] : self.offsets[i + 1]].tolist()
+                grades[self.offsets[i] : self.offsets[i + 1]] = [judged.pop(text, np.nan) for text in texts]
+                unretrieved += list(judged.values())
+            ends.append(len(unretrieved))
+        self.grades = grades
+        self.unretrieved = np.array(unretrieved, dtype=np.float64)
+        self.unretrieved_offsets = np.array(ends, dtype=np.int64)
+
+    @property
+    def n_rows(self) -> int:
+        """Documents of the union n, over all topics."""
+        return int(self.offsets[-1])
+
+    @property
+    def n_queries(self) -> int:
+        """Topics m."""
+        return len(self.query_ids)
+
+    @property
+    def n_runs(self) -> int:
+        """Runs r."""
+        return len(self.names)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Documents in each run's list of each topic, int64 (m, r); 0 where a run lacks the topic."""
+        return np.diff(self.list_offsets).reshape(self.n_queries, self.n_runs)
+
+    @property
+    def ranks(self) -> np.ndarray:
+        """Rank of each entry in its list, 1 is best; int64 (e,)."""
+        starts = self.list_offsets[:-1]
+        return np.arange(len(self.rows)) - np.repeat(starts, np.diff(self.list_offsets)) + 1
+
+    @property
+    def run_of_entry(self) -> np.ndarray:
+        """Number of each entry's run, int64 (e,)."""
+        return np.repeat(np.tile(np.arange(self.n_runs), self.n_queries), np.diff(self.list_offsets))
+
+    @property
+    def query_of_row(self) -> np.ndarray:
+        """Number of each row's topic, int64 (n,)."""
+        return np.repeat(np.arange(self.n_queries), np.diff(self.offsets))
+
+    def findings(self) -> list[dict[str, Any]]:
+        """What is odd about the runs' lists: dicts of "code", "run" and "topics".
+
+        Codes: "missing-topic", the run has no document for the topic; "short-list", fewer than a tenth of the pool's
+        median list; "all-tied", two documents or more, all of one score (the document ids alone rank them).
+        """
+        lengths = self.lengths
+        usual = float(np.median(lengths[lengths > 0])) if (lengths > 0).any() else 0.0
+        low, high = (self.per_list(way, self.scores).reshape(lengths.shape) for way in (np.minimum, np.maximum))
+        masks = {
+            "missing-topic": lengths == 0,
+            "short-list": (lengths > 0) & (lengths < 0.1 * usual),
+            "all-tied": (lengths > 1) & (low == high),
+        }
+        return [
+            {"code": code, "run": name, "topics": self.query_ids[mask[:, j]].tolist()}
+            for code, mask in masks.items()
+            for j, name in enumerate(self.names)
+            if mask[:, j].any()
+        ]
+
+    def per_list(self, reduce: np.ufunc, values: np.ndarray, empty: float = 0.0) -> np.ndarray:
+        """`reduce` over each list's entries (e,), one number for each list (m r,); `empty` for lists without any."""
+        result = np.full(len(self.list_offsets) - 1, empty)
+        full = np.flatnonzero(np.diff(self.list_offsets))
+        if len(full):
+            result[full] = reduce.reduceat(values, self.list_offsets[full])
+        return result
+
+    def spread(self, by_list: np.ndarray) -> np.ndarray:
+        """One number for each list (m r,) at each of its entries (e,)."""
+        return np.repeat(by_list, np.diff(self.list_offsets))
+
+    def add_up(self, values: np.ndarray) -> np.ndarray:
+        """Sum of the entries' values (e,) at each row (n,), run by run; 0 where no run has any."""
+        return np.bincount(self.rows, weights=values, minlength=self.n_rows)
+
+    def retrieved_by(self, run: int) -> np.ndarray:
+        """Rows of one run's lists, int64, topics in order and each list in ranked order."""
+        return self.rows[self.run_of_entry == run]
+
+    def within_depth(self, depth: int | None) -> np.ndarray:
+        """Which rows (n,) some run has among its first `depth` documents; all for None."""
+        chosen = np.ones(self.n_rows, dtype=bool)
+        if depth is not None:
+            chosen[:] = False
+            chosen[self.rows[self.ranks <= check_positive_int(depth, "depth")]] = True
+        return chosen
+
+    def best(self, scores: np.ndarray, depth: int | None = None) -> np.ndarray:
+        """Rows of each topic by falling score, equal scores by descending document id, at most `depth` a topic."""
+        order = np.lexsort((-scores, self.query_of_row))  # stable: rows stand by descending id
+        if depth is None:
+            return order
+        place = np.arange(self.n_rows) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
+        return order[place < depth]
+
+    def judgements(self, rows: np.ndarray) -> Judgements:
+        """Judgements of a retrieved list: the chosen rows, grouped by topic; every other judged document is missing.
+
+        Topics without a chosen row are queries without rows. Ties break by descending document id under `trec`.
+        """
+        if self.grades is None or self.unretrieved is None or self.unretrieved_offsets is None:
+            raise InvalidInputError("this pool has no judgements: give qrels")
+        query = self.query_of_row
+        grades = self.grades[rows]
+        left_out = ~np.isnan(self.grades)
+        left_out[rows] = False
+        topics = np.concatenate(
+            [query[left_out], np.repeat(np.arange(self.n_queries), np.diff(self.unretrieved_offsets))]
+        )
+        order = np.argsort(topics, kind="stable")
+        missing = np.concatenate([self.grades[left_out], self.unretrieved])[order]
+
+        def ends(of: np.ndarray) -> np.ndarray:
+            return np.concatenate([[0], np.cumsum(np.bincount(of, minlength=self.n_queries))])
+
+        return Judgements(
+            np.nan_to_num(grades), ends(query[rows]), judged=~np.isnan(grades), tie_keys=-rows,
+            query_ids=self.query_ids, missing_grades=missing, missing_offsets=ends(topics),
+        )  # fmt: skip
+
+    def to_run(self, scores: np.ndarray, *, depth: int | None = 1000, tag: str = "fusion") -> Run:
+        """Scores (n,) of the pool's documents as a run: the best `depth` of each topic."""
+        rows = self.best(scores, depth)
+        sizes = np.bincount(self.query_of_row[rows], minlength=self.n_queries)
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        return Run(self.query_ids, offsets, self.doc_ids[rows], scores[rows], tag)
+
+    def take(self, queries: Any) -> RunPool:
+        """The pool of some topics (numbers), in the order given."""
+        chosen = np.asarray(queries, dtype=np.int64)
+        rows, offsets = _segments(self.offsets, chosen)
+        lists = (chosen[:, None] * self.n_runs + np.arange(self.n_runs)).ravel()
+        entries, list_offsets = _segments(self.list_offsets, lists)
+        part = self._like(self.names, chosen)
+        new_row = np.empty(self.n_rows, dtype=np.int64)
+        new_row[rows] = np.arange(len(rows))
+        part.offsets, part.doc_ids = offsets, self.doc_ids[rows]
+        part.list_offsets, part.rows, part.scores = list_offsets, new_row[self.rows[entries]], self.scores[entries]
+        if self.grades is not None and self.unretrieved is not None and self.unretrieved_offsets is not None:
+            part.grades = self.grades[rows]
+            places, part.unretrieved_offsets = _segments(self.unretrieved_offsets, chosen)
+            part.unretrieved = self.unretrieved[places]
+        return part
+
+    def select_runs(self, runs: Sequence[int]) -> RunPool:
+        """The pool of some of the runs (numbers): what the others alone found leaves it, judged ones as unretrieved."""
+        chosen = np.asarray(runs, dtype=np.int64)
+        lists = (np.arange(self.n_queries)[:, None] * self.n_runs + chosen).ravel()
+        entries, list_offsets = _segments(self.list_offsets, lists)
+        part = self._like([self.names[j] for j in chosen], np.arange(self.n_queries))
+        kept = np.zeros(self.n_rows, dtype=bool)
+        kept[self.rows[entries]] = True
+        new_row = np.cumsum(kept) - 1
+        part.offsets = np.concatenate([[0], np.cumsum(kept)])[self.offsets]
+        part.doc_ids = self.doc_ids[kept]
+        part.list_offsets, part.rows, part.scores = list_offsets, new_row[self.rows[entries]], self.scores[entries]
+        if self.grades is not None:
+            judged = self.judgements(np.flatnonzero(kept))
+            part.grades = self.grades[kept]
+            part.unretrieved, part.unretrieved_offsets = judged.missing_grades, judged.missing_offsets
+        return part
+
+    def regraded(self, grades: np.ndarray) -> RunPool:
+        """The same pool with other grades (n,), NaN where unjudged; what no run retrieved keeps its grades."""
+        part = self._like(self.names, np.arange(self.n_queries))
+        part.offsets, part.doc_ids, part.list_offsets = self.offsets, self.doc_ids, self.list_offsets
+        part.rows, part.scores, part.grades = self.rows, self.scores, np.asarray(grades, dtype=np.float64)
+        part.unretrieved, part.unretrieved_offsets = self.unretrieved, self.unretrieved_offsets
+        return part
+
+    def _like(self, names: list[str], queries: np.ndarray) -> RunPool:
+        part = RunPool.__new__(RunPool)
+        part.names, part.query_ids = list(names), self.query_ids[queries]
+        part.grades = part.unretrieved = part.unretrieved_offsets = None
+        return part
+
+    def _rank_lists(self) -> None:
+        """Bring every list into ranked order; most are written in it already."""
+        place = np.arange(len(self.rows) - 1)
+        ends = np.zeros(len(self.rows), dtype=bool)
+        ends[self.list_offsets[1:-1][self.list_offsets[1:-1] < len(self.rows)]] = True  # where a new list starts
+        score, following = self.scores[:-1], self.scores[1:]
+        fine = (score > following) | ((score == following) & (self.rows[:-1] < self.rows[1:])) | ends[1:]
+        wrong = np.unique(np.searchsorted(self.list_offsets, place[~fine], side="right") - 1)
+        for number in wrong.tolist():
+            part = slice(int(self.list_offsets[number]), int(self.list_offsets[number + 1]))
+            order = np.lexsort((self.rows[part], -self.scores[part]))
+            self.rows[part], self.scores[part] = self.rows[part][order], self.scores[part][order]
+
+    def __repr__(self) -> str:
+        return f"RunPool({self.n_runs} runs, {self.n_queries} topics, {self.n_rows} documents)"
+
+
+def named_runs(runs: Any) -> dict[str, Run]:
+    """Runs by name, from a mapping or a sequence of runs, paths or `{topic: {document: score}}`."""
+    if isinstance(runs, RunPool | Run | str | bytes) or not isinstance(runs, Mapping | Sequence):
+        raise InvalidInputError(
+            f"runs must be a mapping of names to runs or a sequence of runs, got {type(runs).__name__}"
+        )
+    if isinstance(runs, Mapping):
+        named = {str(name): as_run(run, str(name)) for name, run in runs.items()}
+    else:
+        read = [as_run(run) for run in runs]
+        tags = [run.tag or f"run {number}" for number, run in enumerate(read, 1)]
+        named = {f"{tag} ({i})" if tags.count(tag) > 1 else tag: run for i, (tag, run) in enumerate(zip(tags, read), 1)}
+    if not named:
+        raise InvalidInputError("got no runs; give at least one")
+    return named
+
+
+def as_run(run: Any, tag: str = "") -> Run:
+    """A `Run` as it is, a path read, or `{topic: {document: score}}` made one."""
+    if isinstance(run, Run):
+        return run
+    if isinstance(run, Mapping):
+        sizes = [len(documents) for documents in run.values()]
+        ids = [str(document) for documents in run.values() for document in documents]
+        values = [float(score) for documents in run.values() for score in documents.values()]
+        return Run(
+            np.array([str(topic) for topic in run], dtype=str),
+            np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            np.array(ids, dtype=np.dtypes.StringDType()),
+            np.array(values, dtype=np.float64),
+            tag,
+        )
+    return read_run(run)
+
+
+def _segments(offsets: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Places of the chosen segments' elements, and the segments' offsets among them."""
+    sizes = np.diff(offsets)[chosen]
+    ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return np.repeat(offsets[chosen] - ends[:-1], sizes) + np.arange(ends[-1]), ends

@@ -1,0 +1,378 @@
+"""Is a learned fusion worth it? Cross-validation beside the unlearned methods, the curve of topics, honest pools."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from truerank.core.checks import check_positive_int
+from truerank.core.errors import InvalidInputError
+from truerank.core.printing import progress, table
+from truerank.core.random_streams import seed_of, stream
+from truerank.data.splits import query_folds
+from truerank.features import fusion
+from truerank.features.run_pool import RunPool
+from truerank.measures import mean_of, parse_measures
+from truerank.measures.base import Measure
+from truerank.rankers.run_fusion import RunFusion
+from truerank.significance import bootstrap_interval, compare_values
+
+DEPTH = 1000  # documents of a fused list that are measured, as TREC has it
+UNLEARNED: dict[str, Callable[[RunPool], np.ndarray]] = {
+    name: fusion.METHODS[name] for name in ("rrf", "comb-sum", "comb-mnz", "comb-anz", "borda")
+}
+CHOSEN = ("weighted-sum", "best-run")  # what they take from the training topics: weights; the run
+LEARNED = "learned"
+LEVEL = 0.05
+
+
+class FusionEvidence:
+    """What `cross_validate_fusion` found: every method's value for every topic, none of which it was fitted on.
+
+    Attributes
+    ----------
+    measures : dict of str to Measure
+        By the name of their mean: "MAP" for AP, else the measure's own.
+    per_query : dict of str to dict of str to float64 array (m,)
+        By measure and method: "learned", "rrf", "comb-sum", "comb-mnz", "comb-anz", "borda", "weighted-sum" (weights:
+        the runs' training means), "best-run" (the best on the training topics).
+    judged_only : the same, of the lists without their unjudged documents.
+    query_ids : str array (m,)
+    best_runs : list of str
+        The best run of each fold's training topics.
+    recommended : {"learned", "rrf"}
+        "learned" where it is better than RRF by the first measure and a two-sided test has p < .05 after Holm's
+        correction over all unlearned methods; else "rrf", which needs no judgements.
+    reason : str
+        Why, in words and figures.
+    comparisons : dict of str to Comparison
+        Each unlearned method against "learned", by measure.
+    """
+
+    def __init__(
+        self,
+        measures: dict[str, Measure],
+        per_query: dict[str, dict[str, np.ndarray]],
+        judged_only: dict[str, dict[str, np.ndarray]],
+        query_ids: np.ndarray,
+        best_runs: list[str],
+        n_folds: int,
+        random_state: Any,
+    ) -> None:
+        self.measures, self.per_query, self.judged_only = measures, per_query, judged_only
+        self.query_ids, self.best_runs, self.n_folds = query_ids, best_runs, n_folds
+        self.comparisons = {
+            name: compare_values(
+                values, baseline=LEARNED, measure=measures[name].name, convention=measures[name].convention,
+                random_state=random_state,
+            )
+            for name, values in per_query.items()
+        }  # fmt: skip
+        self.intervals = {
+            name: {method: bootstrap_interval(one, random_state=random_state) for method, one in values.items()}
+            for name, values in per_query.items()
+        }
+        self.recommended, self.reason = self._recommend()
+
+    def means(self, judged_only: bool = False) -> dict[str, dict[str, float]]:
+        """Mean by measure and method."""
+        source = self.judged_only if judged_only else self.per_query
+        return {name: {method: mean_of(one) for method, one in values.items()} for name, values in source.items()}
+
+    def _recommend(self) -> tuple[str, str]:
+        name, comparison = next(iter(self.comparisons.items()))
+        pair = next(pair for pair in comparison.pairs if pair.a == "rrf")
+        gain = -pair.difference
+        figures = (
+            f"{name} {comparison.means[LEARNED]:.4f} learned, {comparison.means['rrf']:.4f} RRF, over {pair.queries} "
+            f"topics in {self.n_folds} folds: difference {gain:+.4f} [{-pair.high:+.4f}, {-pair.low:+.4f}], "
+            f"p = {pair.p_adjusted:.3g} after Holm"
+        )
+        best = comparison.means["best-run"]
+        if best > max(comparison.means[LEARNED], comparison.means["rrf"]):
+            figures += f"; the best run alone ({', '.join(sorted(set(self.best_runs)))}) has {best:.4f}"
+        if gain > 0 and pair.p_adjusted < LEVEL:
+            return LEARNED, f"use the learned fusion: {figures}"
+        if gain > 0:
+            return "rrf", (
+                f"use RRF: the learned fusion is not shown to be better ({figures}); these topics would show a "
+                f"difference of {pair.detectable:.4f} four times in five, so judge more topics"
+            )
+        return "rrf", f"use RRF: the learned fusion is not better ({figures})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `truerank fuse --json` prints: means by measure and method, and what they rest on."""
+        result: dict[str, Any] = dict(self.means())
+        result["judged_only"] = self.means(judged_only=True)
+        result["intervals"] = {
+            name: {method: [interval.low, interval.high] for method, interval in values.items()}
+            for name, values in self.intervals.items()
+        }
+        result["comparisons"] = {name: comparison.to_dict() for name, comparison in self.comparisons.items()}
+        result |= {
+            "recommended": self.recommended,
+            "reason": self.reason,
+            "topics": len(self.query_ids),
+            "folds": self.n_folds,
+            "best_runs": self.best_runs,
+        }
+        return result
+
+    def __str__(self) -> str:
+        texts = []
+        for name, values in self.per_query.items():
+            against = {pair.a: pair for pair in self.comparisons[name].pairs}
+            rows: list[list[Any]] = []
+            for method, _ in sorted(values.items(), key=lambda item: -mean_of(item[1])):
+                interval, pair = self.intervals[name][method], against.get(method)
+                row: list[Any] = [method, interval.estimate, f"[{interval.low:.4f}, {interval.high:.4f}]"]
+                row += [mean_of(self.judged_only[name][method])]
+                row += ["", "", None] if pair is None else [
+                    f"{-pair.difference:+.4f}", f"{pair.losses}/{pair.wins}/{pair.ties}", pair.p_adjusted,
+                ]  # fmt: skip
+                rows.append(row)
+            header = [name, "mean", "95% interval", "judged only", "learned is", "wins/losses/ties", "p, holm"]
+            texts.append(table(rows, header))
+        return "\n\n".join([*texts, self.reason])
+
+
+def cross_validate_fusion(
+    pool: RunPool,
+    model: RunFusion | None = None,
+    *,
+    measures: Any = "AP nDCG@10",
+    convention: str = "trec",
+    n_folds: int = 5,
+    depth: int = DEPTH,
+    random_state: Any = 0,
+) -> FusionEvidence:
+    """A learned fusion beside the unlearned ones, on topics that nothing was fitted on.
+
+    Parameters
+    ----------
+    pool : RunPool with judgements
+    model : RunFusion, optional
+        Cloned and fitted on each fold's training topics.
+    measures : str, Measure or a sequence of these
+        Lists are cut at `depth`; relevant documents that are not in a list, those that no run found among them, count
+        against it. A topic without documents has the value 0.
+    convention : str, default "trec"
+    n_folds : int, default 5
+        Folds of topics, drawn by the seed and the topics' names.
+    depth : int, default 1000
+    random_state : seed of the folds, the tests and the intervals
+
+    Raises
+    ------
+    InvalidInputError
+        On fewer topics than folds, or no judgements.
+    """
+    if pool.grades is None:
+        raise InvalidInputError("cross-validation needs judgements: make the pool with qrels")
+    model = RunFusion() if model is None else model
+    parsed = titled(measures, convention)
+    order = np.argsort(pool.query_ids, kind="stable")  # the order of a file's topics plays no part
+    folds = [np.sort(order[fold]) for fold in query_folds(pool.n_queries, n_folds, random_state=random_state)]
+    by_run = run_values(pool, parsed)
+    learned, weighted = np.zeros(pool.n_rows), np.zeros(pool.n_rows)
+    best_runs, chosen = [], {name: np.zeros(pool.n_queries) for name in parsed}
+    first = next(iter(parsed))
+    for fold in progress(folds, "folds"):
+        train = np.setdiff1d(np.arange(pool.n_queries), fold)
+        fitted = clone(model).fit(pool.take(train))
+        test = pool.take(fold)
+        rows = np.concatenate([np.arange(pool.offsets[q], pool.offsets[q + 1]) for q in fold])
+        learned[rows] = fitted.pool_scores(test)
+        means = by_run[first][:, train].mean(axis=1)
+        weighted[rows] = fusion.weighted_sum(test, means)
+        best = int(np.argmax(means))
+        best_runs.append(pool.names[best])
+        for name in parsed:
+            chosen[name][fold] = by_run[name][best, fold]
+    scores = {LEARNED: learned} | {name: method(pool) for name, method in UNLEARNED.items()}
+    scores["weighted-sum"] = weighted
+    per_query: dict[str, dict[str, np.ndarray]] = {name: {} for name in parsed}
+    judged_only: dict[str, dict[str, np.ndarray]] = {name: {} for name in parsed}
+    condensed = {name: measure(judged_only=True) for name, measure in parsed.items()}
+    for method, one in scores.items():
+        values = list_values(pool, one, parsed | {f"{name}, judged only": m for name, m in condensed.items()}, depth)
+        for name in parsed:
+            per_query[name][method], judged_only[name][method] = values[name], values[f"{name}, judged only"]
+    condensed_runs = run_values(pool, condensed)
+    for name in parsed:
+        per_query[name]["best-run"] = chosen[name]
+        judged_only[name]["best-run"] = np.zeros(pool.n_queries)
+        for fold, best_name in zip(folds, best_runs):
+            judged_only[name]["best-run"][fold] = condensed_runs[name][pool.names.index(best_name), fold]
+    return FusionEvidence(parsed, per_query, judged_only, pool.query_ids, best_runs, len(folds), random_state)
+
+
+def fusion_curve(
+    pool: RunPool,
+    model: RunFusion | None = None,
+    *,
+    n_topics: Sequence[int] = (5, 10, 20, 40),
+    n_runs: Sequence[int] = (2, 3, 5, 10),
+    draws: int = 8,
+    measure: Any = "AP",
+    convention: str = "trec",
+    depth: int = DEPTH,
+    random_state: Any = 0,
+) -> list[dict[str, Any]]:
+    """How many judged topics, and how many runs, until learning beats RRF: one row for each number of both.
+
+    Each draw takes runs at random, a training set of `n_topics` topics, and measures on the topics left. Values are
+    means over draws; "wins" counts the draws in which the learned fusion has the higher mean, and p is of a
+    randomisation test over draws. Numbers that leave fewer than two test topics, or runs that are not there, are left
+    out. Where no training row is relevant the learned fusion is RRF.
+    """
+    from truerank.significance import randomisation
+
+    check_positive_int(draws, "draws")
+    model = RunFusion() if model is None else model
+    parsed = titled(measure, convention)
+    name = next(iter(parsed))
+    by_run = run_values(pool, parsed)[name]
+    result = []
+    for r in [r for r in n_runs if 1 < r <= pool.n_runs]:
+        means: dict[int, list[tuple[float, float, float]]] = {t: [] for t in n_topics if 1 <= t <= pool.n_queries - 2}
+        for draw in range(draws):
+            generator = stream(seed_of(random_state), f"fusion-curve {r} {draw}")
+            runs = np.sort(generator.permutation(pool.n_runs)[:r])
+            topics = generator.permutation(pool.n_queries)
+            part = pool.select_runs(runs.tolist())
+            unlearned = list_values(part, fusion.reciprocal_rank_fusion(part), parsed, depth)[name]
+            for t, found in means.items():
+                train, test = np.sort(topics[:t]), np.sort(topics[t:])
+                tested = part.take(test)
+                values = list_values(tested, _learned_scores(model, part.take(train), tested), parsed, depth)[name]
+                best = runs[int(np.argmax(by_run[runs][:, train].mean(axis=1)))]
+                found.append((float(values.mean()), float(unlearned[test].mean()), float(by_run[best][test].mean())))
+        for t, found in means.items():
+            values = np.array(found)
+            result.append(
+                {
+                    "runs": r, "topics": t, "draws": len(found), LEARNED: float(values[:, 0].mean()),
+                    "rrf": float(values[:, 1].mean()), "best-run": float(values[:, 2].mean()),
+                    "wins": int((values[:, 0] > values[:, 1]).sum()),
+                    "p": randomisation(values[:, 0], values[:, 1], random_state=0).p,
+                }
+            )  # fmt: skip
+    return result
+
+
+def pool_bias(
+    pool: RunPool,
+    model: RunFusion | None = None,
+    *,
+    groups: Mapping[str, str] | None = None,
+    pool_depth: int = 100,
+    measure: Any = "AP",
+    convention: str = "trec",
+    n_folds: int = 5,
+    random_state: Any = 0,
+) -> list[dict[str, Any]]:
+    """How much of the gain stays when a group of runs had not been in the pool.
+
+    Judgements come from pooling runs such as these: documents that one group alone brought in are judged because it was
+    there, which favours whatever follows it. For each group its unique documents (judged, and among the first
+    `pool_depth` of no run of another group) become unjudged, in training and in testing; then the learned fusion
+    is trained and compared with RRF as in `cross_validate_fusion`.
+
+    Parameters
+    ----------
+    groups : mapping of run name to group, optional
+        By default `group_of(name)`: the letters before a digit or a change of case, as in TREC's run tags.
+    pool_depth : int, default 100
+
+    Returns
+    -------
+    list of dict
+        One for each group: "group", "runs", "unjudged" (documents that lost their judgement), "relevant" (of these),
+        "learned", "rrf", "gain"; the first, group "", has all judgements.
+    """
+    if pool.grades is None:
+        raise InvalidInputError("the check of the pool needs judgements: make the pool with qrels")
+    model = RunFusion() if model is None else model
+    named = {name: (groups or {}).get(name, group_of(name)) for name in pool.names}
+    parsed = titled(measure, convention)
+    name = next(iter(parsed))
+    member = np.array(list(dict.fromkeys(named.values())))
+    group_of_run = np.searchsorted(np.sort(member), [named[one] for one in pool.names])
+    kinds = np.sort(member).tolist()
+    near = pool.ranks <= check_positive_int(pool_depth, "pool_depth")
+    found = np.zeros((pool.n_rows, len(kinds)), dtype=bool)
+    found[pool.rows[near], group_of_run[pool.run_of_entry[near]]] = True
+    alone = found.sum(axis=1) == 1
+    result = []
+    for g, kind in progress([(-1, ""), *enumerate(kinds)], "groups"):
+        lost = np.zeros(pool.n_rows, dtype=bool) if g < 0 else alone & found[:, g] & ~np.isnan(pool.grades)
+        reduced = pool.regraded(np.where(lost, np.nan, pool.grades))
+        order = np.argsort(pool.query_ids, kind="stable")
+        learned = np.zeros(pool.n_rows)
+        for part in query_folds(pool.n_queries, n_folds, random_state=random_state):
+            fold = np.sort(order[part])
+            train = np.setdiff1d(np.arange(pool.n_queries), fold)
+            rows = np.concatenate([np.arange(pool.offsets[q], pool.offsets[q + 1]) for q in fold])
+            learned[rows] = _learned_scores(model, reduced.take(train), pool.take(fold))
+        values = mean_of(list_values(reduced, learned, parsed, DEPTH)[name])
+        unlearned = mean_of(list_values(reduced, fusion.reciprocal_rank_fusion(pool), parsed, DEPTH)[name])
+        result.append(
+            {
+                "group": kind, "runs": [] if g < 0 else [one for one in pool.names if named[one] == kind],
+                "unjudged": int(lost.sum()), "relevant": int((pool.grades[lost] > 0).sum()), LEARNED: values,
+                "rrf": unlearned, "gain": values - unlearned,
+            }
+        )  # fmt: skip
+    return result
+
+
+def _learned_scores(model: RunFusion, train: RunPool, test: RunPool) -> np.ndarray:
+    """Scores of a test pool by a model that learned from another; RRF's where no training row is relevant."""
+    grades = train.grades
+    assert grades is not None  # the callers have looked
+    if not (grades[train.within_depth(model.depth)] > 0).any():
+        return fusion.reciprocal_rank_fusion(test)
+    return clone(model).fit(train).pool_scores(test)
+
+
+def group_of(name: str) -> str:
+    """The family of a run by its name: its first letters of one case.
+
+    >>> [group_of(name) for name in ("iit00m", "rmitNFGweb", "UCCS3", "42nd")]
+    ['iit', 'rmit', 'UCCS', '42nd']
+    """
+    found = re.match(r"[a-z]+|[A-Z]+", name)
+    return found[0] if found else name
+
+
+def titled(measures: Any, convention: str) -> dict[str, Measure]:
+    """Measures by the name of their mean, a topic without documents counting 0."""
+    parsed = parse_measures(measures, convention)
+    return {("MAP" if name == "AP" else name): one(missing_topics="zero") for name, one in parsed.items()}
+
+
+def list_values(
+    pool: RunPool, scores: np.ndarray, measures: Mapping[str, Measure], depth: int
+) -> dict[str, np.ndarray]:
+    """Per-topic values (m,) of the fused lists, cut at `depth`."""
+    rows = pool.best(scores, depth)
+    judgements = pool.judgements(rows)
+    return {name: measure.per_query(judgements, scores[rows]) for name, measure in measures.items()}
+
+
+def run_values(pool: RunPool, measures: Mapping[str, Measure]) -> dict[str, np.ndarray]:
+    """Per-topic values (r, m) of every run's own lists."""
+    order = np.argsort(pool.run_of_entry, kind="stable")
+    ends = np.concatenate([[0], np.cumsum(pool.lengths.sum(axis=0))])
+    result = {name: np.zeros((pool.n_runs, pool.n_queries)) for name in measures}
+    for run in range(pool.n_runs):
+        entries = order[ends[run] : ends[run + 1]]
+        judgements = pool.judgements(pool.rows[entries])
+        for name, measure in measures.items():
+            result[name][run] = measure.per_query(judgements, pool.scores[entries])
+    return result

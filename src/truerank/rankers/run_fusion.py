@@ -1,0 +1,257 @@
+"""Learned fusion: one ranking of several systems' runs, learned from judged topics."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+
+from truerank.core.checks import check_positive_int
+from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
+from truerank.data.ranking_data import RankingData
+from truerank.features.run_features import MinMax, Percentile, ReciprocalRank, ScoreBins, ZScore, parse_features
+from truerank.features.run_pool import RunPool
+from truerank.io.trec import Run
+from truerank.rankers.linear import LinearRanker
+
+FEATURES = "min-max + reciprocal-rank"
+DEPTH = 200
+_BLOCK_VALUES = 1 << 24  # numbers of a block of feature rows: 64 MB as float32
+
+
+class RunFusion(BaseEstimator):
+    """Fuse runs by a ranker that has learned, on judged topics, what each run's word is worth.
+
+    A row is a document that some run retrieved for a topic, its columns are features of the runs
+    (`truerank.features.run_features`), and any ranker learns from the grades. Use it in place of reciprocal rank fusion
+    where some topics are judged; `cross_validate_fusion` says whether they are enough.
+
+    Parameters
+    ----------
+    ranker : Ranker, optional
+        By default `ListNet()`, with `nonnegative` `NonnegativeListNet()`. It is cloned, not changed.
+    features : str, default "min-max + reciprocal-rank"
+        With `nonnegative` by default "min-max": what engines compute.
+    depth : int or None, default 200
+        Training rows are the documents that some run has among its first `depth`; None takes all. What a document's
+        features are, and which documents are fused, does not depend on it.
+    nonnegative : bool, default False
+        One weight of at least 0 for each run, which search engines take: features must be one of min-max, z-score,
+        percentile and reciprocal-rank. The weights are scaled to a sum of 1, which changes no order.
+
+    Attributes
+    ----------
+    run_names_ : list of str
+        Names of the runs, in the order of the columns.
+    ranker_ : Ranker
+        The fitted ranker; its `feature_names_in_` tell the columns.
+    edges_ : list of float64 arrays
+        Thresholds of score bins.
+    n_queries_in_ : int
+        Topics with judgements seen in fit.
+
+    Raises
+    ------
+    InvalidInputError
+        On runs and qrels that share no topic, no relevant document among the training rows, features that do not go
+        with `nonnegative`, runs at prediction that lack one seen in fit.
+
+    Notes
+    -----
+    Unjudged documents count as not relevant, negative grades as 0. Topics of which no training row is relevant teach
+    nothing. A topic that a run lacks has 0 in that run's columns (z-score too). Same bits for any order of lines or of
+    topics in the files. Cost: that of the ranker, and memory of rows × columns × 4 bytes.
+
+    References
+    ----------
+    Yue, Finley, Radlinski, Joachims (2007), section 4.2: submitted runs as base functions.
+
+    Examples
+    --------
+    >>> runs = {
+    ...     "good": {"1": {"a": 3.0, "b": 2.0, "c": 1.0}, "2": {"d": 9.0, "e": 1.0}},
+    ...     "bad": {"1": {"c": 3.0, "b": 2.0, "a": 1.0}, "2": {"e": 9.0, "d": 1.0}},
+    ... }
+    >>> import io
+    >>> from truerank import read_qrels
+    >>> fusion = RunFusion().fit(runs, read_qrels(io.StringIO("1 0 a 1\\n2 0 d 1\\n")))
+    >>> fused = fusion.predict({"good": {"7": {"x": 2.0, "y": 1.0}}, "bad": {"7": {"y": 5.0, "x": 4.0}}})
+    >>> fused.doc_ids.tolist()
+    ['x', 'y']
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = ("run_names_", "ranker_", "edges_", "n_queries_in_")
+
+    def __init__(
+        self,
+        ranker: Any = None,
+        *,
+        features: str | None = None,
+        depth: int | None = DEPTH,
+        nonnegative: bool = False,
+    ) -> None:
+        self.ranker = ranker
+        self.features = features
+        self.depth = depth
+        self.nonnegative = nonnegative
+
+    def fit(self, runs: Any, qrels: Any = None) -> RunFusion:
+        """Learn from the topics that both the runs and the qrels have.
+
+        Parameters
+        ----------
+        runs : mapping of name to run, sequence of runs, or RunPool with judgements
+            A run is a `Run`, a path, or `{topic: {document: score}}`.
+        qrels : Qrels or path
+            Not with a RunPool, which has its own.
+        """
+        pool = judged_pool(runs, qrels)
+        features = self._features()
+        if self.depth is not None:
+            check_positive_int(self.depth, "depth")
+        assert pool.grades is not None  # judged_pool has checked
+        grades = np.maximum(np.nan_to_num(pool.grades), 0.0)
+        rows = np.flatnonzero(pool.within_depth(self.depth))
+        if not (grades[rows] > 0).any():
+            raise InvalidInputError(
+                f"none of the {len(rows)} documents that the runs have in their first {self.depth} ranks is relevant; "
+                "there is nothing to learn from: check that runs and qrels name documents alike, or raise depth"
+            )
+        edges = features.fit(pool, rows)
+        ranker = self._new_ranker()
+        binned = _as_binned(features, ranker)
+        X = features.matrix(pool, rows, edges, binned=binned)
+        sizes = np.bincount(pool.query_of_row[rows], minlength=pool.n_queries)
+        filled = np.flatnonzero(sizes)
+        data = RankingData.from_grouped(
+            X, grades[rows], np.concatenate([[0], np.cumsum(sizes[filled])]), pool.query_ids[filled],
+            doc_ids=pool.doc_ids[rows], feature_names=pool.names if binned else features.names(pool.names, edges),
+        )  # fmt: skip
+        ranker.fit(data)
+        if self.nonnegative:
+            total = float(ranker.coef_.sum())
+            if total > 0:
+                ranker.coef_ = ranker.coef_ / total
+            else:
+                warnings.warn("no run has a weight above 0: equal weights are kept", TruerankWarning, stacklevel=2)
+                ranker.coef_ = np.full(pool.n_runs, 1.0 / pool.n_runs)
+        self.ranker_, self.edges_, self.run_names_ = ranker, edges, list(pool.names)
+        self.n_queries_in_ = pool.n_queries
+        return self
+
+    def predict(self, runs: Any, *, depth: int | None = 1000, tag: str = "fusion") -> Run:
+        """One run of runs over new topics: the best `depth` documents of each (None: all).
+
+        `runs` are named as in `fit`, in any order; runs that fit did not see are left out.
+        """
+        pool = runs if isinstance(runs, RunPool) else RunPool(runs)
+        pool = self.known_runs(pool)
+        return pool.to_run(self.pool_scores(pool), depth=depth, tag=tag)
+
+    def known_runs(self, pool: RunPool) -> RunPool:
+        """The pool with the runs of `fit` alone, in their order."""
+        check_is_fitted(self, "ranker_")
+        if pool.names == self.run_names_:
+            return pool
+        lacking = [name for name in self.run_names_ if name not in pool.names]
+        if lacking:
+            raise InvalidInputError(
+                f"the model was learned from runs {', '.join(self.run_names_[:6])}{' …' * (len(self.run_names_) > 6)}; "
+                f"these runs are named {', '.join(pool.names[:6])}{' …' * (len(pool.names) > 6)} and lack "
+                f"{', '.join(lacking[:6])}; runs are named by their files without endings"
+            )
+        return pool.select_runs([pool.names.index(name) for name in self.run_names_])
+
+    def pool_scores(self, pool: RunPool) -> np.ndarray:
+        """Scores (n,) of a pool's documents, whose runs are those of `fit` in their order."""
+        check_is_fitted(self, "ranker_")
+        features = self._features()
+        binned = _as_binned(features, self.ranker_)
+        scores = np.empty(pool.n_rows)
+        limit = max(1, _BLOCK_VALUES // max(1, self.ranker_.n_features_in_))
+        first = 0
+        while first < pool.n_queries:
+            last = int(np.searchsorted(pool.offsets, pool.offsets[first] + limit, side="right")) - 1
+            last = min(max(last, first + 1), pool.n_queries)
+            part = pool if (first, last) == (0, pool.n_queries) else pool.take(np.arange(first, last))
+            X = features.matrix(part, np.arange(part.n_rows), self.edges_, binned=binned)
+            data = RankingData.from_grouped(X, None, part.offsets, part.query_ids)
+            scores[pool.offsets[first] : pool.offsets[last]] = self.ranker_.predict(data)
+            first = last
+        return scores
+
+    def run_weights(self) -> dict[str, float]:
+        """Weight of each run, of a linear fusion with one column a run (`nonnegative`): what engines take."""
+        check_is_fitted(self, "ranker_")
+        features = self._features()
+        if not isinstance(self.ranker_, LinearRanker) or len(self.ranker_.coef_) != len(self.run_names_):
+            raise InvalidInputError(
+                f"a fusion of {features} by {type(self.ranker_).__name__} has no single weight for each run; learn one "
+                "with nonnegative=True"
+            )
+        return dict(zip(self.run_names_, self.ranker_.coef_.tolist()))
+
+    def check_model(self) -> None:
+        """Called after loading: names, thresholds and the ranker must fit together."""
+        names, ranker = getattr(self, "run_names_", None), getattr(self, "ranker_", None)
+        if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+            raise ModelFileError("RunFusion: run_names_ must hold the names of the runs")
+        try:
+            features = self._features()
+        except InvalidInputError as error:
+            raise ModelFileError(f"RunFusion: {error}") from error
+        edges = getattr(self, "edges_", None)
+        n_bins = sum(isinstance(part, ScoreBins) for part in features.parts)
+        if not isinstance(edges, list) or len(edges) != n_bins * len(names):
+            raise ModelFileError(f"RunFusion: edges_ must hold {n_bins * len(names)} arrays of thresholds")
+        columns = len(names) if _as_binned(features, ranker) else len(features.names(names, edges))
+        if getattr(ranker, "n_features_in_", None) != columns:
+            raise ModelFileError(f"RunFusion: the ranker must take the {columns} columns of {features}")
+
+    def _features(self) -> Any:
+        features = parse_features(self.features or ("min-max" if self.nonnegative else FEATURES))
+        if self.nonnegative and (
+            len(features.parts) != 1 or not isinstance(features.parts[0], MinMax | ZScore | Percentile | ReciprocalRank)
+        ):
+            raise InvalidInputError(
+                f"nonnegative fusion has one weight for each run: features must be min-max, z-score, percentile or "
+                f"reciprocal-rank, got {features}"
+            )
+        return features
+
+    def _new_ranker(self) -> Any:
+        from truerank.rankers.list_net import ListNet
+        from truerank.rankers.nonnegative_list_net import NonnegativeListNet
+
+        if self.nonnegative:
+            if self.ranker is not None and not isinstance(self.ranker, NonnegativeListNet):
+                raise InvalidInputError(
+                    f"nonnegative fusion is learned by NonnegativeListNet, got {type(self.ranker).__name__}; leave "
+                    "ranker out"
+                )
+            return NonnegativeListNet() if self.ranker is None else clone(self.ranker)
+        return ListNet() if self.ranker is None else clone(self.ranker)
+
+
+def judged_pool(runs: Any, qrels: Any = None) -> RunPool:
+    """A pool with judgements, from runs and qrels (or their paths), or as it is."""
+    if isinstance(runs, RunPool):
+        if qrels is not None:
+            raise InvalidInputError("a RunPool brings its own judgements; give no qrels")
+        if runs.grades is None:
+            raise InvalidInputError("this pool has no judgements: make it with qrels")
+        return runs
+    if qrels is None:
+        raise InvalidInputError("learning a fusion needs qrels: the judgements of the runs' topics")
+    if isinstance(qrels, str) or hasattr(qrels, "__fspath__"):
+        from truerank.io.trec import read_qrels
+
+        qrels = read_qrels(qrels)
+    return RunPool(runs, qrels)
+
+
+def _as_binned(features: Any, ranker: Any) -> bool:
+    return len(features.parts) == 1 and isinstance(features.parts[0], ScoreBins) and ranker.allow_binned

@@ -1,0 +1,86 @@
+"""`truerank fuse` in its three forms."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from support.made_up_runs import planted
+from truerank import fuse, read_run
+from truerank.cli import main
+from truerank.features.run_pool import as_run
+from truerank.io.trec import write_qrels, write_run
+
+
+@pytest.fixture
+def folder(tmp_path):
+    runs, qrels = planted(0, n_topics=16)
+    (tmp_path / "runs").mkdir()
+    for name, documents in runs.items():
+        run = as_run(documents, name)
+        write_run(tmp_path / "runs" / f"{name}.run", run.query_ids, run.offsets, run.doc_ids, run.scores, tag=name)
+    write_qrels(qrels, tmp_path / "qrels")
+    return tmp_path
+
+
+def test_learn_then_apply(folder, capsys):
+    learn = [
+        "fuse",
+        "--runs",
+        str(folder / "runs"),
+        "--qrels",
+        str(folder / "qrels"),
+        "--model",
+        str(folder / "m.json"),
+    ]
+    assert main([*learn, "--json", "--folds", "4", "--nonnegative"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert {"learned", "rrf", "comb-sum", "comb-mnz", "comb-anz", "weighted-sum", "borda", "best-run"} == {
+        *report["MAP"]
+    }
+    assert {"MAP", "nDCG@10", "judged_only", "intervals", "comparisons", "recommended", "reason"} <= {*report}
+    assert report["runs"] == ["run0", "run1", "run2"]
+    assert report["weights"]["run0"] == max(report["weights"].values())
+    apply = ["fuse", "--model", str(folder / "m.json"), "--runs", str(folder / "runs"), "-o", str(folder / "f.run")]
+    assert main(apply) == 0
+    fused = read_run(folder / "f.run")
+    assert (fused.n_queries, fused.tag) == (16, "fusion")
+    assert main([*learn, "--folds", "4", "--curve", "--draws", "1", "--pool-check"]) == 0
+    out = capsys.readouterr().out
+    assert "learned is" in out
+    assert "use " in out
+    assert "(all judged)" in out
+    assert "wins" in out
+
+
+def test_by_rule(folder, capsys):
+    names = [str(folder / "runs" / f"run{j}.run") for j in range(3)]
+    assert main(["fuse", "--runs", *names, "--method", "comb-mnz", "--depth", "7", "-o", str(folder / "x.run.gz")]) == 0
+    written, expected = read_run(folder / "x.run.gz"), fuse([read_run(name) for name in names], "comb-mnz", depth=7)
+    assert written.doc_ids.tolist() == expected.doc_ids.tolist()
+    np.testing.assert_array_equal(written.scores, expected.scores)
+    capsys.readouterr()
+    assert main(["fuse", "--runs", *names[:2], "--method", "rrf"]) == 0
+    assert capsys.readouterr().out.splitlines()[0].split()[0::5] == ["t00", "rrf"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        ([], 2, "--qrels FILE to learn"),
+        (["--method", "rrf", "--qrels", "q"], 2, "leave --qrels"),
+        (["--method", "rrf", "--nonnegative"], 2, "--nonnegative belongs to learning"),
+        (["--model", "runs/run0.run"], 1, "not a model file"),
+        (["--qrels", "qrels", "--ranker", "listnet"], 2, "unknown ranker"),
+        (["--qrels", "qrels", "--features", "minmax"], 1, "known are"),
+        (["--qrels", "qrels", "--folds", "40"], 1, "cannot make 40 folds"),
+        (["--method", "rrf", "--depth", "0"], 2, "--depth"),
+        (["--qrels", "nowhere"], 1, "nowhere"),
+    ],
+)
+def test_misuse(folder, monkeypatch, capsys, words, code, message):
+    monkeypatch.chdir(folder)
+    assert main(["fuse", "--runs", "runs", *words]) == code
+    assert message in capsys.readouterr().err

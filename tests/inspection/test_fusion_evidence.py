@@ -1,0 +1,122 @@
+"""Cross-validated fusion: nothing leaks, figures are those of the measures, the advice is what the figures say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from support.made_up_runs import planted, random_qrels, random_runs
+from truerank import RunFusion, RunPool, cross_validate_fusion, fuse
+from truerank.core.errors import InvalidInputError
+from truerank.data.splits import query_folds
+from truerank.features.run_pool import as_run
+from truerank.inspection.fusion_evidence import fusion_curve, group_of, pool_bias
+from truerank.io.trec import judge_run
+from truerank.measures import AP
+
+
+@pytest.fixture(scope="module")
+def worth():
+    runs, qrels = planted(0, quality=(2.0, 0.6, 0.3, 0.0))
+    return runs, qrels, RunPool(runs, qrels)
+
+
+@pytest.fixture(scope="module")
+def evidence(worth):
+    return cross_validate_fusion(worth[2], n_folds=3)
+
+
+def test_values_are_those_of_fitting_and_evaluating_by_hand(worth, evidence):
+    runs, qrels, pool = worth
+    measure = AP(convention="trec")
+
+    def values(run):
+        judgements, scores = judge_run(qrels, run)
+        return dict(zip(judgements.query_ids.tolist(), measure.per_query(judgements, scores)))
+
+    by_rrf, by_run = values(fuse(runs, "rrf")), {name: values(as_run(run, name)) for name, run in runs.items()}
+    topics = pool.query_ids.tolist()
+    np.testing.assert_allclose(evidence.per_query["MAP"]["rrf"], [by_rrf[topic] for topic in topics], atol=1e-12)
+    for fold, best in zip(query_folds(len(topics), 3, random_state=0), evidence.best_runs):
+        train = [topic for i, topic in enumerate(topics) if i not in fold]
+        means = {name: np.mean([found[topic] for topic in train]) for name, found in by_run.items()}
+        assert best == max(means, key=means.__getitem__)
+        known = {name: {topic: run[topic] for topic in train if topic in run} for name, run in runs.items()}
+        fused = values(RunFusion().fit(known, qrels).predict(runs))
+        for i in fold:
+            assert evidence.per_query["MAP"]["learned"][i] == pytest.approx(fused[topics[i]], abs=1e-12)
+            assert evidence.per_query["MAP"]["best-run"][i] == pytest.approx(by_run[best][topics[i]], abs=1e-12)
+
+
+def test_advice_follows_the_figures(worth, evidence):
+    means = evidence.means()["MAP"]
+    assert means["learned"] > means["rrf"]
+    assert evidence.recommended == "learned"
+    assert "use the learned fusion" in evidence.reason
+    result = evidence.to_dict()
+    assert result["MAP"].keys() == {
+        "learned", "rrf", "comb-sum", "comb-mnz", "comb-anz", "borda", "weighted-sum", "best-run",
+    }  # fmt: skip
+    assert result["judged_only"]["MAP"].keys() == result["MAP"].keys()
+    low, high = result["intervals"]["MAP"]["learned"]
+    assert low <= means["learned"] <= high
+    # Grades drawn at random: nothing to learn, and nothing may be claimed.
+    pool = RunPool(random_runs(0, n_topics=20, ties=False), random_qrels(1, n_topics=20))
+    chance = cross_validate_fusion(pool, n_folds=4)
+    assert chance.recommended == "rrf"
+    assert chance.reason.startswith("use RRF")
+
+
+def test_order_of_topics_plays_no_part(worth, evidence):
+    pool = worth[2]
+    order = np.random.default_rng(0).permutation(pool.n_queries)
+    again = cross_validate_fusion(pool.take(order), n_folds=3)
+    np.testing.assert_allclose(
+        again.per_query["MAP"]["learned"], evidence.per_query["MAP"]["learned"][order], atol=1e-6
+    )
+    assert again.best_runs == evidence.best_runs
+
+
+def test_what_no_run_found_counts(worth):
+    runs, qrels, _ = worth
+    cut = {name: {topic: dict(list(one.items())[:3]) for topic, one in run.items()} for name, run in runs.items()}
+    short = RunPool(cut, qrels)
+    assert (short.unretrieved > 0).sum() > 0
+    values = cross_validate_fusion(short, n_folds=3, measures="R@1000").per_query["R@1000"]["rrf"]
+    for i in range(short.n_queries):
+        rows = slice(short.offsets[i], short.offsets[i + 1])
+        there, lost = (short.grades[rows] > 0).sum(), short.unretrieved[
+            short.unretrieved_offsets[i] : short.unretrieved_offsets[i + 1]
+        ]  # fmt: skip
+        total = there + (lost > 0).sum()
+        assert values[i] == pytest.approx(there / total if total else 0.0)
+
+
+def test_curve_and_pool_check(worth):
+    _, _, pool = worth
+    rows = fusion_curve(pool, n_topics=(5, 20, 99), n_runs=(2, 4, 9), draws=2)
+    assert [(row["runs"], row["topics"]) for row in rows] == [(2, 5), (2, 20), (4, 5), (4, 20)]
+    assert rows == fusion_curve(pool, n_topics=(5, 20), n_runs=(2, 4), draws=2)
+    assert rows[-1]["learned"] > rows[-1]["rrf"]
+    groups = {"run0": "a", "run1": "a", "run2": "b", "run3": "c"}
+    checked = pool_bias(pool, groups=groups, n_folds=3, pool_depth=10)
+    assert [row["group"] for row in checked] == ["", "a", "b", "c"]
+    assert checked[0]["learned"] == pytest.approx(cross_validate_fusion(pool, n_folds=3).means()["MAP"]["learned"])
+    # Documents that run2 alone has among its first ten, one by one.
+    alone = 0
+    near = {name: RunPool({name: one}) for name, one in worth[0].items()}
+    top = {
+        name: {(one.query_ids[one.query_of_row[row]], one.doc_ids[row]) for row in one.rows[one.ranks <= 10]}
+        for name, one in near.items()
+    }
+    alone = len(top["run2"] - top["run0"] - top["run1"] - top["run3"])
+    assert checked[2]["unjudged"] == alone > 0  # every document of these qrels is judged
+    assert group_of("rmitNFGweb") == "rmit"
+
+
+def test_errors(worth):
+    runs, _, pool = worth
+    with pytest.raises(InvalidInputError, match="qrels"):
+        cross_validate_fusion(RunPool(runs))
+    with pytest.raises(InvalidInputError, match="folds"):
+        cross_validate_fusion(pool, n_folds=99)
