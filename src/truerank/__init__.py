@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from truerank.features.run_pool import RunPool
     from truerank.features.runs import join_runs
     from truerank.features.score_binning import ScoreBinning
+    from truerank.inspection.explanation import explain
     from truerank.inspection.fusion_evidence import cross_validate_fusion
     from truerank.io.documents import read_documents, read_judgements, read_queries
     from truerank.io.group_sizes import group_sizes, qid_from_group_sizes
@@ -110,6 +111,7 @@ __all__ = [
     "compare_rankers",
     "cross_validate_fusion",
     "evaluate",
+    "explain",
     "fuse",
     "group_sizes",
     "iter_letor",

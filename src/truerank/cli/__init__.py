@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "describe": ("truerank.cli.describe", "describe judged rankings and find what in them may surprise"),
     "index": ("truerank.cli.index", "index a collection of documents"),
     "search": ("truerank.cli.search", "retrieve documents of an index, as a TREC run"),
+    "explain": ("truerank.cli.explain", "why one document of a query stands above another"),
     "features": ("truerank.cli.features", "join TREC runs of several systems into a feature matrix"),
     "fuse": ("truerank.cli.fuse", "one run of several systems' runs, learned from judged topics or by a rule"),
     "calibrate": ("truerank.cli.calibrate", "turn a ranker's scores into probabilities of relevance"),

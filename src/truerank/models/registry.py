@@ -58,6 +58,7 @@ PUBLIC: dict[str, str] = {
     "Ranker": "truerank.rankers.base:Ranker",
     "evaluate": "truerank.measures.evaluation:evaluate",
     "compare_rankers": "truerank.significance.comparison:compare_rankers",
+    "explain": "truerank.inspection.explanation:explain",
     "choose_calibrator": "truerank.calibration.selection:choose_calibrator",
     "load_model": "truerank.models.model_file:load_model",
     "save_model": "truerank.models.model_file:save_model",

@@ -1,0 +1,459 @@
+"""Why one document stands above another: contributions by feature that add up to the difference of their scores."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass, field
+from functools import partial
+from math import factorial
+from typing import Any
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError
+from truerank.core.printing import table
+from truerank.core.random_streams import stream
+from truerank.data.ranking_data import RankingData
+from truerank.inspection.shapley import tree_shapley
+from truerank.measures import parse_measure
+
+_ENUMERATED = 10  # features that differ, up to which all coalitions are scored
+_ORDERS = 64  # orders of the features that are drawn beyond that, half of them the others reversed
+_CANDIDATES = 256  # observed values of a feature that are tried for a document
+_FEW_CANDIDATES = 24  # the same where a change means scoring the whole query again
+
+
+@dataclass(frozen=True)
+class Change:
+    """The nearest observed value of one feature with which the lower document would pass the upper one.
+
+    Attributes
+    ----------
+    feature : str
+    value, needed : float
+        The lower document's value, and the one that is enough, all else equal.
+    score : float
+        Its score then.
+    share : float
+        Share of the reference rows whose values lie between the two: how far that is, whatever the feature's scale.
+    """
+
+    feature: str
+    value: float
+    needed: float
+    score: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why the document `above` stands above the document `below`.
+
+    Attributes
+    ----------
+    query, above, below : str
+        Names of the query and the two documents (row numbers where there are no names).
+    scores, ranks, grades : tuples (above's, below's)
+        Ranks count from 1; equal scores keep the order of the rows. Grades are None for data without them.
+    contributions : float64 array (p,)
+        What each feature adds to the difference; they sum to `scores[0] - scores[1]`.
+    values : float64 array (p, 2)
+        The two documents' values.
+    feature_names : list of str
+    method : str
+        How the contributions were found.
+    changes : list of Change
+        Single changes after which `below` would pass, nearest first; empty where none of the observed values is enough.
+    measure : str or None
+    measure_now, measure_swapped : float or None
+        The measure of the query as it is ranked, and with the two documents in each other's place.
+    """
+
+    query: str
+    above: str
+    below: str
+    scores: tuple[float, float]
+    ranks: tuple[int, int]
+    grades: tuple[float, float] | None
+    contributions: np.ndarray = field(repr=False)
+    values: np.ndarray = field(repr=False)
+    feature_names: list[str] = field(repr=False)
+    method: str
+    changes: list[Change] = field(repr=False)
+    measure: str | None = None
+    measure_now: float | None = None
+    measure_swapped: float | None = None
+
+    @property
+    def difference(self) -> float:
+        """Score of `above` less score of `below`."""
+        return self.scores[0] - self.scores[1]
+
+    def order(self) -> np.ndarray:
+        """Columns by size of their contribution, largest first (equal ones in column order)."""
+        return np.argsort(-np.abs(self.contributions), kind="stable")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The explanation in JSON's own terms."""
+        return {
+            "query": self.query,
+            "above": self._document(0, self.above),
+            "below": self._document(1, self.below),
+            "difference": self.difference,
+            "method": self.method,
+            "contributions": [
+                {
+                    "feature": self.feature_names[k],
+                    "contribution": float(self.contributions[k]),
+                    "above": float(self.values[k, 0]),
+                    "below": float(self.values[k, 1]),
+                }
+                for k in self.order()
+                if self.contributions[k] != 0
+            ],
+            "changes": [vars(change) for change in self.changes],
+            "measure": self.measure,
+            "measure_now": self.measure_now,
+            "measure_swapped": self.measure_swapped,
+        }
+
+    def _document(self, which: int, name: str) -> dict[str, Any]:
+        grade = None if self.grades is None else self.grades[which]
+        return {"document": name, "rank": self.ranks[which], "score": self.scores[which], "grade": grade}
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def to_text(self, most: int = 12) -> str:
+        """The explanation for a person; `most` features are listed, the others in one line."""
+        documents = [self._document(0, self.above), self._document(1, self.below)]
+        head = table(
+            [[d["document"], d["rank"], d["score"], d["grade"]] for d in documents],
+            ["document", "rank", "score", "grade"],
+        )
+        order = [k for k in self.order() if self.contributions[k] != 0]
+        rows: list[list[Any]] = [
+            [self.feature_names[k], float(self.contributions[k]), float(self.values[k, 0]), float(self.values[k, 1])]
+            for k in order[:most]
+        ]
+        rest = order[most:]
+        if rest:
+            rows.append([f"{len(rest)} more", float(self.contributions[rest].sum()), None, None])
+        rows.append(["difference", self.difference, None, None])
+        lines = [f"query {self.query}", head, "", table(rows, ["feature", "contribution", self.above, self.below])]
+        lines.append(f"({self.method})")
+        if self.changes:
+            lines += ["", f"{self.below} would pass {self.above} with one of:"]
+            shown = [[c.feature, c.value, c.needed, f"{100 * c.share:.0f} %"] for c in self.changes[:5]]
+            lines.append(table(shown, ["feature", "value", "needed", "rows between"]))
+        else:
+            lines += ["", f"no observed value of a single feature lifts {self.below} above {self.above}"]
+        if self.measure_now is not None and self.measure_swapped is not None:
+            both = f"{self.measure_now:.4f}, {self.measure_swapped:.4f} with the two exchanged"
+            lines += ["", f"{self.measure} of the query {both}"]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self.to_text())}</pre>"
+
+
+def explain(
+    ranker: Any,
+    data: RankingData,
+    query: Any = None,
+    above: Any = None,
+    below: Any = None,
+    *,
+    reference: Any = None,
+    measure: Any = None,
+    convention: str = "ranklib",
+) -> Explanation:
+    """Why one document of a query stands above another: each feature's share in the difference of their scores.
+
+    Linear rankers: weight times difference of the values. RankBoost: difference of the feature's steps. Boosted
+    oblivious trees: difference of exact Shapley values (`inspection.shapley`). Any other ranker or pipeline: Shapley
+    values of the game that exchanges the lower document's values for the upper one's, by enumeration where at most 10
+    features differ, else over 64 drawn orders; they too add up, to rounding. Pipelines are explained in the columns
+    that enter them; a calibrated ranker by the scores below the probabilities.
+
+    Parameters
+    ----------
+    ranker : fitted ranker, pipeline, or anything with `predict(X)`
+    data : RankingData
+        The rows of the query, and others beside it.
+    query : hashable, optional
+        Name of the query. None: `above` and `below` are numbers of rows in the caller's order, from 0.
+    above, below : document ids, or row numbers in the caller's order
+        Without `above` the query's first document; without `below` the first one under it that has a higher grade,
+        else the next.
+    reference : array (r, p), optional
+        Rows that say which values are usual: averages of trees, values that are tried. Default: all rows of `data`.
+    measure, convention : optional
+        What an exchange of the two is measured with; the ranker's `measure`, else nDCG@10.
+
+    Raises
+    ------
+    InvalidInputError
+        When the query or a document is unknown, or the two rows are of different queries.
+
+    Notes
+    -----
+    One prediction of the query, the contributions (`tree_shapley`: O(4^d d²) a plain tree once), and up to 256 p
+    predictions for the changes (24 p times the query's rows where steps of a pipeline look at the whole query).
+
+    Examples
+    --------
+    >>> from truerank import RankSVM
+    >>> data = RankingData([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]], [2, 1, 0], doc_ids=["a", "b", "c"])
+    >>> result = explain(RankSVM().fit(data), data, above=0, below=2)
+    >>> bool(abs(result.contributions.sum() - result.difference) < 1e-12)
+    True
+    """
+    ranker = _below_probabilities(ranker)
+    number, rows = _query_rows(data, query, above, below)
+    X = _dense(data.X, rows)
+    predict = partial(_predict, ranker)
+    scores = predict(X)
+    order = np.argsort(-scores, kind="stable")
+    ranks = np.empty(len(rows), dtype=np.int64)
+    ranks[order] = np.arange(1, len(rows) + 1)
+    grades = None if data.y is None else data.y[rows]
+    i, j = _pair(data, rows, order, grades, query, above, below)
+    if i == j:
+        raise InvalidInputError("`above` and `below` are the same document; name two")
+    known = _dense(data.X, slice(None)) if reference is None else np.asarray(reference, dtype=np.float64)
+    if known.ndim != 2 or known.shape[1] != X.shape[1] or len(known) == 0:
+        raise InvalidInputError(f"reference must be rows of {X.shape[1]} columns, got shape {known.shape}")
+    contributions, method = _contributions(ranker, X, i, j, known)
+    names = data.feature_names or [f"feature {k + 1}" for k in range(X.shape[1])]
+    changes = _changes(ranker, X, scores, i, j, known, names)
+    chosen = measure if measure is not None else getattr(ranker, "measure", None) or "nDCG@10"
+    name = now = swapped = None
+    if grades is not None:
+        pinned = parse_measure(chosen, convention=convention)
+        one = RankingData.from_grouped(
+            X, grades, np.array([0, len(rows)]), doc_ids=None if data.doc_ids is None else data.doc_ids[rows]
+        ).judgements()
+        exchanged = scores.copy()
+        exchanged[[i, j]] = scores[[j, i]]
+        name, now, swapped = str(pinned), float(pinned.mean(one, scores)), float(pinned.mean(one, exchanged))
+    return Explanation(
+        str(data.query_ids[number]),
+        _name(data, rows, i),
+        _name(data, rows, j),
+        (float(scores[i]), float(scores[j])),
+        (int(ranks[i]), int(ranks[j])),
+        None if grades is None else (float(grades[i]), float(grades[j])),
+        contributions,
+        np.stack([X[i], X[j]], axis=1),
+        [str(n) for n in names],
+        method,
+        changes,
+        name,
+        now,
+        swapped,
+    )
+
+
+def _below_probabilities(ranker: Any) -> Any:
+    """The ranker inside a calibrated one: its scores are what the order comes from."""
+    while hasattr(ranker, "calibrators_") and hasattr(ranker, "ranker_"):
+        ranker = ranker.ranker_
+    return ranker
+
+
+def _predict(ranker: Any, X: np.ndarray) -> np.ndarray:
+    """Scores (n,) of the rows of one query."""
+    if hasattr(ranker, "steps"):
+        scores = ranker.predict(X, qid=np.zeros(len(X), dtype=np.int64))
+    elif hasattr(ranker, "model_attributes"):
+        scores = ranker.predict(RankingData.from_grouped(X, None, np.array([0, len(X)], dtype=np.int64)))
+    else:
+        scores = ranker.predict(X)
+    return np.asarray(scores, dtype=np.float64)
+
+
+def _dense(X: Any, rows: Any) -> np.ndarray:
+    if getattr(X, "is_binned_matrix", False):
+        raise InvalidInputError("explain needs the values themselves; pass the data before binning, and a pipeline")
+    part = X[rows]
+    return np.ascontiguousarray(part.toarray() if hasattr(part, "toarray") else part, dtype=np.float64)
+
+
+def _query_rows(data: RankingData, query: Any, above: Any, below: Any) -> tuple[int, np.ndarray]:
+    """Number of the query and its rows, in grouped order."""
+    if query is None:
+        if above is None:
+            raise InvalidInputError("name the query, or two rows by their numbers (`above`, `below`)")
+        places = [_place(data, row) for row in (above, below) if row is not None]
+        numbers = {int(np.searchsorted(data.offsets, place, side="right")) - 1 for place in places}
+        if len(numbers) > 1:
+            raise InvalidInputError(f"rows {above} and {below} are of different queries; only one query is a ranking")
+        number = numbers.pop()
+    else:
+        found = np.flatnonzero(data.query_ids == query)
+        if not len(found):
+            found = np.flatnonzero(data.query_ids.astype(str) == str(query))
+        if not len(found):
+            few = ", ".join(str(name) for name in data.query_ids[:5])
+            raise InvalidInputError(f"query {query!r} is not in the data; the first of {data.n_queries} are: {few}")
+        number = int(found[0])
+    return number, np.arange(data.offsets[number], data.offsets[number + 1])
+
+
+def _place(data: RankingData, row: Any) -> int:
+    """Grouped place of a row of the caller."""
+    if isinstance(row, bool) or not isinstance(row, int | np.integer) or not 0 <= row < data.n_rows:
+        raise InvalidInputError(f"a row's number must be an integer in 0 … {data.n_rows - 1}, got {row!r}")
+    return int(row) if data.order is None else int(np.flatnonzero(data.order == row)[0])
+
+
+def _pair(
+    data: RankingData,
+    rows: np.ndarray,
+    order: np.ndarray,
+    grades: np.ndarray | None,
+    query: Any,
+    above: Any,
+    below: Any,
+) -> tuple[int, int]:
+    """Places of the two documents within the query."""
+    if len(rows) < 2:
+        raise InvalidInputError("the query has one document; nothing stands above another")
+
+    def place(document: Any) -> int:
+        if query is not None and data.doc_ids is not None:
+            found = np.flatnonzero(data.doc_ids[rows] == str(document))
+            if not len(found):
+                few = ", ".join(data.doc_ids[rows[order[:5]]].tolist())
+                raise InvalidInputError(f"document {document!r} is not in query {query!r}; its first ones are: {few}")
+            return int(found[0])
+        found_place = _place(data, document) - int(rows[0])
+        if not 0 <= found_place < len(rows):
+            raise InvalidInputError(f"row {document} is not of query {query!r}")
+        return found_place
+
+    if above is None and below is not None:
+        j = place(below)
+        return int(order[0] if order[0] != j else order[1]), j
+    i = int(order[0]) if above is None else place(above)
+    if below is not None:
+        return i, place(below)
+    rank = int(np.flatnonzero(order == i)[0])
+    under = order[rank + 1 :]
+    if not len(under):
+        raise InvalidInputError("the document is the query's last; name the one that it is compared with")
+    if grades is not None:
+        better = under[grades[under] > grades[i]]
+        if len(better):
+            return i, int(better[0])
+    return i, int(under[0])
+
+
+def _name(data: RankingData, rows: np.ndarray, i: int) -> str:
+    if data.doc_ids is not None:
+        return str(data.doc_ids[rows[i]])
+    place = int(rows[i])
+    return f"row {place if data.order is None else int(data.order[place])}"
+
+
+def _contributions(ranker: Any, X: np.ndarray, i: int, j: int, reference: np.ndarray) -> tuple[np.ndarray, str]:
+    """Contributions (p,) to the difference of rows i and j of one query, and how they were found."""
+    if hasattr(ranker, "coef_") and np.shape(ranker.coef_) == (X.shape[1],):
+        difference = np.where(ranker.coef_ == 0, 0.0, X[i] - X[j])
+        return np.asarray(ranker.coef_) * difference, "weight times difference of the values"
+    if hasattr(ranker, "_ensemble"):
+        shapley = tree_shapley(ranker, X[[i, j]], reference).values
+        return shapley[0] - shapley[1], "difference of exact Shapley values"
+    differing = np.flatnonzero((X[i] != X[j]) & ~(np.isnan(X[i]) & np.isnan(X[j])))
+    contributions = np.zeros(X.shape[1])
+    if len(differing):
+        contributions[differing] = _exchange_game(ranker, X, i, j, differing)
+    if len(differing) <= _ENUMERATED:
+        return contributions, "Shapley values of exchanging the two documents' values, by enumeration"
+    return contributions, f"Shapley values of exchanging the two documents' values, over {_ORDERS} orders"
+
+
+def _exchange_game(ranker: Any, X: np.ndarray, i: int, j: int, players: np.ndarray) -> np.ndarray:
+    """Shapley values of v(S) = score of row j with row i's values in S, less the same of row i with row j's values.
+
+    Where steps of a pipeline look at the whole query the other rows stay, and v is the difference of the two scores.
+    """
+    n = len(players)
+    by_query = hasattr(ranker, "steps")
+
+    def gaps(masks: np.ndarray) -> np.ndarray:
+        """Score of a document with row i's values where the mask is True and row j's elsewhere, in row j's place."""
+        mixed = np.repeat(X[j][None], len(masks), axis=0)
+        mixed[:, players] = np.where(masks, X[i, players], X[j, players])
+        if not by_query:
+            return _predict(ranker, mixed)
+        values = np.empty(len(masks))
+        for k, row in enumerate(mixed):
+            query = X.copy()
+            query[j] = row
+            query[i] = np.where(np.isin(np.arange(X.shape[1]), players[masks[k]]), X[j], X[i])
+            scores = _predict(ranker, query)
+            values[k] = (scores[j] - scores[i]) / 2
+        return values
+
+    result = np.zeros(n)
+    if n <= _ENUMERATED:
+        numbers = np.arange(1 << n)
+        masks = ((numbers[:, None] >> np.arange(n)) & 1).astype(bool)
+        value = gaps(masks)
+        size = masks.sum(axis=1)
+        weights = np.array([factorial(s) * factorial(n - s - 1) / factorial(n) for s in range(n)])
+        for k in range(n):
+            without = numbers[~masks[:, k]]
+            result[k] = np.sum(weights[size[without]] * (value[without | (1 << k)] - value[without]))
+        return result
+    orders = []
+    for draw in range(_ORDERS // 2):
+        order = stream(0, "explain", draw).permutation(n)
+        orders += [order, order[::-1]]
+    for order in orders:
+        masks = np.zeros((n + 1, n), dtype=bool)
+        for step, k in enumerate(order):
+            masks[step + 1 :, k] = True
+        result[order] += np.diff(gaps(masks)) / len(orders)
+    return result
+
+
+def _changes(
+    ranker: Any, X: np.ndarray, scores: np.ndarray, i: int, j: int, reference: np.ndarray, names: Any
+) -> list[Change]:
+    """Single changes of row j after which it passes row i, nearest first; none where it stands above already."""
+    if scores[j] > scores[i]:
+        return []
+    by_query = hasattr(ranker, "steps")
+    found = []
+    for k in range(X.shape[1]):
+        column = np.sort(reference[:, k][~np.isnan(reference[:, k])])
+        values = np.unique(column)
+        most = _FEW_CANDIDATES if by_query else _CANDIDATES
+        if len(values) > most:
+            values = values[np.linspace(0, len(values) - 1, most).astype(np.int64)]
+        values = values[values != X[j, k]]
+        if not len(values):
+            continue
+        if by_query:
+            passed, score = np.zeros(len(values), dtype=bool), np.empty(len(values))
+            for c, value in enumerate(values):
+                query = X.copy()
+                query[j, k] = value
+                changed = _predict(ranker, query)
+                passed[c], score[c] = changed[j] > changed[i], changed[j]
+        else:
+            rows = np.repeat(X[j][None], len(values), axis=0)
+            rows[:, k] = values
+            score = _predict(ranker, rows)
+            passed = score > scores[i]
+        if not passed.any():
+            continue
+        low = np.searchsorted(column, np.minimum(values, X[j, k]), side="right")
+        high = np.searchsorted(column, np.maximum(values, X[j, k]), side="left")
+        share = np.maximum(high - low, 0) / len(column)
+        best = min(np.flatnonzero(passed), key=lambda c: (share[c], abs(values[c] - X[j, k])))
+        found.append(Change(str(names[k]), float(X[j, k]), float(values[best]), float(score[best]), float(share[best])))
+    return sorted(found, key=lambda change: (change.share, change.feature))

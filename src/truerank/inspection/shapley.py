@@ -1,0 +1,251 @@
+"""Shapley values of boosted oblivious trees, in closed form.
+
+The game of a tree. Let a row's score be Σ_l F(l) Π_j a_j(l) over the leaves l, where a_j(l) is the product of the
+probabilities that the row gives the answers of leaf l at the levels that ask feature j (0 or 1 with plain borders).
+Where a feature is unknown, its answers have the probabilities with which the reference rows give them *on the way to
+the leaf*: b_j(l), the product over its levels of (rows of the child) / (rows of the node), one half where a node has no
+rows. The value of a coalition S of known features is
+
+    v(S) = Σ_l F(l) Π_(j ∈ S) a_j(l) Π_(j ∉ S) b_j(l),
+
+so v(all) is the tree's score and v(none) its mean over the reference rows: the game of path-dependent TreeSHAP. In a
+polynomial leaf F(l) is a sum of monomials Π_j z_j^e; an unknown feature stands at its training mean, z = 0, so each
+monomial is a product of the same kind.
+
+The value. With the u features of a tree, Shapley's average over all orders is an integral over the share t of known
+features (Owen's multilinear extension),
+
+    φ_j = Σ_l F(l) ∫_0^1 (a_j - b_j) Π_(i ≠ j) (t a_i + (1 - t) b_i) dt,
+
+whose integrand is a polynomial of degree u - 1 in t: ⌈u / 2⌉ Gauss-Legendre nodes give it exactly. With plain borders
+a row's values depend on its leaf alone, so they are computed once for each leaf and looked up by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError
+from truerank.core.kernel import kernel
+from truerank.core.threads import run_blocks
+from truerank.trees.leaves.places import Norms, make_shares
+from truerank.trees.leaves.polynomial import monomial_table
+
+_MOST_REFERENCE = 4_096  # rows from which fuzzy covers are taken: a contraction of 2^d for each of them
+_ROWS = 4_096
+
+
+@dataclass(frozen=True)
+class ShapleyValues:
+    """Contributions of features to scores.
+
+    Attributes
+    ----------
+    values : float64 array (n, p)
+        Contribution of each feature to each row's score.
+    base : float
+        Mean score of the reference rows, in the sense of the game; `base + values.sum(axis=1)` are the scores.
+    """
+
+    values: np.ndarray
+    base: float
+
+
+def tree_shapley(ranker: Any, X: np.ndarray, reference: np.ndarray) -> ShapleyValues:
+    """Shapley values of a fitted `ObliviousBoosting`, any kind of leaves and start, for the rows of X.
+
+    Parameters
+    ----------
+    ranker : ObliviousBoosting
+    X : float array (n, p)
+    reference : float array (r, p)
+        Rows that say how often each answer is given. Fuzzy leaves take at most 4,096 of them, evenly spaced.
+
+    Returns
+    -------
+    ShapleyValues
+
+    Notes
+    -----
+    Plain leaves: O(4^d d²) a tree, then O(d) a row and tree. Fuzzy and polynomial leaves: O(2^d d²) a row and tree,
+    times the number of monomials.
+
+    References
+    ----------
+    S. M. Lundberg et al., From local explanations to global understanding with explainable AI for trees, Nature
+    Machine Intelligence 2, 2020 (the game); G. Owen, Multilinear extensions of games, Management Science 18, 1972.
+    """
+    trees = ranker._ensemble()
+    X = np.ascontiguousarray(X, dtype=np.float64)
+    reference = np.ascontiguousarray(reference, dtype=np.float64)
+    if len(reference) == 0:
+        raise InvalidInputError("Shapley values need reference rows, got none; pass the training or the test rows")
+    if ranker.leaves == "fuzzy" and len(reference) > _MOST_REFERENCE:
+        reference = reference[np.linspace(0, len(reference) - 1, _MOST_REFERENCE).astype(np.int64)]
+    start = ranker._start()
+    base = float(start.constant)
+    columns = np.ascontiguousarray(X.T)  # a feature's values side by side, as every tree reads them
+    of_reference = columns if X is reference else np.ascontiguousarray(reference.T)
+    values = np.zeros(columns.shape)
+    if start.linear is not None:
+        # An unknown feature stands at its training mean, where it adds nothing.
+        every = np.arange(X.shape[1])
+        values += start.linear.scaling.standardise(columns.copy(), every) * start.linear.weights[:, None]
+    answers = _answers_of(ranker, trees)
+    scaling = ranker._scaling() if ranker.leaves == "polynomial" else None
+    for tree in range(trees.n_trees):
+        features, slots = np.unique(trees.features[tree], return_inverse=True)
+        u = len(features)
+        right = answers(tree, columns)
+        seen = right if of_reference is columns else answers(tree, of_reference)
+        ratios = _ratios(_rows_by_leaf(seen), slots, u)
+        if scaling is None:
+            coefficients, powers, z = trees.values[tree][:, None], np.zeros((1, u), np.int64), None
+        else:
+            powers = _powers(monomial_table(trees.depth, ranker.degree), slots, u)
+            coefficients, z = trees.values[tree], scaling.standardise(columns[features], features.astype(np.int64)).T
+        base += float(np.sum(coefficients * _products(powers, ratios)))
+        game = (slots, np.ascontiguousarray(coefficients), powers, ratios, *_nodes(u))
+        if ranker.leaves == "constant":
+            every_leaf = (np.arange(1 << trees.depth) >> np.arange(trees.depth)[:, None]) & 1
+            table = np.ascontiguousarray(_of_rows(every_leaf.astype(np.float64), None, game, ranker.n_jobs).T)
+            leaf = _leaf_numbers(right)
+            for feature, column in zip(features, table):
+                values[feature] += column[leaf]
+        else:
+            values[features] += _of_rows(right, z, game, ranker.n_jobs).T
+    return ShapleyValues(np.ascontiguousarray(values.T), base)
+
+
+def _of_rows(right: np.ndarray, z: np.ndarray | None, game: tuple[Any, ...], n_jobs: int | None) -> np.ndarray:
+    """Values (n, u) of one tree for rows with P(right) (d, n) and standardised features (n, u)."""
+    rows = np.ascontiguousarray(right.T, dtype=np.float64)
+    found = np.zeros((len(rows), game[2].shape[1]))
+    z = np.zeros_like(found) if z is None else np.ascontiguousarray(z)
+
+    def work(a: int, b: int) -> None:
+        _shapley_rows(rows[a:b], z[a:b], *game, found[a:b])
+
+    run_blocks(work, [(i, min(i + _ROWS, len(rows))) for i in range(0, len(rows), _ROWS)], n_jobs)
+    return found
+
+
+def _answers_of(ranker: Any, trees: Any) -> Callable[[int, np.ndarray], np.ndarray]:
+    """A function of (tree, columns (p, n)) that gives P(right) at each level (d, n); bool with plain borders."""
+    tables = shares = None
+    if ranker.leaves == "fuzzy":
+        flat = ranker._flat_places()
+        tables = dict(zip(flat.features.tolist(), flat.tables()))
+        norms = Norms(ranker.p_swap_)
+        shares = {k: make_shares(table, norms, ranker.ties) for k, table in tables.items()}
+
+    def answers(tree: int, columns: np.ndarray) -> np.ndarray:
+        right = np.empty((trees.depth, columns.shape[1]), dtype=bool if tables is None else np.float64)
+        for level in range(trees.depth):
+            feature, border = int(trees.features[tree, level]), float(trees.borders[tree, level])
+            missing_right = bool(trees.missing_right[tree, level])
+            x = columns[feature]
+            if tables is None or shares is None:
+                right[level] = ~(x <= border) if missing_right else x > border
+            else:
+                b, state = tables[feature].place_of_border(border)
+                right[level] = shares[feature].right_of(b, state, missing_right)[tables[feature].states(x)]
+        return right
+
+    return answers
+
+
+def _leaf_numbers(right: np.ndarray) -> np.ndarray:
+    """Number of each row's leaf (n,): level t is bit t."""
+    leaf = np.zeros(right.shape[1], dtype=np.int64)
+    for level, answer in enumerate(right):
+        leaf |= answer.astype(np.int64) << level
+    return leaf
+
+
+def _rows_by_leaf(right: np.ndarray) -> np.ndarray:
+    """Rows in each leaf, float64 (2^d,): counts with plain borders, sums of probabilities with fuzzy ones."""
+    depth, n = right.shape
+    if right.dtype == bool:
+        return np.bincount(_leaf_numbers(right), minlength=1 << depth).astype(np.float64)
+    rows = np.zeros(1 << depth)
+    for start in range(0, n, _ROWS):
+        shares = np.ones((1, min(_ROWS, n - start)))
+        for q in right[:, start : start + _ROWS]:
+            shares = np.concatenate([shares * (1 - q), shares * q])
+        rows += shares.sum(axis=1)
+    return rows
+
+
+def _ratios(rows: np.ndarray, slots: np.ndarray, u: int) -> np.ndarray:
+    """b_j(l): how often the reference rows go the way of each leaf at a feature's levels, float64 (2^d, u)."""
+    number = np.arange(len(rows))
+    ratios = np.ones((len(rows), u))
+    for level, slot in enumerate(slots):
+        node, child = number & ((1 << level) - 1), number & ((2 << level) - 1)
+        in_node = np.bincount(node, weights=rows, minlength=1 << level)[node]
+        in_child = np.bincount(child, weights=rows, minlength=2 << level)[child]
+        empty = in_node <= 0
+        ratios[:, slot] *= np.where(empty, 0.5, in_child / np.where(empty, 1.0, in_node))
+    return ratios
+
+
+def _powers(table: np.ndarray, slots: np.ndarray, u: int) -> np.ndarray:
+    """Exponent of each of a tree's features in each monomial, int64 (M, u)."""
+    powers = np.zeros((len(table), u), dtype=np.int64)
+    for j, (earlier, variable) in enumerate(table.tolist()):
+        if j:
+            powers[j] = powers[earlier]
+            powers[j, slots[variable]] += 1
+    return powers
+
+
+def _products(powers: np.ndarray, ratios: np.ndarray) -> np.ndarray:
+    """Π_j b_j of each leaf and monomial, where a feature of the monomial stands at 0: float64 (2^d, M)."""
+    return ratios.prod(axis=1)[:, None] * (powers.sum(axis=1) == 0)
+
+
+def _nodes(u: int) -> tuple[np.ndarray, np.ndarray]:
+    """Gauss-Legendre nodes and weights on [0, 1] that integrate polynomials of degree u - 1 exactly."""
+    x, w = np.polynomial.legendre.leggauss((u + 1) // 2)
+    return (x + 1) / 2, w / 2
+
+
+@kernel
+def _shapley_rows(right, z, slots, coefficients, powers, ratios, nodes, weights, out):
+    """Add φ (n, u) of one tree; `right` is (n, d), `coefficients` (2^d, M), `powers` (M, u), `ratios` (2^d, u)."""
+    n, depth = right.shape
+    u = ratios.shape[1]
+    a = np.empty(u)
+    known = np.empty(u)
+    unknown = np.empty(u)
+    before = np.empty(u + 1)
+    for i in range(n):
+        for leaf in range(coefficients.shape[0]):
+            a[:] = 1.0
+            for level in range(depth):
+                q = right[i, level]
+                a[slots[level]] *= q if (leaf >> level) & 1 else 1.0 - q
+            for m in range(coefficients.shape[1]):
+                c = coefficients[leaf, m]
+                if c == 0.0:
+                    continue
+                for j in range(u):
+                    known[j] = a[j]
+                    for _ in range(powers[m, j]):
+                        known[j] *= z[i, j]
+                    unknown[j] = ratios[leaf, j] if powers[m, j] == 0 else 0.0
+                for g in range(nodes.size):
+                    t = nodes[g]
+                    before[0] = c * weights[g]
+                    for j in range(u):
+                        before[j + 1] = before[j] * (t * known[j] + (1.0 - t) * unknown[j])
+                    after = 1.0
+                    for back in range(u):
+                        j = u - 1 - back
+                        out[i, j] += (known[j] - unknown[j]) * before[j] * after
+                        after *= t * known[j] + (1.0 - t) * unknown[j]

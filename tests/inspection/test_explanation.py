@@ -1,0 +1,138 @@
+"""`explain`: contributions that add up, for every ranker; changes that do what they say; the command."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from truerank import RankingData, load_sample, save_model, write_letor
+from truerank.cli import main
+from truerank.core.errors import InvalidInputError
+from truerank.inspection.explanation import _exchange_game, explain
+from truerank.models.registry import RANKERS, ranker_class
+
+SMALL = {
+    "oblivious-boosting": {"n_estimators": 5, "depth": 3},
+    "rank-boost": {"n_estimators": 8},
+    "adarank": {"n_estimators": 8},
+    "measure-svm": {"rel": 1, "C": 0.01},
+    "pointwise-svm": {"rel": 1},
+    "pairwise-descent": {"n_steps": 2000},
+}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return load_sample().take_queries(np.arange(12))
+
+
+def make(name):
+    cls = ranker_class(name)
+    known = cls().get_params()
+    return cls(**{key: value for key, value in SMALL.get(name, {}).items() if key in known})
+
+
+@pytest.mark.parametrize("name", list(RANKERS))
+@pytest.mark.filterwarnings("ignore")
+def test_contributions_add_up(data, name):
+    ranker = make(name).fit(data)
+    rng = np.random.default_rng(0)
+    for query in range(3):
+        size = int(np.diff(data.offsets)[query])
+        i, j = rng.choice(size, 2, replace=False) + int(data.offsets[query])
+        result = explain(ranker, data, above=int(i), below=int(j), reference=data.X[:300])
+        assert abs(result.contributions.sum() - result.difference) < 1e-9
+        assert len(result.contributions) == data.n_features
+
+
+def test_defaults_and_names(data):
+    ranker = make("ridge").fit(data)
+    query = data.query_ids[1]
+    result = explain(ranker, data, query=query)
+    assert result.ranks[0] == 1
+    assert result.ranks[1] > 1
+    same = explain(ranker, data, query=str(query), above=result.above, below=result.below)
+    assert same.difference == result.difference
+    assert result.query == str(query)
+    assert "difference" in str(result)
+
+
+def test_a_change_is_enough(data):
+    ranker = make("rank-svm").fit(data)
+    result = explain(ranker, data, query=data.query_ids[0])
+    assert result.changes
+    for change in result.changes:
+        assert change.score > result.scores[0]
+    shares = [change.share for change in result.changes]
+    assert shares == sorted(shares)
+
+
+def test_the_exchange_of_two_documents_in_the_measure():
+    data = RankingData([[3.0], [2.0], [1.0]], [0, 0, 1], doc_ids=["a", "b", "c"])
+    ranker = ranker_class("single-feature")().fit(RankingData([[2.0], [1.0]], [1, 0]))
+    result = explain(ranker, data, query=0, above="a", below="c", measure="RR")
+    assert (result.measure_now, result.measure_swapped) == (pytest.approx(1 / 3), 1.0)
+
+
+def test_drawn_orders_agree_with_enumeration():
+    class Product:
+        def predict(self, X):
+            return X[:, 0] * X[:, 1] + X[:, 2] ** 2 + X.sum(axis=1)
+
+    X = np.vstack([np.arange(1.0, 12.0), np.arange(12.0)[1:][::-1]])
+    few = _exchange_game(Product(), X, 0, 1, np.arange(4))
+    mixed = X[1].copy()
+    mixed[:4] = X[0, :4]
+    assert few.sum() == pytest.approx(Product().predict(mixed[None])[0] - Product().predict(X[1:])[0])
+    many = _exchange_game(Product(), X, 0, 1, np.arange(11))
+    score = Product().predict(X)
+    assert many.sum() == pytest.approx(score[0] - score[1])
+    # The product of features 0 and 1 is the only interaction: each of the others has its own difference.
+    own = (X[0] - X[1])[3:]
+    np.testing.assert_allclose(many[3:], own, atol=1e-9)
+
+
+def test_pipelines_that_look_at_the_query(data):
+    import sklearn
+    from sklearn.pipeline import make_pipeline
+
+    from truerank import RidgeRanker, ZScoreInQuery
+
+    pipeline = make_pipeline(ZScoreInQuery(), RidgeRanker())
+    with sklearn.config_context(enable_metadata_routing=True):
+        pipeline.fit(data.X[:, :4], data.y, qid=data.qid)
+        few = RankingData.from_grouped(data.X[:, :4].copy(), data.y, data.offsets, data.query_ids)
+        result = explain(pipeline, few, query=few.query_ids[0], above=0, below=1)
+    assert abs(result.contributions.sum() - result.difference) < 1e-9
+
+
+def test_what_is_refused(data):
+    ranker = make("ridge").fit(data)
+    with pytest.raises(InvalidInputError, match="not in the data"):
+        explain(ranker, data, query="no such query")
+    with pytest.raises(InvalidInputError, match="different queries"):
+        explain(ranker, data, above=0, below=data.n_rows - 1)
+    with pytest.raises(InvalidInputError, match="name the query"):
+        explain(ranker, data)
+    with pytest.raises(InvalidInputError, match="same document"):
+        explain(ranker, data, above=0, below=0)
+    with pytest.raises(InvalidInputError, match="integer in 0"):
+        explain(ranker, data, above=-1)
+
+
+def test_the_command(data, tmp_path, capsys):
+    ranker = make("ridge").fit(data)
+    save_model(ranker, tmp_path / "model.json")
+    write_letor(data, tmp_path / "data.txt")
+    query = str(data.query_ids[0])
+    assert main(["explain", str(tmp_path / "model.json"), str(tmp_path / "data.txt"), "--query", query, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    total = sum(item["contribution"] for item in found["contributions"])
+    assert total == pytest.approx(found["difference"], abs=1e-9)
+    above, below = found["above"]["document"], found["below"]["document"]
+    arguments = ["--query", query, "--above", above, "--below", below]
+    assert main(["explain", str(tmp_path / "model.json"), str(tmp_path / "data.txt"), *arguments]) == 0
+    assert "difference" in capsys.readouterr().out
+    assert main(["explain", str(tmp_path / "model.json"), str(tmp_path / "data.txt"), "--query", "nothing"]) == 1
