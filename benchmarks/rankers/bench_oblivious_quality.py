@@ -40,13 +40,19 @@ GRID_NUMBER = {OURS: 2}  # a grid that was changed: its results go by another ke
 Staged = Callable[[Any, int], np.ndarray]  # (data, trees) -> grouped scores
 
 
+def leaves_of(kind: str, settings: dict[str, Any]) -> Any:
+    """The leaves by name, with a width of fuzzy borders where the settings have one."""
+    return {"kind": kind, "fuzziness": settings["width"]} if kind == "fuzzy" and "width" in settings else kind
+
+
 def truerank_trees(objective: str, leaves: str = "fuzzy") -> Callable[..., Staged]:
     def make(fold: Fold, settings: dict[str, Any], trees: int, seed: int) -> Staged:
         from truerank import ObliviousBoosting
 
         ranker = ObliviousBoosting(
-            leaves, objective=objective, depth=settings["depth"], learning_rate=settings["rate"], n_estimators=trees,
-            fuzziness=settings.get("width"), bootstrap="row" if objective == "yetirank" else None, borders=32,
+            leaves_of(leaves, settings), objective=objective, depth=settings["depth"],
+            learning_rate=settings["rate"], n_estimators=trees,
+            bootstrap="row" if objective == "yetirank" else None, borders=32,
             start=settings.get("start", "constant"), random_state=seed,
         ).fit(fold.train)  # fmt: skip
         return staged(lambda data: list(ranker.staged_predict(data.X)))
@@ -237,7 +243,7 @@ def cross_validated(name: str, data_folder: str, objective: str) -> None:
 
         def ranker(settings: dict[str, Any], trees: int) -> Any:
             return ObliviousBoosting(
-                "fuzzy", objective=objective, depth=settings["depth"], fuzziness=settings["width"],
+                leaves_of("fuzzy", settings), objective=objective, depth=settings["depth"],
                 learning_rate=settings["rate"], n_estimators=trees, borders=32, measure="AP",
                 bootstrap="row" if objective == "yetirank" else None, start=settings.get("start", "constant"),
             )  # fmt: skip
@@ -247,7 +253,7 @@ def cross_validated(name: str, data_folder: str, objective: str) -> None:
         for settings in grid:
             folds = [rotated(held) for held in own]
             fits = [ranker(settings, STEPS[-1]).fit(fold.train, eval_set=fold.valid) for fold in folds]
-            curves.append(np.mean([fit.valid_scores_ for fit in fits], axis=0))
+            curves.append(np.mean([fit.validation_scores_ for fit in fits], axis=0))
         best, trees = np.unravel_index(np.argmax(curves), np.shape(curves))
         fold = rotated(valid)
         fitted = ranker(grid[best], int(trees) + 1).fit(fold.train)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank import ObliviousBoosting
+from truerank import FuzzyLeaves, ObliviousBoosting
 from truerank.measures import parse_measure
 from truerank.papers import protocol
 from truerank.papers.protocol import Fold
@@ -36,7 +36,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "base": {},
     "linear start": {"start": "linear"},
     "squared error": {"objective": "mse"},
-    "squared error within queries": {"objective": query_squared_error, "l2": 0.0},
+    "squared error within queries": {"objective": query_squared_error, "alpha": 0.0},
     "lambdarank of AP": {"objective": "lambdarank", "measure": "AP"},
     "lambdarank of nDCG": {"objective": "lambdarank", "measure": "nDCG"},
     "softmax": {"objective": "softmax"},
@@ -44,16 +44,16 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "depth 4": {"depth": 4},
     "depth 8": {"depth": 8},
     "rate 0.05": {"learning_rate": 0.05},
-    "fuzziness 0.08": {"fuzziness": 0.08},
-    "fuzziness 0.25": {"fuzziness": 0.25},
-    "fuzziness 0.4": {"fuzziness": 0.4},
-    "ties average": {"ties": "average"},
-    "fuzzy search": {"fuzzy_search": True},
+    "fuzziness 0.08": {"leaves": FuzzyLeaves(0.08)},
+    "fuzziness 0.25": {"leaves": FuzzyLeaves(0.25)},
+    "fuzziness 0.4": {"leaves": FuzzyLeaves(0.4)},
+    "ties average": {"leaves": FuzzyLeaves(ties="average")},
+    "fuzzy search": {"leaves": FuzzyLeaves(search=True)},
     "no bootstrap": {"bootstrap": None},
     "bootstrap by query": {"bootstrap": "query"},
     "half of the features": {"feature_fraction": 0.5},
-    "l2 0": {"l2": 0.0},
-    "l2 5": {"l2": 5.0},
+    "alpha 0": {"alpha": 0.0},
+    "alpha 5": {"alpha": 5.0},
     "30 rankings": {"objective_params": {"permutations": 30}},
     "decay 0.95": {"objective_params": {"decay": 0.95}},
 }
@@ -96,7 +96,7 @@ def run(argv: list[str] | None = None) -> None:
         for variant in dict.fromkeys(["base", *args.variants]):
             fits = [
                 [
-                    ObliviousBoosting("fuzzy", **(BASE | VARIANTS[variant]), random_state=1000 + seed)
+                    ObliviousBoosting(**({"leaves": "fuzzy"} | BASE | VARIANTS[variant]), random_state=1000 + seed)
                     .fit(fold.train)
                     .predict(fold.valid)
                     for fold in folds

@@ -65,6 +65,9 @@ if TYPE_CHECKING:
     from truerank.significance.comparison import compare_rankers
     from truerank.text.index import Index, build_index
     from truerank.text.retrieval import retrieve
+    from truerank.trees.leaves.constant import ConstantLeaves
+    from truerank.trees.leaves.fuzzy import FuzzyLeaves
+    from truerank.trees.leaves.polynomial import PolynomialLeaves
 
 __all__ = [
     "AdaRank",
@@ -74,6 +77,8 @@ __all__ = [
     "BinnedMatrix",
     "CalibratedClassifier",
     "CalibratedRanker",
+    "ConstantLeaves",
+    "FuzzyLeaves",
     "GaussianCalibrator",
     "HybridCalibrator",
     "Index",
@@ -90,6 +95,7 @@ __all__ = [
     "PercentileInQuery",
     "PlattCalibrator",
     "PointwiseSVM",
+    "PolynomialLeaves",
     "PooledCalibrator",
     "QueryKFold",
     "RandomRanker",

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from truerank import ObliviousBoosting, RankingData
+from truerank import FuzzyLeaves, ObliviousBoosting, RankingData
 from truerank.inspection.stability import ranking_stability
 from truerank.matrices.binning import _sort_digits
 
@@ -22,13 +22,11 @@ def judged():
 def test_fit_and_predict(judged, leaves, objective):
     measure = "AP" if leaves == "fuzzy" else "nDCG@5"  # another kernel of lambdarank
     ranker = ObliviousBoosting(
-        leaves,
+        FuzzyLeaves(places=6, search=True) if leaves == "fuzzy" else leaves,
         objective=objective,
         measure=measure,
         n_estimators=2,
         depth=2,
-        places=6,
-        fuzzy_search=True,
         start="linear" if leaves == "polynomial" else "constant",
     ).fit(judged)
     scores = ranker.predict(judged)

@@ -77,3 +77,29 @@ def monomials(Z, degree):
         for chosen in itertools.combinations_with_replacement(range(Z.shape[1]), q):
             columns.append(np.prod(Z[:, chosen], axis=1))
     return np.stack(columns, axis=1)
+
+
+def joint_polynomials(features, leaf, target, weight, n_leaves, penalty, l2=0.0):
+    """Coefficients (leaves, M) of minimum norm that minimise, over all leaves at once,
+
+    Σ_l Σ_(rows of l) weight (target - x·y_l)² + l2 Σ ‖y_l‖² + penalty Σ_(leaves one bit apart) ‖y_l - y_n‖².
+    """
+    m = features.shape[1]
+    lines, right = [], []
+    for x, q, value, w in zip(features, leaf, target, weight):
+        line = np.zeros((n_leaves, m))
+        line[q] = np.sqrt(w) * x
+        lines.append(line.ravel())
+        right.append(np.sqrt(w) * value)
+    for q, j in itertools.product(range(n_leaves), range(m)):
+        line = np.zeros((n_leaves, m))
+        line[q, j] = np.sqrt(l2)
+        lines.append(line.ravel())
+        right.append(0.0)
+        for other in range(q + 1, n_leaves):
+            if (q ^ other).bit_count() == 1:
+                line = np.zeros((n_leaves, m))
+                line[q, j], line[other, j] = np.sqrt(penalty), -np.sqrt(penalty)
+                lines.append(line.ravel())
+                right.append(0.0)
+    return np.linalg.lstsq(np.array(lines), np.array(right), rcond=1e-9)[0].reshape(n_leaves, m)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from truerank import ObliviousBoosting, RankingData, load_model, save_model
+from truerank import FuzzyLeaves, ObliviousBoosting, PolynomialLeaves, RankingData, load_model, save_model
 from truerank.core.errors import InvalidInputError
 from truerank.data.samples import load_sample
 from truerank.measures import parse_measure
@@ -20,7 +20,7 @@ def assert_same(a, b, data):
     np.testing.assert_array_equal(a.tree_borders_, b.tree_borders_)
     np.testing.assert_array_equal(a.tree_values_, b.tree_values_)
     np.testing.assert_array_equal(a.tree_gains_, b.tree_gains_)
-    np.testing.assert_array_equal(a.valid_scores_, b.valid_scores_)
+    np.testing.assert_array_equal(a.validation_scores_, b.validation_scores_)
     np.testing.assert_array_equal(a.predict(data), b.predict(data))
 
 
@@ -66,7 +66,7 @@ def test_an_interrupted_fit_keeps_its_trees(judged):
             raise KeyboardInterrupt
         return scores - y, np.ones_like(scores)
 
-    kw = {"leaves": "fuzzy", "depth": 2, "l2": 0.0, "objective": interrupted, "n_estimators": 6}
+    kw = {"leaves": "fuzzy", "depth": 2, "alpha": 0.0, "objective": interrupted, "n_estimators": 6}
     part = ObliviousBoosting(warm_start=True, **kw).fit(train, eval_set=valid)
     assert part.n_iter_ == 3
     assert "interrupted" in part.status_
@@ -82,8 +82,8 @@ def test_history_is_the_measure_of_each_stage(judged, measure):
     ).fit(train.X, train.y, qid=train.qid, eval_set=(valid.X, valid.y, valid.qid))
     pinned = parse_measure(measure, convention="letor3")
     staged = [pinned.mean(valid.judgements(), scores) for scores in ranker.staged_predict(valid.X)]
-    assert len(staged) == ranker.n_iter_ == np.argmax(ranker.valid_scores_) + 1
-    np.testing.assert_array_equal(ranker.valid_scores_[: len(staged)], staged)
+    assert len(staged) == ranker.n_iter_ == np.argmax(ranker.validation_scores_) + 1
+    np.testing.assert_array_equal(ranker.validation_scores_[: len(staged)], staged)
 
 
 def test_queries_watched_from_the_second_fit_on(judged):
@@ -97,8 +97,8 @@ def test_queries_watched_from_the_second_fit_on(judged):
     ("leaves", "change", "message"),
     [
         ("constant", {"leaves": "fuzzy"}, "leaves was 'constant' and is 'fuzzy'"),
-        ("polynomial", {"degree": 2}, "degree was 1 and is 2"),
-        ("fuzzy", {"fuzziness": 0.3}, "fuzziness was None"),
+        (PolynomialLeaves(), {"leaves": PolynomialLeaves(degree=2)}, "leaves was Poly.*degree=1.* and is .*degree=2"),
+        ("fuzzy", {"leaves": FuzzyLeaves(0.3)}, "leaves was 'fuzzy'"),
         ("constant", {"n_estimators": 1}, "less than the 2 trees"),
     ],
 )

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from truerank import ObliviousBoosting, RankingData
+from truerank import FuzzyLeaves, ObliviousBoosting, PolynomialLeaves, RankingData
 from truerank.core.errors import InvalidInputError
 from truerank.matrices.binning import (
     MISSING,
@@ -65,7 +65,7 @@ def test_unlimited_polynomials_stay_finite():
     rng = np.random.default_rng(8)
     for scale in (1e-300, 1.0, 1e300):
         X = rng.uniform(-1, 1, (40, 2)) * scale
-        ranker = fitted("polynomial", X, rng.random(40), clip=False, degree=3)
+        ranker = fitted(PolynomialLeaves(degree=3), X, rng.random(40), clip=False)
         assert np.isfinite(ranker.predict(X)).all()
         assert np.isfinite(ranker.predict(np.array([[1e308, -1e308], [0.0, 1e200]]))).all()
 
@@ -130,7 +130,9 @@ def test_scores_do_not_depend_on_the_scale_of_weights(leaves, weight):
     X, y = rng.standard_normal((50, 3)), rng.random(50)
     own = 1.0 + rng.integers(0, 3, 50)
     a, b = (
-        ObliviousBoosting(leaves, n_estimators=4, depth=2, neighbour_penalty=0.0)
+        ObliviousBoosting(
+            PolynomialLeaves(smoothing=0.0) if leaves == "polynomial" else leaves, n_estimators=4, depth=2
+        )
         .fit(X, y, sample_weight=own * unit)
         .predict(X)
         for unit in (1.0, 2.0 ** np.round(np.log2(weight)))
@@ -157,7 +159,7 @@ def test_more_values_than_sixteen_bits_count():
         assert share == pytest.approx(swaps[b:].sum() / swaps.sum(), abs=2e-3)
     assert got[-1] == 1.0
     with pytest.raises(InvalidInputError, match="places must be at most 32000"):
-        fitted("fuzzy", values[:9, None], values[:9], places=40_000)
+        fitted(FuzzyLeaves(places=40_000), values[:9, None], values[:9])
 
 
 numbers = st.floats(allow_nan=False, allow_infinity=False, width=64)

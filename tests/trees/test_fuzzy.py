@@ -4,13 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reference import oblivious as slow
-from truerank import ObliviousBoosting, load_model, save_model
+from truerank import FuzzyLeaves, ObliviousBoosting, load_model, save_model
 from truerank.core.errors import InvalidInputError
 from truerank.core.threads import Workers
 from truerank.data.samples import load_sample
 from truerank.matrices.binning import code_rows, find_borders
 from truerank.trees.grower import TreeStructure, _smooth
-from truerank.trees.leaves.fuzzy import FuzzyLeaves
+from truerank.trees.leaves.fuzzy import FuzzyFitter
 from truerank.trees.leaves.places import Norms, make_places, make_shares, smoothing_of
 from truerank.trees.rows import Rows, Sample
 
@@ -85,7 +85,7 @@ def test_leaf_values_and_scores_are_sums_over_all_leaves(ties):
     shares = slow.leaf_shares(X, X, questions, 0.9, ties)
     np.testing.assert_allclose(shares.sum(axis=1), 1)
     with Workers(1) as workers:
-        leaves = FuzzyLeaves(0.5, None, places, 0.9, ties, workers)
+        leaves = FuzzyFitter(0.5, None, places, 0.9, ties, workers)
         values = leaves.fit(tree, rows, Sample(g, h, drawn))
         scores = np.ones(40)
         leaves.add(tree, rows, values, scores)
@@ -128,21 +128,21 @@ def test_no_fuzziness_equals_plain_trees(judged):
         {"p_swap": 0.0},
         {"p_swap": 1e-18},
         {"fuzziness": 0.0},
-        {"p_swap": 0.0, "fuzzy_search": True},
+        {"p_swap": 0.0, "search": True},
         {"p_swap": 0.0, "ties": "average"},
     ):
-        fuzzy = ObliviousBoosting("fuzzy", **setting, **kw).fit(train)
+        fuzzy = ObliviousBoosting(FuzzyLeaves(**setting), **kw).fit(train)
         np.testing.assert_allclose(fuzzy.predict(test), plain.predict(test), atol=1e-9)
         np.testing.assert_array_equal(fuzzy.tree_features_, plain.tree_features_)
 
 
-@pytest.mark.parametrize("setting", [{}, {"ties": "average"}, {"p_swap": 0.9}, {"fuzzy_search": True}])
+@pytest.mark.parametrize("setting", [{}, {"ties": "average"}, {"p_swap": 0.9}, {"search": True}])
 def test_training_scores_are_those_of_prediction(judged, setting):
     train, test = judged
     train_X, test_X = train.X.copy(), test.X.copy()
     train_X[::9, :3] = np.nan
     test_X[::4, :5] = np.nan
-    kw = {"leaves": "fuzzy", "depth": 4, **setting}
+    kw = {"leaves": FuzzyLeaves(**setting), "depth": 4}
     whole = ObliviousBoosting(n_estimators=9, **kw).fit(train_X, train.y, qid=train.qid)
     part = ObliviousBoosting(n_estimators=4, warm_start=True, **kw).fit(train_X, train.y, qid=train.qid)
     part.set_params(n_estimators=9).fit(train_X, train.y, qid=train.qid)
@@ -154,7 +154,7 @@ def test_training_scores_are_those_of_prediction(judged, setting):
 def test_training_error_never_rises(judged, rate):
     train, _ = judged
     for setting in ({"fuzziness": 0.15}, {"p_swap": 0.9, "ties": "average"}):
-        ranker = ObliviousBoosting("fuzzy", n_estimators=25, depth=5, learning_rate=rate, **setting).fit(train)
+        ranker = ObliviousBoosting(FuzzyLeaves(**setting), n_estimators=25, depth=5, learning_rate=rate).fit(train)
         errors = [((train.y - scores) ** 2).mean() for scores in ranker.staged_predict(train)]
         assert (np.diff(errors) <= 1e-12).all()
         assert errors[-1] < errors[0]
@@ -177,6 +177,6 @@ def test_saved_and_loaded_models_score_alike(judged, tmp_path):
 
 def test_width_or_p_not_both(judged):
     with pytest.raises(InvalidInputError, match="not both"):
-        ObliviousBoosting("fuzzy", fuzziness=0.1, p_swap=0.9).fit(judged[0])
-    ranker = ObliviousBoosting("fuzzy", fuzziness=0.1, n_estimators=1).fit(judged[0])
+        ObliviousBoosting(FuzzyLeaves(fuzziness=0.1, p_swap=0.9)).fit(judged[0])
+    ranker = ObliviousBoosting(FuzzyLeaves(fuzziness=0.1), n_estimators=1).fit(judged[0])
     assert ranker.p_swap_ == pytest.approx(1 - 10 / judged[0].n_rows)

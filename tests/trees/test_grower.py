@@ -30,7 +30,7 @@ def test_same_tree_as_trying_every_border(seed, l2):
     X = rng.integers(0, 6, (60, 9)).astype(float)
     g = X[:, 0] - X[:, 3] * X[:, 5] + rng.standard_normal(60)
     h = np.ones(60) if seed % 2 else rng.random(60)
-    tree, questions, leaf, borders = grown(X, g, h, 4, l2=l2)
+    tree, questions, leaf, borders = grown(X, g, h, 4, alpha=l2)
     assert questions == slow.level_search(X, borders, g, h, 4, l2)
     np.testing.assert_array_equal(leaf, slow.leaf_of(X, questions))
     expected = np.array([[g[leaf == q].sum(), h[leaf == q].sum()] for q in range(1 << tree.depth)])

@@ -98,7 +98,7 @@ def test_whole_fits(judged, leaves, tmp_path):
     whole = ObliviousBoosting(n_estimators=20, **kw).fit(data, eval_set=watched)
     part = ObliviousBoosting(n_estimators=3, warm_start=True, n_jobs=2, **kw).fit(data, eval_set=watched)
     part.set_params(n_estimators=20, n_jobs=4).fit(data, eval_set=watched)
-    np.testing.assert_array_equal(part.valid_scores_, whole.valid_scores_)
+    np.testing.assert_array_equal(part.validation_scores_, whole.validation_scores_)
     np.testing.assert_array_equal(part.predict(T), whole.predict(T))
     np.testing.assert_array_equal(list(whole.staged_predict(T))[-1], whole.predict(T))
     save_model(whole, tmp_path / "m.json")
@@ -119,7 +119,7 @@ def test_a_straight_line_needs_no_trees():
     rows = rng.standard_normal((200, 5))
     truth = rows @ [1.0, -2.0, 0.5, 0.0, 3.0]
     kw = {"leaves": "fuzzy", "objective": "pairwise-logistic", "n_estimators": 5, "depth": 3}
-    with_line = ObliviousBoosting(start="linear", start_penalty=0.0, **kw).fit(X, y, qid=qid).predict(rows)
+    with_line = ObliviousBoosting(start="linear", start_alpha=0.0, **kw).fit(X, y, qid=qid).predict(rows)
     without = ObliviousBoosting(**kw).fit(X, y, qid=qid).predict(rows)
     assert np.corrcoef(truth, with_line)[0, 1] > 0.99 > np.corrcoef(truth, without)[0, 1]
     squared = ObliviousBoosting(start="linear", n_estimators=1).fit(X, y, qid=qid)
@@ -143,5 +143,5 @@ def test_constraints_hold(judged, leaves):
 def test_bad_settings(judged):
     with pytest.raises(InvalidInputError, match="start must be one of"):
         ObliviousBoosting(start="zero").fit(judged[0])
-    with pytest.raises(InvalidInputError, match="start_penalty must be"):
-        ObliviousBoosting(start="linear", start_penalty=-1).fit(judged[0])
+    with pytest.raises(InvalidInputError, match="start_alpha must be"):
+        ObliviousBoosting(start="linear", start_alpha=-1).fit(judged[0])

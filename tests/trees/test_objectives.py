@@ -149,9 +149,11 @@ def test_training_ranks_the_training_queries_better(objective):
 
 def test_a_users_function_is_an_objective():
     data = load_sample().take_queries(range(20))
-    mine = ObliviousBoosting(objective=lambda y, s, offsets: (s - y, np.ones_like(s)), n_estimators=5, l2=0).fit(data)
+    mine = ObliviousBoosting(objective=lambda y, s, offsets: (s - y, np.ones_like(s)), n_estimators=5, alpha=0).fit(
+        data
+    )
     assert mine.start_ == 0
-    named = ObliviousBoosting(objective=SquaredError(), n_estimators=5, l2=0).fit(data)
+    named = ObliviousBoosting(objective=SquaredError(), n_estimators=5, alpha=0).fit(data)
     plain = ObliviousBoosting(n_estimators=5).fit(data)
     np.testing.assert_array_equal(named.predict(data), plain.predict(data))
 
@@ -183,7 +185,7 @@ def test_any_layout_of_a_users_arrays(leaves):
         both = np.stack([s - y, np.ones_like(s)], axis=1)
         return both[:, 0], both[:, 1]
 
-    kw = {"n_estimators": 3, "depth": 2, "l2": 0}
+    kw = {"n_estimators": 3, "depth": 2, "alpha": 0}
     mine = ObliviousBoosting(leaves, objective=strided, **kw).fit(data)
     again = ObliviousBoosting(leaves, objective=lambda y, s, o: (s - y, [1.0] * len(s)), **kw).fit(data)
     np.testing.assert_array_equal(again.predict(data), mine.predict(data))

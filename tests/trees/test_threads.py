@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from truerank import ObliviousBoosting
+from truerank.core.threads import row_blocks
 from truerank.data.samples import load_sample
 from truerank.losses import boosting as objectives
 from truerank.matrices import binning as borders
@@ -13,9 +14,8 @@ from truerank.trees.leaves import constant, fuzzy, polynomial
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    for module in (borders, constant, fuzzy, grower, polynomial):
-        monkeypatch.setattr(module, "_ROWS", 97)
-    monkeypatch.setattr(predictor, "_TASK", 97)
+    for module in (borders, constant, fuzzy, grower, polynomial, predictor):
+        monkeypatch.setattr(module, "row_blocks", lambda n, block=0: row_blocks(n, 97))
     monkeypatch.setattr(
         objectives, "query_blocks", lambda offsets, block: [(i, i + 1) for i in range(len(offsets) - 1)]
     )
@@ -33,7 +33,7 @@ def test_one_two_and_four_threads(small_blocks, leaves, objective):
         for n in (1, 2, 4)
     ]
     for model in models[1:]:
-        for name in ("tree_features_", "tree_borders_", "tree_values_", "tree_gains_", "valid_scores_"):
+        for name in ("tree_features_", "tree_borders_", "tree_values_", "tree_gains_", "validation_scores_"):
             np.testing.assert_array_equal(getattr(model, name), getattr(models[0], name))
         np.testing.assert_array_equal(model.predict(valid), models[0].predict(valid))
     assert np.ptp(models[0].predict(valid)) > 0

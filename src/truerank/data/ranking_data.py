@@ -33,6 +33,8 @@ class RankingData:
         One name for each column.
     query_weight : array-like (m,) or (n,), optional
         Weight of each query, in order of first appearance, or by row and constant within a query. None weighs all 1.
+    sample_weight : array-like (n,), optional
+        Weight of each row, for learners that add up rows. None weighs all 1.
 
     Attributes
     ----------
@@ -43,6 +45,7 @@ class RankingData:
     query_ids : array (m,)
         Names of the queries.
     query_weight : float64 array (m,) or None
+    sample_weight : float64 array (n,) or None
     order : int64 array (n,) or None
         The caller's row at each grouped place; None where nothing was moved.
     n_joined : int
@@ -73,6 +76,7 @@ class RankingData:
         "order",
         "query_ids",
         "query_weight",
+        "sample_weight",
         "y",
     )
 
@@ -86,6 +90,7 @@ class RankingData:
         comments: Any = None,
         feature_names: Sequence[str] | None = None,
         query_weight: Any = None,
+        sample_weight: Any = None,
     ) -> None:
         if feature_names is None and hasattr(X, "columns"):
             feature_names = [str(name) for name in X.columns]
@@ -101,6 +106,7 @@ class RankingData:
         self.query_weight = (
             None if query_weight is None else as_query_weight(query_weight, self.offsets, order=self.order)
         )
+        self.sample_weight = None if sample_weight is None else self._grouped(as_sample_weight(sample_weight, n))
 
     @classmethod
     def from_grouped(
@@ -114,6 +120,7 @@ class RankingData:
         comments: np.ndarray | None = None,
         feature_names: Sequence[str] | None = None,
         query_weight: np.ndarray | None = None,
+        sample_weight: np.ndarray | None = None,
         order: np.ndarray | None = None,
         n_joined: int = 0,
     ) -> RankingData:
@@ -123,6 +130,7 @@ class RankingData:
         self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
         self.query_ids = np.arange(len(offsets) - 1) if query_ids is None else query_ids
         self.doc_ids, self.comments, self.query_weight = doc_ids, comments, query_weight
+        self.sample_weight = sample_weight
         self.feature_names = None if feature_names is None else list(feature_names)
         self.order, self.n_joined = order, n_joined
         return self
@@ -164,6 +172,14 @@ class RankingData:
         """Rows of each query, int64 (m,): what LightGBM and XGBoost take as `group`."""
         return np.diff(self.offsets)
 
+    @property
+    def row_weight(self) -> np.ndarray | None:
+        """Sample weight times query weight of each row, float64 (n,), in grouped order; None where all are 1."""
+        if self.query_weight is None:
+            return self.sample_weight
+        by_row = np.repeat(self.query_weight, np.diff(self.offsets))
+        return by_row if self.sample_weight is None else self.sample_weight * by_row
+
     def restore(self, values: Any) -> np.ndarray:
         """Values of the grouped rows `(n, …)` in the caller's row order."""
         values = np.asarray(values)
@@ -174,6 +190,15 @@ class RankingData:
         result = np.empty_like(values)
         result[self.order] = values
         return result
+
+    def with_sample_weight(self, weight: Any) -> RankingData:
+        """The same data with other weights of single rows (n,), in the caller's row order; nothing else is copied."""
+        values = self._grouped(as_sample_weight(weight, self.n_rows))
+        return RankingData.from_grouped(
+            self.X, self.y, self.offsets, self.query_ids, doc_ids=self.doc_ids, comments=self.comments,
+            feature_names=self.feature_names, query_weight=self.query_weight, sample_weight=values, order=self.order,
+            n_joined=self.n_joined,
+        )  # fmt: skip
 
     def take_queries(self, queries: Any) -> RankingData:
         """The data of some queries, in the order given (indices or a boolean mask); a query may be taken twice.
@@ -201,6 +226,7 @@ class RankingData:
             comments=None if self.comments is None else self.comments[rows],
             feature_names=self.feature_names,
             query_weight=None if self.query_weight is None else self.query_weight[index],
+            sample_weight=None if self.sample_weight is None else self.sample_weight[rows],
         )
 
     @staticmethod
@@ -238,6 +264,7 @@ class RankingData:
             comments=joined("comments"),
             feature_names=parts[0].feature_names,
             query_weight=joined("query_weight"),
+            sample_weight=joined("sample_weight"),
         )
 
     def judgements(self) -> Judgements:
@@ -397,6 +424,16 @@ def as_query_weight(weight: Any, offsets: np.ndarray, *, order: np.ndarray | Non
         raise InvalidInputError("query_weight must be finite and >= 0")
     if m and not (values > 0).any():
         raise InvalidInputError("query_weight is 0 for every query; at least one must be positive")
+    return np.ascontiguousarray(values)
+
+
+def as_sample_weight(weight: Any, n_rows: int) -> np.ndarray:
+    """Weights by row, float64 (n,), in the caller's row order."""
+    values = np.asarray(weight, dtype=np.float64)
+    if values.shape != (n_rows,):
+        raise InvalidInputError(f"sample_weight must have shape ({n_rows},), got {values.shape}")
+    if not np.isfinite(values).all() or values.min(initial=0.0) < 0:
+        raise InvalidInputError("sample_weight must be finite and >= 0")
     return np.ascontiguousarray(values)
 
 

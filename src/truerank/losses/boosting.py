@@ -40,6 +40,7 @@ from truerank.losses.boosting_kernels import (
     neighbour_pairs,
     softmax_rows,
 )
+from truerank.losses.protocols import BoostingObjective, FunctionObjective
 from truerank.measures.average_precision import AveragePrecision
 from truerank.measures.ndcg import NormalisedDCG, gain_of_grade
 
@@ -49,7 +50,10 @@ Arrays = tuple[np.ndarray, np.ndarray]
 class SquaredError:
     """½ Σ (y - s)²: gradient s - y, hessian 1. Boosting starts at the mean grade."""
 
-    cheap = True
+    quadratic = True
+
+    def begin(self, rng: np.random.Generator) -> None:
+        """Nothing is drawn."""
 
     def __call__(self, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> Arrays:
         return scores - y, np.broadcast_to(1.0, scores.shape)  # a view of one number: no memory
@@ -62,7 +66,15 @@ class SquaredError:
 class ByQuery:
     """Base of objectives over queries: blocks of whole queries, one task of a thread each."""
 
+    quadratic = False
     n_jobs: int | None = None
+
+    def begin(self, rng: np.random.Generator) -> None:
+        """Draw from `rng` for the next tree; most draw nothing."""
+
+    def start(self, y: np.ndarray, weights: np.ndarray | None) -> float:
+        """0: only differences within a query count."""
+        return 0.0
 
     def __call__(self, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> Arrays:
         gradients, hessians = np.zeros(len(y)), np.zeros(len(y))
@@ -220,12 +232,14 @@ OBJECTIVES: dict[str, Callable[..., Any]] = {
 }
 
 
-def make_objective(objective: Any, params: dict[str, Any] | None, measure: Any, n_jobs: int | None) -> Any:
-    """An objective by name with its parameters, or a user's function as it is."""
+def make_objective(
+    objective: Any, params: dict[str, Any] | None, measure: Any, n_jobs: int | None
+) -> BoostingObjective:
+    """An objective by name with its parameters, one that keeps the protocol as it is, or a user's function."""
     if callable(objective):
         if params:
             raise InvalidInputError("objective_params are for objectives given by name; wrap your function instead")
-        return objective
+        return objective if isinstance(objective, BoostingObjective) else FunctionObjective(objective)
     if not isinstance(objective, str) or objective not in OBJECTIVES:
         raise InvalidInputError(f"objective must be one of {', '.join(OBJECTIVES)} or a function, got {objective!r}")
     given = dict(params or {})

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.kernel import kernel
-from truerank.core.threads import run_blocks
+from truerank.core.threads import row_blocks, run_blocks
 
 MISSING = 255
 MAX_BORDERS = 254
@@ -86,7 +86,7 @@ def scan_columns(X: np.ndarray, look: Callable[[int, np.ndarray], Any], n_jobs: 
             found.append(look(k, column[: n - int(np.isnan(column).sum())] if np.isnan(column[-1:]).any() else column))
         return found
 
-    blocks = [(k, min(k + width, p)) for k in range(0, p, width)]
+    blocks = row_blocks(p, width)
     return [item for part in run_blocks(work, blocks, n_jobs) for item in part]
 
 
@@ -155,7 +155,7 @@ def code_rows(X: np.ndarray, borders: list[np.ndarray], n_jobs: int | None = Non
         columns = np.ascontiguousarray(X[start:stop].T, dtype=np.float64)
         return _code_block(columns, grid, codes[:, start:stop])
 
-    parts = run_blocks(work, [(i, min(i + _ROWS, n)) for i in range(0, n, _ROWS)], n_jobs)
+    parts = run_blocks(work, row_blocks(n, _ROWS), n_jobs)
     missing = np.zeros(p, dtype=bool)
     for part in parts:
         missing |= part

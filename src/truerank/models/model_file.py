@@ -204,6 +204,8 @@ def _decode_object(value: dict[str, Any]) -> Any:
     params, fitted = value.get("params"), value.get("fitted")
     if not isinstance(params, dict) or not isinstance(fitted, dict):
         raise ModelFileError(f'{name}: expected the objects "params" and "fitted"')
+    renamed = getattr(cls, "renamed_attributes", {})  # names of earlier releases
+    fitted = {renamed.get(key, key): item for key, item in fitted.items()}
     unknown = sorted(set(fitted) - set(cls.model_attributes))
     if unknown:
         raise ModelFileError(f"{name}: unknown fitted attribute {unknown[0]!r}")

@@ -40,6 +40,10 @@ def _grid(name: str, values: Any, **fixed: Any) -> tuple[dict[str, Any], ...]:
     return tuple({name: value} | fixed for value in values)
 
 
+def _fuzzy(p_swap: float) -> dict[str, Any]:
+    return {"kind": "fuzzy", "p_swap": p_swap}
+
+
 def _decades(low: int, high: int) -> list[float]:
     return [10.0**k for k in range(low, high + 1)]
 
@@ -115,8 +119,8 @@ LEARNERS = (
     Learner(
         "oblivious trees, fuzzy",
         "oblivious-boosting",
-        _grid("p_swap", (0.999,), leaves="fuzzy", depth=6, **_TREES),
-        _grid("p_swap", (0.999, 0.9995), leaves="fuzzy", depth=6, **_TREES),
+        _grid("leaves", (_fuzzy(0.999),), depth=6, **_TREES),
+        _grid("leaves", (_fuzzy(0.999), _fuzzy(0.9995)), depth=6, **_TREES),
         stops=True,
     ),
 )

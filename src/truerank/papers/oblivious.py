@@ -95,7 +95,7 @@ def choose(collection: Collection, kind: str, store: ResultStore, n_jobs: int | 
 
     def work(params: dict[str, Any]) -> list[float]:
         return [
-            float(np.max(fit(kind, params, fold, seed, n_jobs).valid_scores_))
+            float(np.max(fit(kind, params, fold, seed, n_jobs).validation_scores_))
             for seed in SELECTION_SEEDS[: 1 if quick else None]
             for fold in protocol.letor_folds(collection)
         ]

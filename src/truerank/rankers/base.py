@@ -38,6 +38,7 @@ class Ranker(BaseEstimator):
     allow_nan: ClassVar[bool] = False
     allow_sparse: ClassVar[bool] = False
     allow_binned: ClassVar[bool] = False
+    allow_sample_weight: ClassVar[bool] = False
 
     # scikit-learn's metadata routing: with it switched on, `params={"qid": qid}` reaches fit and score.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"qid": True, "query_weight": True}
@@ -217,12 +218,17 @@ class Ranker(BaseEstimator):
             del self.feature_names_in_
         self.n_features_in_ = data.n_features
         self._check_values(data.X)
+        if data.sample_weight is not None and not self.allow_sample_weight:
+            raise InvalidInputError(
+                f"{type(self).__name__} does not weigh single rows, and these data have a sample_weight; give "
+                "query_weight, or data without sample_weight"
+            )
         if query_weight is None:
             return data
         weight = as_query_weight(query_weight, data.offsets, order=data.order)
         return RankingData.from_grouped(
             data.X, data.y, data.offsets, data.query_ids, doc_ids=data.doc_ids, comments=data.comments,
-            feature_names=data.feature_names, query_weight=weight, order=data.order,
+            feature_names=data.feature_names, query_weight=weight, sample_weight=data.sample_weight, order=data.order,
         )  # fmt: skip
 
     def _validation_data(self, eval_set: Any) -> RankingData:

@@ -2,52 +2,85 @@
 
 from __future__ import annotations
 
+import numbers
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.random_streams import seed_of
 from truerank.core.threads import Workers
 from truerank.data.ranking_data import RankingData
+from truerank.inspection.importance import permutation_importance
 from truerank.losses.boosting import make_objective
 from truerank.matrices.binning import MAX_BORDERS, code_rows, find_borders, scan_columns
 from truerank.measures import parse_measure
-from truerank.rankers.oblivious_arguments import (
-    check_grades,
-    fit_settings,
-    monotone_signs,
-    plan_of,
-    row_weights,
-    swap_probability,
-    trees_so_far,
-)
-from truerank.rankers.oblivious_model import LEAVES, TreesModel
-from truerank.trees.boosting import Progress, Watched, boost
-from truerank.trees.leaves.constant import ConstantLeaves
-from truerank.trees.leaves.fuzzy import FuzzyLeaves
-from truerank.trees.leaves.places import MOST_PLACES, make_places, smoothing_of
-from truerank.trees.leaves.polynomial import PolynomialLeaves
-from truerank.trees.linear_start import Start, fit_linear_start
+from truerank.rankers.base import Ranker
+from truerank.trees.boosting import Plan, Progress, Watched, boost
+from truerank.trees.ensemble import Ensemble
+from truerank.trees.grower import GrowthRules
+from truerank.trees.leaves.constant import ConstantFitter
+from truerank.trees.leaves.fuzzy import FlatPlaces, FuzzyFitter, FuzzyLeaves, FuzzyPredictor
+from truerank.trees.leaves.kinds import Leaves, leaves_as_dict, parse_leaves
+from truerank.trees.leaves.places import PlaceTable, make_places, smoothing_of
+from truerank.trees.leaves.polynomial import PolynomialFitter, PolynomialLeaves, PolynomialPredictor, monomial_table
+from truerank.trees.linear_start import LinearStart, Start, fit_linear_start
+from truerank.trees.predictor import ConstantPredictor, writable
 from truerank.trees.rows import Rows
-from truerank.trees.scaling import Scaling, column_scaling
+from truerank.trees.scaling import Scaling, check_scaling, column_scaling
 
+MAX_DEPTH = 12
+_LARGEST = 1e100  # of grades and weights: squares of sums of them stay finite
+_MAY_CHANGE = {"n_estimators", "patience", "warm_start", "verbose", "n_jobs"}  # between a fit and its continuation
 _OTHER_DATA = (
     "warm_start: X is not what the model's trees were fitted to; fuzzy and polynomial leaves can only be continued "
     "with the same rows. Set warm_start=False to start anew"
 )
+# Names of an earlier release.
+_OLD_NAMES = {"alpha": "l2", "start_alpha": "start_penalty"}
+_OLD_LEAVES: dict[str, tuple[type, str]] = {
+    "fuzziness": (FuzzyLeaves, "fuzziness"),
+    "p_swap": (FuzzyLeaves, "p_swap"),
+    "ties": (FuzzyLeaves, "ties"),
+    "fuzzy_search": (FuzzyLeaves, "search"),
+    "places": (FuzzyLeaves, "places"),
+    "degree": (PolynomialLeaves, "degree"),
+    "neighbour_penalty": (PolynomialLeaves, "smoothing"),
+}
+_OLD_PARAMETERS = {*_OLD_NAMES.values(), *_OLD_LEAVES}
+# Fitted arrays: kind of their numbers and dimensions.
+_TREES = {
+    "tree_features_": ("i", 2),
+    "tree_borders_": ("f", 2),
+    "tree_missing_right_": ("b", 2),
+    "tree_values_": ("f", 2),
+    "tree_gains_": ("f", 2),
+    "validation_scores_": ("f", 1),
+}
+_PLACES = {
+    "place_features_": ("i", 1),
+    "place_sizes_": ("i", 1),
+    "place_lower_": ("f", 1),
+    "place_upper_": ("f", 1),
+    "place_starts_": ("i", 1),
+}
+_SCALING = dict.fromkeys(("feature_mean_", "feature_scale_", "feature_low_", "feature_high_"), ("f", 1))
+_OF_SOME = ("p_swap_", *_PLACES, "start_weights_", *_SCALING)  # only with some leaves or a linear start
 
 
-class ObliviousBoosting(TreesModel):
+class ObliviousBoosting(Ranker):
     """Boosted oblivious trees: each tree asks one question `x_k ≤ c` a level, the same in all its leaves.
 
     The scores h start at the mean grade (squared error; else at 0), and each round adds a tree fitted to the
     objective's gradients g and hessians h of the training rows, weighed and sampled:
 
-        level search   maximise Σ_leaves G² / (H + l2) - penalty for small leaves,  G = Σ g, H = Σ h
-        leaf values    F(l) = -Σ P(x∈l) g / (Σ P(x∈l) h + l2)
+        level search   maximise Σ_leaves G² / (H + alpha) - penalty for small leaves,  G = Σ g, H = Σ h
+        leaf values    F(l) = -Σ P(x∈l) g / (Σ P(x∈l) h + alpha)
         scores         h(x) ← h(x) + learning_rate Σ_l P(x∈l) F(l)
 
     `leaves` says what P is. `"constant"`: 1 in the row's own leaf, 0 elsewhere. `"fuzzy"`: every row is in every leaf,
@@ -60,14 +93,19 @@ class ObliviousBoosting(TreesModel):
 
     Parameters
     ----------
-    leaves : {"constant", "fuzzy", "polynomial"}, default "constant"
+    leaves : {"constant", "fuzzy", "polynomial"}, or a value of these with its parameters, default "constant"
+        `ConstantLeaves()`, `FuzzyLeaves(fuzziness=0.15, ties="near", ...)` (width of the borders), or
+        `PolynomialLeaves(degree=1, smoothing=1000.0)` (λ between neighbours). In files, a dict:
+        `{"kind": "fuzzy", "fuzziness": 0.05}`.
     objective : {"mse", "lambdarank", "softmax", "pairwise-logistic", "yetirank"} or function, default "mse"
         What is made small; see `truerank.losses.boosting`. A function
-        `objective(y, scores, offsets) -> (gradients, hessians)` is taken as it is.
+        `objective(y, scores, offsets) -> (gradients, hessians)`, or an object as `truerank.losses.protocols` has it.
     objective_params : dict, optional
         `sigma` (lambdarank, pairwise-logistic), `permutations` and `decay` (yetirank).
     measure : str or Measure, default "nDCG@10"
-        Trained by lambdarank, watched on `eval_set`, reported by `score`.
+        Trained by lambdarank, reported by `score`.
+    validation_measure : str or Measure, optional
+        Watched on `eval_set`; None means `measure`.
     convention : str, default "ranklib"
         What the measure's name leaves open.
     n_estimators : int, default 100
@@ -77,30 +115,16 @@ class ObliviousBoosting(TreesModel):
         Levels of a tree, 2^depth leaves. Growth ends early where no question helps.
     borders : int in 1 … 255, default 64
         B: each feature's values are cut into B parts, whose ends are the candidate borders.
-    l2 : float >= 0, optional
+    alpha : float >= 0, optional
         Shrinks leaf values; None means 0 for squared error and 1 otherwise.
     small_leaf_penalty : float >= 0, default 0
         Cost of an empty leaf in the level search in units of an average row's loss; 1 / (1 + n) of it with n rows.
-    fuzziness, p_swap : float, optional
-        Width of fuzzy borders, one or the other: as a share of the rows, `p_swap = max(0, 1 - 1 / (fuzziness * n))`
-        (default 0.15), or the probability itself, in [0, 1).
-    ties : {"near", "average"}, default "near"
-        Where rows of equal values stand: at the place nearest to the border (the thesis), or at all of theirs.
-    fuzzy_search : bool, default False
-        Search levels with fuzzy borders too, not only plain ones.
-    places : int in 2 … 32000, default 4096
-        Fuzzy shares are exact by row for features of at most this many different values; of others about this many
-        quantiles are told apart.
-    degree : int, default 1
-        Of polynomial leaves.
-    neighbour_penalty : float >= 0 or inf, default 1
-        λ: holds a leaf's polynomial close to those of leaves one answer away.
     clip : bool, default True
         Polynomials, and a linear start, see features clipped to their training range.
     start : {"constant", "linear"}, default "constant"
         Scores before the first tree: the mean grade (squared error; else 0), or a linear ranker's, least squares of
         grades within queries on the standardised features. A linear start helps where few rows are to tell a slope.
-    start_penalty : float >= 0, default 0.1
+    start_alpha : float >= 0, default 0.1
         Ridge penalty of the linear start, as a share of the rows.
     bootstrap : {"row", "query"}, optional
         Each tree sees a sample drawn with replacement of this unit. None: no replacement, by row.
@@ -125,6 +149,9 @@ class ObliviousBoosting(TreesModel):
         Print progress, with the validation measure, every so many trees.
     n_jobs : int, optional
         Threads. The model does not depend on their number.
+    l2, start_penalty, fuzziness, p_swap, ties, fuzzy_search, places, degree, neighbour_penalty
+        Names of an earlier release, which still work in this one and warn: `alpha`, `start_alpha`, and the parameters
+        of `FuzzyLeaves` and `PolynomialLeaves`.
 
     Attributes
     ----------
@@ -139,8 +166,12 @@ class ObliviousBoosting(TreesModel):
         Leaf values, learning rate included; bit t of a leaf's number is 1 where x > border at level t.
     tree_gains_ : array (T, p)
         What each feature added to the level search's objective.
-    valid_scores_ : array
-        The measure on `eval_set` after each tree that was tried.
+    validation_scores_ : array
+        The validation measure on `eval_set` after each tree that was tried; empty without `eval_set`.
+    history_ : dict of arrays
+        By tree that was tried: "validation" as above, and "objective", by how much the training objective has changed
+        since the start (exact for squared error, where it is half of the change of the summed squared error; else of
+        the parabola that gradients and hessians describe; nan where it was not measured).
     p_swap_ : float
         With fuzzy leaves. `place_…_` hold the training quantiles of the features in use.
     n_features_in_, feature_names_in_, n_queries_in_, status_
@@ -150,7 +181,14 @@ class ObliviousBoosting(TreesModel):
     ------
     InvalidInputError
         On parameters out of range or that do not go together, on what a user's objective returns, on grades or weights
-        beyond 1e100, and when training diverges.
+        beyond 1e100, and when training diverges from the first trees on.
+
+    Warns
+    -----
+    ConvergenceWarning
+        When training diverges later: it stops, and the trees up to the least training objective are kept.
+    FutureWarning
+        On a parameter's earlier name.
 
     Notes
     -----
@@ -167,7 +205,8 @@ class ObliviousBoosting(TreesModel):
     *Differences from the thesis*: (1) normalised swap probabilities; (2) `fuzziness` counts in shares of the rows;
     (3) equation 8 as derived, not as printed; (4) hessians, weights, missing values, constraints; (5) a feature of few
     values has a border at each, and above 127 parts a part gives its largest value only; (6) a feature may be asked
-    about twice in one tree, the same question is not.
+    about twice in one tree, the same question is not; (7) polynomials of all leaves are fitted at once, and their
+    smoothing acts on coefficients of features that are standardised over all rows.
 
     *Cost*: binning O(n p log borders) once; a tree reads each value once for the first level and at most half of them
     for each further one, about 0.5 ns a value, plus 2^depth · p · bins for the search. Fuzzy leaves add O(2^depth n).
@@ -187,30 +226,42 @@ class ObliviousBoosting(TreesModel):
     [3, 2, 1, 3, 1, 2]
     """
 
+    model_attributes: ClassVar[tuple[str, ...]] = (
+        *Ranker.model_attributes,
+        "start_",
+        *_TREES,
+        "history_",
+        "n_iter_",
+        "seed_",
+        *_OF_SOME,
+    )
+    renamed_attributes: ClassVar[dict[str, str]] = {"valid_scores_": "validation_scores_"}
+    allow_nan = True
+    allow_sample_weight = True
+
+    start_: float
+    validation_scores_: np.ndarray
+    history_: dict[str, np.ndarray]
+    feature_mean_: np.ndarray
+
     def __init__(
         self,
-        leaves: str = "constant",
+        leaves: Any = "constant",
         *,
         objective: Any = "mse",
         objective_params: dict[str, Any] | None = None,
         measure: Any = "nDCG@10",
+        validation_measure: Any = None,
         convention: str = "ranklib",
         n_estimators: int = 100,
         learning_rate: float = 0.1,
         depth: int = 6,
         borders: int = 64,
-        l2: float | None = None,
+        alpha: float | None = None,
         small_leaf_penalty: float = 0.0,
-        fuzziness: float | None = None,
-        p_swap: float | None = None,
-        ties: str = "near",
-        fuzzy_search: bool = False,
-        places: int = 4096,
-        degree: int = 1,
-        neighbour_penalty: float = 1.0,
         clip: bool = True,
         start: str = "constant",
-        start_penalty: float = 0.1,
+        start_alpha: float = 0.1,
         bootstrap: str | None = None,
         replace: bool = True,
         subsample: float = 1.0,
@@ -221,28 +272,31 @@ class ObliviousBoosting(TreesModel):
         random_state: Any = None,
         verbose: int = 0,
         n_jobs: int | None = None,
+        l2: float | None = None,
+        start_penalty: float | None = None,
+        fuzziness: float | None = None,
+        p_swap: float | None = None,
+        ties: str | None = None,
+        fuzzy_search: bool | None = None,
+        places: int | None = None,
+        degree: int | None = None,
+        neighbour_penalty: float | None = None,
     ) -> None:
         self.leaves = leaves
         self.objective = objective
         self.objective_params = objective_params
         self.measure = measure
+        self.validation_measure = validation_measure
         self.convention = convention
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate
         self.depth = depth
         self.borders = borders
-        self.l2 = l2
+        self.alpha = alpha
         self.small_leaf_penalty = small_leaf_penalty
-        self.fuzziness = fuzziness
-        self.p_swap = p_swap
-        self.ties = ties
-        self.fuzzy_search = fuzzy_search
-        self.places = places
-        self.degree = degree
-        self.neighbour_penalty = neighbour_penalty
         self.clip = clip
         self.start = start
-        self.start_penalty = start_penalty
+        self.start_alpha = start_alpha
         self.bootstrap = bootstrap
         self.replace = replace
         self.subsample = subsample
@@ -253,6 +307,15 @@ class ObliviousBoosting(TreesModel):
         self.random_state = random_state
         self.verbose = verbose
         self.n_jobs = n_jobs
+        self.l2 = l2
+        self.start_penalty = start_penalty
+        self.fuzziness = fuzziness
+        self.p_swap = p_swap
+        self.ties = ties
+        self.fuzzy_search = fuzzy_search
+        self.places = places
+        self.degree = degree
+        self.neighbour_penalty = neighbour_penalty
 
     def fit(
         self,
@@ -265,63 +328,62 @@ class ObliviousBoosting(TreesModel):
         eval_set: Any = None,
     ) -> ObliviousBoosting:
         """Learn from judged rankings; as `Ranker.fit`, and `sample_weight` (n,) >= 0 weighs single rows."""
-        self._row_weight = sample_weight
-        try:
-            return super().fit(X, y, qid=qid, query_weight=query_weight, eval_set=eval_set)
-        finally:
-            del self._row_weight
+        data = self._training_data(X, y, qid, query_weight)
+        if sample_weight is not None:
+            data = data.with_sample_weight(sample_weight)
+        valid = None if eval_set is None else self._validation_data(eval_set)
+        self.n_queries_in_ = data.n_queries
+        self._fit(data, valid)
+        return self
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         X, y = data.X, data.y
         assert y is not None
+        self._warn_of_old_names()
         parts = check_positive_int(self.borders, "borders")
         if parts > MAX_BORDERS + 1:
             raise InvalidInputError(f"borders must be at most {MAX_BORDERS + 1}, got {parts}: a code is one byte")
-        kind = check_choice(self.leaves, "leaves", LEAVES)
+        kind = self._leaves()
         first = check_choice(self.start, "start", ("constant", "linear"))
-        start_penalty = check_number(self.start_penalty, "start_penalty", minimum=0.0)
-        scaled = kind == "polynomial" or first == "linear"
+        start_alpha = check_number(self._renamed("start_alpha"), "start_alpha", minimum=0.0)
+        scaled = isinstance(kind, PolynomialLeaves) or first == "linear"
         check_grades(y)
+        check_weights(data.row_weight)
         progress = self._progress(data.n_features)
         monotone = monotone_signs(self.monotone, data.n_features, list(getattr(self, "feature_names_in_", [])))
-        if monotone is not None and kind == "polynomial":
+        if monotone is not None and isinstance(kind, PolynomialLeaves):
             raise InvalidInputError("polynomial leaves cannot keep monotone constraints; use constant or fuzzy leaves")
-        p_swap = swap_probability(self, data.n_rows)
-        degree = check_positive_int(self.degree, "degree", 0)
-        penalty = self.neighbour_penalty
-        if penalty != np.inf:
-            penalty = check_number(penalty, "neighbour_penalty", minimum=0.0)
-        limit = check_positive_int(self.places, "places", 2)
-        if limit > MOST_PLACES:
-            raise InvalidInputError(f"places must be at most {MOST_PLACES}, got {limit}")
-        weight = row_weights(self._row_weight, data)
+        p_swap = kind.swap_probability(data.n_rows) if isinstance(kind, FuzzyLeaves) else 0.0
         measure = parse_measure(self.measure, convention=self.convention)
+        watch = measure
+        if self.validation_measure is not None:
+            watch = parse_measure(self.validation_measure, convention=self.convention)
         objective = make_objective(self.objective, self.objective_params, measure, self.n_jobs)
         with Workers(self.n_jobs) as workers:
 
             def look(k: int, values: np.ndarray) -> tuple[np.ndarray, Any, Any]:
                 found = find_borders(values, parts)
-                table = make_places(values, found, limit) if kind == "fuzzy" else None
+                table = make_places(values, found, kind.places) if isinstance(kind, FuzzyLeaves) else None
                 return found, table, column_scaling(values) if scaled else None
 
             looked = scan_columns(X, look, self.n_jobs)
             borders = [found for found, _, _ in looked]
+            places = [table for _, table, _ in looked]
             scaling = Scaling.of([found for _, _, found in looked], bool(self.clip)) if scaled else None
             rows = Rows(X, code_rows(X, borders, self.n_jobs), training=True)
-            plan = plan_of(self, monotone)
-            leaves: Any
-            if kind == "fuzzy":
-                places = [table for _, table, _ in looked]
+            plan = self._plan(monotone)
+            fitter: Any
+            if isinstance(kind, FuzzyLeaves):
                 if progress.trees and not (p_swap == self.p_swap_ and self._flat_places().hold(places)):
                     raise InvalidInputError(_OTHER_DATA)
-                if self.fuzzy_search:
+                if kind.search:
                     plan = replace(plan, rules=replace(plan.rules, smoothing=smoothing_of(borders, places, p_swap)))
-                leaves = FuzzyLeaves(plan.rules.l2, monotone, places, p_swap, self.ties, workers)
-            elif kind == "polynomial":
+                fitter = FuzzyFitter(plan.rules.alpha, monotone, places, p_swap, kind.ties, workers)
+            elif isinstance(kind, PolynomialLeaves):
                 assert scaling is not None
-                leaves = PolynomialLeaves(plan.rules.l2, degree, penalty, plan.rules.depth, scaling, workers)
+                fitter = PolynomialFitter(plan.rules.alpha, kind, plan.rules.depth, scaling, workers)
             else:
-                leaves = ConstantLeaves(plan.rules.l2, monotone, workers)
+                fitter = ConstantFitter(plan.rules.alpha, monotone, workers)
             if progress.trees:
                 if scaling is not None and not np.array_equal(scaling.mean, self.feature_mean_):
                     raise InvalidInputError(_OTHER_DATA)
@@ -330,10 +392,9 @@ class ObliviousBoosting(TreesModel):
                 linear = None
                 if first == "linear":
                     assert scaling is not None
-                    linear = fit_linear_start(X, y, data.offsets, weight, scaling, start_penalty, monotone)
-                begin = getattr(objective, "start", None)
+                    linear = fit_linear_start(X, y, data.offsets, data.row_weight, scaling, start_alpha, monotone)
                 known = 0.0 if linear is None else linear.scores(X, self.n_jobs)
-                start = Start(0.0 if begin is None else float(begin(y - known, weight)), linear)
+                start = Start(float(objective.start(y - known, data.row_weight)), linear)
                 scores = start.scores(X, self.n_jobs)
             watched = None
             if valid is not None:
@@ -341,7 +402,7 @@ class ObliviousBoosting(TreesModel):
                 watched = Watched(
                     Rows(valid.X, code_rows(valid.X, borders, self.n_jobs)),
                     start.scores(valid.X, self.n_jobs),
-                    measure,
+                    watch,
                     valid.judgements(),
                 )
                 if len(progress.valid) != len(progress.trees):  # these queries were not watched before
@@ -352,17 +413,360 @@ class ObliviousBoosting(TreesModel):
                 raise InvalidInputError("patience needs eval_set=(X, y, qid), the validation queries")
             else:
                 progress.valid = []
-            status = boost(data, rows, scores, weight, objective, leaves, plan, watched, workers, progress)
+            # Kept for the watch over the training objective: one number, unless the start is a line.
+            begun = start.constant if start.linear is None else start.scores(X, self.n_jobs)
+            status = boost(data, rows, scores, begun, objective, fitter, plan, watched, workers, progress)
         self._keep(progress, start, scaling)
-        if kind == "fuzzy":
+        if isinstance(kind, FuzzyLeaves):
             self._keep_places(places, p_swap)
         self._prepare()
-        self._fitted_with = fit_settings(self)
+        self._fitted_with = self._fit_settings()
         self._finish(status)
 
+    # Arguments.
+
+    def _leaves(self) -> Leaves:
+        """The leaves as a value, with parameters of an earlier release put in."""
+        kind = parse_leaves(self.leaves)
+        old = {
+            new: getattr(self, name)
+            for name, (leaves, new) in _OLD_LEAVES.items()
+            if leaves is type(kind) and getattr(self, name) is not None
+        }
+        if old:
+            kind = replace(kind, **old)
+            kind.check()
+        return kind
+
+    def _renamed(self, name: str) -> Any:
+        """A parameter's value, or what its earlier name was given."""
+        old = getattr(self, _OLD_NAMES[name])
+        return getattr(self, name) if old is None else old
+
+    def _warn_of_old_names(self) -> None:
+        given = {old: new for new, old in _OLD_NAMES.items()}
+        given |= {old: f"leaves={leaves.__name__}({new}=...)" for old, (leaves, new) in _OLD_LEAVES.items()}
+        for old, new in given.items():
+            if getattr(self, old) is not None:
+                warnings.warn(
+                    f"ObliviousBoosting: {old} is the name of an earlier release and goes with the next; use {new}",
+                    FutureWarning,
+                    stacklevel=4,
+                )
+
+    def _plan(self, monotone: np.ndarray | None) -> Plan:
+        """The settings of the boosting loop."""
+        n_estimators = check_positive_int(self.n_estimators, "n_estimators")
+        depth = check_positive_int(self.depth, "depth")
+        if depth > MAX_DEPTH:
+            raise InvalidInputError(f"depth must be at most {MAX_DEPTH} (a tree has 2^depth leaves), got {depth}")
+        if self.bootstrap is not None:
+            check_choice(self.bootstrap, "bootstrap", ("row", "query"))
+        alpha = self._renamed("alpha")
+        if alpha is None:
+            alpha = 0.0 if self.objective == "mse" else 1.0
+        rules = GrowthRules(
+            depth,
+            check_number(alpha, "alpha", minimum=0.0),
+            check_number(self.small_leaf_penalty, "small_leaf_penalty", minimum=0.0),
+            monotone,
+        )
+        return Plan(
+            n_estimators,
+            check_number(self.learning_rate, "learning_rate", minimum=0.0, open_minimum=True),
+            rules,
+            self.bootstrap or "row",
+            self.bootstrap is not None and bool(self.replace),
+            check_number(self.subsample, "subsample", minimum=0.0, maximum=1.0, open_minimum=True),
+            check_number(self.feature_fraction, "feature_fraction", minimum=0.0, maximum=1.0, open_minimum=True),
+            None if self.patience is None else check_positive_int(self.patience, "patience"),
+            check_positive_int(self.verbose, "verbose", 0),
+            self.seed_,
+        )
+
     def _progress(self, n_features: int) -> Progress:
-        """The trees to continue from: none, unless `warm_start`."""
-        if self.warm_start and hasattr(self, "tree_values_"):
-            return trees_so_far(self, n_features)
-        self.seed_ = seed_of(self.random_state)
-        return Progress()
+        """The trees that a warm start continues from, which must be of the same parameters and data; else none."""
+        if not (self.warm_start and hasattr(self, "tree_values_")):
+            self.seed_ = seed_of(self.random_state)
+            return Progress()
+        have = len(self.tree_values_)
+        if check_positive_int(self.n_estimators, "n_estimators") < have:
+            raise InvalidInputError(
+                f"warm_start: n_estimators={self.n_estimators} is less than the {have} trees that the model has"
+            )
+        before = getattr(self, "_fitted_with", None)
+        if before is not None:
+            for name, value in self._fit_settings().items():
+                if value != before[name]:
+                    raise InvalidInputError(
+                        f"warm_start: {name} was {before[name]} and is {value}; a fit can only be continued with the "
+                        "same parameters. Set warm_start=False to start anew"
+                    )
+        if self.tree_features_.shape[1] != self.depth:
+            raise InvalidInputError(
+                f"warm_start: the model's trees have depth {self.tree_features_.shape[1]}, got depth={self.depth}"
+            )
+        if self.tree_gains_.shape[1] != n_features:
+            raise InvalidInputError(
+                f"warm_start: the model was fitted to {self.tree_gains_.shape[1]} features, X has {n_features}"
+            )
+        trees: list[Any] = list(
+            zip(self.tree_features_, self.tree_borders_, self.tree_missing_right_, self.tree_values_)
+        )
+        history = [part.tolist()[:have] for part in (self.validation_scores_, self.history_["objective"])]
+        return Progress(trees, list(self.tree_gains_), *history)
+
+    def _fit_settings(self) -> dict[str, str]:
+        """The parameters that must stay for a warm start, in a form that can be compared."""
+        return {name: repr(value) for name, value in self.get_params(deep=False).items() if name not in _MAY_CHANGE}
+
+    # Scores.
+
+    def _checked(self, X: Any, *, reset: bool) -> Any:
+        refuse_categories(X)
+        return super()._checked(X, reset=reset)
+
+    def _predict(self, X: Any) -> np.ndarray:
+        return self._predictor.predict(X, self.n_jobs, self._start().scores(X, self.n_jobs))
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Share of each feature in the gain of all levels of all trees (p,), summing to 1 (0 without any gain)."""
+        check_is_fitted(self)
+        gains = self.tree_gains_.sum(axis=0)
+        total = gains.sum()
+        return gains / total if total > 0 else gains
+
+    def permutation_importance(self, data: RankingData, *, repeats: int = 5, random_state: Any = None) -> np.ndarray:
+        """Loss of the ranker's measure when a feature is shuffled within queries (p,): see `importance`."""
+        check_is_fitted(self)
+        return permutation_importance(
+            self, data, measure=self.measure, convention=self.convention, repeats=repeats, random_state=random_state
+        )
+
+    def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
+        """Scores (n,) after each tree, in the caller's row order; the last are `predict`'s."""
+        check_is_fitted(self)
+        restore: Callable[[np.ndarray], np.ndarray]
+        if isinstance(X, RankingData):
+            self._check_columns(X)
+            matrix, restore = X.X, X.restore
+        else:
+            matrix, restore = self._checked(X, reset=False), lambda values: values
+        for scores in self._staged(matrix):
+            yield restore(scores).copy()
+
+    def _staged(self, X: np.ndarray) -> Iterator[np.ndarray]:
+        """Scores after each tree, in one array that is advanced."""
+        scores = self._start().scores(X, self.n_jobs)
+        for t in range(self.n_iter_):
+            yield self._predictor.predict(X, self.n_jobs, scores, slice(t, t + 1))
+
+    # The model.
+
+    def _keep(self, progress: Progress, start: Start, scaling: Scaling | None) -> None:
+        """Keep the trees, what they start from, and how features are standardised."""
+        self.start_ = start.constant
+        for name in _OF_SOME:
+            self.__dict__.pop(name, None)  # of an earlier fit
+        if start.linear is not None:
+            self.start_weights_ = start.linear.weights
+        if scaling is not None:
+            self.feature_mean_, self.feature_scale_ = scaling.mean, scaling.scale
+            self.feature_low_, self.feature_high_ = scaling.low, scaling.high
+        names = ("tree_features_", "tree_borders_", "tree_missing_right_", "tree_values_")
+        for name, arrays in zip(names, zip(*progress.trees)):
+            setattr(self, name, np.stack(arrays))
+        self.tree_gains_ = np.stack(progress.gains)
+        self.validation_scores_ = np.array(progress.valid, dtype=np.float64)
+        change = np.array(progress.change, dtype=np.float64)
+        self.history_ = {"objective": change, "validation": self.validation_scores_}
+        self.n_iter_ = len(progress.trees)
+
+    @property
+    def valid_scores_(self) -> np.ndarray:
+        """The name of an earlier release of `validation_scores_`."""
+        warnings.warn("valid_scores_ is now validation_scores_", FutureWarning, stacklevel=2)
+        return self.validation_scores_
+
+    def model_params(self) -> dict[str, Any]:
+        """Parameters for a model file, which keeps neither functions nor generators nor dicts by number.
+
+        A loaded model predicts all the same; to go on training it, set `objective` to the function again.
+        """
+        params: dict[str, Any] = {
+            name: value
+            for name, value in self.get_params(deep=False).items()
+            if value is not None or name not in _OLD_PARAMETERS
+        }
+        if not isinstance(self.leaves, str):
+            params["leaves"] = leaves_as_dict(parse_leaves(self.leaves))
+        if callable(self.objective):
+            name = getattr(self.objective, "__name__", type(self.objective).__name__)
+            params["objective"] = f"the function {name}"
+        if isinstance(self.monotone, dict):
+            names = list(getattr(self, "feature_names_in_", []))
+            params["monotone"] = monotone_signs(self.monotone, self.n_features_in_, names)
+        if self.random_state is not None:
+            params["random_state"] = self.seed_
+        return params
+
+    def _keep_places(self, places: list[PlaceTable], p_swap: float) -> None:
+        """Keep the place tables of the features in use."""
+        used = np.unique(self.tree_features_)
+        flat = FlatPlaces.of(used, [places[k] for k in used])
+        self.p_swap_ = p_swap
+        for name in ("features", "sizes", "lower", "upper", "starts"):
+            setattr(self, f"place_{name}_", getattr(flat, name))
+
+    def _flat_places(self) -> FlatPlaces:
+        names = ("features", "sizes", "lower", "upper", "starts")
+        return FlatPlaces(*(writable(getattr(self, f"place_{name}_")) for name in names))
+
+    def _ensemble(self) -> Ensemble:
+        names = ("tree_features_", "tree_borders_", "tree_missing_right_", "tree_values_")
+        return Ensemble(*(writable(getattr(self, name)) for name in names))
+
+    def _scaling(self) -> Scaling:
+        return Scaling(self.feature_mean_, self.feature_scale_, self.feature_low_, self.feature_high_)
+
+    def _start(self) -> Start:
+        weights = getattr(self, "start_weights_", None)
+        return Start(self.start_, None if weights is None else LinearStart(weights, self._scaling()))
+
+    def _make_predictor(self, ensemble: Ensemble) -> Any:
+        kind = self._leaves()
+        if isinstance(kind, FuzzyLeaves):
+            return FuzzyPredictor(ensemble, self._flat_places(), self.p_swap_, kind.ties)
+        if isinstance(kind, PolynomialLeaves):
+            return PolynomialPredictor(ensemble, self._scaling(), kind.degree)
+        return ConstantPredictor(ensemble)
+
+    def _prepare(self) -> None:
+        self._predictor = self._make_predictor(self._ensemble())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in super().__getstate__().items() if key != "_predictor"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if hasattr(self, "tree_values_"):
+            self._prepare()
+
+    def _check_fitted(self) -> None:
+        """Raise `ModelFileError` when an attribute from a file is missing or of another kind."""
+        try:
+            kind_of_leaves = self._leaves()
+        except InvalidInputError as error:
+            raise ModelFileError(f"ObliviousBoosting: {error}") from error
+        fuzzy, polynomial = (isinstance(kind_of_leaves, kind) for kind in (FuzzyLeaves, PolynomialLeaves))
+        kinds = dict(_TREES)
+        if fuzzy:
+            kinds |= _PLACES
+        linear = hasattr(self, "start_weights_")
+        if polynomial or linear or self.start == "linear":
+            kinds |= _SCALING
+        if linear or self.start == "linear":
+            kinds |= {"start_weights_": ("f", 1)}
+        if polynomial:
+            kinds["tree_values_"] = ("f", 3)
+        for name, (kind, dimensions) in kinds.items():
+            array = getattr(self, name, None)
+            if not isinstance(array, np.ndarray) or array.dtype.kind != kind or array.ndim != dimensions:
+                raise ModelFileError(f"ObliviousBoosting: {name} is missing or not an array of {dimensions} dimensions")
+        trees = len(self.tree_features_)
+        if getattr(self, "n_iter_", None) != trees or self.tree_gains_.shape != (trees, self.n_features_in_):
+            raise ModelFileError("ObliviousBoosting: n_iter_ and tree_gains_ must be of as many trees as there are")
+        numbers = {"start_": np.inf} | ({"p_swap_": 1.0} if fuzzy else {})
+        for name, end in numbers.items():
+            value = getattr(self, name, None)
+            if not isinstance(value, int | float) or not -end < value < end:
+                raise ModelFileError(f"ObliviousBoosting: {name} must be a number within its range, got {value!r}")
+        history = getattr(self, "history_", None)
+        if not isinstance(history, dict) or not all(isinstance(part, np.ndarray) for part in history.values()):
+            raise ModelFileError("ObliviousBoosting: history_ must hold arrays")
+
+    def check_model(self) -> None:
+        """Called after loading: the arrays of the trees must fit together."""
+        super().check_model()
+        if not hasattr(self, "history_") and isinstance(getattr(self, "validation_scores_", None), np.ndarray):
+            unknown = np.full(len(self.validation_scores_), np.nan)  # a file of an earlier release
+            self.history_ = {"objective": unknown, "validation": self.validation_scores_}
+        self._check_fitted()
+        kind, monomials = self._leaves(), None
+        if isinstance(self.leaves, dict):
+            self.leaves = kind
+        if isinstance(kind, PolynomialLeaves):
+            monomials = len(monomial_table(self._ensemble().depth, kind.degree))
+        self._ensemble().check(self.n_features_in_, monomials)
+        if monomials is not None or hasattr(self, "start_weights_"):
+            check_scaling(self._scaling(), self.n_features_in_)
+            self._start().check(self.n_features_in_)
+        if isinstance(kind, FuzzyLeaves):
+            self._flat_places().check(self.n_features_in_, self._ensemble())
+        self._prepare()
+
+
+def monotone_signs(given: Any, n_features: int, names: list[Any]) -> np.ndarray | None:
+    """-1, 0 or 1 for each feature, int8 (p,); None without constraints."""
+    if given is None:
+        return None
+    message = (
+        f"monotone must give -1, 0 or 1 for each of the {n_features} features, or a dict of column number or name to "
+        f"these; got {given!r}"
+    )
+    if isinstance(given, dict):
+        signs = np.zeros(n_features)
+        for key, value in given.items():
+            if isinstance(key, str):
+                if key not in names:
+                    have = "which X does not have" if names else "and X has no names; give column numbers from 0"
+                    raise InvalidInputError(f"monotone names the feature {key!r}, {have}")
+                key = names.index(key)
+            elif not isinstance(key, numbers.Integral) or not 0 <= int(key) < n_features:
+                raise InvalidInputError(f"monotone names the column {key!r}; X has the columns 0 … {n_features - 1}")
+            if not isinstance(value, numbers.Real):
+                raise InvalidInputError(message)
+            signs[int(key)] = float(value)
+    else:
+        try:
+            signs = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError(message) from error
+    if signs.shape != (n_features,) or not np.isin(signs, (-1, 0, 1)).all():
+        raise InvalidInputError(message)
+    return signs.astype(np.int8) if signs.any() else None
+
+
+def check_weights(weight: np.ndarray | None) -> None:
+    """Raise where all weights of rows (n,) are 0, or squares of their sums would over- or underflow."""
+    if weight is None:
+        return
+    largest = float(weight.max())
+    if largest <= 0:
+        raise InvalidInputError("Sample weights must contain at least one non-zero number")
+    if not 1.0 / _LARGEST <= largest <= _LARGEST:
+        raise InvalidInputError(
+            f"the largest weight of a row is {largest:g}; it must lie between {1.0 / _LARGEST:g} and {_LARGEST:g}: "
+            "divide all weights by it"
+        )
+
+
+def check_grades(y: np.ndarray) -> None:
+    """Raise where sums of squared grades would overflow."""
+    largest = float(np.abs(y).max(initial=0.0))
+    if largest > _LARGEST:
+        raise InvalidInputError(f"y must lie within ±{_LARGEST:g}, got a magnitude of {largest:g}: scale it")
+
+
+def refuse_categories(X: Any) -> None:
+    """An error for a data frame's columns that hold categories, text or dates."""
+    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
+        return
+    for name, dtype in zip(X.columns, X.dtypes):
+        kind = str(dtype).lower()
+        if kind.startswith(("category", "categorical", "enum", "object", "str", "date", "time", "duration", "period")):
+            raise InvalidInputError(
+                f"column {name!r} has the type {dtype}: ObliviousBoosting has no categorical features; encode it as "
+                "numbers first, one column for each category or the mean grade of each"
+            )

@@ -20,13 +20,17 @@ class Status(Enum):
     TRAINING_FLAT = "stopped: the training measure has not improved for `patience` rounds; the best round is kept"
     NO_WEAK_RANKER = "stopped: no weak ranker is better than chance on the weighted queries"
     PERFECT = "stopped: every query is ranked perfectly; the last weight was capped"
+    DIVERGED = (
+        "stopped: training diverges, the objective is worse than it was; the best trees so far are kept. Lower "
+        "learning_rate, raise alpha, or take another solution of the leaves"
+    )
     ALL_ROUNDS = "ran all the rounds that were asked for"
     INTERRUPTED = "interrupted from the keyboard; the best round so far is kept"
 
     @property
     def ok(self) -> bool:
         """Whether the result may be used without a warning."""
-        return self not in (Status.MAX_ITERATIONS, Status.NO_PROGRESS)
+        return self not in (Status.MAX_ITERATIONS, Status.NO_PROGRESS, Status.DIVERGED)
 
 
 @dataclass(frozen=True)

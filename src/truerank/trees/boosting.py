@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from truerank.core.errors import InvalidInputError
 from truerank.core.printing import note
 from truerank.core.random_streams import stream
-from truerank.core.threads import Workers
+from truerank.core.threads import Workers, row_blocks
 from truerank.data.ranking_data import RankingData
 from truerank.losses.boosting import checked
+from truerank.losses.protocols import BoostingObjective
 from truerank.solvers.result import Status
 from truerank.trees.ensemble import pad_tree
 from truerank.trees.grower import Grower, GrowthRules
@@ -37,11 +39,13 @@ class Plan:
 
 @dataclass
 class Progress:
-    """The trees so far, as lists of the rows of `Ensemble`, and the validation measure after each."""
+    """The trees so far, as lists of the rows of `Ensemble`; after each tree the validation measure and by how much
+    the training objective has changed since the start (see `Watchman`)."""
 
     trees: list[tuple[np.ndarray, ...]] = field(default_factory=list)
     gains: list[np.ndarray] = field(default_factory=list)
     valid: list[float] = field(default_factory=list)
+    change: list[float] = field(default_factory=list)
 
     def keep(self, n_trees: int) -> None:
         """Forget the trees after the first `n_trees`."""
@@ -58,6 +62,11 @@ class Watched:
     measure: Any
     judgements: Any = field(repr=False)
 
+    @property
+    def sign(self) -> float:
+        """1 where a larger value of the measure is better, else -1."""
+        return 1.0 if getattr(self.measure, "higher_is_better", True) else -1.0
+
     def value(self) -> float:
         """The measure's mean over the validation queries."""
         return self.value_of(self.scores)
@@ -67,53 +76,119 @@ class Watched:
         return float(self.measure.mean(self.judgements, scores))
 
 
+class Watchman:
+    """Knows from gradients and hessians alone how the training objective has changed since the start.
+
+    With u = scores - start, `Σ g u - ½ Σ h u²` is the change of a quadratic objective, exactly; of another it
+    is that of the parabola that the derivatives describe at the scores; where it is positive, the way back leads down.
+    A quadratic objective diverges that stands a quarter of its first value above its least: sampling moves it by less.
+    Of others, whose pairs may change their weights from tree to tree, ten times the first value must be lost, which a
+    diverging one, growing by a factor from tree to tree, soon has.
+    """
+
+    _RISE, _ABOVE_START = 0.25, 10.0
+
+    def __init__(self, start: Any, quadratic: bool) -> None:
+        self.start, self.quadratic, self.scale = start, quadratic, 0.0
+
+    def begin(self, gradients: np.ndarray, hessians: np.ndarray) -> None:
+        """Take the derivatives at the start: the objective is about (Σ|g|)² / 2Σh there, or less."""
+        total = float(np.sum(hessians))
+        self.scale = 0.5 * float(np.sum(np.abs(gradients))) ** 2 / total if total > 0 else 0.0
+
+    def change(self, gradients: np.ndarray, hessians: np.ndarray, scores: np.ndarray) -> float:
+        """The change since the start, in the objective's own unit."""
+        total = 0.0
+        for first, last in row_blocks(len(scores)):
+            block = slice(first, last)
+            u = scores[block] - (self.start[block] if isinstance(self.start, np.ndarray) else self.start)
+            total += float(np.sum(u * (gradients[block] - 0.5 * hessians[block] * u)))
+        return total
+
+    def diverges(self, changes: list[float]) -> bool:
+        """Whether the last of the changes by tree says that training diverges."""
+        last = changes[-1]
+        if not np.isfinite(last):
+            return True
+        if self.quadratic:
+            return last > min(0.0, float(np.nanmin(changes))) + self._RISE * self.scale
+        return last > self._ABOVE_START * self.scale
+
+
 def boost(
     data: RankingData,
     rows: Rows,
     scores: np.ndarray,
-    row_weight: np.ndarray | None,
-    objective: Any,
+    start: Any,
+    objective: BoostingObjective,
     leaves: Any,
     plan: Plan,
     watched: Watched | None,
     workers: Workers,
     progress: Progress,
 ) -> Status:
-    """Add trees to `progress` until there are `plan.n_estimators`, or validation says stop.
+    """Add trees to `progress` until there are `plan.n_estimators`, validation says stop, or training diverges.
 
     Tree t draws from random streams of its own, so that a run of 100 trees and one of 60 continued to 100 agree in
-    every bit. `scores` (n,) are those of the trees that `progress` has already, and are advanced in place.
+    every bit. `scores` (n,) are those of the trees that `progress` has already, and are advanced in place; `start`, a
+    number or an array (n,), are those before the first tree.
 
     Returns
     -------
     Status
-        VALIDATION (the trees after the best round are dropped), ALL_ROUNDS, or INTERRUPTED.
+        VALIDATION (the trees after the best round are dropped), ALL_ROUNDS, DIVERGED, or INTERRUPTED.
+
+    Raises
+    ------
+    InvalidInputError
+        When training diverges from the first tree on.
     """
-    assert data.y is not None
+    row_weight = data.row_weight
     grower = Grower(rows.matrix, plan.rules, workers)
-    best, best_round = -np.inf, len(progress.trees)
+    watchman = Watchman(start, objective.quadratic)
+    have = len(progress.trees)
+    progress.change += [np.nan] * (have - len(progress.change))
+    sign = 1.0 if watched is None else watched.sign
+    best, best_round = -np.inf, have
     if progress.valid:
-        best_round = int(np.argmax(progress.valid)) + 1
-        best = progress.valid[best_round - 1]
+        best_round = int(np.argmax(sign * np.array(progress.valid))) + 1
+        best = sign * progress.valid[best_round - 1]
     status = Status.ALL_ROUNDS
-    begin = getattr(objective, "begin", None)
-    again = getattr(objective, "cheap", False)  # gradients are computed twice rather than kept while a tree grows
+    # A quadratic objective's derivatives are computed twice rather than kept while a tree grows.
+    again = objective.quadratic
+    if have:
+        objective.begin(stream(plan.seed, "objective", 0))
+        first = np.broadcast_to(start, scores.shape).astype(np.float64)
+        watchman.begin(*_derivatives(objective, data, first, row_weight))
+        del first
     try:
-        for t in range(len(progress.trees), plan.n_estimators):
-            if begin is not None:
-                begin(stream(plan.seed, "objective", t))
+        for t in range(have, plan.n_estimators + 1):
+            objective.begin(stream(plan.seed, "objective", t))
             gradients, hessians = _derivatives(objective, data, scores, row_weight)
+            if t == 0:
+                watchman.begin(gradients, hessians)
+            elif t > len(progress.change):
+                progress.change.append(watchman.change(gradients, hessians, scores))
+                if watchman.diverges(progress.change):
+                    status = Status.DIVERGED
+                    break
+            if t == plan.n_estimators:
+                break
             drawn = draw_rows(stream(plan.seed, "rows", t), data.offsets, plan.unit, plan.replace, plan.subsample)
             allowed = _allowed(rows.matrix.n_features, plan.feature_fraction, stream(plan.seed, "features", t))
             packed = pack_gradients(gradients, hessians, drawn)
+            unit = 1.0
+            if leaves.needs_sample and not objective.quadratic:
+                weight = float(len(scores)) if row_weight is None else float(np.sum(row_weight))
+                unit = float(np.sum(hessians)) / weight
             sample = None
             if leaves.needs_sample and not again:
-                sample = Sample(gradients, hessians, drawn)
+                sample = Sample(gradients, hessians, drawn, unit)
             del gradients, hessians  # memory
             tree = grower.grow(packed, allowed)
             del packed
             if leaves.needs_sample and again:
-                sample = Sample(*_derivatives(objective, data, scores, row_weight), drawn)
+                sample = Sample(*_derivatives(objective, data, scores, row_weight), drawn, unit)
             values = plan.learning_rate * leaves.fit(tree, rows, sample)
             leaves.add(tree, rows, values, scores)
             padded = pad_tree(tree, values, rows.matrix.borders, plan.rules.depth)
@@ -131,8 +206,8 @@ def boost(
             progress.valid.append(watched.value())
             if plan.verbose and (t + 1) % plan.verbose == 0:
                 note(f"tree {t + 1}: validation {watched.measure.name} {progress.valid[-1]:.4f}")
-            if progress.valid[-1] > best:
-                best, best_round = progress.valid[-1], t + 1
+            if sign * progress.valid[-1] > best:
+                best, best_round = sign * progress.valid[-1], t + 1
             elif plan.patience is not None and t + 1 - best_round >= plan.patience:
                 status = Status.VALIDATION
                 break
@@ -142,13 +217,23 @@ def boost(
         if not progress.trees:
             raise
         status = Status.INTERRUPTED
+    progress.change += [np.nan] * (len(progress.trees) - len(progress.change))
+    if status is Status.DIVERGED:
+        least = int(np.nanargmin(progress.change)) + 1
+        if not progress.change[least - 1] < 0.0:
+            raise InvalidInputError(
+                f"training diverges. Lower learning_rate (it is {plan.learning_rate:g}) or raise alpha (it is "
+                f"{plan.rules.alpha:g})"
+            )
+        progress.keep(least)
+        best_round = min(best_round, least)
     if watched is not None and plan.patience is not None:
         progress.keep(best_round)
     return status
 
 
 def _derivatives(
-    objective: Any, data: RankingData, scores: np.ndarray, row_weight: np.ndarray | None
+    objective: BoostingObjective, data: RankingData, scores: np.ndarray, row_weight: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Gradients and hessians (n,), weights included."""
     assert data.y is not None

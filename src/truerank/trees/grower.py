@@ -2,10 +2,10 @@
 
 With packed gradients g and hessians h of the sampled rows, a level asks the (feature, border) that maximises
 
-    Σ_leaves G² / (H + l2)  -  penalty(leaves),     G = Σ g, H = Σ h over a leaf's rows,
+    Σ_leaves G² / (H + alpha)  -  penalty(leaves),     G = Σ g, H = Σ h over a leaf's rows,
 
-which for squared error (g = h(x) - y, h = 1, l2 = 0) minimises the summed squared error inside the regions of the new
-level. Every feature's histograms are kept for all leaves of a level; a new level reads only the rows of the smaller
+which for squared error (g = h(x) - y, h = 1, alpha = 0) minimises the summed squared error inside the regions of the
+new level. Every feature's histograms are kept for all leaves of a level; a new level reads only the rows of the smaller
 child of each leaf and takes the other child as the difference. Missing values are tried on both sides.
 
 The penalty for small leaves is `small_leaf_penalty * s² / (1 + n_l)` summed over the level's leaves, with n_l the
@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from truerank.core.kernel import kernel
-from truerank.core.threads import Workers
+from truerank.core.threads import Workers, row_blocks
 from truerank.matrices.binning import BLOCK, MISSING, CodedMatrix
 from truerank.trees.histogram import PackedGradients, accumulate, split_histograms
 
@@ -41,7 +41,7 @@ class TreeStructure:
     missing_right : bool array (d,)
         Where a missing value goes.
     gains : float64 array (d,)
-        How much each level added to `Σ G² / (H + l2)`.
+        How much each level added to `Σ G² / (H + alpha)`.
     gradients, hessians : float64 arrays (2^d,)
         Sums over the sampled rows of each leaf.
     leaf : int32 array (n,) or None
@@ -69,7 +69,7 @@ class GrowthRules:
     Attributes
     ----------
     depth : int
-    l2 : float
+    alpha : float
         Added to each leaf's hessian.
     small_leaf_penalty : float
     monotone : int8 array (p,)
@@ -79,7 +79,7 @@ class GrowthRules:
     """
 
     depth: int
-    l2: float = 0.0
+    alpha: float = 0.0
     small_leaf_penalty: float = 0.0
     monotone: np.ndarray | None = None
     smoothing: np.ndarray | None = None
@@ -126,7 +126,7 @@ class Grower:
         hessian_unit = float(packed.unpack(words.sum(keepdims=True))[1][0]) / max(1, len(rows))
         scales = np.array(
             [
-                self.rules.l2 * packed.hessian_scale,
+                self.rules.alpha * packed.hessian_scale,
                 self.rules.small_leaf_penalty * self._loss_unit(packed),
                 hessian_unit * packed.hessian_scale,
             ]
@@ -243,7 +243,7 @@ def leaf_numbers(matrix: CodedMatrix, tree: TreeStructure, workers: Workers) -> 
             column = matrix.column(int(tree.features[level]))[start:stop]
             _answer(column, leaf[start:stop], level, int(tree.codes[level]), bool(tree.missing_right[level]))
 
-    workers.run(work, [(i, min(i + _ROWS, matrix.n_rows)) for i in range(0, matrix.n_rows, _ROWS)])
+    workers.run(work, row_blocks(matrix.n_rows, _ROWS))
     return leaf
 
 
@@ -305,7 +305,7 @@ def search_level(hist, n_leaves, n_bins, missing, permitted, monotone, smooth, s
 
     Returns gains (8,), codes (8,), missing_right (8,) and the sum of G²/H before the question, in packed units.
     """
-    l2, penalty, unit = scales[0], scales[1], scales[2]
+    alpha, penalty, unit = scales[0], scales[1], scales[2]
     inverse_unit = 1.0 / unit if unit > 0.0 else 0.0
     mask = (np.int64(1) << shift) - 1
     best = np.full(8, -np.inf)
@@ -338,7 +338,7 @@ def search_level(hist, n_leaves, n_bins, missing, permitted, monotone, smooth, s
             total += lost
             th = np.float64(total & mask)
             tg = np.float64(total >> shift)
-            whole = tg * tg / (max(th, 1.0) + l2)
+            whole = tg * tg / (max(th, 1.0) + alpha)
             parent += whole - (penalty / (1.0 + th * inverse_unit) if penalty > 0.0 else 0.0)
             for side in range(n_sides):
                 # side 0: a missing value goes right; side 1: left
@@ -354,12 +354,12 @@ def search_level(hist, n_leaves, n_bins, missing, permitted, monotone, smooth, s
                     for b in range(last):
                         g, k = gl[b], hl[b]
                         e, m = tg - g, th - k
-                        out[b] += g * g / (max(k, 1.0) + l2) + e * e / (max(m, 1.0) + l2)
+                        out[b] += g * g / (max(k, 1.0) + alpha) + e * e / (max(m, 1.0) + alpha)
                 else:
                     for b in range(last):
                         g, k = gl[b], hl[b]
                         e, m = tg - g, th - k
-                        k, m = max(k, 1.0) + l2, max(m, 1.0) + l2
+                        k, m = max(k, 1.0) + alpha, max(m, 1.0) + alpha
                         # Leaf values are -g/k and -e/m; where they would break the order, the leaf stays whole.
                         out[b] += whole if sign * (g * m - e * k) < 0.0 else g * g / k + e * e / m
                 if penalty > 0.0:

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from truerank.core.errors import ModelFileError
 from truerank.core.kernel import kernel
-from truerank.core.threads import query_blocks, run_blocks
+from truerank.core.threads import query_blocks, row_blocks, run_blocks
 from truerank.trees.leaves.polynomial import least_norm_solutions
 from truerank.trees.predictor import writable
 from truerank.trees.scaling import Scaling
@@ -49,7 +49,7 @@ class LinearStart:
         def work(start: int, stop: int) -> None:
             _add_linear(writable(X[start:stop]), slope, mean, low, high, scores[start:stop])
 
-        run_blocks(work, [(i, min(i + _ROWS, len(X))) for i in range(0, len(X), _ROWS)], n_jobs)
+        run_blocks(work, row_blocks(len(X), _ROWS), n_jobs)
         return scores
 
     def check(self, n_features: int) -> None:

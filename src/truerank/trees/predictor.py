@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from truerank.core.kernel import kernel
-from truerank.core.threads import run_blocks
+from truerank.core.threads import row_blocks, run_blocks
 from truerank.trees.ensemble import Ensemble
 
 _ROWS = 256  # rows of a block: their used columns stay in the second-level cache
@@ -40,7 +40,7 @@ class ConstantPredictor:
                 self.values[trees], scores[start:stop],
             )  # fmt: skip
 
-        run_blocks(work, [(i, min(i + _TASK, len(X))) for i in range(0, len(X), _TASK)], n_jobs)
+        run_blocks(work, row_blocks(len(X), _TASK), n_jobs)
         return scores
 
 

@@ -39,11 +39,15 @@ class Rows:
 
 @dataclass(frozen=True)
 class Sample:
-    """One tree's gradients and hessians (n,), weights included, and how often each row was drawn (None: once)."""
+    """One tree's gradients and hessians (n,), weights included, and how often each row was drawn (None: once).
+
+    `unit` is the mean hessian of a row by weight, in which a smoothing of leaves counts: 1 for squared error.
+    """
 
     gradients: np.ndarray = field(repr=False)
     hessians: np.ndarray = field(repr=False)
     multiplicity: np.ndarray | None = field(repr=False)
+    unit: float = 1.0
 
     def block(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Gradients and hessians of some rows, times their draws, as contiguous arrays."""

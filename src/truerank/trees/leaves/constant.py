@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 
 from truerank.core.kernel import kernel
-from truerank.core.threads import Workers
+from truerank.core.threads import Workers, row_blocks
 from truerank.trees.grower import TreeStructure
 from truerank.trees.rows import Rows, Sample
 
 _EMPTY = 1e-12  # a leaf with less hessian than this has the value 0; less still where all weights are small
-_ROWS = 65_536
 
 
-def newton_values(gradients: np.ndarray, hessians: np.ndarray, l2: float) -> np.ndarray:
-    """Leaf values `-G / (H + l2)`, 0 where H is below 1e-12; for squared error and l2 = 0 the mean residual."""
+def newton_values(gradients: np.ndarray, hessians: np.ndarray, alpha: float) -> np.ndarray:
+    """Leaf values `-G / (H + alpha)`, 0 where H is below 1e-12; for squared error and alpha = 0 the mean residual."""
     empty = empty_leaves(hessians)
-    return np.where(empty, 0.0, -gradients / np.where(empty, 1.0, hessians + l2))
+    return np.where(empty, 0.0, -gradients / np.where(empty, 1.0, hessians + alpha))
 
 
 def empty_leaves(hessians: np.ndarray) -> np.ndarray:
@@ -24,12 +26,22 @@ def empty_leaves(hessians: np.ndarray) -> np.ndarray:
     return (hessians < _EMPTY * min(1.0, float(hessians.max(initial=0.0)))) | (hessians <= 0.0)
 
 
+@dataclass(frozen=True)
 class ConstantLeaves:
+    """One value in each leaf: `ObliviousBoosting(leaves=ConstantLeaves())`; it has no parameters."""
+
+    name: ClassVar[str] = "constant"
+
+    def check(self) -> None:
+        """Nothing can be out of range."""
+
+
+class ConstantFitter:
     """Fits and evaluates plain leaves.
 
     Parameters
     ----------
-    l2 : float
+    alpha : float
         Shrinks a leaf's value by its count.
     monotone : int8 array (p,) or None
         Constraint of each feature.
@@ -37,18 +49,18 @@ class ConstantLeaves:
 
     needs_sample = False
 
-    def __init__(self, l2: float, monotone: np.ndarray | None, workers: Workers) -> None:
-        self.l2, self.monotone, self.workers = l2, monotone, workers
+    def __init__(self, alpha: float, monotone: np.ndarray | None, workers: Workers) -> None:
+        self.alpha, self.monotone, self.workers = alpha, monotone, workers
 
     def fit(self, tree: TreeStructure, rows: Rows, sample: Sample | None = None) -> np.ndarray:
         """Values (2^d,) from the sums that the level search left in the tree."""
-        values = newton_values(tree.gradients, tree.hessians, self.l2)
+        values = newton_values(tree.gradients, tree.hessians, self.alpha)
         return constrain(values, tree.hessians, tree.features, self.monotone)
 
     def add(self, tree: TreeStructure, rows: Rows, values: np.ndarray, scores: np.ndarray) -> None:
         """Add the tree's values to the scores (n,) of coded rows."""
         leaf = rows.leaf_numbers(tree, self.workers)
-        blocks = [(i, min(i + _ROWS, len(scores))) for i in range(0, len(scores), _ROWS)]
+        blocks = row_blocks(len(scores))
         self.workers.run(lambda a, b: _add_leaf_values(leaf[a:b], values, scores[a:b]), blocks)
 
 

@@ -3,31 +3,82 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
-from truerank.core.errors import ModelFileError
+from truerank.core.checks import check_choice, check_number, check_positive_int
+from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.kernel import kernel
-from truerank.core.threads import Workers, run_blocks
+from truerank.core.threads import Workers, row_blocks, run_blocks
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.grower import TreeStructure
 from truerank.trees.leaves.constant import constrain, newton_values
-from truerank.trees.leaves.places import Norms, PlaceTable, Shares, make_shares, states_of
+from truerank.trees.leaves.places import MOST_PLACES, Norms, PlaceTable, Shares, make_shares, states_of
 from truerank.trees.rows import Rows, Sample
 
-_ROWS = 65_536
 _CACHE_BYTES = 100 << 20  # states of columns that are kept between trees
 
 
+@dataclass(frozen=True)
 class FuzzyLeaves:
-    """Fits and evaluates fuzzy leaves: F(l) = -ΣP g / (ΣP h + l2), score Σ_l P(x ∈ l) F(l).
+    """Leaves that share every row, by the probability of its places: `ObliviousBoosting(leaves=FuzzyLeaves(...))`.
+
+    Parameters
+    ----------
+    fuzziness, p_swap : float, optional
+        Width of fuzzy borders, one or the other: as a share of the rows, `p_swap = max(0, 1 - 1 / (fuzziness * n))`
+        (default 0.15), or the probability itself, in [0, 1).
+    ties : {"near", "average"}, default "near"
+        Where rows of equal values stand: at the place nearest to the border (the thesis), or at all of theirs.
+    search : bool, default False
+        Search levels with fuzzy borders too, not only plain ones.
+    places : int in 2 … 32000, default 4096
+        Shares are exact by row for features of at most this many different values; of others about this many quantiles
+        are told apart.
+
+    Examples
+    --------
+    >>> FuzzyLeaves(fuzziness=0.1).swap_probability(1000)
+    0.99
+    """
+
+    fuzziness: float | None = None
+    p_swap: float | None = None
+    ties: str = "near"
+    search: bool = False
+    places: int = 4096
+
+    name: ClassVar[str] = "fuzzy"
+
+    def check(self) -> None:
+        """Raise `InvalidInputError` on a parameter out of range."""
+        check_choice(self.ties, "ties", ("near", "average"))
+        if check_positive_int(self.places, "places", 2) > MOST_PLACES:
+            raise InvalidInputError(f"places must be at most {MOST_PLACES}, got {self.places}")
+        self.swap_probability(1)
+
+    def swap_probability(self, n: float) -> float:
+        """p_swap for n rows, from `p_swap` or `fuzziness`."""
+        if self.p_swap is not None:
+            if self.fuzziness is not None:
+                raise InvalidInputError("give fuzziness or p_swap, not both: p_swap = 1 - 1 / (fuzziness * n)")
+            return check_number(self.p_swap, "p_swap", minimum=0.0, maximum=1.0, open_maximum=True)
+        width = 0.15 if self.fuzziness is None else check_number(self.fuzziness, "fuzziness", minimum=0.0)
+        if width == 0.0:
+            return 0.0
+        return min(max(0.0, 1.0 - 1.0 / (width * n)), float(np.nextafter(1.0, 0.0)))
+
+
+class FuzzyFitter:
+    """Fits and evaluates fuzzy leaves: F(l) = -ΣP g / (ΣP h + alpha), score Σ_l P(x ∈ l) F(l).
 
     P(x ∈ l) is the product over the tree's levels of P(left) or P(right), each exact by row wherever a feature's table
     has a knot for each value.
 
     Parameters
     ----------
-    l2 : float
+    alpha : float
     monotone : int8 array (p,) or None
     places : list of PlaceTable
     p : float
@@ -40,14 +91,14 @@ class FuzzyLeaves:
 
     def __init__(
         self,
-        l2: float,
+        alpha: float,
         monotone: np.ndarray | None,
         places: list[PlaceTable],
         p: float,
         ties: str,
         workers: Workers,
     ) -> None:
-        self.l2, self.monotone, self.workers = l2, monotone, workers
+        self.alpha, self.monotone, self.workers = alpha, monotone, workers
         self.places, self.norms, self.ties = places, Norms(p), ties
         self._shares: dict[int, Shares] = {}
 
@@ -60,9 +111,9 @@ class FuzzyLeaves:
             return _leaf_sums(_stack(states, start, stop), tables, *sample.block(start, stop))
 
         total = np.zeros((2, 1 << tree.depth))
-        for part in self.workers.run(work, _blocks(rows.matrix.n_rows)):
+        for part in self.workers.run(work, row_blocks(rows.matrix.n_rows)):
             total += part
-        return constrain(newton_values(total[0], total[1], self.l2), total[1], tree.features, self.monotone)
+        return constrain(newton_values(total[0], total[1], self.alpha), total[1], tree.features, self.monotone)
 
     def add(self, tree: TreeStructure, rows: Rows, values: np.ndarray, scores: np.ndarray) -> None:
         """Add the tree's value of every row to the scores (n,)."""
@@ -72,7 +123,7 @@ class FuzzyLeaves:
         def work(start: int, stop: int) -> None:
             _add_expected(_stack(states, start, stop), tables, values, scores[start:stop])
 
-        self.workers.run(work, _blocks(rows.matrix.n_rows))
+        self.workers.run(work, row_blocks(rows.matrix.n_rows))
 
     def _tables(self, tree: TreeStructure, rows: Rows) -> np.ndarray:
         """P(right) of every level by state (d, most states of a feature)."""
@@ -98,7 +149,7 @@ class FuzzyLeaves:
                 cache[feature] = cache.pop(feature)  # the most recently used stands last
                 continue
             places = self.places[feature]
-            blocks = _blocks(rows.matrix.n_rows)
+            blocks = row_blocks(rows.matrix.n_rows)
             parts = self.workers.run(lambda a, b, k=feature, t=places: t.states(rows.X[a:b, k]), blocks)
             cache[feature] = np.concatenate(parts)
         states = [cache[feature] for feature in tree.features.tolist()]
@@ -211,12 +262,8 @@ class FuzzyPredictor:
                 self.missing_right[trees], self.values[trees], scores[start:stop],
             )  # fmt: skip
 
-        run_blocks(work, [(i, min(i + 4_096, len(X))) for i in range(0, len(X), 4_096)], n_jobs)
+        run_blocks(work, row_blocks(len(X), 4_096), n_jobs)
         return scores
-
-
-def _blocks(n: int) -> list[tuple[int, int]]:
-    return [(i, min(i + _ROWS, n)) for i in range(0, n, _ROWS)]
 
 
 def _stack(states: list[np.ndarray], start: int, stop: int) -> np.ndarray:

@@ -1,28 +1,46 @@
 """Polynomial leaves: in each region a polynomial of the tree's own features, held close to its neighbours'.
 
-In a leaf with rows R the coefficients y of all monomials x of degree ≤ q in the tree's distinct features solve, with
-gradients g and hessians h (squared error: h = 1, -g the residual),
+With gradients g and hessians h (squared error: h = 1, -g the residual), x the monomials of degree ≤ q in the tree's
+distinct features, A_l = Σ_(rows of l) h x xᵀ and b_l = -Σ_(rows of l) g x, the coefficients y of all leaves minimise
 
-    first round    (Σ_R h x xᵀ + l2 I) y = -Σ_R g x
-    refitted       (Σ_R h x xᵀ + (l2 + λ k) I) y = -Σ_R g x + λ Σ_n y_n^first
+    Σ_l (½ y_lᵀ A_l y_l - b_lᵀ y_l + ½ alpha ‖y_l‖²) + ½ λ Σ_(neighbours l, n) ‖y_l - y_n‖²
 
-with n over the k leaves whose numbers differ from the leaf's in one bit and that have rows, λ = `neighbour_penalty`.
-(Equation 8 of the thesis is misprinted.) Features are standardised, clipped to their training range unless told not to,
-and a missing one stands at the mean. A singular system, as with fewer rows than monomials, has its minimum-norm
-solution.
+over all leaves at once ("joint"); neighbours are leaves whose numbers differ in one bit, each pair counted once. For
+squared error that is `Σ_l ‖r_l - X_l y_l‖² + λ Σ ‖y_l - y_n‖²`, halved. Zero is a candidate, so the training error
+falls with every tree at any rate ε below 2: with K the matrix of the whole, yᵀ A y ≤ yᵀ K y = bᵀ y, and a step ε y
+changes the loss by -ε bᵀ y + ½ ε² yᵀ A y ≤ -(ε - ½ ε²) bᵀ y. This holds for every iterate of conjugate gradients too,
+since each minimises the same sum over a subspace that contains it.
+
+The thesis solves its equations in two rounds ("two-rounds"), the neighbours' coefficients of the first held constant:
+
+    first round    (A_l + alpha I) y_l = b_l
+    refitted       (A_l + (alpha + λ k) I) y_l = b_l + λ Σ_n y_n^first
+
+over the k neighbours that have rows. (Equation 8 of the thesis is misprinted.) That diverges over many trees: the first
+coefficients of leaves with few rows are enormous, and their neighbours are pulled to them whatever their evidence.
+
+Features are standardised, clipped to their training range unless told not to, and a missing one stands at the mean. A
+singular system, as with fewer rows than monomials, has its minimum-norm solution.
+
+The joint system has 2^d M unknowns and is never formed: conjugate gradients touch A_l and the 2^d d / 2 pairs of
+neighbours, preconditioned by each leaf's own block and, for what all leaves share, by the sum of the A_l. Cost of a
+tree: O(n M²) for the sums and O(2^d M (M + d)) an iteration, some tens of them.
 """
 
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import dataclass
 from math import comb
+from typing import Any, ClassVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
-from truerank.core.threads import Workers, run_blocks
+from truerank.core.threads import Workers, row_blocks, run_blocks
 from truerank.trees.ensemble import Ensemble, pad_tree
 from truerank.trees.grower import TreeStructure
 from truerank.trees.leaves.constant import empty_leaves
@@ -30,9 +48,14 @@ from truerank.trees.rows import Rows, Sample
 from truerank.trees.scaling import Scaling
 
 _SINGULAR = 1e-10  # eigenvalues below this share of the largest count as zero
+_SHARE = 0.1  # λ by default, as a share of the rows
 _MOST_MONOMIALS = 500
+_MOST_NUMBERS = 1 << 27  # of all A_l: a gigabyte
 _SMALL_SYSTEM = 32
-_ROWS = 65_536
+_TOLERANCE = 1e-10  # of the residual, in the preconditioner's norm, as a share of the right side's
+_MOST_ROUNDS = 2_000
+_FLOOR = 1e-12  # of a block's trace
+SOLUTIONS = ("joint", "two-rounds")
 
 
 def monomial_table(n_variables: int, degree: int) -> np.ndarray:
@@ -61,15 +84,48 @@ def monomial_table(n_variables: int, degree: int) -> np.ndarray:
     return np.array(rows, dtype=np.int64)
 
 
+@dataclass(frozen=True)
 class PolynomialLeaves:
+    """Leaves that hold a polynomial of the tree's own features: `ObliviousBoosting(leaves=PolynomialLeaves(...))`.
+
+    Parameters
+    ----------
+    degree : int >= 0, default 1
+    smoothing : float >= 0 or inf, optional
+        λ: holds a leaf's polynomial close to those of the leaves one answer away, in units of an average row's hessian
+        (1 for squared error). inf: one polynomial for the whole tree with "joint". None: a tenth of the tree's rows,
+        1,000 for 10,000 rows.
+    solution : {"joint", "two-rounds"}, default "joint"
+        All leaves at once, or the thesis's two rounds, which diverge over many trees (training then stops with a
+        warning). See the module's text.
+
+    Examples
+    --------
+    >>> PolynomialLeaves(degree=2)
+    PolynomialLeaves(degree=2, smoothing=None, solution='joint')
+    """
+
+    degree: int = 1
+    smoothing: float | None = None
+    solution: str = "joint"
+
+    name: ClassVar[str] = "polynomial"
+
+    def check(self) -> None:
+        """Raise `InvalidInputError` on a parameter out of range."""
+        check_positive_int(self.degree, "degree", 0)
+        if self.smoothing is not None and self.smoothing != np.inf:
+            check_number(self.smoothing, "smoothing", minimum=0.0)
+        check_choice(self.solution, "solution", SOLUTIONS)
+
+
+class PolynomialFitter:
     """Fits and evaluates polynomial leaves.
 
     Parameters
     ----------
-    l2 : float
-    degree : int
-    neighbour_penalty : float
-        λ.
+    alpha : float
+    leaves : PolynomialLeaves
     depth : int
         Depth of whole trees, to which coefficients are padded.
     scaling : Scaling
@@ -78,12 +134,16 @@ class PolynomialLeaves:
 
     needs_sample = True
 
-    def __init__(
-        self, l2: float, degree: int, neighbour_penalty: float, depth: int, scaling: Scaling, workers: Workers
-    ) -> None:
-        self.l2, self.neighbour_penalty, self.depth = l2, neighbour_penalty, depth
+    def __init__(self, alpha: float, leaves: PolynomialLeaves, depth: int, scaling: Scaling, workers: Workers) -> None:
+        self.alpha, self.leaves, self.depth = alpha, leaves, depth
         self.scaling, self.workers = scaling, workers
-        self.degree, self.table = degree, monomial_table(depth, degree)
+        self.table = monomial_table(depth, leaves.degree)
+        size = len(self.table) ** 2 << depth
+        if size > _MOST_NUMBERS:
+            raise InvalidInputError(
+                f"polynomial leaves of degree {leaves.degree} in trees of depth {depth} need sums of {size:.2g} "
+                f"numbers, more than {_MOST_NUMBERS:.2g}; lower degree or depth"
+            )
 
     def fit(self, tree: TreeStructure, rows: Rows, sample: Sample) -> np.ndarray:
         """Coefficients (2^d, M); those of a feature's second level in the tree are 0."""
@@ -98,7 +158,7 @@ class PolynomialLeaves:
             return _normal_sums(z, leaf[start:stop], g, h, table, size)
 
         matrix, right = np.zeros((size, m, m)), np.zeros((size, m))
-        blocks = [(i, min(i + _ROWS, len(leaf))) for i in range(0, len(leaf), _ROWS)]
+        blocks = row_blocks(len(leaf))
         at_once = self.workers.n_threads  # a block's sums may take many megabytes
         for i in range(0, len(blocks), at_once):
             for a, b in self.workers.run(work, blocks[i : i + at_once]):
@@ -106,14 +166,18 @@ class PolynomialLeaves:
                 right += b
         matrix += np.tril(matrix, -1).transpose(0, 2, 1)
         values = np.zeros((size, len(self.table)))
-        values[:, active] = fit_neighbours(matrix, right, self.l2, self.neighbour_penalty)
+        penalty = _SHARE * float(matrix[:, 0, 0].sum())  # of the sampled rows' hessians
+        if self.leaves.smoothing is not None:
+            penalty = self.leaves.smoothing * sample.unit
+        solve = solve_jointly if self.leaves.solution == "joint" else solve_in_two_rounds
+        values[:, active] = solve(matrix, right, self.alpha, penalty)
         return values
 
     def add(self, tree: TreeStructure, rows: Rows, values: np.ndarray, scores: np.ndarray) -> None:
         """Add the tree's value of every row to the scores (n,)."""
         padded = pad_tree(tree, values, rows.matrix.borders, self.depth)
         single = Ensemble(*(part[None] for part in padded))
-        PolynomialPredictor(single, self.scaling, self.degree).predict(rows.X, self.workers.n_threads, scores)
+        PolynomialPredictor(single, self.scaling, self.leaves.degree).predict(rows.X, self.workers.n_threads, scores)
 
     def _table(self, tree: TreeStructure) -> tuple[np.ndarray, np.ndarray]:
         """The monomials of the tree's distinct features, and their places in the padded table."""
@@ -128,12 +192,42 @@ class PolynomialLeaves:
         return np.array(table, dtype=np.int64), np.array(active)
 
 
-def fit_neighbours(matrix: np.ndarray, right: np.ndarray, l2: float, penalty: float) -> np.ndarray:
-    """Coefficients (leaves, M) of both rounds from the normal equations (leaves, M, M) and (leaves, M)."""
+def solve_jointly(matrix: np.ndarray, right: np.ndarray, alpha: float, penalty: float) -> np.ndarray:
+    """Coefficients (leaves, M) of all leaves at once, from A (leaves, M, M) and b (leaves, M); of minimum norm."""
+    size, m = right.shape
+    if penalty == 0 or size == 1:
+        full = ~empty_leaves(matrix[:, 0, 0])  # by the hessian in the leaf
+        values = np.zeros((size, m))
+        values[full] = least_norm_solutions(matrix[full] + alpha * np.eye(m), right[full])
+        return values
+    own = matrix + alpha * np.eye(m)
+    together = own.sum(axis=0)
+    if not np.isfinite(penalty):
+        return np.repeat(least_norm_solutions(together[None], right.sum(axis=0)[None]), size, axis=0)
+    levels = size.bit_length() - 1
+    with _one_thread(m):
+        roots, vectors = np.linalg.eigh(together)
+        seen = roots > _SINGULAR * max(roots[-1], 0.0)
+        coarse = (vectors[:, seen] / roots[seen]) @ vectors[:, seen].T
+        # A block may be as good as singular where λ is tiny; its inverse only has to be positive definite.
+        floor = penalty * levels + _FLOOR * np.trace(own, axis1=1, axis2=2)
+        blocks = own + np.maximum(floor, np.finfo(float).tiny)[:, None, None] * np.eye(m)
+        inverse = np.linalg.inv(blocks)
+    inverse += inverse.transpose(0, 2, 1)
+    inverse *= 0.5
+    values = _conjugate_gradients(own, right, inverse, np.ascontiguousarray(coarse), penalty, _TOLERANCE, _MOST_ROUNDS)
+    # What no row sees is alike in all leaves: without it the norm is least.
+    unseen = vectors[:, ~seen]
+    values -= (values.mean(axis=0) @ unseen) @ unseen.T
+    return values
+
+
+def solve_in_two_rounds(matrix: np.ndarray, right: np.ndarray, alpha: float, penalty: float) -> np.ndarray:
+    """Coefficients (leaves, M) of the thesis's two rounds from the normal equations (leaves, M, M) and (leaves, M)."""
     size, m = right.shape
     full = ~empty_leaves(matrix[:, 0, 0])  # by the hessian in the leaf
     first = np.zeros((size, m))
-    first[full] = least_norm_solutions(matrix[full] + l2 * np.eye(m), right[full])
+    first[full] = least_norm_solutions(matrix[full] + alpha * np.eye(m), right[full])
     if penalty == 0:
         return first
     number = np.arange(size)
@@ -146,7 +240,8 @@ def fit_neighbours(matrix: np.ndarray, right: np.ndarray, l2: float, penalty: fl
     if not np.isfinite(penalty):
         return np.where(k[:, None] > 0, around / np.maximum(k, 1)[:, None], first)
     return least_norm_solutions(
-        matrix + (l2 + penalty * k)[:, None, None] * np.eye(m), np.where(full[:, None], right, 0.0) + penalty * around
+        matrix + (alpha + penalty * k)[:, None, None] * np.eye(m),
+        np.where(full[:, None], right, 0.0) + penalty * around,
     )
 
 
@@ -154,12 +249,16 @@ def least_norm_solutions(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Solutions of symmetric positive semi-definite systems, of minimum norm where a system is singular."""
     if not len(matrix):
         return np.zeros_like(right)
-    # A large system's bits change with the number of threads of LAPACK.
-    with threadpool_limits(1, user_api="blas") if matrix.shape[1] > _SMALL_SYSTEM else nullcontext():
+    with _one_thread(matrix.shape[1]):
         roots, vectors = np.linalg.eigh(matrix)
     keep = roots > _SINGULAR * np.maximum(roots[:, -1:], 0.0)
     along = np.einsum("lij,li->lj", vectors, right)
     return np.einsum("lij,lj->li", vectors, np.where(keep, along / np.where(keep, roots, 1.0), 0.0))
+
+
+def _one_thread(size: int) -> Any:
+    """A large system's bits change with the number of threads of LAPACK."""
+    return threadpool_limits(1, user_api="blas") if size > _SMALL_SYSTEM else nullcontext()
 
 
 class PolynomialPredictor:
@@ -183,7 +282,7 @@ class PolynomialPredictor:
                 self.table, scores[start:stop],
             )  # fmt: skip
 
-        run_blocks(work, [(i, min(i + 4_096, len(X))) for i in range(0, len(X), 4_096)], n_jobs)
+        run_blocks(work, row_blocks(len(X), 4_096), n_jobs)
         return scores
 
 
@@ -208,6 +307,77 @@ def _normal_sums(z, leaf, g, h, table, size):
             for k in range(j + 1):
                 row[k] += weight * x[k]
     return matrix, right
+
+
+@kernel
+def _conjugate_gradients(own, right, inverse, coarse, penalty, tolerance, most_rounds):
+    """Solve own_l y_l + penalty Σ_n (y_l - y_n) = right_l for all leaves l (leaves, M), from zero.
+
+    Preconditioned by `inverse` (leaves, M, M) of the diagonal blocks plus `coarse` (M, M), the inverse of Σ own, on the
+    sum over leaves: without the latter a large penalty, which leaves what all leaves share almost free, would take as
+    many rounds as there are monomials and digits.
+    """
+    size, m = right.shape
+    y = np.zeros((size, m))
+    residual = right.copy()
+    step = np.empty((size, m))
+    product = np.empty((size, m))
+    together = np.empty(m)
+    common = np.empty(m)
+    before = 0.0
+    enough = 0.0
+    for rounds in range(most_rounds):
+        together[:] = 0.0
+        for q in range(size):
+            for j in range(m):
+                together[j] += residual[q, j]
+        for j in range(m):
+            total = 0.0
+            for k in range(m):
+                total += coarse[j, k] * together[k]
+            common[j] = total
+        for q in range(size):
+            for j in range(m):
+                total = common[j]
+                row = inverse[q, j]
+                for k in range(m):
+                    total += row[k] * residual[q, k]
+                product[q, j] = total
+        now = 0.0
+        for q in range(size):
+            for j in range(m):
+                now += product[q, j] * residual[q, j]
+        if rounds == 0:
+            enough = tolerance * tolerance * now
+        if not now > enough:
+            break
+        ratio = now / before if rounds else 0.0
+        before = now
+        for q in range(size):
+            for j in range(m):
+                step[q, j] = product[q, j] + ratio * step[q, j] if rounds else product[q, j]
+        curvature = 0.0
+        for q in range(size):
+            for j in range(m):
+                total = 0.0
+                row = own[q, j]
+                for k in range(m):
+                    total += row[k] * step[q, k]
+                apart = 0.0
+                bit = 1
+                while bit < size:
+                    apart += step[q, j] - step[q ^ bit, j]
+                    bit <<= 1
+                product[q, j] = total + penalty * apart
+                curvature += product[q, j] * step[q, j]
+        if not curvature > 0.0:
+            break
+        length = now / curvature
+        for q in range(size):
+            for j in range(m):
+                y[q, j] += length * step[q, j]
+                residual[q, j] -= length * product[q, j]
+    return y
 
 
 @kernel
