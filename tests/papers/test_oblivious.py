@@ -49,8 +49,8 @@ def test_protocol_tables_and_resuming(small_collections, tmp_path, capsys, monke
         found = []
         for fold in folds:
             ranker = ObliviousBoosting(
-                kind, n_estimators=5, patience=2, borders=32, bootstrap="row", measure="nDCG@5", random_state=4,
-                **settings["params"],
+                **({"leaves": kind} | settings["params"]), n_estimators=5, patience=2, borders=32, bootstrap="row",
+                measure="nDCG@5", random_state=4,
             ).fit(fold.train, eval_set=fold.valid)  # fmt: skip
             scores = ranker.predict(fold.test)
             found.append(

@@ -27,13 +27,13 @@ COMMON: dict[str, Any] = {"n_estimators": 300, "patience": 60, "borders": 32, "b
 GRID: dict[str, list[dict[str, Any]]] = {
     "constant": [{"depth": depth, "learning_rate": rate} for depth in (4, 6) for rate in (0.05, 0.1)],
     "fuzzy": [
-        {"depth": depth, "learning_rate": rate, "fuzziness": width}
+        {"depth": depth, "learning_rate": rate, "leaves": {"kind": "fuzzy", "fuzziness": width}}
         for depth in (4, 6)
         for rate in (0.05, 0.1)
         for width in (0.1, 0.2, 0.4)
     ],
     "polynomial": [
-        {"depth": depth, "learning_rate": rate, "degree": 1, "neighbour_penalty": penalty}
+        {"depth": depth, "learning_rate": rate, "leaves": {"kind": "polynomial", "smoothing": penalty}}
         for depth in (3, 5)
         for rate in (0.05, 0.1)
         for penalty in (10.0, 300.0)
@@ -85,7 +85,7 @@ def fit(kind: str, params: dict[str, Any], fold: Fold, seed: int, n_jobs: int | 
     """One ranker, its number of trees stopped by the validation queries."""
     from truerank.rankers.oblivious_boosting import ObliviousBoosting
 
-    ranker = ObliviousBoosting(kind, **(COMMON | params), random_state=seed, n_jobs=n_jobs)
+    ranker = ObliviousBoosting(**({"leaves": kind} | COMMON | params), random_state=seed, n_jobs=n_jobs)
     return ranker.fit(fold.train, eval_set=fold.valid)
 
 
