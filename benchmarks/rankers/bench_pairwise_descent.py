@@ -63,7 +63,7 @@ def _beside_sofia(root: Path) -> None:
 
 def _quality(root: Path) -> None:
     """Test MAP of λ chosen by validation MAP, ours and sofia-ml's, at equal numbers of steps."""
-    from truerank.matrices.scores import linear_scores
+    from truerank.matrices.rows import linear_scores
     from truerank.measures import parse_measure
     from truerank.papers.protocol import letor_folds, load_collection
 

@@ -14,7 +14,7 @@ from benchmarks.harness import collections
 from benchmarks.rankers.pairwise_peers import liblinear_seconds, program, write_svmlight
 from truerank.data.ranking_data import RankingData
 from truerank.losses.graded_pairs import SQUARED_HINGE, GradedPairs
-from truerank.matrices.scores import linear_scores
+from truerank.matrices.rows import linear_scores
 from truerank.rankers.rank_svm import RankSVM
 
 

@@ -32,7 +32,7 @@ def test_ridge_is_scikit_learns_on_data_centred_by_query(alpha):
     row_weight = weight[np.unique(qid, return_inverse=True)[1]]
     expected = Ridge(alpha=alpha, fit_intercept=False, solver="svd").fit(Xc, yc, sample_weight=row_weight).coef_
     for rows in (X, sparse.csr_matrix(X)):
-        ranker = RidgeRanker(alpha).fit(rows, y, qid=qid, query_weight=weight)
+        ranker = RidgeRanker(alpha, scale="never").fit(rows, y, qid=qid, query_weight=weight)
         np.testing.assert_allclose(ranker.coef_, expected, rtol=1e-9, atol=1e-12)
     again = [RidgeRanker(alpha, n_jobs=n).fit(X, y, qid=qid).coef_ for n in (1, 2, 4)]
     assert np.array_equal(again[0], again[1])

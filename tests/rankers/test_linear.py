@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 
 from truerank.core.errors import ModelFileError
-from truerank.matrices.scores import linear_scores
+from truerank.matrices.rows import linear_scores
 from truerank.rankers.linear import LinearRanker
 
 
@@ -36,7 +36,7 @@ def test_blocks_do_not_show(monkeypatch):
     X = np.random.default_rng(0).normal(size=(1000, 5))
     w = np.arange(5.0)
     whole = linear_scores(X, w)
-    monkeypatch.setattr("truerank.matrices.scores._BLOCK_VALUES", 35)
+    monkeypatch.setattr("truerank.matrices.rows._FEW_BLOCK_VALUES", 35)
     assert np.array_equal(linear_scores(X, w), whole)
 
 
@@ -54,7 +54,7 @@ def test_no_rows_and_no_columns():
 
 def test_bits_do_not_depend_on_blas_threads():
     code = (
-        "import json, numpy as np; from truerank.matrices.scores import linear_scores\n"
+        "import json, numpy as np; from truerank.matrices.rows import linear_scores\n"
         "r = np.random.default_rng(3); print(json.dumps(linear_scores(r.normal(size=(2000, 300)), "
         "r.normal(size=300)).tolist()))"
     )

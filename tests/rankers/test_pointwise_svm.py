@@ -14,6 +14,7 @@ from rankers.conformance import ranker_checks
 from truerank.core.errors import InvalidInputError
 from truerank.features.per_query import MinMaxInQuery, PercentileInQuery
 from truerank.features.score_binning import ScoreBinning
+from truerank.matrices.content import order_by_content
 from truerank.models.model_file import load_model, save_model
 from truerank.rankers.pointwise_svm import PointwiseSVM
 from truerank.solvers.result import Status
@@ -45,7 +46,8 @@ def test_it_is_scikit_learns_linear_svc():
     svc = LinearSVC(
         loss="hinge", C=0.3, random_state=0, max_iter=10_000, class_weight={0: 1, 1: (y == 0).sum() / y.sum()}
     )
-    svc.fit(X, y)
+    order, _ = order_by_content(X, y, np.array([0, len(y)]))  # liblinear draws its coordinates by row
+    svc.fit(X[order], y[order])
     ranker = PointwiseSVM(C=0.3, class_weight="ratio").fit(X, y)
     np.testing.assert_allclose(ranker.predict(X), svc.decision_function(X), rtol=1e-6)
     margins = np.where(y == 1, 1, -1) * svc.decision_function(X)
@@ -63,8 +65,10 @@ def test_sparse_rows_query_weights_and_relevant_grades():
     without = PointwiseSVM(C=0.5, tol=1e-8, max_iter=10**6).fit(X[qid != 3], y[qid != 3])
     weighted = PointwiseSVM(C=0.5, tol=1e-8, max_iter=10**6).fit(X, y, qid=qid, query_weight=weight)
     assert weighted.objective_ == pytest.approx(without.objective_, rel=1e-5)
-    with pytest.raises(InvalidInputError, match="rel=1"):
-        PointwiseSVM().fit(X, y + np.arange(300) % 2)
+    graded = y + np.arange(300) % 2
+    assert PointwiseSVM().fit(X, graded).rel_ == 1
+    assert PointwiseSVM(convention="mslr").fit(X, graded).rel_ == 2
+    assert PointwiseSVM(convention="mslr").fit(X, y).rel_ == 1  # two grades: the higher
     for wrong in ("balanced", {0: 1}, 3):
         with pytest.raises(InvalidInputError, match="class_weight"):
             PointwiseSVM(class_weight=wrong).fit(X, y)

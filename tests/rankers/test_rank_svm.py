@@ -15,7 +15,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.threads import query_blocks
 from truerank.data.ranking_data import RankingData
 from truerank.losses.graded_pairs import HINGE, SQUARED_HINGE, GradedPairs, order_by_rank
-from truerank.matrices.row_passes import RowPasses
+from truerank.matrices.rows import LinearRows
 from truerank.models.model_file import load_model, save_model
 from truerank.rankers.rank_svm import RankSVM, solve_squared_hinge
 from truerank.solvers.result import Status
@@ -90,7 +90,7 @@ def test_spread_by_column_is_that_of_the_pairs(as_sparse):
     X, y, offsets, _ = graded(5, [7, 12, 1], 4)
     weight = np.array([1.0, 0.5, 2.0])
     counted = GradedPairs(y, offsets, weight)
-    rows = RowPasses(sparse.csr_matrix(X) if as_sparse else X)
+    rows = LinearRows(sparse.csr_matrix(X) if as_sparse else X)
     spread = rows.pair_spread(order_by_rank(counted.ranks, offsets), counted.ranks, offsets, weight)
     pairs, weights = listed_pairs(y, offsets, weight)
     a, b = X[pairs[:, 0]], X[pairs[:, 1]]
@@ -191,7 +191,7 @@ def test_any_number_of_threads_gives_the_same_bits(monkeypatch, loss):
     data = RankingData(X.astype(np.float32), y, qid)
     assert data.X.dtype == np.float32
     # Small blocks, so that there are many.
-    monkeypatch.setattr("truerank.rankers.rank_svm._BLOCK_VALUES", 1 << 10)
+    monkeypatch.setattr("truerank.solvers.newton._BLOCK_VALUES", 1 << 10)
     monkeypatch.setattr("truerank.losses.graded_pairs.query_blocks", lambda offsets: query_blocks(offsets, 300))
     fits = [RankSVM(C=0.01, loss=loss, n_jobs=n_jobs).fit(data).coef_.tobytes() for n_jobs in (None, 2, 3, 2)]
     assert len(set(fits)) == 1
@@ -210,9 +210,9 @@ def test_columns_that_conjugate_gradients_cannot_tell_apart(monkeypatch):
     X = np.hstack([X + 1e-4 * rng.normal(size=X.shape) for _ in range(6)]) * 10.0 ** rng.integers(-4, 5, 60)
     result = {}
     for most_columns in (0, 1000):
-        monkeypatch.setattr("truerank.rankers.rank_svm._MOST_COLUMNS", most_columns)
+        monkeypatch.setattr("truerank.solvers.newton._MOST_COLUMNS", most_columns)
         pairs = GradedPairs(y, offsets)
-        result[most_columns] = solve_squared_hinge(RowPasses(X), pairs, 10.0, 1e-7, 200)
+        result[most_columns] = solve_squared_hinge(LinearRows(X), pairs, 10.0, 1e-7, 200)
     by_matrix = result[1000]
     assert by_matrix.status is Status.CONVERGED
     assert by_matrix.details["n_products"] < result[0].details["n_products"]

@@ -52,6 +52,18 @@ def worst_by_enumeration(measure, relevant, scores, cutoff=None, discount="log2"
     )
 
 
+def ramp_by_enumeration(grades, scores, cutoff, gain, discount):
+    """max_y [Δ(y) + s·ψ(y)] and max_y s·ψ(y) of graded nDCG over all rankings of one query, from the definitions."""
+    rank = np.arange(1, len(grades) + 1)
+    weights = 1 / np.log2(np.maximum(rank, 2)) if discount == "letor" else 1 / np.log2(1 + rank)
+    weights[len(grades) if cutoff is None else cutoff :] = 0.0
+    gains = grades if gain == "linear" else 2.0**grades - 1
+    rankings = [list(order) for order in itertools.permutations(range(len(grades)))]
+    ideal = max(weights @ gains[order] for order in rankings)
+    worst = max(1 - weights @ gains[order] / ideal + weights @ scores[order] for order in rankings)
+    return worst, max(weights @ scores[order] for order in rankings)
+
+
 def places_of_algorithm_2(s, t, R, N):
     """Yue et al., Algorithm 2: for each other document the best place, by the sums of δ_j; s, t sorted, raw scores."""
     places = np.empty(N, dtype=int)

@@ -204,7 +204,7 @@ def test_bits_do_not_depend_on_threads():
         "from truerank.losses.worst_rankings import RankingOracle; from truerank.matrices.rows import LinearRows\n"
         "r = np.random.default_rng(3); X = r.normal(size=(70000, 60)); y = (r.random(70000) < .2) * 1.0\n"
         "o = RankingOracle('AP', y, np.array([0, 30000, 40000, 70000]))\n"
-        "jobs = int(sys.argv[1]); s = CuttingPlanes(LinearRows(X, jobs), o, n_jobs=jobs).solve(3.0, tol=1e-2)\n"
+        "jobs = int(sys.argv[1]); s = CuttingPlanes(LinearRows(X, n_jobs=jobs), o, n_jobs=jobs).solve(3.0, tol=1e-2)\n"
         "print(json.dumps([s.coef.tolist(), s.dual_objective]))"
     )
     outputs = [

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from contextlib import AbstractContextManager
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -65,6 +66,21 @@ def run_blocks(work: Callable[..., T], blocks: Sequence[tuple], n_jobs: int | No
         return [work(*block) for block in blocks]
     with ThreadPoolExecutor(max_workers=threads) as pool:
         return list(pool.map(lambda block: work(*block), blocks))
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """While it lasts, BLAS and LAPACK run on one thread: the bits of their results change with the number of threads.
+
+    The one place in which that is asked for. Nothing is changed for good.
+
+    Examples
+    --------
+    >>> with one_blas_thread():
+    ...     factor = np.linalg.cholesky(np.eye(2))
+    """
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(limits=1, user_api="blas")
 
 
 class Workers:

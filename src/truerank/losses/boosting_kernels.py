@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from truerank.core.kernel import kernel
+from truerank.losses.cross_entropy import softmax
 
 
 @kernel
@@ -125,19 +126,11 @@ def softmax_rows(y, scores, offsets, first, last, gradients, hessians):
     """softmax(s) - softmax(y), and P (1 - P)."""
     for q in range(first, last):
         start, stop = offsets[q], offsets[q + 1]
-        top_s = -np.inf
-        top_y = -np.inf
+        softmax(y, hessians, start, stop)
+        softmax(scores, gradients, start, stop)
         for i in range(start, stop):
-            top_s = max(top_s, scores[i])
-            top_y = max(top_y, y[i])
-        sum_s = 0.0
-        sum_y = 0.0
-        for i in range(start, stop):
-            sum_s += np.exp(scores[i] - top_s)
-            sum_y += np.exp(y[i] - top_y)
-        for i in range(start, stop):
-            p = np.exp(scores[i] - top_s) / sum_s
-            gradients[i] = p - np.exp(y[i] - top_y) / sum_y
+            p = gradients[i]
+            gradients[i] = p - hessians[i]
             hessians[i] = p * (1.0 - p)
 
 

@@ -7,245 +7,184 @@ import math
 import numpy as np
 
 from truerank.core.kernel import kernel
-from truerank.core.threads import query_blocks, run_blocks
-from truerank.data.ranking_data import RankingData
-from truerank.matrices.scores import linear_scores
+from truerank.core.threads import one_blas_thread, query_blocks, run_blocks
+from truerank.matrices.rows import LinearRows, dense_scores, dense_sums
+
+_BLOCK_VALUES = 1 << 17  # numbers in a block of rows: its second pass finds them in the cache
 
 
 class CrossEntropy:
-    """ListNet's objective over the queries that have two grades or more.
+    """`Σ_q v_q [-Σ_j P_y(j) ln P_s(j)] + alpha/2 ‖w‖²` over the queries that have two grades or more.
+
+    Parameters
+    ----------
+    rows : LinearRows
+    y : float64 array (n,)
+    offsets : int64 array (m + 1,)
+    query_weight : float64 array (m,), optional
+    alpha : float
+    normalize : bool
+        Divide the weights of the queries that take part by their sum.
+    n_jobs : int, optional
 
     Attributes
     ----------
     n_queries : int
         Queries that take part.
+    n_weights : int
+    has_hessian : bool
+        Whether the rows are dense.
     """
 
-    def __init__(self, data: RankingData, alpha: float, normalize: bool, n_jobs: int | None) -> None:
-        self.X, self.alpha, self.n_jobs = data.X, alpha, n_jobs
-        self.sparse = hasattr(data.X, "tocsr")
-        y, offsets = data.y, data.offsets
-        assert y is not None  # Ranker.fit has checked
-        weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
-        chosen = np.array([], dtype=np.int64)
-        self.targets = np.zeros(data.n_rows)
-        if data.n_rows:
-            query = data.query_index
-            filled = np.flatnonzero(np.diff(offsets))
-            high, low = np.full(data.n_queries, -np.inf), np.full(data.n_queries, np.inf)
+    def __init__(
+        self,
+        rows: LinearRows,
+        y: np.ndarray,
+        offsets: np.ndarray,
+        query_weight: np.ndarray | None = None,
+        *,
+        alpha: float = 0.0,
+        normalize: bool = False,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.rows, self.offsets, self.alpha, self.n_jobs = rows, offsets, alpha, n_jobs
+        self.n_weights, self.has_hessian = rows.n_weights, rows.is_dense
+        m = len(offsets) - 1
+        weight = np.ones(m) if query_weight is None else np.array(query_weight, dtype=np.float64)
+        filled = np.flatnonzero(np.diff(offsets))
+        high, low = np.full(m, -np.inf), np.full(m, np.inf)
+        if len(filled):
             high[filled] = np.maximum.reduceat(y, offsets[filled])
             low[filled] = np.minimum.reduceat(y, offsets[filled])
-            chosen = np.flatnonzero((low < high) & (weight > 0))
-            self.targets = np.exp(y - high[query])
-            self.targets /= np.bincount(query, weights=self.targets, minlength=data.n_queries)[query]
-        self.n_queries = len(chosen)
-        self.starts, self.stops = offsets[chosen], offsets[chosen + 1]
-        self.weight = np.ascontiguousarray(weight[chosen])
+        weight[low >= high] = 0.0
+        self.n_queries = int(np.count_nonzero(weight))
         if normalize and self.n_queries:
-            self.weight = self.weight / self.weight.sum()
-        sizes = self.stops - self.starts
-        self._blocks = query_blocks(np.concatenate([[0], np.cumsum(sizes)]))
-        self._scores = np.zeros(data.n_rows)
+            weight /= weight.sum()
+        self.weight = weight
+        self.targets = np.zeros(len(y))
+        for query in range(m):
+            softmax(y, self.targets, int(offsets[query]), int(offsets[query + 1]))
+        self._scores = np.zeros(len(y))
+        self._blocks = query_blocks(offsets, max(64, int(_BLOCK_VALUES / rows.values_by_row)))
 
-    def value_and_gradient(self, coef: np.ndarray) -> tuple[float, np.ndarray]:
-        """The objective and its gradient, float64 (p,)."""
-        if self.sparse:
-            loss, gradient = self._sparse_statistics(coef)
-        else:
-            # Loss and gradient are sums over queries: a block's are a statistic of its partition.
-            parts = run_blocks(lambda a, b: self._statistics(coef, a, b), self._blocks, self.n_jobs)
-            loss, gradient = parts[0]
-            for part in parts[1:]:
-                loss += part[0]
-                gradient += part[1]
-        return loss + 0.5 * self.alpha * float(np.sum(coef * coef)), gradient + self.alpha * coef
+    def value_and_gradient(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
+        """The objective and its gradient, float64 (n_weights,)."""
+        # Loss and gradient are sums over queries: a block's are a statistic of its partition.
+        parts = run_blocks(lambda a, b: self._statistics(weights, a, b), self._blocks, self.n_jobs)
+        loss, gradient = 0.0, self.alpha * weights
+        for part in parts:
+            loss += part[0]
+            gradient += part[1]
+        return loss + 0.5 * self.alpha * float(np.sum(weights * weights)), gradient
 
-    def _statistics(self, coef: np.ndarray, first: int, last: int) -> tuple[float, np.ndarray]:
-        gradient = np.zeros(len(coef))
-        loss = _loss_and_gradient(
-            self.X, coef, self.targets, self.starts, self.stops, self.weight, first, last, self._scores, gradient
-        )
-        return loss, gradient
+    def _statistics(self, weights: np.ndarray, first: int, last: int) -> tuple[float, np.ndarray]:
+        start, stop = int(self.offsets[first]), int(self.offsets[last])
+        self.rows.write_scores(weights, self._scores, start, stop)
+        loss = _derivatives(self._scores, self.targets, self.offsets, self.weight, first, last)
+        return loss, self.rows.sums(self._scores, start, stop)
 
-    def _sparse_statistics(self, coef: np.ndarray) -> tuple[float, np.ndarray]:
-        scores = linear_scores(self.X, coef)
-        coefficients = np.zeros(len(scores))
-        loss = 0.0
-        for first, last in self._blocks:
-            loss += _coefficients(scores, self.targets, self.starts, self.stops, self.weight, first, last, coefficients)
-        return loss, self.X.T @ coefficients
-
-    def query_gradient(self, coef: np.ndarray, query: int) -> np.ndarray:
-        """Gradient (p,) of one query's loss, for sparse rows."""
-        start, stop = int(self.starts[query]), int(self.stops[query])
-        rows = self.X[start:stop]
-        coefficients = np.zeros(stop - start)
-        ends = np.array([0, stop - start])
-        weight = self.weight[query : query + 1]
-        _coefficients(rows @ coef, self.targets[start:stop], ends[:1], ends[1:], weight, 0, 1, coefficients)
-        return np.asarray(rows.T @ coefficients)
-
-    def pass_over_queries(self, coef: np.ndarray, learning_rate: float) -> None:
-        """The paper's algorithm 1 once: a step after each query, in their order; `coef` (p,) is changed in place."""
-        decay = self.alpha / self.n_queries
-        if self.sparse:
-            for query in range(self.n_queries):
-                coef -= learning_rate * (self.query_gradient(coef, query) + decay * coef)
-        else:
+    def pass_over_queries(self, weights: np.ndarray, learning_rate: float) -> None:
+        """The paper's algorithm 1 once: a step after each query, in their order; `weights` is changed in place."""
+        decay = self.alpha / max(self.n_queries, 1)
+        if self.rows.is_dense:
+            X, order, unit = self.rows.dense_parts()
             _descend(
-                self.X, coef, self.targets, self.starts, self.stops, self.weight, self._scores, learning_rate, decay,
-                np.zeros(len(coef)),
-            )  # fmt: skip
+                X, order, unit, weights, self.targets, self.offsets, self.weight, self._scores, learning_rate, decay
+            )
+            return
+        for query in np.flatnonzero(self.weight):
+            _, gradient = self._statistics(weights, int(query), int(query) + 1)
+            weights -= learning_rate * (gradient + decay * weights)
 
-    def hessian(self, coef: np.ndarray, max_rows: float = math.inf) -> np.ndarray:
-        """Second derivatives (p, p); from the first queries up to `max_rows` rows, scaled to stand for all."""
-        sizes = self.stops - self.starts
-        last = max(1, int(np.searchsorted(np.cumsum(sizes), max_rows, side="right")))
+    def hessian(self, weights: np.ndarray, max_rows: float = math.inf) -> np.ndarray:
+        """Second derivatives, of dense rows; from the first queries up to `max_rows` rows, scaled to stand for all."""
+        counted = np.where(self.weight > 0, np.diff(self.offsets), 0)
+        last = max(1, int(np.searchsorted(np.cumsum(counted), max_rows, side="right")))
+        while last < len(counted) and not self.weight[:last].any():
+            last += 1
         blocks = [(a, min(b, last)) for a, b in self._blocks if a < last]
-        p = self.X.shape[1]
 
-        def work(a: int, b: int) -> np.ndarray:
-            result = np.zeros((p, p))
-            _add_hessian(self.X, coef, self.starts, self.stops, self.weight, a, b, self._scores, result)
-            return result
+        def work(first: int, stop_query: int) -> np.ndarray:
+            start, stop = int(self.offsets[first]), int(self.offsets[stop_query])
+            self.rows.write_scores(weights, self._scores, start, stop)
+            for one in range(first, stop_query):
+                softmax(self._scores, self._scores, int(self.offsets[one]), int(self.offsets[one + 1]))
+            sizes = np.diff(self.offsets[first : stop_query + 1])
+            # v Σ_j P(j) (x_j - mean)(x_j - mean)', mean = Σ_j P(j) x_j, as one product of centred rows.
+            X = self.rows.block(start, stop)
+            share = self._scores[start:stop]
+            query = np.repeat(np.arange(len(sizes)), sizes)
+            filled = np.flatnonzero(sizes)
+            means = np.zeros((len(sizes), X.shape[1]))
+            if len(filled):
+                starts = self.offsets[first:stop_query][filled] - start
+                means[filled] = np.add.reduceat(X * share[:, None], starts, axis=0)
+            X -= means[query]
+            X *= np.sqrt(self.weight[first:stop_query][query] * share)[:, None]
+            return X.T @ X
 
-        parts = run_blocks(work, blocks, self.n_jobs)
-        total = parts[0]
-        for part in parts[1:]:
+        with one_blas_thread():
+            parts = run_blocks(work, blocks, self.n_jobs)
+        total = np.zeros((self.n_weights, self.n_weights))
+        for part in parts:
             total += part
-        total += np.triu(total, 1).T
         total *= float(self.weight.sum() / self.weight[:last].sum())
-        return total + self.alpha * np.eye(p)
+        return total + self.alpha * np.eye(self.n_weights)
 
     def curvature(self) -> np.ndarray:
-        """An upper bound of the diagonal of the second derivatives at 0, (p,)."""
-        weight = np.zeros(self.X.shape[0])
-        for start, stop, w in zip(self.starts, self.stops, self.weight):
-            weight[start:stop] = w / (stop - start)
-        squares = self.X.multiply(self.X) if self.sparse else np.square(self.X, dtype=np.float64)
-        return np.asarray(squares.T @ weight).ravel() + self.alpha
+        """An upper bound of the diagonal of the second derivatives at 0, (n_weights,)."""
+        sizes = np.diff(self.offsets)
+        share = np.repeat(self.weight / np.maximum(sizes, 1), sizes)
+        return self.rows.square_sums(share) + self.alpha
+
+
+# Kernels.
 
 
 @kernel
-def _scores(X, coef, scores, start, stop):  # type: ignore[no-untyped-def]
-    """`scores = X coef` of some rows; four at a time, since one sum alone would wait for each addition."""
-    p = len(coef)
-    whole = stop - (stop - start) % 4
-    for i in range(start, whole, 4):
-        a = b = c = d = 0.0
-        for k in range(p):
-            w = coef[k]
-            a += X[i, k] * w
-            b += X[i + 1, k] * w
-            c += X[i + 2, k] * w
-            d += X[i + 3, k] * w
-        scores[i] = a
-        scores[i + 1] = b
-        scores[i + 2] = c
-        scores[i + 3] = d
-    for i in range(whole, stop):
-        a = 0.0
-        for k in range(p):
-            a += X[i, k] * coef[k]
-        scores[i] = a
-
-
-@kernel
-def _add_rows(X, coefficients, start, stop, gradient):  # type: ignore[no-untyped-def]
-    """`gradient += X' coefficients` of some rows; four at a time, to load and store the sums a quarter as often."""
-    p = len(gradient)
-    whole = stop - (stop - start) % 4
-    for i in range(start, whole, 4):
-        a = coefficients[i]
-        b = coefficients[i + 1]
-        c = coefficients[i + 2]
-        d = coefficients[i + 3]
-        for k in range(p):
-            gradient[k] += (a * X[i, k] + b * X[i + 1, k]) + (c * X[i + 2, k] + d * X[i + 3, k])
-    for i in range(whole, stop):
-        a = coefficients[i]
-        for k in range(p):
-            gradient[k] += a * X[i, k]
-
-
-@kernel
-def _query_coefficients(scores, targets, weight, start, stop):  # type: ignore[no-untyped-def]
-    """Turn the scores of one query into the loss's derivatives `w (P_s - P_y)`, in place; returns the loss."""
+def softmax(values, result, start, stop):  # type: ignore[no-untyped-def]
+    """`result[start:stop] = exp(v) / Σ exp(v)`; returns `ln Σ exp(v - h)` and h, the largest value."""
     high = -np.inf
     for i in range(start, stop):
-        high = max(high, scores[i])
+        high = max(high, values[i])
     total = 0.0
-    expected = 0.0
     for i in range(start, stop):
-        shifted = scores[i] - high
-        expected += targets[i] * shifted
-        scores[i] = np.exp(shifted)
-        total += scores[i]
-    scale = 1.0 / total
+        result[i] = np.exp(values[i] - high)
+        total += result[i]
     for i in range(start, stop):
-        scores[i] = weight * (scores[i] * scale - targets[i])
-    return weight * (np.log(total) - expected)
+        result[i] /= total
+    return np.log(total), high
 
 
 @kernel
-def _loss_and_gradient(X, coef, targets, starts, stops, weight, first, last, scores, gradient):  # type: ignore[no-untyped-def]
+def _derivatives(scores, targets, offsets, weight, first, last):  # type: ignore[no-untyped-def]
+    """Turn scores into the loss's derivatives `v (P_s - P_y)`, in place; returns the loss of queries `first:last`."""
     loss = 0.0
     for query in range(first, last):
-        start = starts[query]
-        stop = stops[query]
-        _scores(X, coef, scores, start, stop)
-        loss += _query_coefficients(scores, targets, weight[query], start, stop)
-        _add_rows(X, scores, start, stop, gradient)
+        start, stop = offsets[query], offsets[query + 1]
+        if weight[query] == 0.0:
+            scores[start:stop] = 0.0
+            continue
+        expected = 0.0  # Σ_j P_y(j) (s_j - s_start): differences, so that nothing large cancels
+        origin = scores[start]
+        for i in range(start, stop):
+            expected += targets[i] * (scores[i] - origin)
+        log_total, high = softmax(scores, scores, start, stop)
+        loss += weight[query] * (log_total - (expected - (high - origin)))
+        for i in range(start, stop):
+            scores[i] = weight[query] * (scores[i] - targets[i])
     return loss
 
 
 @kernel
-def _coefficients(scores, targets, starts, stops, weight, first, last, coefficients):  # type: ignore[no-untyped-def]
-    loss = 0.0
-    for query in range(first, last):
-        loss += _query_coefficients(scores, targets, weight[query], starts[query], stops[query])
-        for i in range(starts[query], stops[query]):
-            coefficients[i] = scores[i]
-    return loss
-
-
-@kernel
-def _add_hessian(X, coef, starts, stops, weight, first, last, scores, result):  # type: ignore[no-untyped-def]
-    """Add `w sum_j P_s(j) (x_j - mean)(x_j - mean)'` of each query to the upper triangle of `result`."""
-    p = len(coef)
-    centred = np.empty(p)
-    for query in range(first, last):
-        start = starts[query]
-        stop = stops[query]
-        high = -np.inf
-        _scores(X, coef, scores, start, stop)
-        for i in range(start, stop):
-            high = max(high, scores[i])
-        total = 0.0
-        for i in range(start, stop):
-            scores[i] = np.exp(scores[i] - high)
-            total += scores[i]
-        mean = np.zeros(p)
-        for i in range(start, stop):
-            share = scores[i] / total
-            for k in range(p):
-                mean[k] += share * X[i, k]
-        for i in range(start, stop):
-            share = weight[query] * scores[i] / total
-            for k in range(p):
-                centred[k] = X[i, k] - mean[k]
-            for j in range(p):
-                c = share * centred[j]
-                if c != 0.0:
-                    for k in range(j, p):
-                        result[j, k] += c * centred[k]
-
-
-@kernel
-def _descend(X, coef, targets, starts, stops, weight, scores, learning_rate, decay, gradient):  # type: ignore[no-untyped-def]
-    p = len(coef)
-    for query in range(len(starts)):
-        gradient[:] = 0.0
-        _loss_and_gradient(X, coef, targets, starts, stops, weight, query, query + 1, scores, gradient)
-        for k in range(p):
-            coef[k] -= learning_rate * (gradient[k] + decay * coef[k])
+def _descend(X, order, unit, weights, targets, offsets, weight, scores, learning_rate, decay):  # type: ignore[no-untyped-def]
+    """A step after each query that takes part: `w ← w - learning_rate (gradient of the query + decay w)`."""
+    for query in range(len(offsets) - 1):
+        if weight[query] == 0.0:
+            continue
+        start, stop = offsets[query], offsets[query + 1]
+        dense_scores(X, weights * unit, order, scores, start, stop)
+        _derivatives(scores, targets, offsets, weight, query, query + 1)
+        gradient = dense_sums(X, scores, order, start, stop)
+        for j in range(len(weights)):
+            weights[j] -= learning_rate * (unit[j] * gradient[j] + decay * weights[j])

@@ -95,6 +95,12 @@ class GradedPairs:
 
         return float(sum(run_blocks(work, self.blocks, self.n_jobs))), derivative
 
+    def n_violated(self) -> np.ndarray:
+        """Pairs of each query within the margin at the scores of the last `loss`, float64 (m,)."""
+        by_row = np.append(self.degrees, 0.0)  # by position, which stays within the query; each pair counts twice
+        counts = np.add.reduceat(by_row, self.offsets[:-1]) if len(self.n_pairs) else self.n_pairs
+        return np.where(np.diff(self.offsets) > 0, 0.5 * counts, 0.0)
+
     def curvature(self, values: np.ndarray, result: np.ndarray, first: int, last: int) -> None:
         """Second derivative of the squared hinge at the scores of the last `loss`, times `values`, for some queries.
 
@@ -174,7 +180,7 @@ def order_by_rank(ranks: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 @kernel
 def _rank_grades(y, offsets, ranks, n_grades, n_pairs):  # type: ignore[no-untyped-def]
-    few = 16
+    few = _FEW_GRADES
     levels, counts = np.empty(few), np.empty(few)
     for query in range(len(offsets) - 1):
         start, stop = offsets[query], offsets[query + 1]
@@ -336,7 +342,7 @@ def _pair_losses(s, ranks, order, offsets, n_grades, weight, first, last, kind, 
     for query in range(first, last):
         start, stop = offsets[query], offsets[query + 1]
         k = n_grades[query]
-        few = k <= 16
+        few = k <= _FEW_GRADES
         if k < 2 or weight[query] == 0.0:
             for i in range(start, stop):
                 derivative[order[i]] = 0.0
@@ -353,7 +359,7 @@ def _pair_losses(s, ranks, order, offsets, n_grades, weight, first, last, kind, 
                 j -= 1
             count, total_t, total_tt = _below(sums, ranks[i], few)
             c = 1.0 - (s[i] - shift)
-            if kind == 1:
+            if kind == SQUARED_HINGE:
                 loss += c * (c * count + total_t) + (c * total_t + total_tt)
                 derivative[order[i]] = -2.0 * (c * count + total_t)
             else:
@@ -368,7 +374,7 @@ def _pair_losses(s, ranks, order, offsets, n_grades, weight, first, last, kind, 
                 _add(sums, k - 1 - ranks[j], k, few, 1.0, t, 0.0)
                 j += 1
             count, total_t, total_tt = _below(sums, k - 1 - ranks[i], few)
-            if kind == 1:
+            if kind == SQUARED_HINGE:
                 derivative[order[i]] += 2.0 * ((1.0 + (s[i] - shift)) * count - total_t)
             else:
                 derivative[order[i]] += count
@@ -392,7 +398,7 @@ def _laplacian_products(s, ranks, order, offsets, n_grades, weight, degrees, val
             for i in range(start, stop):
                 result[order[i]] = 0.0
             continue
-        few = k <= 16
+        few = k <= _FEW_GRADES
         scale = 2.0 * weight[query]
         sums[: k + 1] = 0.0
         j = stop - 1

@@ -1,4 +1,4 @@
-"""What a booster of trees may ask of a loss, and nothing else."""
+"""What a solver, or a booster of trees, may ask of a loss. A loss knows no solver and no estimator."""
 
 from __future__ import annotations
 
@@ -56,3 +56,62 @@ class FunctionObjective:
     def __call__(self, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> Derivatives:
         """What the function returns."""
         return self.function(y, scores, offsets)
+
+
+class Oracle(Protocol):
+    """A loss that is a maximum over outcomes, for the cutting-plane solver (`worst_rankings`, `ramp`, `pair_oracle`).
+
+    Attributes
+    ----------
+    offsets : int64 array (m + 1,)
+        Rows of each query.
+    kept : bool array (m,)
+        Queries that offer a choice; the others have loss and coefficients 0.
+    """
+
+    offsets: np.ndarray
+    kept: np.ndarray
+
+    def __call__(self, scores: np.ndarray, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Loss (m,) of each worst outcome and coefficients (n,) of the scores; its value is `loss + Σ c·scores`."""
+        ...
+
+
+class SumOverQueries(Protocol):
+    """A differentiable loss of linear weights that adds up over queries, for steps by query (`cross_entropy`)."""
+
+    n_weights: int
+
+    def value_and_gradient(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
+        """The objective, penalty included, and its gradient (n_weights,)."""
+        ...
+
+    def pass_over_queries(self, weights: np.ndarray, learning_rate: float) -> None:
+        """One step after each query; `weights` is changed in place."""
+        ...
+
+
+class SmoothLoss(Protocol):
+    """A smooth convex loss of linear weights with second derivatives, for L-BFGS (`cross_entropy`).
+
+    Attributes
+    ----------
+    n_weights : int
+    has_hessian : bool
+        Whether `hessian` may be asked; else only `curvature`.
+    """
+
+    n_weights: int
+    has_hessian: bool
+
+    def value_and_gradient(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
+        """The objective, penalty included, and its gradient (n_weights,)."""
+        ...
+
+    def hessian(self, weights: np.ndarray, max_rows: float = ...) -> np.ndarray:
+        """Second derivatives (n_weights, n_weights), from the first queries up to `max_rows` rows."""
+        ...
+
+    def curvature(self) -> np.ndarray:
+        """An upper bound of the diagonal of the second derivatives at 0, (n_weights,)."""
+        ...

@@ -15,6 +15,7 @@ Which argmax a loss needs:
   sums of these terms, O(n log n). The sums start at the right end of each node, so nothing cancels.
 * `nDCG` without a cutoff and with a convex discount D: the same with `(D(j+k-1) - D(j+k))/IDCG`.
 * `nDCG@k`: a lattice over (relevant, other) documents placed down to rank k; below it the two lists merge by score.
+  (On lists of real length this bound often has its optimum at w = 0; `ramp` has the one that learns.)
 * `RR`: the number p of other documents before the first relevant one decides the loss; the rest merge by score.
 * `ROC`: the loss is a sum over pairs: a pair is swapped exactly where `s - t < 1/2`.
 * pairs of grades (`pair_oracle.PairHingeOracle`): each pair on its own, `max(0, 1 - (s_a - s_b))`.
@@ -25,7 +26,7 @@ O(k²) a query for nDCG@k).
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -35,25 +36,6 @@ from truerank.core.threads import query_blocks, run_blocks
 from truerank.matrices.sorting import sort_descending
 
 _AP, _ROC, _RR, _CONVEX, _LATTICE = range(5)
-
-
-class Oracle(Protocol):
-    """What the cutting-plane solver asks of a loss.
-
-    Attributes
-    ----------
-    offsets : int64 array (m + 1,)
-        Rows of each query.
-    kept : bool array (m,)
-        Queries that offer a choice; the others have loss and coefficients 0.
-    """
-
-    offsets: np.ndarray
-    kept: np.ndarray
-
-    def __call__(self, scores: np.ndarray, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Loss (m,) of each worst outcome and coefficients (n,) of the scores; its value is `loss + Σ c·scores`."""
-        ...
 
 
 class RankingOracle:

@@ -26,7 +26,7 @@ from truerank import __version__
 from truerank.core.printing import note, print_json, table
 from truerank.core.random_streams import stream
 from truerank.losses.graded_pairs import HINGE, GradedPairs
-from truerank.matrices.scores import linear_scores
+from truerank.matrices.rows import linear_scores
 from truerank.measures import parse_measure
 from truerank.papers.protocol import (
     Fold,

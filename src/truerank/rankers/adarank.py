@@ -11,7 +11,7 @@ import numpy as np
 from truerank.core.checks import check_choice, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
 from truerank.data.ranking_data import RankingData
-from truerank.matrices.scores import FEW, combine_columns, linear_scores
+from truerank.matrices.rows import FEW, combine_columns, linear_scores
 from truerank.measures import parse_measure
 from truerank.measures.kernel import QueryMeasure
 from truerank.rankers.linear import LinearRanker

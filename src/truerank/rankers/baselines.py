@@ -6,15 +6,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.core.checks import check_number
 from truerank.core.errors import InvalidInputError, ModelFileError
-from truerank.core.kernel import kernel
 from truerank.core.random_streams import seed_of
-from truerank.core.threads import query_blocks, run_blocks
+from truerank.core.threads import one_blas_thread, query_blocks, run_blocks
 from truerank.data.ranking_data import RankingData
+from truerank.matrices.content import hashed
+from truerank.matrices.rows import LinearRows, linear_scores
 from truerank.rankers.base import Ranker
-from truerank.rankers.linear import LinearRanker
-from truerank.solvers.result import Status
+from truerank.rankers.linear import LinearRanker, Problem
+from truerank.solvers.path import best_of_path, path_values
+from truerank.solvers.result import SolverResult, Status
+
+_BLOCK_VALUES = 1 << 19  # numbers in a block of rows
 
 
 class RidgeRanker(LinearRanker):
@@ -29,27 +32,37 @@ class RidgeRanker(LinearRanker):
 
     Parameters
     ----------
-    alpha : float, default 1.0
-        Weight of the squared norm.
+    alpha : float or list of float, default 1.0
+        Weight of the squared norm. From a list the validation queries of `eval_set` choose.
     measure, convention
-        What `score` reports; not used in training.
+        What chooses alpha, and what `score` reports.
+    scale : {"auto", "never"}, default "auto"
+        "auto" divides columns of very different spread (or of a spread far from 1 throughout) by it and folds that
+        back into `coef_`; the norm above is then that of the weights of the divided columns. See `column_scales` for
+        the rule; columns in [0, 1] are left as they are.
     n_jobs : int or None, default None
         Threads, over fixed blocks of queries; any number gives the same sums.
 
     Attributes
     ----------
     coef_ : float64 array (n_features_in_,)
+    alpha_ : float
+        The value that was chosen.
+    scale_ : float64 array (n_features_in_,) or None
+        What each column was divided by, if it was.
+    path_ : list of dict
+        For each alpha: `alpha`, `validation`.
 
     Raises
     ------
     InvalidInputError
-        On a negative alpha.
+        On a negative alpha, on a list of them without `eval_set`.
 
     Notes
     -----
-    One product `X' X` and one p x p eigendecomposition: O(n p^2 + p^3). Directions whose regularised curvature is
-    below 1e-12 of the largest get no weight, so that alpha = 0 gives the least squares solution of smallest norm.
-    Queries with one grade count: they say which features should not tell documents apart.
+    One product `X' X` and one p x p eigendecomposition for all alphas: O(n p^2 + p^3). Directions whose
+    regularised curvature is below 1e-12 of the largest get no weight, so that alpha = 0 gives the least squares
+    solution of smallest norm. Queries with one grade count: they say which features should not tell documents apart.
 
     Examples
     --------
@@ -60,58 +73,86 @@ class RidgeRanker(LinearRanker):
 
     def __init__(
         self,
-        alpha: float = 1.0,
+        alpha: Any = 1.0,
         *,
         measure: Any = "nDCG@10",
         convention: str = "ranklib",
+        scale: str = "auto",
         n_jobs: int | None = None,
     ) -> None:
         self.alpha = alpha
         self.measure = measure
         self.convention = convention
+        self.scale = scale
         self.n_jobs = n_jobs
 
+    model_attributes: ClassVar[tuple[str, ...]] = (*LinearRanker.model_attributes, "alpha_", "path_")
+
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
-        alpha = check_number(self.alpha, "alpha", minimum=0)
-        parts = run_blocks(lambda a, b: _moments(data, a, b), query_blocks(data.offsets), self.n_jobs)
-        gram, moment = np.zeros((data.n_features, data.n_features)), np.zeros(data.n_features)
-        for part in parts:
-            gram += part[0]
-            moment += part[1]
-        values, vectors = np.linalg.eigh(gram)
-        values = np.maximum(values, 0.0) + alpha
-        kept = values > 1e-12 * values.max(initial=0.0)
-        self.coef_ = vectors[:, kept] @ ((vectors[:, kept].T @ moment) / values[kept])
-        learned = np.any(moment != 0)
-        self._finish(Status.CONVERGED if learned else Status.NOTHING_TO_LEARN)
+        alphas = path_values(self.alpha, "alpha", zero=True)
+        problem = Problem(data, self.scale, self.n_jobs)
+        rows, p = problem.rows, data.n_features
+        weight = np.ones(data.n_queries) if problem.query_weight is None else problem.query_weight
+        blocks = query_blocks(problem.offsets, max(64, _BLOCK_VALUES // max(p, 1)))
+        with one_blas_thread():
+            parts = run_blocks(
+                lambda a, b: _moments(rows, problem.y, problem.offsets, weight, a, b), blocks, self.n_jobs
+            )
+            gram, moment = np.zeros((p, p)), np.zeros(p)
+            for part in parts:
+                gram += part[0]
+                moment += part[1]
+            values, vectors = np.linalg.eigh(gram)
+        values = np.maximum(values, 0.0)
+        turned = np.einsum("ij,i->j", vectors, moment)
+        status = Status.CONVERGED if np.any(moment != 0) else Status.NOTHING_TO_LEARN
+
+        def solve(alpha: float) -> SolverResult:
+            curvature = values + alpha
+            kept = curvature > 1e-12 * curvature.max(initial=0.0)
+            coef = np.einsum("ij,j->i", vectors[:, kept], turned[kept] / curvature[kept])
+            return SolverResult(coef, status, 1, float("nan"))
+
+        self.alpha_, result, self.path_ = best_of_path(
+            "alpha", alphas, solve, valid, lambda w, X: linear_scores(X, rows.coef(w)), self.measure, self.convention
+        )
+        self.coef_, self.scale_ = rows.coef(result.coef), problem.scale
+        self._finish(result.status)
 
 
-def _moments(data: RankingData, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
+def _moments(
+    rows: LinearRows, y: np.ndarray, offsets: np.ndarray, weight: np.ndarray, first: int, last: int
+) -> tuple[np.ndarray, np.ndarray]:
     """`sum_q w_q Xc' Xc` and `sum_q w_q Xc' yc` of queries first … last - 1: statistics that add up over queries."""
-    weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
-    if hasattr(data.X, "tocsr"):
-        return _sparse_moments(data, weight, first, last)
-    gram, moment = np.zeros((data.n_features, data.n_features)), np.zeros(data.n_features)
-    _add_moments(data.X, data.y, data.offsets, weight, first, last, gram, moment)
-    return gram + np.triu(gram, 1).T, moment
-
-
-def _sparse_moments(data: RankingData, weight: np.ndarray, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-    """The same for sparse rows, which stay sparse: `sum w x x'` less each query's size times w mean mean'."""
+    start, stop = int(offsets[first]), int(offsets[last])
+    sizes = np.diff(offsets[first : last + 1])
+    query, counts = np.repeat(np.arange(last - first), sizes), np.maximum(sizes, 1)
+    own = weight[first:last]
+    grades = y[start:stop]
+    centred = grades - (np.bincount(query, weights=grades, minlength=last - first) / counts)[query]
+    X = rows.block(start, stop)
+    if not hasattr(X, "tocsr"):
+        filled = np.flatnonzero(sizes)
+        means = np.zeros((last - first, X.shape[1]))
+        if len(filled):
+            # Deviations from the query's first row, so that a column that is constant in it gives exactly 0.
+            origin = X[offsets[first:last][filled] - start]
+            X -= np.repeat(origin, sizes[filled], axis=0)
+            means[filled] = np.add.reduceat(X, offsets[first:last][filled] - start, axis=0) / counts[filled, None]
+        X -= means[query]
+        moment = np.einsum("ij,i->j", X, own[query] * centred)
+        X *= np.sqrt(own[query])[:, None]
+        return X.T @ X, moment
+    # Sparse rows stay sparse: `sum w x x'` less each query's size times w mean mean'.
     from scipy import sparse
 
-    rows = slice(int(data.offsets[first]), int(data.offsets[last]))
-    sizes = np.diff(data.offsets[first : last + 1])
-    query = np.repeat(np.arange(last - first), sizes)
-    counts = np.maximum(sizes, 1)
-    X, y = data.X[rows].astype(np.float64), data.y[rows]  # type: ignore[index]
-    centred_y = y - (np.bincount(query, weights=y, minlength=last - first) / counts)[query]
-    indicator = sparse.csr_matrix((np.ones(len(y)), (query, np.arange(len(y)))), shape=(last - first, len(y)))
-    means = np.asarray((indicator @ X).todense()) / counts[:, None]
-    row_weight = weight[first:last][query]
-    gram = np.asarray((X.T @ X.multiply(row_weight[:, None]).tocsr()).todense())
-    gram -= means.T @ (means * (weight[first:last] * sizes)[:, None])
-    return gram, np.asarray(X.T @ (row_weight * centred_y))
+    indicator = sparse.csr_matrix(
+        (np.ones(len(query)), (query, np.arange(len(query)))), shape=(last - first, len(query))
+    )
+    means = (indicator @ X).toarray() / counts[:, None]
+    gram = (X.T @ X.multiply(own[query][:, None]).tocsr()).toarray()
+    gram -= means.T @ (means * (own * sizes)[:, None])
+    return gram, np.asarray(X.T @ (own[query] * centred))
 
 
 class SingleFeature(Ranker):
@@ -269,46 +310,10 @@ class RandomRanker(Ranker):
 
     def _predict(self, X: np.ndarray) -> np.ndarray:
         state = np.full(X.shape[0], self.seed_, dtype=np.uint64)
-        state = _mixed(state + np.uint64(0x9E3779B97F4A7C15))
+        state = hashed(state + np.uint64(0x9E3779B97F4A7C15))
         for k in range(X.shape[1]):
             column = X[:, k].astype(np.float64)
             column[column == 0] = 0.0  # -0.0 is 0.0
             column[np.isnan(column)] = np.nan  # one nan
-            state = _mixed(state ^ column.view(np.uint64)) + np.uint64(k + 1)
-        return (_mixed(state) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-
-
-def _mixed(state: np.ndarray) -> np.ndarray:
-    """The finaliser of SplitMix64: every bit of the input changes half of the output's."""
-    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return state ^ (state >> np.uint64(31))
-
-
-@kernel
-def _add_moments(X, y, offsets, weight, first, last, gram, moment):  # type: ignore[no-untyped-def]
-    """Add the queries' moments to `moment` and to the upper triangle of `gram`."""
-    p = X.shape[1]
-    centred = np.empty(p)
-    for query in range(first, last):
-        start = offsets[query]
-        stop = offsets[query + 1]
-        mean = np.zeros(p)
-        mean_y = 0.0
-        for i in range(start, stop):
-            mean_y += y[i]
-            for k in range(p):
-                mean[k] += X[i, k]
-        for k in range(p):
-            mean[k] /= stop - start
-        mean_y /= max(stop - start, 1)
-        for i in range(start, stop):
-            for k in range(p):
-                centred[k] = X[i, k] - mean[k]
-            c = weight[query] * (y[i] - mean_y)
-            for j in range(p):
-                moment[j] += c * centred[j]
-                d = weight[query] * centred[j]
-                if d != 0.0:
-                    for k in range(j, p):
-                        gram[j, k] += d * centred[k]
+            state = hashed(state ^ column.view(np.uint64)) + np.uint64(k + 1)
+        return (hashed(state) >> np.uint64(11)).astype(np.float64) * 2.0**-53

@@ -6,11 +6,51 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.data.ranking_data import RankingData
 from truerank.matrices.binned import BinnedMatrix
-from truerank.matrices.rows import LinearRows
-from truerank.matrices.scores import linear_scores
+from truerank.matrices.content import column_scales, order_by_content
+from truerank.matrices.rows import LinearRows, linear_scores
 from truerank.rankers.base import Ranker
+
+
+class Problem:
+    """Training data of a linear ranker: in an order that depends on their content alone, in units that suit.
+
+    Positions take the place of rows. Ties that are broken by position, draws and sums are then the same for any order
+    of the rows and queries, and so are the weights' bits.
+
+    Parameters
+    ----------
+    data : RankingData
+    scale : {"auto", "never"}
+        Whether columns are divided by `column_scales`.
+    n_jobs : int, optional
+    intercept : float, default 0
+        As in `LinearRows`.
+
+    Attributes
+    ----------
+    rows : LinearRows
+    y : float64 array (n,)
+    offsets : int64 array (m + 1,)
+    query_weight : float64 array (m,) or None
+    order, queries : int64 arrays (n,), (m,)
+        Row at each position, query at each place.
+    scale : float64 array (p,) or None
+        What 1 means in each column; None where the columns were taken as they are.
+    """
+
+    def __init__(self, data: RankingData, scale: str, n_jobs: int | None = None, *, intercept: float = 0.0) -> None:
+        check_choice(scale, "scale", ("auto", "never"))
+        grades, weight = np.asarray(data.y), data.query_weight
+        self.order, self.queries = order_by_content(data.X, grades, data.offsets, weight)
+        self.y = grades[self.order]
+        self.offsets = np.concatenate([[0], np.cumsum(np.diff(data.offsets)[self.queries])]).astype(np.int64)
+        self.query_weight = None if weight is None else weight[self.queries]
+        self.scale = column_scales(data.X, self.offsets, self.order) if scale == "auto" else None
+        self.rows = LinearRows(data.X, order=self.order, scale=self.scale, intercept=intercept, n_jobs=n_jobs)
 
 
 class LinearRanker(Ranker):
@@ -20,12 +60,16 @@ class LinearRanker(Ranker):
     ----------
     coef_ : float64 array (n_features_in_,)
         Weight of each column.
+    scale_ : float64 array (n_features_in_,) or None
+        Of rankers with the parameter `scale`: what each column was divided by while training, folded back into
+        `coef_`; 0 for a column that was left out. None where the columns were taken as they are.
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = (*Ranker.model_attributes, "coef_")
+    model_attributes: ClassVar[tuple[str, ...]] = (*Ranker.model_attributes, "coef_", "scale_")
     allow_sparse = True
 
     coef_: np.ndarray
+    scale_: np.ndarray | None
 
     def _predict(self, X: Any) -> np.ndarray:
         return linear_scores(X, self.coef_)
@@ -77,9 +121,7 @@ class BinnedLinearRanker(LinearRanker):
         self.bin_edges_ = list(X.edges) if isinstance(X, BinnedMatrix) else None
 
     def _linear_scores(self, coef: np.ndarray, X: Any) -> np.ndarray:
-        if not isinstance(X, BinnedMatrix):
-            return linear_scores(X, coef)
-        return LinearRows(X).scores(coef)
+        return linear_scores(X, coef)
 
     def _predict(self, X: Any) -> np.ndarray:
         self._check_edges(X)

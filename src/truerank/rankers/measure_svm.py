@@ -9,17 +9,19 @@ import numpy as np
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
-from truerank.losses.worst_rankings import oracle_for
-from truerank.matrices.rows import LinearRows
-from truerank.rankers.linear import BinnedLinearRanker
+from truerank.losses.ramp import RampOracle
+from truerank.losses.worst_rankings import RankingOracle, oracle_for
+from truerank.rankers.linear import BinnedLinearRanker, Problem
+from truerank.solvers.concave_convex import descend_ramp
 from truerank.solvers.cutting_planes import CuttingPlanes
-from truerank.solvers.path import best_of_path, values_of_C
+from truerank.solvers.path import best_of_path, path_values
+from truerank.solvers.result import SolverResult
 
 
 class MeasureSVM(BinnedLinearRanker):
-    """Linear ranker that minimises a convex upper bound on 1 - AP (SVM-MAP), or on the loss of ROC area, RR or nDCG.
+    """Linear ranker that minimises an upper bound on 1 - AP (SVM-MAP), or on the loss of ROC area, RR, nDCG or nDCG@k.
 
-    Minimises, over the m queries that have a relevant and another document,
+    With `bound="margin"` it minimises, over the m queries that have a relevant and another document,
 
         ½‖w‖² + C Σ_q v_q max_y [Δ(y) + w·Ψ(x_q, y) - w·Ψ(x_q, y*_q)],    v_q = weight_q / Σ weights
 
@@ -27,18 +29,30 @@ class MeasureSVM(BinnedLinearRanker):
     `Ψ(x, y) = 1/(R N) Σ_{i relevant, j other} ±(x_i - x_j)`, + where i stands before j. The optimum is global and
     comes with a certificate: a lower bound on the optimum from the dual problem. Use it where a linear scorer is
     wanted and the measure that is reported is one of these; with `ScoreBinning` before it the scorer is piecewise
-    constant in each feature. Features should be on a comparable scale.
+    constant in each feature.
+
+    For nDCG@k that bound is of no use: the loss is 1 as soon as k other documents stand on top, and w = 0 is often the
+    true optimum. With `bound="ramp"` it minimises, over the queries whose gains differ,
+
+        ½‖w‖² + C Σ_q v_q { max_y [Δ(y) + w·ψ(x_q, y)] - max_y w·ψ(x_q, y) },    ψ(x, y) = Σ_(r ≤ k) D(r) x_(y_r)
+
+    with graded gains and discounts D. It bounds the loss from above more closely and is not convex: training starts at
+    the weights that `bound="margin"` learns for AP, brought to scores of unit spread, and goes on by rounds of convex
+    problems, in each of which the current ranking takes the second maximum's place; the bound falls in every round.
 
     Parameters
     ----------
     measure : {"AP", "ROC", "RR", "nDCG", "nDCG@k"} or Measure, default "AP"
-        nDCG is binary at `rel`, with the discount of `convention`.
+        nDCG is binary at `rel` under the margin bound and graded under the ramp bound, with the gain and discount that
+        it names or `convention` has.
     C : float or list of float, default 1.0
-        Weight of the mean loss against the norm, > 0. From a list the validation queries of `eval_set` choose; each
-        problem starts with the planes of the last.
+        Weight of the mean loss against the norm, > 0. From a list the validation queries of `eval_set` choose, and
+        under the ramp bound the round too (round 0 is the start, whose own C is chosen from the same list).
+    bound : {"auto", "margin", "ramp"}, default "auto"
+        "auto" is "ramp" for nDCG@k and "margin" for the rest. "ramp" is for nDCG and nDCG@k only.
     rel : float, optional
-        Lowest grade that counts as relevant. Needed where there are more than two grades, unless the measure names
-        it, as "AP(rel=2)" does; else the higher of the two.
+        Lowest grade that counts as relevant. None takes what the measure names ("AP(rel=2)"), else the higher grade
+        where there are just two, else the convention's: 1, mslr's 2.
     tol : float, default 1e-4
         Stop when the gap between objective and lower bound is at most `tol · max(objective, min(1, C))`. 1e-8 is in
         reach.
@@ -51,6 +65,10 @@ class MeasureSVM(BinnedLinearRanker):
         Chooses C; None means `measure`.
     convention : str, default "ranklib"
         Fills in what the measures' names leave open.
+    scale : {"auto", "never"}, default "auto"
+        "auto" divides columns of very different spread (or of a spread far from 1 throughout) by it and folds that
+        back into `coef_`; the norm above is then that of the weights of the divided columns. See `column_scales` for
+        the rule; columns in [0, 1] are left as they are.
     n_jobs : int, optional
         Threads; None means 1, -1 all. The weights have the same bits with any number.
 
@@ -59,33 +77,41 @@ class MeasureSVM(BinnedLinearRanker):
     coef_ : float64 array (p,), or one weight for each bin
     C_ : float
         The value that was chosen.
+    scale_ : float64 array (p,) or None
+        What each column was divided by, if it was.
     objective_ : float
-        The objective above at `coef_` (the primal value).
+        The convex objective at `coef_` (the primal value): the margin bound's, or under the ramp bound that of the
+        chosen round's problem (of the start, nan).
     dual_objective_ : float
-        A lower bound on the optimum.
+        A lower bound on the optimum of that convex problem.
     gap_ : float
-        `objective_ - dual_objective_`: no weights are better than these by more than this.
+        `objective_ - dual_objective_`: no weights are better than these for that problem by more than this. Under the
+        ramp bound it says nothing about other rounds, nor about the whole problem, which is not convex.
     loss_bound_ : float
-        The weighted mean slack, which bounds the mean training loss Δ of the predicted rankings from above
-        (Proposition 1 of the paper): mean training AP is at least `1 - loss_bound_`.
+        The weighted mean of the bound's loss part, which bounds the mean training loss Δ of the predicted rankings
+        from above (Proposition 1 of the paper): the mean training measure is at least `1 - loss_bound_`.
     n_iter_ : int
-        Rounds for the chosen C.
+        Rounds of cutting planes for the chosen weights.
+    round_ : int
+        Round of the ramp bound that was chosen, 0 for its start; 0 under the margin bound.
     n_queries_left_out_ : int
-        Queries with one kind of document only, which offer no choice.
+        Queries that offer no choice.
     rel_ : float
     path_ : list of dict
-        For each C: `C`, `objective`, `dual_objective`, `gap`, `n_iter`, `status`, `bound`, `validation`.
+        For each C, and each round of the ramp bound: `C`, `round`, `objective`, `dual_objective`, `gap`, `n_iter`,
+        `status`, `bound` (as `loss_bound_`), `validation`, and under the ramp bound `ramp`, its whole objective.
 
     Raises
     ------
     InvalidInputError
-        On more than two grades without `rel`, a measure without an oracle, a list of C without `eval_set`.
+        On a measure without an oracle, a list of C without `eval_set`.
 
     Notes
     -----
     A round costs one pass over X for the scores, a sort of each query, O(n log n) for the worst rankings (O(k²) more
     for nDCG@k), and one pass over X for the plane. The number of rounds grows with C and 1/tol and not with n.
-    Memory beside X: some vectors of n. Scores are `X @ coef_`; there is no intercept.
+    Memory beside X: some vectors of n. Scores are `X @ coef_`; there is no intercept. Ties and sums go by what rows
+    hold and not by where they stand: the order of the rows changes no bit of the weights.
 
     Scales: `RankSVM`'s C multiplies a sum over pairs. For ROC area, w here is half the w of RankSVM with pair weights
     1/(R N) and C_rank = 4C/m.
@@ -98,7 +124,9 @@ class MeasureSVM(BinnedLinearRanker):
     References
     ----------
     Yue, Finley, Radlinski, Joachims (2007), "A support vector method for optimizing average precision", SIGIR.
-    Joachims, Finley, Yu (2009), "Cutting-plane training of structural SVMs", Machine Learning 77.
+    Joachims, Finley, Yu (2009), "Cutting-plane training of structural SVMs", Machine Learning 77. Le & Smola (2007),
+    "Direct optimization of ranking measures"; Chapelle et al. (2008), "Tighter bounds for structured estimation", NIPS
+    (the ramp bound).
 
     Examples
     --------
@@ -112,7 +140,8 @@ class MeasureSVM(BinnedLinearRanker):
 
     model_attributes: ClassVar[tuple[str, ...]] = (
         *BinnedLinearRanker.model_attributes,
-        "C_", "objective_", "dual_objective_", "gap_", "loss_bound_", "n_iter_", "n_queries_left_out_", "rel_", "path_",
+        "C_", "objective_", "dual_objective_", "gap_", "loss_bound_", "n_iter_", "round_", "n_queries_left_out_",
+        "rel_", "path_",
     )  # fmt: skip
 
     def __init__(
@@ -120,71 +149,113 @@ class MeasureSVM(BinnedLinearRanker):
         measure: Any = "AP",
         C: Any = 1.0,
         *,
+        bound: str = "auto",
         rel: float | None = None,
         tol: float = 1e-4,
         max_iter: int = 10_000,
         solver: str = "1-slack",
         validation_measure: Any = None,
         convention: str = "ranklib",
+        scale: str = "auto",
         n_jobs: int | None = None,
     ) -> None:
         self.measure = measure
         self.C = C
+        self.bound = bound
         self.rel = rel
         self.tol = tol
         self.max_iter = max_iter
         self.solver = solver
         self.validation_measure = validation_measure
         self.convention = convention
+        self.scale = scale
         self.n_jobs = n_jobs
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         from truerank.measures import parse_measure
 
-        values = values_of_C(self.C)
-        tol = check_number(self.tol, "tol", minimum=0.0, open_minimum=True)
-        max_iter = check_positive_int(self.max_iter, "max_iter")
+        values = path_values(self.C, "C")
+        check_number(self.tol, "tol", minimum=0.0, open_minimum=True)
+        check_positive_int(self.max_iter, "max_iter")
         check_choice(self.solver, "solver", ("1-slack", "n-slack"))
         measure = parse_measure(self.measure, convention=self.convention)
-        grades = np.asarray(data.y)
-        self.rel_ = relevant_grade(self.rel, measure, grades, type(self).__name__)
-        oracle = oracle_for(measure, grades, data.offsets, self.rel_)
-        self.n_queries_left_out_ = int((~oracle.kept).sum())
+        ramp = self._is_ramp(measure)
+        rel = relevant_grade(self.rel, measure, np.asarray(data.y), self.convention)
         self._keep_edges(data.X)
         if valid is not None:
             self._check_edges(valid.X)
-        weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
-        total = float(weight[oracle.kept].sum())
-        planes = CuttingPlanes(
-            LinearRows(data.X, self.n_jobs),
-            oracle,
-            weight=weight / (total or 1.0),
-            n_blocks=1 if self.solver == "1-slack" else None,
-            n_jobs=self.n_jobs,
-        )
+        problem = Problem(data, self.scale, self.n_jobs)
         chooser = measure if self.validation_measure is None else self.validation_measure
-        self.C_, result, self.path_ = best_of_path(
-            lambda C: planes.solve(C, tol=tol, max_iter=max_iter),
-            values, valid, self._linear_scores, chooser, self.convention,
+
+        def scores(weights: np.ndarray, X: Any) -> np.ndarray:
+            return self._linear_scores(problem.rows.coef(weights), X)
+
+        name = "AP" if ramp else None
+        oracle = oracle_for(measure, problem.y, problem.offsets, rel) if name is None else RankingOracle(
+            name, problem.y, problem.offsets, rel=rel
         )  # fmt: skip
-        self.coef_ = result.coef
+        planes = self._planes(problem, oracle)
+        self.C_, result, self.path_ = best_of_path(
+            "C", values, lambda C: planes.solve(C, tol=self.tol, max_iter=self.max_iter),
+            valid, scores, chooser, self.convention,
+        )  # fmt: skip
+        left_out = ~oracle.kept
+        if ramp:
+            piece = RampOracle(
+                problem.y, problem.offsets, cutoff=measure.cutoff, gain=measure.setting("gain"),
+                discount=measure.setting("discount"),
+            )  # fmt: skip
+            weight = self._planes(problem, piece).weight
+            spread = float(np.std(problem.rows.scores(result.coef)))
+            start = result.coef / (spread or 1.0)
+
+            def rounds(C: float) -> list[SolverResult]:
+                return descend_ramp(
+                    problem.rows, piece, weight, C, start, tol=self.tol, max_iter=self.max_iter,
+                    n_blocks=self._n_blocks, n_jobs=self.n_jobs,
+                )  # fmt: skip
+
+            self.C_, result, self.path_ = best_of_path(
+                "C", values, rounds, valid, scores, chooser, self.convention, details=("ramp",)
+            )
+            left_out = ~piece.kept
+        self.rel_, self.n_queries_left_out_ = rel, int(left_out.sum())
+        self.coef_, self.scale_ = problem.rows.coef(result.coef), problem.scale
         self.objective_, self.dual_objective_, self.gap_ = result.objective, result.dual_objective, result.gap
         self.loss_bound_ = float(result.details["risk"])
-        self.n_iter_ = result.n_iter
+        self.n_iter_, self.round_ = result.n_iter, int(result.details.get("round", 0))
         self._finish(result.status)
 
+    def _is_ramp(self, measure: Any) -> bool:
+        check_choice(self.bound, "bound", ("auto", "margin", "ramp"))
+        if self.bound == "auto":
+            return measure.NAME == "nDCG" and measure.cutoff is not None
+        if self.bound == "ramp" and measure.NAME != "nDCG":
+            raise InvalidInputError(f"bound='ramp' is for nDCG and nDCG@k, got the measure {measure.name}")
+        return self.bound == "ramp"
 
-def relevant_grade(rel: float | None, measure: Any, grades: np.ndarray, name: str) -> float:
-    """The lowest relevant grade: as given, as the measure says, or the higher of two grades."""
+    @property
+    def _n_blocks(self) -> int | None:
+        return 1 if self.solver == "1-slack" else None
+
+    def _planes(self, problem: Problem, oracle: Any) -> CuttingPlanes:
+        """The convex problem, each kept query weighing its share of the kept queries' weight."""
+        weight = np.ones(len(oracle.kept)) if problem.query_weight is None else problem.query_weight
+        total = float(weight[oracle.kept].sum())
+        return CuttingPlanes(
+            problem.rows, oracle, weight=weight / (total or 1.0), n_blocks=self._n_blocks, n_jobs=self.n_jobs
+        )
+
+
+def relevant_grade(rel: float | None, measure: Any, grades: np.ndarray, convention: str) -> float:
+    """The lowest relevant grade: as given, as the measure says, the higher of two grades, or the convention's."""
     if rel is not None:
         return check_number(rel, "rel")
     if measure is not None and "rel" in measure.OWN and measure == measure(rel=measure.rel):
         return float(measure.rel)
     distinct = np.unique(grades)
-    if len(distinct) > 2:
-        shown = ", ".join(f"{grade:g}" for grade in distinct[:6]) + (", …" if len(distinct) > 6 else "")
-        raise InvalidInputError(
-            f"{name} needs to know which grades are relevant: the data have {len(distinct)} grades ({shown}). Set rel "
-            "to the lowest relevant one, for example rel=1"
-        )
-    return float(distinct[-1]) if len(distinct) == 2 else 1.0
+    if len(distinct) == 2:
+        return float(distinct[-1])
+    from truerank.measures import parse_measure
+
+    return float(parse_measure("AP", convention=convention).rel)

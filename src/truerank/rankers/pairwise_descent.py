@@ -14,8 +14,7 @@ from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.random_streams import seed_of, stream
 from truerank.data.ranking_data import RankingData
 from truerank.losses.graded_pairs import HINGE, GradedPairs, weight_by
-from truerank.matrices.row_passes import csr_parts
-from truerank.matrices.rows import writable_view
+from truerank.matrices.rows import csr_parts, writable_view
 from truerank.rankers.linear import LinearRanker
 from truerank.solvers.pair_descent import (
     LEARNING_RATES,

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
-from truerank.core.threads import query_blocks, run_blocks
 from truerank.data.ranking_data import RankingData
-from truerank.losses.graded_pairs import SQUARED_HINGE, GradedPairs, order_by_rank, weight_by
-from truerank.matrices.row_passes import RowPasses
-from truerank.rankers.linear import LinearRanker
+from truerank.losses.graded_pairs import GradedPairs, weight_by
+from truerank.losses.pair_oracle import PairHingeOracle
+from truerank.matrices.rows import LinearRows
+from truerank.rankers.linear import BinnedLinearRanker, Problem
+from truerank.solvers.cutting_planes import CuttingPlanes
+from truerank.solvers.newton import solve_squared_hinge
+from truerank.solvers.path import best_of_path, path_values
 from truerank.solvers.result import SolverResult, Status
 
-_MOST_COLUMNS = 1000  # up to here a stubborn system is solved by its matrix
 _HINGE_BLOCKS = 4  # more make fewer rounds and larger small programs
-_BLOCK_VALUES = 1 << 17  # numbers in a block of rows: its second pass finds them in the cache
 
 
-class RankSVM(LinearRanker):
+class RankSVM(BinnedLinearRanker):
     """Linear RankSVM, exact: hinge or squared hinge over all pairs, which are counted and never listed.
 
     Minimises, over all pairs (a, b) of a query q with grades y_a > y_b,
@@ -33,10 +33,11 @@ class RankSVM(LinearRanker):
 
     Parameters
     ----------
-    C : float, default 1e-3
-        Weight of the sum over pairs against the norm. Scales: `MeasureSVM`'s C is divided by the number of queries,
-        this one multiplies a sum over pairs, and `PairwiseDescent`'s lambda goes with a mean over pairs, so
-        lambda = 1 / (C · pairs).
+    C : float or list of float, default 1e-3
+        Weight of the sum over pairs against the norm. From a list the validation queries of `eval_set` choose; each
+        problem of the squared hinge starts with the last one's weights. Scales: `MeasureSVM`'s C is
+        divided by the number of queries, this one multiplies a sum over pairs, and `PairwiseDescent`'s lambda goes with
+        a mean over pairs, so lambda = 1 / (C · pairs).
     loss : {"squared_hinge", "hinge"}, default "squared_hinge"
         The squared hinge is smooth and solved by Newton's method; the hinge by cutting planes.
     weighting : {"pairs", "rows", "queries"}, default "pairs"
@@ -50,13 +51,25 @@ class RankSVM(LinearRanker):
         Newton steps, or rounds of cutting planes, at most.
     warm_start : bool, default False
         Start from the last fit's `coef_` (squared hinge), for a path over C.
+    validation_measure : str or Measure, default "nDCG@10"
+        Chooses C.
+    convention : str, default "ranklib"
+        Fills in what the measure's name leaves open.
+    scale : {"auto", "never"}, default "auto"
+        "auto" divides columns of very different spread (or of a spread far from 1 throughout) by it and folds that
+        back into `coef_`; the norm above is then that of the weights of the divided columns. See `column_scales` for
+        the rule; columns in [0, 1] are left as they are.
     n_jobs : int, optional
         Threads; None means 1, -1 all. The result has the same bits with any number.
 
     Attributes
     ----------
-    coef_ : float64 array (p,)
+    coef_ : float64 array (p,), or one weight for each bin
         Weight of each column.
+    C_ : float
+        The value that was chosen.
+    scale_ : float64 array (p,) or None
+        What each column was divided by, if it was.
     objective_ : float
         The objective at `coef_`, as above.
     dual_objective_ : float
@@ -69,6 +82,8 @@ class RankSVM(LinearRanker):
         Newton steps or rounds.
     n_pairs_ : int
         Pairs with different grades in the training queries.
+    path_ : list of dict
+        For each C: `C`, `objective`, `dual_objective`, `gap`, `n_iter`, `status`, `validation`.
 
     Raises
     ------
@@ -79,7 +94,8 @@ class RankSVM(LinearRanker):
     -----
     Pairs of equal grade carry no loss. A query whose grades are all equal has no pairs; without any pairs the weights
     are 0. Documents with the same features and different grades keep their loss of 1. Rows may be sparse; float32
-    stays float32. There is no intercept: no ranking depends on one.
+    stays float32. There is no intercept: no ranking depends on one. The order of the rows changes no bit of the
+    weights.
 
     Cost: one evaluation takes O(n log n) for the sorted scores and counts, whatever the number of pairs, and one pass
     over X; a Newton step takes as many products as its conjugate gradients need, each one pass over X.
@@ -104,19 +120,22 @@ class RankSVM(LinearRanker):
     """
 
     model_attributes: ClassVar[tuple[str, ...]] = (
-        *LinearRanker.model_attributes,
-        "objective_", "dual_objective_", "gap_", "gradient_norm_", "n_iter_", "n_pairs_",
+        *BinnedLinearRanker.model_attributes,
+        "C_", "objective_", "dual_objective_", "gap_", "gradient_norm_", "n_iter_", "n_pairs_", "path_",
     )  # fmt: skip
 
     def __init__(
         self,
-        C: float = 1e-3,
+        C: Any = 1e-3,
         *,
         loss: str = "squared_hinge",
         weighting: str = "pairs",
         tol: float = 1e-6,
         max_iter: int = 1000,
         warm_start: bool = False,
+        validation_measure: Any = "nDCG@10",
+        convention: str = "ranklib",
+        scale: str = "auto",
         n_jobs: int | None = None,
     ) -> None:
         self.C = C
@@ -125,220 +144,58 @@ class RankSVM(LinearRanker):
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
+        self.validation_measure = validation_measure
+        self.convention = convention
+        self.scale = scale
         self.n_jobs = n_jobs
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
-        C = check_number(self.C, "C", minimum=0.0, open_minimum=True)
+        values = path_values(self.C, "C")
         tol = check_number(self.tol, "tol", minimum=0.0, open_minimum=True)
         max_iter = check_positive_int(self.max_iter, "max_iter")
         loss = check_choice(self.loss, "loss", ("squared_hinge", "hinge"))
         weighting = check_choice(self.weighting, "weighting", ("pairs", "rows", "queries"))
-        start = getattr(self, "coef_", None) if self.warm_start else None
-        if start is not None and len(start) != data.n_features:
-            start = None
-        pairs = GradedPairs(np.asarray(data.y), data.offsets, data.query_weight, self.n_jobs)
-        pairs.set_weight(weight_by(weighting, pairs.n_pairs, data.offsets, data.query_weight))
-        if loss == "hinge":
-            result = solve_hinge(data.X, pairs, np.asarray(data.y), C, tol, max_iter)
-        else:
-            result = solve_squared_hinge(RowPasses(data.X), pairs, C, tol, max_iter, start)
-        self.coef_ = result.coef
+        self._keep_edges(data.X)
+        if valid is not None:
+            self._check_edges(valid.X)
+        problem = Problem(data, self.scale, self.n_jobs)
+        pairs = GradedPairs(problem.y, problem.offsets, problem.query_weight, self.n_jobs)
+        pairs.set_weight(weight_by(weighting, pairs.n_pairs, problem.offsets, problem.query_weight))
+        last = self._start(problem)
+
+        def solve(C: float) -> SolverResult:
+            nonlocal last
+            if loss == "hinge":
+                return solve_hinge(problem.rows, pairs, problem.y, C, tol, max_iter)
+            result = solve_squared_hinge(problem.rows, pairs, C, tol, max_iter, last)
+            last = result.coef if len(values) > 1 else None
+            return result
+
+        self.C_, result, self.path_ = best_of_path(
+            "C", values, solve, valid, lambda w, X: self._linear_scores(problem.rows.coef(w), X),
+            self.validation_measure, self.convention,
+        )  # fmt: skip
+        self.coef_, self.scale_ = problem.rows.coef(result.coef), problem.scale
         self.n_iter_ = result.n_iter
         self.objective_, self.dual_objective_, self.gap_ = result.objective, result.dual_objective, result.gap
         self.gradient_norm_ = float(result.details.get("gradient_norm", np.nan))
         self.n_pairs_ = int(np.sum(pairs.n_pairs))
         self._finish(result.status)
 
-
-def solve_squared_hinge(
-    rows: RowPasses,
-    pairs: GradedPairs,
-    C: float,
-    tol: float,
-    max_iter: int = 1000,
-    start: np.ndarray | None = None,
-) -> SolverResult:
-    """Minimise `½‖w‖² + C Σ weight max(0, 1 - w·(x_a - x_b))²` by Newton's method with conjugate gradients.
-
-    Stops when `½‖gradient‖² <= tol · objective`; the left side is the duality gap (see `RankSVM`).
-
-    Notes
-    -----
-    The objective is once differentiable and piecewise quadratic; its generalised Hessian at w is
-    `I + 2C Σ_violated weight z zᵀ` (Chapelle & Keerthi 2010, section 3). Conjugate gradients are preconditioned by
-    the diagonal over all pairs, scaled by the share that is violated, so that columns of very different scale do not
-    slow them; where they need more than p products all the same (p <= 1000), as many give the whole Hessian, whose
-    Cholesky factor takes the step and preconditions the ones to come. Along the direction the scores are linear in
-    the step, so a line search needs no pass over X.
-    """
-    n, p = rows.shape
-    offsets = pairs.offsets
-    w = np.zeros(p) if start is None else np.array(start, dtype=np.float64)
-    if pairs.total_weight == 0.0:
-        zero = np.zeros(p)
-        return SolverResult(zero, Status.NOTHING_TO_LEARN, 0, 0.0, 0.0, 0.0, {"gradient_norm": 0.0})
-    blocks = query_blocks(offsets, max(64, int(_BLOCK_VALUES / rows.values_by_row)))
-    scores, values, products = np.zeros(n), np.empty(n), np.empty(n)
-    bounds = [(int(offsets[first]), int(offsets[last])) for first, last in blocks]
-
-    def sum_rows(coefficients: np.ndarray) -> np.ndarray:
-        return _in_order(run_blocks(lambda lo, hi: rows.sums(coefficients, lo, hi), bounds, pairs.n_jobs), p)
-
-    def hessian_product(direction: np.ndarray) -> np.ndarray:
-        def work(first: int, last: int) -> np.ndarray:
-            lo, hi = int(offsets[first]), int(offsets[last])
-            rows.scores(direction, values, lo, hi)
-            pairs.curvature(values, products, first, last)
-            return rows.sums(products, lo, hi)
-
-        return direction + C * _in_order(run_blocks(work, blocks, pairs.n_jobs), p)
-
-    if np.any(w):
-        run_blocks(lambda lo, hi: rows.scores(w, scores, lo, hi), bounds, pairs.n_jobs)
-    spread = rows.pair_spread(order_by_rank(pairs.ranks, offsets), pairs.ranks, offsets, pairs.weight)
-    loss, derivative = pairs.loss(scores, SQUARED_HINGE)
-    objective = 0.5 * float(w @ w) + C * loss
-    gradient = w + C * sum_rows(derivative)
-    squared = float(gradient @ gradient)
-    first_squared = max(squared, np.finfo(float).tiny)
-    preconditioner: Callable[[np.ndarray], np.ndarray] | None = None
-    status, n_iter, n_products = Status.MAX_ITERATIONS, 0, 0
-    while True:
-        if 0.5 * squared <= tol * objective:
-            status = Status.CONVERGED
-            break
-        if n_iter == max_iter:
-            break
-        n_iter += 1
-        share = float(np.sum(pairs.degrees)) / max(1.0, 2.0 * float(np.sum(pairs.n_pairs)))
-        if preconditioner is None:
-            diagonal = 1.0 + 2.0 * C * share * spread
-            precondition: Callable[[np.ndarray], np.ndarray] = lambda r: r / diagonal  # noqa: B023, E731
-        else:
-            precondition = preconditioner
-        forcing = min(0.1, (squared / first_squared) ** 0.25)
-        # Half the residual that the tolerance asks for is enough for the last step.
-        goal = max(forcing * np.sqrt(squared), 0.5 * np.sqrt(2.0 * tol * objective))
-        most = max(50, p if p <= _MOST_COLUMNS else 200)
-        direction, used = _conjugate_gradients(hessian_product, gradient, precondition, goal, most)
-        n_products += used
-        if used == most and p <= _MOST_COLUMNS:
-            # As many products more give the whole matrix, which also preconditions the steps to come.
-            preconditioner = _inverse(hessian_product, p)
-            direction = -preconditioner(gradient)
-            n_products += p
-        run_blocks(lambda lo, hi: rows.scores(direction, values, lo, hi), bounds, pairs.n_jobs)  # noqa: B023
-        step = _line_search(pairs, C, w, scores, objective, derivative, direction, values)
-        if step is None:
-            status = Status.NO_PROGRESS
-            # The counts kept by the pairs belong to a trial step; nothing reads them again.
-            break
-        t, objective, derivative = step
-        w = w + t * direction
-        scores += t * values
-        gradient = w + C * sum_rows(derivative)
-        squared = float(gradient @ gradient)
-    gap = 0.5 * squared
-    details = {"gradient_norm": float(np.sqrt(squared)), "n_products": n_products}
-    return SolverResult(w, status, n_iter, objective, objective - gap, gap, details)
-
-
-def _in_order(parts: list[np.ndarray], p: int) -> np.ndarray:
-    total = np.zeros(p)
-    for part in parts:
-        total += part
-    return total
-
-
-def _conjugate_gradients(
-    product: Callable[[np.ndarray], np.ndarray],
-    gradient: np.ndarray,
-    precondition: Callable[[np.ndarray], np.ndarray],
-    goal: float,
-    max_products: int,
-) -> tuple[np.ndarray, int]:
-    """Approximate solution of `H d = -gradient`, until the residual's norm is at most `goal`; products used."""
-    direction = np.zeros_like(gradient)
-    residual = -gradient
-    z = precondition(residual)
-    search = z.copy()
-    rho = float(residual @ z)
-    for used in range(1, max_products + 1):
-        image = product(search)
-        step = rho / float(search @ image)
-        direction += step * search
-        residual -= step * image
-        if float(residual @ residual) <= goal * goal:
-            return direction, used
-        z = precondition(residual)
-        rho, previous = float(residual @ z), rho
-        search = z + (rho / previous) * search
-    return direction, max_products
-
-
-def _inverse(product: Callable[[np.ndarray], np.ndarray], p: int) -> Callable[[np.ndarray], np.ndarray]:
-    """The product with the inverse of a positive definite (p, p) operator, by a Cholesky factor of its matrix."""
-    from scipy.linalg import cho_factor, cho_solve
-
-    matrix = np.array([product(column) for column in np.eye(p)])
-    matrix = 0.5 * (matrix + matrix.T)
-    # Columns of very different scale lose no digits when the diagonal is brought to 1 first.
-    scale = 1.0 / np.sqrt(np.diagonal(matrix))
-    scaled = matrix * scale * scale[:, None]
-    jitter = 0.0
-    while True:
-        try:
-            factor = cho_factor(scaled + jitter * np.eye(p), lower=True)
-            break
-        except np.linalg.LinAlgError:  # rounding; what is solved is then a preconditioner still
-            jitter = max(10.0 * jitter, 1e-14)
-    return lambda vector: scale * cho_solve(factor, scale * vector)
-
-
-def _line_search(
-    pairs: GradedPairs,
-    C: float,
-    w: np.ndarray,
-    scores: np.ndarray,
-    objective: float,
-    derivative: np.ndarray,
-    direction: np.ndarray,
-    values: np.ndarray,
-) -> tuple[float, float, np.ndarray] | None:
-    """Step t, objective and loss derivative at `w + t direction`, or None where floating point finds no descent.
-
-    The full step nearly always does; else the derivative along the direction, which is increasing, is brought towards
-    0 by the secant rule.
-    """
-    ww, wd, dd = float(w @ w), float(w @ direction), float(direction @ direction)
-    slope = wd + C * float(derivative @ values)
-    if not slope < 0.0:
-        return None
-    t = 1.0
-    for _ in range(30):
-        loss, trial_derivative = pairs.loss(scores + t * values, SQUARED_HINGE)
-        trial = 0.5 * (ww + 2.0 * t * wd + t * t * dd) + C * loss
-        trial_slope = wd + t * dd + C * float(trial_derivative @ values)
-        # The second test is for the last steps, where the gain drowns in the rounding of the objective.
-        if trial_slope <= 0.5 * abs(slope) and trial <= objective * (1.0 + 1e-13):
-            return t, trial, trial_derivative
-        # Too far: the slope has turned steeply upwards.
-        t *= max(0.05, min(0.95, slope / (slope - trial_slope))) if trial_slope > 0.0 else 0.5
-        if t * np.sqrt(dd) <= 1e-16 * np.sqrt(ww):
-            break
-    return None
+    def _start(self, problem: Problem) -> np.ndarray | None:
+        """The last fit's weights, in the units of this problem."""
+        start = getattr(self, "coef_", None) if self.warm_start else None
+        if start is None or len(start) != problem.rows.n_weights:
+            return None
+        return start if problem.scale is None else start * problem.scale
 
 
 def solve_hinge(
-    X: Any, pairs: GradedPairs, grades: np.ndarray, C: float, tol: float, max_iter: int = 1000
+    rows: LinearRows, pairs: GradedPairs, grades: np.ndarray, C: float, tol: float, max_iter: int = 1000
 ) -> SolverResult:
     """Minimise `½‖w‖² + C Σ weight max(0, 1 - w·(x_a - x_b))` by cutting planes, to `gap <= tol · objective`."""
-    from truerank.losses.pair_oracle import PairHingeOracle
-    from truerank.matrices.rows import LinearRows
-    from truerank.solvers.cutting_planes import CuttingPlanes
-
     planes = CuttingPlanes(
-        LinearRows(X, pairs.n_jobs),
+        rows,
         PairHingeOracle(grades, pairs.offsets),
         weight=pairs.weight,
         n_blocks=_HINGE_BLOCKS,

@@ -26,7 +26,7 @@ import numpy as np
 
 from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
-from truerank.losses.worst_rankings import Oracle
+from truerank.losses.protocols import Oracle
 from truerank.matrices.rows import LinearRows
 from truerank.solvers.bundle_program import combine, extend_gram, solve_bundle, solve_one_block
 from truerank.solvers.result import SolverResult, Status

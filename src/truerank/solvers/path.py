@@ -1,4 +1,4 @@
-"""A path over the regularisation C with selection on validation queries, for rankers that keep linear weights."""
+"""A path over the strength of the penalty, from which validation queries choose: for every ranker that has one."""
 
 from __future__ import annotations
 
@@ -10,37 +10,63 @@ import numpy as np
 from truerank.core.checks import check_number
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
+from truerank.solvers.early_stopping import ValidationCurve
 from truerank.solvers.result import SolverResult
 
 
-def values_of_C(C: Any) -> list[float]:
-    """C as a list of numbers > 0: itself, or the list that was given."""
-    several = isinstance(C, list | tuple | np.ndarray)
-    values = list(C) if several else [C]
+def path_values(value: Any, name: str, *, zero: bool = False) -> list[float]:
+    """The values of a parameter: the number itself, or the list that was given.
+
+    Parameters
+    ----------
+    value : float or list, tuple or array of float
+    name : str
+        Of the parameter, for messages.
+    zero : bool
+        Whether 0 is allowed.
+    """
+    several = isinstance(value, list | tuple | np.ndarray)
+    values = list(value) if several else [value]
     if not values:
-        raise InvalidInputError("C must be a number > 0 or a list of such numbers, got an empty list")
-    return [check_number(value, "C", minimum=0.0, open_minimum=True) for value in values]
+        raise InvalidInputError(f"{name} must be a number or a list of numbers, got an empty list")
+    return [check_number(one, name, minimum=0.0, open_minimum=not zero) for one in values]
 
 
 def best_of_path(
-    solve: Callable[[float], SolverResult],
+    name: str,
     values: Sequence[float],
+    solve: Callable[[float], SolverResult | Sequence[SolverResult]],
     valid: RankingData | None,
     scores: Callable[[np.ndarray, Any], np.ndarray],
     measure: Any,
     convention: str,
+    details: Sequence[str] = (),
 ) -> tuple[float, SolverResult, list[dict[str, Any]]]:
-    """Solve for every C in ascending order and keep the best by `measure` on the validation queries.
+    """Solve for every value, from the strongest penalty to the weakest, and keep what is best on validation queries.
 
-    Equal values go to the smallest C.
+    Parameters
+    ----------
+    name : str
+        The parameter. Large values of "C" are a weak penalty, large values of any other a strong one.
+    values : sequence of float
+    solve : callable
+        From a value to its result, or to the results of its rounds, each of which is a candidate.
+    valid : RankingData, optional
+    scores : callable
+        From weights and a matrix to scores.
+    measure, convention
+        What the validation queries are judged by, as `ValidationCurve` takes them.
+    details : sequence of str
+        Details of the results that the path lists too.
 
     Returns
     -------
-    C, result
-        The chosen ones.
+    value, result
+        The chosen ones; equal measures go to the stronger penalty and the earlier round. Without validation queries
+        the last round of the one value.
     path : list of dict
-        For each C: `C`, `objective`, `dual_objective`, `gap`, `n_iter`, `status`, `bound`, and `validation` (None
-        without validation queries).
+        For each candidate: the value under `name`, `round` (from 0), `objective`, `dual_objective`, `gap`, `n_iter`,
+        `status`, `bound`, and `validation` (None without validation queries).
 
     Raises
     ------
@@ -49,35 +75,32 @@ def best_of_path(
     """
     if len(values) > 1 and valid is None:
         raise InvalidInputError(
-            f"C is a list of {len(values)} values, from which validation queries must choose: pass "
-            "eval_set=(X, y, qid), or give a single C"
+            f"{name} is a list of {len(values)} values, from which validation queries must choose: pass "
+            f"eval_set=(X, y, qid), or give a single {name}"
         )
-    judgements = None if valid is None else valid.judgements()
-    parsed: Any = None
-    if valid is not None:
-        from truerank.measures import parse_measure
-
-        parsed = parse_measure(measure, convention=convention)
-    best: tuple[float, SolverResult, float] | None = None
+    curve = None if valid is None else ValidationCurve(valid, measure, convention, None)
+    chosen: tuple[float, SolverResult] | None = None
     path: list[dict[str, Any]] = []
-    for C in sorted(values):
-        result = solve(C)
-        value = -np.inf
-        if valid is not None:
-            value = float(parsed.mean(judgements, scores(result.coef, valid.X)))
-        path.append(
-            {
-                "C": C,
-                "objective": result.objective,
-                "dual_objective": result.dual_objective,
-                "gap": result.gap,
-                "n_iter": result.n_iter,
-                "status": result.status.name,
-                "bound": float(result.details.get("risk", np.nan)),
-                "validation": value if valid is not None else None,
-            }
-        )
-        if best is None or value > best[2]:
-            best = C, result, value
-    assert best is not None
-    return best[0], best[1], path
+    for value in sorted(values, reverse=name != "C"):
+        results = solve(value)
+        for number, result in enumerate([results] if isinstance(results, SolverResult) else results):
+            if curve is not None and valid is not None:
+                curve.add(scores(result.coef, valid.X))
+            path.append(
+                {
+                    name: value,
+                    "round": number,
+                    "objective": result.objective,
+                    "dual_objective": result.dual_objective,
+                    "gap": result.gap,
+                    "n_iter": result.n_iter,
+                    "status": result.status.name,
+                    "bound": float(result.details.get("risk", np.nan)),
+                    "validation": None if curve is None else curve.values[-1],
+                }
+                | {one: float(result.details[one]) for one in details}
+            )
+            if curve is None or curve.best_round == len(path):
+                chosen = value, result
+    assert chosen is not None
+    return *chosen, path

@@ -1,0 +1,26 @@
+"""The hinge on single documents, as an oracle of the cutting-plane solver."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+class HingeOracle:
+    """`Σ_i c_i max(0, 1 - z_i s_i)`, all rows as one query.
+
+    Parameters
+    ----------
+    signs : float64 array (n,) of +1 and -1
+    weight : float64 array (n,), >= 0
+    """
+
+    def __init__(self, signs: np.ndarray, weight: np.ndarray) -> None:
+        self._gain = signs * weight
+        self._signs, self._weight = signs, weight
+        self.offsets = np.array([0, len(signs)], dtype=np.int64)
+        self.kept = np.array([True])
+
+    def __call__(self, scores: np.ndarray, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Summed weight of the rows within the margin (1,), and coefficients (n,) of the scores."""
+        inside = self._signs * scores < 1.0
+        return np.array([self._weight[inside].sum()]), np.where(inside, -self._gain, 0.0)

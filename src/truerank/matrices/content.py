@@ -1,0 +1,184 @@
+"""What training data are, whatever order they came in: an order of rows and queries by content, and column scales."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from truerank.core.kernel import kernel
+from truerank.core.threads import row_blocks
+from truerank.matrices.rows import csr_parts, writable_view
+
+# Columns are taken as they are where the largest spread is between these two …
+LEAST_SPREAD, MOST_SPREAD = 0.01, 10.0
+# … and no more than so many times the smallest.
+MOST_RATIO = 100.0
+
+
+def order_by_content(
+    X: Any, y: np.ndarray, offsets: np.ndarray, query_weight: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows within queries, and queries, in an order that depends on what they hold and not on where they stand.
+
+    A learner that breaks ties, draws or adds in this order gives the same bits for any order of the rows and of the
+    queries. Rows are ordered by a hash of their values, equal ones by grade; queries by a hash of their rows, equal
+    ones by a hash with grades. Rows that are the same in values and grade stand in any order, as they may: nothing
+    tells them apart.
+
+    Parameters
+    ----------
+    X : float32 or float64 array (n, p), CSR matrix or BinnedMatrix
+    y : float64 array (n,)
+    offsets : int64 array (m + 1,)
+    query_weight : float64 array (m,), optional
+
+    Returns
+    -------
+    rows : int64 array (n,)
+        Row at each position; the rows of a query stand together.
+    queries : int64 array (m,)
+        Query at each place.
+
+    Notes
+    -----
+    O(n p) for the hashes, 64 bits wide, and O(n log n) for the sorts. The same values as float32, float64, dense or
+    sparse have the same hash.
+
+    Examples
+    --------
+    >>> X, y, offsets = np.array([[1.0], [2.0], [3.0]]), np.array([0.0, 1.0, 0.0]), np.array([0, 2, 3])
+    >>> rows, queries = order_by_content(X, y, offsets)
+    >>> turned, _ = order_by_content(X[[1, 0, 2]], y[[1, 0, 2]], offsets)
+    >>> X[rows].ravel().tolist() == X[[1, 0, 2]][turned].ravel().tolist()
+    True
+    """
+    m = len(offsets) - 1
+    keys = _row_hashes(X)
+    grades = np.asarray(y, dtype=np.float64) + 0.0  # -0.0 is 0.0
+    starts = np.asarray(offsets)
+    own, with_grades = _sums(hashed(keys), starts), _sums(hashed(keys ^ hashed(grades.view(np.uint64))), starts)
+    weight = np.ones(m) if query_weight is None else query_weight
+    queries = np.lexsort((weight, with_grades, own))
+    place = np.empty(m, dtype=np.int64)
+    place[queries] = np.arange(m)
+    rows = np.lexsort((grades, keys, np.repeat(place, np.diff(offsets))))
+    return rows.astype(np.int64), queries.astype(np.int64)
+
+
+def column_scales(X: Any, offsets: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray | None:
+    """Scales that bring columns of very different spread together, or None where they are well as they are.
+
+    The spread of a dense column is its standard deviation within the queries, that of a sparse column the root mean
+    square of its entries. They are well where the largest lies between `LEAST_SPREAD` and `MOST_SPREAD` and no spread
+    but 0 is less than a `MOST_RATIO`-th of it. Else the scales are the spreads, rounded to powers of two, so that no
+    digit is lost in dividing by them; 0 for columns that are constant within every query, which rank nothing.
+
+    Parameters
+    ----------
+    X : float32 or float64 array (n, p), or CSR matrix
+        A BinnedMatrix needs no scales: None.
+    offsets : int64 array (m + 1,)
+        Of the positions.
+    rows : int64 array (n,), optional
+        Row at each position, as `order_by_content` gives it.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 1e6, 7.0], [1.0, 3e6, 7.0]])
+    >>> column_scales(X, np.array([0, 2])).tolist()
+    [0.5, 1048576.0, 0.0]
+    >>> column_scales(X[:, :1], np.array([0, 2])) is None
+    True
+    """
+    if getattr(X, "is_binned_matrix", False) or X.shape[0] == 0 or X.shape[1] == 0:
+        return None
+    positions = np.arange(X.shape[0]) if rows is None else rows
+    if hasattr(X, "tocsr"):
+        data, indices, _ = csr_parts(X)
+        largest = np.zeros(X.shape[1])
+        np.maximum.at(largest, indices, np.abs(data.astype(np.float64)))
+        unit = _powers_of_two(largest)
+        shares = np.abs(data) / unit[indices]
+        order = np.argsort(shares, kind="stable")  # a sum that is the same for any order of the rows
+        shares, indices = shares[order], indices[order]
+        squares = np.bincount(indices, weights=shares**2, minlength=X.shape[1])
+        spread = np.sqrt(squares / np.maximum(np.bincount(indices, minlength=X.shape[1]), 1)) * unit
+    else:
+        dense = writable_view(np.ascontiguousarray(X))
+        largest = np.maximum(np.abs(dense.max(axis=0)), np.abs(dense.min(axis=0))).astype(np.float64)
+        unit = _powers_of_two(largest)
+        squares = _squares_within(dense, positions, np.ascontiguousarray(offsets, dtype=np.int64), unit)
+        spread = np.sqrt(squares / len(positions)) * unit
+    there = spread[spread > 0]
+    if len(there) == 0:
+        return None
+    most = float(there.max())
+    if LEAST_SPREAD <= most <= MOST_SPREAD and most / MOST_RATIO <= float(there.min()):
+        return None
+    return np.where(spread > 0, _powers_of_two(spread), 0.0)
+
+
+def _powers_of_two(values: np.ndarray) -> np.ndarray:
+    """The power of two nearest (in the exponent) to each value, 1 for 0, between 2^-1000 and 2^1000."""
+    safe = np.where(values > 0, values, 1.0)
+    return np.asarray(np.exp2(np.clip(np.round(np.log2(safe)), -1000, 1000)))
+
+
+def hashed(words: np.ndarray) -> np.ndarray:
+    """The finaliser of SplitMix64 of each uint64: every bit of the input changes half of the output's."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
+
+
+def _row_hashes(X: Any) -> np.ndarray:
+    """uint64 (n,): the sum, modulo 2^64, of a hash of each entry that is not 0 with its column."""
+    n, p = X.shape
+    columns = hashed(np.arange(1, p + 1, dtype=np.uint64))
+    if hasattr(X, "tocsr"):
+        terms = _entry_hashes(X.data, columns[X.indices])
+        return _sums(terms, X.indptr)
+    values = X.codes if getattr(X, "is_binned_matrix", False) else X
+    keys = np.zeros(n, dtype=np.uint64)
+    for start, stop in row_blocks(n, 16_384):
+        for j in range(p):
+            keys[start:stop] += _entry_hashes(values[start:stop, j], columns[j])
+    return keys
+
+
+def _entry_hashes(values: np.ndarray, column: Any) -> np.ndarray:
+    numbers = values.astype(np.float64)
+    return np.where(numbers != 0.0, hashed(numbers.view(np.uint64) ^ column), np.uint64(0))
+
+
+def _sums(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Sum over each range `offsets[i]:offsets[i + 1]`, modulo 2^64."""
+    starts = offsets[:-1]
+    sums = np.add.reduceat(np.append(values, np.uint64(0)), starts) if len(starts) else values[:0]
+    sums[np.diff(offsets) == 0] = 0
+    return sums
+
+
+@kernel
+def _squares_within(X, rows, offsets, unit):  # type: ignore[no-untyped-def]
+    """Sum of the squared deviations of each column from its mean within the query, in the column's unit."""
+    p = X.shape[1]
+    total, mean, origin = np.zeros(p), np.zeros(p), np.zeros(p)
+    for query in range(len(offsets) - 1):
+        start, stop = offsets[query], offsets[query + 1]
+        if stop == start:
+            continue
+        mean[:] = 0.0
+        for j in range(p):
+            origin[j] = X[rows[start], j] / unit[j]  # a constant column then has exactly 0
+        for position in range(start, stop):
+            for j in range(p):
+                mean[j] += X[rows[position], j] / unit[j] - origin[j]
+        for j in range(p):
+            mean[j] /= stop - start
+        for position in range(start, stop):
+            for j in range(p):
+                d = X[rows[position], j] / unit[j] - origin[j] - mean[j]
+                total[j] += d * d
+    return total

@@ -1,0 +1,91 @@
+"""The concave-convex procedure: descent on the ramp bound, a difference of convex functions.
+
+    min_w F(w) = ½‖w‖² + C Σ_i v_i R_i(w),    R_i(w) = max_y [Δ_i(y) + w·ψ_i(y)] - max_y w·ψ_i(y)
+
+In each round the second maximum is replaced by its value at the ranking by the current scores, the anchor: what is
+left is convex, lies above F and touches it at the current w, so that its minimum is below F's current value. It goes to
+the cutting-plane solver. F falls from round to round, to a point that depends on the start: the problem is not convex,
+and a certificate is that of one round's problem.
+
+References
+----------
+Yuille & Rangarajan (2003), "The concave-convex procedure", Neural Computation 15. Chapelle, Do, Le, Smola, Teo (2008),
+"Tighter bounds for structured estimation", NIPS, section 4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from truerank.losses.ramp import RampOracle
+from truerank.matrices.rows import LinearRows
+from truerank.solvers.cutting_planes import CuttingPlanes
+from truerank.solvers.result import SolverResult, Status
+
+MAX_ROUNDS = 30
+# A round that lowers the bound by less than this share of it is the last.
+LEAST_FALL = 1e-4
+
+
+def descend_ramp(
+    rows: LinearRows,
+    oracle: RampOracle,
+    weight: np.ndarray,
+    C: float,
+    start: np.ndarray,
+    *,
+    tol: float,
+    max_iter: int,
+    n_blocks: int | None = 1,
+    n_jobs: int | None = None,
+) -> list[SolverResult]:
+    """The rounds of the procedure.
+
+    Parameters
+    ----------
+    rows : LinearRows
+    oracle : RampOracle
+        Its anchor is moved.
+    weight : float64 array (m,)
+        v_i, 0 for queries that the oracle does not keep.
+    C : float
+    start : float64 array (p,)
+        Weights whose ranking is the first anchor.
+    tol, max_iter, n_blocks
+        Of each round's problem, as `CuttingPlanes` takes them.
+
+    Returns
+    -------
+    list of SolverResult
+        The start first, then each round's solution, while the bound falls by more than `LEAST_FALL` of itself, at most
+        `MAX_ROUNDS`. `objective`, `dual_objective` and `gap` are those of the round's convex problem, nan for the
+        start; in `details`: `risk`, Σ v_i R_i, `ramp`, which is F, and `round`.
+
+    Notes
+    -----
+    Cost: a convex problem for each round; with the start near a solution most take few planes.
+    """
+
+    def ramp(w: np.ndarray) -> tuple[float, float]:
+        risk = float(np.sum(weight * oracle.bounds(rows.scores(w), n_jobs)))
+        return 0.5 * float(w @ w) + C * risk, risk
+
+    if not weight.any():
+        details = {"risk": 0.0, "ramp": 0.0, "round": 0}
+        return [SolverResult(np.zeros(rows.n_weights), Status.NOTHING_TO_LEARN, 0, 0.0, 0.0, 0.0, details)]
+    bound, risk = ramp(start)
+    rounds = [SolverResult(start, Status.CONVERGED, 0, float("nan"), details={"risk": risk, "ramp": bound, "round": 0})]
+    for _ in range(MAX_ROUNDS):
+        oracle.set_anchor(rows.scores(rounds[-1].coef), n_jobs)
+        planes = CuttingPlanes(rows, oracle, weight=weight, n_blocks=n_blocks, n_jobs=n_jobs)
+        result = planes.solve(C, tol=tol, max_iter=max_iter)
+        bound, risk = ramp(result.coef)
+        previous = rounds[-1].details["ramp"]
+        if not bound < previous:
+            break
+        rounds.append(replace(result, details={"risk": risk, "ramp": bound, "round": len(rounds)}))
+        if previous - bound < LEAST_FALL * previous:
+            break
+    return rounds

@@ -1,0 +1,143 @@
+"""Minimisation of a smooth convex loss: L-BFGS in coordinates in which it is round, and steps by query."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError
+from truerank.core.threads import one_blas_thread
+from truerank.losses.protocols import SmoothLoss, SumOverQueries
+from truerank.solvers.result import SolverResult, Status
+
+_DENSE_HESSIAN = 512  # columns up to which the second derivatives are kept as a matrix
+_SAMPLE_ROWS = 20_000  # rows of the first queries from which the preconditioner is made
+_EPSILON = float(np.finfo(np.float64).eps)
+
+
+def minimise(problem: SmoothLoss, tol: float, max_iter: int, after: Callable[[np.ndarray], bool]) -> SolverResult:
+    """L-BFGS in preconditioned coordinates, finished by Newton steps where rounding stops its line search.
+
+    Returns a result whose `gap` is the gradient's norm.
+    """
+    from scipy.optimize import fmin_l_bfgs_b
+
+    p = problem.n_weights
+    dense = problem.has_hessian and p <= _DENSE_HESSIAN
+    to_coef = _Coordinates(problem, dense)
+    latest = {"coef": np.zeros(p), "norm": math.inf, "objective": math.inf}
+    seen: dict[bytes, tuple[float, float, float]] = {}
+    n_iter, status = 0, Status.NO_PROGRESS
+
+    def evaluate(v: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = problem.value_and_gradient(to_coef(v))
+        own = to_coef.gradient(gradient)
+        # Half the squared gradient in these coordinates is about how far the objective is above its minimum.
+        seen[v.tobytes()] = value, float(np.linalg.norm(gradient)), 0.5 * float(np.sum(own * own))
+        return value, own
+
+    def after_iteration(v: np.ndarray) -> None:
+        nonlocal n_iter, status
+        n_iter += 1
+        value, norm, excess = seen.get(v.tobytes(), (math.nan, math.inf, math.inf))
+        seen.clear()
+        latest.update(coef=to_coef(v), norm=norm, objective=value)
+        if norm <= tol:
+            status = Status.CONVERGED
+        elif n_iter >= max_iter:
+            status = Status.MAX_ITERATIONS
+        if after(latest["coef"]):  # type: ignore[arg-type]
+            status = Status.VALIDATION
+        # Where the excess is lost in the objective's rounding, no line search can see a descent: Newton's turn.
+        if status is not Status.NO_PROGRESS or (dense and excess < 4 * _EPSILON * abs(value)):
+            raise StopIteration
+
+    fmin_l_bfgs_b(
+        evaluate, np.zeros(p), m=20, factr=0.0, pgtol=0.0, maxiter=10 * max_iter, maxfun=100 * max_iter,
+        callback=after_iteration,
+    )  # fmt: skip
+    coef: np.ndarray = latest["coef"]  # type: ignore[assignment]
+    value, gradient = problem.value_and_gradient(coef)
+    norm = float(np.linalg.norm(gradient))
+    if status is Status.NO_PROGRESS and norm <= tol:
+        status = Status.CONVERGED
+    while status is Status.NO_PROGRESS and dense:
+        factor = _inverse_factor(problem.hessian(coef))
+        trial = coef - _apply(factor.T, _apply(factor, gradient))
+        trial_value, trial_gradient = problem.value_and_gradient(trial)
+        trial_norm = float(np.linalg.norm(trial_gradient))
+        if not trial_norm < norm:
+            break
+        coef, value, gradient, norm = trial, trial_value, trial_gradient, trial_norm
+        n_iter += 1
+        if norm <= tol:
+            status = Status.CONVERGED
+        if after(coef):
+            status = Status.VALIDATION
+    return SolverResult(coef, status, n_iter, value, gap=norm)
+
+
+def descend(
+    problem: SumOverQueries, learning_rate: float, max_iter: int, after: Callable[[np.ndarray], bool]
+) -> SolverResult:
+    """The paper's algorithm 1: a step after each query, in their order."""
+    p = problem.n_weights
+    coef = np.zeros(p)
+    status, n_iter = Status.ALL_ROUNDS, 0
+    for n_iter in range(1, max_iter + 1):
+        problem.pass_over_queries(coef, learning_rate)
+        if not np.isfinite(coef).all():
+            raise InvalidInputError(
+                f"ListNet: gradient descent diverged in pass {n_iter}; lower learning_rate (now {learning_rate:g})"
+            )
+        if after(coef):
+            status = Status.VALIDATION
+            break
+    value, gradient = problem.value_and_gradient(coef)
+    return SolverResult(coef, status, n_iter, value, gap=float(np.linalg.norm(gradient)))
+
+
+class _Coordinates:
+    """Coordinates v, `coef = T v`, in which the objective is round at 0; T is triangular or diagonal."""
+
+    def __init__(self, problem: SmoothLoss, dense: bool) -> None:
+        p = problem.n_weights
+        if dense:
+            self._factor: np.ndarray | None = _inverse_factor(problem.hessian(np.zeros(p), _SAMPLE_ROWS))
+            self._transpose = np.ascontiguousarray(self._factor.T)
+        else:
+            curvature = problem.curvature()
+            scale = np.sqrt(np.maximum(curvature, 1e-10 * max(float(curvature.max(initial=0.0)), 1e-300)))
+            self._factor, self._transpose = None, 1 / scale
+
+    def __call__(self, v: np.ndarray) -> np.ndarray:
+        return self._transpose * v if self._factor is None else _apply(self._transpose, v)
+
+    def gradient(self, gradient: np.ndarray) -> np.ndarray:
+        return self._transpose * gradient if self._factor is None else _apply(self._factor, gradient)
+
+
+def _apply(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
+    # Not BLAS, whose sums depend on its number of threads.
+    return np.einsum("ij,j->i", np.ascontiguousarray(matrix), vector)
+
+
+def _inverse_factor(matrix: np.ndarray) -> np.ndarray:
+    """Lower triangular T with `T' T` the inverse of a positive semidefinite matrix.
+
+    Directions without curvature get that of a ten-billionth of the largest, so that T exists.
+    """
+    from scipy.linalg import LinAlgError, cholesky, solve_triangular
+
+    p = len(matrix)
+    lift = 1e-10 * float(np.diagonal(matrix).max(initial=0.0)) or 1.0
+    with one_blas_thread():
+        try:
+            factor = cholesky(matrix, lower=True)
+        except LinAlgError:
+            factor = np.zeros((p, p))
+        if float(np.diagonal(factor).min(initial=np.inf)) ** 2 < lift:
+            factor = cholesky(matrix + lift * np.eye(p), lower=True)
+        return np.asarray(solve_triangular(factor, np.eye(p), lower=True))

@@ -1,0 +1,76 @@
+"""Order by content and column scales: what does not depend on where a row stands, nor on how it is kept."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from truerank.data.ranking_data import RankingData
+from truerank.matrices.binned import BinnedMatrix
+from truerank.matrices.content import column_scales, order_by_content
+
+
+def shuffled(seed, m=12, p=4):
+    """The same queries twice: as made, and with queries and rows in another order."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 9, m)
+    X = np.round(rng.normal(size=(sizes.sum(), p)), 1)
+    X[rng.random(X.shape) < 0.4] = 0.0
+    X[1] = X[0]
+    y, qid = rng.integers(0, 3, len(X)).astype(float), np.repeat(np.arange(m), sizes)
+    moved = np.concatenate([rng.permutation(np.flatnonzero(qid == q)) for q in rng.permutation(m)])
+    return RankingData(X, y, qid), RankingData(X[moved], y[moved], qid[moved])
+
+
+@pytest.mark.parametrize("kind", ["dense", "float32", "sparse", "binned"])
+@pytest.mark.parametrize("seed", range(5))
+def test_any_order_of_rows_and_queries_becomes_one(seed, kind):
+    def kept(X):
+        if kind == "binned":
+            return BinnedMatrix.from_values(X, [[-0.5, 0.5]] * X.shape[1])
+        return {"dense": X, "float32": X.astype(np.float32), "sparse": sparse.csr_matrix(X)}[kind]
+
+    results = []
+    for data in shuffled(seed):
+        rows, queries = order_by_content(kept(data.X), data.y, data.offsets)
+        assert np.array_equal(np.sort(rows), np.arange(data.n_rows))
+        offsets = np.concatenate([[0], np.cumsum(np.diff(data.offsets)[queries])])
+        assert np.array_equal(data.query_index[rows], np.repeat(queries, np.diff(offsets)))
+        X = kept(data.X)[rows]
+        X = X.codes if kind == "binned" else X.toarray() if kind == "sparse" else X
+        results.append((X, data.y[rows], offsets))
+    for one, other in zip(*results):
+        assert np.array_equal(one, other)
+
+
+def test_weights_tell_equal_queries_apart_and_signs_of_zero_do_not():
+    X, y, offsets = np.array([[1.0], [1.0]]), np.array([1.0, 1.0]), np.array([0, 1, 2])
+    assert order_by_content(X, y, offsets, np.array([2.0, 1.0]))[1].tolist() == [1, 0]
+    assert order_by_content(X, y, offsets, np.array([1.0, 2.0]))[1].tolist() == [0, 1]
+    one, other = np.array([[0.0, 3.0], [1.0, 2.0]]), np.array([[-0.0, 3.0], [1.0, 2.0]])
+    rows = [order_by_content(X, y, np.array([0, 2]))[0].tolist() for X in (one, other)]
+    assert rows[0] == rows[1]
+
+
+def test_scales_are_the_spread_within_queries_to_a_power_of_two():
+    rng = np.random.default_rng(0)
+    query = np.repeat(np.arange(20), 10)
+    X = rng.normal(size=(200, 4)) * [1.0, 1e-3, 5e6, 0.0] + 1e9 * query[:, None] * [0, 0, 1, 1]
+    scale = column_scales(X, np.arange(0, 201, 10))
+    assert np.array_equal(np.log2(scale[:3]), np.round(np.log2([1.0, 1e-3, 5e6])))
+    assert scale[3] == 0.0
+    assert column_scales(X[:, :1], np.arange(0, 201, 10)) is None
+    assert column_scales(X[:, [0, 0]] * [1.0, 0.02], np.arange(0, 201, 10)) is None
+    assert column_scales(X[:, 3:], np.arange(0, 201, 10)) is None
+
+
+def test_scales_of_huge_sparse_and_binned_columns():
+    X = np.array([[1e300, 0.0], [-1e300, 1.0], [0.0, 2.0]])
+    for rows in (X, sparse.csr_matrix(X)):
+        scale = column_scales(rows, np.array([0, 3]))
+        assert 1e299 < scale[0] < 1e301
+        assert 0.5 <= scale[1] <= 2
+    binned = BinnedMatrix.from_values(X, [[0.0], [0.0]])
+    assert column_scales(binned, np.array([0, 3])) is None
+    assert column_scales(np.zeros((0, 2)), np.array([0])) is None
