@@ -84,7 +84,7 @@ def tree_shapley(ranker: Any, X: np.ndarray, reference: np.ndarray) -> ShapleyVa
     reference = np.ascontiguousarray(reference, dtype=np.float64)
     if len(reference) == 0:
         raise InvalidInputError("Shapley values need reference rows, got none; pass the training or the test rows")
-    if ranker.leaves == "fuzzy" and len(reference) > _MOST_REFERENCE:
+    if ranker.kind_of_leaves.name == "fuzzy" and len(reference) > _MOST_REFERENCE:
         reference = reference[np.linspace(0, len(reference) - 1, _MOST_REFERENCE).astype(np.int64)]
     start = ranker._start()
     base = float(start.constant)
@@ -96,7 +96,7 @@ def tree_shapley(ranker: Any, X: np.ndarray, reference: np.ndarray) -> ShapleyVa
         every = np.arange(X.shape[1])
         values += start.linear.scaling.standardise(columns.copy(), every) * start.linear.weights[:, None]
     answers = _answers_of(ranker, trees)
-    scaling = ranker._scaling() if ranker.leaves == "polynomial" else None
+    scaling = ranker._scaling() if ranker.kind_of_leaves.name == "polynomial" else None
     for tree in range(trees.n_trees):
         features, slots = np.unique(trees.features[tree], return_inverse=True)
         u = len(features)
@@ -106,11 +106,11 @@ def tree_shapley(ranker: Any, X: np.ndarray, reference: np.ndarray) -> ShapleyVa
         if scaling is None:
             coefficients, powers, z = trees.values[tree][:, None], np.zeros((1, u), np.int64), None
         else:
-            powers = _powers(monomial_table(trees.depth, ranker.degree), slots, u)
+            powers = _powers(monomial_table(trees.depth, ranker.kind_of_leaves.degree), slots, u)
             coefficients, z = trees.values[tree], scaling.standardise(columns[features], features.astype(np.int64)).T
         base += float(np.sum(coefficients * _products(powers, ratios)))
         game = (slots, np.ascontiguousarray(coefficients), powers, ratios, *_nodes(u))
-        if ranker.leaves == "constant":
+        if ranker.kind_of_leaves.name == "constant":
             every_leaf = (np.arange(1 << trees.depth) >> np.arange(trees.depth)[:, None]) & 1
             table = np.ascontiguousarray(_of_rows(every_leaf.astype(np.float64), None, game, ranker.n_jobs).T)
             leaf = _leaf_numbers(right)
@@ -137,11 +137,11 @@ def _of_rows(right: np.ndarray, z: np.ndarray | None, game: tuple[Any, ...], n_j
 def _answers_of(ranker: Any, trees: Any) -> Callable[[int, np.ndarray], np.ndarray]:
     """A function of (tree, columns (p, n)) that gives P(right) at each level (d, n); bool with plain borders."""
     tables = shares = None
-    if ranker.leaves == "fuzzy":
+    if ranker.kind_of_leaves.name == "fuzzy":
         flat = ranker._flat_places()
         tables = dict(zip(flat.features.tolist(), flat.tables()))
         norms = Norms(ranker.p_swap_)
-        shares = {k: make_shares(table, norms, ranker.ties) for k, table in tables.items()}
+        shares = {k: make_shares(table, norms, ranker.kind_of_leaves.ties) for k, table in tables.items()}
 
     def answers(tree: int, columns: np.ndarray) -> np.ndarray:
         right = np.empty((trees.depth, columns.shape[1]), dtype=bool if tables is None else np.float64)

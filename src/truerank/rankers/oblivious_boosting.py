@@ -343,7 +343,7 @@ class ObliviousBoosting(Ranker):
         parts = check_positive_int(self.borders, "borders")
         if parts > MAX_BORDERS + 1:
             raise InvalidInputError(f"borders must be at most {MAX_BORDERS + 1}, got {parts}: a code is one byte")
-        kind = self._leaves()
+        kind = self.kind_of_leaves
         first = check_choice(self.start, "start", ("constant", "linear"))
         start_alpha = check_number(self._renamed("start_alpha"), "start_alpha", minimum=0.0)
         scaled = isinstance(kind, PolynomialLeaves) or first == "linear"
@@ -425,8 +425,9 @@ class ObliviousBoosting(Ranker):
 
     # Arguments.
 
-    def _leaves(self) -> Leaves:
-        """The leaves as a value, with parameters of an earlier release put in."""
+    @property
+    def kind_of_leaves(self) -> Leaves:
+        """The leaves as a value, whatever way they were given."""
         kind = parse_leaves(self.leaves)
         old = {
             new: getattr(self, name)
@@ -635,7 +636,7 @@ class ObliviousBoosting(Ranker):
         return Start(self.start_, None if weights is None else LinearStart(weights, self._scaling()))
 
     def _make_predictor(self, ensemble: Ensemble) -> Any:
-        kind = self._leaves()
+        kind = self.kind_of_leaves
         if isinstance(kind, FuzzyLeaves):
             return FuzzyPredictor(ensemble, self._flat_places(), self.p_swap_, kind.ties)
         if isinstance(kind, PolynomialLeaves):
@@ -656,10 +657,10 @@ class ObliviousBoosting(Ranker):
     def _check_fitted(self) -> None:
         """Raise `ModelFileError` when an attribute from a file is missing or of another kind."""
         try:
-            kind_of_leaves = self._leaves()
+            kind_now = self.kind_of_leaves
         except InvalidInputError as error:
             raise ModelFileError(f"ObliviousBoosting: {error}") from error
-        fuzzy, polynomial = (isinstance(kind_of_leaves, kind) for kind in (FuzzyLeaves, PolynomialLeaves))
+        fuzzy, polynomial = (isinstance(kind_now, kind) for kind in (FuzzyLeaves, PolynomialLeaves))
         kinds = dict(_TREES)
         if fuzzy:
             kinds |= _PLACES
@@ -693,7 +694,7 @@ class ObliviousBoosting(Ranker):
             unknown = np.full(len(self.validation_scores_), np.nan)  # a file of an earlier release
             self.history_ = {"objective": unknown, "validation": self.validation_scores_}
         self._check_fitted()
-        kind, monomials = self._leaves(), None
+        kind, monomials = self.kind_of_leaves, None
         if isinstance(self.leaves, dict):
             self.leaves = kind
         if isinstance(kind, PolynomialLeaves):
