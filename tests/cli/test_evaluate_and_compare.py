@@ -99,10 +99,10 @@ def test_compare_runs(files, capsys):
     command = ("compare", "--qrels", files / "qrels.txt", files / "run.txt", files / "run2.txt", "--measure", "RR")
     report = as_json(capsys, *command, "--test", "sign")
     assert {"baseline", "measure", "pairs"} <= set(report)
-    assert report["baseline"] == str(files / "run.txt")
+    assert report["baseline"] == "run"
     assert report["measure"] == "RR"
     (pair,) = report["pairs"]
-    assert (pair["a"], pair["b"]) == (str(files / "run2.txt"), str(files / "run.txt"))
+    assert (pair["a"], pair["b"]) == ("run2", "run")
     assert (pair["wins"], pair["losses"], pair["ties"], pair["p"], pair["p_adjusted"]) == (1, 1, 1, 1.0, 1.0)
 
 
@@ -113,9 +113,29 @@ def test_compare_scores(files, capsys):
     assert report["pairs"][0]["wins"] == 1
     assert main(command) == 0
     out = capsys.readouterr().out
-    assert "other.txt against scores.txt" in out
-    assert "AP, convention ranklib; randomisation test, two-sided; p adjusted by holm" in out
+    assert "(baseline)" in out
+    assert "other loses most against scores" in out
+    assert "AP, convention ranklib; " in out
+    assert "randomisation test, two-sided (10000 resamples); p adjusted by holm for 1 comparisons" in out
     assert as_json(capsys, *command, "--all-pairs")["baseline"] is None
+
+
+def test_compare_many_runs_with_a_fusion_as_baseline(files, capsys):
+    command = ["compare", "--qrels", files / "qrels.txt", files / "run.txt", files / "run2.txt", "--fuse", "rrf"]
+    report = as_json(capsys, *command, "--measures", "AP RR", "--baseline", "rrf")
+    assert {(pair["a"], pair["b"]) for pair in report["pairs"]} == {("run", "rrf"), ("run2", "rrf")}
+    assert report["measures"].keys() == {"AP", "RR"}
+    everything = as_json(capsys, *command, "--all-pairs", "--correction", "tukey", "--convention", "ranklib")
+    assert len(everything["pairs"]) == 3
+    assert {name for group in everything["groups"] for name in group} == {"run", "run2", "rrf"}
+    for style, mark in (
+        ("markdown", "| ranker |"),
+        ("latex", r"\begin{tabular}"),
+        ("html", "<table>"),
+        ("text", "alike"),
+    ):
+        assert main([str(word) for word in (*command, "--all-pairs", "--format", style)]) == 0
+        assert mark in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -155,3 +158,14 @@ def test_findings_and_errors():
             RunPool(wrong)
     tied = RunPool({"a": {"1": {"d": 1.0, "e": 1.0}}, "b": {"1": {"d": 1.0}}})
     assert [finding["code"] for finding in tied.findings()] == ["all-tied"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_rules_equal_ranx_without_ties(method):
+    golden = json.loads((Path(__file__).parent / "golden" / "ranx_fusion.json").read_text())
+    pool = RunPool(golden["runs"])
+    theirs = golden["fused"][method]
+    found = by_topic(pool, METHODS[method](pool))
+    assert found.keys() == theirs.keys()
+    for topic, scores in found.items():
+        assert scores == pytest.approx(theirs[topic], rel=1e-9, abs=1e-9)

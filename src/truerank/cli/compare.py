@@ -1,18 +1,22 @@
-"""`truerank compare`: wins, losses and tests between TREC runs or score files."""
+"""`truerank compare`: which of 2 to 200 rankings are better, and can it be shown?"""
 
 from __future__ import annotations
 
 import argparse
-import os
 from typing import Any
 
 from truerank.cli import common
 from truerank.cli.evaluate import read_judged
 
+FUSIONS = ("rrf", "comb-sum", "comb-mnz", "comb-anz", "borda")
+FEW_PAIRS = 30  # that are printed one by one
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("runs", nargs="*", metavar="RUN", help="TREC runs (with --qrels); the first is the baseline")
+    parser.add_argument(
+        "runs", nargs="*", metavar="RUN", help="TREC runs, or folders of them (with --qrels); the first is the baseline"
+    )
     parser.add_argument("--qrels", metavar="FILE", help="TREC judgments")
     parser.add_argument("--data", metavar="FILE", help="judged documents, in place of --qrels")
     parser.add_argument(
@@ -23,9 +27,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="score files (with --data), one score a line; the first is the baseline",
     )
-    parser.add_argument("--measure", default="nDCG@10", metavar="NAME", help="what is compared (default: nDCG@10)")
-    parser.add_argument("--baseline", metavar="FILE", help="the run or score file that the others are compared with")
+    parser.add_argument(
+        "--measure",
+        "--measures",
+        nargs="+",
+        default=["nDCG@10"],
+        metavar="NAME",
+        dest="measure",
+        help='what is compared, such as "AP nDCG@10" (default: nDCG@10)',
+    )
+    parser.add_argument("--baseline", metavar="NAME", help="the run or score file that the others are compared with")
     parser.add_argument("--all-pairs", action="store_true", help="compare every pair, without a baseline")
+    parser.add_argument(
+        "--fuse",
+        nargs="+",
+        choices=FUSIONS,
+        default=[],
+        metavar="METHOD",
+        help=f"add fusions of all the runs (with --qrels): {', '.join(FUSIONS)}; --baseline may name one",
+    )
     parser.add_argument(
         "--test",
         choices=("randomisation", "t", "wilcoxon", "sign"),
@@ -33,7 +53,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="two-sided test of the per-query values (default: randomisation)",
     )
     parser.add_argument(
-        "--correction", choices=("holm", "bonferroni", "none"), default="holm", help="of the p-values (default: holm)"
+        "--correction",
+        choices=("holm", "bonferroni", "benjamini-hochberg", "tukey", "none"),
+        default="holm",
+        help="of the p-values (default: holm); tukey is Tukey's HSD by randomisation",
+    )
+    parser.add_argument(
+        "--format", choices=("text", "markdown", "latex", "html"), default="text", help="of the tables (default: text)"
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the test and the intervals")
     common.add_convention_option(parser)
@@ -43,11 +69,43 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Compare each ranker with the baseline, or all pairs."""
-    from truerank.measures import parse_measure
+    from truerank.measures import parse_measures
     from truerank.significance import compare_values
 
-    measure = parse_measure(args.measure, args.convention)
-    files = args.runs if args.data is None else args.scores
+    measures = parse_measures(" ".join(args.measure), args.convention)
+    files = _files(args)
+    names = common.run_names(files)
+    if args.all_pairs and args.baseline:
+        raise common.UsageError("--all-pairs has no baseline")
+    systems = [*names, *args.fuse]
+    if len(set(systems)) < len(systems):
+        raise common.UsageError(
+            f"a run is called as the fusion {next(m for m in args.fuse if m in names)!r}; rename it"
+        )
+    baseline = None if args.all_pairs else _baseline(args.baseline, files, names, systems)
+    judged, query_ids = _judged(args, files, names)
+    results = {}
+    for name, measure in measures.items():
+        results[name] = compare_values(
+            {system: measure.per_query(*one) for system, one in judged.items()},
+            baseline=baseline,
+            measure=name,
+            convention=measure.convention,
+            test=args.test,
+            correction=args.correction,
+            random_state=args.seed,
+            query_ids=query_ids,
+        )
+    if args.json:
+        reports = {name: result.to_dict() for name, result in results.items()}
+        first = next(iter(reports.values()))
+        common.print_json(first if len(reports) == 1 else first | {"measures": reports})
+        return 0
+    print("\n\n".join(_text(result, args) for result in results.values()))
+    return 0
+
+
+def _files(args: argparse.Namespace) -> list[str]:
     if args.data is not None and args.runs:
         raise common.UsageError("with --data the score files follow --scores")
     if args.qrels is not None and args.scores:
@@ -56,51 +114,75 @@ def run(args: argparse.Namespace) -> int:
         raise common.UsageError("give either --data with --scores or --qrels with runs, not both")
     if args.data is None and args.qrels is None:
         raise common.UsageError("give --qrels FILE RUN RUN …, or --data FILE --scores FILE FILE …")
-    if len(files) < 2:
+    if args.data is not None and args.fuse:
+        raise common.UsageError("--fuse joins TREC runs; it belongs to --qrels")
+    files = common.run_paths(args.runs) if args.data is None else args.scores
+    if len(files) + len(args.fuse) < 2:
         raise common.UsageError(f"a comparison needs at least two rankers, got {len(files)}")
     if len(set(files)) < len(files):
         raise common.UsageError("the same file is named twice")
-    baseline = args.baseline or files[0]
-    if args.all_pairs and args.baseline:
-        raise common.UsageError("--all-pairs has no baseline")
-    if baseline not in files:
-        raise common.UsageError(f"--baseline {baseline} is none of the files to compare: {', '.join(files)}")
-    names = dict(zip(files, files if args.json else _short(files)))
-    result = compare_values(
-        {names[path]: values for path, values in _values(args, measure, files).items()},
-        baseline=None if args.all_pairs else names[baseline],
-        measure=args.measure,
-        convention=measure.convention,
-        test=args.test,
-        correction=args.correction,
-        random_state=args.seed,
-    )
-    if args.json:
-        common.print_json(result.to_dict())
-        return 0
-    print(result)
-    print(
-        f"\n{args.measure}, convention {measure.convention}; {args.test} test, two-sided; p adjusted by "
-        f"{args.correction}, ** where it is below .05; `shows`: the difference that a t-test on these queries would "
-        "find four times in five"
-    )
-    return 0
+    return list(files)
 
 
-def _short(files: list[str]) -> list[str]:
-    """File names without their folders, where that leaves them different."""
-    names = [os.path.basename(path) or path for path in files]
-    return names if len(set(names)) == len(names) else list(files)
+def _baseline(given: str | None, files: list[str], names: list[str], systems: list[str]) -> str:
+    """The baseline by its name or its file."""
+    if given is None:
+        return systems[0]
+    if given in files:
+        return names[files.index(given)]
+    if given in systems:
+        return given
+    raise common.UsageError(f"--baseline {given} is none of the files to compare: {', '.join(systems[:20])}")
 
 
-def _values(args: argparse.Namespace, measure: Any, files: list[str]) -> dict[str, Any]:
-    """Per-query values by file."""
+def _judged(args: argparse.Namespace, files: list[str], names: list[str]) -> tuple[dict[str, Any], Any]:
+    """Judgements and scores by system, and the queries' names."""
     if args.data is not None:
         judgements, scores = read_judged(args, list(files), [])
-        return {name: measure.per_query(judgements, one) for name, one in zip(files, scores)}
+        return {name: (judgements, one) for name, one in zip(names, scores)}, judgements.query_ids
     if [args.qrels, *files].count("-") > 1:
         raise common.UsageError("only one of the files can be standard input (-)")
     from truerank.io.trec import judge_run, read_qrels, read_run
 
     qrels = read_qrels(args.qrels)
-    return {name: measure.per_query(*judge_run(qrels, read_run(name))) for name in files}
+    runs = {name: read_run(path) for name, path in zip(names, common.progress(files, "runs"))}
+    judged = {name: judge_run(qrels, one) for name, one in runs.items()}
+    if args.fuse:
+        from truerank.features.fusion import METHODS
+        from truerank.features.run_pool import RunPool
+
+        pool = RunPool(runs)
+        judged |= {method: judge_run(qrels, pool.to_run(METHODS[method](pool), tag=method)) for method in args.fuse}
+    return judged, qrels.query_ids
+
+
+def _text(result: Any, args: argparse.Namespace) -> str:
+    parts = [result.systems_table(args.format)]
+    if result.baseline is None:
+        shown = sum(pair.p_adjusted < 0.05 for pair in result.pairs)
+        if len(result.pairs) <= FEW_PAIRS or args.format != "text":
+            parts.append(result.pairs_table(args.format))
+        parts.append(
+            f"{shown} of {len(result.pairs)} pairs differ; `alike`: rankers with a letter in common cannot be told "
+            "apart"
+        )
+    for pair in result.pairs if len(result.pairs) <= 5 else []:
+        for word, queries_moved in zip(("gains", "loses"), result.moved_most(pair.a, pair.b)):
+            if queries_moved:
+                moved = ", ".join(f"{query} {difference:+.4f}" for query, difference in queries_moved)
+                parts.append(f"{pair.a} {word} most against {pair.b}: {moved}")
+    detectable = sorted(pair.detectable for pair in result.pairs)[len(result.pairs) // 2]
+    queries = sorted(pair.queries for pair in result.pairs)
+    count = str(queries[0]) if queries[0] == queries[-1] else f"{queries[0]} to {queries[-1]}"
+    parts.append(
+        f"{result.measure}, convention {result.convention}; {count} queries; {args.test} test, two-sided"
+        + (f" ({result.n_resamples} resamples)" if args.test == "randomisation" else "")
+        + f"; p adjusted by {args.correction} for {len(result.pairs)} comparisons, ** where it is below .05; bootstrap "
+        f"intervals; a t-test on these queries would find a difference of {detectable:.4f} four times in five (median)"
+    )
+    if result.smallest_p >= 0.05:
+        parts.append(
+            f"nothing can be shown: {result.n_resamples} resamples and {len(result.pairs)} comparisons give no "
+            f"adjusted p below {result.smallest_p:.3g}; compare fewer, or take --test t or another --correction"
+        )
+    return "\n\n".join(parts)

@@ -47,6 +47,43 @@ def table(rows: list[list[Any]], header: list[str]) -> str:
     return "\n".join([line(header), line(["-" * width for width in widths]), *map(line, cells)])
 
 
+STYLES = ("text", "markdown", "latex", "html")
+
+
+def styled_table(rows: list[list[Any]], header: list[str], style: str = "text") -> str:
+    """As `table`, as text, Markdown, a LaTeX tabular or an HTML table."""
+    if style == "text":
+        return table(rows, header)
+    cells = [[_cell(cell) for cell in row] for row in rows]
+    right = [all(not isinstance(row[i], str) for row in rows) for i in range(len(header))]
+    if style == "markdown":
+
+        def line(texts: list[str]) -> str:
+            return "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"
+
+        rule = "| " + " | ".join("--:" if r else "---" for r in right) + " |"
+        return "\n".join([line(header), rule, *map(line, cells)])
+    if style == "latex":
+        special = str.maketrans({mark: f"\\{mark}" for mark in "&%$#_{}"} | {"~": r"\textasciitilde{}", "^": r"\^{}"})
+
+        def ended(texts: list[str]) -> str:
+            return " & ".join(text.replace("\\", "/").translate(special) for text in texts) + r" \\"
+
+        columns = "".join("r" if r else "l" for r in right)
+        body = [rf"\begin{{tabular}}{{{columns}}}", r"\hline", ended(header), r"\hline", *map(ended, cells)]
+        return "\n".join([*body, r"\hline", r"\end{tabular}"])
+    if style != "html":
+        raise ValueError(f"style must be one of {', '.join(STYLES)}, got {style!r}")
+    from html import escape
+
+    def row(texts: list[str], tag: str) -> str:
+        aligned = (' style="text-align: right"' if r else "" for r in right)
+        return "<tr>" + "".join(f"<{tag}{how}>{escape(text)}</{tag}>" for text, how in zip(texts, aligned)) + "</tr>"
+
+    head, body_rows = row(header, "th"), "\n".join(row(texts, "td") for texts in cells)
+    return f"<table>\n<thead>\n{head}\n</thead>\n<tbody>\n{body_rows}\n</tbody>\n</table>"
+
+
 def _cell(value: Any) -> str:
     if value is None or (isinstance(value, float) and value != value):
         return ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -10,11 +10,19 @@ import numpy as np
 
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError
-from truerank.core.printing import table
+from truerank.core.printing import styled_table, table
 from truerank.measures import DEFAULT_CONVENTION, mean_of, parse_measure
 from truerank.measures.evaluation import judged, scores_in_order
-from truerank.significance.corrections import bonferroni, holm
-from truerank.significance.intervals import bootstrap_interval, smallest_detectable_difference
+from truerank.significance.corrections import benjamini_hochberg, bonferroni, holm
+from truerank.significance.intervals import Interval, bootstrap_interval, smallest_detectable_difference
+from truerank.significance.pairwise import (
+    effect_size,
+    groups_alike,
+    pairwise_bootstrap,
+    pairwise_randomisation,
+    resamples_for,
+    tukey_hsd,
+)
 from truerank.significance.two_samples import (
     Outcome,
     paired_differences,
@@ -29,9 +37,11 @@ TESTS = ("randomisation", "t", "wilcoxon", "sign")
 _CORRECTIONS: dict[str, Callable[[Any], np.ndarray]] = {
     "holm": holm,
     "bonferroni": bonferroni,
+    "benjamini-hochberg": benjamini_hochberg,
     "none": lambda p: np.asarray(p, dtype=np.float64),
 }
-CORRECTIONS = tuple(_CORRECTIONS)
+CORRECTIONS = (*_CORRECTIONS, "tukey")
+LEVEL = 0.05
 
 
 class PairComparison(NamedTuple):
@@ -39,7 +49,7 @@ class PairComparison(NamedTuple):
 
     `difference` is the mean of a's values less b's over the `queries` that both have a value for, with its bootstrap
     interval `low` to `high`; `detectable` the smallest true difference that a paired t-test on them would find four
-    times in five.
+    times in five; `effect` is Cohen's d of the paired values.
     """
 
     a: str
@@ -54,6 +64,7 @@ class PairComparison(NamedTuple):
     p: float
     p_adjusted: float
     detectable: float
+    effect: float
 
 
 class Comparison:
@@ -67,10 +78,33 @@ class Comparison:
     means : dict of str to float
         Mean of each ranker.
     per_query : dict of str to float64 array (m,)
+    intervals : dict of str to Interval
+        Bootstrap interval of each mean.
     pairs : list of PairComparison
+    n_resamples : int
+        Of the randomisation test, the more the more pairs, so that a correction can still show something.
+    smallest_p : float
+        The smallest adjusted p that the test could give here; above .05 nothing can be shown.
+    groups : list of lists of str
+        Rankers that cannot be told apart, by falling mean (see `groups_alike`); empty where not all pairs were tested.
+    query_ids : list of str or None
     """
 
-    __slots__ = ("baseline", "convention", "correction", "means", "measure", "pairs", "per_query", "test")
+    __slots__ = (
+        "baseline",
+        "convention",
+        "correction",
+        "groups",
+        "intervals",
+        "means",
+        "measure",
+        "n_resamples",
+        "pairs",
+        "per_query",
+        "query_ids",
+        "smallest_p",
+        "test",
+    )
 
     def __init__(
         self,
@@ -82,6 +116,7 @@ class Comparison:
         test: str = "randomisation",
         correction: str = "holm",
         random_state: Any = 0,
+        query_ids: Sequence[Any] | np.ndarray | None = None,
     ) -> None:
         check_choice(test, "test", TESTS)
         check_choice(correction, "correction", CORRECTIONS)
@@ -90,31 +125,82 @@ class Comparison:
             raise InvalidInputError(f"a comparison needs at least two rankers, got {len(names)}")
         if baseline is not None and baseline not in names:
             raise InvalidInputError(f"baseline {baseline!r} is none of {', '.join(names)}")
-        if baseline is None:
-            chosen = list(combinations(names, 2))
-        else:
-            chosen = [(name, baseline) for name in names if name != baseline]
+        places = list(combinations(range(len(names)), 2))
+        if baseline is not None:
+            against = names.index(baseline)
+            places = [(place, against) for place in range(len(names)) if place != against]
         self.measure, self.convention, self.test, self.correction = measure, convention, test, correction
         self.baseline, self.per_query = baseline, dict(per_query)
+        self.query_ids = None if query_ids is None else [str(name) for name in query_ids]
         self.means = {name: mean_of(np.asarray(values, dtype=np.float64)) for name, values in per_query.items()}
-        tested = [_tested(test, per_query[a], per_query[b], random_state).p for a, b in chosen]
-        adjusted = _CORRECTIONS[correction](tested).tolist()
+        self.intervals = {
+            name: _interval(np.asarray(values, dtype=np.float64), random_state) for name, values in per_query.items()
+        }
+        self.n_resamples = resamples_for(len(places))
+        values = _complete(list(per_query.values()))
+        chosen = [(names[first], names[second]) for first, second in places]
+        if test == "randomisation" and values is not None:
+            tested = pairwise_randomisation(
+                values, places, n_resamples=self.n_resamples, random_state=random_state
+            ).tolist()
+        else:
+            tested = [_tested(test, per_query[a], per_query[b], self.n_resamples, random_state).p for a, b in chosen]
+        if correction == "tukey":
+            if values is None:
+                raise InvalidInputError(
+                    "Tukey's HSD needs a value of every ranker for every query; these skip different queries: choose "
+                    "another correction, or a measure with missing_topics='zero'"
+                )
+            adjusted = tukey_hsd(values, places, random_state=random_state).tolist()
+            self.smallest_p = 1 / 10_001
+        else:
+            adjusted = _CORRECTIONS[correction](tested).tolist()
+            family = 1 if correction in ("none", "benjamini-hochberg") else len(places)
+            self.smallest_p = min(1.0, family / (self.n_resamples + 1)) if test == "randomisation" else 0.0
+        if values is not None:
+            low, high = (ends.tolist() for ends in pairwise_bootstrap(values, places, random_state=random_state))
+        else:
+            intervals = [
+                bootstrap_interval(per_query[a], per_query[b], n_resamples=2_000, random_state=random_state)
+                for a, b in chosen
+            ]
+            low, high = [one.low for one in intervals], [one.high for one in intervals]
         self.pairs = []
-        for (a, b), p, p_adjusted in zip(chosen, tested, adjusted):
-            values = per_query[a], per_query[b]
-            interval = bootstrap_interval(*values, n_resamples=2_000, random_state=random_state)
+        for number, (a, b) in enumerate(chosen):
+            ours, theirs = per_query[a], per_query[b]
+            difference = paired_differences(ours, theirs)
             self.pairs.append(
                 PairComparison(
                     a,
                     b,
-                    len(paired_differences(*values)),
-                    *interval,
-                    *win_loss(*values),
-                    p,
-                    p_adjusted,
-                    smallest_detectable_difference(*values),
+                    len(difference),
+                    float(difference.mean()),
+                    low[number],
+                    high[number],
+                    *win_loss(ours, theirs),
+                    tested[number],
+                    adjusted[number],
+                    smallest_detectable_difference(ours, theirs),
+                    effect_size(ours, theirs),
                 )
             )
+        self.groups = [] if baseline is not None and len(names) > 2 else self._groups(names, places)
+
+    def _groups(self, names: list[str], places: list[tuple[int, int]]) -> list[list[str]]:
+        different = np.zeros((len(names), len(names)), dtype=bool)
+        for (first, second), pair in zip(places, self.pairs):
+            different[first, second] = different[second, first] = pair.p_adjusted < LEVEL
+        return [[names[i] for i in group] for group in groups_alike(list(self.means.values()), different)]
+
+    def moved_most(self, a: str, b: str, n: int = 3) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
+        """The queries on which `a` gains most against `b`, and loses most, with the differences; at most `n` each."""
+        difference = np.asarray(self.per_query[a], dtype=np.float64) - np.asarray(self.per_query[b], dtype=np.float64)
+        labels = self.query_ids or [str(i) for i in range(len(difference))]
+        there = np.flatnonzero(~np.isnan(difference) & (difference != 0))
+        order = there[np.argsort(-difference[there], kind="stable")]
+        gains = [(labels[i], float(difference[i])) for i in order[:n] if difference[i] > 0]
+        losses = [(labels[i], float(difference[i])) for i in order[::-1][:n] if difference[i] < 0]
+        return gains, losses
 
     def to_dict(self) -> dict[str, Any]:
         """What `truerank compare --json` prints."""
@@ -125,8 +211,70 @@ class Comparison:
             "test": self.test,
             "correction": self.correction,
             "means": self.means,
-            "pairs": [pair._asdict() for pair in self.pairs],
+            "intervals": {name: [interval.low, interval.high] for name, interval in self.intervals.items()},
+            "smallest_p": self.smallest_p,
+            "groups": self.groups,
+            "pairs": [pair._asdict() | self._moved(pair) for pair in self.pairs],
         }
+
+    def _moved(self, pair: PairComparison) -> dict[str, Any]:
+        if self.query_ids is None:
+            return {}
+        gains, losses = self.moved_most(pair.a, pair.b)
+        return {"gains": gains, "losses_most": losses}
+
+    def systems_table(self, style: str = "text") -> str:
+        """The rankers by falling mean: interval, groups, and what the comparison with the baseline says.
+
+        Parameters
+        ----------
+        style : {"text", "markdown", "latex", "html"}
+        """
+        against = {pair.a: pair for pair in self.pairs} if self.baseline is not None else {}
+        letters = dict.fromkeys(self.means, "")
+        for number, group in enumerate(self.groups):
+            for name in group:
+                letters[name] += ("," if letters[name] else "") + _letter(number)
+        header = ["", "ranker", self.measure or "mean", "95% interval"]
+        header += ["alike"] if self.groups else []
+        header += ["difference, 95%", "W/L/T", "p", f"p, {self.correction}", "effect d"] if against else []
+        rows: list[list[Any]] = []
+        for place, name in enumerate(sorted(self.means, key=lambda one: -self.means[one]), 1):
+            interval, pair = self.intervals[name], against.get(name)
+            row: list[Any] = [place, name, self.means[name], f"[{interval.low:.4f}, {interval.high:.4f}]"]
+            row += [letters[name]] if self.groups else []
+            if against and pair is None:
+                row += ["(baseline)", "", None, None, None]
+            elif pair is not None:
+                row += [
+                    f"{pair.difference:+.4f} [{pair.low:+.4f}, {pair.high:+.4f}]",
+                    f"{pair.wins}/{pair.losses}/{pair.ties}{'**' if pair.p_adjusted < LEVEL else ''}",
+                    pair.p,
+                    pair.p_adjusted,
+                    pair.effect,
+                ]
+            rows.append(row)
+        return styled_table(rows, header, style)
+
+    def pairs_table(self, style: str = "text") -> str:
+        """The pairs that were compared, as `systems_table`."""
+        rows = [
+            [
+                f"{pair.a} against {pair.b}",
+                f"{pair.difference:+.4f} [{pair.low:+.4f}, {pair.high:+.4f}]",
+                f"{pair.wins}/{pair.losses}/{pair.ties}{'**' if pair.p_adjusted < LEVEL else ''}",
+                pair.p,
+                pair.p_adjusted,
+                pair.effect,
+                pair.detectable,
+            ]
+            for pair in self.pairs
+        ]
+        header = ["rankers", "difference, 95%", "W/L/T", "p", f"p, {self.correction}", "effect d", "shows"]
+        return styled_table(rows, header, style)
+
+    def _repr_html_(self) -> str:
+        return self.systems_table("html")
 
     def __str__(self) -> str:
         rows = [
@@ -188,8 +336,8 @@ def compare_rankers(
     baseline : str or None
         Every other ranker is compared with this one, by default the first of `scores`; None compares all pairs.
     test : {"randomisation", "t", "wilcoxon", "sign"}
-    correction : {"holm", "bonferroni", "none"}
-        Of the p-values of all pairs compared.
+    correction : {"holm", "bonferroni", "benjamini-hochberg", "tukey", "none"}
+        Of the p-values of all pairs compared; "tukey" is Tukey's HSD by randomisation, over all rankers.
     convention : str
     random_state : seed of the randomisation test and the bootstrap
 
@@ -222,6 +370,7 @@ def compare_rankers(
         test=test,
         correction=correction,
         random_state=random_state,
+        query_ids=judgements.query_ids,
     )
 
 
@@ -234,6 +383,7 @@ def compare_values(
     test: str = "randomisation",
     correction: str = "holm",
     random_state: Any = 0,
+    query_ids: Sequence[Any] | np.ndarray | None = None,
 ) -> Comparison:
     """As `compare_rankers`, from per-query values (m,) by ranker that stand in the same order of queries."""
     if baseline == "first" and "first" not in per_query:
@@ -246,10 +396,33 @@ def compare_values(
         test=test,
         correction=correction,
         random_state=random_state,
+        query_ids=query_ids,
     )
 
 
-def _tested(test: str, a: np.ndarray, b: np.ndarray, random_state: Any) -> Outcome:
+def _complete(values: list[np.ndarray]) -> np.ndarray | None:
+    """Values (k, m) of the queries that all rankers have a value for; None where they skip different ones."""
+    if len({np.shape(one) for one in values}) > 1:
+        return None  # the first pair's test says what is wrong
+    matrix = np.array(values, dtype=np.float64)
+    skipped = np.isnan(matrix)
+    if matrix.ndim != 2 or (skipped != skipped[0]).any() or np.isinf(matrix).any() or skipped.all():
+        return None
+    return np.ascontiguousarray(matrix[:, ~skipped[0]])
+
+
+def _interval(values: np.ndarray, random_state: Any) -> Interval:
+    if np.isnan(values).all():
+        return Interval(0.0, 0.0, 0.0)
+    return bootstrap_interval(values, n_resamples=2_000, random_state=random_state)
+
+
+def _letter(number: int) -> str:
+    """a … z, then a1 … z1, a2 …"""
+    return chr(ord("a") + number % 26) + (str(number // 26) if number >= 26 else "")
+
+
+def _tested(test: str, a: np.ndarray, b: np.ndarray, n_resamples: int, random_state: Any) -> Outcome:
     if test == "randomisation":
-        return randomisation(a, b, random_state=random_state)
+        return randomisation(a, b, n_resamples=n_resamples, random_state=random_state)
     return {"t": paired_t, "wilcoxon": wilcoxon, "sign": sign_test}[test](a, b)

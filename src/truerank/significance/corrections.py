@@ -39,6 +39,26 @@ def holm(p: Any) -> np.ndarray:
     return result
 
 
+def benjamini_hochberg(p: Any) -> np.ndarray:
+    """Benjamini and Hochberg's step-up adjusted p-values (1995): bounds the expected share of false discoveries.
+
+    The i-th smallest of n becomes the smallest of n p_(j) / j over j ≥ i. Weaker than Holm's: what it marks is right
+    in 95 of 100 cases, not all of it together.
+
+    Examples
+    --------
+    >>> benjamini_hochberg([0.01, 0.04, 0.03]).tolist()
+    [0.03, 0.04, 0.04]
+    """
+    values = _family(p)
+    order = np.argsort(values, kind="stable")
+    n = len(values)
+    stepped = np.minimum.accumulate((values[order] * n / np.arange(1, n + 1))[::-1])[::-1]
+    result = np.empty_like(values)
+    result[order] = np.minimum(1.0, stepped)
+    return result
+
+
 def _family(p: Any) -> np.ndarray:
     values = np.asarray(p, dtype=np.float64)
     if values.ndim != 1 or not ((values >= 0) & (values <= 1)).all():

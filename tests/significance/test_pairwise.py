@@ -1,0 +1,178 @@
+"""Many systems at once: shared resamples against enumeration and SciPy, families, groups, tables."""
+
+from __future__ import annotations
+
+from itertools import combinations, permutations, product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from truerank.core.errors import InvalidInputError
+from truerank.core.printing import styled_table
+from truerank.significance import (
+    benjamini_hochberg,
+    bootstrap_interval,
+    compare_values,
+    effect_size,
+    groups_alike,
+    pairwise_bootstrap,
+    pairwise_randomisation,
+    randomisation,
+    tukey_hsd,
+)
+from truerank.significance.pairwise import resamples_for
+
+
+def values_of(seed, k=4, m=9, step=0.05):
+    return np.random.default_rng(seed).random((k, m)).round(2) + step * np.arange(k)[:, None]
+
+
+def every_sign(a, b):
+    """Exact p of the paired randomisation test, by all 2^m exchanges."""
+    difference = a - b
+    sums = [abs(np.dot(signs, difference)) for signs in product((1, -1), repeat=len(difference))]
+    return np.mean(np.array(sums) >= abs(difference.sum()) - 1e-12)
+
+
+def test_shared_signs_estimate_the_exact_test_of_each_pair():
+    values = values_of(0)
+    pairs = list(combinations(range(4), 2))
+    p = pairwise_randomisation(values, pairs, n_resamples=40_000)
+    for (a, b), found in zip(pairs, p):
+        exact = every_sign(values[a], values[b])
+        assert found == pytest.approx(exact, abs=5 * np.sqrt(exact * (1 - exact) / 40_000) + 1e-4)
+        assert found == pytest.approx(randomisation(values[a], values[b], n_resamples=40_000).p, abs=0.02)
+    scipy = stats.permutation_test(
+        (values[0] - values[3],), np.mean, permutation_type="samples", vectorized=True, axis=0, n_resamples=np.inf
+    )
+    assert every_sign(values[0], values[3]) == pytest.approx(scipy.pvalue, abs=1e-12)
+
+
+def test_order_of_a_pair_and_blocks_play_no_part(monkeypatch):
+    values = values_of(1, k=5)
+    pairs = list(combinations(range(5), 2))
+    p = pairwise_randomisation(values, pairs)
+    np.testing.assert_array_equal(p, pairwise_randomisation(values, [(b, a) for a, b in pairs], n_resamples=10_000))
+    alone = [pairwise_randomisation(values, [pair], n_resamples=10_000)[0] for pair in pairs]
+    np.testing.assert_array_equal(p, alone)
+    same = values.copy()
+    same[1] = same[0]
+    assert pairwise_randomisation(same, [(0, 1), (0, 2)])[0] == 1.0
+
+
+def test_resamples_grow_with_the_family():
+    assert resamples_for(3) == 10_000
+    for n in (45, 4_950, 9_000):
+        assert n / (resamples_for(n) + 1) <= 0.0251 or n <= 250
+    assert resamples_for(10**6) == 400_000
+    # Thirty rankers, one far above: Holm over 435 pairs can show it.
+    rng = np.random.default_rng(0)
+    per_query = {f"r{i}": rng.random(50) + (i == 0) for i in range(30)}
+    result = compare_values(per_query, baseline=None)
+    assert result.smallest_p < 0.05
+    assert sum(pair.p_adjusted < 0.05 for pair in result.pairs) == 29
+    assert result.groups[0] == ["r0"]
+    assert len(result.groups) == 2
+
+
+def test_intervals_are_those_of_each_pair_alone():
+    values = values_of(2, k=3, m=40)
+    low, high = pairwise_bootstrap(values, [(0, 1), (2, 0)], random_state=3)
+    for place, (a, b) in enumerate([(0, 1), (2, 0)]):
+        alone = bootstrap_interval(values[a], values[b], n_resamples=2_000, random_state=3)
+        assert (low[place], high[place]) == pytest.approx((alone.low, alone.high), abs=1e-12)
+
+
+def test_tukey_estimates_all_arrangements():
+    values = values_of(3, k=3, m=4, step=0.3)
+    ranges = []
+    for arrangement in product(list(permutations(range(3))), repeat=4):
+        sums = sum(values[list(order), q] for q, order in enumerate(arrangement))
+        ranges.append(sums.max() - sums.min())
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    exact = [np.mean(np.array(ranges) >= abs((values[a] - values[b]).sum()) - 1e-12) for a, b in pairs]
+    assert tukey_hsd(values, pairs, n_resamples=40_000) == pytest.approx(exact, abs=0.012)
+
+
+def test_tests_are_calibrated_under_the_null():
+    rng = np.random.default_rng(5)
+    n, level = 2_000, 0.05
+    shown = 0
+    for _ in range(n // 4):  # four independent comparisons in each family of eight systems
+        values = rng.beta(0.5, 1.0, (8, 30))
+        shown += int((pairwise_randomisation(values, [(0, 1), (2, 3), (4, 5), (6, 7)], n_resamples=999) <= level).sum())
+    low, high = stats.binom.ppf([0.0005, 0.9995], n, level)
+    assert low <= shown <= high
+    false = sum(
+        bool((tukey_hsd(rng.random((4, 20)), list(combinations(range(4), 2)), n_resamples=199) <= level).any())
+        for _ in range(400)
+    )
+    low, high = stats.binom.ppf([0.0005, 0.9995], 400, level)
+    assert low <= false <= high
+
+
+def test_benjamini_hochberg_is_scipys():
+    p = np.random.default_rng(0).random(50) ** 3
+    np.testing.assert_allclose(benjamini_hochberg(p), stats.false_discovery_control(p), rtol=1e-12)
+
+
+def test_effect_sizes():
+    a, b = values_of(4, k=2)
+    assert effect_size(a, b) == pytest.approx(stats.ttest_rel(a, b).statistic / np.sqrt(len(a)), rel=1e-12)
+    assert effect_size(a, a) == 0.0
+    assert effect_size([2.0, 3.0], [1.0, 2.0]) == np.inf
+    assert np.isnan(effect_size([2.0], [1.0]))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_two_systems_share_a_group_exactly_if_they_are_alike(seed):
+    rng = np.random.default_rng(seed)
+    means = rng.random(9)
+    different = np.triu(rng.random((9, 9)) < 0.15 * seed, 1)
+    different = different | different.T
+    groups = groups_alike(means, different)
+    for i, j in combinations(range(9), 2):
+        assert any(i in group and j in group for group in groups) == (not different[i, j])
+    assert {i for group in groups for i in group} == set(range(9))
+    assert not any(set(a) < set(b) for a in groups for b in groups)
+    for group in groups:
+        assert list(means[group]) == sorted(means[group], reverse=True)
+
+
+def test_groups_of_many_systems_end(monkeypatch):
+    monkeypatch.setattr("truerank.significance.pairwise.MOST_GROUPS", 3)
+    rng = np.random.default_rng(0)
+    different = np.triu(rng.random((20, 20)) < 0.5, 1)
+    different = different | different.T
+    for group in groups_alike(rng.random(20), different):
+        assert not any(different[i, j] for i, j in combinations(group, 2))
+
+
+def test_queries_that_are_skipped():
+    rng = np.random.default_rng(0)
+    per_query = {name: rng.random(20) for name in "abc"}
+    for values in per_query.values():
+        values[3] = np.nan  # an empty query, skipped by all: the shared way
+    shared = compare_values(per_query, baseline=None, query_ids=[f"q{i}" for i in range(20)])
+    assert all(pair.queries == 19 for pair in shared.pairs)
+    gains, losses = shared.moved_most("a", "b")
+    assert gains[0][1] == np.nanmax(per_query["a"] - per_query["b"])
+    assert losses[0][1] == np.nanmin(per_query["a"] - per_query["b"])
+    per_query["a"][7] = np.nan  # by one alone: pair by pair
+    alone = compare_values(per_query, baseline=None)
+    assert [pair.queries for pair in alone.pairs] == [18, 18, 19]
+    assert alone.pairs[2].p == pytest.approx(shared.pairs[2].p, abs=0.02)
+    with pytest.raises(InvalidInputError, match="Tukey"):
+        compare_values(per_query, baseline=None, correction="tukey")
+
+
+def test_tables_in_every_style():
+    rows, header = [["a|b_c & <d>", 0.5], ["x", None]], ["name", "value"]
+    assert styled_table(rows, header, "markdown").splitlines() == [
+        "| name | value |", "| --- | --: |", "| a\\|b_c & <d> | 0.5000 |", "| x |  |",
+    ]  # fmt: skip
+    assert r"a|b\_c \& <d> & 0.5000 \\" in styled_table(rows, header, "latex")
+    assert "<td>a|b_c &amp; &lt;d&gt;</td>" in styled_table(rows, header, "html")
+    with pytest.raises(ValueError, match="style"):
+        styled_table(rows, header, "pdf")
