@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
-from truerank.core.errors import InvalidInputError, TruerankError
+from truerank.core.errors import InvalidInputError as InvalidInputError
+from truerank.core.errors import TruerankError
 from truerank.core.printing import note as note
 from truerank.core.printing import plain as plain
 from truerank.core.printing import print_json as print_json
@@ -189,13 +190,9 @@ def check_writable(path: str | None) -> None:
     """Fail before the work when the output could not be written after it."""
     if path is None or path == "-":
         return
-    folder = os.path.dirname(os.path.abspath(path))
-    if not os.path.isdir(folder):
-        raise InvalidInputError(f"{path}: the folder {folder} does not exist; make it first")
-    if os.path.isdir(path):
-        raise InvalidInputError(f"{path}: is a folder; name a file")
-    if not os.access(folder, os.W_OK):
-        raise InvalidInputError(f"{path}: the folder {folder} is not writable")
+    from truerank.core.files import check_target
+
+    check_target(path)
 
 
 @contextmanager
@@ -203,7 +200,7 @@ def warnings_to_stderr() -> Iterator[None]:
     """Warnings as one line each on stderr, without the place in the source."""
 
     def show(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
-        print(f"truerank: warning: {message}", file=sys.stderr)
+        note(f"truerank: warning: {message}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)

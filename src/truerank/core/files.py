@@ -1,13 +1,35 @@
-"""Writing files so that a kill at any moment leaves either the old file or the new one, whole."""
+"""Writing files so that a kill at any moment leaves either the old file or the new one, whole.
+
+What exists and is no regular file (a device, a FIFO, `/dev/stdout`, the pipe of `>(…)`) cannot be replaced: it is
+written to.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import re
+import secrets
+import signal
+import stat
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
+
+from truerank.core.errors import InvalidInputError
+
+try:
+    import fcntl
+except ImportError:  # Windows: files of killed runs are not told from those of running ones, and stay
+    fcntl = None  # type: ignore[assignment]
+
+_SUFFIX = ".truerank-tmp"
+_DESCRIPTOR = re.compile(r"/(?:dev|proc/(?:self|thread-self|\d+))/fd/(\d+)")
+_STANDARD = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
+_swept: set[Path] = set()
+_unfinished: set[str] = set()
 
 
 @contextmanager
@@ -15,26 +37,219 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
     """Open a temporary file beside `path`; on success flush it to disk and rename it over `path`.
 
     On an exception the temporary file is removed and `path` is untouched. A symbolic link is followed, and the
-    permissions of an existing file are kept.
+    permissions of an existing file are kept. A device, a FIFO or an open descriptor is written to directly. What a
+    killed run has left in the folder is removed.
+
+    Parameters
+    ----------
+    path : path
+    mode : {"w", "wb"}, default "w"
+        UTF-8 text with LF line ends, or bytes.
+
+    Raises
+    ------
+    OSError
+        When the file cannot be written; it names `path`.
     """
-    target = Path(path).resolve()
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-    try:
-        encoding = None if "b" in mode else "utf-8"
-        newline = None if "b" in mode else "\n"
-        with os.fdopen(descriptor, mode, encoding=encoding, newline=newline) as stream:
-            yield stream
+    with ExitStack() as stack:
+        stream, finish = stack.enter_context(_opened(path, mode))
+        yield stream
+        finish()
+
+
+@contextmanager
+def atomic_writes(paths: Iterable[str | os.PathLike[str]], mode: str = "w") -> Iterator[list[IO[Any]]]:
+    """Several files as one step: none is replaced before all are complete on disk.
+
+    Interrupts are held back while the files are renamed, one straight after the other.
+    """
+    with ExitStack() as stack:
+        opened = [stack.enter_context(_opened(path, mode)) for path in paths]
+        yield [stream for stream, _ in opened]
+        renames = [finish for _, finish in opened]
+        for stream, _ in opened:
             stream.flush()
-            os.fsync(stream.fileno())
-        if target.exists():
-            permissions = target.stat().st_mode & 0o777
-        else:
-            umask = os.umask(0)
-            os.umask(umask)
-            permissions = 0o666 & ~umask
-        os.chmod(temporary, permissions)
-        os.replace(temporary, target)
-    except BaseException:
-        if os.path.exists(temporary):
+        with _interrupts_held_back():
+            for finish in renames:
+                finish()
+
+
+def check_target(path: str | os.PathLike[str]) -> None:
+    """Raise when `path` cannot be written, by trying: a folder that takes a file, a device that may be opened.
+
+    Raises
+    ------
+    InvalidInputError
+    """
+    name = os.fspath(path)
+    if not name:
+        raise InvalidInputError("the name of the output is empty; name a file")
+    if "\0" in name:
+        raise InvalidInputError(f"{name!r}: a file's name cannot hold a NUL character")
+    try:
+        if _descriptor(name) is not None:
+            os.fstat(_descriptor(name))  # type: ignore[arg-type]
+            return
+        if os.path.isdir(name):
+            raise InvalidInputError(f"{name}: is a folder; name a file")
+        if os.path.exists(name) and not os.access(name, os.W_OK):
+            raise InvalidInputError(f"{name}: the file is not writable; change its permissions or name another")
+        if _is_special(name):
+            return
+        folder = _target(name).parent
+        with suppress(FileNotFoundError):
+            os.lstat(name)  # raises on a name that is too long
+        if not folder.is_dir():
+            raise InvalidInputError(f"{name}: the folder {folder} does not exist; make it first")
+        _sweep(folder)
+        descriptor, temporary = _make_temporary(_target(name), 0o600)
+        os.close(descriptor)
+        os.unlink(temporary)
+    except OSError as error:
+        raise InvalidInputError(f"{name}: cannot be written: {error.strerror or error}") from error
+
+
+def remove_unfinished() -> None:
+    """Remove the temporary files of this process: for a process that is about to end without unwinding."""
+    for temporary in list(_unfinished):
+        with suppress(OSError):
             os.unlink(temporary)
+
+
+@contextmanager
+def _opened(path: str | os.PathLike[str], mode: str) -> Iterator[tuple[IO[Any], Any]]:
+    """A stream, and the function that makes what was written the file."""
+    name = os.fspath(path)
+    encoding, newline = (None, None) if "b" in mode else ("utf-8", "\n")
+    number = _descriptor(name)
+    if number is not None or _is_special(name):
+        try:
+            descriptor = os.open(name, os.O_WRONLY) if number is None else os.dup(number)
+            with os.fdopen(descriptor, mode, encoding=encoding, newline=newline) as stream:
+                yield stream, stream.flush
+        except BrokenPipeError as error:
+            raise InvalidInputError(f"{name}: whoever reads from it has gone before everything was written") from error
+        except OSError as error:
+            _name(error, name)
+            raise
+        return
+    target = _target(name)
+    try:
+        permissions = stat.S_IMODE(os.stat(target).st_mode)
+    except OSError:
+        permissions = None
+    temporary = ""
+    try:
+        _sweep(target.parent)
+        descriptor, temporary = _make_temporary(target, 0o666 if permissions is None else permissions)
+        _unfinished.add(temporary)
+        with os.fdopen(descriptor, mode, encoding=encoding, newline=newline) as stream:
+            if permissions is not None and hasattr(os, "fchmod"):
+                os.fchmod(descriptor, permissions)
+
+            def finish() -> None:
+                stream.flush()
+                os.fsync(stream.fileno())
+                os.replace(temporary, target)
+
+            yield stream, finish
+    except OSError as error:
+        _name(error, name)
         raise
+    finally:
+        if temporary:
+            with suppress(FileNotFoundError):  # it may have become the file
+                os.unlink(temporary)
+            _unfinished.discard(temporary)
+
+
+def _name(error: OSError, name: str) -> None:
+    """Give an error of writing, which has none, the name of the file."""
+    if error.filename is None and error.errno is not None:
+        error.filename = name
+
+
+def _make_temporary(target: Path, permissions: int) -> tuple[int, str]:
+    """An open temporary file beside `target`, locked so that other runs see that it is in use."""
+    for _ in range(100):
+        temporary = str(target.parent / f".{target.name[:100]}.{secrets.token_hex(4)}{_SUFFIX}")
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+        try:
+            descriptor = os.open(temporary, flags, permissions)
+        except FileExistsError:
+            continue
+        if fcntl is None:
+            return descriptor, temporary
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        except OSError:  # a file system without locks
+            return descriptor, temporary
+        try:
+            if os.path.samestat(os.stat(temporary), os.fstat(descriptor)):
+                return descriptor, temporary
+        except FileNotFoundError:
+            pass  # another run took it for a left one before it was locked
+        os.close(descriptor)
+    raise FileExistsError(errno.EEXIST, "no free name for a temporary file", str(target))
+
+
+def _sweep(folder: Path) -> None:
+    """Remove temporary files that killed runs have left in a folder; once a folder and process."""
+    if fcntl is None or folder in _swept:
+        return
+    _swept.add(folder)
+    try:
+        with os.scandir(folder) as entries:
+            left = [entry.path for entry in entries if entry.name.endswith(_SUFFIX) and entry.name.startswith(".")]
+    except OSError:
+        return
+    for path in left:
+        try:
+            descriptor = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+        except OSError:
+            continue
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.unlink(path)
+        except OSError:
+            pass  # a run that still writes holds the lock
+        finally:
+            os.close(descriptor)
+
+
+def _descriptor(name: str) -> int | None:
+    """The number of the open descriptor that a path stands for (`/dev/stdout`, `/dev/fd/63`), else None."""
+    for _ in range(8):
+        found = _DESCRIPTOR.fullmatch(name)
+        if found:
+            return int(found.group(1))
+        if name in _STANDARD:
+            return _STANDARD[name]
+        if not os.path.islink(name):
+            return None
+        name = os.path.join(os.path.dirname(name), os.readlink(name))
+    return None
+
+
+def _is_special(name: str) -> bool:
+    """Whether something stands there that is no regular file."""
+    try:
+        return not stat.S_ISREG(os.stat(name).st_mode)
+    except OSError:
+        return False
+
+
+def _target(name: str) -> Path:
+    return Path(name).resolve()
+
+
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    if not hasattr(signal, "pthread_sigmask") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -30,9 +30,12 @@ def print_json(value: Any) -> None:
 
 
 def note(message: str) -> None:
-    """A message for the person, on stderr."""
-    sys.stderr.write(f"{message}\n")
-    sys.stderr.flush()
+    """A message for the person, on stderr; where nobody reads it, it is dropped."""
+    try:
+        sys.stderr.write(f"{message}\n")
+        sys.stderr.flush()
+    except (OSError, AttributeError, ValueError):  # closed, a pipe without a reader, a full disk
+        pass
 
 
 def table(rows: list[list[Any]], header: list[str]) -> str:

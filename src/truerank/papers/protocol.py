@@ -314,12 +314,16 @@ class ResultStore:
     @staticmethod
     def _append(path: Path, record: dict[str, Any]) -> None:
         line = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
-        try:
-            os.write(descriptor, line.encode())
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        rest = memoryview(line.encode())
+        with open(path, "ab", buffering=0) as file:
+            end = os.fstat(file.fileno()).st_size
+            try:
+                while len(rest):
+                    rest = rest[file.write(rest) :]
+                os.fsync(file.fileno())
+            except BaseException:
+                os.truncate(path, end)  # what a full disk or an interrupt has left of the line
+                raise
 
 
 def _canonical(value: Any) -> str:
