@@ -1,4 +1,4 @@
-"""Warm start, early stopping, interruption: a continued fit is the fit that was asked for at once, bit for bit."""
+"""Warm start, early stopping, interrupts: a continued fit is the fit that was asked for at once, bit for bit."""
 
 import numpy as np
 import pytest
@@ -56,22 +56,25 @@ def test_after_a_file(judged, tmp_path):
     assert_same(loaded, whole, valid)
 
 
-def test_an_interrupted_fit_keeps_its_trees(judged):
+def test_an_interrupted_continuation_leaves_the_trees_that_were_there(judged):
     train, valid = judged
     calls = []
 
     def interrupted(y, scores, offsets):
         calls.append(None)
-        if len(calls) == 4:
+        if len(calls) == 5:
             raise KeyboardInterrupt
         return scores - y, np.ones_like(scores)
 
-    kw = {"leaves": "fuzzy", "depth": 2, "alpha": 0.0, "objective": interrupted, "n_estimators": 6}
-    part = ObliviousBoosting(warm_start=True, **kw).fit(train, eval_set=valid)
+    kw = {"leaves": "fuzzy", "depth": 2, "alpha": 0.0, "objective": interrupted}
+    part = ObliviousBoosting(n_estimators=3, warm_start=True, **kw).fit(train, eval_set=valid)
+    before = part.predict(valid)
+    with pytest.raises(KeyboardInterrupt):
+        part.set_params(n_estimators=6).fit(train, eval_set=valid)
     assert part.n_iter_ == 3
-    assert "interrupted" in part.status_
+    np.testing.assert_array_equal(part.predict(valid), before)
     part.fit(train, eval_set=valid)
-    assert_same(part, ObliviousBoosting(**kw).fit(train, eval_set=valid), valid)
+    assert_same(part, ObliviousBoosting(n_estimators=6, **kw).fit(train, eval_set=valid), valid)
 
 
 @pytest.mark.parametrize("measure", ["AP", "nDCG@3", "P@5", "RR", "nDCG@10"])

@@ -14,7 +14,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
+from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning, WrongTypeError
+from truerank.core.fitting import whole_fit
 from truerank.core.kernel import kernel
 
 # Squares of scores must not overflow when a million of them are added up.
@@ -70,7 +71,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         InvalidInputError
             On nan or infinite scores, more than two labels, no rows, or weights that are negative or all 0.
         """
-        self._fit(*self._take(scores, y, sample_weight))
+        with whole_fit(self) as fresh:
+            fresh._fit(*fresh._take(scores, y, sample_weight))
         return self
 
     def _take(self, scores: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
@@ -127,7 +129,7 @@ def as_scores(scores: Any, name: str = "a calibrator") -> np.ndarray:
         values = np.ascontiguousarray(scores)
     else:
         if hasattr(scores, "tocsr"):
-            raise TypeError(f"Sparse data was passed to {name}, which takes dense scores (n,); call toarray()")
+            raise WrongTypeError(f"Sparse data was passed to {name}, which takes dense scores (n,); call toarray()")
         values = check_array(
             scores, dtype=np.float64, ensure_2d=False, allow_nd=False, input_name="scores", estimator=name
         )

@@ -16,6 +16,7 @@ from truerank.calibration.base import Calibrator, probability_pairs
 from truerank.calibration.decisions import decide
 from truerank.calibration.names import calibrator_class
 from truerank.core.errors import InvalidInputError, TruerankWarning
+from truerank.core.fitting import fits_whole
 from truerank.core.threads import run_blocks
 
 # Log-odds of classifiers whose probabilities reach 0 and 1 (forests) are held within ±log(10⁶).
@@ -130,6 +131,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         tags.classifier_tags.multi_label = True
         return tags
 
+    @fits_whole
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Cross-validate, calibrate, refit.
 
@@ -195,7 +197,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             warnings.warn(
                 f"class {name} has {rarest} rows on one side, too few to cross-validate: its probability is the prior",
                 TruerankWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
             return None, calibrator_class("platt")().fit(np.zeros(len(positive)), positive, weight)
         splits = list(self._splitter(target, rarest).split(X, target))

@@ -33,6 +33,7 @@ from truerank.calibration.densities import DensityCalibrator
 from truerank.calibration.names import CALIBRATORS
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.fitting import fits_whole
 from truerank.core.random_streams import seed_of, stream
 from truerank.data.grouping import group_rows
 
@@ -107,6 +108,7 @@ class PooledCalibrator(Calibrator):
         self.n_repeats = n_repeats
         self.random_state = random_state
 
+    @fits_whole
     def fit(self, scores: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Any:
         """Cross-validate the members, weigh them, and fit them to all rows.
 

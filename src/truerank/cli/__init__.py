@@ -1,6 +1,7 @@
 """The command line `truerank`: one file per sub-command, imported when it runs.
 
-Data go to stdout and messages to stderr. Exit codes: 0 done, 1 failed (bad data, a missing file), 2 misused.
+Data go to stdout and messages to stderr. Exit codes: 0 done, 1 failed (bad data, a missing file, a full disk), 2
+misused, 70 an error inside truerank (with the path of a report), 130 interrupted.
 A sub-command's module has `configure(parser)` and `run(args) -> int | None`.
 """
 
@@ -36,15 +37,23 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 def main(argv: list[str] | None = None) -> int:
     """Entry point of `truerank`; returns the exit code."""
+    if argv is not None:
+        return _main(list(argv))
+    from truerank.cli.guard import as_program
+
+    return as_program(lambda: _main(sys.argv[1:]))
+
+
+def _main(argv: list[str]) -> int:
     import argparse
 
-    argv = sys.argv[1:] if argv is None else list(argv)
     parser = argparse.ArgumentParser(
         prog="truerank",
         description="From judged rankings to a ranker that can be trusted.",
         epilog="truerank COMMAND --help describes a command.",
     )
     from truerank import __version__
+    from truerank.cli.guard import guarded
 
     parser.add_argument("--version", action="version", version=f"truerank {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -61,39 +70,4 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if run is None:
         parser.error("no command given")
-    return _guarded(run, args)
-
-
-def _guarded(run, args) -> int:
-    """Run a command: expected failures become one line on stderr, a closed pipe ends quietly."""
-    import os
-
-    from truerank.cli.common import UsageError, warnings_to_stderr
-    from truerank.core.errors import TruerankError
-
-    try:
-        with warnings_to_stderr():
-            code = run(args)
-        sys.stdout.flush()
-        return int(code or 0)
-    except BrokenPipeError:
-        # The reader went away (`truerank … | head`): point stdout at nothing so that the final flush is silent.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except KeyboardInterrupt:
-        print("truerank: interrupted", file=sys.stderr)
-        return 130
-    except UsageError as error:
-        print(f"truerank {args.command}: {error}\ntry: truerank {args.command} --help", file=sys.stderr)
-        return 2
-    except (TruerankError, ValueError, OSError, MemoryError) as error:  # scikit-learn reports bad input as ValueError
-        if os.environ.get("TRUERANK_DEBUG"):
-            raise
-        print(f"truerank {args.command}: {_message(error)}", file=sys.stderr)
-        return 1
-
-
-def _message(error: BaseException) -> str:
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
-    return str(error) or type(error).__name__
+    return guarded(run, args, argv)

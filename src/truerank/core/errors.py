@@ -13,6 +13,10 @@ class InvalidInputError(TruerankError, ValueError):
     """An argument or an array is not what was asked for."""
 
 
+class WrongTypeError(TruerankError, TypeError):
+    """An argument is of a kind that is not taken (a sparse matrix where a dense one is needed)."""
+
+
 class DataFileError(TruerankError, ValueError):
     """A data file is malformed. The message starts with `file, line L, column C:` where these are known.
 

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from truerank.core.fitting import fits_whole
 from truerank.data.grouping import group_rows
 
 
@@ -27,6 +28,7 @@ class _InQuery(TransformerMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         return tags
 
+    @fits_whole
     def fit(self, X: Any, y: Any = None, *, qid: Any = None) -> Any:
         """Check X (n, p) and remember its columns. `y` and `qid` are not used."""
         self._checked(X, reset=True)

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.fitting import fits_whole
 from truerank.matrices.binned import MAX_EDGES, BinnedMatrix
 
 STRATEGIES = ("geometric", "quantile", "uniform")
@@ -83,6 +84,7 @@ class ScoreBinning(TransformerMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         return tags
 
+    @fits_whole
     def fit(self, X: Any, y: Any = None, *, qid: Any = None) -> ScoreBinning:
         """Learn the thresholds of each column of X (n, p); NaN is left out. `y` and `qid` are not used."""
         check_positive_int(self.n_thresholds, "n_thresholds")

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from truerank.core.errors import DataFileError, MissingExtraError
+from truerank.core.errors import DataFileError, MissingExtraError, WrongTypeError
 from truerank.core.files import atomic_write
 
 CHUNK = 1 << 20
@@ -46,8 +46,10 @@ class Source:
     def __init__(self, source: Any) -> None:
         self._owned = False
         if source is None or isinstance(source, int | float | bytes):
-            raise TypeError(f"expected a path, '-' or an open file, got {source!r}")
+            raise WrongTypeError(f"expected a path, '-' or an open file, got {source!r}")
         if isinstance(source, str) and source == "-":
+            if sys.stdin is None or sys.stdin.closed:
+                raise DataFileError("standard input is closed; name a file, or open it", "-")
             self.name, self._raw = "-", sys.stdin.buffer
         elif hasattr(source, "read"):
             name = getattr(source, "name", None)

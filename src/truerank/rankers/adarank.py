@@ -193,29 +193,23 @@ class AdaRank(LinearRanker):
             warnings.warn(f"AdaRank: {status.value}", TruerankWarning, stacklevel=4)
             rounds = 0
         best = -np.inf
-        try:
-            for t in range(1, rounds + 1):
-                stop = state.step()
-                if stop is Status.NO_WEAK_RANKER:
-                    status = stop
-                    break
-                watched = state.history["train" if validation is None else "valid"][-1]
-                if watched > best + _TIE:
-                    best, self.best_round_, self.coef_ = watched, t, state.coef.copy()
-                if stop is not None:
-                    status = stop
-                    break
-                if t - self.best_round_ >= patience:
-                    status = Status.TRAINING_FLAT if validation is None else Status.VALIDATION
-                    break
-        except KeyboardInterrupt:
-            if self.best_round_ == 0:
-                raise
-            status = Status.INTERRUPTED
-        # An interrupt may fall between two columns of a round's record: all columns end with the last whole round.
-        self.n_iter_ = min(len(column) for column in state.history.values())
+        for t in range(1, rounds + 1):
+            stop = state.step()
+            if stop is Status.NO_WEAK_RANKER:
+                status = stop
+                break
+            watched = state.history["train" if validation is None else "valid"][-1]
+            if watched > best + _TIE:
+                best, self.best_round_, self.coef_ = watched, t, state.coef.copy()
+            if stop is not None:
+                status = stop
+                break
+            if t - self.best_round_ >= patience:
+                status = Status.TRAINING_FLAT if validation is None else Status.VALIDATION
+                break
+        self.n_iter_ = len(state.history["train"])
         self.history_ = {
-            name: np.array(column[: self.n_iter_], dtype=np.int64 if name in ("feature", "sign") else np.float64)
+            name: np.array(column, dtype=np.int64 if name in ("feature", "sign") else np.float64)
             for name, column in state.history.items()
         }
         self._finish(status)

@@ -9,7 +9,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
+from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning, WrongTypeError
+from truerank.core.fitting import whole_fit
+from truerank.core.interrupts import Interruptible
 from truerank.data.grouping import group_rows
 from truerank.data.ranking_data import Judgements, RankingData, as_grades, as_query_weight
 from truerank.solvers.result import Status
@@ -77,11 +79,16 @@ class Ranker(BaseEstimator):
         ------
         InvalidInputError
             On arrays that do not fit together, on nan or infinity where the ranker takes none.
+
+        Notes
+        -----
+        On any error, and on an interrupt, the ranker is as it was before the call, an earlier fit's model included.
         """
-        data = self._training_data(X, y, qid, query_weight)
-        valid = None if eval_set is None else self._validation_data(eval_set)
-        self.n_queries_in_ = data.n_queries
-        self._fit(data, valid)
+        with whole_fit(self) as fresh:
+            data = fresh._training_data(X, y, qid, query_weight)
+            valid = None if eval_set is None else fresh._validation_data(eval_set)
+            fresh.n_queries_in_ = data.n_queries
+            fresh._fit(data, valid)
         return self
 
     def predict(self, X: Any, *, qid: Any = None) -> np.ndarray:
@@ -90,12 +97,15 @@ class Ranker(BaseEstimator):
         `qid` is accepted for rankers that look at the whole query and ignored by the others.
         """
         check_is_fitted(self)
-        if isinstance(X, RankingData):
-            self._check_columns(X)
-            return X.restore(self._predict(X.X))
-        if getattr(X, "is_binned_matrix", False):
-            return self._predict(self._binned(X))
-        return self._predict(self._checked(X, reset=False))
+        with Interruptible():
+            if isinstance(X, RankingData):
+                self._check_columns(X)
+                return X.restore(self._predict(X.X))
+            if getattr(X, "is_binned_matrix", False):
+                matrix = self._binned(X)
+                self._check_width(int(matrix.shape[1]))
+                return self._predict(matrix)
+            return self._predict(self._checked(X, reset=False))
 
     def rank(self, X: Any, *, qid: Any = None) -> np.ndarray:
         """Rank of each row within its query (n,), int64, 1 is best; equal scores keep the order of the rows."""
@@ -168,7 +178,7 @@ class Ranker(BaseEstimator):
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
         if hasattr(X, "tocsr") and not self.allow_sparse:
-            raise TypeError(
+            raise WrongTypeError(
                 f"Sparse data was passed to {type(self).__name__}, which needs a dense matrix; call X.toarray(), or "
                 "use a linear ranker that takes sparse rows"
             )
@@ -250,12 +260,15 @@ class Ranker(BaseEstimator):
             raise InvalidInputError(f"{type(self).__name__} takes no BinnedMatrix; pass the values themselves")
         return X
 
-    def _check_columns(self, data: RankingData) -> None:
-        if data.n_features != self.n_features_in_:
+    def _check_width(self, n_features: int) -> None:
+        if n_features != self.n_features_in_:
             raise InvalidInputError(
-                f"X has {data.n_features} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                f"X has {n_features} features, but {type(self).__name__} is expecting {self.n_features_in_} "
                 "features as input"
             )
+
+    def _check_columns(self, data: RankingData) -> None:
+        self._check_width(data.n_features)
         names = getattr(self, "feature_names_in_", None)
         if names is not None and data.feature_names is not None and list(names) != list(data.feature_names):
             wrong = next(i for i, (a, b) in enumerate(zip(names, data.feature_names)) if a != b)
@@ -271,7 +284,9 @@ class Ranker(BaseEstimator):
             return
         if hasattr(X, "tocsr"):
             if not self.allow_sparse:
-                raise TypeError(f"{type(self).__name__} needs a dense matrix, these data are sparse; call X.toarray()")
+                raise WrongTypeError(
+                    f"{type(self).__name__} needs a dense matrix, these data are sparse; call X.toarray()"
+                )
             X = X.data
         # A sum is finite only if every entry is (or huge values overflow it, which the full test then settles).
         with np.errstate(all="ignore"):

@@ -8,9 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.fitting import fits_whole
 from truerank.core.random_streams import seed_of, stream
 from truerank.data.ranking_data import RankingData
 from truerank.losses.graded_pairs import HINGE, GradedPairs, weight_by
@@ -31,6 +34,8 @@ from truerank.solvers.result import Status
 _WITH_ROWS = ("combined-ranking", "combined-roc", "stochastic", "balanced-stochastic")
 _WEIGHTINGS = {"rank": "pairs", "row-norm-rank": "rows", "query-norm-rank": "queries"}  # those of RankSVM
 _STREAMED = ("rank", "row-norm-rank", "query-norm-rank", "combined-ranking", "stochastic")
+_PIECE = 50_000_000  # entries of X that a call of compiled code reads
+_PIECE = 50_000_000  # entries of X that one call of compiled code reads, about
 _CACHE_BYTES = 8_000_000  # matrices beyond this are touched ahead of the steps
 
 
@@ -195,6 +200,7 @@ class PairwiseDescent(LinearRanker):
         self._descend(data, steps)
         self._keep()
 
+    @fits_whole
     def partial_fit(
         self, X: Any, y: Any = None, *, qid: Any = None, query_weight: Any = None, n_steps: int | None = None
     ) -> PairwiseDescent:
@@ -223,11 +229,14 @@ class PairwiseDescent(LinearRanker):
         if first:
             self.n_queries_in_ = 0
             self._start(data.n_features)
+        else:  # the steps change it in place
+            self.descent_state_ = {key: array.copy() for key, array in self.__dict__["descent_state_"].items()}
         self.n_queries_in_ += data.n_queries
         self._descend(data, steps)
         self._keep()
         return self
 
+    @fits_whole
     def fit_file(
         self,
         path: str | os.PathLike[str],
@@ -338,7 +347,9 @@ class PairwiseDescent(LinearRanker):
         check_choice(self.loss, "loss", ("hinge",))
         check_choice(self.sampling, "sampling", (*_WEIGHTINGS, "roc"))
         reg = check_number(self.reg_lambda, "reg_lambda", minimum=0.0, open_minimum=True)
-        data = self._training_data(X, y, qid, query_weight)
+        check_is_fitted(self)
+        data = clone(self)._training_data(X, y, qid, query_weight)
+        self._check_width(data.n_features)
         grades, offsets, weight = np.asarray(data.y), data.offsets, data.query_weight
         if self.sampling == "roc":
             if weight is not None:
@@ -462,13 +473,22 @@ class PairwiseDescent(LinearRanker):
             sampler.rows, *sampler.first, *sampler.second, *sampler.single, sampler.form, float(sampler.pair_share),
         )  # fmt: skip
         options = (
-            state["random"], state["v"], state["r"], state["scalars"], n_steps, LOSSES.index(self.loss),
-            LEARNING_RATES.index(self.learning_rate), float(self.reg_lambda), float(self.eta0), float(limit),
-            bool(self.projection), average_from, 1.0 if self.fit_intercept else 0.0,
+            LOSSES.index(self.loss), LEARNING_RATES.index(self.learning_rate), float(self.reg_lambda),
+            float(self.eta0), float(limit), bool(self.projection), average_from, 1.0 if self.fit_intercept else 0.0,
         )  # fmt: skip
+        arrays = (state["random"], state["v"], state["r"], state["scalars"])
         target = np.ascontiguousarray(target, dtype=np.float64)
-        if hasattr(X, "tocsr"):
-            sparse_steps(*csr_parts(X), target, *index, *options)
-        else:
+        is_sparse = hasattr(X, "tocsr")
+        parts = csr_parts(X) if is_sparse else ()
+        if not is_sparse:
             X = writable_view(np.ascontiguousarray(X))
-            dense_steps(X, target, *index, *options, bool(X.nbytes > _CACHE_BYTES))
+        # Python sees an interrupt between two calls of compiled code, so the steps are taken in pieces of whole batches
+        # of draws, each about a tenth of a second at the most.
+        entries = max(1, X.nnz // max(1, X.shape[0]) if is_sparse else X.shape[1])
+        piece = max(1, _PIECE // (64 * entries)) * 64
+        for start in range(0, n_steps, piece):
+            now = min(piece, n_steps - start)
+            if is_sparse:
+                sparse_steps(*parts, target, *index, *arrays, now, *options)
+            else:
+                dense_steps(X, target, *index, *arrays, now, *options, bool(X.nbytes > _CACHE_BYTES))

@@ -10,6 +10,7 @@ import numpy as np
 
 from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.threads import run_aside
 from truerank.data.ranking_data import RankingData
 from truerank.losses.pointwise_hinge import HingeOracle
 from truerank.matrices.binned import BinnedMatrix
@@ -193,7 +194,8 @@ class PointwiseSVM(BinnedLinearRanker):
         )  # fmt: skip
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            svm.fit(X, relevant, sample_weight=weight)  # liblinear leaves out a row of weight 0
+            # liblinear leaves out a row of weight 0, and looks for no interrupts.
+            run_aside(lambda: svm.fit(X, relevant, sample_weight=weight))
         coef = np.append(svm.coef_[0], svm.intercept_[0] / kappa).astype(np.float64)
         margins = np.where(relevant, 1.0, -1.0) * (LinearRows(X, intercept=kappa).scores(coef))
         risk = float(np.sum(weight * np.maximum(0.0, 1.0 - margins)))

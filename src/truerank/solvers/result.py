@@ -25,7 +25,6 @@ class Status(Enum):
         "learning_rate, raise alpha, or take another solution of the leaves"
     )
     ALL_ROUNDS = "ran all the rounds that were asked for"
-    INTERRUPTED = "interrupted from the keyboard; the best round so far is kept"
 
     @property
     def ok(self) -> bool:

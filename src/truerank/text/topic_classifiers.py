@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
+from truerank.core.fitting import fits_whole
 
 
 def mutual_information(X: Any, Y: Any) -> np.ndarray:
@@ -88,6 +89,7 @@ class MutualInformationSelector(TransformerMixin, BaseEstimator):
         tags.target_tags.required = True
         return tags
 
+    @fits_whole
     def fit(self, X: Any, y: Any) -> Any:
         """Rank the words by their information about `y` (n,), a class or one class against the rest by label."""
         n_words = check_positive_int(self.n_words, "n_words")
@@ -118,6 +120,7 @@ class UnitLogCounts(TransformerMixin, BaseEstimator):
         tags.requires_fit = False
         return tags
 
+    @fits_whole
     def fit(self, X: Any, y: Any = None) -> Any:
         """Nothing to learn; negative counts are refused."""
         _refuse_negative(validate_data(self, X, accept_sparse="csr", dtype=np.float64))
@@ -167,6 +170,7 @@ class TopicNaiveBayes(ClassifierMixin, BaseEstimator):
         tags.classifier_tags.poor_score = True
         return tags
 
+    @fits_whole
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Count words by class; `X` (n, words) counts, `y` (n,) two labels, the greater is the positive class."""
         from sklearn.utils.validation import _check_sample_weight

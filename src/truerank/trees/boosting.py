@@ -136,7 +136,7 @@ def boost(
     Returns
     -------
     Status
-        VALIDATION (the trees after the best round are dropped), ALL_ROUNDS, DIVERGED, or INTERRUPTED.
+        VALIDATION (the trees after the best round are dropped), ALL_ROUNDS, or DIVERGED.
 
     Raises
     ------
@@ -161,62 +161,55 @@ def boost(
         first = np.broadcast_to(start, scores.shape).astype(np.float64)
         watchman.begin(*_derivatives(objective, data, first, row_weight))
         del first
-    try:
-        for t in range(have, plan.n_estimators + 1):
-            objective.begin(stream(plan.seed, "objective", t))
-            gradients, hessians = _derivatives(objective, data, scores, row_weight)
-            if t == 0:
-                watchman.begin(gradients, hessians)
-            elif t > len(progress.change):
-                progress.change.append(watchman.change(gradients, hessians, scores))
-                if watchman.diverges(progress.change):
-                    status = Status.DIVERGED
-                    break
-            if t == plan.n_estimators:
+    for t in range(have, plan.n_estimators + 1):
+        objective.begin(stream(plan.seed, "objective", t))
+        gradients, hessians = _derivatives(objective, data, scores, row_weight)
+        if t == 0:
+            watchman.begin(gradients, hessians)
+        elif t > len(progress.change):
+            progress.change.append(watchman.change(gradients, hessians, scores))
+            if watchman.diverges(progress.change):
+                status = Status.DIVERGED
                 break
-            drawn = draw_rows(stream(plan.seed, "rows", t), data.offsets, plan.unit, plan.replace, plan.subsample)
-            allowed = _allowed(rows.matrix.n_features, plan.feature_fraction, stream(plan.seed, "features", t))
-            packed = pack_gradients(gradients, hessians, drawn)
-            unit = 1.0
-            if leaves.needs_sample and not objective.quadratic:
-                weight = float(len(scores)) if row_weight is None else float(np.sum(row_weight))
-                unit = float(np.sum(hessians)) / weight
-            sample = None
-            if leaves.needs_sample and not again:
-                sample = Sample(gradients, hessians, drawn, unit)
-            del gradients, hessians  # memory
-            tree = grower.grow(packed, allowed)
-            del packed
-            if leaves.needs_sample and again:
-                sample = Sample(*_derivatives(objective, data, scores, row_weight), drawn, unit)
-            values = plan.learning_rate * leaves.fit(tree, rows, sample)
-            leaves.add(tree, rows, values, scores)
-            padded = pad_tree(tree, values, rows.matrix.borders, plan.rules.depth)
-            gains = np.zeros(rows.matrix.n_features)
-            np.add.at(gains, tree.features, tree.gains)
-            progress.trees.append(padded)
-            progress.gains.append(gains)
-            if watched is not None:
-                leaves.add(tree, watched.rows, values, watched.scores)
-            del tree, sample, drawn  # memory: a tree may hold every row's leaf
-            if watched is None:
-                if plan.verbose and (t + 1) % plan.verbose == 0:
-                    note(f"tree {t + 1}")
-                continue
-            progress.valid.append(watched.value())
-            if plan.verbose and (t + 1) % plan.verbose == 0:
-                note(f"tree {t + 1}: validation {watched.measure.name} {progress.valid[-1]:.4f}")
-            if sign * progress.valid[-1] > best:
-                best, best_round = sign * progress.valid[-1], t + 1
-            elif plan.patience is not None and t + 1 - best_round >= plan.patience:
-                status = Status.VALIDATION
-                break
-    except KeyboardInterrupt:
+        if t == plan.n_estimators:
+            break
+        drawn = draw_rows(stream(plan.seed, "rows", t), data.offsets, plan.unit, plan.replace, plan.subsample)
+        allowed = _allowed(rows.matrix.n_features, plan.feature_fraction, stream(plan.seed, "features", t))
+        packed = pack_gradients(gradients, hessians, drawn)
+        unit = 1.0
+        if leaves.needs_sample and not objective.quadratic:
+            weight = float(len(scores)) if row_weight is None else float(np.sum(row_weight))
+            unit = float(np.sum(hessians)) / weight
+        sample = None
+        if leaves.needs_sample and not again:
+            sample = Sample(gradients, hessians, drawn, unit)
+        del gradients, hessians  # memory
+        tree = grower.grow(packed, allowed)
+        del packed
+        if leaves.needs_sample and again:
+            sample = Sample(*_derivatives(objective, data, scores, row_weight), drawn, unit)
+        values = plan.learning_rate * leaves.fit(tree, rows, sample)
+        leaves.add(tree, rows, values, scores)
+        padded = pad_tree(tree, values, rows.matrix.borders, plan.rules.depth)
+        gains = np.zeros(rows.matrix.n_features)
+        np.add.at(gains, tree.features, tree.gains)
+        progress.trees.append(padded)
+        progress.gains.append(gains)
         if watched is not None:
-            progress.keep(len(progress.valid))  # a tree whose measure is not known
-        if not progress.trees:
-            raise
-        status = Status.INTERRUPTED
+            leaves.add(tree, watched.rows, values, watched.scores)
+        del tree, sample, drawn  # memory: a tree may hold every row's leaf
+        if watched is None:
+            if plan.verbose and (t + 1) % plan.verbose == 0:
+                note(f"tree {t + 1}")
+            continue
+        progress.valid.append(watched.value())
+        if plan.verbose and (t + 1) % plan.verbose == 0:
+            note(f"tree {t + 1}: validation {watched.measure.name} {progress.valid[-1]:.4f}")
+        if sign * progress.valid[-1] > best:
+            best, best_round = sign * progress.valid[-1], t + 1
+        elif plan.patience is not None and t + 1 - best_round >= plan.patience:
+            status = Status.VALIDATION
+            break
     progress.change += [np.nan] * (len(progress.trees) - len(progress.change))
     if status is Status.DIVERGED:
         least = int(np.nanargmin(progress.change)) + 1

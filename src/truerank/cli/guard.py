@@ -1,0 +1,206 @@
+"""What stands around a command: errors as one line, interrupts that end it, standard streams that may be closed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from argparse import Namespace
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+INTERRUPTED, INTERNAL_ERROR = 130, 70
+GRACE = 0.5
+"""Seconds that a command has after an interrupt to end by itself, before the process ends without it."""
+
+
+def as_program(command: Callable[[], int]) -> int:
+    """Run the command line as a process of its own: it ends within a second of an interrupt, whatever it is doing."""
+    _open_closed_descriptors()
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        _watch_interrupts()
+    try:
+        code = command()
+    except KeyboardInterrupt:  # outside of a command: while modules were imported
+        code = INTERRUPTED
+    except SystemExit as end:  # argparse
+        code = end.code if isinstance(end.code, int) else 1 if end.code else 0
+    # What is left is to end: an interrupt from here on changes nothing.
+    with suppress(ValueError, OSError):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return _flushed(code)
+
+
+def guarded(run: Callable[[Any], int | None], args: Namespace, argv: list[str]) -> int:
+    """Run a command: expected failures become one line on stderr, others a report; a closed pipe ends quietly."""
+    from truerank.cli.common import UsageError, warnings_to_stderr
+    from truerank.core.errors import TruerankError
+    from truerank.core.interrupts import Interruptible
+    from truerank.core.printing import note
+
+    name = f"truerank {args.command}"
+    try:
+        with warnings_to_stderr(), Interruptible():
+            code = run(args)
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        return int(code or 0)
+    except BrokenPipeError:
+        # The reader went away (`truerank … | head`).
+        _silence_stdout()
+        return 0
+    except KeyboardInterrupt:
+        note("truerank: interrupted")
+        return INTERRUPTED
+    except UsageError as error:
+        note(f"{name}: {error}\ntry: {name} --help")
+        return 2
+    except Exception as error:
+        if os.environ.get("TRUERANK_DEBUG"):
+            raise
+        if isinstance(error, OSError) and error.filename is None:
+            _silence_stdout()  # most likely what could not be written: do not fail again at the end
+        if isinstance(error, TruerankError | OSError | MemoryError) or _is_about_input(error):
+            note(f"{name}: {message(error)}")
+            return 1
+        note(f"{name}: {_reported(error, argv)}")
+        return INTERNAL_ERROR
+
+
+def message(error: BaseException) -> str:
+    """One line for a person."""
+    if isinstance(error, OSError) and error.filename is not None:
+        text = f"{os.fsdecode(error.filename)}: {error.strerror}"
+    elif isinstance(error, MemoryError):
+        text = (
+            f"not enough memory: {error or 'an array did not fit'}. Wide data may fit with --sparse, and a damaged "
+            "feature index may ask for columns that are not there: --n-features says how many there are"
+        )
+    else:
+        text = str(error) or type(error).__name__
+    return " ".join(text.split("\n"))
+
+
+def _is_about_input(error: BaseException) -> bool:
+    """Whether an error is scikit-learn's check of arguments, which reports bad input as ValueError and TypeError."""
+    if not isinstance(error, ValueError | TypeError):
+        return False
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith("sklearn.utils.")
+
+
+def _reported(error: BaseException, argv: list[str]) -> str:
+    """Write the traceback into a file; one line that says what happened and where the file is."""
+    import platform
+    import tempfile
+    import traceback
+
+    from truerank import __version__
+
+    text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    lines = [
+        f"truerank {__version__}, Python {platform.python_version()}, {platform.platform()}\n",
+        f"arguments: {argv!r}\n\n",
+        *traceback.format_exception(error),
+    ]
+    try:
+        descriptor, path = tempfile.mkstemp(prefix="truerank-report-", suffix=".txt")
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as stream:
+            stream.writelines(lines)
+    except OSError as failed:
+        return f"an error inside truerank: {text} (no report could be written: {failed})"
+    return f"an error inside truerank: {text}; the full report is {path}, please send it along with what you ran"
+
+
+def _open_closed_descriptors() -> None:
+    """Point closed standard descriptors at nothing: else the next file that is opened would take their place."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            with suppress(OSError):
+                os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, this one
+    if sys.stdout is None:
+        sys.stdout = _ClosedStream()  # type: ignore[assignment]
+
+
+class _ClosedStream:
+    """Standard output that was closed before the program started."""
+
+    encoding = "utf-8"
+
+    @property
+    def buffer(self) -> _ClosedStream:
+        return self
+
+    def write(self, text: Any) -> int:
+        raise OSError("standard output is closed, and there is something to write; open it, or name a file with -o")
+
+    def writelines(self, lines: Any) -> None:
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        pass
+
+    def isatty(self) -> bool:
+        return False
+
+    def fileno(self) -> int:
+        return 1
+
+
+def _silence_stdout() -> None:
+    """Point stdout at nothing, so that the final flush is silent."""
+    with suppress(OSError, ValueError, AttributeError):
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, sys.stdout.fileno())
+        os.close(nothing)
+
+
+def _flushed(code: int) -> int:
+    """Flush standard output; a failure that was not seen before is one."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        _silence_stdout()
+        if not isinstance(error, BrokenPipeError) and code == 0:
+            from truerank.core.printing import note
+
+            note(f"truerank: standard output: {error.strerror}")
+            return 1
+    return code
+
+
+def _watch_interrupts() -> None:
+    """A thread that ends the process when a command does not end by itself after an interrupt.
+
+    Python runs signal handlers between two bytecodes of the main thread, which may be minutes inside compiled code.
+    The write to this pipe happens in the signal itself.
+    """
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+
+    def watch() -> None:
+        while True:
+            numbers = os.read(read_end, 64)
+            if not numbers:
+                return
+            if signal.SIGINT in numbers:
+                break
+        time.sleep(GRACE)
+        from truerank.core.files import remove_unfinished
+
+        remove_unfinished()
+        with suppress(OSError):
+            os.write(2, b"truerank: interrupted\n")
+        os._exit(INTERRUPTED)
+
+    threading.Thread(target=watch, daemon=True, name="interrupts").start()

@@ -1,0 +1,68 @@
+"""Ctrl-C that is neither lost nor turned into something else.
+
+Python raises KeyboardInterrupt between two bytecodes, and calling compiled code runs some in places where an exception
+cannot be passed on: it comes out as a SystemError, or is printed and dropped.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType, TracebackType
+from typing import Any
+
+REMIND_AFTER = 0.3
+"""Seconds after which a block that has not ended is interrupted again."""
+
+
+class Interruptible:
+    """A block that an interrupt ends with the exception that its handler raises, whatever it met on its way.
+
+    An exception of another kind that follows an interrupt (a SystemError out of compiled code) is replaced by the
+    interrupt; a block that dropped the interrupt is interrupted again after a moment, and at the latest raises it at
+    its end. Outside the main thread, and where interrupts are ignored, nothing is done. Blocks may be nested.
+
+    Examples
+    --------
+    >>> with Interruptible():
+    ...     total = sum(range(10))
+    >>> total
+    45
+    """
+
+    def __enter__(self) -> Interruptible:
+        self._raised: BaseException | None = None
+        self._done = threading.Event()
+        self._before: Any = None
+        if threading.current_thread() is threading.main_thread():
+            handler = signal.getsignal(signal.SIGINT)
+            if callable(handler):
+                self._before = handler
+                signal.signal(signal.SIGINT, self._handle)
+        return self
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        try:
+            self._before(number, frame)
+        except BaseException as error:
+            if self._raised is None and not self._done.is_set():
+                threading.Thread(target=self._remind, daemon=True).start()
+            self._raised = error
+            raise
+
+    def _remind(self) -> None:
+        while not self._done.wait(REMIND_AFTER):
+            if hasattr(signal, "pthread_kill"):  # wakes the main thread where it waits
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            else:
+                signal.raise_signal(signal.SIGINT)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._done.set()
+        if self._before is None:
+            return
+        signal.signal(signal.SIGINT, self._before)
+        if self._raised is not None and type(error) is not type(self._raised):
+            raise self._raised from None
