@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.fitting import whole_fit
 from truerank.core.random_streams import seed_of
 from truerank.core.threads import Workers
 from truerank.data.ranking_data import RankingData
@@ -328,12 +329,13 @@ class ObliviousBoosting(Ranker):
         eval_set: Any = None,
     ) -> ObliviousBoosting:
         """Learn from judged rankings; as `Ranker.fit`, and `sample_weight` (n,) >= 0 weighs single rows."""
-        data = self._training_data(X, y, qid, query_weight)
-        if sample_weight is not None:
-            data = data.with_sample_weight(sample_weight)
-        valid = None if eval_set is None else self._validation_data(eval_set)
-        self.n_queries_in_ = data.n_queries
-        self._fit(data, valid)
+        with whole_fit(self) as fresh:
+            data = fresh._training_data(X, y, qid, query_weight)
+            if sample_weight is not None:
+                data = data.with_sample_weight(sample_weight)
+            valid = None if eval_set is None else fresh._validation_data(eval_set)
+            fresh.n_queries_in_ = data.n_queries
+            fresh._fit(data, valid)
         return self
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:

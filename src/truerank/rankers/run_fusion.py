@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
+from truerank.core.fitting import fits_whole
 from truerank.data.ranking_data import RankingData
 from truerank.features.run_features import MinMax, Percentile, ReciprocalRank, ScoreBins, ZScore, parse_features
 from truerank.features.run_pool import RunPool
@@ -98,6 +99,7 @@ class RunFusion(BaseEstimator):
         self.depth = depth
         self.nonnegative = nonnegative
 
+    @fits_whole
     def fit(self, runs: Any, qrels: Any = None) -> RunFusion:
         """Learn from the topics that both the runs and the qrels have.
 
