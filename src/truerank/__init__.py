@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from truerank.io.trec import judge_run, read_qrels, read_run, write_qrels, write_run
     from truerank.matrices.binned import BinnedMatrix
     from truerank.measures.evaluation import evaluate
+    from truerank.models.foreign.read import import_model
+    from truerank.models.imported import ImportedRanker
     from truerank.models.model_file import load_model, save_model
     from truerank.rankers.adarank import AdaRank
     from truerank.rankers.base import Ranker
@@ -81,6 +83,7 @@ __all__ = [
     "FuzzyLeaves",
     "GaussianCalibrator",
     "HybridCalibrator",
+    "ImportedRanker",
     "Index",
     "IsotonicCalibrator",
     "Judgements",
@@ -120,6 +123,7 @@ __all__ = [
     "explain",
     "fuse",
     "group_sizes",
+    "import_model",
     "iter_letor",
     "join_runs",
     "judge_run",

@@ -63,6 +63,7 @@ PUBLIC: dict[str, str] = {
     "compare_rankers": "truerank.significance.comparison:compare_rankers",
     "explain": "truerank.inspection.explanation:explain",
     "choose_calibrator": "truerank.calibration.selection:choose_calibrator",
+    "import_model": "truerank.models.foreign.read:import_model",
     "load_model": "truerank.models.model_file:load_model",
     "save_model": "truerank.models.model_file:save_model",
 }
@@ -74,6 +75,7 @@ MODEL_PARTS: dict[str, str] = {
     "min-max-in-query": "truerank.features.per_query:MinMaxInQuery",
     "z-score-in-query": "truerank.features.per_query:ZScoreInQuery",
     "RunFusion": "truerank.rankers.run_fusion:RunFusion",
+    "ImportedRanker": "truerank.models.imported:ImportedRanker",
     "CalibratedClassifier": "truerank.calibration.classifier:CalibratedClassifier",
     "CalibratedRanker": "truerank.calibration.ranker:CalibratedRanker",
 }

@@ -1,0 +1,48 @@
+"""`truerank import`: a model of another tool becomes a truerank model."""
+
+from __future__ import annotations
+
+import argparse
+
+from truerank.cli import common
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument(
+        "file",
+        metavar="FILE",
+        help="LightGBM (text, JSON), XGBoost (JSON, UBJ), CatBoost (JSON), RankLib, Solr or Elasticsearch LTR (JSON), "
+        "SVM-light, SVM-rank, sofia-ml: the content says which",
+    )
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="where the truerank model goes, as JSON")
+    parser.add_argument(
+        "--features", metavar="FILE", help="names of your data's columns, one a line, in order; by default the model's"
+    )
+    parser.add_argument(
+        "--n-features", type=int, metavar="N", help="columns of your data, where the model does not use the last ones"
+    )
+    common.add_json_option(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, check, save, and say what it is."""
+    from truerank.models.foreign.read import import_model
+    from truerank.models.model_file import save_model
+
+    common.check_writable(args.output)
+    names = None
+    if args.features is not None:
+        with open(args.features, encoding="utf-8") as stream:
+            names = stream.read().split("\n")
+        names = [name.strip() for name in names if name.strip()]
+    ranker = import_model(args.file, feature_names=names, n_features=args.n_features)
+    save_model(ranker, args.output)
+    trees = ranker.parts_.get("roots", ranker.parts_.get("borders", ()))
+    report = {"tool": ranker.tool_, "kind": ranker.kind_, "features": ranker.n_features_in_, "trees": len(trees)}
+    if args.json:
+        common.print_json(report | {"model": args.output})
+        return 0
+    what = f"{report['trees']} trees" if report["trees"] else f"a {ranker.kind_} model"
+    common.note(f"{args.file}: {what} of {ranker.tool_}, {ranker.n_features_in_} features; written to {args.output}")
+    return 0

@@ -1,0 +1,414 @@
+"""One intermediate form of every model, from which each format is written and into which each is read.
+
+    score(x) = start + (linear start)(z) + body(z) + intercept,    z = the normalised features
+
+`form_of` is the only place that reads the fitted attributes of rankers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError
+from truerank.trees.binary import BinaryTrees, binary_of_oblivious
+from truerank.trees.ensemble import Ensemble
+from truerank.trees.leaves.fuzzy import FlatPlaces
+from truerank.trees.linear_start import LinearStart
+from truerank.trees.scaling import Scaling
+
+
+@dataclass(frozen=True)
+class Linear:
+    """`Σ_k weights[k] x_k`, added in column order; float64 array (p,)."""
+
+    weights: np.ndarray
+    kind = "linear"
+
+
+@dataclass(frozen=True)
+class Stumps:
+    """`Σ_t weights[t] 1[x > thresholds[t]]`; a missing value answers `missing[t]`. Arrays (T,)."""
+
+    features: np.ndarray
+    thresholds: np.ndarray
+    missing: np.ndarray
+    weights: np.ndarray
+    kind = "stumps"
+
+
+@dataclass(frozen=True)
+class Oblivious:
+    """Oblivious trees of constant leaves."""
+
+    ensemble: Ensemble
+    kind = "oblivious"
+
+
+@dataclass(frozen=True)
+class Fuzzy:
+    """Oblivious trees of fuzzy leaves with their place tables."""
+
+    ensemble: Ensemble
+    places: FlatPlaces
+    p_swap: float
+    ties: str
+    kind = "fuzzy"
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """Oblivious trees of polynomial leaves in standardised features."""
+
+    ensemble: Ensemble
+    scaling: Scaling
+    degree: int
+    kind = "polynomial"
+
+
+@dataclass(frozen=True)
+class Plain:
+    """Any binary trees."""
+
+    trees: BinaryTrees
+    kind = "trees"
+
+
+@dataclass(frozen=True)
+class Normalizers:
+    """What happens to each column first: `(x - first) / second`, or with `affine` `x · first + second`; arrays (p,)."""
+
+    first: np.ndarray
+    second: np.ndarray
+    affine: bool = False
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        """Normalised rows (…, p)."""
+        return x * self.first + self.second if self.affine else (x - self.first) / self.second
+
+    def as_subtract_divide(self) -> Normalizers:
+        """The same (to rounding) as `(x - first) / second`."""
+        return Normalizers(-self.second / self.first, 1.0 / self.first) if self.affine else self
+
+
+@dataclass(frozen=True)
+class ModelForm:
+    """A model in the intermediate form.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Features, in column order.
+    body : Linear, Stumps, Oblivious, Fuzzy, Polynomial or Plain
+    start : float
+        Added before the body.
+    linear_start : LinearStart or None
+    intercept : float
+        Added after the body.
+    normalizers : Normalizers or None
+    calibration : Calibration or None
+        Makes the score a probability.
+    allow_nan : bool
+        Whether the model scores missing values.
+    float32_sums : bool
+        Whether the sum is rounded to float32 after each tree, as the tool that trained the model does.
+    """
+
+    names: tuple[str, ...]
+    body: Any
+    start: float = 0.0
+    linear_start: LinearStart | None = None
+    intercept: float = 0.0
+    normalizers: Normalizers | None = None
+    calibration: Any = None
+    allow_nan: bool = True
+    float32_sums: bool = False
+    model: Any = field(default=None, repr=False, compare=False)
+
+    def with_columns(self, columns: Sequence[int], names: tuple[str, ...]) -> ModelForm:
+        """The same model for wider or reordered rows: column k becomes `columns[k]` of `names`."""
+        place, body = np.asarray(columns, dtype=np.int64), self.body
+        if isinstance(body, Linear):
+            body = Linear(_spread(body.weights, place, len(names), 0.0))
+        elif isinstance(body, Stumps):
+            body = replace(body, features=place[body.features])
+        elif isinstance(body, Plain):
+            body = Plain(replace(body.trees, features=place[body.trees.features]))
+        else:
+            moved = place[body.ensemble.features].astype(np.int32)
+            body = replace(body, ensemble=replace(body.ensemble, features=moved))
+        scaling = self.normalizers
+        if scaling is not None:
+            first, second = (1.0, 0.0) if scaling.affine else (0.0, 1.0)
+            scaling = replace(
+                scaling,
+                first=_spread(scaling.first, place, len(names), first),
+                second=_spread(scaling.second, place, len(names), second),
+            )
+        return replace(self, names=names, body=body, normalizers=scaling)
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns p."""
+        return len(self.names)
+
+    @property
+    def kind(self) -> str:
+        """What the body is: linear, stumps, oblivious, fuzzy, polynomial or trees."""
+        return str(self.body.kind)
+
+    @property
+    def used(self) -> np.ndarray:
+        """Columns that a score depends on, ascending."""
+        return np.unique(np.concatenate([_columns(self.body), _start_columns(self.linear_start)])).astype(np.int64)
+
+
+def _spread(values: np.ndarray, place: np.ndarray, size: int, other: float) -> np.ndarray:
+    result = np.full(size, other)
+    result[place] = values
+    return result
+
+
+def _columns(body: Any) -> np.ndarray:
+    if isinstance(body, Linear):
+        return np.flatnonzero(body.weights)
+    if isinstance(body, Stumps):
+        return np.unique(body.features)
+    if isinstance(body, Plain):
+        return np.unique(body.trees.features)
+    return np.unique(body.ensemble.features[np.isfinite(body.ensemble.borders) | body.ensemble.missing_right])
+
+
+def _start_columns(start: LinearStart | None) -> np.ndarray:
+    return np.empty(0, dtype=np.int64) if start is None else np.flatnonzero(start.weights)
+
+
+# From rankers.
+
+
+def form_of(model: Any, feature_names: Sequence[str] | None = None) -> ModelForm:
+    """The intermediate form of a fitted ranker, a `CalibratedRanker`, or a `Pipeline` of column scalings and a ranker.
+
+    Parameters
+    ----------
+    model : fitted ranker
+    feature_names : sequence of str, optional
+        By default the names of the training data, or "f1", "f2", … without any.
+
+    Raises
+    ------
+    InvalidInputError
+        For a model that depends on more than a document's own features (a scaling within the query), and for one
+        without a formula (a random ranking).
+    """
+    from truerank.calibration.ranker import CalibratedRanker
+
+    if type(model).__name__ == "Pipeline" and hasattr(model, "steps"):
+        return _form_of_pipeline(model, feature_names)
+    if isinstance(model, CalibratedRanker):
+        from truerank.export.calibration import calibration_of
+
+        form = form_of(model.ranker_, feature_names)
+        return replace(form, calibration=calibration_of(model), model=model)
+    form = _form_of_ranker(model)
+    return replace(form, names=_names(model, form.n_features, feature_names), model=model)
+
+
+def _names(model: Any, n_features: int, given: Sequence[str] | None) -> tuple[str, ...]:
+    if given is None:
+        given = getattr(model, "feature_names_in_", getattr(model, "feature_names_", None))
+    names = [f"f{k + 1}" for k in range(n_features)] if given is None else [str(name) for name in given]
+    if len(names) != n_features:
+        raise InvalidInputError(f"feature_names must name the model's {n_features} columns, got {len(names)} names")
+    twice = {name for name in names if names.count(name) > 1}
+    if twice or "" in names:
+        raise InvalidInputError(f"feature names must be different and not empty, got {sorted(twice) or ['']!r}")
+    return tuple(names)
+
+
+def _form_of_pipeline(model: Any, feature_names: Sequence[str] | None) -> ModelForm:
+    steps = [step for _, step in model.steps if step is not None and step != "passthrough"]
+    ranker = steps[-1]
+    if len(steps) == 1:
+        return replace(form_of(ranker, feature_names), model=model)
+    if len(steps) > 2:
+        raise InvalidInputError(
+            f"a pipeline can be exported with one step before the ranker, this has {len(steps) - 1}"
+        )
+    step = steps[0]
+    name = type(step).__name__
+    if name.endswith("InQuery"):
+        raise InvalidInputError(
+            f"{name} scales a column by the other documents of the query, and an engine scores one document at a time: "
+            "no format can hold it. Train on features as the engine computes them, or scale them there"
+        )
+    if name == "ScoreBinning":
+        form = _form_of_ranker(ranker)
+    else:
+        form = replace(form_of(ranker), normalizers=_normalizers(step))
+    names = _names(step, int(step.n_features_in_), feature_names)
+    return replace(form, names=names, model=model)
+
+
+def _normalizers(step: Any) -> Normalizers:
+    """The column scaling of a fitted scikit-learn transformer."""
+    name, p = type(step).__name__, int(getattr(step, "n_features_in_", 0))
+    zeros, ones = np.zeros(p), np.ones(p)
+    if name == "StandardScaler":
+        mean = step.mean_ if step.with_mean else zeros
+        return Normalizers(mean, step.scale_ if step.with_std else ones)
+    if name == "RobustScaler":
+        centre = step.center_ if step.with_centering else zeros
+        return Normalizers(centre, step.scale_ if step.with_scaling else ones)
+    if name == "MaxAbsScaler":
+        return Normalizers(zeros, step.scale_)
+    if name == "MinMaxScaler" and not step.clip:
+        return Normalizers(step.scale_, step.min_, affine=True)
+    raise InvalidInputError(
+        f"a {name} before the ranker has no form in an export; StandardScaler, RobustScaler, MaxAbsScaler, "
+        "MinMaxScaler(clip=False) and ScoreBinning have"
+    )
+
+
+def _form_of_ranker(model: Any) -> ModelForm:
+    from sklearn.utils.validation import check_is_fitted
+
+    from truerank.rankers.baselines import SingleFeature
+    from truerank.rankers.linear import LinearRanker
+    from truerank.rankers.rank_boost import RankBoost
+
+    known = getattr(model, "form_", None)  # a model that came from another tool
+    if isinstance(known, ModelForm):
+        return known
+    check_is_fitted(model)
+    names = tuple(f"f{k + 1}" for k in range(model.n_features_in_))
+    if isinstance(model, LinearRanker):
+        intercept = float(getattr(model, "intercept_", 0.0))
+        edges = getattr(model, "bin_edges_", None)
+        if edges is not None:
+            return ModelForm(names, _stumps_of_bins(model.coef_, edges), intercept=intercept)
+        return ModelForm(names, Linear(model.coef_), intercept=intercept, allow_nan=False)
+    if isinstance(model, RankBoost):
+        return ModelForm(names, Stumps(model.feature_, model.threshold_, model.missing_, model.weight_))
+    if isinstance(model, SingleFeature):
+        weights = np.zeros(model.n_features_in_)
+        weights[model.feature_] = model.sign_
+        return ModelForm(names, Linear(weights), allow_nan=False)
+    if hasattr(model, "tree_features_"):
+        return _form_of_trees(model, names)
+    raise InvalidInputError(
+        f"a {type(model).__name__} has no formula that another program could compute; linear rankers, RankBoost, "
+        "boosted trees and imported models have"
+    )
+
+
+def _form_of_trees(model: Any, names: tuple[str, ...]) -> ModelForm:
+    ensemble, start = model._ensemble(), model._start()
+    if model.leaves == "fuzzy":
+        body: Any = Fuzzy(ensemble, model._flat_places(), model.p_swap_, model.ties)
+    elif model.leaves == "polynomial":
+        body = Polynomial(ensemble, model._scaling(), model.degree)
+    else:
+        body = Oblivious(ensemble)
+    return ModelForm(names, body, start=float(start.constant), linear_start=start.linear)
+
+
+def _stumps_of_bins(coef: np.ndarray, edges: list[np.ndarray]) -> Stumps:
+    """A linear ranker of binned columns: each weight is a stump, the first one of a column `x > -inf`."""
+    features = np.concatenate([np.full(len(own) + 1, k) for k, own in enumerate(edges)])
+    thresholds = np.concatenate([np.concatenate([[-np.inf], own]) for own in edges])
+    return Stumps(features.astype(np.int64), thresholds, np.zeros(len(coef), dtype=np.int64), coef)
+
+
+# From one form to another.
+
+
+def as_plain(form: ModelForm) -> ModelForm:
+    """The same model as binary trees without normalisers; only stumps, oblivious and plain trees have this form."""
+    body = form.body
+    if form.linear_start is not None or not isinstance(body, Stumps | Oblivious | Plain):
+        raise InvalidInputError(f"a model of {form.kind} form is not a sum of plain trees")
+    if isinstance(body, Stumps):
+        body = Plain(_trees_of_stumps(body))
+    elif isinstance(body, Oblivious):
+        body = Plain(binary_of_oblivious(body.ensemble))
+    if form.normalizers is not None:
+        trees = body.trees
+        body = Plain(replace(trees, thresholds=_undo(form.normalizers, trees.features, trees.thresholds)))
+    return replace(form, body=body, normalizers=None)
+
+
+def as_oblivious(form: ModelForm) -> ModelForm:
+    """The same model as oblivious trees without normalisers; only stumps and oblivious trees have this form."""
+    body = form.body
+    if isinstance(body, Stumps):
+        count = len(body.features)
+        values = np.stack([np.zeros(count), body.weights], axis=1)
+        # Infinite thresholds with the missing values right ask whether a value is there: the answer is then left.
+        always = body.thresholds == -np.inf
+        values[always] = values[always, ::-1]
+        borders = np.where(always, np.inf, body.thresholds)
+        right = np.where(always, body.missing == 0, body.missing != 0)
+        body = Oblivious(Ensemble(body.features[:, None].astype(np.int32), borders[:, None], right[:, None], values))
+    if form.linear_start is not None or not isinstance(body, Oblivious):
+        raise InvalidInputError(f"a model of {form.kind} form is not a sum of plain oblivious trees")
+    if form.normalizers is not None:
+        old = body.ensemble
+        body = Oblivious(replace(old, borders=_undo(form.normalizers, old.features, old.borders)))
+    return replace(form, body=body, normalizers=None)
+
+
+def as_linear(form: ModelForm) -> ModelForm:
+    """A linear model on the features as they are: its normalisers become part of the weights and the intercept."""
+    if not isinstance(form.body, Linear):
+        raise InvalidInputError(f"a model of {form.kind} form is not linear")
+    if form.normalizers is None:
+        return form
+    scaling = form.normalizers.as_subtract_divide()
+    weights = form.body.weights / scaling.second
+    shift = -float(np.sum(weights * scaling.first))
+    return replace(form, body=Linear(weights), intercept=form.intercept + shift, normalizers=None)
+
+
+def _trees_of_stumps(body: Stumps) -> BinaryTrees:
+    """One tree of one question for each stump; equal stumps are not joined."""
+    count = len(body.features)
+    always = body.thresholds == -np.inf
+    values = np.stack([np.where(always, body.weights, 0.0), np.where(always, 0.0, body.weights)], axis=1)
+    missing = np.where(always, body.missing == 0, body.missing != 0)
+    number = np.arange(count)
+    return BinaryTrees(
+        number, body.features.astype(np.int64), np.where(always, np.inf, body.thresholds).astype(np.float64),
+        missing, np.zeros(count, dtype=bool), ~(2 * number), ~(2 * number + 1), values.ravel(),
+    )  # fmt: skip
+
+
+def _undo(normalizers: Normalizers, features: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+    """For each threshold t the largest x whose normalised value is at most t: exact, found by halving the floats."""
+    scales = normalizers.first if normalizers.affine else normalizers.second
+    if (scales[features] <= 0).any():
+        raise InvalidInputError("a column is multiplied by zero or a negative number, which turns a tree's questions")
+    one = Normalizers(normalizers.first[features], normalizers.second[features], normalizers.affine)
+    finite = np.isfinite(thresholds)
+    low = np.full(thresholds.shape, _ordinal(np.array(-np.finfo(np.float64).max)))
+    high = np.full(thresholds.shape, _ordinal(np.array(np.finfo(np.float64).max)))
+    with np.errstate(over="ignore"):
+        for _ in range(64):
+            middle = (low // 2) + (high // 2) + ((low & 1) + (high & 1) + 1) // 2
+            fits = one(_from_ordinal(middle)) <= thresholds
+            low, high = np.where(fits, middle, low), np.where(fits, high, middle - 1)
+    return np.where(finite, _from_ordinal(low), thresholds)
+
+
+def _ordinal(x: np.ndarray) -> np.ndarray:
+    """Float64 numbers as integers in the same order."""
+    bits = np.asarray(x, dtype=np.float64).view(np.int64)
+    return np.where(bits >= 0, bits, np.int64(np.iinfo(np.int64).min) - bits)
+
+
+def _from_ordinal(number: np.ndarray) -> np.ndarray:
+    bits = np.where(number >= 0, number, np.int64(np.iinfo(np.int64).min) - number)
+    return np.ascontiguousarray(bits).view(np.float64)

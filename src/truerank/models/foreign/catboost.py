@@ -1,0 +1,114 @@
+"""CatBoost's JSON models: oblivious trees, or trees of any shape, over float32 features.
+
+`x > border` sets the level's bit, the first level the lowest; the score is `scale · Σ leaf values + bias`, in float64.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from truerank.core.float32 import largest_rounding_to
+from truerank.export.form import ModelForm, Oblivious, Plain
+from truerank.models.foreign.model import ForeignModel, Leaf, Reader, Split, TreeBuilder
+from truerank.trees.ensemble import Ensemble
+
+_DEEPEST = 16
+
+
+def read_json(value: Any, reader: Reader) -> ForeignModel:
+    """The model of `save_model(format="json")`, as raw values: `predict(prediction_type="RawFormulaVal")`."""
+    info = reader.part(value, "features_info", dict, "")
+    for other in ("categorical_features", "text_features", "embedding_features"):
+        if info.get(other):
+            raise reader.fail(f"features_info.{other}", "only numeric features are read")
+    if value.get("ctr_data"):
+        raise reader.fail("ctr_data", "categorical features are not read; encode them as numbers and train anew")
+    names, columns, missing_right = _features(reader.part(info, "float_features", list, "features_info"), reader)
+    scale, bias = _scale_and_bias(value, reader)
+    if "oblivious_trees" in value:
+        body: Any = Oblivious(_oblivious(value["oblivious_trees"], columns, missing_right, scale, reader))
+    else:
+        builder = TreeBuilder()
+        for number, tree in enumerate(reader.part(value, "trees", list, "")):
+            builder.add(tree, _look(f"trees[{number}]", columns, missing_right, scale, reader))
+        body = Plain(builder.trees())
+    return ForeignModel("catboost", ModelForm(names, body, intercept=bias), float32=True)
+
+
+def _features(features: list[Any], reader: Reader) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
+    """Names, the column of each float feature, and where nan goes in it."""
+    columns, names, right = [], {}, []
+    for number, feature in enumerate(features):
+        place = f"features_info.float_features[{number}]"
+        column = reader.integer(reader.part(feature, "flat_feature_index", int, place), f"{place}.flat_feature_index")
+        if column in names:
+            raise reader.fail(place, f"two features have the flat_feature_index {column}")
+        names[column] = feature.get("feature_id") or f"f{column}"
+        treatment = feature.get("nan_value_treatment", "AsIs")
+        if treatment not in ("AsIs", "AsFalse", "AsTrue"):
+            raise reader.fail(f"{place}.nan_value_treatment", f"unknown treatment {treatment!r}")
+        columns.append(column)
+        right.append(treatment == "AsTrue")
+    size = 1 + max(names, default=-1)
+    if size > 2 * len(names) + 1000:
+        raise reader.fail("features_info.float_features", f"flat_feature_index {size - 1} with {len(names)} features")
+    ordered = [names.get(k, f"f{k}") for k in range(size)]
+    return reader.names(ordered, "features_info"), np.array(columns, dtype=np.int64), np.array(right, dtype=bool)
+
+
+def _scale_and_bias(value: Any, reader: Reader) -> tuple[float, float]:
+    pair = value.get("scale_and_bias", [1, [0]])
+    if not isinstance(pair, list) or len(pair) != 2:
+        raise reader.fail("scale_and_bias", "expected [scale, [bias]]")
+    bias = pair[1] if isinstance(pair[1], list) else [pair[1]]
+    if len(bias) != 1:
+        raise reader.fail("scale_and_bias", f"{len(bias)} outputs a row; a ranker has one")
+    return reader.number(pair[0], "scale_and_bias"), reader.number(bias[0], "scale_and_bias")
+
+
+def _question(split: Any, place: str, columns: np.ndarray, reader: Reader) -> tuple[int, float]:
+    """Number of the float feature and the border for float64 features."""
+    if reader.part(split, "split_type", str, place) != "FloatFeature":
+        raise reader.fail(f"{place}.split_type", f"only FloatFeature is read, got {split['split_type']!r}")
+    feature = reader.integer(split.get("float_feature_index"), f"{place}.float_feature_index", 0, len(columns) - 1)
+    border = np.float32(reader.number(split.get("border"), f"{place}.border"))
+    return feature, float(largest_rounding_to(np.array([border]))[0])
+
+
+def _oblivious(trees: Any, columns: np.ndarray, right: np.ndarray, scale: float, reader: Reader) -> Ensemble:
+    if not isinstance(trees, list):
+        raise reader.fail("oblivious_trees", "expected a list of trees")
+    levels = [reader.part(tree, "splits", list, f"oblivious_trees[{t}]") for t, tree in enumerate(trees)]
+    depth = max((len(own) for own in levels), default=0)
+    if depth > _DEEPEST:
+        raise reader.fail("oblivious_trees", f"a tree has depth {depth}; CatBoost's have at most {_DEEPEST}")
+    features, borders = np.zeros((len(trees), depth), dtype=np.int32), np.full((len(trees), depth), np.inf)
+    missing, values = np.zeros((len(trees), depth), dtype=bool), np.zeros((len(trees), 1 << depth))
+    for t, (tree, splits) in enumerate(zip(trees, levels)):
+        place = f"oblivious_trees[{t}]"
+        for level, split in enumerate(splits):
+            feature, borders[t, level] = _question(split, f"{place}.splits[{level}]", columns, reader)
+            features[t, level], missing[t, level] = columns[feature], right[feature]
+        leaves = reader.part(tree, "leaf_values", list, place)
+        if len(leaves) != 1 << len(splits):
+            raise reader.fail(f"{place}.leaf_values", f"expected {1 << len(splits)} values, got {len(leaves)}")
+        values[t, : len(leaves)] = [scale * reader.number(v, f"{place}.leaf_values") for v in leaves]
+    return Ensemble(features, borders, missing, values)
+
+
+def _look(place: str, columns: np.ndarray, right: np.ndarray, scale: float, reader: Reader) -> Any:
+    def look(node: Any) -> Leaf | Split:
+        if isinstance(node, dict) and "split" not in node:
+            value = node.get("value")
+            if isinstance(value, list):
+                if len(value) != 1:
+                    raise reader.fail(place, f"a leaf has {len(value)} values; a ranker has one")
+                value = value[0]
+            return Leaf(scale * reader.number(value, f"{place}, value"))
+        feature, border = _question(reader.part(node, "split", dict, place), place, columns, reader)
+        left, other = (reader.part(node, side, dict, place) for side in ("left", "right"))
+        return Split(int(columns[feature]), border, left, other, missing_right=bool(right[feature]))
+
+    return look

@@ -1,0 +1,157 @@
+"""LightGBM's models: the text of `save_model` and the JSON of `dump_model`.
+
+`x <= threshold` goes left, float64 throughout; raw scores add up the trees in order. A missing value is replaced by 0
+(missing type None), or is nan or zero and goes where `default_left` says.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from truerank.export.form import ModelForm, Plain
+from truerank.models.foreign.model import ForeignModel, Leaf, Reader, Split, TreeBuilder
+
+_MISSING = ("None", "Zero", "NaN")
+
+
+def read_text(text: str, reader: Reader) -> ForeignModel:
+    """The model of a text file that `Booster.save_model` wrote."""
+    head, blocks = _blocks(text, reader)
+    if head.get("version") not in ("v2", "v3", "v4"):
+        raise reader.fail("", f"expected LightGBM's version v2 to v4, got {head.get('version')!r}")
+    if "average_output" in head:
+        raise reader.fail("average_output", "random forests average their trees, which is not read; boost instead")
+    _one_class(head.get("num_tree_per_iteration", head.get("num_class")), "num_tree_per_iteration", reader)
+    names = reader.names(head.get("feature_names", "").split(), "feature_names")
+    if reader.integer(head.get("max_feature_idx"), "max_feature_idx") + 1 != len(names):
+        raise reader.fail("feature_names", f"{len(names)} names for max_feature_idx={head['max_feature_idx']}")
+    builder = TreeBuilder()
+    for number, (line, block) in enumerate(blocks):
+        _add_text_tree(block, f"line {line}, Tree={number}", len(names), reader, builder)
+    if not blocks:
+        raise reader.fail("", "there is no tree in the file")
+    return ForeignModel("lightgbm", ModelForm(names, Plain(builder.trees())))
+
+
+def _blocks(text: str, reader: Reader) -> tuple[dict[str, str], list[tuple[int, dict[str, str]]]]:
+    """Keys of the head, and line number and keys of each tree."""
+    head: dict[str, str] = {}
+    blocks: list[tuple[int, dict[str, str]]] = []
+    current, ended = head, False
+    for number, line in enumerate(text.splitlines(), 1):
+        line = line.strip()
+        if line == "end of trees":
+            ended = True
+            break
+        key, equals, value = line.partition("=")
+        if key == "Tree":
+            if value != str(len(blocks)):
+                raise reader.fail(f"line {number}", f"expected Tree={len(blocks)}, got {line[:40]!r}")
+            current = {}
+            blocks.append((number, current))
+        elif equals or line == "average_output":
+            if key in current:
+                raise reader.fail(f"line {number}", f"{key} stands twice")
+            current[key] = value
+        elif line and line != "tree":
+            raise reader.fail(f"line {number}", f"expected key=value, got {line[:40]!r}")
+    if not ended:
+        raise reader.fail("", "the file ends before 'end of trees': it is truncated")
+    return head, blocks
+
+
+def _add_text_tree(block: dict[str, str], place: str, n_features: int, reader: Reader, builder: TreeBuilder) -> None:
+    leaves = reader.integer(block.get("num_leaves"), f"{place}, num_leaves", 1, 1 << 31)
+    if reader.integer(block.get("num_cat", "0"), f"{place}, num_cat"):
+        raise reader.fail(place, "categorical splits are not read; encode the categories as numbers and train anew")
+    if block.get("is_linear", "0") != "0":
+        raise reader.fail(place, "linear leaves (linear_tree) are not read")
+
+    def column(key: str, size: int) -> list[str]:
+        values = block.get(key, "").split()
+        if len(values) != size:
+            raise reader.fail(f"{place}, {key}", f"expected {size} values, got {len(values)}")
+        return values
+
+    values = [reader.number(v, f"{place}, leaf_value") for v in column("leaf_value", leaves)]
+    if leaves == 1:
+        builder.add(0, lambda _: Leaf(values[0]))
+        return
+    size = leaves - 1
+    features = [reader.integer(v, f"{place}, split_feature", 0, n_features - 1) for v in column("split_feature", size)]
+    thresholds = [_threshold(v, f"{place}, threshold", reader) for v in column("threshold", size)]
+    kinds = [reader.integer(v, f"{place}, decision_type", 0, 15) for v in column("decision_type", size)]
+    left = [reader.integer(v, f"{place}, left_child", -leaves, size - 1) for v in column("left_child", size)]
+    right = [reader.integer(v, f"{place}, right_child", -leaves, size - 1) for v in column("right_child", size)]
+    seen: set[int] = set()
+
+    def look(child: int) -> Leaf | Split:
+        if child in seen:
+            raise reader.fail(place, f"node {child} has two parents: the tree is cyclic or shares a part")
+        seen.add(child)
+        if child < 0:
+            return Leaf(values[~child])
+        kind = kinds[child]
+        if kind & 1 or kind >> 2 > 2:
+            raise reader.fail(f"{place}, decision_type", f"{kind} is no numerical question")
+        return _split(
+            features[child], thresholds[child], bool(kind & 2), _MISSING[kind >> 2], left[child], right[child]
+        )
+
+    builder.add(0, look)
+    if len(seen) != size + leaves:
+        raise reader.fail(place, f"{size + leaves} nodes and leaves, of which the root reaches {len(seen)}")
+
+
+def read_json(value: Any, reader: Reader) -> ForeignModel:
+    """The model of the JSON that `Booster.dump_model` gives."""
+    _one_class(value.get("num_tree_per_iteration", value.get("num_class", 1)), "num_tree_per_iteration", reader)
+    if value.get("average_output"):
+        raise reader.fail("average_output", "random forests average their trees, which is not read; boost instead")
+    names = reader.names(reader.part(value, "feature_names", list, ""), "feature_names")
+    builder = TreeBuilder()
+    for number, tree in enumerate(reader.part(value, "tree_info", list, "")):
+        place = f"tree_info[{number}]"
+
+        def look(node: Any, place: str = place) -> Leaf | Split:
+            if isinstance(node, dict) and "leaf_value" in node:
+                if "leaf_coeff" in node:
+                    raise reader.fail(place, "linear leaves (linear_tree) are not read")
+                return Leaf(reader.number(node["leaf_value"], f"{place}.leaf_value"))
+            if reader.part(node, "decision_type", str, place) != "<=":
+                raise reader.fail(place, f"a categorical split ({node['decision_type']!r}) is not read")
+            missing = node.get("missing_type", "None")
+            if missing not in _MISSING:
+                raise reader.fail(f"{place}.missing_type", f"expected {', '.join(_MISSING)}, got {missing!r}")
+            feature = reader.part(node, "split_feature", int, place)
+            return _split(
+                reader.integer(feature, f"{place}.split_feature", 0, len(names) - 1),
+                _threshold(node.get("threshold"), f"{place}.threshold", reader),
+                reader.part(node, "default_left", bool, place), missing,
+                reader.part(node, "left_child", dict, place), reader.part(node, "right_child", dict, place),
+            )  # fmt: skip
+
+        builder.add(reader.part(tree, "tree_structure", dict, place), look)
+    return ForeignModel("lightgbm", ModelForm(names, Plain(builder.trees())))
+
+
+def _one_class(value: Any, key: str, reader: Reader) -> None:
+    if reader.integer(value, key, 1) != 1:
+        raise reader.fail(key, f"the model has {value} outputs a row; a ranker has one")
+
+
+def _threshold(value: Any, place: str, reader: Reader) -> float:
+    """A threshold, which may be infinite but not nan."""
+    try:
+        x = float(value)
+    except (TypeError, ValueError):
+        x = np.nan
+    return x if x in (np.inf, -np.inf) else reader.number(value, place)
+
+
+def _split(feature: int, threshold: float, default_left: bool, missing: str, left: Any, right: Any) -> Split:
+    if missing == "None":  # nan is replaced by 0
+        return Split(feature, threshold, left, right, missing_right=not threshold >= 0.0)
+    return Split(feature, threshold, left, right, missing_right=not default_left, zero_missing=missing == "Zero")

@@ -1,0 +1,144 @@
+"""RankLib's text formats: linear models, RankBoost's stumps, and trees as tags. Feature ids count from 1.
+
+Features are float32. `x <= threshold` goes left in trees; a weak ranker of RankBoost is 1 where `x > threshold`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+
+from truerank.core.float32 import largest_rounding_to
+from truerank.export.form import Linear, ModelForm, Plain, Stumps
+from truerank.models.foreign.model import ForeignModel, Leaf, Reader, Split, TreeBuilder
+
+_MOST_FEATURES = 1 << 20
+_PAIRS = {"AdaRank": 2, "Coordinate Ascent": 2, "Linear Regression": 2, "RankBoost": 3}
+_TREES = ("LambdaMART", "MART", "Random Forests")
+_NETS = ("ListNet", "RankNet", "LambdaRank")
+
+
+def read_text(text: str, reader: Reader, n_features: int | None = None) -> ForeignModel:
+    """The model of a file that RankLib saved; the first line names the learner."""
+    lines = text.splitlines()
+    name = lines[0].removeprefix("##").strip() if lines and lines[0].startswith("##") else ""
+    body = [(number, line.strip()) for number, line in enumerate(lines, 1) if line.strip() and line[:2] != "##"]
+    if name in _PAIRS:
+        return _read_pairs(name, body, reader, n_features)
+    if name in _NETS:
+        return _read_net(name, body, reader, n_features)
+    if name in _TREES:
+        return _read_trees(name, text, reader, n_features)
+    known = ", ".join((*_PAIRS, *_TREES, *_NETS))
+    raise reader.fail("line 1", f"expected '## ' and one of {known}, got {(lines or [''])[0][:40]!r}")
+
+
+def _names(ids: list[int], n_features: int | None, reader: Reader) -> tuple[str, ...]:
+    largest = max(ids, default=0)
+    if n_features is not None and largest > n_features:
+        raise reader.fail("", f"the model uses feature {largest}, and n_features is {n_features}")
+    return tuple(f"f{k + 1}" for k in range(n_features or largest))
+
+
+def _read_pairs(name: str, body: list[tuple[int, str]], reader: Reader, n_features: int | None) -> ForeignModel:
+    if not body:
+        raise reader.fail("", f"the file ends before the weights of {name}")
+    rows = []
+    for number, line in body:
+        for word in line.split("#")[0].split():
+            parts = word.split(":")
+            if len(parts) != _PAIRS[name]:
+                expected = "fid:weight" if _PAIRS[name] == 2 else "fid:threshold:alpha"
+                raise reader.fail(f"line {number}", f"expected {expected}, got {word[:40]!r}")
+            fid = reader.integer(parts[0], f"line {number}", 0 if name == "Linear Regression" else 1, _MOST_FEATURES)
+            rows.append((fid, [reader.number(part, f"line {number}") for part in parts[1:]]))
+    names = _names([fid for fid, _ in rows], n_features, reader)
+    columns = np.array([fid - 1 for fid, _ in rows], dtype=np.int64)
+    weights = np.array([numbers[-1] for _, numbers in rows])
+    if name == "RankBoost":
+        places = largest_rounding_to(np.array([np.float32(numbers[0]) for _, numbers in rows]))
+        form = ModelForm(names, Stumps(columns, places, np.zeros(len(rows), dtype=np.int64), weights))
+        return ForeignModel("ranklib", form, float32=True, absent=0.0)
+    own = columns >= 0
+    coef = np.bincount(columns[own], weights=weights[own], minlength=len(names)) if len(names) else np.zeros(0)
+    form = ModelForm(names, Linear(coef), intercept=float(weights[~own].sum()), allow_nan=False)
+    return ForeignModel("ranklib", form, float32=True, absent=0.0)
+
+
+def _read_net(name: str, body: list[tuple[int, str]], reader: Reader, n_features: int | None) -> ForeignModel:
+    """A net without hidden layer: its output is a rising function of the weighted sum, which is the score here."""
+    if len(body) < 3:
+        raise reader.fail("", f"the file ends before the weights of {name}")
+    ids = [reader.integer(v, f"line {body[0][0]}", 1, _MOST_FEATURES) for v in body[0][1].split()]
+    if body[1][1].split() != ["0"]:
+        raise reader.fail(f"line {body[1][0]}", "a net with hidden layers is not read; it is neither linear nor trees")
+    names = _names(ids, n_features, reader)
+    coef, bias = np.zeros(len(names)), 0.0
+    for number, line in body[2:]:
+        words = line.split()
+        if len(words) < 3:
+            raise reader.fail(f"line {number}", f"expected layer, neuron and weights, got {line[:40]!r}")
+        neuron = reader.integer(words[1], f"line {number}", 0, len(ids))
+        weight = reader.number(words[2], f"line {number}")
+        if neuron == len(ids):
+            bias = weight
+        else:
+            coef[ids[neuron] - 1] += weight
+    if len(body) - 2 < len(ids):
+        raise reader.fail("", f"{len(body) - 2} weights for {len(ids)} features: the file is truncated")
+    form = ModelForm(names, Linear(coef), intercept=bias, allow_nan=False)
+    return ForeignModel("ranklib", form, float32=True, absent=0.0)
+
+
+def _read_trees(name: str, text: str, reader: Reader, n_features: int | None) -> ForeignModel:
+    if re.search(r"<[!?]", text):
+        raise reader.fail("", "declarations and entities have no place in a model")
+    start = text.find("<ensemble")
+    try:
+        root = ElementTree.fromstring(f"<model>{text[start:] if start >= 0 else ''}</model>")
+    except ElementTree.ParseError as error:
+        line = error.position[0] + text[: max(start, 0)].count("\n")
+        raise reader.fail(f"line {line}", f"the tags do not fit together: {error.msg}") from error
+    bags = [part for part in root if part.tag == "ensemble"]
+    if not bags:
+        raise reader.fail("", "there is no <ensemble> in the file")
+    builder = TreeBuilder()
+    ids: list[int] = []
+    for bag, ensemble in enumerate(bags, 1):
+        for number, tree in enumerate(ensemble, 1):
+            place = f"ensemble {bag}, tree {number}"
+            weight = reader.number(tree.get("weight", "1"), f"{place}, weight") / len(bags)
+            look = _look(place, float(np.float32(weight)), ids, reader)
+            if len(tree) != 1 or tree.tag != "tree":
+                raise reader.fail(place, "expected a <tree> that holds one <split>")
+            builder.add(tree[0], look)
+    names = _names(ids, n_features, reader)
+    # A random forest is a mean over bags; each bag is a sum in float32.
+    form = ModelForm(names, Plain(builder.trees()), float32_sums=True)
+    return ForeignModel("ranklib", form, float32=True, absent=0.0)
+
+
+def _look(place: str, weight: float, ids: list[int], reader: Reader) -> Any:
+    def text_of(node: Any, tag: str) -> str | None:
+        found = [part for part in node if part.tag == tag]
+        return None if not found else (found[0].text or "").strip()
+
+    def look(node: Any) -> Leaf | Split:
+        if node.tag != "split":
+            raise reader.fail(place, f"expected <split>, got <{node.tag[:40]}>")
+        output = text_of(node, "output")
+        if output is not None:
+            return Leaf(float(np.float32(np.float32(reader.number(output, f"{place}, output")) * np.float32(weight))))
+        feature = reader.integer(text_of(node, "feature"), f"{place}, feature", 1, _MOST_FEATURES)
+        threshold = np.float32(reader.number(text_of(node, "threshold"), f"{place}, threshold"))
+        children = {part.get("pos"): part for part in node if part.tag == "split"}
+        if set(children) != {"left", "right"} or len([part for part in node if part.tag == "split"]) != 2:
+            raise reader.fail(place, 'a split must have an <output>, or one child at pos="left" and one at pos="right"')
+        ids.append(feature)
+        limit = float(largest_rounding_to(np.array([threshold]))[0])
+        return Split(feature - 1, limit, children["left"], children["right"], missing_right=True)
+
+    return look

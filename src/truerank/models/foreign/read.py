@@ -1,0 +1,172 @@
+"""Which format a file is in, and the model in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from truerank.core.errors import InvalidInputError
+from truerank.models.foreign import catboost, elasticsearch, lightgbm, ranklib, solr, svm_light, xgboost
+from truerank.models.foreign.model import ForeignModel, Reader
+from truerank.models.foreign.ubjson import UbjsonReader, looks_like_ubjson
+from truerank.models.imported import ImportedRanker
+
+_MOST_BYTES = 4 << 30
+
+
+def import_model(
+    path: str | os.PathLike[str],
+    *,
+    feature_names: Sequence[str] | None = None,
+    n_features: int | None = None,
+) -> ImportedRanker:
+    """A ranker from a model file of another tool, read without that tool; nothing in the file is executed.
+
+    LightGBM (text of `save_model`, JSON of `dump_model`), XGBoost (JSON and UBJSON of `save_model`, JSON of
+    `dump_model`; trees, dart and linear), CatBoost (JSON), RankLib (AdaRank, Coordinate Ascent, Linear Regression,
+    ListNet, RankBoost, MART, LambdaMART, Random Forests), Solr's LinearModel and MultipleAdditiveTreesModel, models of
+    the LTR plugins of Elasticsearch and OpenSearch, SVM-light, SVM-rank and sofia-ml. The content says which.
+
+    Parameters
+    ----------
+    path : str or path
+    feature_names : sequence of str, optional
+        Names of your data's columns, in order. A model that names its features is laid out by them; one that numbers
+        them takes them as names of its columns.
+    n_features : int, optional
+        Columns of your data, where the model does not use the last ones.
+
+    Returns
+    -------
+    ImportedRanker
+        Scores as the tool's raw scores (margins), before any link function.
+
+    Raises
+    ------
+    ModelFileError
+        When the file is in no known format, is damaged, or holds what a ranker cannot be (several outputs, categorical
+        splits); the message names file and place.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.txt"
+    >>> _ = path.write_text("## Coordinate Ascent\\n1:0.75 3:0.25\\n")
+    >>> import_model(path).predict([[1.0, 5.0, 2.0]]).tolist()
+    [1.25]
+    """
+    name = os.fspath(path)
+    reader = Reader(name)
+    size = os.path.getsize(name)
+    if size > _MOST_BYTES:
+        raise reader.fail("", f"the file has {size} bytes, more than {_MOST_BYTES}")
+    with open(name, "rb") as stream:
+        data = stream.read()
+    return ImportedRanker.of(read_foreign(data, reader, feature_names, n_features))
+
+
+def read_foreign(
+    data: bytes | str,
+    reader: Reader,
+    feature_names: Sequence[str] | None = None,
+    n_features: int | None = None,
+) -> ForeignModel:
+    """The model in the content of a file, laid out for the caller's columns and checked."""
+    if n_features is not None and n_features < 1:
+        raise InvalidInputError(f"n_features must be an integer >= 1, got {n_features!r}")
+    names = None if feature_names is None else [str(name) for name in feature_names]
+    if names is not None and n_features is not None and len(names) != n_features:
+        raise InvalidInputError(f"{len(names)} feature names were given for n_features={n_features}")
+    size = n_features if names is None else len(names)
+    try:
+        model = _read(data, reader, names, size)
+    except RecursionError:
+        raise reader.fail("", "the model is nested too deeply") from None
+    model = _laid_out(model, reader, names, size)
+    body = model.form.body
+    from truerank.core.errors import ModelFileError
+
+    try:
+        (body.trees.check if hasattr(body, "trees") else lambda n: None)(model.form.n_features)
+        if hasattr(body, "ensemble"):
+            body.ensemble.check(model.form.n_features, None)
+    except ModelFileError as error:
+        raise reader.fail("", str(error)) from error
+    return model
+
+
+def _read(data: bytes | str, reader: Reader, names: list[str] | None, size: int | None) -> ForeignModel:
+    if isinstance(data, bytes):
+        if looks_like_ubjson(data):
+            return xgboost.read_saved(UbjsonReader(data, reader).read(), reader)
+        try:
+            text = data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise reader.fail(f"byte {error.start}", "neither UTF-8 text nor UBJSON of XGBoost") from None
+    else:
+        text = data
+    head = text.lstrip()[:200]
+    if not head:
+        raise reader.fail("", "the file is empty")
+    if head.startswith("##"):
+        return ranklib.read_text(text.lstrip(), reader, size)
+    if head.startswith("tree") and "version" in head:
+        return lightgbm.read_text(text, reader)
+    if head.startswith(("SVM-light", "SVM-rank", "SVM-struct", "SVM-map")):
+        return svm_light.read_svm_light(text, reader, size)
+    if head[0] in "[{":
+        return _read_json(reader.json(text), reader, names)
+    if head.lstrip("+-")[:1].isdigit():
+        return svm_light.read_sofia_ml(text, reader)
+    raise reader.fail(
+        "line 1", f"in no known format: {head.splitlines()[0][:60]!r}; known are LightGBM, XGBoost, CatBoost, RankLib, "
+        "Solr, Elasticsearch and OpenSearch LTR, SVM-light and sofia-ml"
+    )  # fmt: skip
+
+
+def _read_json(value: Any, reader: Reader, names: list[str] | None) -> ForeignModel:
+    if isinstance(value, list):
+        if len(value) == 1 and isinstance(value[0], dict) and "class" in value[0]:
+            return solr.read_json(value, reader)
+        return xgboost.read_dump(value, reader)
+    if "learner" in value:
+        return xgboost.read_saved(value, reader)
+    if "tree_info" in value:
+        return lightgbm.read_json(value, reader)
+    if "oblivious_trees" in value or "features_info" in value:
+        return catboost.read_json(value, reader)
+    if "class" in value:
+        return solr.read_json(value, reader)
+    if "model" in value or "definition" in value or "_source" in value:
+        return elasticsearch.read_json(value, reader, names)
+    if value.get("format") == "truerank-model":
+        raise reader.fail("", "this is a model of truerank itself; load_model reads it")
+    raise reader.fail("", f"in no known format: a JSON object with the keys {sorted(value)[:6]}")
+
+
+def _laid_out(model: ForeignModel, reader: Reader, names: list[str] | None, size: int | None) -> ForeignModel:
+    """The model for the caller's columns: by name where the model names them, else by number."""
+    from dataclasses import replace
+
+    form = model.form
+    if names is None and (size is None or size == form.n_features):
+        return model
+    if names is None:
+        assert size is not None
+        if size < form.n_features:
+            raise reader.fail("", f"the model has {form.n_features} features, and n_features is {size}")
+        return replace(model, form=form.with_columns(list(range(form.n_features)), _filled(form.names, size)))
+    if set(form.names) <= set(names):
+        columns = [names.index(name) for name in form.names]
+    elif len(form.names) <= len(names) and not set(form.names) & set(names):
+        columns = list(range(form.n_features))  # the model only numbers them
+    else:
+        unknown = next(name for name in form.names if name not in names)
+        raise reader.fail("", f"the model's feature {unknown!r} is not among the feature names given")
+    return replace(model, form=form.with_columns(columns, tuple(names)))
+
+
+def _filled(names: tuple[str, ...], size: int) -> tuple[str, ...]:
+    more = [f"f{k + 1}" for k in range(len(names), size)]
+    return (*names, *(name if name not in names else f"column {name}" for name in more))

@@ -1,0 +1,146 @@
+"""Universal Binary JSON, as much of it as XGBoost's `save_model("*.ubj")` writes."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+
+from truerank.models.foreign.model import Reader
+
+_NUMBERS = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"l": ">i4", b"L": ">i8", b"d": ">f4", b"D": ">f8"}
+_CONSTANTS = {b"Z": None, b"T": True, b"F": False}
+_DEEPEST = 64
+
+
+class UbjsonReader:
+    """Decodes one value from `data`; every length is checked against what is left of the data."""
+
+    def __init__(self, data: bytes, reader: Reader) -> None:
+        self.data, self.reader, self.place = data, reader, 0
+
+    def read(self) -> Any:
+        """The value, which must be all there is."""
+        value = self._value(self._take(1), 0)
+        if self.data[self.place :].strip(b"N\0"):
+            raise self._fail("there is something after the end of the value")
+        return value
+
+    def _fail(self, what: str) -> Exception:
+        return self.reader.fail(f"byte {self.place}", what)
+
+    def _take(self, size: int) -> bytes:
+        if size < 0 or size > len(self.data) - self.place:
+            raise self._fail(f"{size} bytes are claimed and {len(self.data) - self.place} are left")
+        part = self.data[self.place : self.place + size]
+        self.place += size
+        return part
+
+    def _value(self, marker: bytes, depth: int) -> Any:
+        if depth > _DEEPEST:
+            raise self._fail(f"containers are nested more than {_DEEPEST} deep")
+        if marker in _NUMBERS:
+            return self._numbers(marker, 1)[0].item()
+        if marker in _CONSTANTS:
+            return _CONSTANTS[marker]
+        if marker == b"S":
+            return self._text()
+        if marker == b"C":
+            return self._take(1).decode("latin-1")
+        if marker == b"[":
+            return self._array(depth)
+        if marker == b"{":
+            return self._object(depth)
+        raise self._fail(f"unknown marker {marker!r}")
+
+    def _numbers(self, marker: bytes, count: int) -> np.ndarray:
+        dtype = np.dtype(_NUMBERS[marker])
+        return np.frombuffer(self._take(count * dtype.itemsize), dtype=dtype)
+
+    def _size(self) -> int:
+        marker = self._take(1)
+        if marker not in (b"i", b"U", b"I", b"l", b"L"):
+            raise self._fail(f"expected a length, got marker {marker!r}")
+        size = int(self._numbers(marker, 1)[0])
+        if size < 0:
+            raise self._fail(f"a length is {size}")
+        return size
+
+    def _text(self) -> str:
+        try:
+            return self._take(self._size()).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise self._fail(f"a text is no UTF-8: {error.reason}") from None
+
+    def _head(self) -> tuple[bytes | None, int | None]:
+        """Type and count of a container, where it states them."""
+        kind = count = None
+        if self.data[self.place : self.place + 1] == b"$":
+            self._take(1)
+            kind = self._take(1)
+        if self.data[self.place : self.place + 1] == b"#":
+            self._take(1)
+            count = self._size()
+        elif kind is not None:
+            raise self._fail("a typed container has no count")
+        return kind, count
+
+    def _array(self, depth: int) -> list[Any]:
+        kind, count = self._head()
+        if kind in _NUMBERS and count is not None:
+            return self._numbers(kind, count).tolist()  # type: ignore[arg-type]
+        if count is not None and count > len(self.data) - self.place:
+            raise self._fail(f"{count} values are claimed and {len(self.data) - self.place} bytes are left")
+        result: list[Any] = []
+        while count is None or len(result) < count:
+            marker = self._take(1) if kind is None else kind
+            if count is None and marker == b"]":
+                break
+            if marker != b"N":
+                result.append(self._value(marker, depth + 1))
+        return result
+
+    def _object(self, depth: int) -> dict[str, Any]:
+        kind, count = self._head()
+        if count is not None and count > len(self.data) - self.place:
+            raise self._fail(f"{count} members are claimed and {len(self.data) - self.place} bytes are left")
+        result: dict[str, Any] = {}
+        while count is None or len(result) < count:
+            if count is None and self.data[self.place : self.place + 1] == b"}":
+                self._take(1)
+                break
+            key = self._text()
+            if key in result:
+                raise self._fail(f"the key {key!r} stands twice")
+            result[key] = self._value(self._take(1) if kind is None else kind, depth + 1)
+        return result
+
+
+def looks_like_ubjson(data: bytes) -> bool:
+    """Whether the first bytes are an object of UBJSON: a length marker follows the brace."""
+    return len(data) > 2 and data[:1] == b"{" and data[1:2] in (b"i", b"U", b"I", b"l", b"L", b"$", b"#")
+
+
+def pack(value: Any) -> bytes:
+    """`value` as UBJSON; float arrays become arrays of float32."""
+    if value is None:
+        return b"Z"
+    if isinstance(value, bool):
+        return b"T" if value else b"F"
+    if isinstance(value, int):
+        return b"L" + struct.pack(">q", value)
+    if isinstance(value, float):
+        return b"d" + struct.pack(">f", value)
+    if isinstance(value, str):
+        return b"S" + _packed_text(value)
+    if isinstance(value, dict):
+        return b"{" + b"".join(_packed_text(key) + pack(item) for key, item in value.items()) + b"}"
+    if isinstance(value, list) and value and all(type(item) is float for item in value):
+        return b"[$d#L" + struct.pack(">q", len(value)) + np.array(value, dtype=">f4").tobytes()
+    return b"[" + b"".join(pack(item) for item in value) + b"]"
+
+
+def _packed_text(text: str) -> bytes:
+    data = text.encode()
+    return b"L" + struct.pack(">q", len(data)) + data

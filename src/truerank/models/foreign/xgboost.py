@@ -1,0 +1,193 @@
+"""XGBoost's models: JSON and UBJSON of `save_model`, JSON of `dump_model`.
+
+Features, thresholds and sums are float32; `x < split_condition` goes left, nan where the node says.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from truerank.core.float32 import largest_rounding_to
+from truerank.export.form import Linear, ModelForm, Plain
+from truerank.models.foreign.model import ForeignModel, Leaf, Reader, Split, TreeBuilder
+
+# Base scores are kept as outputs; the margin is what these objectives' links turn them into.
+_LOGIT = ("binary:logistic", "reg:logistic")
+_LOG = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox")
+
+
+def read_saved(value: Any, reader: Reader) -> ForeignModel:
+    """The model of `save_model`'s JSON (or UBJSON), as margins: `predict(output_margin=True)`."""
+    learner = reader.part(value, "learner", dict, "")
+    booster = reader.part(learner, "gradient_booster", dict, "learner")
+    params = reader.part(learner, "learner_model_param", dict, "learner")
+    n_features = reader.integer(params.get("num_feature"), "learner.learner_model_param.num_feature")
+    if reader.integer(params.get("num_class", "0"), "learner.learner_model_param.num_class") > 1:
+        raise reader.fail("learner.learner_model_param.num_class", "a ranker has one output a row")
+    if reader.integer(params.get("num_target", "1"), "learner.learner_model_param.num_target") > 1:
+        raise reader.fail("learner.learner_model_param.num_target", "a ranker has one output a row")
+    names = reader.names(learner.get("feature_names") or [f"f{k}" for k in range(n_features)], "learner.feature_names")
+    if len(names) != n_features:
+        raise reader.fail("learner.feature_names", f"{len(names)} names for num_feature={n_features}")
+    base = _base_margin(params.get("base_score", "0"), learner, reader)
+    kind = booster.get("name")
+    if kind == "gblinear":
+        return _linear(booster, names, base, reader)
+    weights: list[float] | None = None
+    place = "learner.gradient_booster.model"
+    if kind == "dart":
+        weights = [reader.number(v, f"{place}.weight_drop") for v in reader.part(booster, "weight_drop", list, place)]
+        booster, place = reader.part(booster, "gbtree", dict, place), "learner.gradient_booster.gbtree.model"
+    elif kind != "gbtree":
+        raise reader.fail("learner.gradient_booster.name", f"expected gbtree, dart or gblinear, got {kind!r}")
+    model = reader.part(booster, "model", dict, place)
+    trees = reader.part(model, "trees", list, place)
+    claimed = reader.part(model, "gbtree_model_param", dict, place).get("num_trees", len(trees))
+    if reader.integer(claimed, f"{place}.gbtree_model_param.num_trees", 0, 1 << 40) != len(trees):
+        raise reader.fail(f"{place}.gbtree_model_param", f"num_trees is {claimed!r}, and there are {len(trees)} trees")
+    if weights is not None and len(weights) != len(trees):
+        raise reader.fail("learner.gradient_booster.weight_drop", f"{len(weights)} weights for {len(trees)} trees")
+    builder = TreeBuilder()
+    for number, tree in enumerate(trees):
+        weight = 1.0 if weights is None else weights[number]
+        _add_saved_tree(tree, f"{place}.trees[{number}]", n_features, weight, reader, builder)
+    form = ModelForm(names, Plain(builder.trees()), start=base, float32_sums=True)
+    return ForeignModel("xgboost", form, float32=True)
+
+
+def _base_margin(text: Any, learner: dict[str, Any], reader: Reader) -> float:
+    """The base score as a margin; since version 3 it is a text that holds an array, "[5E-1]"."""
+    place = "learner.learner_model_param.base_score"
+    if isinstance(text, str) and text.startswith("["):
+        try:
+            values = json.loads(text)
+        except json.JSONDecodeError:
+            raise reader.fail(place, f"expected a number or an array of one, got {text!r}") from None
+        if not isinstance(values, list) or len(values) != 1:
+            raise reader.fail(place, f"expected one number, got {text!r}")
+        text = values[0]
+    base = float(np.float32(reader.number(text, place)))
+    objective = learner.get("objective")
+    name = objective.get("name", "") if isinstance(objective, dict) else ""
+    if name in _LOGIT:
+        if not 0 < base < 1:
+            raise reader.fail(place, f"a probability is expected with {name}, got {base}")
+        return float(-np.log(np.float32(1) / np.float32(base) - np.float32(1)))
+    if name in _LOG:
+        if not base > 0:
+            raise reader.fail(place, f"a positive number is expected with {name}, got {base}")
+        return float(np.float32(math.log(base)))
+    return base
+
+
+def _linear(booster: dict[str, Any], names: tuple[str, ...], base: float, reader: Reader) -> ForeignModel:
+    place = "learner.gradient_booster.model.weights"
+    model = reader.part(booster, "model", dict, "learner.gradient_booster")
+    weights = [reader.number(v, place) for v in reader.part(model, "weights", list, "learner.gradient_booster.model")]
+    if len(weights) != len(names) + 1:
+        raise reader.fail(place, f"expected {len(names)} weights and a bias, got {len(weights)} numbers")
+    values = np.array(weights, dtype=np.float32).astype(np.float64)
+    start = float(np.float32(base) + np.float32(values[-1]))
+    form = ModelForm(names, Linear(values[:-1]), start=start, float32_sums=True)
+    return ForeignModel("xgboost", form, float32=True, absent=0.0)
+
+
+def _add_saved_tree(
+    tree: Any, place: str, n_features: int, weight: float, reader: Reader, builder: TreeBuilder
+) -> None:
+    def column(key: str, size: int | None = None) -> list[Any]:
+        values = reader.part(tree, key, list, place)
+        if size is not None and len(values) != size:
+            raise reader.fail(f"{place}.{key}", f"expected {size} values, got {len(values)}")
+        return values
+
+    left = column("left_children")
+    size = len(left)
+    right, features = column("right_children", size), column("split_indices", size)
+    conditions, default = column("split_conditions", size), column("default_left", size)
+    claimed = reader.part(tree, "tree_param", dict, place).get("num_nodes", size)
+    if reader.integer(claimed, f"{place}.tree_param.num_nodes", 0, 1 << 40) != size or not size:
+        raise reader.fail(f"{place}.tree_param", f"num_nodes is {claimed!r}, and there are {size} nodes")
+    if any(tree.get("split_type") or []):
+        raise reader.fail(f"{place}.split_type", "categorical splits are not read; encode the categories as numbers")
+    seen: set[int] = set()
+
+    def look(node: int) -> Leaf | Split:
+        if node in seen:
+            raise reader.fail(place, f"node {node} has two parents: the tree is cyclic or shares a part")
+        seen.add(node)
+        at = f"{place}, node {node}"
+        children = [reader.integer(side[node], at, -1, size - 1) for side in (left, right)]
+        value = np.float32(reader.number(conditions[node], f"{at}, split_conditions"))
+        if children == [-1, -1]:
+            return Leaf(float(np.float32(weight) * value))
+        if -1 in children:
+            raise reader.fail(at, "a node has one child")
+        feature = reader.integer(features[node], f"{at}, split_indices", 0, n_features - 1)
+        return Split(feature, _at_most(value), children[0], children[1], missing_right=not default[node])
+
+    builder.add(0, look)
+
+
+def read_dump(value: Any, reader: Reader, names: list[str] | None = None, tool: str = "xgboost") -> ForeignModel:
+    """The model of `dump_model(dump_format="json")`: a list of trees, which lacks the base score.
+
+    The LTR plugins of Elasticsearch and OpenSearch read the same nodes; they want "yes" to be the first child.
+    """
+    if not isinstance(value, list) or not value:
+        raise reader.fail("", "expected a list of trees that is not empty")
+    found: dict[str, int] = {} if names is None else {name: k for k, name in enumerate(names)}
+    builder = TreeBuilder()
+    for number, tree in enumerate(value):
+        seen: set[int] = set()
+
+        def look(node: Any, place: str = f"[{number}]", seen: set[int] = seen) -> Leaf | Split:
+            own = reader.integer(reader.part(node, "nodeid", (int, str), place), f"{place}.nodeid", 0, 1 << 40)
+            if own in seen:
+                raise reader.fail(place, f"two nodes have the nodeid {own}")
+            seen.add(own)
+            at = f"{place}, node {own}"
+            if "leaf" in node:
+                return Leaf(float(np.float32(reader.number(node["leaf"], f"{at}.leaf"))))
+            feature = reader.part(node, "split", (str, int), at)
+            name = f"f{feature}" if isinstance(feature, int) else feature
+            if name not in found:
+                if names is not None:
+                    raise reader.fail(f"{at}.split", f"there is no feature {name!r}")
+                found[name] = len(found)
+            children = reader.part(node, "children", list, at)
+            if len(children) != 2:
+                raise reader.fail(f"{at}.children", f"expected two children, got {len(children)}")
+            by_id = {reader.part(child, "nodeid", (int, str), f"{at}.children"): child for child in children}
+            yes, no = node.get("yes"), node.get("no")
+            if yes not in by_id or no not in by_id or yes == no:
+                raise reader.fail(at, f"yes ({yes!r}) and no ({no!r}) must be its two children")
+            missing = node.get("missing", yes)
+            if missing not in by_id:
+                raise reader.fail(f"{at}.missing", f"expected one of its children, got {missing!r}")
+            if isinstance(node.get("split_condition"), list):
+                raise reader.fail(f"{at}.split_condition", "categorical splits are not read")
+            value = np.float32(reader.number(node.get("split_condition"), f"{at}.split_condition"))
+            return Split(found[name], _at_most(value), by_id[yes], by_id[no], missing_right=missing == no)
+
+        builder.add(tree, look)
+    trees = builder.trees()
+    if names is None and found and all(name[:1] == "f" and name[1:].isdigit() for name in found):
+        size = 1 + max(int(name[1:]) for name in found)  # f0, f1, … are columns
+        if size > 1 << 24:
+            raise reader.fail("", f"a feature is called f{size - 1}")
+        columns = np.array([int(name[1:]) for name in found], dtype=np.int64)
+        trees = replace(trees, features=columns[trees.features])
+        names = [f"f{k}" for k in range(size)]
+    form = ModelForm(tuple(found) if names is None else tuple(names), Plain(trees), float32_sums=True)
+    return ForeignModel(tool, form, float32=True, notes=("a dump lacks the base score",))
+
+
+def _at_most(value: np.float32) -> float:
+    """`x < value` for float32 x as `x ≤ threshold` for float64 x."""
+    return float(largest_rounding_to(np.array([np.nextafter(value, np.float32(-np.inf))]))[0])

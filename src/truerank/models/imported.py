@@ -1,0 +1,201 @@
+"""A ranker that another tool trained."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.data.ranking_data import RankingData
+from truerank.export.form import Linear, ModelForm, Normalizers, Oblivious, Plain, Stumps, as_plain
+from truerank.matrices.rows import linear_scores
+from truerank.models.foreign.model import ForeignModel
+from truerank.rankers.base import Ranker
+from truerank.trees.binary import BinaryTrees
+from truerank.trees.ensemble import Ensemble
+from truerank.trees.predictor import ConstantPredictor
+from truerank.trees.step_functions import StepFunctions
+
+_PARTS: dict[str, tuple[str, ...]] = {
+    "linear": ("weights",),
+    "stumps": ("features", "thresholds", "missing", "weights"),
+    "oblivious": ("features", "borders", "missing_right", "values"),
+    "trees": ("roots", "features", "thresholds", "missing_right", "zero_missing", "left", "right", "values"),
+}
+
+
+class ImportedRanker(Ranker):
+    """A linear model or a sum of trees that another tool trained: scores, ranks, is saved, calibrated and exported.
+
+    `import_model` makes one. It cannot be fitted. Scores are the tool's raw scores: equal to its
+    own to the bit for LightGBM, CatBoost and XGBoost's trees, else to float32. Questions about features answer
+    as the tool's do for every float64, although most tools round features to float32 first.
+
+    Attributes
+    ----------
+    feature_names_ : list of str
+        The model's features, or names by number where the tool has none.
+    tool_ : str
+        The format it came in.
+    kind_ : {"linear", "stumps", "oblivious", "trees"}
+    start_, intercept_ : float
+        Added before and after the sum.
+    parts_ : dict of arrays
+    normalizers_ : dict of arrays, or None
+    allow_nan_, float32_sums_ : bool
+    form_ : ModelForm
+        All of these together.
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = (
+        *Ranker.model_attributes,
+        "feature_names_", "tool_", "kind_", "start_", "intercept_", "parts_", "normalizers_",
+        "allow_nan_", "float32_sums_",
+    )  # fmt: skip
+
+    feature_names_: list[str]
+    tool_: str
+    kind_: str
+    form_: ModelForm
+
+    def __init__(self) -> None:
+        pass
+
+    @property
+    def allow_nan(self) -> bool:  # type: ignore[override]
+        """What the model allows."""
+        return bool(getattr(self, "allow_nan_", False))
+
+    @classmethod
+    def of(cls, foreign: ForeignModel) -> ImportedRanker:
+        """The ranker of a model that was read."""
+        form, ranker = foreign.form, cls()
+        source = {"oblivious": "ensemble", "trees": "trees"}.get(form.kind)
+        body = form.body if source is None else getattr(form.body, source)
+        ranker.tool_, ranker.kind_ = foreign.tool, form.kind
+        ranker.start_, ranker.intercept_, ranker.allow_nan_ = form.start, form.intercept, form.allow_nan
+        ranker.float32_sums_ = form.float32_sums
+        ranker.parts_ = {name: getattr(body, name) for name in _PARTS[form.kind]}
+        scaling = form.normalizers
+        ranker.normalizers_ = None
+        if scaling is not None:
+            ranker.normalizers_ = {"first": scaling.first, "second": scaling.second, "affine": scaling.affine}
+        ranker.n_features_in_, ranker.n_queries_in_ = form.n_features, 0
+        ranker.feature_names_ = list(form.names)
+        ranker.status_ = f"imported from {foreign.tool}"
+        ranker._prepare()
+        return ranker
+
+    def _fit(self, data: RankingData, valid: RankingData | None) -> None:
+        raise InvalidInputError("an ImportedRanker was trained by another tool and cannot be fitted; train a ranker")
+
+    def _check_columns(self, data: RankingData) -> None:
+        self._check_order(data.feature_names)
+        super()._check_columns(data)
+
+    def _checked(self, X: Any, *, reset: bool) -> Any:
+        if hasattr(X, "columns"):
+            self._check_order(X.columns)
+            X = X.to_numpy()
+        return super()._checked(X, reset=reset)
+
+    def _check_order(self, names: Any) -> None:
+        """Names of columns count where they are the model's own; many tools only number their columns."""
+        own = list(self.feature_names_)
+        given = own if names is None else [str(name) for name in names]
+        if given != own and set(given) == set(own):
+            wrong = next(k for k, (a, b) in enumerate(zip(own, given)) if a != b)
+            raise InvalidInputError(
+                f"the columns are in another order than the model's: column {wrong} is {given[wrong]!r} and must be "
+                f"{own[wrong]!r}"
+            )
+
+    def _prepare(self) -> None:
+        parts = self.parts_
+        if self.kind_ == "linear":
+            body: Any = Linear(parts["weights"])
+        elif self.kind_ == "stumps":
+            body = Stumps(*(parts[name] for name in _PARTS["stumps"]))
+        elif self.kind_ == "oblivious":
+            body = Oblivious(Ensemble(*(parts[name] for name in _PARTS["oblivious"])))
+        else:
+            body = Plain(BinaryTrees(*(parts[name] for name in _PARTS["trees"])))
+        scaling = None if self.normalizers_ is None else Normalizers(**self.normalizers_)
+        names = tuple(str(name) for name in self.feature_names_)
+        self.form_ = ModelForm(
+            names, body, self.start_, None, self.intercept_, scaling, allow_nan=self.allow_nan_,
+            float32_sums=self.float32_sums_,
+        )  # fmt: skip
+        if self.kind_ == "linear":
+            return
+        if self.kind_ == "stumps" and scaling is None:
+            self._predictor: Any = StepFunctions(body.features, body.thresholds, body.missing, body.weights)
+        elif self.kind_ == "oblivious" and scaling is None:
+            self._predictor = ConstantPredictor(body.ensemble)
+        else:
+            self._predictor = as_plain(self.form_).body.trees
+
+    def _predict(self, X: Any) -> np.ndarray:
+        form = self.form_
+        if isinstance(form.body, Linear):
+            rows = X if form.normalizers is None else form.normalizers(X.astype(np.float64))
+            return form.start + linear_scores(rows, form.body.weights) + form.intercept
+        if isinstance(self._predictor, StepFunctions):
+            return form.start + self._predictor.predict(X) + form.intercept
+        number = np.float32 if form.float32_sums else np.float64
+        scores = self._predictor.predict(X, None, np.full(len(X), form.start, dtype=number)).astype(np.float64)
+        return scores + form.intercept if form.intercept else scores
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in super().__getstate__().items() if key not in ("_predictor", "form_")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if hasattr(self, "parts_"):
+            self._prepare()
+
+    def check_model(self) -> None:
+        """Called after loading: the parts must fit together."""
+        super().check_model()
+        wanted = _PARTS.get(getattr(self, "kind_", ""))
+        parts = getattr(self, "parts_", None)
+        if wanted is None or not isinstance(parts, dict) or set(parts) != set(wanted):
+            raise ModelFileError("ImportedRanker: kind_ and parts_ do not fit together")
+        if not all(isinstance(part, np.ndarray) for part in parts.values()):
+            raise ModelFileError("ImportedRanker: parts_ must hold arrays")
+        for name in ("start_", "intercept_"):
+            if not isinstance(getattr(self, name, None), float | int) or not np.isfinite(getattr(self, name)):
+                raise ModelFileError(f"ImportedRanker: {name} must be a finite number")
+        flags = [getattr(self, name, None) for name in ("allow_nan_", "float32_sums_")]
+        names = getattr(self, "feature_names_", None)
+        named = isinstance(names, list) and len(names) == self.n_features_in_
+        if not named or not all(isinstance(flag, bool) for flag in flags):
+            raise ModelFileError("ImportedRanker: feature_names_, allow_nan_ and float32_sums_ must be there")
+        p = self.n_features_in_
+        scaling = getattr(self, "normalizers_", None)
+        if scaling is not None:
+            ok = isinstance(scaling, dict) and set(scaling) == {"first", "second", "affine"}
+            ok = ok and all(
+                isinstance(scaling[k], np.ndarray) and scaling[k].shape == (p,) and np.isfinite(scaling[k]).all()
+                for k in ("first", "second")
+            )
+            if not ok:
+                raise ModelFileError(f"ImportedRanker: normalizers_ must hold {p} finite numbers each")
+        if self.kind_ == "linear":
+            if parts["weights"].shape != (p,) or not np.isfinite(parts["weights"]).all():
+                raise ModelFileError(f"ImportedRanker: weights must hold {p} finite numbers")
+        elif self.kind_ == "stumps":
+            shapes = {part.shape for part in parts.values()}
+            features = parts["features"]
+            if len(shapes) != 1 or features.ndim != 1 or features.dtype.kind != "i":
+                raise ModelFileError("ImportedRanker: the stumps' arrays do not fit together")
+            if len(features) and not (features.min() >= 0 and features.max() < p):
+                raise ModelFileError(f"ImportedRanker: a stump asks about a feature outside 0 … {p - 1}")
+            if np.isnan(parts["thresholds"]).any() or not np.isfinite(parts["weights"]).all():
+                raise ModelFileError("ImportedRanker: thresholds must be numbers and weights finite")
+        elif self.kind_ == "oblivious":
+            Ensemble(*(parts[name] for name in _PARTS["oblivious"])).check(p, None)
+        else:
+            BinaryTrees(*(parts[name] for name in _PARTS["trees"])).check(p)
+        self._prepare()

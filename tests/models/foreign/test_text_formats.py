@@ -1,0 +1,149 @@
+"""Formats that are read from their description: expected scores as arithmetic on tiny models."""
+
+import json
+
+import numpy as np
+import pytest
+
+from truerank import AdaRank, CalibratedRanker, RankingData, import_model
+from truerank.core.errors import InvalidInputError, ModelFileError
+
+TREE = """## LambdaMART
+## No. of trees = 2
+
+<ensemble>
+	<tree id="1" weight="0.5">
+		<split>
+			<feature>1 </feature>
+			<threshold> 0.5 </threshold>
+			<split pos="left">
+				<output>-1.0 </output>
+			</split>
+			<split pos="right">
+				<feature>3 </feature>
+				<threshold> 2.0 </threshold>
+				<split pos="left">
+					<output>4.0 </output>
+				</split>
+				<split pos="right">
+					<output>8.0 </output>
+				</split>
+			</split>
+		</split>
+	</tree>
+	<tree id="2" weight="0.25">
+		<split>
+			<output>2.0 </output>
+		</split>
+	</tree>
+</ensemble>
+"""
+SOLR_LINEAR = {
+    "class": "org.apache.solr.ltr.model.LinearModel",
+    "name": "m",
+    "features": [
+        {
+            "name": "a",
+            "norm": {"class": "org.apache.solr.ltr.norm.MinMaxNormalizer", "params": {"min": "0", "max": "50"}},
+        },
+        {"name": "b"},
+    ],
+    "params": {"weights": {"a": 1.0, "b": 0.5}},
+}
+LEAVES = [{"nodeid": 1, "leaf": 0.5}, {"nodeid": 2, "leaf": -0.25}]
+NODE = {"nodeid": 0, "depth": 0, "split": "b", "split_condition": 1.5, "yes": 1, "no": 2, "missing": 2}
+SVM_LIGHT = """SVM-light Version V6.02
+0 # kernel type
+3 # highest feature index
+10 # number of training documents
+3 # number of support vectors plus 1
+0.5 # threshold b, each following line is a SV (starting with alpha*y)
+0.25 1:4 3:2 #
+-1 qid:3 2:1 #
+"""
+
+
+def imported(tmp_path, text, **options):
+    path = tmp_path / "model"
+    path.write_text(text if isinstance(text, str) else json.dumps(text))
+    return import_model(path, **options)
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "score"),
+    [
+        ("## AdaRank\n## Iteration = 2\n3:0.5 1:0.25 3:0.25\n", [4.0, 9.0, 2.0], 4 * 0.25 + 2 * 0.75),
+        ("## Coordinate Ascent\n## Slack = 0.001\n1:0.25 2:0.5\n", [4.0, 2.0], 2.0),
+        ("## Linear Regression\n## Lambda = 1.0E-10\n0:3.0 1:0.5 2:0.25\n", [2.0, 4.0], 5.0),
+        ("## RankBoost\n## Iteration = 2\n1:0.5:2.0 2:1.0:4.0 1:3.0:8.0\n", [0.75, 1.0], 2.0),
+        (
+            "## ListNet\n## Epochs = 3\n## No. of features = 2\n1 3\n0\n0 0 0.5\n0 1 2.0\n0 2 -1.0\n",
+            [2.0, 7.0, 3.0],
+            6.0,
+        ),
+        (TREE, [0.5, 0.0, 9.0], -0.5 + 0.5),
+        (TREE, [0.75, 0.0, 2.0], 2.0 + 0.5),
+        (TREE, [0.75, 0.0, 2.5], 4.0 + 0.5),
+        (SOLR_LINEAR, [25.0, 4.0], 0.5 + 2.0),
+        ([NODE | {"children": LEAVES}, {"nodeid": 0, "leaf": 0.125}], [1.0], 0.5 + 0.125),
+        ([NODE | {"children": LEAVES}, {"nodeid": 0, "leaf": 0.125}], [1.5], -0.25 + 0.125),
+        (SVM_LIGHT, [2.0, 3.0, 4.0], 1 * 2 - 1 * 3 + 0.5 * 4 - 0.5),
+        ("0.5 1 2 -4\n", [1.0, 2.0, 0.25], 0.5 + 1 + 4 - 1),
+    ],
+)
+def test_scores(tmp_path, text, row, score):
+    assert imported(tmp_path, text).predict([row]).tolist() == [score]
+
+
+def test_solr_trees_have_the_slack_of_solr(tmp_path):
+    """`x <= threshold + 1e-6f` in float32."""
+    leaves = {"left": {"value": "-1"}, "right": {"value": "1"}}
+    model = {
+        "class": "org.apache.solr.ltr.model.MultipleAdditiveTreesModel",
+        "name": "m",
+        "features": [{"name": "a"}],
+        "params": {"trees": [{"weight": "2", "root": {"feature": "a", "threshold": "0.5", **leaves}}]},
+    }
+    inside = float(np.float32(0.5) + np.float32(1e-6))
+    outside = float(np.nextafter(np.float32(inside), np.float32(1)))
+    assert imported(tmp_path, model).predict([[0.5], [inside], [outside]]).tolist() == [-2.0, -2.0, 2.0]
+
+
+@pytest.mark.parametrize("kind", ["model/linear", "model/ranklib", "model/xgboost+json"])
+def test_elasticsearch_bodies(tmp_path, kind):
+    definition = {
+        "model/linear": json.dumps({"a": 2.0, "b": 0.5}),
+        "model/ranklib": "## Coordinate Ascent\n1:2.0 2:0.5\n",
+        "model/xgboost+json": json.dumps({"objective": "rank:ndcg", "splits": [NODE | {"children": LEAVES}]}),
+    }[kind]
+    model = {"type": kind, "definition": definition}
+    if kind == "model/linear":
+        model["feature_normalizers"] = {"a": {"standard": {"mean": 1.0, "standard_deviation": 2.0}}}
+    ranker = imported(tmp_path, {"model": {"name": "m", "model": model}}, feature_names=["a", "b"])
+    assert ranker.predict([[3.0, 4.0]]).tolist() == [{"model/linear": 4.0, "model/ranklib": 8.0}.get(kind, -0.25)]
+
+
+def test_columns_go_by_name(tmp_path):
+    ranker = imported(tmp_path, SOLR_LINEAR, feature_names=["x", "b", "a"])
+    assert ranker.predict([[100.0, 4.0, 25.0]]).tolist() == [2.5]
+    with pytest.raises(ModelFileError, match="'a' is not among"):
+        imported(tmp_path, SOLR_LINEAR, feature_names=["x", "b"])
+    ranker = imported(tmp_path, "## AdaRank\n2:0.5\n", n_features=4)
+    assert ranker.predict([[0.0, 3.0, 0.0, 0.0]]).tolist() == [1.5]
+    with pytest.raises(ModelFileError, match="n_features is 1"):
+        imported(tmp_path, "## AdaRank\n2:0.5\n", n_features=1)
+
+
+def test_an_imported_ranker_is_scored_and_calibrated_but_not_fitted(tmp_path):
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(200, 2)), np.repeat(np.arange(10), 20)
+    y = (X[:, 0] + 0.5 * rng.normal(size=200) > 0).astype(int)
+    data = RankingData(X, y, qid)
+    ranker = imported(tmp_path, "## AdaRank\n1:0.5\n", n_features=2)
+    assert ranker.score(data) > 0.8
+    p = CalibratedRanker(ranker, "platt", cv="prefit").fit(data).predict_proba(data)
+    assert p[X[:, 0] > 1, 1].min() > 0.5
+    with pytest.raises(InvalidInputError, match="another tool"):
+        ranker.fit(X, y, qid=qid)
+    own = AdaRank().fit(X, y, qid=qid)
+    assert own.rank(data).shape == ranker.rank(data).shape
