@@ -48,7 +48,8 @@ def floor_float32(values: np.ndarray) -> np.ndarray:
     """The largest float32 that is no larger: for float32 x, `x ≤ c` is `x ≤ floor_float32(c)`."""
     with np.errstate(over="ignore"):
         low = values.astype(np.float32)
-    return np.where(low > values, np.nextafter(low, np.float32(-np.inf)), low).astype(np.float32)
+        below = np.nextafter(low, np.float32(-np.inf))  # of the least float32 it is -inf
+    return np.where(low > values, below, low).astype(np.float32)
 
 
 def writable(X: np.ndarray) -> np.ndarray:
