@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +12,7 @@ from scipy import sparse
 
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
-from truerank.measures import CONVENTIONS, parse_measure
+from truerank.measures import CONVENTIONS, Ranking, parse_measure, parse_measures
 from truerank.measures import kernel as query_measure
 from truerank.measures.kernel import QueryMeasure
 
@@ -80,3 +82,45 @@ def test_empty_queries_follow_the_rule():
 def test_scores_out_of_range_are_an_error():
     with pytest.raises(InvalidInputError, match="scale the features"):
         QueryMeasure(judged(), parse_measure("AP")).of_scores(np.full(judged().n_rows, np.inf))
+
+
+@pytest.mark.parametrize("ties", ["stable", "trec", "average", "optimistic", "pessimistic"])
+def test_both_evaluators_give_the_same_bits(ties, monkeypatch):
+    names = "AP AP(rel=2)@3 nDCG nDCG@3 nDCG(gains={0:1,1:4})@5 RR RR@2 WTA P@2 Success@2 R@2 Rprec RBP@7 Judged@2 SetF"
+    rng = np.random.default_rng(5)
+    for seed in range(3):
+        data = judged(seed, decimals=seed % 2)
+        judgements = data.judgements()
+        judgements.judged = rng.random(data.n_rows) < 0.8
+        for scores in (data.X.T, data.X[:, 0], data.X[:, 0].astype(int), np.zeros(data.n_rows)):
+            for name, measure in parse_measures(names, "xgboost").items():
+                chosen = measure(ties=ties)
+                compiled = chosen.values(Ranking(judgements, scores))
+                with monkeypatch.context() as patch:
+                    patch.delitem(sys.modules, "truerank.measures.kernel")
+                    plain = chosen.values(Ranking(judgements, scores))
+                np.testing.assert_array_equal(compiled, plain, err_msg=name)
+
+
+def test_evaluate_uses_the_kernel_once_it_is_loaded(monkeypatch):
+    data = judged()
+    calls = []
+    monkeypatch.setattr(query_measure, "values_of_ranking", lambda *args: calls.append(args))
+    parse_measure("AP").per_query(data.judgements(), data.X[:, 0])
+    assert len(calls) == 1
+    monkeypatch.undo()
+    infinite = data.X[:, 0].copy()
+    infinite[::7] = np.inf  # the kernel leaves these to NumPy's rules
+    expected = parse_measure("AP").per_query(data.judgements(), np.where(np.isinf(infinite), 1e9, infinite))
+    np.testing.assert_array_equal(parse_measure("AP").per_query(data.judgements(), infinite), expected)
+
+
+def test_averaged_ties_have_the_same_bits_in_any_order_of_a_query_s_rows():
+    data = judged(3, decimals=0)
+    rng = np.random.default_rng(0)
+    rows = np.concatenate([a + rng.permutation(b - a) for a, b in zip(data.offsets, data.offsets[1:], strict=False)])
+    moved = RankingData(data.X[rows], data.y[rows], data.qid[rows])
+    for name in ("AP", "nDCG@5", "RR", "P@5", "R@5", "RBP", "WTA"):
+        measure = parse_measure(name).tie_averaged()
+        one, two = (QueryMeasure(d, measure).of_columns(d.X) for d in (data, moved))
+        np.testing.assert_array_equal(one, two, err_msg=name)

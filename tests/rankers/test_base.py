@@ -9,6 +9,7 @@ from rankers.conformance import ranker_checks
 from truerank.core.errors import InvalidInputError, TruerankWarning
 from truerank.data.ranking_data import RankingData
 from truerank.rankers.base import Ranker, ranks_by_query
+from truerank.rankers.rank_boost import RankBoost
 
 
 class LeastSquares(Ranker):
@@ -72,7 +73,9 @@ def test_what_does_not_fit_together_is_refused(judged):
     with pytest.raises(InvalidInputError, match="NaN or infinity at index"):
         ranker.fit(RankingData(np.where(X > 2, np.nan, X), y, qid))
     with pytest.raises(InvalidInputError, match="eval_set must be"):
-        ranker.fit(X, y, eval_set=(X, y))
+        RankBoost().fit(X, y, eval_set=(X, y))
+    with pytest.raises(InvalidInputError, match="eval_set: LeastSquares has nothing that validation queries"):
+        ranker.fit(X, y, eval_set=(X, y, qid))
 
 
 def test_feature_names_are_kept_and_checked(judged):

@@ -99,6 +99,11 @@ class CalibratedRanker(Ranker):
         """What the ranker allows."""
         return bool(getattr(self.ranker, "allow_sparse", False))
 
+    @property
+    def uses_eval_set(self) -> bool:  # type: ignore[override]
+        """Whether the ranker has a use for validation queries."""
+        return bool(getattr(self.ranker, "uses_eval_set", False))
+
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         make_calibrator(self.method)
         rel = check_number(self.rel, "rel")
@@ -114,7 +119,7 @@ class CalibratedRanker(Ranker):
             scores = np.asarray(self.ranker_.predict(_ungrouped(data)), dtype=np.float64)
         else:
             scores = cross_fitted_scores(self.ranker, data, self.cv, valid=valid, random_state=self.random_state)
-            self.ranker_ = clone(self.ranker).fit(_ungrouped(data), eval_set=valid)
+            self.ranker_ = clone(self.ranker).fit(_ungrouped(data), **_given(valid))
         self._fit_statistics(scores, data, rel)
         values = self._calibrated_from(scores, data.offsets)
         weight = None
@@ -226,6 +231,11 @@ class CalibratedRanker(Ranker):
             )
 
 
+def _given(valid: RankingData | None) -> dict[str, Any]:
+    """`eval_set` for a ranker's fit, where there are validation queries."""
+    return {} if valid is None else {"eval_set": valid}
+
+
 def cross_fitted_scores(
     ranker: Any, data: RankingData, cv: int = 5, *, valid: RankingData | None = None, random_state: Any = None
 ) -> np.ndarray:
@@ -238,17 +248,17 @@ def cross_fitted_scores(
     if data.n_queries > 1:
         for fold in query_folds(data.n_queries, min(cv, data.n_queries), random_state=random_state):
             rest = np.setdiff1d(np.arange(data.n_queries), fold)
-            fitted = clone(ranker).fit(data.take_queries(rest), eval_set=valid)
+            fitted = clone(ranker).fit(data.take_queries(rest), **_given(valid))
             scores[np.isin(data.query_index, fold)] = fitted.predict(data.take_queries(fold))
         return scores
     if data.n_rows < 2:
-        return np.asarray(clone(ranker).fit(_ungrouped(data), eval_set=valid).predict(_ungrouped(data)))
+        return np.asarray(clone(ranker).fit(_ungrouped(data), **_given(valid)).predict(_ungrouped(data)))
     for rows in query_folds(data.n_rows, min(cv, data.n_rows), random_state=random_state):
         rest = np.setdiff1d(np.arange(data.n_rows), rows)
         part = RankingData.from_grouped(
             data.X[rest], _grades(data)[rest], np.array([0, len(rest)]), feature_names=data.feature_names
         )
-        scores[rows] = clone(ranker).fit(part, eval_set=valid).predict(data.X[rows])
+        scores[rows] = clone(ranker).fit(part, **_given(valid)).predict(data.X[rows])
     return scores
 
 

@@ -158,7 +158,7 @@ def announce_compilation() -> None:
 
 
 def make_ranker(name: str, settings: dict[str, Any], seed: int | None = None) -> Any:
-    """A ranker by its command line name; unknown names and parameters are misuse."""
+    """A ranker by its command line name; unknown names and parameters, a seed without a use for it, are misuse."""
     from truerank.models.registry import RANKERS, ranker_class
 
     announce_compilation()
@@ -169,7 +169,9 @@ def make_ranker(name: str, settings: dict[str, Any], seed: int | None = None) ->
     unknown = [key for key in settings if key not in known]
     if unknown:
         raise UsageError(f"{name} has no parameter {unknown[0]!r}; it has: {', '.join(known)}")
-    if seed is not None and "random_state" in known:
+    if seed is not None:
+        if "random_state" not in known:
+            raise UsageError(f"--seed: {name} draws nothing at random; leave it out")
         settings = {"random_state": seed} | settings
     return cls(**settings)
 

@@ -45,21 +45,25 @@ def run(args: argparse.Namespace) -> int:
 
     names = args.measures.split()
     measures = [parse_measure(name, convention=args.convention) for name in names]
-    select = parse_measure(args.select, convention=args.convention)
+    select = parse_measure(args.select, convention=args.convention).tie_averaged()
     settings = common.parse_settings(args.set)
     candidates = [settings | choice for choice in _choices(args.grid)]
+    # The seed draws the folds of a single file too: a ranker that draws nothing may do without it there.
+    seeded = not Path(args.folds).is_file() or "random_state" in common.make_ranker(args.ranker, {}).get_params()
+    seed = args.seed if seeded else None
     for candidate in candidates:
-        common.make_ranker(args.ranker, candidate, args.seed)
+        common.make_ranker(args.ranker, candidate, seed)
     results = []
     for name, train, valid, test in common.progress(_folds(args), "folds"):
-        best_value, best_ranker, best_params = -float("inf"), None, None
+        best_value, best_ranker, best_params = None, None, None
         for candidate in candidates:
-            ranker = common.make_ranker(args.ranker, candidate, args.seed).fit(train, eval_set=valid)
+            ranker = common.make_ranker(args.ranker, candidate, seed)
+            ranker.fit(train, **({"eval_set": valid} if getattr(ranker, "uses_eval_set", False) else {}))
             if len(candidates) == 1:
                 best_ranker, best_params = ranker, candidate
                 break
             value = float(select.mean(valid.judgements(), _grouped_scores(ranker, valid)))
-            if value > best_value:
+            if select.improves(value, best_value):
                 best_value, best_ranker, best_params = value, ranker, candidate
         judgements, scores = test.judgements(), _grouped_scores(best_ranker, test)
         figures = {label: float(measure.mean(judgements, scores)) for label, measure in zip(names, measures)}

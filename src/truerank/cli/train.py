@@ -32,6 +32,11 @@ def run(args: argparse.Namespace) -> int:
     common.check_writable(args.model)
     start = time.process_time()
     ranker = common.make_ranker(args.ranker, common.parse_settings(args.set), args.seed)
+    if args.valid is not None and args.stream is None and not getattr(ranker, "uses_eval_set", True):
+        raise common.UsageError(
+            f"--valid: {args.ranker} has nothing that validation queries could choose (no early stopping, no path of "
+            "settings); leave it out, and see `truerank cross-validate --grid` for choosing settings"
+        )
     loaded = time.process_time()
     if args.stream is not None:
         return _stream(args, ranker)

@@ -341,6 +341,16 @@ class Judgements:
         """Number of queries m."""
         return len(self.offsets) - 1
 
+    @property
+    def sizes(self) -> np.ndarray:
+        """Ranked documents of each query, int64 (m,)."""
+        return np.diff(self.offsets)
+
+    @property
+    def longest(self) -> int:
+        """Ranked documents of the longest query; 0 without queries."""
+        return int(self.sizes.max(initial=0))
+
 
 def as_matrix(X: Any) -> Any:
     """X as a C-contiguous float32 or float64 array, a CSR matrix, or the object itself if it is a BinnedMatrix.

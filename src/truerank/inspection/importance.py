@@ -41,7 +41,8 @@ def permutation_importance(
     Returns
     -------
     float64 array (p,)
-        Measure of the data as they are, less the mean over the shuffled copies.
+        How much better the measure is on the data as they are than in the mean over the shuffled copies: the
+        difference, with its sign turned for a measure of which less is better.
 
     Notes
     -----
@@ -65,6 +66,6 @@ def permutation_importance(
         for repeat in range(repeats):
             keys = stream(seed, "importance", k, repeat).random(data.n_rows)
             changed[:, k] = data.X[np.lexsort((keys, query)), k]
-            loss[k] += (whole - value(changed)) / repeats
+            loss[k] += pinned.gain_over(whole, value(changed)) / repeats
         changed[:, k] = data.X[:, k]
     return loss

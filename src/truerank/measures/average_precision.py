@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from truerank.data.ranking_data import Judgements
 from truerank.measures.base import Measure
-from truerank.measures.derived import Hits, ranks, segment_range
+from truerank.measures.derived import hits_of
+from truerank.measures.rank_form import PRECISION, RankForm
 from truerank.measures.ranking import Ordered
 
 
@@ -22,56 +24,24 @@ class AveragePrecision(Measure):
     TIE_AVERAGE = True
     __slots__ = ()
 
-    def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
-        hits, at = ordered.hits(self.rel), ordered.hit_ranks(self.rel)
-        if ordered.ties == "end":
-            return self._normalised(hits.sum(self._at_group_ends(ordered, hits)), hits.total)
-        precision = hits.ordinal / at
-        if self.cutoff is not None:
-            precision[at > self.cutoff] = 0.0
-        return self._normalised(hits.sum(precision), hits.total)
-
-    def _normalised(self, values: np.ndarray, total: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        empty = total == 0
+    def rank_form(self, judgements: Judgements) -> RankForm:
+        hits = hits_of(judgements, self.rel)
+        total = hits.total
         if self.cutoff is not None and self.setting("denominator") == "reachable":
             total = np.minimum(total, self.cutoff)
-        return values / np.maximum(total, 1), empty
+        norm = np.maximum(total, 1).astype(np.float64)
+        return RankForm(PRECISION, hits, np.zeros(0), norm, hits.total == 0, limits=self.limits(judgements))
 
-    def _average(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
-        # A group of n tied documents, r of them relevant, after s documents with b relevant ones: the document at place
-        # s + i is relevant with probability r/n, and then (i - 1)(r - 1)/(n - 1) of the group are expected before it
-        # (McSherry and Najork 2008, section 3).
-        hits, first, size, relevant, before = _relevant_groups(ordered, self.rel)
-        place = np.repeat(first, size) + segment_range(size)
-        rank = ranks(ordered.judgements)[place % max(1, ordered.judgements.n_rows)]
-        i, n, r = segment_range(size), np.repeat(size, size), np.repeat(relevant, size)
-        found = np.repeat(before, size) + 1 + i * (r - 1) / np.maximum(n - 1, 1)
-        value = r / n * found / rank
-        if self.cutoff is not None:
-            value[rank > self.cutoff] = 0.0
-        places = np.zeros(ordered.rows.size)
-        places[place] = value
-        return self._normalised(ordered.sum(places.reshape(ordered.rows.shape)), hits.total)
-
-    def _at_group_ends(self, ordered: Ordered, hits: Hits) -> np.ndarray:
-        """Precision of each relevant document (k, h) with all its tied documents ranked at the group's end."""
-        _, first, size, relevant, before = _relevant_groups(ordered, self.rel)
-        end = ranks(ordered.judgements)[(first + size - 1) % max(1, ordered.judgements.n_rows)]
-        value = np.repeat((before + relevant) / end, relevant)
-        if self.cutoff is not None:
-            value[np.repeat(end, relevant) > self.cutoff] = 0.0
-        return value.reshape(ordered.k, -1)
-
-
-def _relevant_groups(ordered: Ordered, rel: float) -> tuple[Hits, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Tied groups with relevant documents: first flat place, size, relevant ones in it and before it in its query."""
-    hits = ordered.hits(rel)
-    first, size = ordered.groups()
-    running = np.concatenate([[0], np.cumsum(hits.mask[ordered.rows])])
-    relevant = running[first + size] - running[first]
-    keep = relevant > 0
-    first, size, relevant = first[keep], size[keep], relevant[keep]
-    n = max(1, ordered.judgements.n_rows)
-    row = first % n
-    start_of_query = first - (ranks(ordered.judgements)[row] - 1)
-    return hits, first, size, relevant, running[first] - running[start_of_query]
+    def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
+        # ties="end": the hits of a group, and those before it, over the group's last rank.
+        form = self.form_of(ordered.judgements)
+        assert form is not None  # made above
+        hits = form.hits
+        before, size = ordered.hit_groups(hits)
+        end = before + size
+        last = np.empty_like(before)  # ordinal of the last hit of each one's group
+        for k in range(ordered.k):
+            key = end[k] + ordered.judgements.offsets[hits.query]
+            last[k] = hits.ordinal[np.searchsorted(key, key, side="right") - 1]
+        value = np.where(end > (self.cutoff or np.inf), 0.0, last / end)
+        return hits.sum(value) / form.norm, form.empty

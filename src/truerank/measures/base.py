@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import Judgements
 from truerank.measures.conventions import CONVENTIONS, DEFAULT_CONVENTION, convention_value
 from truerank.measures.derived import LARGEST_EXPONENT
+from truerank.measures.rank_form import RankForm
 from truerank.measures.ranking import TIES, Ordered, Ranking
 
 
@@ -26,6 +28,10 @@ def _whole(value: Any) -> bool:
 
 def _number(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(float(value))
+
+
+def _pairs(value: Any) -> bool:
+    return isinstance(value, tuple) and bool(value) and all(_number(a) and _number(b) for a, b in value)
 
 
 # Setting -> (test of a value, what is expected in words).
@@ -44,6 +50,8 @@ SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "empty": (_one_of("zero", "one", "skip"), "'zero', 'one' or 'skip'"),
     "missing_topics": (_one_of("zero", "skip"), "'zero' or 'skip'"),
     "judged_only": (_one_of(True, False), "True or False"),
+    "beta": (lambda value: _number(value) and value > 0, "a number > 0"),
+    "gains": (_pairs, "a mapping of grades to gains, such as {0: 1, 1: 4}"),
     "max_grade": (lambda value: _number(value) and 0 < value <= LARGEST_EXPONENT, "a number in (0, 1000]"),
     "p": (lambda value: _number(value) and 0 < value < 1, "a number in (0, 1)"),
     "a": (_number, "a grade"),
@@ -95,6 +103,7 @@ class Measure:
     DEFAULTS: ClassVar[dict[str, Any]] = {}  # stronger than a convention
     OWN_TIES: ClassVar[str | None] = None  # the order that the measure itself needs, whatever the rule
     TIE_AVERAGE: ClassVar[bool] = False  # has a closed form of the expected value over the orders of tied documents
+    higher_is_better: ClassVar[bool] = True
 
     _given: dict[str, Any]
     _key: tuple[Any, ...]
@@ -111,6 +120,8 @@ class Measure:
             if name in given:
                 raise InvalidInputError(f"{self.NAME}: {name} was given twice")
             given[name] = value
+        if isinstance(given.get("gains"), Mapping):
+            given["gains"] = tuple(sorted(given["gains"].items()))
         for name, value in given.items():
             test, expected = SETTINGS[name]
             if not test(value):
@@ -162,6 +173,7 @@ class Measure:
 
     def _text(self, given: dict[str, Any]) -> str:
         inside = [repr(given[name]) for name in self.POSITIONAL if name in given]
+        given = given if "gains" not in given else given | {"gains": dict(given["gains"])}
         inside += [f"{k}={given[k]!r}" for k in sorted(given) if k != "cutoff" and k not in self.POSITIONAL]
         text = self.NAME + (f"({','.join(inside)})" if inside else "")
         return f"{text}@{given['cutoff']}" if "cutoff" in given else text
@@ -210,6 +222,37 @@ class Measure:
             raise InvalidInputError(f"ties='end' is scikit-learn's rule for AP alone, not for {self.NAME}")
         return self
 
+    def improves(self, value: float, best: float | None, tolerance: float = 0.0) -> bool:
+        """Whether `value` is better than `best` by more than `tolerance`; anything is better than None.
+
+        >>> from truerank.measures import AP, pairs
+        >>> AP.improves(0.6, 0.5), pairs(2, 0).improves(0.6, 0.5), AP.improves(0.0, None)
+        (True, False, True)
+        """
+        if best is None:
+            return True
+        return value > best + tolerance if self.higher_is_better else value < best - tolerance
+
+    def gain_over(self, value: Any, other: Any) -> Any:
+        """How much better `value` is than `other`, positive where it is better, whichever way the measure goes."""
+        return value - other if self.higher_is_better else other - value
+
+    def tie_averaged(self) -> Measure:
+        """The measure with an order among ties that no order of the rows can change: what chooses rounds and settings.
+
+        The average over all orders of tied documents where the measure has a closed form of it, else the lowest
+        grades first (`ties="pessimistic"`).
+        A rule that was written into the measure itself (`AP(ties="stable")`) is kept, and so is one of a convention
+        that does not look at the rows' order.
+
+        >>> from truerank.measures import AP, ERR
+        >>> AP.tie_averaged(), ERR.tie_averaged(), AP(ties="stable").tie_averaged()
+        (AP(ties='average'), ERR(ties='pessimistic'), AP(ties='stable'))
+        """
+        if "ties" in self._given or self.setting("ties") not in ("stable", "trec"):
+            return self
+        return self(ties="average" if self.TIE_AVERAGE else "pessimistic")
+
     def per_query(self, judgements: Judgements, scores: Any) -> np.ndarray:
         """Value of every query.
 
@@ -242,8 +285,16 @@ class Measure:
         if self.setting("judged_only"):
             ranking = ranking.judged_only()
         judgements = ranking.judgements
-        ordered = ranking.ordered(self.OWN_TIES or self.setting("ties"), self.setting("compare"))
-        values, empty = self._average(ordered) if ordered.ties == "average" else self._values(ordered)
+        form, ties = self.form_of(judgements), self.setting("ties")
+        if form is not None and ties != "end" and (kernel := sys.modules.get("truerank.measures.kernel")) is not None:
+            compiled = kernel.values_of_ranking(self, ranking)
+            if compiled is not None:
+                return compiled[0] if ranking.single else compiled
+        ordered = ranking.ordered(self.OWN_TIES or ties, self.setting("compare"))
+        if form is not None and ties != "end":
+            values, empty = form.values(ordered), form.empty
+        else:
+            values, empty = self._average(ordered) if ordered.ties == "average" else self._values(ordered)
         rule = self.setting("empty")
         if empty.any():
             values = np.where(empty, {"zero": 0.0, "one": 1.0, "skip": np.nan}[rule], values)
@@ -291,14 +342,32 @@ class Measure:
             deltas[i, others] = deltas[others, i] = (plain.per_query(judgements, swapped) - before)[:, 0]
         return deltas
 
+    def rank_form(self, judgements: Judgements) -> RankForm | None:
+        """What the measure asks of the ranks of its contributing documents; None where it has no such form."""
+        return None
+
+    def form_of(self, judgements: Judgements) -> RankForm | None:
+        """`rank_form`, kept with the judgements."""
+        key = ("form", self)
+        if key not in judgements.cache:
+            judgements.cache[key] = self.rank_form(judgements)
+        return judgements.cache[key]
+
+    def limits(self, judgements: Judgements) -> np.ndarray | None:
+        """Ranks that count in each query (m,), None for all: the cutoff, as a rank form has it."""
+        return None if self.cutoff is None else np.full(judgements.n_queries, self.cutoff)
+
     def count_empty(self, judgements: Judgements) -> int:
         """Queries in which the measure is undefined for lack of relevant documents."""
+        form = self.form_of(judgements)
+        if form is not None:
+            return int(np.count_nonzero(form.empty))
         ranking = Ranking(judgements, np.zeros(judgements.n_rows))
         _, empty = self._values(ranking.ordered(self.OWN_TIES or "stable", "float64"))
         return int(np.count_nonzero(empty))
 
     def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
-        """Values (k, m) of ordered documents, and which queries are empty (m,)."""
+        """Values (k, m) of ordered documents, and which queries are empty (m,); for measures without a rank form."""
         raise NotImplementedError
 
     def _average(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:

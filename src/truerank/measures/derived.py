@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,10 +14,12 @@ SMALLEST = 5e-324  # "relevant" at this level is every positive grade
 
 
 class Hits:
-    """The relevant documents at a level, and numbers that do not depend on any ranking.
+    """The documents that can contribute to a measure (those relevant at a level), and what no ranking changes.
 
     Attributes
     ----------
+    key : hashable
+        What the documents are: rankings keep their ranks under it.
     mask : bool array (n,)
     query : int64 array (h,)
         Query of each relevant ranked document, in query order.
@@ -31,26 +33,24 @@ class Hits:
         Relevant documents among the rows; and with those that were not retrieved.
     """
 
-    __slots__ = ("first_row", "mask", "ordinal", "queries", "query", "ranked", "starts", "total")
+    __slots__ = ("first_row", "key", "mask", "ordinal", "queries", "query", "ranked", "starts", "total")
 
-    def __init__(self, judgements: Judgements, rel: float) -> None:
-        offsets = judgements.offsets
-        self.mask = judgements.grades >= rel
-        bounds = np.searchsorted(np.flatnonzero(self.mask), offsets)
+    def __init__(self, offsets: np.ndarray, mask: np.ndarray, key: Any, missing: np.ndarray | int = 0) -> None:
+        self.mask, self.key = mask, key
+        bounds = np.searchsorted(np.flatnonzero(mask), offsets)
         self.ranked = np.diff(bounds)
-        self.total = self.ranked + missing_count(judgements, rel)
+        self.total = self.ranked + missing
         self.queries = np.flatnonzero(self.ranked)
         self.starts = bounds[self.queries]
-        self.query = np.repeat(np.arange(judgements.n_queries), self.ranked)
+        self.query = np.repeat(np.arange(len(offsets) - 1), self.ranked)
         self.ordinal = segment_range(self.ranked) + 1
         self.first_row = offsets[self.query]
 
     def sum(self, values: np.ndarray) -> np.ndarray:
-        """Sums by query (k, m) of values (k, h) of the relevant documents."""
-        result = np.zeros((len(values), len(self.ranked)))
-        if len(self.queries):
-            result[:, self.queries] = np.add.reduceat(values, self.starts, axis=1)
-        return result
+        """Sums by query (k, m) of values (k, h) of the relevant documents, added one after another."""
+        k, m = len(values), len(self.ranked)
+        query = self.query if k == 1 else (self.query + m * np.arange(k)[:, None]).ravel()
+        return np.bincount(query, weights=values.ravel(), minlength=k * m).reshape(k, m)
 
     def first(self, values: np.ndarray, otherwise: float) -> np.ndarray:
         """Value (k, m) of each query's first relevant document among values (k, h), `otherwise` where none is."""
@@ -70,7 +70,8 @@ def hits_of(judgements: Judgements, rel: float) -> Hits:
     """Relevant documents at grade `rel` and above, from the cache."""
     key = ("hits", float(rel))
     if key not in judgements.cache:
-        judgements.cache[key] = Hits(judgements, rel)
+        mask = judgements.grades >= rel
+        judgements.cache[key] = Hits(judgements.offsets, mask, key, missing_count(judgements, rel))
     return judgements.cache[key]
 
 
@@ -146,16 +147,8 @@ def best_grade(judgements: Judgements) -> np.ndarray:
     return result
 
 
-def top_places(judgements: Judgements, cutoff: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Flat places of the first `cutoff` documents of each query, their ranks less 1, and starts by non-empty query."""
-    key = ("top", cutoff)
-    if key not in judgements.cache:
-        judgements.cache[key] = top_of(judgements.offsets, cutoff)
-    return judgements.cache[key]
-
-
 def top_of(offsets: np.ndarray, cutoff: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """As `top_places`, of any offsets: places, ranks less 1, starts among them, and the non-empty queries."""
+    """First `cutoff` places of each segment, their ranks less 1, where segments start among them, those not empty."""
     sizes = np.minimum(np.diff(offsets), cutoff)
     ends = np.cumsum(sizes)
     rank = segment_range(sizes)

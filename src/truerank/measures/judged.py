@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from truerank.data.ranking_data import Judgements
 from truerank.measures.base import Measure
-from truerank.measures.derived import ranks
-from truerank.measures.ranking import Ordered
+from truerank.measures.derived import Hits
+from truerank.measures.rank_form import SUM, RankForm
 
 
 class JudgedShare(Measure):
@@ -17,14 +18,10 @@ class JudgedShare(Measure):
     TIE_AVERAGE = True
     __slots__ = ()
 
-    def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
-        judgements = ordered.judgements
-        sizes = np.diff(judgements.offsets)
+    def rank_form(self, judgements: Judgements) -> RankForm:
+        sizes = judgements.sizes
+        judged = np.ones(judgements.n_rows, dtype=bool) if judgements.judged is None else judgements.judged
         seen = sizes if self.cutoff is None else np.minimum(sizes, self.cutoff)
-        judged = np.ones(judgements.n_rows) if judgements.judged is None else judgements.judged.astype(np.float64)
-        value = ordered.smoothed(judged) if ordered.ties == "average" else judged[ordered.rows]
-        if self.cutoff is not None:
-            value = value * (ranks(judgements) <= self.cutoff)
-        return ordered.sum(value) / np.maximum(seen, 1), np.zeros(len(sizes), dtype=bool)
-
-    _average = _values
+        hits = Hits(judgements.offsets, judged, "judged")
+        norm, empty = np.maximum(seen, 1).astype(np.float64), np.zeros(len(sizes), dtype=bool)
+        return RankForm(SUM, hits, np.ones(judgements.longest), norm, empty, limits=self.limits(judgements))

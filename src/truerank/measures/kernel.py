@@ -1,8 +1,9 @@
 """Measures of many rankings of the same queries: of all columns of X at once, and of one score vector again and again.
 
-AdaRank, single features and other learners that look at a measure itself ask this. Any measure works; AP, nDCG, RR and
-P@k under an order of ties that does not average go through a kernel that sorts no more than it must: these measures
-need the ranks of the documents that can contribute (relevant, or of positive gain) and nothing of the others' order.
+AdaRank, single features and other learners that look at a measure itself ask this, and `evaluate` once numba is loaded.
+Any measure works; one with a rank form (`measures/rank_form.py`) goes through a kernel that sorts no more than it must:
+it needs the ranks of the documents that can contribute (relevant, or of positive gain) and nothing of the others'
+order. The kernel adds up as `RankForm.values` does, so that both have the same bits.
 """
 
 from __future__ import annotations
@@ -16,16 +17,13 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 from truerank.core.threads import query_blocks, run_blocks
-from truerank.data.ranking_data import RankingData
-from truerank.measures.average_precision import AveragePrecision
-from truerank.measures.base import Measure
-from truerank.measures.derived import hits_of, tie_order
-from truerank.measures.ndcg import NormalisedDCG, discounts, gains_of, ideal_dcg
-from truerank.measures.precision import Precision
-from truerank.measures.reciprocal_rank import ReciprocalRank
+from truerank.data.ranking_data import Judgements, RankingData
+from truerank.measures.base import Measure, mean_of
+from truerank.measures.derived import tie_order
+from truerank.measures.rank_form import PRECISION, SUM, RankForm
+from truerank.measures.ranking import Ranking
 
 _BLOCK_VALUES = 1 << 21  # scores in hand at a time: 16 MB as float64
-_AVERAGE_PRECISION, _GAIN_SUM, _RECIPROCAL_RANK = 0, 1, 2
 
 
 class QueryMeasure:
@@ -40,7 +38,7 @@ class QueryMeasure:
 
     def __init__(self, data: RankingData, measure: Measure) -> None:
         self.measure, self.judgements = measure, data.judgements()
-        self._plan = _plan(measure, self.judgements)
+        self._plan = plan_of(measure.check(), self.judgements)
 
     def of_scores(self, scores: np.ndarray) -> np.ndarray:
         """Value of every query (m,) for scores (n,); NaN where the measure skips a query."""
@@ -49,6 +47,10 @@ class QueryMeasure:
         if self._plan is None:
             return self.measure.per_query(self.judgements, scores)
         return self._plan.evaluate(scores[None], 0, self.judgements.n_queries)[:, 0]
+
+    def mean_of_scores(self, scores: np.ndarray, query_weight: np.ndarray | None = None) -> float:
+        """Mean over the queries that are not skipped for scores (n,), weighted if `query_weight` (m,) is given."""
+        return mean_of(self.of_scores(scores), query_weight)
 
     def of_columns(self, X: Any, *, descending: bool = True, n_jobs: int | None = None) -> np.ndarray:
         """Value of every query when it is ranked by each column: float64 (m, p).
@@ -98,38 +100,43 @@ class QueryMeasure:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What the kernel needs of a measure and the judgements.
+    """A rank form in the order in which the kernel meets the documents.
 
     Attributes
     ----------
-    formula : int
+    form : RankForm
     offsets : int64 array (m + 1,)
     order : int64 array (n,) or None
         Rows of each query in the order that settles ties; None is row order.
+    averaged : bool
+        Ties count with the average over their orders.
     single : bool
         Compare scores as float32.
     hits : int64 array (h,)
         Places (after `order`) of the documents that can contribute, grouped by query.
     hit_offsets : int64 array (m + 1,)
     gains : float64 array (h,)
-    weights : float64 array (longest query,)
-        Weight of each rank, 0 beyond the cutoff.
-    scale : float64 array (m,)
+    weights, cumulative : float64 arrays (longest query,), (longest query + 1,)
+    limits : int64 array (m,)
+    norm : float64 array (m,)
     is_fixed : bool array (m,)
         Queries whose value does not depend on their order by rule (empty, missing).
     fixed : float64 array (m,)
         Those values.
     """
 
-    formula: int
+    form: RankForm
     offsets: np.ndarray
     order: np.ndarray | None
+    averaged: bool
     single: bool
     hits: np.ndarray
     hit_offsets: np.ndarray
     gains: np.ndarray
     weights: np.ndarray
-    scale: np.ndarray
+    cumulative: np.ndarray
+    limits: np.ndarray
+    norm: np.ndarray
     is_fixed: np.ndarray
     fixed: np.ndarray
 
@@ -149,83 +156,100 @@ class _Plan:
             self.hit_offsets[first : last + 1],
             self.gains,
             self.weights,
-            self.scale[first:last],
+            self.cumulative,
+            self.limits[first:last],
+            self.norm[first:last],
             self.is_fixed[first:last],
             self.fixed[first:last],
-            self.formula,
+            self.form.kind,
+            self.averaged,
             values,
         )
         return values
 
 
-def _plan(measure: Measure, judgements: Any) -> _Plan | None:
-    """The kernel's view of a measure, or None where only the measure itself will do."""
-    kind, ties = type(measure), measure.setting("ties")
-    if kind not in (AveragePrecision, NormalisedDCG, ReciprocalRank, Precision) or ties in ("average", "end"):
+def values_of_ranking(measure: Measure, ranking: Ranking) -> np.ndarray | None:
+    """Values (k, m) of a ranking's scores; None where they are not finite, for which the ranking has its own rules."""
+    plan = plan_of(measure, ranking.judgements)
+    if plan is None:
         return None
-    if judgements.judged is not None and measure.setting("judged_only"):
+    scores = np.ascontiguousarray(ranking.scores, dtype=np.float64)
+    with np.errstate(all="ignore"):
+        if not math.isfinite(np.add.reduce(scores, axis=None)):
+            return None
+    return np.ascontiguousarray(plan.evaluate(scores, 0, ranking.judgements.n_queries).T)
+
+
+def plan_of(measure: Measure, judgements: Judgements) -> _Plan | None:
+    """The kernel's view of a measure, kept with the judgements; None where only the measure itself will do."""
+    key = ("plan", measure)
+    if key not in judgements.cache:
+        judgements.cache[key] = _plan(measure, judgements)
+    return judgements.cache[key]
+
+
+def _plan(measure: Measure, judgements: Judgements) -> _Plan | None:
+    ties = measure.setting("ties")
+    if ties == "end" or (judgements.judged is not None and measure.setting("judged_only")):
         return None
-    n, m, offsets = judgements.n_rows, judgements.n_queries, judgements.offsets
-    sizes = np.diff(offsets)
-    longest, cutoff = int(sizes.max(initial=0)), measure.cutoff
-    weights, gains, scale = np.ones(longest), np.ones(n), np.ones(m)
-    if kind is NormalisedDCG:
-        formula = _GAIN_SUM
-        gains = gains_of(judgements, measure.setting("gain"))
-        mask = gains > 0
-        weights = discounts(measure.setting("discount"), longest)
-        ideal = ideal_dcg(judgements, measure.setting("gain"), measure.setting("discount"), cutoff)
-        empty = ideal <= 0
-        scale = 1.0 / np.where(empty, 1.0, ideal)
-    else:
-        hits = hits_of(judgements, measure.rel)
-        mask, empty = hits.mask, hits.total == 0
-        formula = {AveragePrecision: _AVERAGE_PRECISION, Precision: _GAIN_SUM}.get(kind, _RECIPROCAL_RANK)
-        if kind is AveragePrecision:
-            total = np.maximum(hits.total, 1)
-            if cutoff is not None and measure.setting("denominator") == "reachable":
-                total = np.minimum(total, cutoff)
-            scale = 1.0 / total
-        elif kind is Precision and cutoff is not None:
-            scale /= np.clip(sizes, 1, cutoff) if measure.setting("short") == "shorten" else cutoff
-    if cutoff is not None:
-        weights[cutoff:] = 0.0
-        if kind in (NormalisedDCG, Precision) and measure.setting("short") == "zero":
-            scale[sizes < cutoff] = 0.0
+    form = measure.form_of(judgements)
+    if form is None:
+        return None
+    m, offsets = judgements.n_queries, judgements.offsets
     order = None
     if ties != "stable" and not (ties == "trec" and judgements.tie_keys is None):
-        settled = tie_order(judgements, ties)
+        settled = tie_order(judgements, "optimistic" if ties == "average" else ties)
         order = None if settled is None else settled.row
-    if order is not None:
-        mask, gains = mask[order], gains[order]
+    mask = form.hits.mask if order is None else form.hits.mask[order]
     places = np.flatnonzero(mask)
-    missing = sizes == 0
+    gains = np.ones(len(places))
+    if form.gains is not None:
+        gains = form.gains[places if order is None else order[places]]
+    missing = judgements.sizes == 0
     fixed = np.full(m, {"zero": 0.0, "one": 1.0, "skip": np.nan}[measure.setting("empty")])
     fixed[missing] = 0.0 if measure.setting("missing_topics") == "zero" else np.nan
     # Fancy indices and np.array copy: the kernel meets writable arrays only, a read-only one is one more compilation.
     return _Plan(
-        formula=formula,
+        form=form,
         offsets=np.array(offsets),
         order=order,
+        averaged=ties == "average",
         single=measure.setting("compare") == "float32",
         hits=places,
         hit_offsets=np.searchsorted(places, offsets).astype(np.int64),
-        gains=np.array(gains[places], dtype=np.float64),
-        weights=weights,
-        scale=scale,
-        is_fixed=empty | missing,
+        gains=np.array(gains, dtype=np.float64),
+        weights=np.array(form.weights, dtype=np.float64),
+        cumulative=form.cumulative(),
+        limits=np.array(form.limit_of(), dtype=np.int64),
+        norm=np.array(form.norm, dtype=np.float64),
+        is_fixed=form.empty | missing,
         fixed=fixed,
     )
 
 
 @kernel
-def _measure_queries(scores, offsets, hits, hit_offsets, gains, weights, scale, is_fixed, fixed, formula, values):
-    """Values (m, k) of k rankings of m queries.
+def _measure_queries(
+    scores,
+    offsets,
+    hits,
+    hit_offsets,
+    gains,
+    weights,
+    cumulative,
+    limits,
+    norm,
+    is_fixed,
+    fixed,
+    kind,
+    averaged,
+    values,
+):
+    """Values (m, k) of k rankings of m queries, by the formulas of `RankForm`; the arguments are its parts.
 
     `scores` (k, rows) starts at the first query's first row, `offsets` and `hits` count from the first row of all.
-    The rank of a contributing document is 1 + the documents that stand before it: by a larger score, or by an equal
-    one at an earlier place. Few contributing documents count them directly; many are sorted first, and each other
-    document finds by bisection how many of them it stands behind.
+    A hit's rank is found from the documents before it: those of a larger score, and where ties are settled those of an
+    equal one at an earlier place. Few hits count them directly; many are sorted first, and each other document finds by
+    bisection how many of them it stands behind.
     """
     base = offsets[0]
     k = scores.shape[0]
@@ -233,7 +257,8 @@ def _measure_queries(scores, offsets, hits, hit_offsets, gains, weights, scale, 
     most = 0
     for i in range(m):
         most = max(most, hit_offsets[i + 1] - hit_offsets[i])
-    ranks = np.empty(most, np.int64)
+    before = np.empty(most, np.int64)
+    size = np.ones(most, np.int64)
     order = np.empty(most, np.int64)
     spare = np.empty(most, np.int64)
     keys = np.empty(most, np.float64)
@@ -249,59 +274,102 @@ def _measure_queries(scores, offsets, hits, hit_offsets, gains, weights, scale, 
             s = scores[c, a:b]
             if R <= _COUNTING:
                 for j in range(R):
-                    p = hits[h0 + j] - base - a
-                    ranks[j] = 1 + _count_before(s, p)
+                    _count_before(s, hits[h0 + j] - base - a, averaged, j, before, size)
                     order[j] = j
-                if formula == _AVERAGE_PRECISION:
-                    _sort_few(ranks[:R])
+                _sort_few(before[:R], size[:R], order[:R])
             else:
-                _rank_many(s, hits[h0:h1], base + a, ranks, order, spare, keys, counts)
-            total = 0.0
-            if formula == _AVERAGE_PRECISION:
+                _rank_many(s, hits[h0:h1], base + a, averaged, before, size, order, spare, keys, counts)
+            if kind == PRECISION:
+                total = _precision(before[:R], size[:R], limits[i])
+            elif kind == SUM:
+                total = 0.0
                 for j in range(R):
-                    r = ranks[j]
-                    total += weights[r - 1] * (j + 1) / r
-            elif formula == _GAIN_SUM:
-                for j in range(R):
-                    total += gains[h0 + order[j]] * weights[ranks[j] - 1]
+                    total += gains[h0 + order[j]] * _weight(before[j], size[j], limits[i], weights, cumulative)
             else:
-                first = s.shape[0]
-                for j in range(R):
-                    first = min(first, ranks[j])
-                if R > 0:
-                    total = weights[first - 1] / first
-            values[i, c] = total * scale[i]
-
-
-_COUNTING = 24  # contributing documents up to which counting beats sorting
+                total = _first(before[:R], size[:R], limits[i], weights)
+            values[i, c] = total / norm[i]
 
 
 @kernel
-def _count_before(s, p):
-    """Documents before the one at place p: scores above its own, or equal at an earlier place."""
+def _weight(before, size, limit, weights, cumulative):
+    """Mean weight of the ranks of a tied group; ranks beyond the limit have none."""
+    if size == 1:
+        return weights[before] if before < limit else 0.0
+    return (cumulative[min(before + size, limit)] - cumulative[min(before, limit)]) / size
+
+
+@kernel
+def _precision(before, size, limit):
+    """Expected sum of the precisions at the hits, whose groups stand one after another."""
+    total = 0.0
+    j = 0
+    while j < before.shape[0]:
+        g, n, r = before[j], size[j], 1
+        while n > 1 and j + r < before.shape[0] and before[j + r] == g:
+            r += 1
+        for i in range(n):
+            if g + i >= limit:
+                break
+            total += r / n * (j + 1 + i * (r - 1) / max(n - 1, 1)) / (g + i + 1)
+        j += r
+    return total
+
+
+@kernel
+def _first(before, size, limit, weights):
+    """Expected weight of the rank of the first hit."""
+    if before.shape[0] == 0:
+        return 0.0
+    g, n, r = before[0], size[0], 1
+    while n > 1 and r < before.shape[0] and before[r] == g:
+        r += 1
+    total = 0.0
+    p = r / n
+    for j in range(n - r + 1):
+        if g + j < limit:
+            total += p * weights[g + j]
+        if j < n - r:
+            p *= (n - j - r) / (n - j - 1)
+    return total
+
+
+_COUNTING = 24  # hits up to which counting beats sorting
+
+
+@kernel
+def _count_before(s, p, averaged, j, before, size):
+    """Documents before the one at place p into `before[j]`, and how many are tied with it into `size[j]`."""
     x = s[p]
     count = 0
-    for j in range(p):
-        count += s[j] >= x
-    for j in range(p + 1, s.shape[0]):
-        count += s[j] > x
-    return count
+    if averaged:
+        same = 0
+        for q in range(s.shape[0]):
+            count += s[q] > x
+            same += s[q] == x
+        size[j] = same
+    else:
+        for q in range(p):
+            count += s[q] >= x
+        for q in range(p + 1, s.shape[0]):
+            count += s[q] > x
+        size[j] = 1
+    before[j] = count
 
 
 @kernel
-def _sort_few(values):
-    for j in range(1, values.shape[0]):
-        v = values[j]
+def _sort_few(before, size, order):
+    for j in range(1, before.shape[0]):
+        v, n, o = before[j], size[j], order[j]
         q = j
-        while q > 0 and values[q - 1] > v:
-            values[q] = values[q - 1]
+        while q > 0 and before[q - 1] > v:
+            before[q], size[q], order[q] = before[q - 1], size[q - 1], order[q - 1]
             q -= 1
-        values[q] = v
+        before[q], size[q], order[q] = v, n, o
 
 
 @kernel
-def _rank_many(s, hits, start, ranks, order, spare, keys, counts):
-    """Ranks of the contributing documents, ascending, and `order`: which one has the j-th rank."""
+def _rank_many(s, hits, start, averaged, before, size, order, spare, keys, counts):
+    """As counting, by sorting the hits: `order[j]` is the hit with the j-th rank."""
     R = hits.shape[0]
     for j in range(R):
         order[j] = j
@@ -332,8 +400,9 @@ def _rank_many(s, hits, start, ranks, order, spare, keys, counts):
     for j in range(R):
         keys[j] = s[hits[order[j]] - start]
     counts[: R + 1] = 0
-    # Each document that cannot contribute stands behind `low` contributing ones: those with a larger score, or an
-    # equal one at an earlier place.
+    spare[:R] = 0  # averaged: documents that are no hits and are tied with the hits up to this one
+    # Each document that is no hit stands behind `low` hits: those with a larger score, or an equal one that is settled
+    # to be earlier; under an average those with an equal score count apart.
     following = 0
     for place in range(s.shape[0]):
         if following < R and hits[following] - start == place:
@@ -344,12 +413,29 @@ def _rank_many(s, hits, start, ranks, order, spare, keys, counts):
         while low < high:
             mid = (low + high) >> 1
             y = keys[mid]
-            if y > x or (y == x and hits[order[mid]] - start < place):
+            if y > x or (y == x and (averaged or hits[order[mid]] - start < place)):
                 low = mid + 1
             else:
                 high = mid
-        counts[low] += 1
-    before = 0
-    for j in range(R):
-        before += counts[j]
-        ranks[j] = j + 1 + before
+        if averaged and low > 0 and keys[low - 1] == x:
+            spare[low - 1] += 1
+        else:
+            counts[low] += 1
+    above = 0
+    if not averaged:
+        for j in range(R):
+            above += counts[j]
+            before[j] = j + above
+            size[j] = 1
+        return
+    j = 0
+    while j < R:
+        above += counts[j]
+        end = j + 1
+        while end < R and keys[end] == keys[j]:
+            end += 1
+        for q in range(j, end):
+            before[q] = j + above
+            size[q] = end - j + spare[end - 1]
+        above += spare[end - 1]
+        j = end

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import re
 from collections.abc import Iterable
@@ -19,7 +20,8 @@ from truerank.measures.judged import JudgedShare
 from truerank.measures.kendall_tau import KendallTau
 from truerank.measures.mean_ndcg import MeanNormalisedDCG
 from truerank.measures.ndcg import NormalisedDCG
-from truerank.measures.precision import Precision, Recall, RPrecision
+from truerank.measures.precision import Precision, Recall, RPrecision, SetPrecision, SetRecall
+from truerank.measures.precision import SetF as _SetF
 from truerank.measures.rank_biased_precision import RankBiasedPrecision
 from truerank.measures.reciprocal_rank import ReciprocalRank
 from truerank.measures.reciprocal_rank import Success as _Success
@@ -35,6 +37,9 @@ P = Precision()
 Success = _Success()
 R = Recall()
 Rprec = RPrecision()
+SetP = SetPrecision()
+SetR = SetRecall()
+SetF = _SetF()
 ROC = ROCArea()
 ERR = ExpectedReciprocalRank()
 RBP = RankBiasedPrecision()
@@ -43,7 +48,7 @@ Judged = JudgedShare()
 tau = KendallTau()
 pairs = WrongPairs()
 
-_ALL = (AP, nDCG, MeanNDCG, RR, WTA, P, Success, R, Rprec, ROC, ERR, RBP, Bpref, Judged, tau, pairs)
+_ALL = (AP, nDCG, MeanNDCG, RR, WTA, P, Success, R, Rprec, SetP, SetR, SetF, ROC, ERR, RBP, Bpref, Judged, tau, pairs)
 MEASURES: dict[str, Measure] = {measure.NAME: measure for measure in _ALL}
 # Other names in wide use for the same open measures.
 SYNONYMS = {"MAP": "AP", "NDCG": "nDCG", "MRR": "RR", "AUC": "ROC", "BPref": "Bpref", "RPrec": "Rprec"}
@@ -58,7 +63,6 @@ _TREC_CUT: dict[str, Measure] = {
 }
 
 _GRAMMAR = re.compile(r"\s*([A-Za-z_][A-Za-z_0-9]*)\s*(?:\((.*)\))?\s*(?:@\s*(\S+?))?\s*", re.DOTALL)
-_ARGUMENT = re.compile(r"\s*(?:([A-Za-z_]\w*)\s*=)?\s*(.+?)\s*", re.DOTALL)
 
 
 def parse_measure(measure: Any, convention: str = DEFAULT_CONVENTION) -> Measure:
@@ -167,38 +171,31 @@ def _trec_measure(name: str) -> Measure | None:
 
 
 def _arguments(inside: str, text: str) -> tuple[list[Any], dict[str, Any]]:
-    positional: list[Any] = []
-    settings: dict[str, Any] = {}
-    for part in inside.split(","):
-        if not part.strip():
-            continue
-        match = _ARGUMENT.fullmatch(part)
-        assert match is not None  # the pattern takes anything that is not blank
-        key, word = match.groups()
-        value = _value(word, text)
-        if key is None:
-            positional.append(value)
-        elif key in settings:
-            raise InvalidInputError(f"{text!r}: {key} was given twice")
-        else:
-            settings[key] = value
-    return positional, settings
-
-
-def _value(word: str, text: str) -> Any:
-    """A number, a word (quoted or not), True or False."""
-    quoted = re.fullmatch(r"'([^'\\]*)'|\"([^\"\\]*)\"", word)
-    if quoted is not None:
-        return quoted[1] if quoted[1] is not None else quoted[2]
-    if re.fullmatch(r"[+-]?\d{1,18}", word, re.ASCII):
-        return int(word)
+    """Values and settings between the parentheses: Python's literals, and bare words, which stand for themselves."""
     try:
-        return float(word)
-    except ValueError:
-        pass
-    if not re.fullmatch(r"[\w-]+", word):
-        raise InvalidInputError(f"{text!r}: cannot read the value {word!r}")
-    return {"true": True, "false": False}.get(word.lower(), word)
+        call = ast.parse(f"_({inside.strip().rstrip(',')})", mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        reason = error.msg if isinstance(error, SyntaxError) else str(error)
+        if "repeated" in reason:
+            raise InvalidInputError(f"{text!r}: {reason.split(': ')[-1]} was given twice") from None
+        raise InvalidInputError(f"{text!r}: cannot read the value {inside!r}; expected name=value, …") from None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id != "_":
+        raise InvalidInputError(f"cannot read the measure {text!r}; expected NAME, NAME@cutoff or NAME(setting=value)")
+    settings: dict[str, Any] = {}
+    for keyword in call.keywords:
+        if keyword.arg is None or keyword.arg in settings:
+            raise InvalidInputError(f"{text!r}: {keyword.arg or '**'} was given twice")
+        settings[keyword.arg] = _value(keyword.value, inside, text)
+    return [_value(argument, inside, text) for argument in call.args], settings
+
+
+def _value(node: ast.expr, inside: str, text: str) -> Any:
+    if isinstance(node, ast.Name):
+        return {"true": True, "false": False}.get(node.id.lower(), node.id)
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        raise InvalidInputError(f"{text!r}: cannot read the value {ast.unparse(node)!r}") from None
 
 
 def _suggest(name: str) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import Judgements
 from truerank.measures.base import Measure
-from truerank.measures.derived import LARGEST_EXPONENT, SMALLEST, ideal_grades, ranks, top_of, top_places
-from truerank.measures.ranking import Ordered
+from truerank.measures.derived import LARGEST_EXPONENT, SMALLEST, Hits, hits_of, ideal_grades, missing_count, top_of
+from truerank.measures.rank_form import SUM, RankForm
 
 
 class NormalisedDCG(Measure):
@@ -16,43 +18,57 @@ class NormalisedDCG(Measure):
 
     Gain is 2^grade - 1 (`exponential`, Burges et al. 2005) or the grade (`linear`, Järvelin & Kekäläinen 2002), 0 for
     grades below 0. Discount is 1/log2(1 + r) (`log2`), or 1 for r ≤ 2 and 1/log2(r) beyond (`letor`, as the LETOR
-    scripts have it). `short="zero"` gives 0 to a query with fewer ranked documents than the cutoff (LETOR 4's script).
+    scripts have it). `gains={0: 1, 1: 4}` gives judged documents of these grades another grade first, as ir_measures
+    has it. `short="zero"` gives 0 to a query with fewer ranked documents than the cutoff (LETOR 4's script).
     """
 
     NAME = "nDCG"
-    OWN = ("cutoff", "gain", "discount", "short")
+    OWN = ("cutoff", "gain", "discount", "short", "gains")
     TIE_AVERAGE = True
     __slots__ = ()
 
-    def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
-        judgements = ordered.judgements
+    def rank_form(self, judgements: Judgements) -> RankForm:
         gain, discount = self.setting("gain"), self.setting("discount")
-        result = np.zeros((ordered.k, judgements.n_queries))
-        if judgements.n_rows:
-            gains = gains_of(judgements, gain)
-            weights = discounts(discount, int(np.diff(judgements.offsets).max()))
-            if self.cutoff is None:
-                hits, at = ordered.hits(SMALLEST), ordered.hit_ranks(SMALLEST)
-                rows = ordered.rows[hits.mask[ordered.rows]].reshape(ordered.k, -1)
-                result = hits.sum(gains[rows] * weights[at - 1])
-            else:
-                places, place, starts, queries = top_places(judgements, self.cutoff)
-                values = gains[ordered.rows[:, places]] * weights[place]
-                result[:, queries] = np.add.reduceat(values, starts, axis=1)
-        return self._normalised(judgements, result)
-
-    def _average(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
-        judgements = ordered.judgements
-        weights = weights_of_places(judgements, self.setting("discount"), self.cutoff)
-        gains = ordered.smoothed(gains_of(judgements, self.setting("gain")))
-        return self._normalised(judgements, ordered.sum(gains * weights))
-
-    def _normalised(self, judgements: Judgements, result: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        ideal = ideal_dcg(judgements, self.setting("gain"), self.setting("discount"), self.cutoff)
-        result /= np.where(ideal > 0, ideal, 1.0)
+        graded = relabelled(judgements, self.setting("gains"))
+        ideal = ideal_dcg(graded, gain, discount, self.cutoff)
+        norm = np.where(ideal > 0, ideal, 1.0)
         if self.cutoff is not None and self.setting("short") == "zero":
-            result[:, np.diff(judgements.offsets) < self.cutoff] = 0.0
-        return result, ideal <= 0
+            norm[judgements.sizes < self.cutoff] = np.inf
+        return RankForm(
+            SUM,
+            hits_of(graded, SMALLEST),
+            discounts(discount, judgements.longest),
+            norm,
+            ideal <= 0,
+            gains=gains_of(graded, gain),
+            limits=self.limits(judgements),
+        )
+
+
+def relabelled(judgements: Judgements, gains: Any) -> Judgements:
+    """The judgements with other grades: `gains` as (grade, gain) pairs; what they do not name stays, unjudged is 0."""
+    if gains is None:
+        return judgements
+    key = ("relabelled", gains)
+    if key not in judgements.cache:
+        table = dict(gains)
+
+        def mapped(grades: np.ndarray) -> np.ndarray:
+            values, inverse = np.unique(grades, return_inverse=True)
+            return np.array([table.get(value, value) for value in values.tolist()], dtype=np.float64)[inverse]
+
+        grades = mapped(judgements.grades)
+        if judgements.judged is not None:
+            grades[~judgements.judged] = 0.0
+        missing = None if judgements.missing_grades is None else mapped(judgements.missing_grades)
+        made = Judgements(
+            grades, judgements.offsets, missing_grades=missing, missing_offsets=judgements.missing_offsets
+        )
+        made.cache[("hits", SMALLEST)] = Hits(
+            made.offsets, made.grades > 0, ("relabelled hits", gains), missing_count(made, SMALLEST)
+        )
+        judgements.cache[key] = made
+    return judgements.cache[key]
 
 
 def gain_of_grade(grades: np.ndarray, gain: str) -> np.ndarray:
@@ -84,13 +100,6 @@ def discounts(discount: str, n: int) -> np.ndarray:
     if discount == "letor":
         return 1.0 / np.log2(np.maximum(rank, 2.0))
     return 1.0 / np.log2(rank + 1.0)
-
-
-def weights_of_places(judgements: Judgements, discount: str, cutoff: int | None) -> np.ndarray:
-    """Discount of each place (n,), 0 beyond the cutoff."""
-    rank = ranks(judgements)
-    weights = discounts(discount, int(rank.max()) if len(rank) else 0)[rank - 1]
-    return weights if cutoff is None else np.where(rank <= cutoff, weights, 0.0)
 
 
 def ideal_dcg(judgements: Judgements, gain: str, discount: str, cutoff: int | None) -> np.ndarray:

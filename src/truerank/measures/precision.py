@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from truerank.data.ranking_data import Judgements
 from truerank.measures.base import Measure
-from truerank.measures.derived import Hits, query_of_row, ranks
-from truerank.measures.ranking import Ordered
+from truerank.measures.derived import Hits, hits_of
+from truerank.measures.rank_form import SUM, RankForm
 
 
 class _Count(Measure):
@@ -15,26 +16,18 @@ class _Count(Measure):
     TIE_AVERAGE = True
     __slots__ = ()
 
-    def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
-        hits = ordered.hits(self.rel)
-        limit = self._limit(hits)
-        within = ordered.hit_ranks(self.rel) <= (limit[hits.query] if isinstance(limit, np.ndarray) else limit)
-        return self._share(hits.sum(within.astype(np.float64)), ordered), hits.total == 0
+    def rank_form(self, judgements: Judgements) -> RankForm:
+        hits = hits_of(judgements, self.rel)
+        norm = self._norm(judgements, hits).astype(np.float64)
+        weights = np.ones(judgements.longest)
+        return RankForm(SUM, hits, weights, norm, hits.total == 0, limits=self._ranks(judgements, hits))
 
-    def _average(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
-        judgements, hits = ordered.judgements, ordered.hits(self.rel)
-        limit = self._limit(hits)
-        limit = limit[query_of_row(judgements)] if isinstance(limit, np.ndarray) else limit
-        expected = ordered.smoothed(hits.mask.astype(np.float64)) * (ranks(judgements) <= limit)
-        return self._share(ordered.sum(expected), ordered), hits.total == 0
+    def _ranks(self, judgements: Judgements, hits: Hits) -> np.ndarray | None:
+        """Ranks that count in each query (m,), None for all."""
+        return self.limits(judgements)
 
-    def _limit(self, hits: Hits) -> int | np.ndarray:
-        """Ranks that count, one number or one for each query (m,)."""
-        assert self.cutoff is not None  # REQUIRED is checked before
-        return self.cutoff
-
-    def _share(self, found: np.ndarray, ordered: Ordered) -> np.ndarray:
-        """Value (k, m) of the number of relevant documents found (k, m)."""
+    def _norm(self, judgements: Judgements, hits: Hits) -> np.ndarray:
+        """What the number of relevant documents found is divided by, (m,)."""
         raise NotImplementedError
 
 
@@ -50,14 +43,15 @@ class Precision(_Count):
     REQUIRED = ("cutoff",)
     __slots__ = ()
 
-    def _share(self, found: np.ndarray, ordered: Ordered) -> np.ndarray:
+    def _norm(self, judgements: Judgements, hits: Hits) -> np.ndarray:
         assert self.cutoff is not None  # REQUIRED is checked before
-        sizes, short = np.diff(ordered.judgements.offsets), self.setting("short")
+        sizes, short = judgements.sizes, self.setting("short")
         if short == "shorten":
-            return found / np.clip(sizes, 1, self.cutoff)
+            return np.clip(sizes, 1, self.cutoff)
+        norm = np.full(len(sizes), float(self.cutoff))
         if short == "zero":
-            found[:, sizes < self.cutoff] = 0.0
-        return found / self.cutoff
+            norm[sizes < self.cutoff] = np.inf
+        return norm
 
 
 class Recall(_Count):
@@ -68,8 +62,8 @@ class Recall(_Count):
     REQUIRED = ("cutoff",)
     __slots__ = ()
 
-    def _share(self, found: np.ndarray, ordered: Ordered) -> np.ndarray:
-        return found / np.maximum(ordered.hits(self.rel).total, 1)
+    def _norm(self, judgements: Judgements, hits: Hits) -> np.ndarray:
+        return np.maximum(hits.total, 1)
 
 
 class RPrecision(_Count):
@@ -79,8 +73,45 @@ class RPrecision(_Count):
     OWN = ("rel",)
     __slots__ = ()
 
-    def _limit(self, hits: Hits) -> int | np.ndarray:
+    def _ranks(self, judgements: Judgements, hits: Hits) -> np.ndarray:
         return hits.total
 
-    def _share(self, found: np.ndarray, ordered: Ordered) -> np.ndarray:
-        return found / np.maximum(ordered.hits(self.rel).total, 1)
+    def _norm(self, judgements: Judgements, hits: Hits) -> np.ndarray:
+        return np.maximum(hits.total, 1)
+
+
+class SetPrecision(_Count):
+    """Relevant documents among all that were retrieved, over their number: trec_eval's set_P."""
+
+    NAME = "SetP"
+    OWN = ("rel",)
+    __slots__ = ()
+
+    def _norm(self, judgements: Judgements, hits: Hits) -> np.ndarray:
+        return np.maximum(judgements.sizes, 1)
+
+
+class SetRecall(_Count):
+    """Relevant documents among all that were retrieved, over all relevant documents: trec_eval's set_recall."""
+
+    NAME = "SetR"
+    OWN = ("rel",)
+    __slots__ = ()
+
+    def _norm(self, judgements: Judgements, hits: Hits) -> np.ndarray:
+        return np.maximum(hits.total, 1)
+
+
+class SetF(_Count):
+    """F of SetP and SetR, (1 + b) P R / (b P + R), b = `beta` (trec_eval's set_F takes it without the square).
+
+    With h relevant documents among n retrieved and T in all it is (1 + b) h / (n + b T) (0 where nothing is found).
+    """
+
+    NAME = "SetF"
+    OWN = ("rel", "beta")
+    __slots__ = ()
+
+    def _norm(self, judgements: Judgements, hits: Hits) -> np.ndarray:
+        beta = 1.0 if self.setting("beta") is None else float(self.setting("beta"))
+        return np.maximum(judgements.sizes + beta * hits.total, 1) / (1.0 + beta)

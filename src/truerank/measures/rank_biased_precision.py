@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from truerank.data.ranking_data import Judgements
 from truerank.measures.base import Measure
-from truerank.measures.derived import ranks
-from truerank.measures.ranking import Ordered
+from truerank.measures.derived import hits_of
+from truerank.measures.rank_form import SUM, RankForm
 
 
 class RankBiasedPrecision(Measure):
@@ -18,16 +19,8 @@ class RankBiasedPrecision(Measure):
     TIE_AVERAGE = True
     __slots__ = ()
 
-    def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
-        hits = ordered.hits(self.rel)
-        return hits.sum(self._weights(ordered.hit_ranks(self.rel))), hits.total == 0
-
-    def _average(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
-        hits = ordered.hits(self.rel)
-        expected = ordered.smoothed(hits.mask.astype(np.float64))
-        return ordered.sum(expected * self._weights(ranks(ordered.judgements))), hits.total == 0
-
-    def _weights(self, rank: np.ndarray) -> np.ndarray:
-        p = self.setting("p")
-        weights = (1.0 - p) * p ** (rank - 1.0)
-        return weights if self.cutoff is None else np.where(rank <= self.cutoff, weights, 0.0)
+    def rank_form(self, judgements: Judgements) -> RankForm:
+        hits, p = hits_of(judgements, self.rel), self.setting("p")
+        weights = (1.0 - p) * p ** np.arange(judgements.longest, dtype=np.float64)
+        norm = np.ones(judgements.n_queries)
+        return RankForm(SUM, hits, weights, norm, hits.total == 0, limits=self.limits(judgements))

@@ -84,16 +84,16 @@ class Ordered:
         The tie rule.
     rows : int64 array (k, n)
         `rows[:, offsets[i] + j]` is the row of the document at rank j + 1 of query i. Where the tie rule is an average,
-        any order within the runs of equal scores.
+        runs of equal scores stand by falling grade, so that sums over them have the same bits in any order of the rows.
     """
 
-    __slots__ = ("_grades", "_hit_ranks", "_sorted", "judgements", "rows", "ties")
+    __slots__ = ("_grades", "_hit_places", "_sorted", "judgements", "rows", "ties")
 
     def __init__(self, judgements: Judgements, base: _Sorted, ties: str) -> None:
         self.judgements, self.ties, self._sorted = judgements, ties, base
         self.rows = base.rows_under(ties)
         self._grades: np.ndarray | None = None
-        self._hit_ranks: dict[float, np.ndarray] = {}
+        self._hit_places: dict[Any, np.ndarray] = {}
 
     @property
     def k(self) -> int:
@@ -113,13 +113,32 @@ class Ordered:
 
     def hit_ranks(self, rel: float) -> np.ndarray:
         """Ranks (1-based) of the relevant documents, ascending within each query: int64 (k, h)."""
-        if rel not in self._hit_ranks:
-            hits = self.hits(rel)
+        return self.hit_places(self.hits(rel)) + 1
+
+    def hit_places(self, hits: Hits) -> np.ndarray:
+        """How many documents stand before each of the hits, ascending within each query: int64 (k, h)."""
+        if hits.key not in self._hit_places:
             k, n = self.rows.shape
-            places = np.flatnonzero(hits.mask[self.rows]).reshape(k, -1)
-            first = hits.first_row - 1
-            self._hit_ranks[rel] = places - (first if k == 1 else first + n * np.arange(k)[:, None])
-        return self._hit_ranks[rel]
+            first = hits.first_row if k == 1 else hits.first_row + n * np.arange(k)[:, None]
+            self._hit_places[hits.key] = np.flatnonzero(hits.mask[self.rows]).reshape(k, -1) - first
+        return self._hit_places[hits.key]
+
+    def hit_rows(self, hits: Hits) -> np.ndarray:
+        """Rows of the hits in ranked order, (k, h)."""
+        return self.rows[hits.mask[self.rows]].reshape(self.k, -1)
+
+    def hit_groups(self, hits: Hits) -> tuple[np.ndarray, np.ndarray]:
+        """For each hit (k, h), in ranked order: documents before its run of equal scores, and documents in the run."""
+        start, length = self.groups()
+        k, n = self.rows.shape
+        first = hits.first_row if k == 1 else hits.first_row + n * np.arange(k)[:, None]
+        group = (np.cumsum(~self.tied.ravel()) - 1)[(self.hit_places(hits) + first).ravel()]
+        return start[group].reshape(k, -1) - first, length[group].reshape(k, -1)
+
+    @property
+    def any_tied(self) -> bool:
+        """Whether any two documents of a query have the same score."""
+        return self._sorted.any
 
     @property
     def tied(self) -> np.ndarray:
@@ -153,7 +172,7 @@ class Ordered:
 class _Sorted:
     """Rows in descending order of score within each query, in any order among ties, and where the ties are."""
 
-    __slots__ = ("_any", "judgements", "rows", "tied")
+    __slots__ = ("any", "judgements", "rows", "tied")
 
     def __init__(self, judgements: Judgements, scores: np.ndarray, dtype: np.dtype) -> None:
         self.judgements = judgements
@@ -183,11 +202,12 @@ class _Sorted:
             starts = judgements.offsets[:-1]
             tied[:, starts[starts < n]] = False
         self.tied = tied
-        self._any = bool(tied.any())
+        self.any = bool(tied.any())
 
     def rows_under(self, ties: str) -> np.ndarray:
-        if ties in ("average", "end") or not self._any:
+        if not self.any:
             return self.rows
+        ties = "optimistic" if ties in ("average", "end") else ties
         k, n = self.rows.shape
         tied = self.tied.ravel()
         member = tied.copy()

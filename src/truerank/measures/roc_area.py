@@ -46,6 +46,7 @@ class WrongPairs(Measure):
     REQUIRED = ("a", "b")
     DEFAULTS = {"empty": "skip"}  # noqa: RUF012
     TIE_AVERAGE = True
+    higher_is_better = False
     __slots__ = ()
 
     def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from truerank.data.ranking_data import Judgements
 from truerank.measures.base import Measure
-from truerank.measures.derived import best_grade, query_of_row
-from truerank.measures.ranking import Ordered
+from truerank.measures.derived import Hits, best_grade, query_of_row
+from truerank.measures.rank_form import SUM, RankForm
 
 
 class WinnerTakesAll(Measure):
@@ -16,20 +17,7 @@ class WinnerTakesAll(Measure):
     TIE_AVERAGE = True
     __slots__ = ()
 
-    def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
-        judgements = ordered.judgements
-        best = best_grade(judgements)
-        result = np.zeros((ordered.k, judgements.n_queries))
-        full = np.flatnonzero(np.diff(judgements.offsets))
-        top = ordered.rows[:, judgements.offsets[:-1][full]]
-        result[:, full] = judgements.grades[top] == best[full]
-        return result, best <= 0
-
-    def _average(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
-        judgements = ordered.judgements
-        best = best_grade(judgements)
-        is_best = judgements.grades == best[query_of_row(judgements)]
-        result = np.zeros((ordered.k, judgements.n_queries))
-        full = np.flatnonzero(np.diff(judgements.offsets))
-        result[:, full] = ordered.smoothed(is_best.astype(np.float64))[:, judgements.offsets[:-1][full]]
-        return result, best <= 0
+    def rank_form(self, judgements: Judgements) -> RankForm:
+        best, m = best_grade(judgements), judgements.n_queries
+        hits = Hits(judgements.offsets, judgements.grades == best[query_of_row(judgements)], "best")
+        return RankForm(SUM, hits, np.ones(judgements.longest), np.ones(m), best <= 0, limits=np.ones(m, np.int64))

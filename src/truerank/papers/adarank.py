@@ -143,7 +143,7 @@ def _piece(
     from truerank.rankers.adarank import AdaRank
 
     def work() -> dict[str, Any]:
-        ranker = AdaRank(trained, convention=collection.convention, update=update, eval_measure="AP")
+        ranker = AdaRank(trained, convention=collection.convention, update=update, validation_measure="AP")
         ranker.fit(fold.train, eval_set=fold.valid if validate else None)
         ap = parse_measure("AP", collection.convention)
         return {

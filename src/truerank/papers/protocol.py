@@ -167,7 +167,8 @@ def select(
 ) -> Selection:
     """Fit every candidate on the training queries and keep the best by `measure` on the validation queries.
 
-    The first of equal candidates wins, so list the simplest first. Test queries are not touched.
+    The first of equal candidates wins, so list the simplest first. Test queries are not touched. Tied documents count
+    with the average over their orders (`Measure.tie_averaged`), so that no order of a file's rows chooses.
 
     Parameters
     ----------
@@ -179,14 +180,14 @@ def select(
     """
     if not candidates:
         raise InvalidInputError("select: got no candidates")
-    judgements = fold.valid.judgements()
+    judgements, measure = fold.valid.judgements(), measure.tie_averaged()
     best: tuple[float, Any, dict[str, Any]] | None = None
     values = []
     for params in candidates:
         ranker = fit(params, fold)
         value = float(measure.mean(judgements, grouped_scores(ranker, fold.valid)))
         values.append(value)
-        if best is None or value > best[0]:
+        if measure.improves(value, None if best is None else best[0]):
             best = value, ranker, params
     assert best is not None
     return Selection(best[2], best[1], best[0], values)

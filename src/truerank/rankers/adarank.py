@@ -14,7 +14,9 @@ from truerank.data.ranking_data import RankingData
 from truerank.matrices.rows import FEW, combine_columns, linear_scores
 from truerank.measures import parse_measure
 from truerank.measures.kernel import QueryMeasure
+from truerank.rankers.base import renamed_parameters
 from truerank.rankers.linear import LinearRanker
+from truerank.solvers.early_stopping import EarlyStopping
 from truerank.solvers.result import Status
 
 UPDATES = ("paper", "compound", "adaboost")
@@ -61,8 +63,8 @@ class AdaRank(LinearRanker):
     constant_queries : {"drop", "keep"}, default "drop"
         Queries whose measure is the same for every order (no relevant document, only relevant ones, one document)
         have no part in the weights and in α; `"keep"` is the paper. They do count in the measures of `history_`.
-    eval_measure : str, Measure or callable, optional
-        What the validation queries are measured by; None means `measure`.
+    validation_measure : str, Measure or callable, optional
+        What the validation queries are measured by; None means `measure`. `eval_measure` is its old name.
     n_jobs : int, optional
         Threads for the measures of the single features. The result does not depend on it.
 
@@ -74,6 +76,8 @@ class AdaRank(LinearRanker):
         `feature` (column), `sign`, `alpha`, `phi`, `delta` (δ_t of Theorem 1), `bound` (Theorem 1's lower bound on
         `train_active`), `train` (mean measure of f_t over the training queries), `train_active` (the same without
         constant queries), `valid` (over the validation queries; NaN without any).
+    validation_scores_ : float64 array (n_iter_,)
+        Given `eval_set`, `history_["valid"]`.
     best_round_ : int
         Round that `coef_` is taken from, from 1; 0 if nothing could be learned.
     n_iter_ : int
@@ -96,6 +100,8 @@ class AdaRank(LinearRanker):
 
     Notes
     -----
+    *Measures of which less is better* (`pairs(2, 0)`) are trained as 1 less their value; `history_` has the values.
+
     *Bound* (Theorem 1), with E_i(f_0) := 0 and means weighted by P_1:
 
         mean_i E_i(f_T) ≥ 1 - Π_t e^{-δ_t} sqrt(1 - φ_t²)
@@ -104,8 +110,9 @@ class AdaRank(LinearRanker):
     It holds for `update="paper"`, whose P_{t+1} its proof needs. From the second round on it is usually negative
     (δ_t ≈ -α_t max_i E_i where f_t changes little); it is reported because the paper claims it.
 
-    *Ties*: equal scores rank by the measure's convention. Equal features: the lowest column; with `signed`, all
-    descending features come before the ascending ones.
+    *Ties*: equal scores count with the average over their orders (`Measure.tie_averaged`), so that the order of the
+    rows changes nothing beyond rounding; a rule written into the measure, `AP(ties="stable")`, is kept. Equal features:
+    the lowest column; with `signed`, all descending features come before the ascending ones.
 
     *Stops* (`status_`): validation or training flat for `patience` rounds; φ_t ≤ 0, no feature ranks better than
     chance; φ_t = 1, every query is ranked perfectly (α is capped at 14.2); all rounds. A feature may be chosen in any
@@ -134,6 +141,7 @@ class AdaRank(LinearRanker):
     [1, 3, 2, 3, 1, 2]
     """
 
+    uses_eval_set = True
     model_attributes: ClassVar[tuple[str, ...]] = (
         *LinearRanker.model_attributes,
         "history_",
@@ -142,6 +150,7 @@ class AdaRank(LinearRanker):
         "n_constant_queries_",
     )
 
+    @renamed_parameters(eval_measure="validation_measure")
     def __init__(
         self,
         measure: Any = "AP",
@@ -152,7 +161,7 @@ class AdaRank(LinearRanker):
         signed: bool = False,
         patience: int = 50,
         constant_queries: str = "drop",
-        eval_measure: Any = None,
+        validation_measure: Any = None,
         n_jobs: int | None = None,
     ) -> None:
         self.measure = measure
@@ -162,7 +171,7 @@ class AdaRank(LinearRanker):
         self.signed = signed
         self.patience = patience
         self.constant_queries = constant_queries
-        self.eval_measure = eval_measure
+        self.validation_measure = validation_measure
         self.n_jobs = n_jobs
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
@@ -172,9 +181,12 @@ class AdaRank(LinearRanker):
         drop = check_choice(self.constant_queries, "constant_queries", ("drop", "keep")) == "drop"
         if not isinstance(self.signed, bool | np.bool_):
             raise InvalidInputError(f"signed must be True or False, got {self.signed!r}")
-        measure = parse_measure(self.measure, convention=self.convention)
-        judge = measure if self.eval_measure is None else parse_measure(self.eval_measure, convention=self.convention)
-        validation = None if valid is None else _Combined(valid, judge)
+        measure = parse_measure(self.measure, convention=self.convention).tie_averaged()
+        chooser = self.measure if self.validation_measure is None else self.validation_measure
+        stopping = EarlyStopping(chooser, self.convention, patience, tolerance=_TIE)
+        if valid is None:
+            stopping = EarlyStopping(self.measure, self.convention, patience, tolerance=_TIE)
+        validation = None if valid is None else _Combined(valid, stopping.measure)
         if validation is not None and not validation.offers_choice():
             warnings.warn(
                 "AdaRank: no validation query offers a choice (one grade, or one document, everywhere); the best round "
@@ -182,7 +194,7 @@ class AdaRank(LinearRanker):
                 TruerankWarning,
                 stacklevel=4,
             )
-            validation = None
+            validation, stopping = None, EarlyStopping(self.measure, self.convention, patience, tolerance=_TIE)
         state = _Boosting(data, measure, validation, update, bool(self.signed), drop, self.n_jobs)
         self.n_constant_queries_ = state.n_constant
         self.coef_ = np.zeros(data.n_features)
@@ -192,19 +204,18 @@ class AdaRank(LinearRanker):
             status = Status.NOTHING_TO_LEARN
             warnings.warn(f"AdaRank: {status.value}", TruerankWarning, stacklevel=4)
             rounds = 0
-        best = -np.inf
         for t in range(1, rounds + 1):
             stop = state.step()
             if stop is Status.NO_WEAK_RANKER:
                 status = stop
                 break
-            watched = state.history["train" if validation is None else "valid"][-1]
-            if watched > best + _TIE:
-                best, self.best_round_, self.coef_ = watched, t, state.coef.copy()
+            stopping.add_value(state.history["train" if validation is None else "valid"][-1])
+            if stopping.is_best:
+                self.best_round_, self.coef_ = t, state.coef.copy()
             if stop is not None:
                 status = stop
                 break
-            if t - self.best_round_ >= patience:
+            if stopping.exhausted:
                 status = Status.TRAINING_FLAT if validation is None else Status.VALIDATION
                 break
         self.n_iter_ = len(state.history["train"])
@@ -212,6 +223,9 @@ class AdaRank(LinearRanker):
             name: np.array(column, dtype=np.int64 if name in ("feature", "sign") else np.float64)
             for name, column in state.history.items()
         }
+        self.__dict__.pop("validation_scores_", None)
+        if valid is not None:
+            self.validation_scores_ = self.history_["valid"]
         self._finish(status)
 
     def check_model(self) -> None:
@@ -250,9 +264,9 @@ class _Boosting:
         self.train = _Combined(data, measure)
         self.query_ids = data.query_ids
         self.valid = valid
-        matrix = self.train.measure.of_columns(data.X, n_jobs=n_jobs)
+        matrix = self.train.of_columns(data.X, n_jobs=n_jobs)
         if signed:
-            ascending = self.train.measure.of_columns(data.X, descending=False, n_jobs=n_jobs)
+            ascending = self.train.of_columns(data.X, descending=False, n_jobs=n_jobs)
             matrix = np.concatenate([matrix, ascending], axis=1)
         self._check_range(matrix, data.query_ids)
         constant = self._constant_queries(matrix)
@@ -293,7 +307,7 @@ class _Boosting:
             "delta": delta,
             "bound": 1.0 - float(np.exp(min(self.log_product, 700.0))),
             "train": self.train.mean(values),
-            "train_active": float(np.sum(self.weight * after)),
+            "train_active": self.train.reported(float(np.sum(self.weight * after))),
             "valid": np.nan if self.valid is None else self.valid.mean(self.valid.evaluate(self.coef)),
         }
         self._weigh(alpha * h, after)
@@ -341,7 +355,10 @@ class _Boosting:
 
 
 class _Combined:
-    """The measure of f_t on some queries, from the columns that f_t uses."""
+    """E_i(f_t) of some queries, from the columns that f_t uses.
+
+    E is the measure itself, or 1 less a measure of which less is better; `reported` turns a mean of it back.
+    """
 
     def __init__(self, data: RankingData, measure: Any) -> None:
         self.measure = QueryMeasure(data, measure)
@@ -358,16 +375,31 @@ class _Combined:
         """Measure of every query (m,), from scores that have the bits of `predict`."""
         used = np.flatnonzero(coef).tolist()
         if hasattr(self._X, "tocsr") or not 0 < len(used) <= FEW:
-            return self.measure.of_scores(linear_scores(self._X, coef))
+            return self.of_scores(linear_scores(self._X, coef))
         for k in used:
             if k not in self._columns:
                 self._columns[k] = np.ascontiguousarray(self._X[:, k])
-        return self.measure.of_scores(combine_columns([self._columns[k] for k in used], coef[used]))
+        return self.of_scores(combine_columns([self._columns[k] for k in used], coef[used]))
+
+    def of_scores(self, scores: np.ndarray) -> np.ndarray:
+        """E of every query (m,) for scores (n,)."""
+        return self._turned(self.measure.of_scores(scores))
+
+    def of_columns(self, X: Any, *, descending: bool = True, n_jobs: int | None = None) -> np.ndarray:
+        """E of every query when it is ranked by each column, (m, p)."""
+        return self._turned(self.measure.of_columns(X, descending=descending, n_jobs=n_jobs))
+
+    def reported(self, value: float) -> float:
+        """The measure's mean from the mean of E."""
+        return value if self.measure.measure.higher_is_better else 1.0 - value
+
+    def _turned(self, values: np.ndarray) -> np.ndarray:
+        return values if self.measure.measure.higher_is_better else np.subtract(1.0, values, out=values)
 
     def extremes(self) -> tuple[np.ndarray, np.ndarray]:
         """Measures (m,) of the best and of the worst order by grade."""
         grades = self.measure.judgements.grades
-        return self.measure.of_scores(grades), self.measure.of_scores(-grades)
+        return self.of_scores(grades), self.of_scores(-grades)
 
     def offers_choice(self) -> bool:
         """Whether the order matters to some query that counts."""
@@ -375,7 +407,7 @@ class _Combined:
         return bool((np.abs(best - worst)[self._weight > 0] > _TIE).any())
 
     def mean(self, values: np.ndarray) -> float:
-        """Mean of the queries' values, weighted as the data say, over the queries that the measure does not skip."""
+        """The measure's mean, weighted as the data say, over the queries that it does not skip, from E of each (m,)."""
         if self._any_skipped:
             values = np.where(self._skipped, 0.0, values)
-        return float(np.add.reduce(self._weight * values))
+        return self.reported(float(np.add.reduce(self._weight * values)))

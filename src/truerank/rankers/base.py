@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,6 +43,7 @@ class Ranker(BaseEstimator):
     allow_sparse: ClassVar[bool] = False
     allow_binned: ClassVar[bool] = False
     allow_sample_weight: ClassVar[bool] = False
+    uses_eval_set: ClassVar[bool] = False  # has early stopping, or a choice by validation queries
 
     # scikit-learn's metadata routing: with it switched on, `params={"qid": qid}` reaches fit and score.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"qid": True, "query_weight": True}
@@ -69,7 +72,8 @@ class Ranker(BaseEstimator):
         query_weight : array (m,) or (n,), optional
             Weight of each query; 2 equals two copies of the query. By query in order of first appearance, or by row.
         eval_set : (X, y, qid) or RankingData, optional
-            Validation queries, for early stopping where the ranker has it.
+            Validation queries, for early stopping or the choice among several values of a setting; an error in a
+            ranker that has neither (`uses_eval_set`).
 
         Returns
         -------
@@ -78,12 +82,19 @@ class Ranker(BaseEstimator):
         Raises
         ------
         InvalidInputError
-            On arrays that do not fit together, on nan or infinity where the ranker takes none.
+            On arrays that do not fit together, on nan or infinity where the ranker takes none, on an `eval_set` that
+            the ranker cannot use.
 
         Notes
         -----
         On any error, and on an interrupt, the ranker is as it was before the call, an earlier fit's model included.
         """
+        if eval_set is not None and not self.uses_eval_set:
+            raise InvalidInputError(
+                f"eval_set: {type(self).__name__} has nothing that validation queries could choose (no early stopping, "
+                "no path of settings); leave eval_set out, and choose settings with GridSearchCV or "
+                "`truerank cross-validate --grid`"
+            )
         with whole_fit(self) as fresh:
             data = fresh._training_data(X, y, qid, query_weight)
             valid = None if eval_set is None else fresh._validation_data(eval_set)
@@ -147,6 +158,10 @@ class Ranker(BaseEstimator):
 
         measure = parse_measure(getattr(self, "measure", "nDCG@10"), convention=getattr(self, "convention", "ranklib"))
         return float(measure.mean(judgements, scores))
+
+    def set_params(self, **params: Any) -> Any:
+        """As scikit-learn's; renamed parameters are taken under their old names, with a warning."""
+        return super().set_params(**_renamed(type(self).__name__, params, getattr(type(self).__init__, "renamed", {})))
 
     # What a subclass writes.
 
@@ -300,6 +315,42 @@ class Ranker(BaseEstimator):
                 f"X contains {'infinity' if self.allow_nan else 'NaN or infinity'} at index {place}; "
                 f"{type(self).__name__} needs finite values"
             )
+
+
+def renamed_parameters(**old_to_new: str) -> Callable[[Any], Any]:
+    """Decorator of `__init__`: the old name of a parameter is taken for one release, with a FutureWarning.
+
+    >>> class Named(Ranker):
+    ...     @renamed_parameters(eval_measure="validation_measure")
+    ...     def __init__(self, validation_measure=None):
+    ...         self.validation_measure = validation_measure
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as seen:
+    ...     warnings.simplefilter("always")
+    ...     Named(eval_measure="AP").get_params(), seen[0].category.__name__
+    ({'validation_measure': 'AP'}, 'FutureWarning')
+    """
+
+    def decorate(init: Any) -> Any:
+        @functools.wraps(init)
+        def wrapped(self: Any, *args: Any, **kwargs: Any) -> None:
+            init(self, *args, **_renamed(type(self).__name__, kwargs, old_to_new))
+
+        wrapped.renamed = old_to_new  # type: ignore[attr-defined]
+        return wrapped
+
+    return decorate
+
+
+def _renamed(owner: str, given: dict[str, Any], old_to_new: dict[str, str]) -> dict[str, Any]:
+    result = dict(given)
+    for old, new in old_to_new.items():
+        if old in result:
+            if new in result:
+                raise InvalidInputError(f"{owner}: {old} is the old name of {new}; give {new} alone")
+            warnings.warn(f"{owner}: {old} is now called {new}", FutureWarning, stacklevel=3)
+            result[new] = result.pop(old)
+    return result
 
 
 def ranks_by_query(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:

@@ -86,6 +86,7 @@ class RidgeRanker(LinearRanker):
         self.scale = scale
         self.n_jobs = n_jobs
 
+    uses_eval_set = True
     model_attributes: ClassVar[tuple[str, ...]] = (*LinearRanker.model_attributes, "alpha_", "path_")
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
@@ -225,18 +226,14 @@ class SingleFeature(Ranker):
     def _choose(self, data: RankingData) -> None:
         from truerank.measures import parse_measure
 
-        measure = parse_measure(self.measure, convention=self.convention)
+        measure = parse_measure(self.measure, convention=self.convention).tie_averaged()
         judgements = data.judgements()
-        weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
-        best = -np.inf
+        best: float | None = None
         for sign in (1, -1):
             for k in range(data.n_features):
-                values = measure.per_query(judgements, _last_if_missing(sign * data.X[:, k].astype(np.float64)))
-                # A measure may leave queries out (nan).
-                counted = np.isfinite(values)
-                total = float(np.sum(weight[counted]))
-                value = float(np.sum((weight * values)[counted]) / total) if total > 0 else 0.0
-                if value > best:
+                scores = _last_if_missing(sign * data.X[:, k].astype(np.float64))
+                value = measure.mean(judgements, scores, data.query_weight)
+                if measure.improves(value, best):
                     best, self.feature_, self.sign_ = value, k, sign
         self.train_score_ = best
 

@@ -11,7 +11,7 @@ from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.data.ranking_data import RankingData
 from truerank.losses.cross_entropy import CrossEntropy
 from truerank.rankers.linear import BinnedLinearRanker, Problem
-from truerank.solvers.early_stopping import ValidationCurve
+from truerank.solvers.early_stopping import EarlyStopping
 from truerank.solvers.lbfgs import descend, minimise
 from truerank.solvers.path import best_of_path, path_values
 from truerank.solvers.result import SolverResult, Status
@@ -46,7 +46,10 @@ class ListNet(BinnedLinearRanker):
     normalize : bool, default False
         Divide the loss by the total weight of the queries that take part.
     measure : str, Measure or callable, default "nDCG@10"
-        What `eval_set` is judged by, after each iteration or pass.
+        What `score` reports, and what `eval_set` is judged by unless `validation_measure` says otherwise.
+    validation_measure : str, Measure or callable, optional
+        What `eval_set` is judged by after each iteration or pass, ties averaged so that no order of the rows decides;
+        None means `measure`.
     convention : str, default "ranklib"
         What the measure's name leaves open.
     patience : int or None, default None
@@ -122,6 +125,7 @@ class ListNet(BinnedLinearRanker):
         learning_rate: float = 0.01,
         normalize: bool = False,
         measure: Any = "nDCG@10",
+        validation_measure: Any = None,
         convention: str = "ranklib",
         patience: int | None = None,
         scale: str = "auto",
@@ -134,17 +138,20 @@ class ListNet(BinnedLinearRanker):
         self.learning_rate = learning_rate
         self.normalize = normalize
         self.measure = measure
+        self.validation_measure = validation_measure
         self.convention = convention
         self.patience = patience
         self.scale = scale
         self.n_jobs = n_jobs
 
+    uses_eval_set = True
     model_attributes = (
         *BinnedLinearRanker.model_attributes, "alpha_", "objective_", "gradient_norm_", "n_iter_", "path_",
     )  # fmt: skip
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         values = path_values(self.alpha, "alpha", zero=True)
+        chooser = self.measure if self.validation_measure is None else self.validation_measure
         check_choice(self.solver, "solver", ("lbfgs", "gradient-descent"))
         tol = check_number(self.tol, "tol", minimum=0, open_minimum=True)
         max_iter = check_positive_int(self.max_iter, "max_iter")
@@ -164,7 +171,7 @@ class ListNet(BinnedLinearRanker):
             )  # fmt: skip
             if loss.n_queries == 0:
                 return SolverResult(np.zeros(loss.n_weights), Status.NOTHING_TO_LEARN, 0, 0.0, gap=0.0)
-            curve = None if valid is None else ValidationCurve(valid, self.measure, self.convention, self.patience)
+            curve = None if valid is None else EarlyStopping(chooser, self.convention, self.patience, valid=valid)
             best = np.zeros(0)
 
             def after(weights: np.ndarray) -> bool:
@@ -172,7 +179,7 @@ class ListNet(BinnedLinearRanker):
                 if curve is None or valid is None:
                     return False
                 stop = curve.add(scores(weights, valid.X))
-                if curve.best_round == len(curve.values):
+                if curve.is_best:
                     best = weights.copy()
                 return stop
 
@@ -188,9 +195,7 @@ class ListNet(BinnedLinearRanker):
                 details={"validation_scores": np.array(curve.values)},
             )  # fmt: skip
 
-        self.alpha_, result, self.path_ = best_of_path(
-            "alpha", values, solve, valid, scores, self.measure, self.convention
-        )
+        self.alpha_, result, self.path_ = best_of_path("alpha", values, solve, valid, scores, chooser, self.convention)
         self.coef_, self.scale_ = problem.rows.coef(result.coef), problem.scale
         self.n_iter_, self.objective_, self.gradient_norm_ = result.n_iter, result.objective, result.gap
         self.__dict__.pop("validation_scores_", None)

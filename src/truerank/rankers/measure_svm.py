@@ -138,6 +138,7 @@ class MeasureSVM(BinnedLinearRanker):
     (True, True)
     """
 
+    uses_eval_set = True
     model_attributes: ClassVar[tuple[str, ...]] = (
         *BinnedLinearRanker.model_attributes,
         "C_", "objective_", "dual_objective_", "gap_", "loss_bound_", "n_iter_", "round_", "n_queries_left_out_",

@@ -238,6 +238,7 @@ class ObliviousBoosting(Ranker):
     )
     renamed_attributes: ClassVar[dict[str, str]] = {"valid_scores_": "validation_scores_"}
     allow_nan = True
+    uses_eval_set = True
     allow_sample_weight = True
 
     start_: float

@@ -82,6 +82,7 @@ class PointwiseSVM(BinnedLinearRanker):
     [1, 4, 2, 3]
     """
 
+    uses_eval_set = True
     model_attributes: ClassVar[tuple[str, ...]] = (
         *BinnedLinearRanker.model_attributes,
         "intercept_", "C_", "objective_", "dual_objective_", "gap_", "n_iter_", "rel_", "path_",

@@ -13,7 +13,7 @@ from truerank.core.kernel import kernel
 from truerank.core.threads import query_blocks, run_blocks
 from truerank.data.ranking_data import RankingData
 from truerank.rankers.base import Ranker
-from truerank.solvers.early_stopping import ValidationCurve
+from truerank.solvers.early_stopping import EarlyStopping
 from truerank.solvers.result import Status
 from truerank.trees.step_functions import StepFunctions
 from truerank.trees.stumps import (
@@ -51,7 +51,9 @@ class RankBoost(Ranker):
         Evenly spaced thresholds for each column between its smallest and largest value (RankLib's default is ten),
         or "all" distinct values. "all" costs about twice as much and fits more closely.
     measure : str, Measure or callable, default "nDCG@10"
-        What `eval_set` is judged by.
+        What `score` reports, and what `eval_set` is judged by unless `validation_measure` says otherwise.
+    validation_measure : str, Measure or callable, optional
+        What `eval_set` is judged by, ties averaged so that no order of the rows decides; None means `measure`.
     convention : str, default "ranklib"
         What the measure's name leaves open.
     patience : int or None, default None
@@ -120,6 +122,7 @@ class RankBoost(Ranker):
         "n_iter_",
     )
     allow_nan = True
+    uses_eval_set = True
 
     def __init__(
         self,
@@ -127,6 +130,7 @@ class RankBoost(Ranker):
         *,
         thresholds: int | str = 10,
         measure: Any = "nDCG@10",
+        validation_measure: Any = None,
         convention: str = "ranklib",
         patience: int | None = None,
         n_jobs: int | None = None,
@@ -134,6 +138,7 @@ class RankBoost(Ranker):
         self.n_estimators = n_estimators
         self.thresholds = thresholds
         self.measure = measure
+        self.validation_measure = validation_measure
         self.convention = convention
         self.patience = patience
         self.n_jobs = n_jobs
@@ -144,7 +149,8 @@ class RankBoost(Ranker):
             if isinstance(self.thresholds, str):
                 raise InvalidInputError(f'thresholds must be a whole number >= 1 or "all", got {self.thresholds!r}')
             check_positive_int(self.thresholds, "thresholds")
-        curve = None if valid is None else ValidationCurve(valid, self.measure, self.convention, self.patience)
+        chooser = self.measure if self.validation_measure is None else self.validation_measure
+        curve = None if valid is None else EarlyStopping(chooser, self.convention, self.patience, valid=valid)
         pairs = PairWeights(data, self.n_jobs)
         stumps: list[Stump] = []
         weights: list[float] = []

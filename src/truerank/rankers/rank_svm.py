@@ -119,6 +119,7 @@ class RankSVM(BinnedLinearRanker):
     True
     """
 
+    uses_eval_set = True
     model_attributes: ClassVar[tuple[str, ...]] = (
         *BinnedLinearRanker.model_attributes,
         "C_", "objective_", "dual_objective_", "gap_", "gradient_norm_", "n_iter_", "n_pairs_", "path_",

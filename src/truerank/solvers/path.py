@@ -10,7 +10,7 @@ import numpy as np
 from truerank.core.checks import check_number
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
-from truerank.solvers.early_stopping import ValidationCurve
+from truerank.solvers.early_stopping import EarlyStopping
 from truerank.solvers.result import SolverResult
 
 
@@ -55,7 +55,7 @@ def best_of_path(
     scores : callable
         From weights and a matrix to scores.
     measure, convention
-        What the validation queries are judged by, as `ValidationCurve` takes them.
+        What the validation queries are judged by, as `EarlyStopping` takes them.
     details : sequence of str
         Details of the results that the path lists too.
 
@@ -78,7 +78,7 @@ def best_of_path(
             f"{name} is a list of {len(values)} values, from which validation queries must choose: pass "
             f"eval_set=(X, y, qid), or give a single {name}"
         )
-    curve = None if valid is None else ValidationCurve(valid, measure, convention, None)
+    curve = None if valid is None else EarlyStopping(measure, convention, valid=valid)
     chosen: tuple[float, SolverResult] | None = None
     path: list[dict[str, Any]] = []
     for value in sorted(values, reverse=name != "C"):
@@ -100,7 +100,7 @@ def best_of_path(
                 }
                 | {one: float(result.details[one]) for one in details}
             )
-            if curve is None or curve.best_round == len(path):
+            if curve is None or curve.is_best:
                 chosen = value, result
     assert chosen is not None
     return *chosen, path

@@ -1,0 +1,138 @@
+"""The rank form: what a measure asks of the ranks of the documents that can contribute, stated once.
+
+Two evaluators read it, NumPy's here and the compiled one of `measures/kernel.py`, and add up in the same order, so
+that they agree in every bit. A document's rank enters as its tied group: `before` documents stand above the group,
+`size` are in it (1 where ties are settled), and each order of the group is as likely as any other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from truerank.measures.derived import Hits, segment_range
+
+if TYPE_CHECKING:
+    from truerank.measures.ranking import Ordered
+
+SUM, PRECISION, FIRST = 0, 1, 2
+NO_LIMIT = np.iinfo(np.int64).max >> 1
+
+
+@dataclass(frozen=True, slots=True)
+class RankForm:
+    """Value of a query = total / norm, from the contributing documents ("hits") at the ranks r ≤ limit.
+
+    | kind | total |
+    | --- | --- |
+    | SUM | Σ gain · weight(r): nDCG, P, R, RBP, … |
+    | PRECISION | Σ (hits up to r) / r: AP |
+    | FIRST | weight(r) of the first hit: RR, Success |
+
+    Under averaged ties each term is its expectation over the orders of the tied documents: SUM takes the mean weight of
+    the group's ranks; PRECISION is McSherry and Najork's (2008, section 3): of n tied documents with r hits, after b
+    hits above, the i-th (from 0) is a hit with probability r/n and then has b + 1 + i (r - 1)/(n - 1) hits up to it;
+    FIRST takes the group's first hit at place j with probability p_0 = r/n, p_{j+1} = p_j (n - j - r)/(n - j - 1).
+
+    Attributes
+    ----------
+    kind : int
+    hits : Hits
+    weights : float64 array (longest query,)
+        Weight of each rank; not read by PRECISION.
+    norm : float64 array (m,)
+        Not 0; inf makes a query's value 0.
+    empty : bool array (m,)
+        Queries in which the measure is undefined.
+    gains : float64 array (n,), optional
+        Gain of each row, for SUM; None is 1 for each hit.
+    limits : int64 array (m,), optional
+        Ranks that count in each query; None is all.
+    """
+
+    kind: int
+    hits: Hits
+    weights: np.ndarray
+    norm: np.ndarray
+    empty: np.ndarray
+    gains: np.ndarray | None = None
+    limits: np.ndarray | None = None
+
+    def limit_of(self) -> np.ndarray:
+        """Ranks that count in each query (m,)."""
+        return np.full(len(self.norm), NO_LIMIT) if self.limits is None else self.limits
+
+    def cumulative(self) -> np.ndarray:
+        """Sums of the weights of the first 0, 1, … ranks, (longest + 1,)."""
+        return np.concatenate([[0.0], np.cumsum(self.weights)])
+
+    def values(self, ordered: Ordered) -> np.ndarray:
+        """Values (k, m) of ordered documents; those of empty queries mean nothing."""
+        hits = self.hits
+        before = ordered.hit_places(hits)  # settled ties: each hit is a group of its own
+        size = None
+        if ordered.ties == "average" and ordered.any_tied:
+            before, size = ordered.hit_groups(hits)
+        limit = self.limit_of()[hits.query]
+        total = (self._sum, self._precision, self._first)[self.kind](ordered, before, size, limit)
+        return total / self.norm
+
+    def _sum(self, ordered: Ordered, before: np.ndarray, size: np.ndarray | None, limit: np.ndarray) -> np.ndarray:
+        if len(self.weights) == 0:
+            return np.zeros((ordered.k, len(self.norm)))
+        terms = np.where(before < limit, self.weights[before], 0.0)
+        if size is not None:
+            running = self.cumulative()
+            mean = (running[np.minimum(before + size, limit)] - running[np.minimum(before, limit)]) / size
+            terms = np.where(size == 1, terms, mean)
+        if self.gains is not None:
+            terms = self.gains[ordered.hit_rows(self.hits)] * terms
+        return self.hits.sum(terms)
+
+    def _precision(
+        self, ordered: Ordered, before: np.ndarray, size: np.ndarray | None, limit: np.ndarray
+    ) -> np.ndarray:
+        hits = self.hits
+        if size is None:
+            return hits.sum(np.where(before < limit, hits.ordinal / (before + 1), 0.0))
+        # Every place of a tied group with hits: k rankings one after another.
+        query = hits.query + len(self.norm) * np.arange(ordered.k)[:, None]
+        before, size, query = before.ravel(), size.ravel(), query.ravel()
+        new = np.append(True, (before[1:] != before[:-1]) | (query[1:] != query[:-1]))
+        start = np.flatnonzero(new[: len(before)])
+        r = np.diff(np.append(start, len(before)))
+        found = np.tile(hits.ordinal, ordered.k)[start] - 1
+        g, n, query = before[start], size[start], query[start]
+        i, limits = segment_range(n), np.repeat(np.tile(limit, ordered.k)[start], n)
+        g, r, found, query, n = (np.repeat(values, n) for values in (g, r, found, query, n))
+        place = g + i
+        value = r / n * (found + 1 + i * (r - 1) / np.maximum(n - 1, 1)) / (place + 1)
+        value[place >= limits] = 0.0
+        m = len(self.norm)
+        return np.bincount(query, weights=value, minlength=m * ordered.k).reshape(ordered.k, m)
+
+    def _first(self, ordered: Ordered, before: np.ndarray, size: np.ndarray | None, limit: np.ndarray) -> np.ndarray:
+        hits, m = self.hits, len(self.norm)
+        result = np.zeros((ordered.k, m))
+        if not len(hits.queries):
+            return result
+        weights = np.append(self.weights, 0.0)
+        g, limit = before[:, hits.starts], limit[hits.starts]
+        if size is None:
+            result[:, hits.queries] = np.where(g < limit, weights[np.minimum(g, len(weights) - 1)], 0.0)
+            return result
+        same = before == np.repeat(g, hits.ranked[hits.queries], axis=1)
+        r = hits.sum(same.astype(np.float64))[:, hits.queries].astype(np.int64).ravel()
+        n, g = size[:, hits.starts].ravel(), g.ravel()
+        limit = np.tile(limit, ordered.k)
+        value, p, alive, j = np.zeros(len(g)), r / n, np.arange(len(g)), 0
+        while len(alive):
+            place = g[alive] + j
+            value[alive] += p[alive] * np.where(place < limit[alive], weights[place], 0.0)
+            alive = alive[(n - r)[alive] > j]
+            p[alive] *= (n - j - r)[alive] / (n - j - 1)[alive]
+            j += 1
+        result[:, hits.queries] = value.reshape(ordered.k, -1)
+        return result
