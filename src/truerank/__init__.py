@@ -21,9 +21,12 @@ if TYPE_CHECKING:
         HybridCalibrator,
         LaplaceCalibrator,
     )
+    from truerank.calibration.joint import OneVsRestCalibrator, SoftmaxCalibrator
+    from truerank.calibration.joint_pool import JointPool
     from truerank.calibration.pool import PooledCalibrator
     from truerank.calibration.posteriors import (
         BetaCalibrator,
+        IdentityCalibrator,
         IsotonicCalibrator,
         LogisticCalibrator,
         PlattCalibrator,
@@ -83,9 +86,11 @@ __all__ = [
     "FuzzyLeaves",
     "GaussianCalibrator",
     "HybridCalibrator",
+    "IdentityCalibrator",
     "ImportedRanker",
     "Index",
     "IsotonicCalibrator",
+    "JointPool",
     "Judgements",
     "LaplaceCalibrator",
     "ListNet",
@@ -94,6 +99,7 @@ __all__ = [
     "MinMaxInQuery",
     "NonnegativeListNet",
     "ObliviousBoosting",
+    "OneVsRestCalibrator",
     "PairwiseDescent",
     "PercentileInQuery",
     "PlattCalibrator",
@@ -111,6 +117,7 @@ __all__ = [
     "RunPool",
     "ScoreBinning",
     "SingleFeature",
+    "SoftmaxCalibrator",
     "SplineCalibrator",
     "TemperatureCalibrator",
     "ZScoreInQuery",

@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_pre
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from truerank.calibration.classifier import CalibratedClassifier, classifier_scores
@@ -120,3 +120,38 @@ def test_weights_reach_the_estimator_and_the_calibrator(binary):
     np.testing.assert_allclose(weighted.log_odds(X), unweighted.log_odds(X), rtol=1e-6)
     heavy = CalibratedClassifier(LogisticRegression(), "platt").fit(X, y, sample_weight=np.where(y == 1, 5.0, 1.0))
     assert heavy.predict_proba(X)[:, 1].mean() > weighted.predict_proba(X)[:, 1].mean() + 0.1
+
+
+def test_several_classes_are_calibrated_together():
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    fitted = CalibratedClassifier(LinearSVC(random_state=0)).fit(X, names)
+    assert type(fitted.calibrators_[0]).__name__ == "JointPool"
+    assert len(fitted.estimators_) == 1
+    p = fitted.predict_proba(X)
+    np.testing.assert_allclose(np.log(p), fitted.predict_log_proba(X), atol=1e-9)
+    np.testing.assert_allclose(1 / (1 + np.exp(-fitted.log_odds(X))), p, atol=1e-9)
+    assert fitted.score(X, names) > 0.9
+    bayes = CalibratedClassifier(MultinomialNB(), "temperature").fit(X, names)
+    assert bayes.calibrators_[0].form == "temperature"
+    scores = cross_val_predict(MultinomialNB(), X, names, cv=StratifiedKFold(5), method="predict_log_proba")
+    calibrator = bayes.calibrators_[0].__class__("temperature").fit(scores, names)
+    refitted = MultinomialNB().fit(X, names).predict_log_proba(X)
+    np.testing.assert_allclose(bayes.predict_proba(X), calibrator.predict_proba(refitted), atol=1e-5)
+    sigmoid = CalibratedClassifier(MultinomialNB(), "sigmoid").fit(X, names)
+    platt = CalibratedClassifier(MultinomialNB(), "platt").fit(X, names)
+    np.testing.assert_array_equal(sigmoid.predict_proba(X), platt.predict_proba(X))
+    pairs = CalibratedClassifier(SVC(decision_function_shape="ovo"), "vector").fit(X, names)
+    assert pairs.predict_proba(X).shape == (150, 3)
+    frozen = CalibratedClassifier(FrozenEstimator(MultinomialNB().fit(X, names)), "dirichlet").fit(X, names)
+    np.testing.assert_allclose(frozen.predict_proba(X).sum(axis=1), 1)
+
+
+def test_two_classes_by_joint_names(binary):
+    X, y = binary
+    words = np.where(y == 1, "spam", "ham")
+    for joint, form in (("matrix", "platt"), ("dirichlet", "beta")):
+        a, b = (CalibratedClassifier(LogisticRegression(), method).fit(X, words) for method in (joint, form))
+        np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
+        np.testing.assert_allclose(np.log(a.predict_proba(X)), a.predict_log_proba(X), atol=1e-9)
+        assert set(a.predict(X)) == {"ham", "spam"}

@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from truerank.calibration.classifier import CalibratedClassifier
-from truerank.calibration.names import calibrator_class
+from truerank.calibration.names import calibrator_class, make_calibrator
 from truerank.calibration.pool import MEMBERS, PooledCalibrator, pool_weights, pooled_log_odds
 from truerank.calibration.selection import choose_calibrator
 from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
@@ -53,7 +53,7 @@ def test_it_is_its_members_average(line):
     assert (np.diff(pool.weights_) <= 0).all()
     assert pool.weights_.min() >= 0.01
     grid = np.linspace(-8, 8, 33)
-    parts = [calibrator_class(name)(monotone=True).fit(s, y).predict_proba(grid) for name in pool.methods_]
+    parts = [make_calibrator(name, monotone=True).fit(s, y).predict_proba(grid) for name in pool.methods_]
     np.testing.assert_allclose(pool.predict_proba(grid), np.tensordot(pool.weights_, parts, 1), rtol=1e-9)
     assert (np.diff(pool.log_odds(grid)) >= -1e-12).all()
     again = PooledCalibrator(random_state=3).fit(s, y)

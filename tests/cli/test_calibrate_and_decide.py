@@ -64,7 +64,10 @@ def test_expected_relevant_in_the_top(files, capsys):
 def test_scores_without_a_model(files, capsys):
     out = str(files / "calibrator.json")
     scores, data = str(files / "held.scores"), str(files / "held.txt")
-    assert main(["calibrate", "--scores", scores, "--data", data, "--rel", "2", "-o", out]) == 0
+    words = ["calibrate", "--scores", scores, "--data", data, "--rel", "2", "-o", out]
+    assert main([*words, "--method", "isotonic", "--monotone"]) == 2
+    assert "monotone by its form" in capsys.readouterr().err
+    assert main([*words, "--method", "asymmetric-laplace"]) == 0
     held = read_letor(data)
     expected = AsymmetricLaplaceCalibrator().fit(np.loadtxt(scores), held.y >= 2)
     np.testing.assert_array_equal(load_model(out).shape_, expected.shape_)

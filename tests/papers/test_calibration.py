@@ -40,15 +40,25 @@ def test_scores_are_kept_and_read_again(documents, tmp_path):
     assert corpus.train.shape[0] == 110
     first = topic_scores(corpus, naive_bayes, 2, tmp_path / "scores.npz")
 
-    def fail():
-        raise AssertionError("the scores should have been read")
+    class Known:
+        """Parameters of the classifier, without what would fit it."""
 
-    again = topic_scores(corpus, fail, 2, tmp_path / "scores.npz")
+        def get_params(self):
+            return naive_bayes().get_params()
+
+    Known.__name__ = "Pipeline"
+    again = topic_scores(corpus, Known, 2, tmp_path / "scores.npz")
     for a, b in zip(first, again):
         np.testing.assert_array_equal(a.train, b.train)
         np.testing.assert_array_equal(a.in_test, b.in_test)
     assert ((first[0].test > 0) == first[0].in_test).mean() > 0.9
     assert len(topic_scores(corpus, linear_svm, 1)) == 1
+    # Another classifier, other parameters or other folds do not get these scores.
+    for make, draw in ((linear_svm, None), (lambda: naive_bayes(n_words=3), None), (naive_bayes, 1)):
+        other = topic_scores(corpus, make, 2, tmp_path / "scores.npz", draw=draw)
+        fresh = topic_scores(corpus, make, 2, draw=draw)
+        np.testing.assert_array_equal(other[0].train, fresh[0].train)
+        assert not np.array_equal(other[0].train, first[0].train)
 
 
 def test_a_panel_adds_up():

@@ -40,6 +40,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     """
 
     model_attributes: ClassVar[tuple[str, ...]] = ("classes_", "counts_", "prior_")
+    # Whether every fit is monotone, so that a parameter `monotone` could change nothing.
+    always_monotone: ClassVar[bool] = False
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -71,6 +73,11 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         InvalidInputError
             On nan or infinite scores, more than two labels, no rows, or weights that are negative or all 0.
         """
+        if self.always_monotone and getattr(self, "monotone", None) is not None:
+            raise InvalidInputError(
+                f"{type(self).__name__} is monotone by its form, and monotone={self.monotone!r} would change nothing; "
+                "leave it out"
+            )
         with whole_fit(self) as fresh:
             fresh._fit(*fresh._take(scores, y, sample_weight))
         return self
@@ -103,6 +110,10 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         Both are exact where they are small, and strictly inside (0, 1): from 1e-300 to the largest float below 1.
         """
         return probability_pairs(self.log_odds(scores))
+
+    def predict_log_proba(self, scores: Any) -> np.ndarray:
+        """log P(negative | score) and log P(positive | score), float64 (n, 2); they do not saturate."""
+        return log_probability_pairs(self.log_odds(scores))
 
     def predict(self, scores: Any) -> np.ndarray:
         """The more probable label (n,); the positive one at even odds."""
@@ -208,6 +219,11 @@ def probability_pairs(log_odds: np.ndarray) -> np.ndarray:
     pairs = np.empty((len(log_odds), 2))
     _probability_pairs(np.ascontiguousarray(log_odds, dtype=np.float64), pairs)
     return pairs
+
+
+def log_probability_pairs(log_odds: np.ndarray) -> np.ndarray:
+    """log(1 - p) and log p for each log-odds, float64 (n, 2), exact where the probabilities saturate."""
+    return -np.logaddexp(0.0, np.stack([log_odds, -log_odds], axis=-1))
 
 
 def logit(probability: float) -> float:

@@ -12,27 +12,25 @@ from sklearn.utils import _safe_indexing, assert_all_finite, indexable
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
-from truerank.calibration.base import Calibrator, probability_pairs
+from truerank.calibration.base import Calibrator, as_weight, log_probability_pairs, probability_pairs
 from truerank.calibration.decisions import decide
-from truerank.calibration.names import calibrator_class
-from truerank.core.errors import InvalidInputError, TruerankWarning
+from truerank.calibration.joint import (
+    SOFTMAX_METHODS,
+    JointCalibrator,
+    OneVsRestCalibrator,
+    SoftmaxCalibrator,
+    joint_probability_pairs,
+    log_odds_of,
+)
+from truerank.calibration.names import make_calibrator as make_calibrator
+from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
 from truerank.core.fitting import fits_whole
 from truerank.core.threads import run_blocks
 
+# What the joint forms are where there are two classes.
+_BINARY_FORMS = {"vector": "platt", "matrix": "platt", "dirichlet": "beta"}
 # Log-odds of classifiers whose probabilities reach 0 and 1 (forests) are held within ±log(10⁶).
 _LARGEST_LOG_ODDS = float(np.log(1e6))
-
-
-def make_calibrator(method: Any, *, monotone: bool | None = None) -> Calibrator:
-    """A new calibrator from its name ("asymmetric-laplace"), or from an unfitted one, which is cloned.
-
-    `monotone` sets that parameter of a calibrator that is given by name; None leaves its default.
-    """
-    if isinstance(method, str):
-        return calibrator_class(method)(**({} if monotone is None else {"monotone": monotone}))
-    if isinstance(method, Calibrator):
-        return clone(method)
-    raise InvalidInputError(f"method must be the name of a calibrator or a calibrator, got {method!r}")
 
 
 def classifier_scores(estimator: Any, X: Any) -> np.ndarray:
@@ -42,9 +40,18 @@ def classifier_scores(estimator: Any, X: Any) -> np.ndarray:
     the last step of a pipeline, as what a search found, or both), which are not normalised and so keep log-odds of any
     size; else the log-odds of `predict_log_proba` or `predict_proba`, held within ±log(10⁶).
     """
+    scores, are_log_p = class_scores(estimator, X)
+    return scores[:, 1] - scores[:, 0] if are_log_p else scores[:, 0]
+
+
+def class_scores(estimator: Any, X: Any) -> tuple[np.ndarray, bool]:
+    """Scores of a fitted classifier, float64 (n, classes), and whether they are log probabilities (up to a constant).
+
+    From the same places as `classifier_scores`; the decision function of two classes has one column.
+    """
     if hasattr(estimator, "decision_function"):
         scores = np.asarray(estimator.decision_function(X), dtype=np.float64)
-        return scores[:, 0] if scores.ndim == 2 and scores.shape[1] == 1 else scores
+        return scores[:, None] if scores.ndim == 1 else scores, False
     last, before = estimator, []
     while True:
         if hasattr(last, "best_estimator_"):
@@ -57,8 +64,7 @@ def classifier_scores(estimator: Any, X: Any) -> np.ndarray:
     if hasattr(last, "predict_joint_log_proba"):
         for transformer in before:
             X = transformer.transform(X)
-        joint = last.predict_joint_log_proba(X)
-        return np.asarray(joint[:, 1] - joint[:, 0], dtype=np.float64)
+        return np.maximum(np.asarray(last.predict_joint_log_proba(X), dtype=np.float64), -1e140), True
     with np.errstate(divide="ignore"):
         if hasattr(estimator, "predict_log_proba"):
             log_p = np.asarray(estimator.predict_log_proba(X), dtype=np.float64)
@@ -68,36 +74,45 @@ def classifier_scores(estimator: Any, X: Any) -> np.ndarray:
             raise InvalidInputError(
                 f"{type(estimator).__name__} has neither decision_function nor predict_proba; calibration needs scores"
             )
-    log_p = np.maximum(log_p, -1e300)
-    return np.clip(log_p[:, 1] - log_p[:, 0], -_LARGEST_LOG_ODDS, _LARGEST_LOG_ODDS)
+    # No class further below the best than the bound on log-odds.
+    return np.maximum(log_p, log_p.max(axis=1, keepdims=True) - _LARGEST_LOG_ODDS), True
 
 
 class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """Calibrated probabilities for a classifier, binary, multi-class or multi-label.
 
     The scores that the calibrator is fitted to come from cross-validation on the training data; the classifier is then
-    refitted on all of it (Bennett 2003, section 4.5). Several classes and several labels are taken one against the
-    rest; the probabilities of several classes are divided by their sum.
+    refitted on all of it (Bennett 2003, section 4.5). Several labels are taken one by one. Several classes are
+    calibrated together: from the scores that the classifier gives to each of them, or, where it is one for two classes
+    only, from one classifier for each class against the rest.
+
+    The default, "pool", is an average of calibrators whose weights follow from their cross-validated log losses: of
+    `pool.MEMBERS` for two classes, of joint forms and one against the rest for several (`joint_pool`). On development
+    data it was never below its best member, or below the raw scores, by more than chance.
 
     Parameters
     ----------
     estimator : classifier
         Any scikit-learn classifier; its decision function, or the log-odds of a naive Bayes, are the scores
         (`classifier_scores`). A `FrozenEstimator` stays as it is: the data then serve for calibration only.
-    method : str or Calibrator, default "asymmetric-laplace"
-        Name of a calibrator, or one that is cloned: `SplineCalibrator(monotone=True)`.
+    method : str or Calibrator, default "pool"
+        Name of a calibrator, or one that is cloned: `SplineCalibrator(monotone=True)`. scikit-learn's "sigmoid" is
+        "platt". With several classes "temperature", "vector", "matrix", "dirichlet" and "pool" are fitted jointly, and
+        the others to each class against the rest, the probabilities divided by their sum; with two classes or several
+        labels "vector" and "matrix" are "platt", and "dirichlet" is "beta", which are their forms there.
     cv : int, splitter or iterable, default 5
         As in scikit-learn; an int makes stratified folds. A class with fewer rows than folds lowers the number of
         folds; a label with a single row (or none) on either side gets the smoothed prior, with a warning.
     n_jobs : int, optional
-        Threads over classes or labels.
+        Threads over labels.
 
     Attributes
     ----------
     classes_ : array (classes,) or list of arrays (labels,)
     estimators_ : list
-        One fitted binary classifier a class or label (one for two classes); None where only the prior is given.
-    calibrators_ : list of Calibrator
+        One fitted classifier, or one for each label; None where only the prior is given.
+    calibrators_ : list of Calibrator or JointCalibrator
+        One for each of `estimators_`.
     n_features_in_ : int
         Where the estimator has it.
 
@@ -111,11 +126,15 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     (3, 2)
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = ("classes_", "estimators_", "calibrators_")
+    model_attributes: ClassVar[tuple[str, ...]] = (
+        "classes_",
+        "estimators_",
+        "calibrators_",
+        "n_features_in_",
+        "feature_names_in_",
+    )
 
-    def __init__(
-        self, estimator: Any, method: Any = "asymmetric-laplace", cv: Any = 5, n_jobs: int | None = None
-    ) -> None:
+    def __init__(self, estimator: Any, method: Any = "pool", cv: Any = 5, n_jobs: int | None = None) -> None:
         self.estimator = estimator
         self.method = method
         self.cv = cv
@@ -128,6 +147,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         inner = get_tags(self.estimator)
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        tags.input_tags.positive_only = inner.input_tags.positive_only
         tags.classifier_tags.multi_label = True
         return tags
 
@@ -142,73 +162,98 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         sample_weight : array (n,), optional
             Passed to the estimator where it takes weights, and to the calibrator.
         """
-        make_calibrator(self.method)
+        _check_method(self.method)
         (X,) = indexable(X)
         if y is None:
             raise InvalidInputError("CalibratedClassifier requires y to be passed, but the target y is None")
-        targets, names = self._targets(y)
+        classes, targets, names = self._targets(y)
         n = _num_samples(X)
         if len(targets[0]) != n:
             raise InvalidInputError(f"y has {len(targets[0])} rows but X has {n}: inconsistent numbers of samples")
-        if sample_weight is not None:
-            from truerank.calibration.base import as_weight
-
-            sample_weight = as_weight(sample_weight, n)
-        fits = run_blocks(
-            lambda number: self._fit_one(X, targets[number], names[number], sample_weight),
-            [(number,) for number in range(len(targets))],
-            self.n_jobs,
-        )
+        weight = as_weight(sample_weight, n)
+        if not isinstance(classes, list) and len(classes) > 2:
+            fits = [self._fit_jointly(X, targets[0], classes, weight)]
+        else:
+            fits = run_blocks(
+                lambda number: self._fit_one(X, targets[number], names[number], weight),
+                [(number,) for number in range(len(targets))],
+                self.n_jobs,
+            )
+        self.classes_: Any = classes
         self.estimators_ = [fit[0] for fit in fits]
         self.calibrators_ = [fit[1] for fit in fits]
         for attribute in ("n_features_in_", "feature_names_in_"):
             source = next((e for e in self.estimators_ if hasattr(e, attribute)), None)
             if source is not None:
                 setattr(self, attribute, getattr(source, attribute))
+            elif hasattr(self, attribute):
+                delattr(self, attribute)
         return self
 
-    def _targets(self, y: Any) -> tuple[list[np.ndarray], list[str]]:
-        """One binary target (n,) for each class or label, as the labels that the estimator is to see."""
+    def _targets(self, y: Any) -> tuple[Any, list[np.ndarray], list[str]]:
+        """The classes, and one target (n,) for each label, as the labels that the estimator is to see."""
         if getattr(getattr(y, "dtype", None), "kind", "") == "f" and not hasattr(y, "tocsr"):
             assert_all_finite(y, input_name="y")
         kind = type_of_target(y, input_name="y")
         if kind == "multilabel-indicator":
             indicator = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
-            self.classes_: Any = [np.array([0, 1]) for _ in range(indicator.shape[1])]
             columns = (indicator != 0).astype(np.int64)
-            return list(np.ascontiguousarray(columns.T)), [f"label {k}" for k in range(columns.shape[1])]
+            classes = [np.array([0, 1]) for _ in range(columns.shape[1])]
+            return classes, list(np.ascontiguousarray(columns.T)), [f"label {k}" for k in range(columns.shape[1])]
         from sklearn.utils.validation import column_or_1d
 
         labels = column_or_1d(y, warn=True)
         check_classification_targets(labels)
-        self.classes_, index = np.unique(labels, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise InvalidInputError(f"y must have at least two classes, got one class: {self.classes_.tolist()}")
-        if len(self.classes_) == 2:
-            return [labels], [repr(self.classes_[1])]
-        return [(index == k).astype(np.int64) for k in range(len(self.classes_))], [repr(c) for c in self.classes_]
+        names = np.unique(labels)
+        if len(names) < 2:
+            raise InvalidInputError(f"y must have at least two classes, got one class: {names.tolist()}")
+        return names, [labels], [repr(names[-1])]
 
     def _fit_one(self, X: Any, target: np.ndarray, name: str, weight: Any) -> tuple[Any, Calibrator]:
+        """Estimator and calibrator for two classes."""
         classes, index = np.unique(target, return_inverse=True)
         positive = index == 1 if len(classes) == 2 else target != 0
         rarest = min(int(positive.sum()), int((~positive).sum()))
-        calibrator = make_calibrator(self.method)
+        calibrator = make_calibrator(
+            _BINARY_FORMS.get(self.method, self.method) if isinstance(self.method, str) else self.method
+        )
         if len(classes) < 2 or rarest < 2:
             warnings.warn(
                 f"class {name} has {rarest} rows on one side, too few to cross-validate: its probability is the prior",
                 TruerankWarning,
                 stacklevel=6,
             )
-            return None, calibrator_class("platt")().fit(np.zeros(len(positive)), positive, weight)
-        splits = list(self._splitter(target, rarest).split(X, target))
+            return None, make_calibrator("platt").fit(np.zeros(len(positive)), positive, weight)
         scores = np.full(len(positive), np.nan)
-        for train, test in splits:
+        for train, test in self._splitter(target, rarest).split(X, target):
             fold_weight = None if weight is None else weight[train]
-            fitted = self._fit_estimator(_safe_indexing(X, train), target[train], fold_weight)
+            fitted = self._fit_estimator(self.estimator, _safe_indexing(X, train), target[train], fold_weight)
             scores[test] = classifier_scores(fitted, _safe_indexing(X, test))
         held_out = ~np.isnan(scores)
         calibrator.fit(scores[held_out], positive[held_out], None if weight is None else weight[held_out])
-        return self._fit_estimator(X, target, weight), calibrator
+        return self._fit_estimator(self.estimator, X, target, weight), calibrator
+
+    def _fit_jointly(self, X: Any, target: np.ndarray, classes: np.ndarray, weight: Any) -> tuple[Any, Any]:
+        """Estimator and joint calibrator for several classes."""
+        estimator = _for_several_classes(self.estimator)
+        index = np.searchsorted(classes, target)
+        # A class with a single row stands in the training part of some folds only, where its score is the lowest.
+        rarest = max(2, int(np.bincount(index).min()))
+        scores = np.full((len(target), len(classes)), np.nan)
+        are_log_p = False
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="The least populated class in y")
+            splits = list(self._splitter(target, rarest).split(X, target))
+        for train, test in splits:
+            fold_weight = None if weight is None else weight[train]
+            fitted = self._fit_estimator(estimator, _safe_indexing(X, train), target[train], fold_weight)
+            scores[test], are_log_p = _scores_of_classes(fitted, _safe_indexing(X, test), classes)
+        held_out = ~np.isnan(scores).any(axis=1)
+        calibrator = _make_joint(self.method, are_log_p)
+        calibrator.fit(
+            scores[held_out], target[held_out], None if weight is None else weight[held_out], classes=classes
+        )
+        return self._fit_estimator(estimator, X, target, weight), calibrator
 
     def _splitter(self, target: np.ndarray, rarest: int) -> Any:
         if isinstance(self.cv, int | np.integer) and not isinstance(self.cv, bool):
@@ -217,15 +262,17 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             return StratifiedKFold(min(int(self.cv), rarest))
         return check_cv(self.cv, target, classifier=True)
 
-    def _fit_estimator(self, X: Any, target: np.ndarray, weight: Any) -> Any:
-        estimator = clone(self.estimator)
-        if weight is not None and has_fit_parameter(estimator, "sample_weight"):
-            return estimator.fit(X, target, sample_weight=weight)
-        return estimator.fit(X, target)
+    def _fit_estimator(self, estimator: Any, X: Any, target: np.ndarray, weight: Any) -> Any:
+        fresh = clone(estimator)
+        if weight is not None and has_fit_parameter(fresh, "sample_weight"):
+            return fresh.fit(X, target, sample_weight=weight)
+        return fresh.fit(X, target)
 
     def log_odds(self, X: Any) -> np.ndarray:
         """Calibrated log-odds of each class or label, float64 (n, classes or labels); (n,) for two classes."""
         check_is_fitted(self, "calibrators_")
+        if self._is_joint():
+            return log_odds_of(self.predict_log_proba(X))
         n = _num_samples(X)
         columns = [
             calibrator.log_odds(np.zeros(n) if estimator is None else classifier_scores(estimator, X))
@@ -235,15 +282,20 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Calibrated probabilities: (n, 2), (n, classes) with rows that add up to 1, or (n, labels)."""
+        check_is_fitted(self, "calibrators_")
+        if self._is_joint():
+            return np.exp(self.predict_log_proba(X))
         log_odds = self.log_odds(X)
-        if self._is_binary():
-            return probability_pairs(log_odds)
-        n, k = log_odds.shape
-        p = probability_pairs(log_odds.ravel())[:, 1].reshape(n, k)
-        if isinstance(self.classes_, list):
-            return p
-        total = p.sum(axis=1, keepdims=True)
-        return np.where(total > 0, p / np.where(total > 0, total, 1.0), 1.0 / k)
+        return probability_pairs(log_odds) if self._is_binary() else joint_probability_pairs(log_odds)
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of `predict_proba`, of the same shape, exact where the probabilities saturate."""
+        check_is_fitted(self, "calibrators_")
+        if self._is_joint():
+            scores, _ = _scores_of_classes(self.estimators_[0], X, self.classes_)
+            return self.calibrators_[0].log_probabilities(scores)
+        pairs = log_probability_pairs(self.log_odds(X))
+        return pairs if self._is_binary() else pairs[..., 1]
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class (n,), or for several labels the indicator (n, labels) of P ≥ 1/2."""
@@ -269,3 +321,71 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _is_binary(self) -> bool:
         return not isinstance(self.classes_, list) and len(self.classes_) == 2
+
+    def _is_joint(self) -> bool:
+        return not isinstance(self.classes_, list) and len(self.classes_) > 2
+
+    def check_model(self) -> None:
+        """Called after loading from a model file: estimators, calibrators and classes fit together."""
+        n = len(self.classes_) if isinstance(self.classes_, list) else 1
+        if len(self.calibrators_) != n or len(self.estimators_) != n:
+            raise ModelFileError(
+                f"CalibratedClassifier: {len(self.estimators_)} estimators and {len(self.calibrators_)} calibrators "
+                f"where {n} are needed"
+            )
+        kind = JointCalibrator if self._is_joint() else Calibrator
+        if not all(isinstance(part, kind) for part in self.calibrators_):
+            raise ModelFileError(f"CalibratedClassifier: each of calibrators_ must be a {kind.__name__}")
+        if self._is_joint() and len(self.calibrators_[0].classes_) != len(self.classes_):
+            raise ModelFileError("CalibratedClassifier: the calibrator has another number of classes")
+
+
+def _check_method(method: Any) -> None:
+    """Raise where `method` is neither the name of a calibrator nor one."""
+    if not isinstance(method, JointCalibrator) and not (isinstance(method, str) and method in _BINARY_FORMS):
+        make_calibrator(method)
+
+
+def _make_joint(method: Any, are_log_p: bool) -> JointCalibrator:
+    """A new calibrator of several classes from what `CalibratedClassifier(method=…)` takes."""
+    if isinstance(method, JointCalibrator):
+        return clone(method)
+    if isinstance(method, str) and method == "pool":
+        from truerank.calibration.joint_pool import JointPool
+
+        return JointPool(from_log_probabilities=are_log_p)
+    if isinstance(method, str) and method in SOFTMAX_METHODS:
+        return SoftmaxCalibrator(**SOFTMAX_METHODS[method])
+    return OneVsRestCalibrator(method, from_log_probabilities=are_log_p)
+
+
+def _for_several_classes(estimator: Any) -> Any:
+    """The estimator where it gives each class a score, else one of it for each class against the rest."""
+    from sklearn.multiclass import OneVsRestClassifier
+    from sklearn.utils import get_tags
+
+    by_pairs = any(name.endswith("decision_function_shape") for name in estimator.get_params()) and (
+        "ovo" in [v for k, v in estimator.get_params().items() if k.endswith("decision_function_shape")]
+    )
+    tags = get_tags(estimator).classifier_tags
+    if by_pairs or (tags is not None and not tags.multi_class):
+        return OneVsRestClassifier(estimator)
+    return estimator
+
+
+def _scores_of_classes(estimator: Any, X: Any, classes: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Scores (n, classes), and whether they are log probabilities; a class the estimator lacks has the lowest one."""
+    scores, are_log_p = class_scores(estimator, X)
+    seen = estimator.classes_
+    if scores.shape[1] == 1 and len(seen) == 2:
+        scores = np.stack([-scores[:, 0], scores[:, 0]], axis=1)
+    if scores.shape[1] != len(seen):
+        raise InvalidInputError(
+            f"{type(estimator).__name__} gives {scores.shape[1]} scores for {len(seen)} classes; calibration of "
+            "several classes needs one each"
+        )
+    if len(seen) == len(classes):
+        return scores, are_log_p
+    result = np.repeat(scores.min(axis=1, keepdims=True), len(classes), axis=1)
+    result[:, np.searchsorted(classes, seen)] = scores
+    return result, are_log_p

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+from truerank.core.errors import InvalidInputError
 from truerank.core.names import look_up
+
+if TYPE_CHECKING:
+    from truerank.calibration.base import Calibrator
 
 # Name -> "module:class" of calibrators (`CalibratedRanker(method=NAME)`, `truerank calibrate --method NAME`).
 CALIBRATORS: dict[str, str] = {
@@ -17,10 +23,32 @@ CALIBRATORS: dict[str, str] = {
     "isotonic": "truerank.calibration.posteriors:IsotonicCalibrator",
     "beta": "truerank.calibration.posteriors:BetaCalibrator",
     "temperature": "truerank.calibration.posteriors:TemperatureCalibrator",
+    "identity": "truerank.calibration.posteriors:IdentityCalibrator",
     "pool": "truerank.calibration.pool:PooledCalibrator",
 }
 
 
+# scikit-learn's names of the same methods.
+SYNONYMS = {"sigmoid": "platt"}
+
+
 def calibrator_class(name: str) -> type:
-    """Class of a calibrator by its name, for example "asymmetric-laplace"."""
-    return look_up(CALIBRATORS, name, "calibrator")
+    """Class of a calibrator by its name, for example "asymmetric-laplace"; "sigmoid" is scikit-learn's for "platt"."""
+    return look_up(CALIBRATORS, SYNONYMS.get(name, name), "calibrator")
+
+
+def make_calibrator(method: Any, *, monotone: bool | None = None) -> Calibrator:
+    """A new calibrator from its name ("asymmetric-laplace"), or from an unfitted one, which is cloned.
+
+    `monotone` sets that parameter of a calibrator that is given by name and has it; None leaves its default.
+    """
+    if isinstance(method, str):
+        cls: Any = calibrator_class(method)
+        return cls() if monotone is None or cls.always_monotone else cls(monotone=monotone)
+    from sklearn.base import clone
+
+    from truerank.calibration.base import Calibrator
+
+    if isinstance(method, Calibrator):
+        return clone(method)
+    raise InvalidInputError(f"method must be the name of a calibrator or a calibrator, got {method!r}")

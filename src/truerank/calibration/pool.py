@@ -23,28 +23,43 @@ distributions. Bayesian Analysis 13 (pseudo-Bayesian model averaging by cross-va
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from truerank.calibration.base import Calibrator, quietly
-from truerank.calibration.classifier import make_calibrator
 from truerank.calibration.densities import DensityCalibrator
-from truerank.calibration.names import CALIBRATORS
+from truerank.calibration.names import CALIBRATORS, make_calibrator
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.fitting import fits_whole
 from truerank.core.random_streams import seed_of, stream
 from truerank.data.grouping import group_rows
 
-MEMBERS = ("spline", "beta", "platt", "asymmetric-laplace", "hybrid", "isotonic", "temperature")
+MEMBERS = ("spline", "beta", "platt", "asymmetric-laplace", "hybrid", "isotonic", "temperature", "identity")
 FEW_ROWS = 20
 _EXPONENT = 0.5
 _PENALTY = 1.0 / 8.0
 # Isotonic regression has as many as the rows call for; with Platt's targets it was held to be as free as the spline.
-_PARAMETERS = {"temperature": 1, "logistic": 2, "platt": 2, "beta": 3, "gaussian": 4, "laplace": 4}
+_PARAMETERS = {"identity": 0, "temperature": 1, "logistic": 2, "platt": 2, "beta": 3, "gaussian": 4, "laplace": 4}
 _MANY_PARAMETERS = 6
 _SMALLEST_WEIGHT = 0.01
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Log-odds of rows by calibrators that were fitted to the other folds.
+
+    Attributes
+    ----------
+    members : float64 array (methods, repeats, n)
+    pool : float64 array (repeats, n)
+        The members' average, each row's weights from the losses of the other folds' rows.
+    """
+
+    members: np.ndarray
+    pool: np.ndarray
 
 
 class PooledCalibrator(Calibrator):
@@ -58,7 +73,8 @@ class PooledCalibrator(Calibrator):
     Parameters
     ----------
     methods : sequence of str or Calibrator, optional
-        What to average; None means spline, beta, platt, asymmetric-laplace, hybrid, isotonic and temperature.
+        What to average; None means spline, beta, platt, asymmetric-laplace, hybrid, isotonic, temperature and identity
+        (the scores as they are).
     monotone : bool, default True
         Give methods that are named their monotone form: the average then never falls as the score rises.
     cv : int, default 5
@@ -119,17 +135,27 @@ class PooledCalibrator(Calibrator):
         groups : array (n,), optional
             Rows that belong together (the documents of a query): they stay in one fold.
         """
+        self.fit_and_hold_out(scores, y, sample_weight, groups)
+        return self
+
+    def fit_and_hold_out(self, scores: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> HeldOut:
+        """`fit`, and what the members and the pool said of rows that they had not seen.
+
+        Returns
+        -------
+        HeldOut
+            Of the rows whose weight is not 0.
+        """
         values, positive, weight = self._take(scores, y, sample_weight)
         group = None if groups is None else group_numbers(groups, np.size(scores))
         if group is not None and len(group) != len(values):
             group = group[np.asarray(sample_weight) > 0]
-        members = self._members()
-        log_odds, _ = cross_validated_log_odds(
-            members, self.monotone, values, positive, weight, group, self.cv, self.n_repeats, self.random_state
+        methods = self._members()
+        log_odds, fold = cross_validated_log_odds(
+            methods, self.monotone, values, positive, weight, group, self.cv, self.n_repeats, self.random_state
         )
-        loss = held_out_losses(log_odds, positive).mean(axis=1) @ (np.ones(len(values)) if weight is None else weight)
-        self._fit_members(values, positive, weight, loss)
-        return self
+        self._fit_members(values, positive, weight, _summed_losses(log_odds, positive, weight))
+        return HeldOut(log_odds, _held_out_pool(log_odds, fold, methods, positive, weight))
 
     def _members(self) -> list[Any]:
         methods = list(MEMBERS if self.methods is None else self.methods)
@@ -165,6 +191,26 @@ class PooledCalibrator(Calibrator):
             raise ModelFileError("PooledCalibrator: each member needs a name, a calibrator and a positive weight")
 
 
+def _summed_losses(log_odds: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """Log loss of each method (k,) over the rows, averaged over the repeats, from held-out log-odds (k, repeats, n)."""
+    return held_out_losses(log_odds, positive).mean(axis=1) @ (np.ones(len(positive)) if weight is None else weight)
+
+
+def _held_out_pool(
+    log_odds: np.ndarray, fold: np.ndarray, methods: Sequence[Any], positive: np.ndarray, weight: np.ndarray | None
+) -> np.ndarray:
+    result = np.empty(log_odds.shape[1:])
+    for repeat in range(log_odds.shape[1]):
+        loss = held_out_losses(log_odds[:, repeat], positive)
+        loss = loss if weight is None else loss * weight
+        for number in range(int(fold[repeat].max()) + 1):
+            rows = fold[repeat] == number
+            share = pool_weights(methods, loss[:, ~rows].sum(axis=1), rarest_class(positive))
+            kept = share > 0.0
+            result[repeat, rows] = pooled_log_odds(log_odds[kept, repeat][:, rows], share[kept])
+    return result
+
+
 def pooled_log_odds(log_odds: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Log-odds of averages of probabilities, float64 (n,), from log-odds (k, n); nothing saturates."""
     from scipy.special import logsumexp
@@ -181,13 +227,17 @@ def pool_weights(methods: Sequence[Any], loss: np.ndarray, rarest: int) -> np.nd
         alone = np.zeros(len(methods))
         alone[list(methods).index("platt") if "platt" in methods else 0] = 1.0
         return alone
-    log_weight = -_EXPONENT * loss - _PENALTY * np.array(
-        [_PARAMETERS.get(method_name(method), _MANY_PARAMETERS) for method in methods]
-    )
+    parameters = np.array([_PARAMETERS.get(method_name(method), _MANY_PARAMETERS) for method in methods])
     if rarest < FEW_ROWS:
         sound = np.array([not fits_densities(method) for method in methods])
         if sound.any():
-            log_weight[~sound] = -np.inf
+            loss = np.where(sound, loss, np.inf)
+    return exponential_weights(loss, parameters)
+
+
+def exponential_weights(loss: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+    """exp(-L/2 - d/8), divided by their sum (k,), from summed losses (k,) and numbers of parameters (k,)."""
+    log_weight = -_EXPONENT * loss - _PENALTY * parameters
     share = np.exp(log_weight - log_weight.max())
     return share / share.sum()
 
@@ -218,7 +268,7 @@ def cross_validated_log_odds(
     fold = np.zeros((n_repeats, len(scores)), dtype=np.int64)
     seed = seed_of(random_state)
     for repeat in range(n_repeats if rarest >= 2 else 0):
-        fold[repeat] = _folds(positive, group, min(cv, rarest), stream(seed, "choose-calibrator", repeat))
+        fold[repeat] = folds_of(positive, group, min(cv, rarest), stream(seed, "choose-calibrator", repeat))
         for number in range(int(fold[repeat].max()) + 1):
             test = fold[repeat] == number
             train = ~test
@@ -266,8 +316,8 @@ def quietly_fitted(method: Any, monotone: bool, scores: np.ndarray, y: Any, weig
         return make_calibrator(method, monotone=monotone).fit(scores, y, weight)
 
 
-def _folds(positive: np.ndarray, group: np.ndarray | None, n_splits: int, generator: np.random.Generator) -> np.ndarray:
-    """Number of each row's fold: by group, or stratified by class."""
+def folds_of(labels: np.ndarray, group: np.ndarray | None, n_splits: int, generator: np.random.Generator) -> np.ndarray:
+    """Number of each row's fold (n,): by group, or stratified by the label."""
     if group is not None:
         n_groups = int(group.max()) + 1
         if n_groups < 2:
@@ -275,7 +325,8 @@ def _folds(positive: np.ndarray, group: np.ndarray | None, n_splits: int, genera
         part = np.empty(n_groups, dtype=np.int64)
         part[generator.permutation(n_groups)] = np.arange(n_groups) % min(n_splits, n_groups)
         return part[group]
-    fold = np.empty(len(positive), dtype=np.int64)
-    for rows in (np.flatnonzero(positive), np.flatnonzero(~positive)):
+    fold = np.empty(len(labels), dtype=np.int64)
+    for label in np.unique(labels)[::-1]:
+        rows = np.flatnonzero(labels == label)
         fold[generator.permutation(rows)] = np.arange(len(rows)) % n_splits
     return fold

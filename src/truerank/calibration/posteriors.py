@@ -212,8 +212,8 @@ class IsotonicCalibrator(Calibrator):
 
     Parameters
     ----------
-    monotone : bool, default True
-        Accepted for uniformity; isotonic regression always is.
+    monotone : None
+        The fit is monotone by its form; `fit` refuses anything else but None.
 
     Attributes
     ----------
@@ -228,9 +228,10 @@ class IsotonicCalibrator(Calibrator):
     [0.25, 0.5, 0.75]
     """
 
+    always_monotone: ClassVar[bool] = True
     model_attributes: ClassVar[tuple[str, ...]] = (*Calibrator.model_attributes, "scores_", "probabilities_")
 
-    def __init__(self, *, monotone: bool = True) -> None:
+    def __init__(self, *, monotone: None = None) -> None:
         self.monotone = monotone
 
     def _fit(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> None:
@@ -264,8 +265,8 @@ class BetaCalibrator(Calibrator):
 
     Parameters
     ----------
-    monotone : bool, default True
-        Accepted for uniformity; with a, b ≥ 0 it always is.
+    monotone : None
+        The fit is monotone by its form; `fit` refuses anything else but None.
 
     Attributes
     ----------
@@ -279,9 +280,10 @@ class BetaCalibrator(Calibrator):
     True
     """
 
+    always_monotone: ClassVar[bool] = True
     model_attributes: ClassVar[tuple[str, ...]] = (*Calibrator.model_attributes, "a_", "b_", "c_")
 
-    def __init__(self, *, monotone: bool = True) -> None:
+    def __init__(self, *, monotone: None = None) -> None:
         self.monotone = monotone
 
     def _fit(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> None:
@@ -305,6 +307,30 @@ class BetaCalibrator(Calibrator):
         return self.a_ * _log_p(scores) - self.b_ * _log_p(-scores) + self.c_
 
 
+class IdentityCalibrator(Calibrator):
+    """The scores themselves as log-odds: nothing is fitted.
+
+    For scores that are log-odds already and may be right as they are; the measure of what calibration gains.
+
+    Attributes
+    ----------
+    prior_ : float64 array (2,)
+
+    Examples
+    --------
+    >>> IdentityCalibrator().fit([-1.0, 1.0], [0, 1]).log_odds([0.5]).tolist()
+    [0.5]
+    """
+
+    always_monotone: ClassVar[bool] = True
+
+    def _fit(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> None:
+        """Nothing to learn."""
+
+    def _log_odds(self, scores: np.ndarray) -> np.ndarray:
+        return scores.copy()
+
+
 class TemperatureCalibrator(Calibrator):
     """Temperature scaling: log-odds = s/T for scores that are log-odds already.
 
@@ -314,8 +340,8 @@ class TemperatureCalibrator(Calibrator):
 
     Parameters
     ----------
-    monotone : bool, default True
-        Accepted for uniformity; it always is.
+    monotone : None
+        The fit is monotone by its form; `fit` refuses anything else but None.
 
     Attributes
     ----------
@@ -332,9 +358,10 @@ class TemperatureCalibrator(Calibrator):
     True
     """
 
+    always_monotone: ClassVar[bool] = True
     model_attributes: ClassVar[tuple[str, ...]] = (*Calibrator.model_attributes, "temperature_", "slope_")
 
-    def __init__(self, *, monotone: bool = True) -> None:
+    def __init__(self, *, monotone: None = None) -> None:
         self.monotone = monotone
 
     def _fit(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> None:

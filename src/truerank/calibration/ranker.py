@@ -9,9 +9,9 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from truerank.calibration.base import Calibrator, probability_pairs
-from truerank.calibration.classifier import make_calibrator
 from truerank.calibration.decisions import decide, expected_relevant
 from truerank.calibration.log_odds_fits import fit_log_odds
+from truerank.calibration.names import make_calibrator
 from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.data.grouping import group_rows
@@ -40,7 +40,8 @@ class CalibratedRanker(Ranker):
     ----------
     ranker : Ranker
         Unfitted (cross-fitted and refitted as clones), or fitted with `cv="prefit"`.
-    method : str or Calibrator, default "asymmetric-laplace"
+    method : str or Calibrator, default "pool"
+        The average of calibrators by their cross-validated log losses (folds of whole queries) unless one is named.
     cv : int or "prefit", default 5
         Folds of queries (at most one a query; a single query is split by rows). "prefit" takes the
         ranker as it is: the data must then be queries it has not seen.
@@ -75,7 +76,7 @@ class CalibratedRanker(Ranker):
     def __init__(
         self,
         ranker: Any,
-        method: Any = "asymmetric-laplace",
+        method: Any = "pool",
         cv: Any = 5,
         *,
         rel: float = 1,

@@ -21,8 +21,6 @@ from truerank.calibration.pool import (
     group_numbers,
     held_out_losses,
     method_name,
-    pool_weights,
-    pooled_log_odds,
     quietly_fitted,
     rarest_class,
 )
@@ -141,8 +139,13 @@ def choose_calibrator(
     ('laplace', 2)
     """
     values = as_scores(scores, "choose_calibrator")
-    _, positive = two_classes(y, len(values))
+    classes, positive = two_classes(y, len(values))
     weight = as_weight(sample_weight, len(values))
+    labels = classes[positive.astype(np.int64)]
+    if weight is not None and not weight.all():
+        kept = weight > 0
+        values, positive, labels, weight = values[kept], positive[kept], labels[kept], weight[kept]
+        groups = None if groups is None else group_numbers(groups, len(kept))[kept]
     if len(methods) == 1 and methods[0] == POOL:
         methods = DEFAULT_METHODS
     names = [method_name(method) for method in methods]
@@ -160,27 +163,27 @@ def choose_calibrator(
             stacklevel=2,
         )
     group = None if groups is None else group_numbers(groups, len(values))
-    log_odds, fold = cross_validated_log_odds(
-        members, monotone, values, positive, weight, group, cv, n_repeats, random_state
-    )
-    log_loss, brier = np.empty((2, len(methods), len(values)))
-    for k, held_out in zip(singles, log_odds):
-        log_loss[k], brier[k] = _mean_losses(held_out, positive)
-    if POOL in names:
-        held_out = _pooled(log_odds, fold, members, positive, weight)
-        log_loss[names.index(POOL)], brier[names.index(POOL)] = _mean_losses(held_out, positive)
     calibrator: Calibrator
+    log_loss, brier = np.empty((2, len(methods), len(values)))
     if POOL in names:
         pool = PooledCalibrator(members, monotone=monotone, cv=cv, n_repeats=n_repeats, random_state=random_state)
-        ones = np.ones(len(values)) if weight is None else weight
-        pool._fit_members(*pool._take(scores, y, sample_weight), log_loss[singles] @ ones)
+        held_out = pool.fit_and_hold_out(values, labels, weight, group)
+        log_odds = held_out.members
+        log_loss[names.index(POOL)], brier[names.index(POOL)] = _mean_losses(held_out.pool, positive)
+    else:
+        log_odds, _ = cross_validated_log_odds(
+            members, monotone, values, positive, weight, group, cv, n_repeats, random_state
+        )
+    for k, by_others in zip(singles, log_odds):
+        log_loss[k], brier[k] = _mean_losses(by_others, positive)
+    if POOL in names:
         weights = dict(zip(pool.methods_, pool.weights_.tolist()))
         alone = len(weights) == 1 and pool.methods_[0] in names
         best = names.index(pool.methods_[0] if alone else POOL)
         calibrator = pool.calibrators_[0] if alone else pool
     else:
         best = _first_as_good_as_the_best(methods, names, log_loss, weight, group, rarest)
-        calibrator, weights = quietly_fitted(methods[best], monotone, values, y, weight), {names[best]: 1.0}
+        calibrator, weights = quietly_fitted(methods[best], monotone, values, labels, weight), {names[best]: 1.0}
     means = np.average(log_loss, axis=1, weights=weight)
     comparisons = [
         Comparison(
@@ -196,22 +199,6 @@ def _mean_losses(log_odds: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray
     """Log loss and squared error of each row (n,), averaged over the repeats, from log-odds (repeats, n)."""
     wrong = np.exp(-2.0 * np.logaddexp(0.0, np.where(positive, log_odds, -log_odds)))
     return held_out_losses(log_odds, positive).mean(axis=0), wrong.mean(axis=0)
-
-
-def _pooled(
-    log_odds: np.ndarray, fold: np.ndarray, members: Sequence[Any], positive: np.ndarray, weight: np.ndarray | None
-) -> np.ndarray:
-    """Log-odds (repeats, n) of the pool, each row's weights from the losses of the other folds' rows."""
-    result = np.empty(log_odds.shape[1:])
-    for repeat in range(log_odds.shape[1]):
-        loss = held_out_losses(log_odds[:, repeat], positive)
-        loss = loss if weight is None else loss * weight
-        for number in range(int(fold[repeat].max()) + 1):
-            rows = fold[repeat] == number
-            share = pool_weights(members, loss[:, ~rows].sum(axis=1), rarest_class(positive))
-            kept = share > 0.0
-            result[repeat, rows] = pooled_log_odds(log_odds[kept, repeat][:, rows], share[kept])
-    return result
 
 
 def _first_as_good_as_the_best(

@@ -13,7 +13,7 @@ CHOOSE = "choose"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    from truerank.calibration.names import CALIBRATORS
+    from truerank.calibration.names import CALIBRATORS, SYNONYMS
 
     parser.add_argument("model", nargs="?", metavar="MODEL", help="a ranker that `truerank train` wrote")
     parser.add_argument(
@@ -23,11 +23,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", metavar="FILE", help="judged documents of --scores")
     parser.add_argument(
         "--method",
-        default="asymmetric-laplace",
-        choices=[*CALIBRATORS, CHOOSE],
+        default=CHOOSE,
+        choices=[*CALIBRATORS, *SYNONYMS, CHOOSE],
         metavar="NAME",
         help=f"{', '.join(CALIBRATORS)}; or {CHOOSE}: their average weighted by cross-validated log loss, "
-        "or one of them where it stands out (default: asymmetric-laplace)",
+        f"or one of them where it stands out (default: {CHOOSE})",
     )
     parser.add_argument("--rel", type=float, default=1, metavar="G", help="lowest grade that is relevant (default: 1)")
     parser.add_argument("--monotone", action="store_true", help="a higher score never gets a lower probability")
@@ -89,6 +89,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_usage(args: argparse.Namespace) -> None:
+    from truerank.calibration.names import calibrator_class
+
+    if args.monotone and args.method != CHOOSE and getattr(calibrator_class(args.method), "always_monotone", False):
+        raise common.UsageError(f"--monotone: {args.method} is monotone by its form; leave --monotone out")
     if args.model is not None:
         if args.scores is not None or args.data is not None:
             raise common.UsageError("give either MODEL DATA or --scores FILE --data FILE, not both")

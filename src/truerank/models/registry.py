@@ -77,6 +77,9 @@ MODEL_PARTS: dict[str, str] = {
     "RunFusion": "truerank.rankers.run_fusion:RunFusion",
     "ImportedRanker": "truerank.models.imported:ImportedRanker",
     "CalibratedClassifier": "truerank.calibration.classifier:CalibratedClassifier",
+    "SoftmaxCalibrator": "truerank.calibration.joint:SoftmaxCalibrator",
+    "OneVsRestCalibrator": "truerank.calibration.joint:OneVsRestCalibrator",
+    "JointPool": "truerank.calibration.joint_pool:JointPool",
     "CalibratedRanker": "truerank.calibration.ranker:CalibratedRanker",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -126,11 +127,13 @@ def topic_scores(
     """Five-fold scores on the training documents and scores of the refitted classifier on the test documents.
 
     Topics with a single training document are left out: nothing can be cross-validated. With `kept` the scores are read
-    from that file where it exists, and written to it otherwise.
+    from that file where it was written for the same classifier with the same parameters, corpus, topics and draw, and
+    written to it otherwise.
     """
+    made_of = _fingerprint(corpus, make(), n_topics, draw)
     if kept is not None and kept.is_file():
         with np.load(kept) as stored:
-            if stored["n_topics"] == n_topics and stored["shape"].tolist() == list(corpus.train.shape):
+            if "made_of" in stored and str(stored["made_of"]) == made_of:
                 return [
                     TopicScores(corpus.topics[k], s, corpus.in_train[:, k], t, corpus.in_test[:, k])
                     for k, s, t in zip(stored["numbers"], stored["train"], stored["test"])
@@ -140,10 +143,22 @@ def topic_scores(
     if kept is not None:
         with atomic_write(kept, "wb") as stream:
             np.savez(
-                stream, numbers=np.array(numbers), n_topics=n_topics, shape=np.array(corpus.train.shape),
+                stream, numbers=np.array(numbers), made_of=np.array(made_of),
                 train=np.stack([r.train for r in results]), test=np.stack([r.test for r in results]),
             )  # fmt: skip
     return results
+
+
+def _fingerprint(corpus: Corpus, classifier: Any, n_topics: int, draw: int | None) -> str:
+    """What scores depend on, as a digest: classifier and parameters, counts, topics, folds."""
+    digest = hashlib.sha256()
+    for matrix in (corpus.train, corpus.test):
+        for part in (matrix.data, matrix.indices, matrix.indptr):
+            digest.update(np.ascontiguousarray(part).tobytes())
+    digest.update(np.packbits(corpus.in_train).tobytes())
+    parts = [f"{name}={value!r}" for name, value in sorted(classifier.get_params().items())]
+    digest.update(repr((corpus.topics, n_topics, draw, type(classifier).__name__, parts)).encode())
+    return digest.hexdigest()
 
 
 def _one_topic(corpus: Corpus, make: Callable[[], Any], k: int, draw: int | None) -> TopicScores:

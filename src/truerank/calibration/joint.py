@@ -1,0 +1,392 @@
+"""Several classes calibrated together: a softmax that is linear in the scores, or one class against the rest.
+
+A classifier of K classes gives each row K scores. `SoftmaxCalibrator` fits
+
+    P(k | z) ∝ exp(a x_k + Σ_j U_jk x_j + b_k)
+
+to held-out rows by maximum likelihood, with x the scores themselves (`inputs="scores"`), their log softmax
+("log-softmax"), or the log sigmoid of each ("log-sigmoid": the scores are log-odds of one class against the rest).
+
+    minimise  Σ_i w_i (-log P(y_i | z_i)) + ridge/2 (Σ U² + Σ b²),    a ≥ 0
+
+on scores that are centred and scaled as a whole; the ridge counts in rows. Temperature scaling has a alone, vector
+scaling a diagonal U and b, matrix scaling all of U and b; with the log softmax that is Dirichlet calibration.
+
+References
+----------
+C. Guo, G. Pleiss, Y. Sun, K. Weinberger (2017), ICML: temperature, vector and matrix scaling. M. Kull et al. (2019),
+NeurIPS: Dirichlet calibration and penalties on the matrix. B. Zadrozny, C. Elkan (2002), KDD: one class against the
+rest, normalised.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from truerank.calibration.base import Calibrator, as_weight, probability_pairs, warn
+from truerank.calibration.names import make_calibrator
+from truerank.core.checks import check_choice, check_number
+from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.fitting import fits_whole
+
+FORMS = ("temperature", "vector", "matrix")
+INPUTS = ("scores", "log-softmax", "log-sigmoid")
+# Forms by the names that `CalibratedClassifier(method=…)` takes.
+SOFTMAX_METHODS: dict[str, dict[str, Any]] = {
+    "temperature": {"form": "temperature"},
+    "vector": {"form": "vector"},
+    "matrix": {"form": "matrix"},
+    "dirichlet": {"form": "matrix", "inputs": "log-softmax"},
+}
+_MAX_ITERATIONS = 1000
+
+
+class JointCalibrator(ClassifierMixin, BaseEstimator):
+    """Base class of calibrators of several classes: P(class | scores) from held-out score vectors and their classes.
+
+    A subclass implements `_fit(scores, index, weight)` and `_log_probabilities(scores)` on checked float64 (n, K).
+
+    Attributes
+    ----------
+    classes_ : array (K,)
+        The labels in ascending order; column k of the scores belongs to the k-th.
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = ("classes_",)
+
+    @fits_whole
+    def fit(self, scores: Any, y: Any, sample_weight: Any = None, *, classes: Any = None) -> Any:
+        """Learn from scores of rows that the scoring model was not fitted on.
+
+        Parameters
+        ----------
+        scores : array (n, K)
+            A column for each class; a higher score speaks for the class.
+        y : array (n,)
+            The label of each row.
+        sample_weight : array (n,), optional
+            Weight of each row, not negative; 2 equals two copies of the row, 0 leaves it out.
+        classes : array (K,), optional
+            Labels of the columns, ascending; by default those of `y`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InvalidInputError
+            On nan or infinite scores, labels that are not among the classes, or another number of columns than classes.
+        """
+        values = as_score_vectors(scores, type(self).__name__)
+        labels = np.asarray(y)
+        if labels.shape != (len(values),):
+            raise InvalidInputError(f"y must have one label for each of the {len(values)} rows, got {labels.shape}")
+        names = np.unique(labels) if classes is None else np.asarray(classes)
+        if len(names) < 2 or values.shape[1] != len(names):
+            raise InvalidInputError(
+                f"scores must have one column for each class, got {values.shape[1]} columns for {len(names)} classes"
+            )
+        index = np.minimum(np.searchsorted(names, labels), len(names) - 1)
+        if (names[index] != labels).any():
+            raise InvalidInputError(f"y holds {labels[names[index] != labels][0]!r}, which is none of the classes")
+        weight = as_weight(sample_weight, len(values))
+        if weight is not None and not weight.all():
+            kept = weight > 0
+            values, index, weight = np.ascontiguousarray(values[kept]), index[kept], weight[kept]
+        self.classes_ = names
+        self._fit(values, index, weight)
+        return self
+
+    def log_probabilities(self, scores: Any) -> np.ndarray:
+        """log P(class | scores), float64 (n, K), in nats: unlike the probabilities they do not saturate."""
+        check_is_fitted(self, "classes_")
+        values = as_score_vectors(scores, type(self).__name__)
+        if values.shape[1] != len(self.classes_):
+            raise InvalidInputError(f"scores have {values.shape[1]} columns, fitted were {len(self.classes_)} classes")
+        return self._log_probabilities(values)
+
+    def predict_proba(self, scores: Any) -> np.ndarray:
+        """P(class | scores), float64 (n, K); rows add up to 1."""
+        return np.exp(self.log_probabilities(scores))
+
+    def predict_log_proba(self, scores: Any) -> np.ndarray:
+        """The same as `log_probabilities`, by scikit-learn's name."""
+        return self.log_probabilities(scores)
+
+    def predict(self, scores: Any) -> np.ndarray:
+        """The most probable label (n,)."""
+        return self.classes_[np.argmax(self.log_probabilities(scores), axis=1)]
+
+    # What a subclass writes.
+
+    def _fit(self, scores: np.ndarray, index: np.ndarray, weight: np.ndarray | None) -> None:
+        raise NotImplementedError
+
+    def _log_probabilities(self, scores: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+
+class SoftmaxCalibrator(JointCalibrator):
+    """A softmax that is linear in the scores; the objective is at the top of this module.
+
+    Parameters
+    ----------
+    form : {"temperature", "vector", "matrix"}, default "temperature"
+        One slope; a slope and an offset for each class; a slope for each pair of classes, and offsets: K² + K
+        numbers, for classifiers that mistake certain classes for certain others, with many rows.
+    ridge : float, default 1
+        Strength of the penalty on U and b, in rows.
+    inputs : {"scores", "log-softmax", "log-sigmoid"}, default "scores"
+
+    Attributes
+    ----------
+    classes_ : array (K,)
+    slope_ : float
+        a: 1/T of temperature scaling.
+    coef_ : float64 array (K, K)
+        U, for the scaled scores; zeros where the form has none.
+    intercept_ : float64 array (K,)
+    centre_, scale_ : float
+        The scores are taken as (x - centre)/scale.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 3, 900)
+    >>> scores = 5 * (rng.normal(size=(900, 3)) + 2 * np.eye(3)[y])
+    >>> calibrator = SoftmaxCalibrator().fit(scores, y)
+    >>> round(calibrator.slope_ / calibrator.scale_, 1)  # log-odds of these normals are 2/5 of the differences
+    0.4
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = (
+        *JointCalibrator.model_attributes,
+        "slope_",
+        "coef_",
+        "intercept_",
+        "centre_",
+        "scale_",
+    )
+
+    def __init__(self, form: str = "temperature", *, ridge: float = 1.0, inputs: str = "scores") -> None:
+        self.form = form
+        self.ridge = ridge
+        self.inputs = inputs
+
+    def _fit(self, scores: np.ndarray, index: np.ndarray, weight: np.ndarray | None) -> None:
+        from scipy.optimize import minimize
+        from threadpoolctl import threadpool_limits
+
+        check_choice(self.form, "form", FORMS)
+        check_choice(self.inputs, "inputs", INPUTS)
+        ridge = check_number(self.ridge, "ridge", minimum=0.0)
+        x = _inputs(scores, self.inputs)
+        self.centre_ = float(x.mean())
+        spread = x - x.mean(axis=1, keepdims=True)
+        self.scale_ = float(np.sqrt(np.mean(spread * spread)))
+        self.scale_ = self.scale_ if self.scale_ > 1e-150 else 1.0
+        x = (x - self.centre_) / self.scale_
+        weights = np.ones(len(x)) if weight is None else weight
+        with threadpool_limits(1):  # bits of products depend on the number of threads
+            objective = _Objective(x, index, weights, self.form, ridge)
+            # The slope starts where scores of unit spread are taken at their word, and cannot turn negative.
+            start = np.zeros(objective.size)
+            start[0] = 1.0
+            bounds = [(0.0, None), *[(None, None)] * (objective.size - 1)]
+            fit = minimize(
+                objective, start, jac=True, method="L-BFGS-B", bounds=bounds,
+                options={"maxiter": _MAX_ITERATIONS, "maxfun": 2 * _MAX_ITERATIONS, "ftol": 1e-10, "gtol": 1e-6},
+            )  # fmt: skip
+            self.slope_, self.intercept_, self.coef_ = objective.parts(fit.x)
+        if fit.nit >= _MAX_ITERATIONS:
+            warn(f"SoftmaxCalibrator stopped after {_MAX_ITERATIONS} rounds; the likelihood may be short of its top")
+
+    def _log_probabilities(self, scores: np.ndarray) -> np.ndarray:
+        x = (_inputs(scores, self.inputs) - self.centre_) / self.scale_
+        return _log_softmax(_linear(x, self.slope_, self.intercept_, self.coef_))
+
+    def check_model(self) -> None:
+        """Called after loading: the sizes agree, everything is finite."""
+        k = len(self.classes_)
+        numbers = (self.slope_, self.centre_, self.scale_)
+        shapes = (np.shape(self.coef_), np.shape(self.intercept_))
+        if shapes != ((k, k), (k,)) or not all(isinstance(value, float) for value in numbers):
+            raise ModelFileError(f"SoftmaxCalibrator: coef_ must be ({k}, {k}) and intercept_ ({k},), got {shapes}")
+        if not all(np.isfinite(part).all() for part in (*numbers, self.coef_, self.intercept_)) or self.scale_ <= 0:
+            raise ModelFileError("SoftmaxCalibrator: its numbers must be finite and scale_ above 0")
+
+
+class OneVsRestCalibrator(JointCalibrator):
+    """One binary calibrator for each class against the rest; the probabilities are divided by their sum.
+
+    Parameters
+    ----------
+    method : str or Calibrator, default "platt"
+    from_log_probabilities : bool, default False
+        Whether the scores are (unnormalised) log probabilities: a class is then calibrated from its log-odds.
+
+    Attributes
+    ----------
+    classes_ : array (K,)
+    calibrators_ : list of Calibrator
+        A class with fewer than two rows on one side has its smoothed prior.
+
+    Examples
+    --------
+    >>> scores = [[2.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 3.0], [1.0, 0.0, 0.5]]
+    >>> OneVsRestCalibrator("platt").fit(scores * 2, [0, 1, 2, 0] * 2).predict(scores).tolist()
+    [0, 1, 2, 0]
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = (*JointCalibrator.model_attributes, "calibrators_")
+
+    def __init__(self, method: Any = "platt", *, from_log_probabilities: bool = False) -> None:
+        self.method = method
+        self.from_log_probabilities = from_log_probabilities
+
+    def _fit(self, scores: np.ndarray, index: np.ndarray, weight: np.ndarray | None) -> None:
+        scores = against_the_rest(scores) if self.from_log_probabilities else scores
+        self.calibrators_: list[Calibrator] = []
+        for k in range(scores.shape[1]):
+            positive = index == k
+            few = min(int(positive.sum()), int((~positive).sum())) < 2
+            column = np.zeros(len(scores)) if few else np.ascontiguousarray(scores[:, k])
+            self.calibrators_.append(make_calibrator("platt" if few else self.method).fit(column, positive, weight))
+
+    def log_odds(self, scores: np.ndarray) -> np.ndarray:
+        """Log-odds of each class against the rest, float64 (n, K), not normalised."""
+        scores = against_the_rest(scores) if self.from_log_probabilities else scores
+        return np.stack([c.log_odds(scores[:, k]) for k, c in enumerate(self.calibrators_)], axis=1)
+
+    def _log_probabilities(self, scores: np.ndarray) -> np.ndarray:
+        return _log_softmax(_log_sigmoid(self.log_odds(scores)))
+
+    def check_model(self) -> None:
+        """Called after loading: one calibrator for each class."""
+        if len(self.calibrators_) != len(self.classes_):
+            raise ModelFileError(
+                f"OneVsRestCalibrator: {len(self.calibrators_)} calibrators for {len(self.classes_)} classes"
+            )
+
+
+def as_score_vectors(scores: Any, name: str) -> np.ndarray:
+    """Scores as a C-contiguous float64 array (n, K), finite."""
+    from sklearn.utils.validation import check_array
+
+    values = check_array(scores, dtype=np.float64, order="C", input_name="scores", estimator=name)
+    if len(values) and not np.abs(values).max() < 1e145:
+        raise InvalidInputError("scores must lie within ±1e145; rescale them")
+    return values
+
+
+def against_the_rest(log_p: np.ndarray) -> np.ndarray:
+    """Log-odds of each class against the rest (n, K) from (unnormalised) log probabilities; nothing saturates.
+
+    >>> against_the_rest(np.log([[0.5, 0.25, 0.25]])).round(4).tolist()
+    [[0.0, -1.0986, -1.0986]]
+    """
+    from scipy.special import logsumexp
+
+    result = np.empty_like(log_p)
+    for k in range(log_p.shape[1]):
+        result[:, k] = log_p[:, k] - logsumexp(np.delete(log_p, k, axis=1), axis=1)
+    return result
+
+
+def log_odds_of(log_p: np.ndarray) -> np.ndarray:
+    """log p - log(1 - p) of each class (n, K) from normalised log probabilities."""
+    with np.errstate(divide="ignore"):
+        rest = np.where(log_p > -1e-3, np.log(-np.expm1(np.minimum(log_p, -1e-300))), np.log1p(-np.exp(log_p)))
+    return np.asarray(log_p - rest)
+
+
+def joint_probability_pairs(log_odds: np.ndarray) -> np.ndarray:
+    """P of each class or label, float64 (n, K), from log-odds."""
+    return probability_pairs(log_odds.ravel())[:, 1].reshape(log_odds.shape)
+
+
+class _Objective:
+    """Penalised negative log likelihood and its gradient in the parameters (a, b, V), flat.
+
+    A matrix is U = C V with C the inverse square root of the scores' second moments, so that the optimiser sees
+    directions of equal scale: scores of classes that look alike are nearly one column, and without it the fits of naive
+    Bayes over twenty classes take ten times the rounds.
+    """
+
+    def __init__(self, x: np.ndarray, index: np.ndarray, weight: np.ndarray, form: str, ridge: float) -> None:
+        n, k = x.shape
+        self.x, self.weight, self.form, self.ridge = x, weight, form, ridge
+        self.rows, self.index = np.arange(n), index
+        self.size = {"temperature": 1, "vector": 1 + 2 * k, "matrix": 1 + k + k * k}[form]
+        if form == "matrix":
+            total = float(weight.sum())
+            moments = x.T @ (weight[:, None] * x) / total
+            values, vectors = np.linalg.eigh(moments)
+            # The ridge holds directions that the scores hardly have; a row's curvature is at most 1/4.
+            self.whiten = vectors / np.sqrt(np.maximum(values, 0.0) + 4.0 * (ridge + 1e-9) / total)
+            self.white = x @ self.whiten
+
+    def parts(self, flat: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """Slope, intercepts (K,) and matrix (K, K)."""
+        k = self.x.shape[1]
+        if self.form == "temperature":
+            return float(flat[0]), np.zeros(k), np.zeros((k, k))
+        rest = flat[1 + k :]
+        matrix = np.diag(rest) if self.form == "vector" else self.whiten @ rest.reshape(k, k)
+        return float(flat[0]), flat[1 : 1 + k].copy(), matrix
+
+    def __call__(self, flat: np.ndarray) -> tuple[float, np.ndarray]:
+        k = self.x.shape[1]
+        slope, intercept, matrix = self.parts(flat)
+        z = slope * self.x + intercept
+        if self.form == "vector":
+            z += self.x * np.diag(matrix)
+        elif self.form == "matrix":
+            z += self.white @ flat[1 + k :].reshape(k, k)
+        z -= z.max(axis=1, keepdims=True)
+        p = np.exp(z)
+        total = p.sum(axis=1)
+        value = float((self.weight * (np.log(total) - z[self.rows, self.index])).sum())
+        p /= total[:, None]
+        p[self.rows, self.index] -= 1.0
+        p *= self.weight[:, None]
+        slopes = np.einsum("ij,ij->j", p, self.x)
+        gradient = [np.array([slopes.sum()])]
+        if self.form != "temperature":
+            value += 0.5 * self.ridge * float((intercept * intercept).sum() + (matrix * matrix).sum())
+            gradient.append(p.sum(axis=0) + self.ridge * intercept)
+        if self.form == "vector":
+            gradient.append(slopes + self.ridge * np.diag(matrix))
+        elif self.form == "matrix":
+            gradient.append((self.white.T @ p + self.ridge * (self.whiten.T @ matrix)).ravel())
+        return value, np.concatenate(gradient)
+
+
+def _linear(x: np.ndarray, slope: float, intercept: np.ndarray, matrix: np.ndarray | None) -> np.ndarray:
+    result = slope * x + intercept
+    if matrix is None or not matrix.any():
+        return result
+    if not (matrix - np.diag(np.diag(matrix))).any():
+        return result + x * np.diag(matrix)
+    # einsum without BLAS: a row's bits do not depend on the rows beside it.
+    return result + np.einsum("ij,jk->ik", x, matrix)
+
+
+def _inputs(scores: np.ndarray, inputs: str) -> np.ndarray:
+    if inputs == "log-softmax":
+        return _log_softmax(scores)
+    return _log_sigmoid(scores) if inputs == "log-sigmoid" else scores
+
+
+def _log_sigmoid(z: np.ndarray) -> np.ndarray:
+    return -np.logaddexp(0.0, -z)
+
+
+def _log_softmax(z: np.ndarray) -> np.ndarray:
+    shifted = z - z.max(axis=1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))

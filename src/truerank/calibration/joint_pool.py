@@ -1,0 +1,220 @@
+"""The pool for several classes: joint forms and one class against the rest, averaged by how well they did.
+
+    P(k | z) = Σ_m w_m P_m(k | z),        w_m ∝ exp(-η L_m - d_m/8),        η = 1/2
+
+with L_m the cross-validated log loss of member m over the rows (nats) and d_m the number of its parameters: the rule of
+`pool`, where its reasons stand. The members are the softmax of the scores as they are, temperature, vector, matrix and
+Dirichlet scaling of the scores, and temperature scaling of what the classes' own pools say one against the rest (of
+their log-odds and of their log probabilities). Fits by class are the pools of two classes; their held-out log-odds
+serve the second step, so that nothing is cross-validated twice.
+
+The members and the penalties of the matrix forms were settled on development data: training documents of Reuters split
+by time, digits, wine, made-up text of twenty classes, and grades of OHSUMED's first parts.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from truerank.calibration.base import Calibrator, quietly
+from truerank.calibration.joint import (
+    JointCalibrator,
+    SoftmaxCalibrator,
+    against_the_rest,
+    log_odds_of,
+)
+from truerank.calibration.pool import PooledCalibrator, exponential_weights, folds_of, rarest_class
+from truerank.core.checks import check_positive_int
+from truerank.core.errors import ModelFileError
+from truerank.core.random_streams import seed_of, stream
+
+# Name -> (what it is fitted to, form, inputs). Parameters: 1, 2 K or K² + K.
+_MEMBERS: dict[str, tuple[str, str, str]] = {
+    "temperature": ("scores", "temperature", "scores"),
+    "vector": ("scores", "vector", "scores"),
+    "matrix": ("scores", "matrix", "scores"),
+    "dirichlet": ("scores", "matrix", "log-softmax"),
+    "one against the rest, odds": ("one-vs-rest", "temperature", "scores"),
+    "one against the rest, probabilities": ("one-vs-rest", "temperature", "log-sigmoid"),
+}
+# A matrix of 50 x 50 numbers calls for more rows than most have, and its fits take minutes.
+_MOST_MATRIX_CLASSES = 50
+_SMALLEST_WEIGHT = 0.01
+
+
+class JointPool(JointCalibrator):
+    """A weighted average of joint calibrators: what `CalibratedClassifier` takes for several classes by default.
+
+    Parameters
+    ----------
+    cv : int, default 5
+        Folds, stratified by class.
+    from_log_probabilities : bool, default False
+        Whether the scores are (unnormalised) log probabilities of the classes, as naive Bayes gives: their softmax is
+        then a member, and one class is set against the rest by its log-odds instead of its score.
+    random_state : int or generator, optional
+        Draws the folds.
+
+    Attributes
+    ----------
+    classes_ : array (K,)
+    methods_ : list of str
+        Members that are kept, by falling weight.
+    weights_ : float64 array (k,)
+    members_ : list of SoftmaxCalibrator
+        Those of `methods_`; None stands for the softmax of the scores as they are.
+    calibrators_ : list of Calibrator
+        Of each class against the rest, where a member needs them.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 3, 300)
+    >>> pool = JointPool().fit(rng.normal(size=(300, 3)) + 2 * np.eye(3)[y], y)
+    >>> pool.predict_proba([[2.0, 0.0, 0.0]]).argmax(), float(pool.weights_.sum().round(9))
+    (0, 1.0)
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = (
+        *JointCalibrator.model_attributes,
+        "methods_",
+        "weights_",
+        "members_",
+        "calibrators_",
+    )
+
+    def __init__(self, *, cv: int = 5, from_log_probabilities: bool = False, random_state: Any = None) -> None:
+        self.cv = cv
+        self.from_log_probabilities = from_log_probabilities
+        self.random_state = random_state
+
+    def _fit(self, scores: np.ndarray, index: np.ndarray, weight: np.ndarray | None) -> None:
+        cv = check_positive_int(self.cv, "cv", 2)
+        seed = seed_of(self.random_state)
+        n, k = scores.shape
+        rows = np.bincount(index, minlength=k)
+        fold = folds_of(index, None, max(2, min(cv, int(rows.max()))), stream(seed, "joint-pool"))
+        against, calibrators = self._one_against_the_rest(scores, index, weight, seed)
+        given = {"scores": self._centred(scores), "one-vs-rest": against}
+        w = np.ones(n) if weight is None else weight
+        names, loss, parameters = [], [], []
+        if self.from_log_probabilities:
+            names, loss, parameters = ["as they are"], [_loss(_softmax(scores), index, w)], [0]
+        for name, (source, form, _) in _MEMBERS.items():
+            if form == "matrix" and k > _MOST_MATRIX_CLASSES:
+                continue
+            held_out = np.empty_like(scores)
+            for number in range(int(fold.max()) + 1):
+                test = fold == number
+                fitted = _member(name)
+                with quietly():
+                    fitted.classes_ = np.arange(k)
+                    fitted._fit(given[source][~test], index[~test], None if weight is None else weight[~test])
+                held_out[test] = fitted._log_probabilities(given[source][test])
+            names.append(name)
+            loss.append(_loss(held_out, index, w))
+            parameters.append({"temperature": 1, "vector": 2 * k, "matrix": k * k + k}[form])
+        share = exponential_weights(np.array(loss), np.array(parameters))
+        share[share < _SMALLEST_WEIGHT] = 0.0
+        kept = [j for j in np.argsort(-share, kind="stable") if share[j] > 0.0]
+        self.methods_ = [names[j] for j in kept]
+        self.weights_ = share[kept] / share.sum()
+        self.members_: list[SoftmaxCalibrator | None] = []
+        for name in self.methods_:
+            member = None if name not in _MEMBERS else _member(name)
+            if member is not None:
+                with quietly():
+                    member.classes_ = self.classes_
+                    member._fit(given[_MEMBERS[name][0]], index, weight)
+            self.members_.append(member)
+        needed = any(_source(name) == "one-vs-rest" for name in self.methods_)
+        self.calibrators_: list[Calibrator] = calibrators if needed else []
+
+    def _one_against_the_rest(
+        self, scores: np.ndarray, index: np.ndarray, weight: np.ndarray | None, seed: int
+    ) -> tuple[np.ndarray, list[Calibrator]]:
+        """Held-out log-odds (n, K) of each class's pool, and the pools fitted to all rows."""
+        columns = self._columns(scores)
+        held_out, calibrators = np.empty_like(scores), []
+        for k in range(scores.shape[1]):
+            positive = index == k
+            pool: Calibrator
+            if rarest_class(positive) < 2:
+                from truerank.calibration.posteriors import PlattCalibrator
+
+                pool = PlattCalibrator().fit(np.zeros(len(scores)), positive, weight)
+                held_out[:, k] = pool.log_odds(np.zeros(len(scores)))
+            else:
+                pool = PooledCalibrator(n_repeats=1, random_state=seed)
+                column = np.ascontiguousarray(columns[:, k])
+                held_out[:, k] = pool.fit_and_hold_out(column, positive, weight).pool[0]
+            calibrators.append(pool)
+        return held_out, calibrators
+
+    def _centred(self, scores: np.ndarray) -> np.ndarray:
+        """Log probabilities without what a row adds to all of them (the length of a text), which says nothing."""
+        return scores - scores.mean(axis=1, keepdims=True) if self.from_log_probabilities else scores
+
+    def _columns(self, scores: np.ndarray) -> np.ndarray:
+        """What a class is calibrated from against the rest: its score, or its log-odds."""
+        return against_the_rest(scores) if self.from_log_probabilities else scores
+
+    def _log_probabilities(self, scores: np.ndarray) -> np.ndarray:
+        given = {"scores": self._centred(scores)}
+        if self.calibrators_:
+            columns = self._columns(scores)
+            given["one-vs-rest"] = np.stack(
+                [c.log_odds(np.ascontiguousarray(columns[:, k])) for k, c in enumerate(self.calibrators_)], axis=1
+            )
+        parts = [
+            _softmax(scores) if member is None else member._log_probabilities(given[_source(name)])
+            for name, member in zip(self.methods_, self.members_)
+        ]
+        return _average(np.stack(parts), self.weights_)
+
+    def log_odds(self, scores: Any) -> np.ndarray:
+        """Log-odds of each class, float64 (n, K)."""
+        return log_odds_of(self.log_probabilities(scores))
+
+    def check_model(self) -> None:
+        """Called after loading: the parts fit together."""
+        sizes = {len(self.methods_), len(self.members_), *np.shape(self.weights_)}
+        if len(sizes) != 1 or not len(self.weights_) or not (np.asarray(self.weights_) > 0).all():
+            raise ModelFileError("JointPool: each member needs a name, a calibrator and a positive weight")
+        for name, member in zip(self.methods_, self.members_):
+            if (member is None) != (name == "as they are") or (member is not None and name not in _MEMBERS):
+                raise ModelFileError(f"JointPool: unknown member {name!r}")
+            if member is not None and len(member.classes_) != len(self.classes_):
+                raise ModelFileError(f"JointPool: member {name!r} has another number of classes")
+        needed = any(_source(name) == "one-vs-rest" for name in self.methods_)
+        if len(self.calibrators_) != (len(self.classes_) if needed else 0):
+            raise ModelFileError("JointPool: calibrators_ must hold one for each class")
+
+
+def _member(name: str) -> SoftmaxCalibrator:
+    _, form, inputs = _MEMBERS[name]
+    return SoftmaxCalibrator(form, inputs=inputs)
+
+
+def _source(name: str) -> str:
+    return _MEMBERS[name][0] if name in _MEMBERS else "scores"
+
+
+def _softmax(scores: np.ndarray) -> np.ndarray:
+    from scipy.special import log_softmax
+
+    return np.asarray(log_softmax(scores, axis=1))
+
+
+def _loss(log_p: np.ndarray, index: np.ndarray, weight: np.ndarray) -> float:
+    return -float((weight * log_p[np.arange(len(index)), index]).sum())
+
+
+def _average(log_p: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Logarithm of the average of probabilities (members, n, K), normalised once more against rounding."""
+    from scipy.special import logsumexp
+
+    pooled = logsumexp(log_p + np.log(weights)[:, None, None], axis=0)
+    return np.asarray(pooled - logsumexp(pooled, axis=1, keepdims=True))
