@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "decide": ("truerank.cli.decide", "probabilities, and decisions of least expected cost"),
     "import": ("truerank.cli.import_", "turn a model of another tool into a truerank model"),
     "rankers": ("truerank.cli.rankers", "list the rankers and their parameters"),
+    "report": ("truerank.cli.report", "one HTML page of evidence on score files, runs or models"),
     "reproduce": (
         "truerank.cli.reproduce",
         "run a published experiment and print its tables beside the published ones",

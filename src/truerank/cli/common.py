@@ -55,13 +55,14 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
-def add_convention_option(parser: argparse.ArgumentParser, default: str = "ranklib") -> None:
+def add_convention_option(parser: argparse.ArgumentParser, default: str | None = "ranklib") -> None:
     """`--convention`: how measures settle gain, discount, ties and empty queries."""
     parser.add_argument(
         "--convention",
         choices=CONVENTIONS,
         default=default,
-        help=f"what a measure's name leaves open: gain, discount, ties, empty queries (default: {default})",
+        help=f"what a measure's name leaves open: gain, discount, ties, empty queries "
+        f"(default: {default or 'ranklib for judged rows, trec for runs'})",
     )
 
 

@@ -255,6 +255,23 @@ def explain(
     )
 
 
+def document_contributions(ranker: Any, data: RankingData, start: int, stop: int) -> np.ndarray | None:
+    """Contributions of each feature to the scores of the grouped rows `start:stop` of one query, (stop - start, p).
+
+    Linear rankers: weight times value; boosted oblivious trees: Shapley values against all rows. None for rankers whose
+    scores are no sum over features.
+    """
+    ranker = _below_probabilities(ranker)
+    if getattr(data.X, "is_binned_matrix", False):
+        return None
+    if hasattr(ranker, "coef_") and np.shape(ranker.coef_) == (data.n_features,):
+        X = _dense(data.X, slice(start, stop))
+        return np.where(ranker.coef_ == 0, 0.0, X * ranker.coef_)
+    if hasattr(ranker, "_ensemble") and isinstance(data.X, np.ndarray):
+        return tree_shapley(ranker, data.X[start:stop], data.X).values
+    return None
+
+
 def _below_probabilities(ranker: Any) -> Any:
     """The ranker inside a calibrated one: its scores are what the order comes from."""
     while hasattr(ranker, "calibrators_") and hasattr(ranker, "ranker_"):

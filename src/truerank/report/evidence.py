@@ -1,0 +1,470 @@
+"""One page of evidence on rankings: is it better, where, why.
+
+`make_report` takes judged scores of one or more systems, and the models and rows they came from where there are any,
+and writes what a person who was not there wants to see: measures with intervals, tests, differences by query, curves,
+weights, probabilities, errors by grade, rankings side by side, oddities of the data, and how it was made.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError
+from truerank.data.ranking_data import Judgements, RankingData
+from truerank.inspection.explanation import document_contributions
+from truerank.measures import evaluate, parse_measure
+from truerank.measures.evaluation import Evaluation
+from truerank.report.page import Section, cards, chart, data_table, page, paragraph, rankings, simple_table
+from truerank.significance import bootstrap_interval, compare_values
+
+_RANKED_QUERIES = 60  # queries whose rankings are on the page: those that differ most, and others evenly
+_RANKED_DOCUMENTS = 10
+_REASONS = 4
+
+
+@dataclass(frozen=True)
+class System:
+    """A ranked system: judged documents and their scores, and the model behind them where there is one.
+
+    Attributes
+    ----------
+    name : str
+    judgements : Judgements
+    scores : float64 array (n,)
+        In the order of the judgements' rows.
+    model : fitted ranker, optional
+    """
+
+    name: str
+    judgements: Judgements
+    scores: np.ndarray = field(repr=False)
+    model: Any = None
+
+
+def make_report(
+    systems: Sequence[System],
+    *,
+    measures: Any = "AP nDCG@10 RR",
+    convention: str = "trec",
+    data: RankingData | None = None,
+    title: str = "Ranking report",
+    made_by: str = "",
+    sources: dict[str, str] | None = None,
+) -> str:
+    """The report as one HTML page that needs no network.
+
+    Parameters
+    ----------
+    systems : sequence of System
+        The first is the baseline of all comparisons. All have the same queries.
+    measures : str, Measure or a sequence
+        The first is the one that differences and tests are about.
+    convention : str
+    data : RankingData, optional
+        The rows that the models scored: their oddities, and why documents stand where they stand.
+    title, made_by : str
+        Heading; the command that made the page.
+    sources : dict of str to str, optional
+        What the page was made from, by name, with a hash or a remark.
+
+    Raises
+    ------
+    InvalidInputError
+        Without a system, or when systems are of different queries.
+    MissingExtraError
+        Without the extra `report`.
+    """
+    if not systems:
+        raise InvalidInputError("a report needs at least one system")
+    names = [str(name) for name in systems[0].judgements.query_ids]
+    for system in systems[1:]:
+        if [str(name) for name in system.judgements.query_ids] != names:
+            raise InvalidInputError(f"{system.name} and {systems[0].name} are of different queries")
+    if len({system.name for system in systems}) < len(systems):
+        raise InvalidInputError("two systems have the same name")
+    results = [evaluate(measures, s.judgements, s.scores, convention=convention) for s in systems]
+    first = next(iter(results[0]))
+    sections = [
+        _summary(systems, results, first),
+        _measures(systems, results, first),
+        *_comparison(systems, results, first),
+        _by_query(systems, results, first, names),
+        *_curves(systems),
+        *_weights(systems),
+        *_probabilities(systems, data),
+        *_pair_errors(systems, convention),
+        _rankings(systems, results, first, names, data),
+        *_findings(data),
+        _making(made_by, sources or {}, convention),
+    ]
+    subtitle = f"{len(names)} queries, {first} under the convention {convention}"
+    return page(title, subtitle, sections)
+
+
+def _summary(systems: Sequence[System], results: list[Evaluation], first: str) -> Section:
+    result = results[0]
+    figures: dict[str, Any] = {"queries": result.n_queries, "without a relevant document": result.empty}
+    if result.missing_topics:
+        figures["without a ranked document"] = result.missing_topics
+    for system, one in list(zip(systems, results))[:4]:
+        figures[f"{first} of {system.name}"] = f"{one[first]:.4f}"
+    text = cards(figures)
+    if len(systems) > 1:
+        higher = result.measures[first]
+        better_is_higher = getattr(higher, "higher_is_better", True)
+        values = [one[first] for one in results]
+        best = int(np.argmax(values) if better_is_higher else np.argmin(values))
+        if best == 0:
+            text += paragraph(f"No system is above {systems[0].name} on {first}.")
+        else:
+            outcome = compare_values(
+                {s.name: one.per_query[first] for s, one in zip(systems, results)},
+                baseline=systems[0].name, measure=first, convention=result.convention,
+            )  # fmt: skip
+            pair = next(p for p in outcome.pairs if systems[best].name in (p.a, p.b))
+            sure = "a difference that the test confirms" if pair.p_adjusted < 0.05 else "which may be chance"
+            text += paragraph(
+                f"{systems[best].name} has the best {first}, {abs(pair.difference):.4f} from {systems[0].name} "
+                f"(p = {pair.p_adjusted:.3g} after correction): {sure}."
+            )
+    return Section("summary", "Summary", text)
+
+
+def _measures(systems: Sequence[System], results: list[Evaluation], first: str) -> Section:
+    rows: list[list[Any]] = []
+    points = []
+    for system, result in zip(systems, results):
+        ties = result.tie_range()
+        for name in result:
+            known = result.per_query[name][np.isfinite(result.per_query[name])]
+            if not len(known):
+                rows.append([system.name, name, None, None, None, None, None])
+                continue
+            interval = bootstrap_interval(known, n_resamples=2_000)
+            rows.append([system.name, name, result[name], interval.low, interval.high, *ties[name]])
+            if name == first:
+                points.append({"system": system.name, "mean": result[name], "low": interval.low, "high": interval.high})
+    spec = {
+        "data": {"values": points},
+        "height": 28 * max(1, len(points)) + 4,
+        "encoding": {"y": {"field": "system", "type": "nominal", "sort": None, "title": None}},
+        "layer": [
+            {
+                "mark": {"type": "rule", "color": "--a", "strokeWidth": 2},
+                "encoding": {
+                    "x": {"field": "low", "type": "quantitative", "title": first, "scale": {"zero": False}},
+                    "x2": {"field": "high"},
+                },
+            },
+            {
+                "mark": {"type": "point", "filled": True, "size": 80, "color": "--a"},
+                "encoding": {
+                    "x": {"field": "mean", "type": "quantitative"},
+                    "tooltip": [{"field": f} for f in ("system", "mean", "low", "high")],
+                },
+            },
+        ],
+    }
+    header = ["system", "measure", "mean", "95 % from", "to", "worst order of ties", "best order of ties"]
+    text = simple_table(header, rows, "measures") + chart(spec, f"{first} of each system with its 95 % interval")
+    note = (
+        "Intervals: bootstrap over queries. Ties: what the mean would be in the worst and best order of equal scores."
+    )
+    return Section("measures", "Measures", text + paragraph(note, quiet=True))
+
+
+def _comparison(systems: Sequence[System], results: list[Evaluation], first: str) -> list[Section]:
+    if len(systems) < 2:
+        return []
+    outcome = compare_values(
+        {s.name: one.per_query[first] for s, one in zip(systems, results)},
+        baseline=systems[0].name, measure=first, convention=results[0].convention,
+    )  # fmt: skip
+    rows: list[list[Any]] = [
+        [p.a, p.b, p.difference, p.low, p.high, p.wins, p.losses, p.ties, p.p, p.p_adjusted, p.detectable]
+        for p in outcome.pairs
+    ]
+    header = ["system", "against", "difference", "95 % from", "to", "wins", "losses", "ties", "p", "corrected", "shows"]
+    note = (
+        "Randomisation test on per-query values, two-sided, Holm's correction. `shows`: the difference that a t-test "
+        "on these queries would find four times in five."
+    )
+    text = simple_table(header, rows, "comparison") + paragraph(note, quiet=True)
+    return [Section("comparison", f"Better than {systems[0].name}?", text)]
+
+
+def _by_query(systems: Sequence[System], results: list[Evaluation], first: str, names: list[str]) -> Section:
+    judgements = systems[0].judgements
+    sizes = np.diff(judgements.offsets)
+    relevant = np.array([int((part > 0).sum()) for part in np.split(judgements.grades, judgements.offsets[1:-1])])
+    values = [result.per_query[first] for result in results]
+    columns = ["query", "documents", "relevant", *[s.name for s in systems]]
+    rows = [
+        [name, int(n), int(r), *[_number(v[q]) for v in values]]
+        for q, (name, n, r) in enumerate(zip(names, sizes, relevant))
+    ]
+    text = ""
+    if len(systems) > 1:
+        columns.append("difference")
+        difference = values[1] - values[0]
+        for row, d in zip(rows, difference):
+            row.append(_number(d))
+        order = np.argsort(-np.nan_to_num(difference), kind="stable")
+        of_two = f"{systems[1].name} less {systems[0].name}"
+        points = [
+            {"query": names[q], "place": k + 1, "difference": _number(difference[q])}
+            for k, q in enumerate(order.tolist())
+        ]
+        spec = {
+            "data": {"values": points},
+            "height": 220,
+            "mark": {"type": "bar" if len(points) <= 1500 else "area"},
+            "encoding": {
+                "x": {"field": "place", "type": "quantitative", "title": "queries by difference"},
+                "y": {"field": "difference", "type": "quantitative", "title": f"{first}: {of_two}"},
+                "color": {"condition": {"test": "datum.difference < 0", "value": "--b"}, "value": "--a"},
+                "tooltip": [{"field": "query"}, {"field": "difference", "format": ".4f"}],
+            },
+        }  # fmt: skip
+        if len(points) > 1500:
+            spec["encoding"].pop("color")  # type: ignore[attr-defined]
+            spec["mark"]["color"] = "--a"  # type: ignore[index]
+        text += chart(spec, f"difference of {first} by query, largest gain first")
+    text += data_table(columns, rows, "queries", pick="query-box")
+    return Section("queries", "By query", text)
+
+
+def _curves(systems: Sequence[System]) -> list[Section]:
+    text = ""
+    for system in systems:
+        history = getattr(system.model, "history_", None)
+        curves = dict(history) if isinstance(history, dict) else {}
+        scores = getattr(system.model, "validation_scores_", None)
+        if scores is not None and len(np.atleast_1d(scores)):
+            curves.setdefault("validation", scores)
+        shown = {
+            str(name): np.asarray(values).tolist()
+            for name, values in curves.items()
+            if np.ndim(values) == 1 and np.asarray(values).dtype.kind == "f" and np.isfinite(values).sum() > 1
+        }
+        if shown:
+            text += f"<h3>{_escape(system.name)}</h3>"
+        for name, values in shown.items():
+            spec = {
+                "data": {"values": [{"round": k + 1, "value": _number(value)} for k, value in enumerate(values)]},
+                "height": 150,
+                "mark": {"type": "line", "color": "--a"},
+                "encoding": {
+                    "x": {"field": "round", "type": "quantitative", "title": "round"},
+                    "y": {"field": "value", "type": "quantitative", "title": name, "scale": {"zero": False}},
+                    "tooltip": [{"field": "round"}, {"field": "value", "format": ".4f"}],
+                },
+            }
+            text += chart(spec, f"{name} of {system.name} by round")
+    return [Section("curves", "Learning curves", text)] if text else []
+
+
+def _weights(systems: Sequence[System]) -> list[Section]:
+    text = ""
+    for system in systems:
+        found = _importance(system.model)
+        if not found:
+            continue
+        kind, values = found
+        shown = sorted(values.items(), key=lambda item: -abs(item[1]))[:20]
+        spec = {
+            "data": {"values": [{"feature": name, "value": value} for name, value in shown]},
+            "height": 20 * len(shown) + 4,
+            "mark": {"type": "bar"},
+            "encoding": {
+                "y": {"field": "feature", "type": "nominal", "sort": None, "title": None},
+                "x": {"field": "value", "type": "quantitative", "title": kind},
+                "color": {"condition": {"test": "datum.value < 0", "value": "--b"}, "value": "--a"},
+                "tooltip": [{"field": "feature"}, {"field": "value"}],
+            },
+        }
+        text += f"<h3>{_escape(system.name)}</h3>" + chart(spec, f"{kind} of {system.name}")
+        if len(values) > len(shown):
+            text += paragraph(f"The {len(shown)} largest of {len(values)}.", quiet=True)
+    return [Section("features", "Weights and importance", text)] if text else []
+
+
+def _importance(model: Any) -> tuple[str, dict[str, float]] | None:
+    """What a model says of its features: their weights, or their shares of the gain."""
+    if model is None:
+        return None
+    while hasattr(model, "ranker_"):
+        model = model.ranker_
+    model = model.steps[-1][1] if hasattr(model, "steps") else model
+    if hasattr(model, "feature_weights"):
+        return "weight", dict(model.feature_weights())
+    shares = getattr(model, "feature_importances_", None)
+    if shares is None:
+        return None
+    names = getattr(model, "feature_names_in_", None)
+    labels = [f"feature {k + 1}" if names is None else str(names[k]) for k in range(len(shares))]
+    return "share of the gain", {name: float(s) for name, s in zip(labels, shares) if s > 0}
+
+
+def _probabilities(systems: Sequence[System], data: RankingData | None) -> list[Section]:
+    from truerank.calibration.diagnostics import reliability
+
+    text = ""
+    for system in systems:
+        if data is None or not hasattr(system.model, "predict_proba") or data.y is None:
+            continue
+        p = np.asarray(system.model.predict_proba(data))[:, -1]
+        p = p if data.order is None else p[data.order]
+        relevant = data.y >= float(getattr(system.model, "rel", 1) or 1)
+        if relevant.all() or not relevant.any():
+            continue
+        bins = reliability(relevant, p)
+        points = [
+            {"predicted": a, "observed": b, "low": low, "high": high, "documents": n}
+            for a, b, low, high, n in zip(
+                bins.predicted.tolist(), bins.observed.tolist(), bins.band_low.tolist(), bins.band_high.tolist(),
+                bins.count.tolist(),
+            )
+        ]  # fmt: skip
+        x = {"field": "predicted", "type": "quantitative", "title": "probability", "scale": {"domain": [0, 1]}}
+        spec = {
+            "data": {"values": points},
+            "height": 320,
+            "layer": [
+                {
+                    "data": {"values": [{"predicted": 0, "observed": 0}, {"predicted": 1, "observed": 1}]},
+                    "mark": {"type": "line", "color": "--quiet", "strokeDash": [4, 4]},
+                    "encoding": {"x": x, "y": {"field": "observed", "type": "quantitative"}},
+                },
+                {
+                    "mark": {"type": "rule", "color": "--quiet", "strokeWidth": 6, "opacity": 0.4},
+                    "encoding": {"x": x, "y": {"field": "low", "type": "quantitative"}, "y2": {"field": "high"}},
+                },
+                {
+                    "mark": {"type": "line", "point": {"size": 60, "color": "--a"}, "color": "--a"},
+                    "encoding": {
+                        "x": x,
+                        "y": {"field": "observed", "type": "quantitative", "title": "share that is relevant"},
+                        "tooltip": [{"field": f} for f in ("predicted", "observed", "documents")],
+                    },
+                },
+            ],
+        }
+        text += f"<h3>{_escape(system.name)}</h3>" + chart(spec, f"reliability diagram of {system.name}")
+        text += paragraph(
+            "Grey bars: where 95 of 100 shares would lie if every probability were true; "
+            f"{100 * bins.inside:.0f} % of the points are inside.",
+            quiet=True,
+        )
+    return [Section("probabilities", "Do the probabilities mean what they say?", text)] if text else []
+
+
+def _pair_errors(systems: Sequence[System], convention: str) -> list[Section]:
+    grades = np.unique(systems[0].judgements.grades)[::-1]
+    if not 2 <= len(grades) <= 6:
+        return []
+    rows: list[list[Any]] = []
+    for i, high in enumerate(grades.tolist()):
+        for low in grades.tolist()[i + 1 :]:
+            measure = parse_measure(f"pairs({high:g},{low:g})", convention)
+            rows.append([f"{high:g} before {low:g}", *[float(measure.mean(s.judgements, s.scores)) for s in systems]])
+    text = simple_table(["pairs of grades", *[s.name for s in systems]], rows, "pair errors")
+    note = "Share of pairs of a query whose document of the lower grade stands above; less is better."
+    return [Section("pairs", "Wrong pairs by grade", text + paragraph(note, quiet=True))]
+
+
+def _rankings(
+    systems: Sequence[System], results: list[Evaluation], first: str, names: list[str], data: RankingData | None
+) -> Section:
+    values = np.nan_to_num(np.stack([result.per_query[first] for result in results]))
+    spread = values.max(axis=0) - values.min(axis=0) if len(systems) > 1 else -values[0]
+    m = len(names)
+    chosen = np.argsort(-spread, kind="stable")[: _RANKED_QUERIES // 2].tolist()
+    chosen += np.linspace(0, m - 1, min(m, _RANKED_QUERIES // 2)).astype(int).tolist()
+    chosen = list(dict.fromkeys(chosen))
+    reasons = {s.name: _reasons(s, data) for s in systems}
+    queries = {}
+    for q in chosen:
+        sides = []
+        for system in systems:
+            start, stop = system.judgements.offsets[q : q + 2]
+            order = np.argsort(-system.scores[start:stop], kind="stable")[:_RANKED_DOCUMENTS]
+            why = reasons[system.name](int(start), int(stop)) if reasons[system.name] else None
+            keys, judged = system.judgements.tie_keys, system.judgements.judged
+            sides.append(
+                [
+                    {
+                        "id": f"row {start + i + 1}" if keys is None else str(keys[start + i]),
+                        "grade": float(system.judgements.grades[start + i])
+                        if judged is None or judged[start + i]
+                        else None,
+                        "score": float(system.scores[start + i]),
+                        "why": None if why is None else why[i],
+                    }
+                    for i in order.tolist()
+                ]
+            )
+        queries[names[q]] = sides
+    text = rankings([s.name for s in systems], queries, 1.0)
+    what = "those that differ most and others evenly" if len(systems) > 1 else "the hardest and others evenly"
+    note = f"The first {_RANKED_DOCUMENTS} documents of {len(chosen)} of {m} queries: {what}."
+    if any(reasons.values()):
+        note += " Beside a document: the features that lift and lower its score against the mean of its query."
+    return Section("rankings", "Rankings of a query", text + paragraph(note, quiet=True))
+
+
+def _reasons(system: System, data: RankingData | None) -> Any:
+    """A function of a query's rows that gives each document's largest contributions, or None."""
+    if data is None or system.model is None or document_contributions(system.model, data, 0, 1) is None:
+        return None
+    labels = data.feature_names or [f"feature {k + 1}" for k in range(data.n_features)]
+
+    def of(start: int, stop: int) -> list[list[list[Any]]]:
+        found = document_contributions(system.model, data, start, stop)
+        assert found is not None  # it was asked above
+        contributions = found - found.mean(axis=0)
+        order = np.argsort(-np.abs(contributions), axis=1, kind="stable")[:, :_REASONS]
+        return [
+            [[labels[k], float(row[k])] for k in best if row[k] != 0]
+            for row, best in zip(contributions, order.tolist())
+        ]
+
+    return of
+
+
+def _findings(data: RankingData | None) -> list[Section]:
+    if data is None:
+        return []
+    from truerank.data.checkup import EXPLANATIONS, examine
+
+    rows: list[list[Any]] = [[f.code, f.count, f.where, EXPLANATIONS[f.code]] for f in examine(data)]
+    text = simple_table(["finding", "count", "where", "what it means"], rows, "findings") if rows else ""
+    return [Section("findings", "What is odd about the data", text or paragraph("Nothing was found."))]
+
+
+def _making(made_by: str, sources: dict[str, str], convention: str) -> Section:
+    from truerank import __version__
+
+    rows: list[list[Any]] = [
+        ["truerank", __version__],
+        ["Python", platform.python_version()],
+        ["NumPy", np.__version__],
+    ]
+    rows += [["convention", convention], *[[name, remark] for name, remark in sources.items()]]
+    text = f"<pre>{_escape(made_by)}</pre>" if made_by else ""
+    return Section("making", "How this page was made", text + simple_table(["what", "which"], rows, "versions"))
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if value is not None and np.isfinite(value) else None
+
+
+def _escape(text: str) -> str:
+    import html
+
+    return html.escape(text)

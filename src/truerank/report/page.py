@@ -1,0 +1,119 @@
+"""A self-contained HTML page of sections, tables that sort and search, and charts; it asks for nothing from outside.
+
+Charts are Vega-Lite specifications: its library draws accessible SVG, takes colours from the page's light or dark theme
+and comes as one script of 0.9 MB inside `vl-convert-python` (extra `report`), which is inlined.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from truerank.core.errors import MissingExtraError
+from truerank.core.printing import plain
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page: its anchor, its title, and HTML."""
+
+    anchor: str
+    title: str
+    body: str
+
+
+def paragraph(text: str, *, quiet: bool = False) -> str:
+    """A paragraph of plain text."""
+    return f"<p{' class=quiet' if quiet else ''}>{html.escape(text)}</p>"
+
+
+def cards(values: dict[str, Any]) -> str:
+    """The few figures of a summary, by name."""
+    items = "".join(
+        f"<div><dt>{html.escape(name)}</dt><dd>{html.escape(str(value))}</dd></div>" for name, value in values.items()
+    )
+    return f'<dl class="cards">{items}</dl>'
+
+
+def simple_table(header: list[str], rows: list[list[Any]], label: str) -> str:
+    """A small table as it is; numbers stand to the right."""
+
+    def cell(value: Any, name: str) -> str:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        text = "" if value is None else f"{value:.4f}" if isinstance(value, float) else str(value)
+        return f"<{name}{' class=number' if number else ''}>{html.escape(text)}</{name}>"
+
+    right = [bool(rows) and all(isinstance(row[k], int | float | None) for row in rows) for k in range(len(header))]
+    head = "".join(
+        f'<th scope="col"{" class=number" if r else ""}>{html.escape(name)}</th>' for name, r in zip(header, right)
+    )
+    body = "".join("<tr>" + "".join(cell(value, "td") for value in row) + "</tr>" for row in rows)
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{html.escape(label)}">'
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def data_table(columns: list[str], rows: list[list[Any]], label: str, *, pick: str | None = None) -> str:
+    """A long table: a click on a column sorts, a box searches its texts, 25 rows are shown at a time.
+
+    `pick` is the id of a select box that a click on the first column sets.
+    """
+    data = {"columns": columns, "rows": rows, "label": label, "pick": pick}
+    return f'<div class="data-table">{_json(data)}</div>'
+
+
+def chart(spec: dict[str, Any], label: str) -> str:
+    """A chart from a Vega-Lite specification; colours may be names of the page's own (`--a`, `--b`, `--quiet`)."""
+    whole = {"width": "container", "autosize": {"type": "fit", "contains": "padding"}, **spec}
+    return f'<div class="chart" data-label="{html.escape(label)}"></div>{_json(whole)}'
+
+
+def rankings(systems: list[str], queries: dict[str, list[list[dict[str, Any]]]], relevant: float) -> str:
+    """Rankings of one query side by side, with a box that chooses the query.
+
+    `queries` has, by query and system, documents `{"id", "grade", "score", "why": [[feature, amount], …] or None}`.
+    """
+    options = "".join(f'<option value="{html.escape(name)}">{html.escape(name)}</option>' for name in queries)
+    return (
+        '<div class="rankings"><div class="controls"><label>Query '
+        f'<select id="query-box">{options}</select></label></div><div class="sides"></div>'
+        f"{_json({'systems': systems, 'queries': queries, 'relevant': relevant})}</div>"
+    )
+
+
+def page(title: str, subtitle: str, sections: list[Section]) -> str:
+    """The whole page as one string."""
+    assets = resources.files("truerank.report") / "assets"
+    links = "".join(f'<li><a href="#{s.anchor}">{html.escape(s.title)}</a></li>' for s in sections)
+    body = "".join(f'<section><h2 id="{s.anchor}">{html.escape(s.title)}</h2>{s.body}</section>' for s in sections)
+    script = (assets / "page.js").read_text(encoding="utf-8")
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<link rel="icon" href="data:,"><title>{html.escape(title)}</title>'
+        f"<style>{(assets / 'page.css').read_text(encoding='utf-8')}</style></head><body>"
+        f'<a class="skip" href="#main">Skip to the figures</a><header><h1>{html.escape(title)}</h1>'
+        f'{paragraph(subtitle, quiet=True)}<nav aria-label="Sections"><ul>{links}</ul></nav></header>'
+        f'<main id="main">{body}</main>'
+        f'<script type="module">{_chart_script()}\n</script><script type="module">{script}</script></body></html>\n'
+    )
+
+
+def _json(value: Any) -> str:
+    """Data for the page's script; `</` cannot end the element early."""
+    text = json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return f'<script type="application/json">{text.replace("<", chr(92) + "u003c")}</script>'
+
+
+@cache
+def _chart_script() -> str:
+    try:
+        import vl_convert
+    except ImportError as error:
+        raise MissingExtraError("vl-convert-python", "report", "an HTML report") from error
+    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")

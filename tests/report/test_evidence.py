@@ -1,0 +1,162 @@
+"""The report page: what it says, that it asks for nothing, and what a browser makes of it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+
+import numpy as np
+import pytest
+
+from truerank import AdaRank, CalibratedRanker, RidgeRanker, load_sample, save_model, write_letor
+from truerank.cli import main
+from truerank.core.errors import InvalidInputError
+from truerank.data.ranking_data import Judgements
+from truerank.report.evidence import System, make_report
+
+pytest.importorskip("vl_convert")
+
+
+def made_systems(queries=30, documents=8, systems=2, seed=0):
+    rng = np.random.default_rng(seed)
+    offsets = np.arange(0, queries * documents + 1, documents)
+    grades = rng.integers(0, 3, queries * documents).astype(float)
+    judgements = Judgements(grades, offsets, query_ids=np.array([f"q{i}" for i in range(queries)]))
+    return [System(f"system {k}", judgements, grades * k + rng.normal(size=len(grades))) for k in range(systems)]
+
+
+def data_of(page: str, key: str) -> list[dict]:
+    """The JSON data in the page that have a key."""
+    found = [json.loads(text) for text in re.findall(r'<script type="application/json">(.*?)</script>', page, re.S)]
+    return [item for item in found if key in item]
+
+
+def test_what_it_says():
+    systems = made_systems()
+    page = make_report(systems, measures="AP", convention="trec", made_by="truerank report <&>")
+    for part in (
+        "Summary",
+        "Measures",
+        "Better than system 0?",
+        "By query",
+        "Wrong pairs by grade",
+        "Rankings of a query",
+    ):
+        assert part in page
+    assert "truerank report &lt;&amp;&gt;" in page
+    (table,) = data_of(page, "columns")
+    assert table["columns"] == ["query", "documents", "relevant", "system 0", "system 1", "difference"]
+    from truerank import evaluate
+
+    values = [evaluate("AP", s.judgements, s.scores, convention="trec").per_query["AP"] for s in systems]
+    np.testing.assert_allclose([row[-1] for row in table["rows"]], values[1] - values[0])
+    (ranked,) = data_of(page, "systems")
+    first = ranked["queries"]["q0"][1]
+    own = systems[1].scores[:8]
+    assert [document["score"] for document in first] == sorted(own.tolist(), reverse=True)
+    assert len(page) < 3_000_000
+
+
+def test_it_asks_for_nothing_and_ends_no_script_early():
+    systems = made_systems(queries=3)
+    names = np.array(["</script><b>", "<!--", "q"])
+    judged = Judgements(systems[0].judgements.grades, systems[0].judgements.offsets, query_ids=names)
+    page = make_report([System("<i>one</i>", judged, systems[0].scores)])
+    assert "<i>one" not in page
+    assert "</script><b>" not in page
+    assert not re.findall(r'(?:src|href)="(?!#|data:)', re.sub(r"<script.*?</script>", "", page, flags=re.S))
+    assert page.count("<script") == page.count("</script>")
+
+
+def test_what_is_refused():
+    first, other = made_systems(queries=3)[0], made_systems(queries=4)[0]
+    with pytest.raises(InvalidInputError, match="at least one"):
+        make_report([])
+    with pytest.raises(InvalidInputError, match="different queries"):
+        make_report([first, System("other", other.judgements, other.scores)])
+    with pytest.raises(InvalidInputError, match="same name"):
+        make_report([first, first])
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """A page of models over the sample, and one of 10,000 queries."""
+    folder = tmp_path_factory.mktemp("report")
+    sample = load_sample()
+    train, test = sample.take_queries(np.arange(40)), sample.take_queries(np.arange(40, 60))
+    save_model(RidgeRanker().fit(train), folder / "ridge.json")
+    save_model(AdaRank(n_estimators=10).fit(train), folder / "ada.json")
+    save_model(CalibratedRanker(RidgeRanker(), "platt").fit(train), folder / "calibrated.json")
+    write_letor(test, folder / "test.txt")
+    models = [str(folder / f"{name}.json") for name in ("ridge", "ada", "calibrated")]
+    output = str(folder / "models.html")
+    assert main(["report", *models, "--data", str(folder / "test.txt"), "-o", output]) == 0
+    (folder / "many.html").write_text(make_report(made_systems(queries=10_000, documents=5)), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_models_are_explained(pages):
+    text = (pages / "models.html").read_text(encoding="utf-8")
+    for part in ("Weights and importance", "Do the probabilities mean what they say?", "What is odd about the data"):
+        assert part in text
+    (ranked,) = data_of(text, "systems")
+    document = next(iter(ranked["queries"].values()))[0][0]
+    assert document["why"]
+
+
+def test_runs(tmp_path, capsys):
+    (tmp_path / "q.txt").write_text("1 0 a 1\n1 0 b 0\n2 0 c 2\n")
+    (tmp_path / "one.run").write_text("1 Q0 a 1 2.0 x\n1 Q0 b 2 1.0 x\n2 Q0 c 1 1.0 x\n")
+    (tmp_path / "two.run").write_text("1 Q0 b 1 2.0 x\n1 Q0 z 2 1.0 x\n")
+    output = str(tmp_path / "r.html")
+    runs = [str(tmp_path / "one.run"), str(tmp_path / "two.run")]
+    assert main(["report", "--qrels", str(tmp_path / "q.txt"), "--run", *runs, "-o", output]) == 0
+    assert "convention trec" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert main(["report", "-o", output]) == 2
+    assert main(["report", "--qrels", str(tmp_path / "q.txt"), "-o", output]) == 2
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("name", ["models", "many"])
+def test_in_a_browser(pages, name):
+    sync_api = pytest.importorskip("playwright.sync_api")
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("no Chromium on this machine")
+    problems: list[str] = []
+    with sync_api.sync_playwright() as playwright:
+        flags = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+        browser = playwright.chromium.launch(executable_path=chromium, args=flags)
+        try:
+            for scheme, width in (("light", 1280), ("dark", 390)):
+                view = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 844})
+                page = view.new_page()
+                page.on("console", lambda m: problems.append(m.text) if m.type in ("error", "warning") else None)
+                page.on("pageerror", lambda error: problems.append(str(error)))
+                page.on("request", lambda r: None if r.url.startswith(("file:", "data:")) else problems.append(r.url))
+                page.goto((pages / f"{name}.html").as_uri())
+                page.wait_for_function(
+                    "document.documentElement.dataset.ready === 'yes' && "
+                    "[...document.querySelectorAll('.chart')].every(c => c.dataset.drawn === 'yes')"
+                )
+                assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+                found = axe.Axe().run(page).response["violations"]
+                assert [v["id"] for v in found if v["impact"] in ("serious", "critical")] == []
+            last = page.locator(".data-table th").last
+            last.get_by_role("button").click()
+            assert last.get_attribute("aria-sort") == "descending"
+            shown = [float(text) for text in page.locator(".data-table tbody tr td:last-child").all_inner_texts()]
+            assert shown == sorted(shown, reverse=True)
+            page.locator(".data-table input").fill("no such query")
+            assert page.locator(".data-table [role=status]").inner_text() == "nothing found"
+            box = page.locator("#query-box")
+            names = box.locator("option").all_inner_texts()
+            before = page.locator(".rankings .sides").inner_text()
+            box.select_option(names[-1])
+            assert page.locator(".rankings .sides").inner_text() != before
+        finally:
+            browser.close()
+    assert problems == []
