@@ -51,7 +51,9 @@ if TYPE_CHECKING:
     from truerank.io.tables import read_table, to_table, write_table
     from truerank.io.trec import judge_run, read_qrels, read_run, write_qrels, write_run
     from truerank.matrices.binned import BinnedMatrix
+    from truerank.measures.claim import convert_claim
     from truerank.measures.evaluation import evaluate
+    from truerank.measures.measure_explanation import explain_measure
     from truerank.models.foreign.read import import_model
     from truerank.models.imported import ImportedRanker
     from truerank.models.model_file import load_model, save_model
@@ -125,9 +127,11 @@ __all__ = [
     "build_index",
     "choose_calibrator",
     "compare_rankers",
+    "convert_claim",
     "cross_validate_fusion",
     "evaluate",
     "explain",
+    "explain_measure",
     "fuse",
     "group_sizes",
     "import_model",

@@ -120,6 +120,13 @@ def test_compare_scores(files, capsys):
     assert as_json(capsys, *command, "--all-pairs")["baseline"] is None
 
 
+def test_files_of_one_name_are_named_by_their_paths(files, capsys):
+    (files / "other").mkdir()
+    (files / "other" / "run.txt").write_text((files / "run2.txt").read_text())
+    command = ("compare", "--qrels", files / "qrels.txt", files / "run.txt", files / "other" / "run.txt")
+    assert as_json(capsys, *command)["pairs"][0]["a"] == str(files / "other" / "run.txt")
+
+
 def test_compare_many_runs_with_a_fusion_as_baseline(files, capsys):
     command = ["compare", "--qrels", files / "qrels.txt", files / "run.txt", files / "run2.txt", "--fuse", "rrf"]
     report = as_json(capsys, *command, "--measures", "AP RR", "--baseline", "rrf")

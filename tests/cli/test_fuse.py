@@ -10,8 +10,7 @@ import pytest
 from support.made_up_runs import planted
 from truerank import fuse, read_run
 from truerank.cli import main
-from truerank.features.run_pool import as_run
-from truerank.io.trec import write_qrels, write_run
+from truerank.io.trec import as_run, write_qrels, write_run
 
 
 @pytest.fixture

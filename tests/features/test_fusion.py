@@ -14,8 +14,8 @@ from truerank import fuse
 from truerank.core.errors import InvalidInputError
 from truerank.features.fusion import METHODS, weighted_sum
 from truerank.features.run_features import KINDS, MinMax, ReciprocalRank, ScoreBins, parse_features
-from truerank.features.run_pool import RunPool, as_run
-from truerank.io.trec import judge_run
+from truerank.features.run_pool import RunPool
+from truerank.io.trec import as_run, judge_run
 from truerank.measures import AP, nDCG
 
 

@@ -9,9 +9,8 @@ from support.made_up_runs import planted, random_qrels, random_runs
 from truerank import RunFusion, RunPool, cross_validate_fusion, fuse
 from truerank.core.errors import InvalidInputError
 from truerank.data.splits import query_folds
-from truerank.features.run_pool import as_run
 from truerank.inspection.fusion_evidence import fusion_curve, group_of, pool_bias
-from truerank.io.trec import judge_run
+from truerank.io.trec import as_run, judge_run
 from truerank.measures import AP
 
 

@@ -104,8 +104,11 @@ def run_paths(arguments: Iterable[str]) -> list[str]:
     return paths
 
 
-def run_names(paths: list[str]) -> list[str]:
-    """File names without `.gz`, `.xz`, `.zst`, `.run`, `.txt`, `.trec`; two runs of one name are misuse."""
+def run_names(paths: list[str], *, or_paths: bool = False) -> list[str]:
+    """File names without `.gz`, `.xz`, `.zst`, `.run`, `.txt`, `.trec`.
+
+    Two runs of one name are misuse; with `or_paths` the paths are the names then.
+    """
     names = []
     for path in paths:
         name = os.path.basename(path)
@@ -113,6 +116,8 @@ def run_names(paths: list[str]) -> list[str]:
             name = name.removesuffix(suffix)
         names.append(name or path)
     if len(set(names)) < len(names):
+        if or_paths:
+            return paths
         twice = next(name for name in names if names.count(name) > 1)
         raise UsageError(f"two runs are called {twice!r}; runs are named by their files without endings")
     return names

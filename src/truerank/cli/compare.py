@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
 
     measures = parse_measures(" ".join(args.measure), args.convention)
     files = _files(args)
-    names = common.run_names(files)
+    names = common.run_names(files, or_paths=True)
     if args.all_pairs and args.baseline:
         raise common.UsageError("--all-pairs has no baseline")
     systems = [*names, *args.fuse]

@@ -10,7 +10,7 @@ import numpy as np
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import Judgements
-from truerank.io.trec import Qrels, Run, read_run
+from truerank.io.trec import Qrels, Run, as_run
 
 
 class RunPool:
@@ -333,24 +333,6 @@ def named_runs(runs: Any) -> dict[str, Run]:
     if not named:
         raise InvalidInputError("got no runs; give at least one")
     return named
-
-
-def as_run(run: Any, tag: str = "") -> Run:
-    """A `Run` as it is, a path read, or `{topic: {document: score}}` made one."""
-    if isinstance(run, Run):
-        return run
-    if isinstance(run, Mapping):
-        sizes = [len(documents) for documents in run.values()]
-        ids = [str(document) for documents in run.values() for document in documents]
-        values = [float(score) for documents in run.values() for score in documents.values()]
-        return Run(
-            np.array([str(topic) for topic in run], dtype=str),
-            np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-            np.array(ids, dtype=np.dtypes.StringDType()),
-            np.array(values, dtype=np.float64),
-            tag,
-        )
-    return read_run(run)
 
 
 def _segments(offsets: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

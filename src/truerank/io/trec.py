@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +143,43 @@ def read_qrels(source: Any) -> Qrels:
     """
     topics, offsets, doc_ids, grades, _ = _read(source, 4, 3, "a grade", "topic iteration docno grade")
     return Qrels(topics, offsets, doc_ids, grades)
+
+
+def as_run(run: Any, tag: str = "") -> Run:
+    """A `Run` as it is, `{topic: {document: score}}` made one, a path or an open file read.
+
+    Examples
+    --------
+    >>> as_run({"1": {"d1": 2.0, "d2": 0.5}}, "mine")
+    Run('mine', 1 topics, 2 documents)
+    """
+    if isinstance(run, Run):
+        return run
+    if isinstance(run, Mapping):
+        return Run(*_from_dict(run), tag)
+    return read_run(run)
+
+
+def as_qrels(qrels: Any) -> Qrels:
+    """`Qrels` as they are, `{topic: {document: grade}}` made such, a path or an open file read."""
+    if isinstance(qrels, Qrels):
+        return qrels
+    if isinstance(qrels, Mapping):
+        return Qrels(*_from_dict(qrels))
+    return read_qrels(qrels)
+
+
+def _from_dict(lists: Mapping[Any, Mapping[Any, Any]]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Topics, offsets, documents and values of `{topic: {document: value}}`."""
+    ids = [str(document) for documents in lists.values() for document in documents]
+    try:
+        values = np.array([float(value) for documents in lists.values() for value in documents.values()])
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"expected {{topic: {{document: number}}}}: {error}") from error
+    if not np.isfinite(values).all():
+        raise InvalidInputError(f"expected finite numbers, got {values[~np.isfinite(values)][0]}")
+    offsets = np.concatenate([[0], np.cumsum([len(documents) for documents in lists.values()])]).astype(np.int64)
+    return np.array([str(topic) for topic in lists], dtype=str), offsets, np.array(ids, dtype=TEXT), values
 
 
 def files_of(folder: Any) -> list[Path]:

@@ -10,7 +10,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.measures.base import Measure, mean_of
 from truerank.measures.conventions import DEFAULT_CONVENTION
-from truerank.measures.derived import best_grade
+from truerank.measures.derived import best_grade, query_of_row
 from truerank.measures.names import parse_measures
 from truerank.measures.ranking import Ranking
 
@@ -47,6 +47,23 @@ class Evaluation(dict[str, float]):
     def empty_by_measure(self) -> dict[str, int]:
         """Queries in which each measure is undefined for lack of (its) relevant documents."""
         return {name: measure.count_empty(self.judgements) for name, measure in self.measures.items()}
+
+    def tied_queries(self) -> int:
+        """Queries in which documents of different grades share a score, so that the order among them matters."""
+        judgements = self.judgements
+        query = query_of_row(judgements)
+        order = np.lexsort((judgements.grades, self._ranking.scores[0], query))
+        q, s, g = query[order], self._ranking.scores[0][order], judgements.grades[order]
+        # Sorted by grade within equal scores: different grades are neighbours somewhere.
+        moved = (q[1:] == q[:-1]) & (s[1:] == s[:-1]) & (g[1:] != g[:-1])
+        return len(np.unique(q[1:][moved]))
+
+    def tie_expected(self) -> dict[str, float | None]:
+        """Expected mean of each measure over all orders of the tied documents; None where it has no closed form."""
+        return {
+            name: mean_of(measure(ties="average").values(self._ranking)) if measure.TIE_AVERAGE else None
+            for name, measure in self.measures.items()
+        }
 
     def tie_range(self) -> dict[str, tuple[float, float]]:
         """Lowest and highest mean of each measure that some order of the tied documents would give.

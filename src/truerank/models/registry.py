@@ -60,6 +60,8 @@ PUBLIC: dict[str, str] = {
     "PolynomialLeaves": "truerank.trees.leaves.polynomial:PolynomialLeaves",
     "Ranker": "truerank.rankers.base:Ranker",
     "evaluate": "truerank.measures.evaluation:evaluate",
+    "convert_claim": "truerank.measures.claim:convert_claim",
+    "explain_measure": "truerank.measures.measure_explanation:explain_measure",
     "compare_rankers": "truerank.significance.comparison:compare_rankers",
     "explain": "truerank.inspection.explanation:explain",
     "choose_calibrator": "truerank.calibration.selection:choose_calibrator",

@@ -15,7 +15,7 @@ from truerank.core.fitting import fits_whole
 from truerank.data.ranking_data import RankingData
 from truerank.features.run_features import MinMax, Percentile, ReciprocalRank, ScoreBins, ZScore, parse_features
 from truerank.features.run_pool import RunPool
-from truerank.io.trec import Run
+from truerank.io.trec import Run, as_qrels
 from truerank.rankers.linear import LinearRanker
 
 FEATURES = "min-max + reciprocal-rank"
@@ -107,7 +107,7 @@ class RunFusion(BaseEstimator):
         ----------
         runs : mapping of name to run, sequence of runs, or RunPool with judgements
             A run is a `Run`, a path, or `{topic: {document: score}}`.
-        qrels : Qrels or path
+        qrels : Qrels, path, or `{topic: {document: grade}}`
             Not with a RunPool, which has its own.
         """
         pool = judged_pool(runs, qrels)
@@ -248,11 +248,7 @@ def judged_pool(runs: Any, qrels: Any = None) -> RunPool:
         return runs
     if qrels is None:
         raise InvalidInputError("learning a fusion needs qrels: the judgements of the runs' topics")
-    if isinstance(qrels, str) or hasattr(qrels, "__fspath__"):
-        from truerank.io.trec import read_qrels
-
-        qrels = read_qrels(qrels)
-    return RunPool(runs, qrels)
+    return RunPool(runs, as_qrels(qrels))
 
 
 def _as_binned(features: Any, ranker: Any) -> bool:

@@ -2,7 +2,12 @@
 
 from truerank.significance.comparison import Comparison, PairComparison, compare_rankers, compare_values
 from truerank.significance.corrections import benjamini_hochberg, bonferroni, holm
-from truerank.significance.intervals import Interval, bootstrap_interval, smallest_detectable_difference
+from truerank.significance.intervals import (
+    Interval,
+    bootstrap_interval,
+    detectable_against_another,
+    smallest_detectable_difference,
+)
 from truerank.significance.pairwise import (
     effect_size,
     groups_alike,
@@ -34,6 +39,7 @@ __all__ = [
     "bootstrap_interval",
     "compare_rankers",
     "compare_values",
+    "detectable_against_another",
     "effect_size",
     "groups_alike",
     "holm",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,6 +52,44 @@ def bootstrap_interval(
     estimate = float(difference.mean())
     # The mean of equal values may differ from them in the last bit.
     return Interval(estimate, min(float(low), estimate), max(float(high), estimate))
+
+
+def detectable_against_another(a: Any, *, correlation: float = 0.8, alpha: float = 0.05, power: float = 0.8) -> float:
+    """As `smallest_detectable_difference`, before there is another ranking to compare with.
+
+    The differences' deviation is taken to be `s √(2 (1 - correlation))`: that of two rankings whose values on these
+    queries have the same deviation s and this correlation. Correlations of AP between rankings were .60 (median over
+    pairs of TREC-9's 73 better runs) to .99 (learners on the same features); where both rankings are at hand, compare
+    them. Student's quantiles are those of Fisher's expansion, to a hundredth from 5 queries on, so that SciPy is not
+    loaded.
+
+    Examples
+    --------
+    >>> values = [0.5, 0.7, 0.9, 0.4, 0.1, 0.6]
+    >>> round(detectable_against_another(values), 2)
+    0.25
+    """
+    correlation = check_number(correlation, "correlation", minimum=-1.0, maximum=1.0)
+    alpha = check_number(alpha, "alpha", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
+    power = check_number(power, "power", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
+    values = paired_differences(a, np.zeros(np.shape(a)))
+    n = len(values)
+    if n < 2:
+        return math.inf
+    quantiles = _student(1.0 - alpha / 2.0, n - 1) + _student(power, n - 1)
+    return max(0.0, quantiles) * float(values.std(ddof=1)) * math.sqrt(2.0 * (1.0 - correlation) / n)
+
+
+def _student(share: float, freedom: int) -> float:
+    """Quantile of Student's t by Fisher's expansion in 1/freedom (Abramowitz and Stegun 26.7.5)."""
+    z = NormalDist().inv_cdf(share)
+    terms = (
+        z,
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+    )
+    return sum(term / freedom**power for power, term in enumerate(terms))
 
 
 def smallest_detectable_difference(a: Any, b: Any, *, alpha: float = 0.05, power: float = 0.8) -> float:

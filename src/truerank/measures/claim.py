@@ -1,0 +1,85 @@
+"""What one tool's figure is under another's convention, on the same ranking."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from truerank.core.checks import check_choice, check_number
+from truerank.data.ranking_data import Judgements, RankingData
+from truerank.io.trec import Qrels, as_qrels, as_run, judge_run
+from truerank.measures.conventions import CONVENTIONS
+from truerank.measures.evaluation import Evaluation, evaluate
+
+
+class ConvertedClaim(dict[str, float]):
+    """A measure's mean on one ranking by convention, the stated one first.
+
+    Attributes
+    ----------
+    measure : str
+    evaluations : dict of str to Evaluation
+    agreeing : list of str
+        Conventions under which the mean rounds to the claimed value at the digits claimed; empty without a claim.
+    """
+
+    def __init__(self, measure: str, evaluations: dict[str, Evaluation], claimed: float | None, digits: int) -> None:
+        super().__init__({name: next(iter(one.values())) for name, one in evaluations.items()})
+        self.measure, self.evaluations = measure, evaluations
+        self.agreeing: list[str] = []
+        if claimed is not None:
+            self.agreeing = [name for name, value in self.items() if abs(value - claimed) <= 0.5000001 * 10.0**-digits]
+
+
+def convert_claim(
+    y: Any,
+    scores: Any,
+    measure: Any = "nDCG@10",
+    *,
+    stated: str | None = None,
+    claimed: float | None = None,
+    digits: int = 4,
+    qid: Any = None,
+) -> ConvertedClaim:
+    """A figure under every convention: what trec_eval, LightGBM, CatBoost … would print of the same ranking.
+
+    Parameters
+    ----------
+    y : grades (n,) with `qid`, RankingData or Judgements; or Qrels, a path, or `{topic: {document: grade}}`
+    scores : array (n,); or with qrels a Run, a path, or `{topic: {document: score}}`
+    measure : str or Measure, default "nDCG@10"
+        A name that leaves something open; what it pins (`nDCG(gain="linear")@10`) stays.
+    stated : str, optional
+        The convention to put first.
+    claimed : float, optional
+        A published figure of this ranking: `agreeing` then names the conventions that give it.
+    digits : int, default 4
+        Decimal places of `claimed`.
+    qid : array-like (n,), optional
+
+    Notes
+    -----
+    The ranking itself is needed: no formula turns one convention's mean into another's, because they differ in empty
+    queries, short lists and ties, query by query.
+
+    Examples
+    --------
+    >>> qrels, run = {"1": {"a": 2, "b": 1}, "2": {"c": 0}}, {"1": {"b": 9.0, "a": 8.0}, "2": {"c": 1.0}}
+    >>> found = convert_claim(qrels, run, "nDCG@10", claimed=0.93, digits=2)
+    >>> {name: round(value, 3) for name, value in found.items() if name in ("trec", "ranklib", "lightgbm")}
+    {'trec': 0.43, 'ranklib': 0.398, 'lightgbm': 0.898}
+    >>> found.agreeing
+    ['catboost']
+    """
+    if stated is not None:
+        check_choice(stated, "stated", CONVENTIONS)
+    if claimed is not None:
+        claimed = check_number(claimed, "claimed")
+    grades: Any = y
+    if isinstance(y, dict | str | Qrels) or hasattr(y, "__fspath__"):
+        grades, scores = judge_run(as_qrels(y), as_run(scores))
+    names = list(CONVENTIONS) if stated is None else [stated, *(name for name in CONVENTIONS if name != stated)]
+    given = grades if isinstance(grades, Judgements | RankingData) else np.asarray(grades)
+    evaluations = {name: evaluate(measure, given, scores, qid=qid, convention=name) for name in names}
+    return ConvertedClaim(next(iter(evaluations[names[0]])), evaluations, claimed, digits)

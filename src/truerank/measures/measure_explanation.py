@@ -1,0 +1,193 @@
+"""Where a measure's value comes from: one query, rank by rank."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError
+from truerank.core.printing import styled_table
+from truerank.data.ranking_data import Judgements
+from truerank.io.trec import as_qrels, as_run, judge_run
+from truerank.measures.base import Measure
+from truerank.measures.derived import ideal_grades
+from truerank.measures.names import parse_measure
+from truerank.measures.ndcg import discounts, gain_of_grade
+from truerank.measures.ranking import Ranking
+
+
+class ExplainedRank(NamedTuple):
+    """A rank of one query's list.
+
+    `gained` is what the list up to this rank is worth less the list up to the rank before: these add up to the
+    value. `grade` is None where the document is unjudged; `gain`, `discount` and the ideal list's `ideal_grade` and
+    `ideal_gain` at this rank stand for nDCG alone.
+    """
+
+    rank: int
+    doc_id: str
+    score: float
+    grade: float | None
+    gained: float
+    gain: float | None
+    discount: float | None
+    ideal_grade: float | None
+    ideal_gain: float | None
+
+
+class MeasureExplanation:
+    """What `explain_measure` found; prints as a table.
+
+    Attributes
+    ----------
+    measure : Measure
+    query : str
+    value : float
+    ranks : list of ExplainedRank
+        Down to the cutoff, or the last document that is worth something and the ten first.
+    n_ranked, n_relevant, n_unretrieved, n_unjudged : int
+        Documents in the list, relevant ones (judged, in the list or not), relevant ones not in it, unjudged ones in it.
+    n_tied : int
+        Documents that share their score with another of the list.
+    """
+
+    def __init__(self, measure: Measure, query: str, judgements: Judgements, scores: np.ndarray) -> None:
+        self.measure, self.query = measure, query
+        self.value = float(measure.per_query(judgements, scores)[0])
+        ties = measure.OWN_TIES or measure.setting("ties")
+        ordered = Ranking(judgements, scores).ordered("trec" if ties == "average" else ties, measure.setting("compare"))
+        rows = ordered.rows[0]
+        judged = np.ones(len(rows), dtype=bool) if judgements.judged is None else judgements.judged
+        rel = measure.setting("rel")
+        grades = ideal_grades(judgements)[0]
+        self.n_ranked, self.n_unjudged = len(rows), int((~judged).sum())
+        self.n_relevant = int((grades >= rel).sum())
+        self.n_unretrieved = self.n_relevant - int((judgements.grades >= rel).sum())
+        repeated = np.unique(scores.astype(measure.setting("compare")), return_counts=True)[1]
+        self.n_tied = int(repeated[repeated > 1].sum())
+        gained = np.diff(self._values_of_prefixes(judgements, scores, rows), prepend=0.0)
+        worth = np.flatnonzero(gained != 0)
+        depth = min(len(rows), max(10, int(worth[-1]) + 1 if len(worth) else 0, measure.cutoff or 0))
+        own = measure.NAME == "nDCG"
+        weights = discounts(measure.setting("discount"), max(depth, 1)) if own else np.zeros(0)
+        gains = gain_of_grade(judgements.grades, measure.setting("gain")) if own else np.zeros(0)
+        ideal = gain_of_grade(grades, measure.setting("gain")) if own else np.zeros(0)
+        keys = judgements.tie_keys
+        self.ranks = []
+        for place, row in enumerate(rows[:depth].tolist()):
+            inside = own and (measure.cutoff is None or place < measure.cutoff)
+            self.ranks.append(
+                ExplainedRank(
+                    place + 1,
+                    str(row if keys is None else keys[row]),
+                    float(scores[row]),
+                    float(judgements.grades[row]) if judged[row] else None,
+                    float(gained[place]),
+                    float(gains[row]) if own else None,
+                    (float(weights[place]) if inside else 0.0) if own else None,
+                    float(grades[place]) if own and place < len(grades) else None,
+                    float(ideal[place]) if own and place < len(grades) else None,
+                )
+            )
+
+    def _values_of_prefixes(self, judgements: Judgements, scores: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """The measure of the list's first 1, 2, … documents, the rest judged but not retrieved."""
+        n, measure, judged = len(rows), self.measure, judgements.judged
+        values = np.full(n, self.value)
+        for place in range(min(n - 1, measure.cutoff or n)):
+            kept, left = rows[: place + 1], rows[place + 1 :]
+            lost = left if judged is None else left[judged[left]]
+            absent = judgements.grades[lost]
+            if judgements.missing_grades is not None:
+                absent = np.concatenate([absent, judgements.missing_grades])
+            part = Judgements(
+                judgements.grades[kept], np.array([0, place + 1]), judged=None if judged is None else judged[kept],
+                missing_grades=absent, missing_offsets=np.array([0, len(absent)]),
+            )  # fmt: skip
+            values[place] = measure(ties="stable").per_query(part, -np.arange(place + 1.0))[0]
+        return values
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, for JSON."""
+        names = ("query", "value", "n_ranked", "n_relevant", "n_unretrieved", "n_unjudged", "n_tied")
+        return (
+            {"measure": self.measure.name, "convention": self.measure.convention}
+            | {name: getattr(self, name) for name in names}
+            | {"ranks": [rank._asdict() for rank in self.ranks]}
+        )
+
+    def table(self, style: str = "text") -> str:
+        """The ranks as a table: text, markdown, latex or html."""
+        own = self.measure.NAME == "nDCG"
+        header = ["rank", "document", "score", "grade", "gained"]
+        header += ["gain", "discount", "ideal grade", "ideal gain"] if own else []
+        rows: list[list[Any]] = []
+        for rank in self.ranks:
+            grade = "unjudged" if rank.grade is None else f"{rank.grade:g}"
+            row: list[Any] = [rank.rank, rank.doc_id, rank.score, grade, rank.gained]
+            row += [rank.gain, rank.discount, rank.ideal_grade, rank.ideal_gain] if own else []
+            rows.append(row)
+        return styled_table(rows, header, style)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.table()}\n\n{self.measure.name} of query {self.query}: {self.value:.4f}, convention "
+            f"{self.measure.convention}; {self.n_ranked} documents, {self.n_unjudged} of them unjudged, {self.n_tied} "
+            f"tied; {self.n_relevant} relevant, {self.n_unretrieved} of them not in the list"
+        )
+
+    def _repr_html_(self) -> str:
+        return self.table("html")
+
+
+def explain_measure(run: Any, qrels: Any, measure: Any, query: Any, *, convention: str = "trec") -> MeasureExplanation:
+    """Why a query has the value that it has: rank, grade, what each rank adds, for nDCG gain, discount and ideal.
+
+    Parameters
+    ----------
+    run, qrels : Run and Qrels, paths, or `{topic: {document: number}}`
+    measure : str or Measure
+    query : topic, compared as text
+    convention : str, default "trec"
+
+    Raises
+    ------
+    InvalidInputError
+        On a query that the run or the qrels lack.
+
+    Notes
+    -----
+    What a rank adds is the measure of the list cut after it, less that of the list cut before it, relevant documents
+    beyond the cut being not retrieved: this adds up to the value for every measure. It costs one
+    evaluation a rank. Where ties are averaged
+    (`ties="average"`) the ranks show one order, by document id, and the last rank the rest.
+
+    Examples
+    --------
+    >>> explained = explain_measure({"7": {"a": 3, "b": 2, "c": 1}}, {"7": {"a": 1, "c": 2, "x": 2}}, "nDCG@2", 7)
+    >>> round(explained.value, 4), [(rank.doc_id, rank.gain, round(rank.gained, 4)) for rank in explained.ranks]
+    (0.3066, [('a', 1.0, 0.3066), ('b', 0.0, 0.0), ('c', 2.0, 0.0)])
+    """
+    parsed = parse_measure(measure, convention)
+    judgements, scores = judge_run(as_qrels(qrels), as_run(run))
+    name = str(query)
+    places = np.flatnonzero(judgements.query_ids == name)
+    if not len(places) or judgements.offsets[places[0]] == judgements.offsets[places[0] + 1]:
+        where = "the qrels lack it" if not len(places) else "the run has no document for it"
+        raise InvalidInputError(
+            f"query {name!r} cannot be explained: {where}; queries are, for example, "
+            f"{', '.join(map(str, judgements.query_ids[:3]))}"
+        )
+    i = int(places[0])
+    part = slice(int(judgements.offsets[i]), int(judgements.offsets[i + 1]))
+    assert judgements.missing_grades is not None
+    assert judgements.missing_offsets is not None
+    assert judgements.judged is not None
+    missing = judgements.missing_grades[judgements.missing_offsets[i] : judgements.missing_offsets[i + 1]]
+    one = Judgements(
+        judgements.grades[part], np.array([0, part.stop - part.start]), judged=judgements.judged[part],
+        tie_keys=None if judgements.tie_keys is None else judgements.tie_keys[part], query_ids=np.array([name]),
+        missing_grades=missing, missing_offsets=np.array([0, len(missing)]),
+    )  # fmt: skip
+    return MeasureExplanation(parsed, name, one, scores[part])

@@ -1,0 +1,110 @@
+"""Explained values add up; claims convert as evaluating anew does; ties, intervals and what a test set shows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from support.made_up_runs import random_qrels, random_runs
+from truerank import convert_claim, evaluate, explain_measure
+from truerank.core.errors import InvalidInputError
+from truerank.io.trec import as_qrels, as_run, judge_run
+from truerank.measures import CONVENTIONS, nDCG, parse_measure
+from truerank.significance.intervals import _student, detectable_against_another, smallest_detectable_difference
+
+MEASURES = (
+    "nDCG@5",
+    "nDCG",
+    "AP",
+    "AP@4",
+    "RR",
+    "P@5",
+    "R@5",
+    "ERR(max_grade=2)@5",
+    "RBP(p=0.6)",
+    "Bpref",
+    "Success@3",
+)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("convention", ["trec", "ranklib", "letor4"])
+def test_what_the_ranks_gain_adds_up_to_the_value(measure, convention):
+    runs, qrels = random_runs(3), random_qrels(4)
+    run = as_run(runs["run1"])
+    parsed = parse_measure(measure, convention)
+    judgements, scores = judge_run(qrels, run)
+    values = parsed.per_query(judgements, scores)
+    for query, value in zip(judgements.query_ids, values):
+        explained = explain_measure(run, qrels, measure, query, convention=convention)
+        assert explained.value == pytest.approx(value, abs=1e-12)
+        assert sum(rank.gained for rank in explained.ranks) == pytest.approx(value, abs=1e-12)
+        scored = [rank.score for rank in explained.ranks]
+        assert scored == sorted(scored, reverse=True)
+
+
+def test_ndcg_by_hand():
+    run = {"7": {"a": 3.0, "b": 2.0, "c": 1.0, "u": 0.5}}
+    qrels = {"7": {"a": 1, "b": 0, "c": 2, "x": 2}}
+    explained = explain_measure(run, qrels, "nDCG@3", "7", convention="ranklib")
+    ideal = 3 + 3 / np.log2(3) + 1 / 2
+    assert explained.value == pytest.approx((1 + 3 / 2) / ideal)
+    assert [rank.grade for rank in explained.ranks] == [1, 0, 2, None]
+    assert [rank.gain for rank in explained.ranks] == [1, 0, 3, 0]
+    assert [rank.discount for rank in explained.ranks] == pytest.approx([1, 1 / np.log2(3), 0.5, 0])
+    assert [rank.ideal_gain for rank in explained.ranks] == [3, 3, 1, None]
+    assert [rank.gained for rank in explained.ranks] == pytest.approx([1 / ideal, 0, 1.5 / ideal, 0])
+    assert (explained.n_relevant, explained.n_unretrieved, explained.n_unjudged, explained.n_tied) == (3, 1, 1, 0)
+    assert "unjudged" in str(explained)
+    assert explained.to_dict()["ranks"][2]["doc_id"] == "c"
+    for query in ("8", "nothing"):
+        with pytest.raises(InvalidInputError, match=query):
+            explain_measure(run, qrels, "AP", query)
+
+
+def test_a_claim_is_evaluated_anew_under_every_convention():
+    runs, qrels = random_runs(1), random_qrels(2)
+    judgements, scores = judge_run(qrels, as_run(runs["run2"]))
+    found = convert_claim(qrels, runs["run2"], "nDCG@5", stated="lightgbm")
+    assert next(iter(found)) == "lightgbm"
+    assert found.keys() == CONVENTIONS.keys()
+    for name, value in found.items():
+        assert value == evaluate("nDCG@5", judgements, scores, convention=name)["nDCG@5"]
+    assert len(set(found.values())) > 4
+    claimed = round(found["mslr"], 3)
+    assert "mslr" in convert_claim(qrels, runs["run2"], "nDCG@5", claimed=claimed, digits=3).agreeing
+    assert convert_claim(qrels, runs["run2"], "nDCG@5", claimed=2.0).agreeing == []
+    with pytest.raises(InvalidInputError, match="stated"):
+        convert_claim(qrels, runs["run2"], stated="terrier")
+
+
+def test_tied_queries_and_expected_values():
+    y, qid = [1, 0, 1, 1, 0, 2], [1, 1, 2, 2, 3, 3]
+    result = evaluate("AP ERR@2", y, [5, 5, 3, 3, 2, 1], qid=qid)
+    assert result.tied_queries() == 1  # query 2 ties two documents of one grade
+    assert result.tie_expected() == {"AP": pytest.approx((0.75 + 1 + 0.5) / 3), "ERR@2": None}
+    assert nDCG.TIE_AVERAGE
+
+
+def test_what_a_set_could_show():
+    from scipy.special import stdtrit
+
+    for freedom in (5, 10, 49, 500):
+        for share in (0.8, 0.975, 0.995):
+            assert _student(share, freedom) == pytest.approx(
+                stdtrit(freedom, share), abs=0.02 if freedom < 10 else 2e-3
+            )
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=400)
+    b = 0.8 * a + 0.6 * rng.normal(size=400)
+    assert detectable_against_another(a) == pytest.approx(smallest_detectable_difference(a, b), rel=0.1)
+    assert detectable_against_another([0.3]) == np.inf
+    assert detectable_against_another([0.3, 0.3]) == 0.0
+
+
+def test_runs_and_qrels_from_dicts():
+    assert as_qrels({1: {"a": 2}}).grades.tolist() == [2.0]
+    assert as_run({1: {"a": 2}}).query_ids.tolist() == ["1"]
+    for wrong in ({"1": {"a": "high"}}, {"1": {"a": np.nan}}):
+        with pytest.raises(InvalidInputError, match="number"):
+            as_run(wrong)
