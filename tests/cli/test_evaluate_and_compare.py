@@ -120,6 +120,25 @@ def test_compare_scores(files, capsys):
     assert as_json(capsys, *command, "--all-pairs")["baseline"] is None
 
 
+def test_evaluate_explains_and_converts(files, capsys):
+    command = ("evaluate", "--qrels", files / "qrels.txt", "--run", files / "run.txt", "--measures", "AP nDCG@2")
+    report = as_json(capsys, *command)
+    entry = report["measures"]["AP"]
+    assert entry["interval"][0] <= entry["mean"] <= entry["interval"][1]
+    assert entry["lowest"] <= entry["expected"] <= entry["highest"]
+    assert report["tied"] == 0
+    query = next(iter(as_json(capsys, *command, "--per-query")["measures"]["AP"]["per_query"]))
+    explained = as_json(capsys, *command, "--explain", query)["explained"]
+    assert [one["measure"] for one in explained] == ["AP", "nDCG@2"]
+    conventions = as_json(capsys, *command, "--every-convention")["conventions"]
+    assert conventions["nDCG@2"]["ranklib"] == report["measures"]["nDCG@2"]["mean"]
+    assert main([str(word) for word in (*command, "--explain", query)]) == 0
+    assert "not in the list" in capsys.readouterr().out
+    assert main([str(word) for word in (*command, "--every-convention")]) == 0
+    assert "catboost" in capsys.readouterr().out
+    assert main(["evaluate", "--data", str(files / "data.txt"), "--explain", "1"]) == 2
+
+
 def test_files_of_one_name_are_named_by_their_paths(files, capsys):
     (files / "other").mkdir()
     (files / "other" / "run.txt").write_text((files / "run2.txt").read_text())

@@ -91,9 +91,7 @@ def test_what_a_set_could_show():
 
     for freedom in (5, 10, 49, 500):
         for share in (0.8, 0.975, 0.995):
-            assert _student(share, freedom) == pytest.approx(
-                stdtrit(freedom, share), abs=0.02 if freedom < 10 else 2e-3
-            )
+            assert _student(share, freedom) == pytest.approx(stdtrit(freedom, share), rel=0.006)
     rng = np.random.default_rng(0)
     a = rng.normal(size=400)
     b = 0.8 * a + 0.6 * rng.normal(size=400)

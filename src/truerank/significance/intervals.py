@@ -60,7 +60,7 @@ def detectable_against_another(a: Any, *, correlation: float = 0.8, alpha: float
     The differences' deviation is taken to be `s √(2 (1 - correlation))`: that of two rankings whose values on these
     queries have the same deviation s and this correlation. Correlations of AP between rankings were .60 (median over
     pairs of TREC-9's 73 better runs) to .99 (learners on the same features); where both rankings are at hand, compare
-    them. Student's quantiles are those of Fisher's expansion, to a hundredth from 5 queries on, so that SciPy is not
+    them. Student's quantiles are those of Fisher's expansion, within 1 % from 6 queries on, so that SciPy is not
     loaded.
 
     Examples
