@@ -117,8 +117,11 @@ def _learn(args: argparse.Namespace, paths: list[str], names: list[str]) -> int:
     common.check_writable(args.model)
     settings = common.parse_settings(args.set)
     ranker_name = "nonnegative-list-net" if args.nonnegative else args.ranker or "list-net"
+    ranker = common.make_ranker(ranker_name, settings)
+    if "random_state" in ranker.get_params() and "random_state" not in settings:
+        ranker.set_params(random_state=args.seed)
     model = RunFusion(
-        common.make_ranker(ranker_name, settings, args.seed),
+        ranker,
         features=args.features,
         depth=DEPTH if args.training_depth is None else args.training_depth,
         nonnegative=args.nonnegative,
