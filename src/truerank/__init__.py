@@ -13,7 +13,7 @@ from truerank.models.registry import public_names as _public_names
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from truerank.calibration.classifier import CalibratedClassifier
+    from truerank.calibration.classifier import CalibratedClassifier, EachAgainstTheRest
     from truerank.calibration.densities import (
         AsymmetricGaussianCalibrator,
         AsymmetricLaplaceCalibrator,
@@ -35,9 +35,11 @@ if TYPE_CHECKING:
     )
     from truerank.calibration.ranker import CalibratedRanker
     from truerank.calibration.selection import choose_calibrator
+    from truerank.calibration.text_classifier import TextClassifier
     from truerank.data.ranking_data import Judgements, RankingData
     from truerank.data.samples import load_sample
     from truerank.data.splits import QueryKFold
+    from truerank.features.columns import UnitDeviation
     from truerank.features.fusion import fuse
     from truerank.features.per_query import MinMaxInQuery, PercentileInQuery, ZScoreInQuery
     from truerank.features.run_pool import RunPool
@@ -72,6 +74,15 @@ if TYPE_CHECKING:
     from truerank.significance.comparison import compare_rankers
     from truerank.text.index import Index, build_index
     from truerank.text.retrieval import retrieve
+    from truerank.text.topic_classifiers import (
+        LinearSVM,
+        MutualInformationSelector,
+        TfIdf,
+        TopicNaiveBayes,
+        UnitLogCounts,
+        WordCounts,
+    )
+    from truerank.text.voted_perceptron import VotedPerceptron
     from truerank.trees.leaves.constant import ConstantLeaves
     from truerank.trees.leaves.fuzzy import FuzzyLeaves
     from truerank.trees.leaves.polynomial import PolynomialLeaves
@@ -85,6 +96,7 @@ __all__ = [
     "CalibratedClassifier",
     "CalibratedRanker",
     "ConstantLeaves",
+    "EachAgainstTheRest",
     "FuzzyLeaves",
     "GaussianCalibrator",
     "HybridCalibrator",
@@ -95,10 +107,12 @@ __all__ = [
     "JointPool",
     "Judgements",
     "LaplaceCalibrator",
+    "LinearSVM",
     "ListNet",
     "LogisticCalibrator",
     "MeasureSVM",
     "MinMaxInQuery",
+    "MutualInformationSelector",
     "NonnegativeListNet",
     "ObliviousBoosting",
     "OneVsRestCalibrator",
@@ -122,6 +136,13 @@ __all__ = [
     "SoftmaxCalibrator",
     "SplineCalibrator",
     "TemperatureCalibrator",
+    "TextClassifier",
+    "TfIdf",
+    "TopicNaiveBayes",
+    "UnitDeviation",
+    "UnitLogCounts",
+    "VotedPerceptron",
+    "WordCounts",
     "ZScoreInQuery",
     "__version__",
     "build_index",

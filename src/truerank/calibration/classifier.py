@@ -264,6 +264,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _fit_estimator(self, estimator: Any, X: Any, target: np.ndarray, weight: Any) -> Any:
         fresh = clone(estimator)
+        if isinstance(fresh, EachAgainstTheRest) and not has_fit_parameter(fresh.estimator, "sample_weight"):
+            weight = None
         if weight is not None and has_fit_parameter(fresh, "sample_weight"):
             return fresh.fit(X, target, sample_weight=weight)
         return fresh.fit(X, target)
@@ -340,6 +342,50 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             raise ModelFileError("CalibratedClassifier: the calibrator has another number of classes")
 
 
+class EachAgainstTheRest(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """One classifier for each class against the rest, with scores that do not saturate.
+
+    scikit-learn's `OneVsRestClassifier` takes probabilities where there is no decision function, which are 0 or 1 for
+    a naive Bayes, and has no form in a model file.
+
+    Parameters
+    ----------
+    estimator : classifier
+
+    Attributes
+    ----------
+    classes_ : array (classes,)
+    estimators_ : list of fitted classifiers
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = ("classes_", "estimators_")
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    @fits_whole
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit a clone of the estimator to each class of y (n,)."""
+        self.classes_ = np.unique(y)
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        self.estimators_ = [clone(self.estimator).fit(X, (y == c).astype(np.int64), **weights) for c in self.classes_]
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Score of each class, float64 (n, classes)."""
+        check_is_fitted(self, "estimators_")
+        return np.stack([classifier_scores(estimator, X) for estimator in self.estimators_], axis=1)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of the highest score (n,)."""
+        return self.classes_[np.argmax(self.decision_function(X), axis=1)]
+
+    def check_model(self) -> None:
+        """Called after loading: one classifier for each class."""
+        if len(self.estimators_) != len(self.classes_):
+            raise ModelFileError(f"EachAgainstTheRest: {len(self.estimators_)} for {len(self.classes_)} classes")
+
+
 def _check_method(method: Any) -> None:
     """Raise where `method` is neither the name of a calibrator nor one."""
     if not isinstance(method, JointCalibrator) and not (isinstance(method, str) and method in _BINARY_FORMS):
@@ -361,7 +407,6 @@ def _make_joint(method: Any, are_log_p: bool) -> JointCalibrator:
 
 def _for_several_classes(estimator: Any) -> Any:
     """The estimator where it gives each class a score, else one of it for each class against the rest."""
-    from sklearn.multiclass import OneVsRestClassifier
     from sklearn.utils import get_tags
 
     by_pairs = any(name.endswith("decision_function_shape") for name in estimator.get_params()) and (
@@ -369,7 +414,7 @@ def _for_several_classes(estimator: Any) -> Any:
     )
     tags = get_tags(estimator).classifier_tags
     if by_pairs or (tags is not None and not tags.multi_class):
-        return OneVsRestClassifier(estimator)
+        return EachAgainstTheRest(estimator)
     return estimator
 
 

@@ -73,7 +73,7 @@ class JointPool(JointCalibrator):
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(0, 3, 300)
     >>> pool = JointPool().fit(rng.normal(size=(300, 3)) + 2 * np.eye(3)[y], y)
-    >>> pool.predict_proba([[2.0, 0.0, 0.0]]).argmax(), float(pool.weights_.sum().round(9))
+    >>> int(pool.predict_proba([[2.0, 0.0, 0.0]]).argmax()), float(pool.weights_.sum().round(9))
     (0, 1.0)
     """
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.calibration.classifier import make_calibrator
+from truerank.calibration.classifier import classifier_scores, make_calibrator
 from truerank.calibration.diagnostics import Figures, Losses, losses, micro_sign_test
 from truerank.core.files import atomic_write
 from truerank.core.printing import note, progress
@@ -168,8 +168,8 @@ def _one_topic(corpus: Corpus, make: Callable[[], Any], k: int, draw: int | None
     scores = np.empty(len(y))
     folds = StratifiedKFold(min(5, int(y.sum())), shuffle=draw is not None, random_state=draw)
     for train, test in folds.split(y, y):
-        scores[test] = make().fit(corpus.train[train], y[train]).decision_function(corpus.train[test])
-    test_scores = make().fit(corpus.train, y).decision_function(corpus.test)
+        scores[test] = classifier_scores(make().fit(corpus.train[train], y[train]), corpus.train[test])
+    test_scores = classifier_scores(make().fit(corpus.train, y), corpus.test)
     return TopicScores(corpus.topics[k], scores, y == 1, np.asarray(test_scores), corpus.in_test[:, k])
 
 

@@ -5,19 +5,20 @@ These are the classifiers whose scores P. N. Bennett (2003) calibrates.
 
 from __future__ import annotations
 
-import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.pipeline import Pipeline
-from sklearn.utils.multiclass import type_of_target
+from sklearn.svm import LinearSVC
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.fitting import fits_whole
+from truerank.text.tokens import TOPIC_WORD
 
 
 def mutual_information(X: Any, Y: Any) -> np.ndarray:
@@ -80,6 +81,8 @@ class MutualInformationSelector(TransformerMixin, BaseEstimator):
         Columns that are kept, ascending.
     """
 
+    model_attributes: ClassVar[tuple[str, ...]] = ("information_", "kept_", "n_features_in_", "feature_names_in_")
+
     def __init__(self, n_words: int = 300) -> None:
         self.n_words = n_words
 
@@ -113,6 +116,8 @@ class MutualInformationSelector(TransformerMixin, BaseEstimator):
 class UnitLogCounts(TransformerMixin, BaseEstimator):
     """log(1 + count), rows scaled to unit length: real-valued features of the linear SVM. Rows of zeros stay."""
 
+    model_attributes: ClassVar[tuple[str, ...]] = ("n_features_in_", "feature_names_in_")
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -137,9 +142,11 @@ class UnitLogCounts(TransformerMixin, BaseEstimator):
 
 
 class TopicNaiveBayes(ClassifierMixin, BaseEstimator):
-    """Multinomial naive Bayes for a class against the rest, with log-odds that never saturate.
+    """Multinomial naive Bayes with the words smoothed by their prior, and scores that never saturate.
 
-        score(d) = log P(+)/P(-) + Σ_w count(w, d) log P(w | +)/P(w | -),    P(c) = (|c| + 1)/(n + 2)
+        log P(c, d) = log P(c) + Σ_w count(w, d) log P(w | c),    P(c) = (|c| + 1)/(n + K)
+
+    with K classes; the fit is scikit-learn's `MultinomialNB` with these smoothings.
 
     Parameters
     ----------
@@ -152,11 +159,26 @@ class TopicNaiveBayes(ClassifierMixin, BaseEstimator):
 
     Attributes
     ----------
-    classes_ : array (2,)
-    coef_ : float64 array (words,)
-        log P(w | +) - log P(w | -).
-    intercept_ : float
+    classes_ : array (K,)
+    word_log_prob_ : float64 array (K, words)
+        log P(w | c).
+    class_log_prior_ : float64 array (K,)
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> fitted = TopicNaiveBayes().fit([[2, 0], [1, 1]], ["a", "b"])
+    >>> fitted.predict([[3, 0], [0, 3]]).tolist()
+    ['a', 'b']
     """
+
+    model_attributes: ClassVar[tuple[str, ...]] = (
+        "classes_",
+        "word_log_prob_",
+        "class_log_prior_",
+        "n_features_in_",
+        "feature_names_in_",
+    )
 
     def __init__(self, smoothing: str = "word-prior", strength: float = 1.0) -> None:
         self.smoothing = smoothing
@@ -166,57 +188,170 @@ class TopicNaiveBayes(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
-        tags.classifier_tags.multi_class = False
         tags.classifier_tags.poor_score = True
         return tags
 
     @fits_whole
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Count words by class; `X` (n, words) counts, `y` (n,) two labels, the greater is the positive class."""
+        """Count words by class; `X` (n, words) counts, `y` (n,) labels."""
+        from sklearn.naive_bayes import MultinomialNB
+        from sklearn.utils.multiclass import check_classification_targets
         from sklearn.utils.validation import _check_sample_weight
 
         check_choice(self.smoothing, "smoothing", ("word-prior", "add-one"))
         strength = check_number(self.strength, "strength", minimum=0.0, open_minimum=True)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
-        kind = type_of_target(y, input_name="y", raise_unknown=True)
+        check_classification_targets(y)
         self.classes_, index = np.unique(y, return_inverse=True)
-        if kind != "binary":
-            raise InvalidInputError(f"Only binary classification is supported. The type of the target is {kind}.")
-        if len(self.classes_) != 2:
-            raise InvalidInputError(f"y must have two classes, got one class: {self.classes_.tolist()}")
+        if len(self.classes_) < 2:
+            raise InvalidInputError(f"y must have at least two classes, got one class: {self.classes_.tolist()}")
         _refuse_negative(X)
         weight = np.asarray(_check_sample_weight(sample_weight, X), dtype=np.float64)
-        member = np.stack([weight * (index == 0), weight * (index == 1)], axis=1)
-        counts = np.asarray(X.T @ member).T
         n_words = X.shape[1]
-        if self.smoothing == "add-one":
-            added = np.full(n_words, strength)
-        else:
-            total = counts.sum(axis=0)
+        added: Any = strength
+        if self.smoothing == "word-prior":
+            total = np.asarray(X.T @ weight).ravel()
             added = strength * n_words * (total + 1.0) / (total.sum() + n_words)
-        log_p = np.log(counts + added) - np.log(counts.sum(axis=1, keepdims=True) + added.sum())
-        self.coef_ = log_p[1] - log_p[0]
-        rows = member.sum(axis=0)
-        self.intercept_ = math.log((rows[1] + 1.0) / (rows[0] + 1.0))
+        rows = np.bincount(index, weights=weight) + 1.0
+        fitted = MultinomialNB(alpha=added, class_prior=rows / rows.sum(), force_alpha=True)
+        fitted.fit(X, index, sample_weight=weight)
+        self.word_log_prob_ = fitted.feature_log_prob_
+        self.class_log_prior_ = np.log(rows / rows.sum())
         return self
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Log-odds of the positive class (n,), in nats."""
+    def predict_joint_log_proba(self, X: Any) -> np.ndarray:
+        """log P(c, d) for each class, float64 (n, K), in nats."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        return np.asarray(X @ self.coef_) + self.intercept_
+        return np.asarray(X @ self.word_log_prob_.T) + self.class_log_prior_
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """log P(c | d), float64 (n, K), uncalibrated."""
+        from scipy.special import log_softmax
+
+        return np.asarray(log_softmax(self.predict_joint_log_proba(X), axis=1))
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Uncalibrated probabilities (n, 2): naive Bayes believes too much, most are 0 or 1."""
-        from scipy.special import expit
-
-        log_odds = self.decision_function(X)
-        return np.stack([expit(-log_odds), expit(log_odds)], axis=1)
+        """Uncalibrated probabilities (n, K): naive Bayes believes too much, most are 0 or 1."""
+        return np.exp(self.predict_log_proba(X))
 
     def predict(self, X: Any) -> np.ndarray:
-        """The more probable label (n,)."""
-        log_odds = self.decision_function(X)
-        return self.classes_[(log_odds > 0).astype(np.int64)]
+        """The most probable label (n,); the first of equal ones."""
+        best = np.argmax(self.predict_joint_log_proba(X), axis=1)
+        return self.classes_[best]
+
+    def check_model(self) -> None:
+        """Called after loading: one finite row of words for each class."""
+        shapes = (np.shape(self.word_log_prob_), np.shape(self.class_log_prior_))
+        k = len(self.classes_)
+        if shapes != ((k, self.n_features_in_), (k,)) or not np.isfinite(self.word_log_prob_).all():
+            raise ModelFileError(f"TopicNaiveBayes: {k} classes need a finite row of words each, got {shapes}")
+
+
+class LinearSVM(LinearSVC):
+    """scikit-learn's `LinearSVC`, with a form in a model file.
+
+    Parameters are `LinearSVC`'s; here the default loss is its squared hinge, C = 1.
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = (
+        "classes_",
+        "coef_",
+        "intercept_",
+        "n_features_in_",
+        "feature_names_in_",
+        "n_iter_",
+    )
+
+    def check_model(self) -> None:
+        """Called after loading: one row of weights for each class, one for two."""
+        k = 1 if len(self.classes_) == 2 else len(self.classes_)
+        if np.shape(self.coef_) != (k, self.n_features_in_) or not np.isfinite(self.coef_).all():
+            raise ModelFileError(f"LinearSVM: coef_ must be finite, ({k}, {self.n_features_in_})")
+        if np.shape(self.intercept_) != (k,) or not np.isfinite(self.intercept_).all():
+            raise ModelFileError(f"LinearSVM: intercept_ must be finite, ({k},)")
+
+
+class TfIdf(TfidfTransformer):
+    """scikit-learn's `TfidfTransformer`, with a form in a model file; its parameters and defaults are that one's."""
+
+    model_attributes: ClassVar[tuple[str, ...]] = ("idf_", "n_features_in_", "feature_names_in_")
+
+    def check_model(self) -> None:
+        """Called after loading: one finite weight for each word."""
+        if np.shape(self.idf_) != (self.n_features_in_,) or not np.isfinite(self.idf_).all():
+            raise ModelFileError(f"TfIdf: idf_ must hold {self.n_features_in_} finite weights")
+
+
+class WordCounts(TransformerMixin, BaseEstimator):
+    """Texts to counts of their words (n, words), CSR: scikit-learn's `CountVectorizer`, with a form in a model file.
+
+    Parameters
+    ----------
+    min_documents : int, default 3
+        A word must stand in so many training texts; where no word does, every word counts.
+    word : str, default `tokens.TOPIC_WORD`
+        Regular expression of a word, in lower case.
+
+    Attributes
+    ----------
+    vocabulary_ : array (words,) of str
+        In alphabetical order.
+
+    Examples
+    --------
+    >>> words = WordCounts(min_documents=1).fit(["Heat flow, heat", "flow"])
+    >>> words.vocabulary_.tolist(), words.transform(["heat heat wing"]).toarray().tolist()
+    (['flow', 'heat'], [[0.0, 2.0]])
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = ("vocabulary_",)
+
+    def __init__(self, min_documents: int = 3, word: str = TOPIC_WORD) -> None:
+        self.min_documents = min_documents
+        self.word = word
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Collect the words of the texts X (n,)."""
+        from sklearn.feature_extraction.text import CountVectorizer
+
+        check_positive_int(self.min_documents, "min_documents")
+        texts = _texts(X)
+        for least in dict.fromkeys((self.min_documents, 1)):
+            try:
+                fitted = CountVectorizer(token_pattern=self.word, min_df=min(least, len(texts))).fit(texts)
+            except ValueError:
+                continue  # no word in so many texts
+            self.vocabulary_ = np.asarray(fitted.get_feature_names_out(), dtype=str)
+            return self
+        raise InvalidInputError(f"none of the {len(texts)} texts holds a word (pattern {self.word!r})")
+
+    def transform(self, X: Any) -> Any:
+        """Counts of the known words, CSR (n, words)."""
+        from sklearn.feature_extraction.text import CountVectorizer
+
+        check_is_fitted(self)
+        vectorizer = CountVectorizer(token_pattern=self.word, vocabulary=self.vocabulary_.tolist())
+        return vectorizer.transform(_texts(X)).astype(np.float64)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """The words."""
+        check_is_fitted(self)
+        return self.vocabulary_.astype(object)
+
+
+def _texts(X: Any) -> list[str]:
+    texts = X if isinstance(X, list) else list(np.asarray(X, dtype=object).ravel())
+    if not texts or not all(isinstance(text, str) for text in texts):
+        wrong = next((type(text).__name__ for text in texts if not isinstance(text, str)), "nothing")
+        raise InvalidInputError(f"expected texts (a sequence of str), got {wrong}")
+    return texts
 
 
 def _refuse_negative(X: Any) -> np.ndarray:
@@ -243,12 +378,9 @@ def linear_svm(n_words: int = 300, C: float = 1.0, weighting: str = "log-tf") ->
         (1 + log count) · idf (scikit-learn's, smoothed), the same. "selected-log-tf": log(1 + count), rows scaled over
         the selected words only.
     """
-    from sklearn.feature_extraction.text import TfidfTransformer
-    from sklearn.svm import LinearSVC
-
     check_choice(weighting, "weighting", ("log-tf", "tf-idf", "selected-log-tf"))
-    svm = LinearSVC(C=C, loss="hinge", random_state=0, max_iter=100_000)
-    scale = ("scale", TfidfTransformer(sublinear_tf=True) if weighting == "tf-idf" else UnitLogCounts())
+    svm = LinearSVM(C=C, loss="hinge", random_state=0, max_iter=100_000)
+    scale = ("scale", TfIdf(sublinear_tf=True) if weighting == "tf-idf" else UnitLogCounts())
     select = ("select", MutualInformationSelector(n_words))
     steps = [select, scale] if weighting == "selected-log-tf" else [scale, select]
     return Pipeline([*steps, ("classify", svm)])

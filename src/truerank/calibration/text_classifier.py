@@ -1,0 +1,221 @@
+"""Texts, or rows of numbers, to calibrated probabilities of their labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from truerank.calibration.classifier import CalibratedClassifier
+from truerank.calibration.decisions import decide
+from truerank.core.checks import check_choice, check_positive_int
+from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.fitting import fits_whole
+
+CLASSIFIERS = ("naive-bayes", "linear-svm", "voted-perceptron")
+
+
+class TextClassifier(ClassifierMixin, BaseEstimator):
+    """A classifier of texts whose probabilities are calibrated: words, classifier and calibrator in one.
+
+    Every document has one label, or, where some documents have none or several, any number: each label is then decided
+    for itself. A table of numbers is taken in the place of texts; naive Bayes then wants counts.
+
+    Parameters
+    ----------
+    classifier : {"naive-bayes", "linear-svm", "voted-perceptron"} or a scikit-learn classifier, default "linear-svm"
+        "naive-bayes": multinomial, words smoothed with the word prior. "linear-svm": scikit-learn's LinearSVC on
+        (1 + log count) · idf rows of unit length (on a table: on its columns scaled to unit deviation).
+        "voted-perceptron": on the same rows. A classifier of your own gets the counts of words.
+    method : str or calibrator, default "pool"
+        As in `CalibratedClassifier`.
+    n_words : int, optional
+        Keep the words of the highest mutual information with the label (with several classes: with any of them), chosen
+        anew in every fold; the paper's 300 or 1,000 a topic. None keeps all.
+    min_documents : int, default 3
+        A word must stand in so many training texts.
+    cv : int, default 5
+        Folds of the scores that the calibrators are fitted to.
+    random_state : int or generator, optional
+
+    Attributes
+    ----------
+    classes_ : array (labels,)
+        Names of the labels, in ascending order.
+    multi_label_ : bool
+    classifier_ : CalibratedClassifier
+
+    Examples
+    --------
+    >>> texts = ["profit rose", "wheat crop", "profit share", "wheat tonnes", "share rose", "crop tonnes"] * 3
+    >>> fitted = TextClassifier("naive-bayes", method="platt").fit(texts, ["earn", "grain"] * 9)
+    >>> fitted.predict(["profit share rose"]).tolist()
+    ['earn']
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = ("classes_", "multi_label_", "from_text_", "classifier_")
+
+    def __init__(
+        self,
+        classifier: Any = "linear-svm",
+        method: Any = "pool",
+        *,
+        n_words: int | None = None,
+        min_documents: int = 3,
+        cv: int = 5,
+        random_state: Any = None,
+    ) -> None:
+        self.classifier = classifier
+        self.method = method
+        self.n_words = n_words
+        self.min_documents = min_documents
+        self.cv = cv
+        self.random_state = random_state
+
+    @fits_whole
+    def fit(self, X: Any, y: Any) -> Any:
+        """Learn from texts X (n,) or a table X (n, p), and labels.
+
+        Parameters
+        ----------
+        X : sequence of str, or array (n, p)
+        y : sequence (n,) of labels, or of lists of labels
+            Lists make a multi-label classifier, except where each has one entry.
+
+        Raises
+        ------
+        InvalidInputError
+            Where texts and labels do not fit together, or there is but one label.
+        """
+        if isinstance(self.classifier, str):
+            check_choice(self.classifier, "classifier", CLASSIFIERS)
+        X, self.from_text_ = _as_rows(X)
+        sets = [_as_labels(entry) for entry in y]
+        if len(sets) != len(X):
+            raise InvalidInputError(f"y has {len(sets)} entries for {len(X)} documents")
+        names = sorted({label for labels in sets for label in labels})
+        self.multi_label_ = any(len(labels) != 1 for labels in sets)
+        if not names or (len(names) < 2 and not self.multi_label_):
+            raise InvalidInputError(f"the documents must have at least two labels, got {names}")
+        self.classes_ = np.array(names)
+        target: Any
+        if self.multi_label_:
+            target = np.array([[name in labels for name in names] for labels in map(set, sets)], dtype=np.int64)
+            if target.shape[1] == 1:
+                target = target[:, 0]
+                if target.all():
+                    raise InvalidInputError(f"every document has the label {names[0]!r}; some must not have it")
+        else:
+            target = np.array([labels[0] for labels in sets])
+        self.classifier_ = CalibratedClassifier(self._pipeline(), self.method, self.cv).fit(X, target)
+        return self
+
+    def _pipeline(self) -> Pipeline:
+        from truerank.text.topic_classifiers import (
+            LinearSVM,
+            MutualInformationSelector,
+            TfIdf,
+            TopicNaiveBayes,
+            WordCounts,
+        )
+        from truerank.text.voted_perceptron import VotedPerceptron
+
+        steps: list[tuple[str, Any]] = []
+        on_words = self.classifier in ("linear-svm", "voted-perceptron") if isinstance(self.classifier, str) else False
+        if self.from_text_:
+            steps.append(("words", WordCounts(self.min_documents)))
+            if on_words:
+                steps.append(("scale", TfIdf(sublinear_tf=True)))
+        elif on_words:
+            from truerank.features.columns import UnitDeviation
+
+            steps.append(("scale", UnitDeviation()))
+        if self.n_words is not None:
+            steps.append(("select", MutualInformationSelector(check_positive_int(self.n_words, "n_words"))))
+        last = {
+            "naive-bayes": TopicNaiveBayes,
+            "linear-svm": lambda: LinearSVM(random_state=0, max_iter=20_000),
+            "voted-perceptron": lambda: VotedPerceptron(random_state=self.random_state),
+        }
+        classifier = last[self.classifier]() if isinstance(self.classifier, str) else self.classifier
+        return Pipeline([*steps, ("classify", classifier)])
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """P(label) of each document, float64 (n, labels); rows add up to 1 where each document has one label."""
+        check_is_fitted(self, "classifier_")
+        p = self.classifier_.predict_proba(self._rows(X))
+        return p[:, 1:] if self.multi_label_ and len(self.classes_) == 1 else p
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of `predict_proba`, which do not saturate."""
+        check_is_fitted(self, "classifier_")
+        log_p = self.classifier_.predict_log_proba(self._rows(X))
+        return log_p[:, 1:] if self.multi_label_ and len(self.classes_) == 1 else log_p
+
+    def predict(self, X: Any) -> Any:
+        """The most probable label (n,); for several labels a list of those with P ≥ 1/2 for each document."""
+        return self.decide(X)
+
+    def decide(self, X: Any, **costs: float) -> Any:
+        """Labels of least expected cost.
+
+        With one label a document the most probable one: (n,). With several a list for each document, by the costs of
+        `decisions.decide` (`cost_fp`, `cost_fn`, …), which default to errors of equal cost.
+
+        Raises
+        ------
+        InvalidInputError
+            On costs where each document has one of several labels.
+        """
+        if self.multi_label_:
+            p = self.predict_proba(X)
+            taken = np.stack([decide(p[:, k], **costs) == 1 for k in range(p.shape[1])], axis=1)
+            return [self.classes_[row].tolist() for row in taken]
+        if costs and len(self.classes_) > 2:
+            raise InvalidInputError("costs of false positives and negatives need documents with any number of labels")
+        if costs:
+            return self.classes_[(decide(self.predict_proba(X)[:, 1], **costs) == 1).astype(np.int64)]
+        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+
+    def _rows(self, X: Any) -> Any:
+        rows, from_text = _as_rows(X)
+        if from_text != self.from_text_:
+            theirs, ours = ("texts", "a table") if self.from_text_ else ("a table", "texts")
+            raise InvalidInputError(f"this classifier was trained on {theirs} and is given {ours}")
+        return rows
+
+    def check_model(self) -> None:
+        """Called after loading: labels and classifier fit together."""
+        inner = getattr(self, "classifier_", None)
+        if not isinstance(inner, CalibratedClassifier):
+            raise ModelFileError("TextClassifier: classifier_ must be a CalibratedClassifier")
+        n = len(inner.classes_)
+        binary = self.multi_label_ and len(self.classes_) == 1
+        if n != (2 if binary else len(self.classes_)):
+            raise ModelFileError(f"TextClassifier: {len(self.classes_)} labels for a classifier of {n}")
+
+
+def _as_rows(X: Any) -> tuple[Any, bool]:
+    """Texts as a list, or numbers as they are; and whether these are texts."""
+    if hasattr(X, "tocsr"):
+        return X.tocsr(), False
+    if isinstance(X, str):
+        raise InvalidInputError("expected a sequence of texts, got one text; put it into a list")
+    array = np.asarray(X, dtype=object) if isinstance(X, Sequence) else np.asarray(X)
+    if array.dtype.kind in "OUT" and array.ndim == 1 and len(array) and all(isinstance(text, str) for text in array):
+        return [str(text) for text in array], True
+    values = np.asarray(X, dtype=np.float64)
+    if values.ndim != 2:
+        raise InvalidInputError(f"expected texts (n,) or a table (n, p), got the shape {values.shape}")
+    return values, False
+
+
+def _as_labels(entry: Any) -> list[Any]:
+    """Labels of one document, without repeats."""
+    if isinstance(entry, str) or not isinstance(entry, list | tuple | set | frozenset | np.ndarray):
+        return [entry.item() if isinstance(entry, np.generic) else entry]
+    return sorted({label.item() if isinstance(label, np.generic) else label for label in entry})

@@ -1,0 +1,238 @@
+"""`truerank classify`: texts or rows in, calibrated probabilities of labels and decisions out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from truerank.cli import common
+
+CLASSIFIERS = ("naive-bayes", "linear-svm", "voted-perceptron")
+LABELS = ("labels", "label")
+
+
+class Examples(NamedTuple):
+    """What a file holds: ids, texts or a table of numbers, and labels (None where there are none)."""
+
+    ids: list[str]
+    rows: Any
+    labels: list[list[str]] | None
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    from truerank.calibration.joint import SOFTMAX_METHODS
+    from truerank.calibration.names import CALIBRATORS, SYNONYMS
+
+    parser.add_argument(
+        "data",
+        nargs="?",
+        metavar="DATA",
+        help='documents to classify: JSON lines {"id", "text", "labels"}, a CSV or Parquet table with such columns, or '
+        "a folder with one folder of text files for each label. Fields of text other than labels are the text; where "
+        "there are none, fields of numbers are the features",
+    )
+    parser.add_argument("--train", metavar="FILE", help="labelled documents to learn from, in the same forms")
+    parser.add_argument("--model", required=True, metavar="FILE", help="the model, as JSON: written with --train")
+    parser.add_argument(
+        "--classifier", default="linear-svm", choices=CLASSIFIERS, help="what learns (default: %(default)s)"
+    )
+    methods = list(dict.fromkeys([*CALIBRATORS, *SYNONYMS, *SOFTMAX_METHODS]))
+    parser.add_argument(
+        "--method", default="pool", choices=methods, metavar="NAME",
+        help=f"calibrator: {', '.join(methods)} (default: pool, their average by cross-validated log loss)",
+    )  # fmt: skip
+    parser.add_argument("--words", type=int, metavar="N", help="keep N words by mutual information (default: all)")
+    parser.add_argument(
+        "--min-documents", type=int, default=3, metavar="N", help="documents a word must stand in (default: 3)"
+    )
+    parser.add_argument("--cv", type=int, default=5, metavar="K", help="folds of the calibration scores (default: 5)")
+    parser.add_argument("--label-field", metavar="NAME", help="field of the labels (default: labels, else label)")
+    parser.add_argument("--text-field", action="append", metavar="NAME", help="field that is text (default: all)")
+    parser.add_argument(
+        "--separator", default=";", metavar="C", help="between several labels in a cell of a table (default: ;)"
+    )
+    parser.add_argument("--cost-fp", type=float, metavar="C", help="cost of a label given wrongly (default: 1)")
+    parser.add_argument("--cost-fn", type=float, metavar="C", help="cost of a label left out (default: 1)")
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of everything that is drawn (default: 0)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="where the JSON lines go (default: stdout)")
+    common.add_json_option(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Train, or classify, or both. A line a document: {"id", "labels", "probabilities"}; a summary on stderr."""
+    if args.train is None and args.data is None:
+        raise common.UsageError("give DATA to classify, or --train FILE to learn from, or both")
+    common.check_writable(args.output)
+    common.announce_compilation()
+    report: dict[str, Any] = {"model": args.model}
+    if args.train is not None:
+        common.check_writable(args.model)
+        model = _train(args, report)
+    else:
+        model = _load(args.model)
+    if args.data is not None:
+        _classify(args, model, report)
+    if args.json:
+        common.print_json(report)
+    return 0
+
+
+def _train(args: argparse.Namespace, report: dict[str, Any]) -> Any:
+    from truerank.calibration.text_classifier import TextClassifier
+    from truerank.models.model_file import save_model
+
+    examples = read_examples(args.train, args)
+    if examples.labels is None:
+        raise common.InvalidInputError(
+            f"{args.train}: no document has a label; expected a field named labels or label, or --label-field NAME"
+        )
+    model = TextClassifier(
+        args.classifier, args.method, n_words=args.words, min_documents=args.min_documents, cv=args.cv,
+        random_state=args.seed,
+    ).fit(examples.rows, examples.labels)  # fmt: skip
+    save_model(model, args.model)
+    words = model.classifier_.estimators_[0]
+    n_words = len(words.named_steps["words"].vocabulary_) if words is not None and model.from_text_ else None
+    report |= {
+        "classifier": args.classifier, "method": args.method, "documents": len(examples.ids), "words": n_words,
+        "multi_label": model.multi_label_, "labels": model.classes_.tolist(),
+    }  # fmt: skip
+    kind = "any number of labels a document" if model.multi_label_ else "one label a document"
+    common.note(
+        f"{args.classifier}, calibrated by {args.method}: {len(examples.ids)} documents, {len(model.classes_)} labels, "
+        f"{kind}; model written to {args.model}"
+    )
+    return model
+
+
+def _load(path: str) -> Any:
+    from truerank.calibration.text_classifier import TextClassifier
+    from truerank.models.model_file import load_model
+
+    model = load_model(path)
+    if not isinstance(model, TextClassifier):
+        raise common.InvalidInputError(
+            f"{path} holds a {type(model).__name__}, not a classifier of documents; write one with classify --train"
+        )
+    return model
+
+
+def _classify(args: argparse.Namespace, model: Any, report: dict[str, Any]) -> None:
+    examples = read_examples(args.data, args)
+    p = model.predict_proba(examples.rows)
+    costs = {name: value for name in ("cost_fp", "cost_fn") if (value := getattr(args, name)) is not None}
+    decided = model.decide(examples.rows, **costs)
+    decided = decided if model.multi_label_ else [[label] for label in decided.tolist()]
+    names = [str(name) for name in model.classes_]
+    lines = [
+        {"id": name, "labels": labels, "probabilities": dict(zip(names, row))}
+        for name, labels, row in zip(examples.ids, decided, p.tolist())
+    ]
+    if args.json and args.output is None:
+        report["predictions"] = lines
+    else:
+        with common.output(args.output) as stream:
+            stream.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    report["classified"] = len(lines)
+    if examples.labels is not None:
+        report["test"] = figures = _figures(model, examples.labels, decided, model.predict_log_proba(examples.rows), p)
+        common.note(", ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in figures.items()))
+
+
+def _figures(model: Any, labels: list[list[str]], decided: list[list[str]], log_p: Any, p: Any) -> dict[str, float]:
+    """Losses where the documents' labels are known: a document, or with several labels a decision, in nats."""
+    import numpy as np
+
+    names = [str(name) for name in model.classes_]
+    true = np.array([[name in some for name in names] for some in labels])
+    given = np.array([[name in some for name in names] for some in decided])
+    if model.multi_label_:
+        log_rest = np.log1p(-np.minimum(p, 1 - 1e-16))
+        both = int((true & given).sum())
+        return {
+            "decisions": true.size,
+            "log_loss": float(-np.where(true, log_p, log_rest).mean()),
+            "squared_error": float(((p - true) ** 2).mean()),
+            "error": float((true != given).mean()),
+            "f1": 2 * both / max(int(true.sum() + given.sum()), 1),
+        }
+    known = true.any(axis=1)
+    if not known.any():
+        raise common.InvalidInputError(f"none of the documents has a label that the model knows: {names[:5]} …")
+    return {
+        "documents": int(known.sum()),
+        "log_loss": float(-log_p[true].mean()),
+        "squared_error": float(((p[known] - true[known]) ** 2).sum(axis=1).mean()),
+        "error": float((true[known] != given[known]).any(axis=1).mean()),
+    }
+
+
+def read_examples(path: str, args: argparse.Namespace) -> Examples:
+    """Documents of a file or folder: ids, texts or numbers, labels."""
+    if path != "-" and Path(path).is_dir():
+        records = list(_of_folder(Path(path)))
+        return Examples([r[0] for r in records], [r[1] for r in records], [[r[2]] for r in records])
+    from truerank.io.documents import read_documents
+    from truerank.io.tables import table_kind
+
+    separator = args.separator if path != "-" and table_kind(path) else "\n"
+    documents = list(read_documents(path))
+    field = args.label_field
+    if field is None:
+        field = next((name for name in LABELS if any(name in d.text or name in d.numbers for d in documents)), None)
+    labels = None
+    if field is not None:
+        labels = [_labels(d, field, separator) for d in documents]
+        if args.label_field is not None and not any(labels):
+            raise common.InvalidInputError(f"{path}: no document has the field {field!r}")
+    ids = [document.id for document in documents]
+    texts = [_text(d, field, args.text_field) for d in documents]
+    if any(text is not None for text in texts):
+        return Examples(ids, [text or "" for text in texts], labels)
+    return Examples(ids, _numbers(path, documents, field), labels)
+
+
+def _labels(document: Any, field: str, separator: str) -> list[str]:
+    if field in document.numbers:
+        return [f"{document.numbers[field]:g}"]
+    parts = [part.strip() for part in document.text.get(field, "").split(separator)]
+    return list(dict.fromkeys(part for part in parts if part))
+
+
+def _text(document: Any, label_field: str | None, fields: list[str] | None) -> str | None:
+    """Text of a document, a line a field; None where it has no field of text."""
+    taken = [value for name, value in document.text.items() if name != label_field and (not fields or name in fields)]
+    return "\n".join(taken) if taken else None
+
+
+def _numbers(path: str, documents: list[Any], label_field: str | None) -> Any:
+    import numpy as np
+
+    names = [name for name in documents[0].numbers if name != label_field]
+    if not names:
+        raise common.InvalidInputError(f"{path}: document {documents[0].id!r} has neither text nor numbers")
+    for document in documents:
+        missing = [name for name in names if name not in document.numbers]
+        if missing:
+            raise common.InvalidInputError(f"{path}: document {document.id!r} lacks the number {missing[0]!r}")
+    return np.array([[document.numbers[name] for name in names] for document in documents])
+
+
+def _of_folder(folder: Path) -> Iterator[tuple[str, str, str]]:
+    """(id, text, label) of the files below the folders of a folder; the folder's name is the label."""
+    n = 0
+    for place in sorted(part for part in folder.iterdir() if part.is_dir() and not part.name.startswith(".")):
+        for file in sorted(part for part in place.rglob("*") if part.is_file() and not part.name.startswith(".")):
+            raw = file.read_bytes()
+            try:
+                text = raw.decode("utf-8")
+            except UnicodeDecodeError:
+                text = raw.decode("latin-1")
+            n += 1
+            yield str(file.relative_to(folder)), text, place.name
+    if n == 0:
+        raise common.InvalidInputError(f"{folder}: expected folders, one for each label, with text files in them")

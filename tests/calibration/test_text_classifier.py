@@ -1,0 +1,90 @@
+"""Texts to probabilities: classifiers, labels, tables, the model file."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from truerank.calibration.text_classifier import CLASSIFIERS, TextClassifier
+from truerank.core.errors import InvalidInputError
+from truerank.models.model_file import load_model, save_model
+
+WORDS = {
+    "earn": ["profit", "share", "dividend", "quarter"],
+    "grain": ["wheat", "tonne", "crop", "harvest"],
+    "ship": ["vessel", "port", "cargo", "strike"],
+}
+
+
+def news(n, seed=0, several=False):
+    rng = np.random.default_rng(seed)
+    texts, labels = [], []
+    for _ in range(n):
+        own = [name for name in WORDS if rng.uniform() < 0.35] if several else [rng.choice(list(WORDS))]
+        pool = [word for name in own for word in WORDS[name]] or ["nothing"]
+        other = [word for words in WORDS.values() for word in words] + ["said", "year", "company"]
+        texts.append(" ".join([*rng.choice(pool, 4), *rng.choice(other, 5)]))
+        labels.append([str(name) for name in own] if several else str(own[0]))
+    return texts, labels
+
+
+@pytest.mark.parametrize("classifier", [*CLASSIFIERS, LogisticRegression()])
+def test_one_label_each(classifier, tmp_path):
+    texts, labels = news(240)
+    fitted = TextClassifier(classifier, method="temperature", n_words=12).fit(texts, labels)
+    assert fitted.classes_.tolist() == sorted(WORDS)
+    new, truth = news(200, seed=1)
+    p = fitted.predict_proba(new)
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    assert (fitted.predict(new) == truth).mean() > 0.7
+    np.testing.assert_allclose(np.log(p), fitted.predict_log_proba(new), atol=1e-9)
+    if isinstance(classifier, str):
+        save_model(fitted, tmp_path / "model.json")
+        loaded = load_model(tmp_path / "model.json")
+        np.testing.assert_array_equal(loaded.predict_proba(new), p)
+        assert loaded.predict(new).tolist() == fitted.predict(new).tolist()
+
+
+def test_any_number_of_labels(tmp_path):
+    texts, labels = news(240, several=True)
+    fitted = TextClassifier("naive-bayes", method="platt").fit(texts, labels)
+    assert fitted.multi_label_
+    new, truth = news(200, seed=1, several=True)
+    p = fitted.predict_proba(new)
+    Y = np.array([[name in some for name in sorted(WORDS)] for some in truth])
+    prior = np.array([[name in some for name in sorted(WORDS)] for some in labels]).mean(axis=0)
+    assert ((p - Y) ** 2).mean() < 0.7 * ((prior - Y) ** 2).mean()
+    assert fitted.predict(new)[0] == fitted.classes_[p[0] >= 0.5].tolist()
+    assert sum(map(len, fitted.decide(new, cost_fn=9.0))) > sum(map(len, fitted.predict(new)))
+    save_model(fitted, tmp_path / "model.json")
+    np.testing.assert_array_equal(load_model(tmp_path / "model.json").predict_proba(new), p)
+    # One label that a document has or has not.
+    one = TextClassifier(method="platt").fit(texts, [[name for name in some if name == "ship"] for some in labels])
+    assert one.predict_proba(new).shape == (200, 1)
+    assert set(map(tuple, one.predict(new))) == {(), ("ship",)}
+
+
+def test_a_table_in_place_of_texts(tmp_path):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 200)
+    X = rng.normal(size=(200, 3)) * [1, 1000, 1] + 2 * y[:, None] * [1, 0, 0]
+    fitted = TextClassifier(method="pool").fit(X, np.array(["no", "yes"])[y])
+    assert (fitted.predict(X) == np.array(["no", "yes"])[y]).mean() > 0.75
+    save_model(fitted, tmp_path / "model.json")
+    np.testing.assert_array_equal(load_model(tmp_path / "model.json").predict_proba(X), fitted.predict_proba(X))
+    with pytest.raises(InvalidInputError, match="trained on a table and is given texts"):
+        fitted.predict(["words"])
+
+
+def test_what_cannot_be_is_refused():
+    with pytest.raises(InvalidInputError, match="at least two labels"):
+        TextClassifier().fit(["a text"] * 3, ["x"] * 3)
+    with pytest.raises(InvalidInputError, match="2 entries for 3"):
+        TextClassifier().fit(["a text"] * 3, ["x", "y"])
+    with pytest.raises(InvalidInputError, match="classifier must be"):
+        TextClassifier("forest").fit(["a text"] * 3, ["x", "y", "x"])
+    with pytest.raises(InvalidInputError, match="holds a word"):
+        TextClassifier(method="platt").fit(["1 2"] * 4, ["x", "y", "x", "y"])
+    with pytest.raises(InvalidInputError, match="one text"):
+        TextClassifier().fit("a text", ["x"])
