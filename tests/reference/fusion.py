@@ -66,6 +66,8 @@ def feature(lists: list[dict[str, float]], kind: str, run: int, name: str, k: fl
         return 0.0
     order = ranked(documents)
     place = order.index(name)
+    if kind == "score":
+        return documents[name]
     if kind == "min-max":
         return min_max(documents)[name]
     if kind == "reciprocal-rank":

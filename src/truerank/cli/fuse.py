@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--features",
         metavar="TEXT",
         help='features of runs, such as "min-max + reciprocal-rank(k=60)" (the default: min-max + reciprocal-rank); '
-        "known: min-max z-score percentile reciprocal-rank presence agreement score-bins gap",
+        "known: min-max score z-score percentile reciprocal-rank presence agreement score-bins gap",
     )
     learn.add_argument(
         "--nonnegative", action="store_true", help="one weight >= 0 for each run, which search engines take"
@@ -50,6 +50,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     learn.add_argument("--groups", metavar="FILE", help="of --pool-check: lines `run group`; by default by run names")
     learn.add_argument("--pool-depth", type=int, default=100, metavar="N", help="depth of the judged pool (100)")
+    parser.add_argument(
+        "--export",
+        choices=("opensearch", "elasticsearch", "vespa", "weaviate", "bool-query"),
+        help="with --model alone: write the weights (-o) as this engine takes them; the runs serve for the certificate",
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of folds, draws and tests")
     common.add_convention_option(parser, default="trec")
     common.add_json_option(parser)
@@ -68,6 +73,8 @@ def run(args: argparse.Namespace) -> int:
     paths = common.run_paths(args.runs)
     names = common.run_names(paths)
     common.check_writable(args.output)
+    if args.export is not None and (args.model is None or args.qrels is not None):
+        raise common.UsageError("--export writes the weights of a learned model: give --model MODEL, without --qrels")
     if args.qrels is not None:
         return _learn(args, paths, names)
     given = [
@@ -90,6 +97,8 @@ def run(args: argparse.Namespace) -> int:
         model = _read_model(args.model)
     pool = RunPool({name: read_run(path) for name, path in zip(names, paths)})
     _report_findings(pool)
+    if args.export is not None:
+        return _export(args, model, pool)
     if model is not None:
         fused = model.predict(pool, depth=args.depth, tag=args.tag or "fusion")
     else:
@@ -169,6 +178,26 @@ def _learn(args: argparse.Namespace, paths: list[str], names: list[str]) -> int:
         common.print_json(report)
     else:
         _print(report, evidence, args)
+    return 0
+
+
+def _export(args: argparse.Namespace, model: Any, pool: Any) -> int:
+    from truerank.export.fusion_weights import certify_fusion, export_fusion
+
+    if args.json and args.output in (None, "-"):
+        raise common.UsageError("--json prints the certificate; name the file of the weights with -o")
+    text = export_fusion(model, args.export)
+    certificate = certify_fusion(model, args.export, pool)
+    with common.output(args.output) as stream:
+        stream.write(text.rstrip("\n") + "\n")
+    if args.json:
+        common.print_json(certificate)
+    else:
+        common.note(
+            f"{certificate['format']}: the first 100 of {certificate['topics_equal']} of {certificate['topics']} "
+            f"topics in our order, {certificate['rank_agreement']:.2%} of ranks; scores differ by at most "
+            f"{certificate['largest_difference']:.2g} (by the engine's rule, computed here)"
+        )
     return 0
 
 

@@ -68,6 +68,16 @@ class MinMax(RunFeature):
 
 
 @dataclass(frozen=True)
+class Score(RunFeature):
+    """The run's own score as it is; 0 if not retrieved. For runs whose scores mean the same in every topic."""
+
+    NAME: ClassVar[str] = "score"
+
+    def values(self, pool: RunPool) -> np.ndarray:
+        return pool.scores
+
+
+@dataclass(frozen=True)
 class ZScore(RunFeature):
     """`(score - mean) / deviation` within the list, 0 where all are the same; the list's lowest if not retrieved."""
 
@@ -176,7 +186,7 @@ class ScoreBins(RunFeature):
 
 
 KINDS: dict[str, type[RunFeature]] = {
-    kind.NAME: kind for kind in (MinMax, ZScore, Percentile, ReciprocalRank, Presence, Agreement, ScoreBins, Gap)
+    kind.NAME: kind for kind in (MinMax, Score, ZScore, Percentile, ReciprocalRank, Presence, Agreement, ScoreBins, Gap)
 }
 
 

@@ -13,7 +13,15 @@ from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
 from truerank.core.fitting import fits_whole
 from truerank.data.ranking_data import RankingData
-from truerank.features.run_features import MinMax, Percentile, ReciprocalRank, ScoreBins, ZScore, parse_features
+from truerank.features.run_features import (
+    MinMax,
+    Percentile,
+    ReciprocalRank,
+    Score,
+    ScoreBins,
+    ZScore,
+    parse_features,
+)
 from truerank.features.run_pool import RunPool
 from truerank.io.trec import Run, as_qrels
 from truerank.rankers.linear import LinearRanker
@@ -40,8 +48,8 @@ class RunFusion(BaseEstimator):
         Training rows are the documents that some run has among its first `depth`; None takes all. What a document's
         features are, and which documents are fused, does not depend on it.
     nonnegative : bool, default False
-        One weight of at least 0 for each run, which search engines take: features must be one of min-max, z-score,
-        percentile and reciprocal-rank. The weights are scaled to a sum of 1, which changes no order.
+        One weight of at least 0 for each run, which search engines take: features must be one of min-max, score,
+        z-score, percentile and reciprocal-rank. The weights are scaled to a sum of 1, which changes no order.
 
     Attributes
     ----------
@@ -216,11 +224,12 @@ class RunFusion(BaseEstimator):
     def _features(self) -> Any:
         features = parse_features(self.features or ("min-max" if self.nonnegative else FEATURES))
         if self.nonnegative and (
-            len(features.parts) != 1 or not isinstance(features.parts[0], MinMax | ZScore | Percentile | ReciprocalRank)
+            len(features.parts) != 1
+            or not isinstance(features.parts[0], MinMax | Score | ZScore | Percentile | ReciprocalRank)
         ):
             raise InvalidInputError(
-                f"nonnegative fusion has one weight for each run: features must be min-max, z-score, percentile or "
-                f"reciprocal-rank, got {features}"
+                f"nonnegative fusion has one weight for each run: features must be min-max, score, z-score, "
+                f"percentile or reciprocal-rank, got {features}"
             )
         return features
 

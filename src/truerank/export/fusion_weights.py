@@ -1,0 +1,192 @@
+"""Weights of a learned fusion as search engines take them, with the certificate that they give the same order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from truerank.core.checks import check_choice, check_positive_int
+from truerank.core.errors import InvalidInputError
+from truerank.features.fusion import K
+from truerank.features.run_features import MinMax, ReciprocalRank, RunFeature, Score, parse_features
+from truerank.features.run_pool import RunPool
+from truerank.rankers.run_fusion import RunFusion
+
+# Engine -> features of runs that it computes itself.
+ENGINES: dict[str, tuple[type[RunFeature], ...]] = {
+    "opensearch": (MinMax,),
+    "elasticsearch": (MinMax,),
+    "vespa": (MinMax, ReciprocalRank),
+    "weaviate": (MinMax,),
+    "bool-query": (Score,),
+}
+_LOWEST = np.float32(0.001)  # what OpenSearch gives to the last document of a list in place of 0
+
+
+def export_fusion(
+    model: RunFusion, engine: str, *, queries: Mapping[str, Any] | None = None, window: int = 1000
+) -> str:
+    """The engine's own configuration of a fusion with one weight of at least 0 for each run.
+
+    Parameters
+    ----------
+    model : RunFusion fitted with `nonnegative=True`
+        On "min-max"; for Vespa on "reciprocal-rank" too; for "bool-query" on "score".
+    engine : {"opensearch", "elasticsearch", "vespa", "weaviate", "bool-query"}
+        "opensearch": a search pipeline with the normalization processor, for a `hybrid` query whose queries stand in
+        the order of `model.run_names_`. "elasticsearch": a `linear` retriever. "vespa": a rank profile whose global
+        phase normalises. "weaviate": `alpha` of a hybrid search of exactly two runs, the second being the vectors.
+        "bool-query": a query of Elasticsearch and OpenSearch that adds up the queries' scores, each times its weight.
+    queries : mapping of run name to the engine's query, optional
+        Elasticsearch: a retriever; "bool-query": a query; Vespa: an expression such as `bm25(text)`. By default
+        something to be replaced.
+    window : int, default 1000
+        Documents that each query brings (Elasticsearch's rank_window_size, Vespa's rerank-count).
+
+    Returns
+    -------
+    str
+        JSON, or the rank profile.
+
+    Raises
+    ------
+    InvalidInputError
+        On a fusion without one weight a run, or features that the engine does not compute.
+
+    Examples
+    --------
+    >>> runs = {"bm25": {"1": {"a": 3.0, "b": 2.0}}, "dense": {"1": {"b": 0.9, "c": 0.1}}}
+    >>> from truerank.io.trec import as_qrels
+    >>> model = RunFusion(nonnegative=True).fit(runs, as_qrels({"1": {"a": 1}}))
+    >>> export_fusion(model, "weaviate")
+    '{"hybrid": {"alpha": 0.0, "fusionType": "relativeScoreFusion"}}'
+    """
+    feature, weights = _checked(model, engine)
+    names = model.run_names_
+    window = check_positive_int(window, "window")
+    given = {str(name): query for name, query in (queries or {}).items()}
+    if set(given) - set(names):
+        raise InvalidInputError(f"queries: no run is called {sorted(set(given) - set(names))[0]!r}; runs are {names}")
+    if engine == "opensearch":
+        parts = {
+            "normalization": {"technique": "min_max"},
+            "combination": {"technique": "arithmetic_mean", "parameters": {"weights": list(weights.values())}},
+        }
+        return json.dumps(
+            {
+                "description": f"learned fusion of {', '.join(names)}, in this order of the hybrid query's queries",
+                "phase_results_processors": [{"normalization-processor": parts}],
+            }
+        )
+    if engine == "elasticsearch":
+        retrievers = [
+            {
+                "retriever": given.get(name, {"standard": {"query": {"match": {f"FIELD OF {name}": "TEXT"}}}}),
+                "weight": weight,
+                "normalizer": "minmax",
+            }
+            for name, weight in weights.items()
+        ]
+        return json.dumps({"retriever": {"linear": {"rank_window_size": window, "retrievers": retrievers}}})
+    if engine == "bool-query":
+        clauses = [
+            {"bool": {"must": [given.get(name, {"match": {f"FIELD OF {name}": "TEXT"}})], "boost": weight}}
+            for name, weight in weights.items()
+        ]
+        return json.dumps({"query": {"bool": {"should": clauses}}})
+    if engine == "weaviate":
+        if len(names) != 2:
+            raise InvalidInputError(
+                f"Weaviate's hybrid search joins two runs, keywords and vectors; got {len(names)}: {', '.join(names)}"
+            )
+        return json.dumps({"hybrid": {"alpha": weights[names[1]], "fusionType": "relativeScoreFusion"}})
+    functions, terms = [], []
+    for number, (name, weight) in enumerate(weights.items(), 1):
+        expression = given.get(name, f"SCORE OF {name}")
+        functions.append(f"    function run_{number}() {{  # {name}\n      expression: {expression}\n    }}")
+        k = feature.k if isinstance(feature, ReciprocalRank) else K
+        term = f"normalize_linear(run_{number})"
+        if isinstance(feature, ReciprocalRank):
+            term = f"reciprocal_rank(run_{number}, {k!r})"
+        terms.append(f"{weight!r} * {term}")
+    expression = " + ".join(terms)
+    return (
+        "rank-profile fusion {\n" + "\n".join(functions) + "\n    first-phase {\n      expression: "
+        + " + ".join(f"run_{number}" for number in range(1, len(names) + 1))
+        + f"\n    }}\n    global-phase {{\n      rerank-count: {window}\n      expression: {expression}\n    }}\n}}\n"
+    )  # fmt: skip
+
+
+def engine_scores(model: RunFusion, engine: str, pool: RunPool) -> np.ndarray:
+    """Scores (n,) that the engine's rule gives to a pool's documents, in float32 as it computes.
+
+    The rules are those of the engines' sources: OpenSearch gives 1 where all scores of a list are equal and .001 in
+    place of 0; Elasticsearch keeps the raw score where all are equal; Weaviate gives 0 there; all three count 0 for a
+    document that a query did not bring. Vespa scores every document that any query brings with every expression: the
+    runs should hold all of them, else the order is that of the others.
+    """
+    feature, weights = _checked(model, engine)
+    pool = model.known_runs(pool)
+    if isinstance(feature, ReciprocalRank):
+        each = (1.0 / (feature.k + pool.ranks)).astype(np.float32)
+    else:
+        scores = pool.scores.astype(np.float32)
+        if isinstance(feature, Score):
+            each = scores
+        else:
+            low = pool.per_list(np.minimum, scores).astype(np.float32)
+            width = pool.per_list(np.maximum, scores).astype(np.float32) - low
+            apart = pool.spread(width) > 0
+            each = (scores - pool.spread(low)) / pool.spread(np.where(width > 0, width, np.float32(1)))
+            if engine == "opensearch":
+                each = np.where(apart, np.where(each == 0, _LOWEST, each), np.float32(1))
+            elif engine == "elasticsearch":
+                each = np.where(pool.spread(width) < 1e-6, scores, each)
+            else:
+                each = np.where(apart, each, np.float32(0))
+    weight = np.array(list(weights.values()), dtype=np.float32)
+    return pool.add_up((each * weight[pool.run_of_entry]).astype(np.float64)).astype(np.float32)
+
+
+def certify_fusion(model: RunFusion, engine: str, runs: Any, *, depth: int = 100) -> dict[str, Any]:
+    """How far the engine's order is ours, on given runs: the certificate.
+
+    Returns
+    -------
+    dict
+        "format"; "rows", documents; "largest_difference" of scores; "rank_agreement", the share of ranks 1 to `depth`
+        over the topics at which both orders have the same document (ties by descending id in both); "topics" and
+        "topics_equal", those whose first `depth` documents are the same in the same order.
+    """
+    pool = model.known_runs(runs if isinstance(runs, RunPool) else RunPool(runs))
+    ours, theirs = model.pool_scores(pool), engine_scores(model, engine, pool).astype(np.float64)
+    feature, _ = _checked(model, engine)
+    if isinstance(feature, ReciprocalRank):
+        ours = ours / (1.0 + feature.k)  # ours are scaled to 1 at the first rank
+    first, second = pool.best(ours, depth), pool.best(theirs, depth)
+    same = first == second
+    topic = pool.query_of_row[first]
+    equal = np.bincount(topic[~same], minlength=pool.n_queries) == 0
+    return {
+        "format": f"{engine} fusion",
+        "rows": pool.n_rows,
+        "largest_difference": float(np.abs(ours - theirs).max(initial=0.0)),
+        "rank_agreement": float(same.mean()) if len(same) else 1.0,
+        "topics": pool.n_queries,
+        "topics_equal": int(equal.sum()),
+    }
+
+
+def _checked(model: RunFusion, engine: str) -> tuple[RunFeature, dict[str, float]]:
+    check_choice(engine, "engine", ENGINES)
+    weights = model.run_weights()
+    if not model.nonnegative:
+        raise InvalidInputError("engines take weights of at least 0: learn with nonnegative=True")
+    feature = parse_features(model.features or "min-max").parts[0]
+    if not isinstance(feature, ENGINES[engine]):
+        known = " or ".join(kind.NAME for kind in ENGINES[engine])
+        raise InvalidInputError(f"{engine} computes {known} itself, not {feature}; learn the fusion with --features")
+    return feature, weights
