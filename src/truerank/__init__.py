@@ -71,7 +71,9 @@ if TYPE_CHECKING:
     from truerank.rankers.rank_boost import RankBoost
     from truerank.rankers.rank_svm import RankSVM
     from truerank.rankers.run_fusion import RunFusion
+    from truerank.rankers.text_ranker import TextRanker
     from truerank.significance.comparison import compare_rankers
+    from truerank.text.features import TextFeatures
     from truerank.text.index import Index, build_index
     from truerank.text.retrieval import retrieve
     from truerank.text.topic_classifiers import (
@@ -137,6 +139,8 @@ __all__ = [
     "SplineCalibrator",
     "TemperatureCalibrator",
     "TextClassifier",
+    "TextFeatures",
+    "TextRanker",
     "TfIdf",
     "TopicNaiveBayes",
     "UnitDeviation",

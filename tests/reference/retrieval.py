@@ -96,3 +96,32 @@ def xu_li(c, query, d, k1=1.2, b=0.75):
     score = bm25(c, query, d, k1, b)
     values[6] = math.log(score) if score > 0 else 0.0
     return values
+
+
+def windows(terms: list[str], words: list[str], window: int = 8) -> dict[tuple[str, str], tuple[int, int]]:
+    """Ordered and unordered windows of each pair of neighbours in a query, by looking at every pair of places."""
+    found = {}
+    for s, t in zip(terms, terms[1:]):
+        if s == t:
+            continue
+        ordered = sum(words[i] == s and words[i + 1] == t for i in range(len(words) - 1))
+        near = 0
+        for i, word in enumerate(words):
+            other = {s: t, t: s}.get(word)
+            near += other is not None and other in words[max(0, i - window + 1) : i]
+        found[s, t] = (ordered, near)
+    return found
+
+
+def rocchio(c, query, documents, terms=40, share=0.5):
+    """The query that grew by the best terms of some documents."""
+    gains = Counter()
+    for d in documents:
+        for word, tf in c.documents[d].items():
+            norm = 1.2 * (0.25 + 0.75 * c.length[d] / c.mean_length)
+            gains[word] += tf * 2.2 / (tf + norm) * math.log(1 + (c.n - c.df[word] + 0.5) / (c.df[word] + 0.5))
+    best = dict(sorted(gains.items(), key=lambda item: -item[1])[:terms])
+    return {
+        word: (1 - share) * query.get(word, 0) / sum(query.values()) + share * best.get(word, 0) / sum(best.values())
+        for word in {*query, *best}
+    }

@@ -19,6 +19,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "cross-validate": ("truerank.cli.cross_validate", "train and test over folds of queries"),
     "convert": ("truerank.cli.convert", "convert judged rankings between file formats"),
     "describe": ("truerank.cli.describe", "describe judged rankings and find what in them may surprise"),
+    "pipeline": ("truerank.cli.pipeline", "documents, queries and judgements to a trained and tested ranker"),
     "index": ("truerank.cli.index", "index a collection of documents"),
     "search": ("truerank.cli.search", "retrieve documents of an index, as a TREC run"),
     "explain": ("truerank.cli.explain", "why one document of a query stands above another"),

@@ -1,8 +1,9 @@
-"""`truerank rank`: a TREC run from a model and a data file."""
+"""`truerank rank`: a TREC run from a model and a data file, or from a model of raw text, an index and queries."""
 
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from truerank.cli import common
 
@@ -10,7 +11,11 @@ from truerank.cli import common
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument("model", metavar="MODEL", help="a model that `truerank train` wrote")
-    parser.add_argument("data", metavar="DATA", help="a LETOR file (.gz .xz .zst), a table, or -")
+    parser.add_argument("data", metavar="DATA", nargs="?", help="a LETOR file (.gz .xz .zst), a table, or -")
+    text = parser.add_argument_group("ranking raw text, with a model that `truerank pipeline` wrote")
+    text.add_argument("--index", metavar="DIR", help="an index of the documents")
+    text.add_argument("--queries", metavar="Q", help='JSON lines {"id", "text"}, a table, TREC topics or SMART queries')
+    text.add_argument("--query-field", metavar="FIELD", help="the field that is the query (TREC: title, desc, narr)")
     parser.add_argument("-o", "--output", metavar="FILE", help="where the run goes (default: stdout)")
     parser.add_argument("--tag", default="truerank", help="name of the run (default: truerank)")
     parser.add_argument("--depth", type=int, metavar="K", help="keep the best K documents of each query")
@@ -31,6 +36,12 @@ def run(args: argparse.Namespace) -> int:
     if not args.tag or any(character.isspace() for character in args.tag):
         raise common.UsageError(f"--tag must be one word, got {args.tag!r}")
     model = load_model(args.model)
+    if args.index is not None or args.queries is not None:
+        return _rank_text(args, model)
+    if args.data is None:
+        raise common.UsageError("name the data to rank, or an index and queries (--index, --queries)")
+    if hasattr(model, "features_"):
+        raise common.InvalidInputError(f"{args.model}: this model ranks raw text; give --index and --queries")
     data = common.read_data(args.data, args)
     scores = predicted(model, data)
     scores = scores if data.order is None else scores[data.order]
@@ -42,4 +53,25 @@ def run(args: argparse.Namespace) -> int:
         doc_ids = data.doc_ids
     with common.output(args.output) as stream:
         write_run(stream, data.query_ids, data.offsets, doc_ids, scores, tag=args.tag, depth=args.depth)
+    return 0
+
+
+def _rank_text(args: argparse.Namespace, model: Any) -> int:
+    """The candidates of each query in an index, by a model with its features."""
+    from truerank.io.documents import read_queries
+    from truerank.io.trec import write_run
+    from truerank.text.index import Index
+
+    if args.index is None or args.queries is None or args.data is not None:
+        raise common.UsageError("raw text needs both --index and --queries, and no data file")
+    if not hasattr(model, "features_"):
+        raise common.InvalidInputError(
+            f"{args.model}: this model ranks rows of features; make one for raw text with `truerank pipeline`"
+        )
+    common.announce_compilation()
+    found = model.rank(read_queries(args.queries, field=args.query_field), Index(args.index))
+    with common.output(args.output) as stream:
+        write_run(
+            stream, found.query_ids, found.offsets, found.doc_ids, found.scores, tag=args.tag, depth=args.depth
+        )  # fmt: skip
     return 0

@@ -78,6 +78,8 @@ MODEL_PARTS: dict[str, str] = {
     "z-score-in-query": "truerank.features.per_query:ZScoreInQuery",
     "RunFusion": "truerank.rankers.run_fusion:RunFusion",
     "ImportedRanker": "truerank.models.imported:ImportedRanker",
+    "text-features": "truerank.text.features:TextFeatures",
+    "text-ranker": "truerank.rankers.text_ranker:TextRanker",
     "CalibratedClassifier": "truerank.calibration.classifier:CalibratedClassifier",
     "EachAgainstTheRest": "truerank.calibration.classifier:EachAgainstTheRest",
     "TextClassifier": "truerank.calibration.text_classifier:TextClassifier",

@@ -47,7 +47,8 @@ class RetrievalFunction:
         scores : float64 array (n_documents,)
             Added to.
         matched : uint8 array (n_documents,)
-            Becomes 1 where a document has a term of the query.
+            Becomes 1 where a document has a term of the query. Documents that are 1 already are scored even without
+            one (to a language model that is not 0).
         """
         raise NotImplementedError
 
@@ -161,7 +162,7 @@ class Dirichlet(RetrievalFunction):
     def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
         postings = index.postings(self.analyser, self.field)
         total = constant = 0.0
-        found = np.zeros(len(matched), dtype=np.uint8)
+        found = matched.copy()
         for term, weight in weights.items():
             start, stop = int(postings.starts[term]), int(postings.starts[term + 1])
             if stop > start:
@@ -186,7 +187,7 @@ class JelinekMercer(RetrievalFunction):
     def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
         postings = index.postings(self.analyser, self.field)
         constant = 0.0
-        found = np.zeros(len(matched), dtype=np.uint8)
+        found = matched.copy()
         for term, weight in weights.items():
             start, stop = int(postings.starts[term]), int(postings.starts[term + 1])
             if stop > start:

@@ -1,0 +1,331 @@
+"""`truerank pipeline`: documents, queries and judgements in; a trained, tested, calibrated ranker out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from truerank.cli import common
+from truerank.cli.index import add_bad_option
+
+# Settings of rankers over text features, where the estimator's own defaults are not meant for them; several are tried
+# on queries held out of each training part. `--set` comes on top.
+SETTINGS: dict[str, list[dict[str, Any]]] = {
+    "adarank": [{"measure": "AP"}],
+    "measure-svm": [{"measure": "AP", "tol": 1e-2, "C": c} for c in (0.1, 1.0, 10.0)],
+    "oblivious-boosting": [
+        {"leaves": "fuzzy", "start": "linear", "depth": depth, "learning_rate": 0.05, "n_estimators": 100}
+        for depth in (3, 4)
+    ],
+}
+BINNED = ("measure-svm",)
+"""Rankers that see binned scores: SVM-MAP as its paper has it."""
+
+BASE = ("bm25", "cosine", "dirichlet", "jelinek-mercer", "tfidf")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.description = (
+        "Index documents, make features of the candidates of each judged query, train and test a ranker over folds of "
+        "queries, compare it by paired tests with BM25 and with the best base function (both tuned on the training "
+        "folds), and save a model of all queries that `truerank rank MODEL --index DIR/index --queries Q` takes."
+    )
+    parser.add_argument("--documents", required=True, metavar="D", help="as `truerank index` takes them")
+    parser.add_argument("--queries", required=True, metavar="Q", help="as `truerank search` takes them")
+    parser.add_argument(
+        "--qrels", required=True, metavar="QRELS", help="TREC qrels, or Cranfield's and CISI's own form"
+    )
+    parser.add_argument("--query-field", metavar="FIELD", help="the field that is the query (TREC: title, desc, narr)")
+    common.add_ranker_options(parser)
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder for index, model, probabilities, summary")
+    parser.add_argument(
+        "--families",
+        nargs="+",
+        default=["all"],
+        metavar="FAMILY",
+        help="families of features: all (default), papers (those of the two papers), or names of them",
+    )
+    parser.add_argument("--leave-one-out", action="store_true", help="train once more without each family of features")
+    parser.add_argument("--depth", type=int, default=1000, metavar="K", help="candidates of each function (1000)")
+    parser.add_argument("--splits", type=int, default=5, metavar="K", help="folds of queries (default: 5)")
+    parser.add_argument("--threads", type=int, metavar="N", help="threads (default: 1); -1 uses all processors")
+    add_bad_option(parser)
+    common.add_json_option(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Every step, with a note of what was done; the summary at the end."""
+    import numpy as np
+
+    from truerank.core.errors import InvalidInputError
+    from truerank.data.splits import query_folds
+    from truerank.io.documents import read_documents, read_judgements, read_queries
+    from truerank.models.model_file import save_model
+    from truerank.text.features import FAMILIES, PAPERS, TextFeatures
+    from truerank.text.index import build_index
+    from truerank.text.tuning import NumberedQrels
+
+    families = list(dict.fromkeys(name for given in args.families for name in _family(given, FAMILIES, PAPERS)))
+    settings = common.parse_settings(args.set)
+    candidates = [own | settings for own in SETTINGS.get(args.ranker, [{}])]
+    candidates = [each for place, each in enumerate(candidates) if each not in candidates[:place]]
+    for each in candidates:
+        common.make_ranker(args.ranker, each, args.seed)
+    out = Path(args.out)
+    out.mkdir(parents=True, exist_ok=True)
+    qrels = read_judgements(args.qrels)
+    judged = {
+        name
+        for name, start, stop in zip(qrels.query_ids.tolist(), qrels.offsets, qrels.offsets[1:])
+        if (qrels.grades[start:stop] > 0).any()
+    }
+    asked = read_queries(args.queries, field=args.query_field)
+    queries = [query for query in asked if query.id in judged]
+    if len(queries) < args.splits or args.splits < 3:
+        raise InvalidInputError(
+            f"{args.queries}, {args.qrels}: {len(queries)} queries have relevant documents; at least {args.splits} are "
+            "needed for the folds (--splits, at least 3); do the ids of the two files agree?"
+        )
+    index = build_index(read_documents(args.documents, bad=args.bad), out / "index")
+    common.note(f"{index.n_documents} documents indexed, {len(queries)} of {len(asked)} queries have relevant ones")
+    features = TextFeatures(families, depth=args.depth, n_jobs=args.threads).fit(index)
+    data = features.transform(queries, index, qrels)
+    numbered = NumberedQrels(index, qrels, data.query_ids.tolist())
+    known = set(data.query_ids.tolist())
+    queries = [query for query in queries if query.id in known]
+    common.note(f"{data.n_rows} candidates of {data.n_queries} queries, {data.n_features} features")
+    parts = query_folds(data.n_queries, args.splits, random_state=args.seed)
+    grades = _judged_rows(index, numbered, data)
+    learner = _Learner(args, candidates)
+
+    values, scores, chosen = learner.cross_validate(data, parts, grades)
+    baselines, names = _baselines(index, queries, numbered, parts, args)
+    model = learner.model(features, chosen)
+    model.fit_rows(data)
+    model.features_ = features
+    probabilities = _calibrate(model, scores, data, parts, grades.missing_grades)
+    save_model(model, out / "model.json")
+    summary: dict[str, Any] = {
+        "ranker": args.ranker,
+        "MAP": {"ranker": float(values.mean())} | {name: float(each.mean()) for name, each in baselines.items()},
+        "convention": "trec",
+        "documents": index.n_documents,
+        "queries": data.n_queries,
+        "folds": args.splits,
+        "candidates": data.n_rows,
+        "features": {"columns": data.n_features, "families": families},
+        "settings": chosen,
+        "baselines": names,
+        "comparison": [_compared(values, each, name) for name, each in baselines.items()],
+        "relevant_not_candidates": int((grades.missing_grades > 0).sum()),
+        "probabilities": probabilities,
+        "per_query": {
+            name: {"ranker": float(values[i])} | {key: float(each[i]) for key, each in baselines.items()}
+            for i, name in enumerate(data.query_ids.tolist())
+        },
+        "model": str(out / "model.json"),
+    }
+    if args.leave_one_out:
+        summary["without"] = {}
+        for family in families:
+            kept = np.array([family != _family_of(name, index) for name in data.feature_names or []])
+            if len(families) > 1 and not kept.all():
+                reduced, _, _ = learner.cross_validate(_columns(data, kept), parts, grades)
+                summary["without"][family] = _compared(values, reduced, f"without {family}")
+    _write(out, summary, data, scores, model, parts, args)
+    return 0
+
+
+def _family(given: str, families: dict[str, str], papers: Sequence[str]) -> list[str]:
+    if given == "all":
+        return list(families)
+    if given == "papers":
+        return list(papers)
+    if given not in families:
+        raise common.UsageError(f"unknown family {given!r}; known are: all, papers, {', '.join(families)}")
+    return [given]
+
+
+def _family_of(column: str, index: Any) -> str:
+    from truerank.text.features import columns_by_family
+
+    name = column.removesuffix(".scaled")
+    return next(family for family, names in columns_by_family(index).items() if name in names)
+
+
+def _columns(data: Any, kept: Any) -> Any:
+    import numpy as np
+
+    from truerank.data.ranking_data import RankingData
+
+    names = [name for name, keep in zip(data.feature_names, kept) if keep]
+    return RankingData.from_grouped(
+        np.ascontiguousarray(data.X[:, kept]), data.y, data.offsets, data.query_ids, feature_names=names
+    )
+
+
+def _judged_rows(index: Any, numbered: Any, data: Any) -> Any:
+    """Judgements of the candidates, with the relevant documents that are none."""
+    import numpy as np
+
+    numbers = np.array([index.document_number(name) for name in data.doc_ids.tolist()])
+    return numbered.judge([numbers[start:stop] for start, stop in zip(data.offsets, data.offsets[1:])])
+
+
+class _Learner:
+    """The chosen ranker over the folds: settings by held-out queries, then a fit to all training queries."""
+
+    def __init__(self, args: argparse.Namespace, candidates: list[dict[str, Any]]) -> None:
+        self.args, self.candidates = args, candidates
+
+    def model(self, features: Any, settings: dict[str, Any]) -> Any:
+        from truerank.features.score_binning import ScoreBinning
+        from truerank.rankers.text_ranker import TextRanker
+
+        ranker = common.make_ranker(self.args.ranker, settings, self.args.seed)
+        return TextRanker(ranker, features, ScoreBinning() if self.args.ranker in BINNED else None)
+
+    def cross_validate(self, data: Any, parts: Sequence[Any], grades: Any) -> tuple[Any, Any, dict[str, Any]]:
+        """AP of each query and scores of each row, from models that did not see the query; settings for all queries.
+
+        The settings of a fold are those with the highest MAP on one of its training parts, trained on the others; the
+        settings for all queries those with the highest MAP over all parts so held out.
+        """
+        import numpy as np
+
+        scores = np.zeros(data.n_rows)
+        totals = np.zeros(len(self.candidates))
+        for fold, test in enumerate(common.progress(parts, "folds")):
+            train = [parts[(fold + shift) % len(parts)] for shift in range(1, len(parts))]
+            best = 0
+            if len(self.candidates) > 1:
+                inner, held = np.sort(np.concatenate(train[:-1])), train[-1]
+                means = [self._held_out(data, inner, held, settings) for settings in self.candidates]
+                best = int(np.argmax(means))
+                totals += means
+            model = self.model(None, self.candidates[best]).fit_rows(data.take_queries(np.sort(np.concatenate(train))))
+            scores[_rows(data, test)] = model.predict(data.take_queries(test))
+        return self._average_precision(grades, scores), scores, self.candidates[int(totals.argmax())]
+
+    def _held_out(self, data: Any, train: Any, held: Any, settings: dict[str, Any]) -> float:
+        from truerank.measures import parse_measure
+
+        part = data.take_queries(held)
+        scores = self.model(None, settings).fit_rows(data.take_queries(train)).predict(part)
+        return float(parse_measure("AP", convention="trec").mean(part.judgements(), scores))
+
+    @staticmethod
+    def _average_precision(grades: Any, scores: Any) -> Any:
+        from truerank.measures import parse_measure
+
+        return parse_measure("AP", convention="trec").per_query(grades, scores)
+
+
+def _rows(data: Any, queries: Any) -> Any:
+    import numpy as np
+
+    return np.concatenate([np.arange(data.offsets[q], data.offsets[q + 1]) for q in queries.tolist()])
+
+
+def _baselines(index: Any, queries: Any, numbered: Any, parts: Any, args: argparse.Namespace) -> tuple[Any, Any]:
+    """AP by query of tuned BM25 and of the best tuned base function, and what was chosen in each fold."""
+    import numpy as np
+
+    from truerank.text.tuning import chosen_by_fold, grid_of, values_of_functions
+
+    functions = {name: grid_of(index, name) for name in BASE}
+    values = {
+        name: values_of_functions(index, queries, numbered, grid, depth=args.depth, n_jobs=args.threads)
+        for name, grid in functions.items()
+    }
+    bm25, chosen = chosen_by_fold(values["bm25"], parts)
+    everything = [function for grid in functions.values() for function in grid]
+    best, chosen_of_all = chosen_by_fold(np.concatenate([values[name] for name in BASE]), parts)
+    return {"bm25": bm25, "best-base": best}, {
+        "bm25": [repr(functions["bm25"][number]) for number in chosen],
+        "best-base": [repr(everything[number]) for number in chosen_of_all],
+    }
+
+
+def _compared(a: Any, b: Any, name: str) -> dict[str, Any]:
+    from truerank.significance import paired_t, randomisation
+
+    difference = a - b
+    return {
+        "b": name,
+        "MAP": float(b.mean()),
+        "wins": int((difference > 0).sum()),
+        "losses": int((difference < 0).sum()),
+        "ties": int((difference == 0).sum()),
+        "p": {"paired t": paired_t(a, b).p, "randomisation": randomisation(a, b).p},
+    }
+
+
+def _calibrate(model: Any, scores: Any, data: Any, parts: Any, missing: Any) -> dict[str, Any]:
+    """Fit the model's calibrator to scores of models that did not see the query; its log loss over the same folds."""
+    import numpy as np
+
+    from truerank.calibration.pool import PooledCalibrator
+
+    relevant = (data.y > 0).astype(np.int64)
+    log_loss = base = 0.0
+    for test in parts:
+        rows = _rows(data, test)
+        others = np.setdiff1d(np.arange(data.n_rows), rows)
+        p = PooledCalibrator(random_state=0).fit(scores[others], relevant[others]).predict_proba(scores[rows])
+        chosen = np.clip(p[np.arange(len(rows)), relevant[rows]], 1e-15, 1.0)
+        log_loss -= float(np.log(chosen).sum())
+        share = relevant[others].mean()
+        base -= float(np.log(np.where(relevant[rows] == 1, share, 1 - share)).sum())
+    model.calibrator_ = PooledCalibrator(random_state=0).fit(scores, relevant)
+    return {"log_loss": log_loss / data.n_rows, "log_loss_of_share": base / data.n_rows}
+
+
+def _write(out: Path, summary: dict[str, Any], data: Any, scores: Any, model: Any, parts: Any, args: Any) -> None:
+    import numpy as np
+
+    from truerank.core.files import atomic_write
+
+    probabilities = model.predict_proba(scores)[:, 1]
+    fold = np.zeros(data.n_queries, dtype=np.int64)
+    for number, part in enumerate(parts, 1):
+        fold[part] = number
+    with atomic_write(out / "probabilities.csv") as stream:
+        stream.write("query,document,fold,score,probability\n")
+        for i, name in enumerate(data.query_ids.tolist()):
+            for row in range(int(data.offsets[i]), int(data.offsets[i + 1])):
+                stream.write(f"{name},{data.doc_ids[row]},{fold[i]},{float(scores[row])!r},{probabilities[row]:.6g}\n")
+    text = _text(summary)
+    with atomic_write(out / "summary.json") as stream:
+        json.dump(common.plain(summary), stream, indent=1)
+        stream.write("\n")
+    with atomic_write(out / "summary.txt") as stream:
+        stream.write(text)
+    if args.json:
+        common.print_json(summary)
+    else:
+        print(text, end="")
+
+
+def _text(summary: dict[str, Any]) -> str:
+    rows = [["ranker: " + summary["ranker"], summary["MAP"]["ranker"], None, None, None, None, None]]
+    for each in [*summary["comparison"], *summary.get("without", {}).values()]:
+        p = each["p"]
+        rows.append(
+            [each["b"], each["MAP"], each["wins"], each["losses"], each["ties"], p["paired t"], p["randomisation"]]
+        )
+    header = ["", "MAP", "wins", "losses", "ties", "p (paired t)", "p (randomisation)"]
+    cells = [[*row[:5], *(None if p is None else f"{p:.2g}" for p in row[5:])] for row in rows]
+    probabilities = summary["probabilities"]
+    return (
+        f"{summary['documents']} documents, {summary['queries']} queries with relevant documents, {summary['folds']} "
+        f"folds of queries (convention trec); {summary['candidates']} candidates, "
+        f"{summary['features']['columns']} features\n\n{common.table(cells, header)}\n\n"
+        "wins, losses: queries on which the ranker is better, worse; bm25, best-base: tuned on the training folds\n"
+        f"probabilities: log loss {probabilities['log_loss']:.5f}, of the share of relevant documents "
+        f"{probabilities['log_loss_of_share']:.5f}\nmodel {summary['model']}\n"
+    )

@@ -1,0 +1,138 @@
+"""TextRanker: a ranker with the features that it was trained on, so that a saved model ranks raw text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+
+from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.data.ranking_data import RankingData
+from truerank.features.score_binning import ScoreBinning
+from truerank.io.documents import Document
+from truerank.io.trec import Qrels, Run
+from truerank.rankers.base import Ranker
+from truerank.text.features import TextFeatures
+from truerank.text.index import Index
+
+
+class TextRanker(BaseEstimator):
+    """Documents and queries in, rankings out: features from an index, and a ranker over them.
+
+    Parameters
+    ----------
+    ranker : Ranker
+        Unfitted.
+    features : TextFeatures, optional
+        None means all families.
+    binning : ScoreBinning, optional
+        Cuts each feature into bins before the ranker, the paper's way of SVM-MAP; for rankers that take a
+        `BinnedMatrix`.
+
+    Attributes
+    ----------
+    features_ : TextFeatures
+    binning_ : ScoreBinning or None
+    ranker_ : Ranker
+    calibrator_ : Calibrator or None
+        Turns scores into probabilities of relevance, where one was set (`truerank pipeline` does).
+
+    Examples
+    --------
+    >>> import io, tempfile
+    >>> from truerank import SingleFeature, build_index, read_judgements
+    >>> documents = [Document("a", {"text": "heat flow"}, {}, {}), Document("b", {"text": "flow flow"}, {}, {})]
+    >>> index = build_index(documents, tempfile.mkdtemp() + "/index")
+    >>> ranker = TextRanker(SingleFeature("idf-coverage.all"), TextFeatures(["coverage"]))
+    >>> ranker = ranker.fit({"1": "heat flow"}, index, read_judgements(io.BytesIO(b"1 0 a 1")))
+    >>> ranker.rank({"2": "the flow of heat"}, index).doc_ids.tolist()
+    ['a', 'b']
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = ("features_", "binning_", "ranker_", "calibrator_")
+
+    def __init__(
+        self, ranker: Ranker, features: TextFeatures | None = None, binning: ScoreBinning | None = None
+    ) -> None:
+        self.ranker = ranker
+        self.features = features
+        self.binning = binning
+
+    def fit(self, queries: Iterable[Document] | Mapping[str, str], index: Index, qrels: Qrels) -> TextRanker:
+        """Make the features of the queries' candidates and train on them."""
+        features = (TextFeatures() if self.features is None else clone(self.features)).fit(index)
+        self.fit_rows(features.transform(queries, index, qrels))
+        self.features_ = features
+        return self
+
+    def fit_rows(self, data: RankingData) -> TextRanker:
+        """Train binning and ranker on features that are there already."""
+        self.binning_ = None if self.binning is None else clone(self.binning).fit(data.X)
+        self.ranker_ = clone(self.ranker).fit(self._binned(data))
+        self.calibrator_: Any = None
+        return self
+
+    def predict(self, data: RankingData) -> np.ndarray:
+        """Scores of rows of features, in the caller's row order."""
+        check_is_fitted(self, "ranker_")
+        return self.ranker_.predict(self._binned(data))
+
+    def rank(self, queries: Iterable[Document] | Mapping[str, str], index: Index) -> Run:
+        """Score the candidates of each query.
+
+        Parameters
+        ----------
+        queries : iterable of Document, or dict of id to text
+        index : Index
+            The one of `fit`, or another with the same fields.
+
+        Returns
+        -------
+        Run
+            Candidates by falling score, equal scores by falling BM25. Queries that find nothing are left out.
+        """
+        check_is_fitted(self, "features_")
+        data = self.features_.transform(queries, index)
+        scores = self.predict(data)
+        order = np.lexsort((-scores, data.query_index))
+        assert data.doc_ids is not None
+        return Run(data.query_ids, data.offsets, data.doc_ids[order], scores[order], "truerank")
+
+    def predict_proba(self, scores: Any) -> np.ndarray:
+        """P(not relevant), P(relevant) of scores of this ranker, float64 (n, 2).
+
+        Raises
+        ------
+        InvalidInputError
+            When no calibrator was set.
+        """
+        calibrator = getattr(self, "calibrator_", None)
+        if calibrator is None:
+            raise InvalidInputError("this model has no calibrator; `truerank pipeline` makes one")
+        return calibrator.predict_proba(scores)
+
+    def check_model(self) -> None:
+        """Called after loading from a model file."""
+        features, ranker = getattr(self, "features_", None), getattr(self, "ranker_", None)
+        if not isinstance(features, TextFeatures) or not isinstance(ranker, Ranker):
+            raise ModelFileError("TextRanker: features_ must be TextFeatures and ranker_ a ranker")
+        if len(features.feature_names_) != ranker.n_features_in_:
+            raise ModelFileError(
+                f"TextRanker: features_ gives {len(features.feature_names_)} columns, ranker_ takes "
+                f"{ranker.n_features_in_}"
+            )
+
+    def _binned(self, data: RankingData) -> RankingData:
+        if self.binning_ is None:
+            return data
+        return RankingData.from_grouped(
+            self.binning_.transform(data.X),
+            data.y,
+            data.offsets,
+            data.query_ids,
+            feature_names=data.feature_names,
+            order=data.order,
+        )

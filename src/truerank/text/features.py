@@ -1,0 +1,431 @@
+"""Features of (query, document) pairs from an index: the papers' and those that carry a ranker beyond BM25."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from truerank.core.checks import check_positive_int
+from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.kernel import kernel
+from truerank.core.printing import progress
+from truerank.core.threads import query_blocks, resolve_n_jobs, run_blocks
+from truerank.data.ranking_data import RankingData
+from truerank.features.per_query import MinMaxInQuery
+from truerank.io.documents import Document
+from truerank.io.trec import Qrels
+from truerank.text.analysers import STEMMED_AND_STOPPED
+from truerank.text.feedback import feedback_scores, relevance_model_scores
+from truerank.text.index import ALL, Index
+from truerank.text.latent import DIMENSIONS, cosines, document_vectors, query_vector
+from truerank.text.proximity import proximity
+from truerank.text.retrieval import BM25, FUNCTIONS, best_documents, query_weights
+
+FAMILIES: dict[str, str] = {
+    "functions": "five retrieval functions under each analyser (Yue et al. 2007, section 4.1), of each field",
+    "xu-li": "the seven term features of Xu & Li (2007), table 2, of each field",
+    "feedback": "BM25 after Rocchio over the best 5, 10 and 20 documents, RM3 over the best 10",
+    "latent": "latent semantic cosines of 100, 200 and 300 dimensions",
+    "coverage": "share of the query's terms that the document has, plain and weighted by idf, of each field",
+    "proximity": "ordered and unordered windows, place of the first match",
+    "lengths": "ln(1 + terms), of each field",
+    "numbers": "numbers that came with the documents",
+    "vectors": "cosines of vectors that came with documents and queries",
+}
+PAPERS = ("functions", "xu-li")
+"""The families that the two papers use."""
+
+ROCCHIO_DOCUMENTS = (5, 10, 20)
+RM3_DOCUMENTS = 10
+LATENT_DIMENSIONS = (100, 200, 300)
+XU_LI = ("tf", "icf", "idf", "tf-share", "tf-share-idf", "tf-lift", "bm25")
+
+
+class TextFeatures(BaseEstimator):
+    """Features of the candidates of each query, as judged rankings that a ranker learns from.
+
+    Candidates are the union of the best `depth` documents of each retrieval function over all fields and, where these
+    families are chosen, of feedback and of the latent space. All candidates have all features.
+
+    Parameters
+    ----------
+    families : sequence of str, default all
+        Of `FAMILIES`. `PAPERS` names those of the papers.
+    depth : int, default 1000
+        Documents that each function gives.
+    scaled : bool, default True
+        Add each column scaled to [0, 1] within the query, with `.scaled` after its name: values as they are say how
+        good a match is, scaled ones how good among the candidates.
+    n_jobs : int, optional
+        Threads over queries; None means 1. The values do not depend on it.
+
+    Attributes
+    ----------
+    feature_names_ : list of str
+        `NAME.ANALYSER.FIELD`, in the order of the columns.
+    fields_ : list of str
+        Text fields of the index of `fit`; the index of `transform` must have them.
+
+    Notes
+    -----
+    Xu & Li's features are sums over the query's terms that the document has, q_t times; their idf is n/df and |C|
+    counts tokens; the logarithm of an argument <= 0, and of a missing BM25 score, is 0. Stop words are removed and
+    words stemmed. A language model gives a document without the query's terms its value with tf = 0, other functions
+    0. A missing number is the lowest of the query's candidates. Nothing is learned from judgements: features of test
+    queries may be made together with those of training queries.
+
+    Cost of a query: a pass over its terms' postings for each function, O(n_documents) for the candidates, and
+    O(candidates · 300) for the latent space, which the first use on an index makes and keeps with it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from truerank.text.index import build_index
+    >>> documents = [Document("a", {"text": "heat flow"}, {}, {}), Document("b", {"text": "flow"}, {}, {})]
+    >>> index = build_index(documents, tempfile.mkdtemp() + "/index")
+    >>> features = TextFeatures(families=["coverage"], scaled=False).fit(index)
+    >>> data = features.transform({"q": "flow of heat"}, index)
+    >>> data.doc_ids.tolist(), data.feature_names, data.X[:, 0].tolist()
+    (['a', 'b'], ['coverage.all', 'idf-coverage.all'], [1.0, 0.5])
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = ("feature_names_", "fields_")
+
+    def __init__(
+        self,
+        families: Sequence[str] = tuple(FAMILIES),
+        *,
+        depth: int = 1000,
+        scaled: bool = True,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.families = families
+        self.depth = depth
+        self.scaled = scaled
+        self.n_jobs = n_jobs
+
+    def fit(self, index: Index, y: Any = None) -> TextFeatures:
+        """Settle the columns by what the index has. `y` is not used."""
+        families = self._families()
+        check_positive_int(self.depth, "depth")
+        if STEMMED_AND_STOPPED not in index.analysers:
+            raise InvalidInputError(
+                f"{index.path}: features need the analyser {STEMMED_AND_STOPPED!r}; the index has "
+                f"{', '.join(index.analysers)}"
+            )
+        names = [name for family in families for name in _NAMES[family](index)]
+        if not names:
+            raise InvalidInputError(f"the families {', '.join(families)} give no column for this index")
+        self.fields_ = list(index.fields)
+        self.feature_names_ = names + [f"{name}.scaled" for name in names] * bool(self.scaled)
+        return self
+
+    def transform(
+        self, queries: Iterable[Document] | Mapping[str, str], index: Index, qrels: Qrels | None = None
+    ) -> RankingData:
+        """Candidates and features of each query.
+
+        Parameters
+        ----------
+        queries : iterable of Document, or dict of id to text
+        index : Index
+            The one of `fit`, or another with the same fields.
+        qrels : Qrels, optional
+            Grades of the rows; negative and missing ones become 0.
+
+        Returns
+        -------
+        RankingData
+            X is float32. Queries in the order given; one that finds nothing has no rows and is left out. `y` is None
+            without qrels.
+        """
+        check_is_fitted(self, "feature_names_")
+        families = self._families()
+        names = [name for family in families for name in _NAMES[family](index)]
+        if names != self.feature_names_[: len(names)]:
+            missing = [name for name in self.feature_names_[: len(names)] if name not in names][:3]
+            raise InvalidInputError(
+                f"{index.path}: this index gives other features than the one of fit, which had the fields "
+                f"{', '.join(self.fields_)}{'; it lacks ' + ', '.join(missing) if missing else ''}"
+            )
+        asked = _documents(queries)
+        _prepare(index, families)
+        work = partial(_rows, index, families, self.depth)
+        blocks = [(query,) for query in asked]
+        if resolve_n_jobs(self.n_jobs) == 1:
+            found = [work(query) for query in progress(asked, "features", len(asked))]
+        else:
+            found = run_blocks(work, blocks, self.n_jobs)
+        kept = [number for number, (documents, _) in enumerate(found) if len(documents)]
+        if not kept:
+            raise InvalidInputError("none of the queries finds a document; do they speak of this collection?")
+        offsets = np.cumsum([0, *(len(found[number][0]) for number in kept)])
+        doc_ids = index.document_ids(np.concatenate([found[number][0] for number in kept]))
+        X = np.concatenate([found[number][1] for number in kept])
+        del found[:]
+        if self.scaled:
+            X = np.hstack([X, _scaled(X, offsets)])
+        ids = [asked[number].id for number in kept]
+        return RankingData.from_grouped(
+            X,
+            None if qrels is None else _grades(qrels, ids, offsets, doc_ids),
+            offsets,
+            np.array(ids),
+            doc_ids=np.array(doc_ids, dtype=np.dtypes.StringDType()),
+            feature_names=self.feature_names_,
+        )
+
+    def check_model(self) -> None:
+        """Called after loading from a model file."""
+        names, fields = getattr(self, "feature_names_", None), getattr(self, "fields_", None)
+        if not isinstance(names, list) or not isinstance(fields, list):
+            raise ModelFileError("TextFeatures: feature_names_ and fields_ must be lists")
+
+    def _families(self) -> list[str]:
+        given = [self.families] if isinstance(self.families, str) else list(self.families)
+        unknown = [family for family in given if family not in FAMILIES]
+        if unknown or not given:
+            raise InvalidInputError(f"families must be some of {', '.join(FAMILIES)}, got {unknown[:1] or given}")
+        return [family for family in FAMILIES if family in given]
+
+
+def columns_by_family(index: Index) -> dict[str, list[str]]:
+    """Names of the columns that each family gives for an index, without `.scaled`."""
+    return {family: _NAMES[family](index) for family in FAMILIES}
+
+
+def _documents(queries: Iterable[Document] | Mapping[str, str]) -> list[Document]:
+    if isinstance(queries, Mapping):
+        return [Document(str(name), {"text": text}, {}, {}) for name, text in queries.items()]
+    return list(queries)
+
+
+def _grades(qrels: Qrels, ids: Sequence[str], offsets: np.ndarray, doc_ids: Sequence[str]) -> np.ndarray:
+    place = {name: number for number, name in enumerate(qrels.query_ids.tolist())}
+    y = np.zeros(int(offsets[-1]))
+    for name, start, stop in zip(ids, offsets[:-1].tolist(), offsets[1:].tolist()):
+        number = place.get(name)
+        if number is not None:
+            part = slice(int(qrels.offsets[number]), int(qrels.offsets[number + 1]))
+            judged = dict(zip(qrels.doc_ids[part].tolist(), qrels.grades[part].tolist()))
+            y[start:stop] = [max(0.0, judged.get(document, 0.0)) for document in doc_ids[start:stop]]
+    return y
+
+
+class _Query:
+    """What the families share of one query: its terms under each analyser, and scores that candidates come from."""
+
+    def __init__(self, index: Index, query: Document) -> None:
+        self.document = query
+        self.text = query.text["text"]
+        self.weights = {name: query_weights(index, self.text, name) for name in index.analysers}
+        self.terms = index.terms(self.text, STEMMED_AND_STOPPED)
+        self.scores: dict[str, np.ndarray] = {}
+
+
+def _rows(index: Index, families: Sequence[str], depth: int, query: Document) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of the candidates, best BM25 first, and their features (n, p)."""
+    shared = _Query(index, query)
+    candidates = _candidates(index, shared, families, depth)
+    bm25 = shared.scores[f"bm25.{STEMMED_AND_STOPPED}.{ALL}"]
+    candidates = candidates[np.lexsort((candidates, -bm25[candidates]))]
+    columns = [_COLUMNS[family](index, shared, candidates) for family in families]
+    return candidates, np.column_stack(columns).astype(np.float32)
+
+
+def _scaled(X: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Each column scaled to [0, 1] within the query, float32."""
+    query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    parts = [
+        MinMaxInQuery().fit_transform(X[start:stop], qid=query[start:stop]).astype(np.float32)
+        for start, stop in ((int(offsets[a]), int(offsets[b])) for a, b in query_blocks(offsets))
+    ]
+    return np.concatenate(parts)
+
+
+def _candidates(index: Index, query: _Query, families: Sequence[str], depth: int) -> np.ndarray:
+    found = []
+    for analyser in index.analysers:
+        for name, function in FUNCTIONS.items():
+            scores = np.zeros(index.n_documents)
+            matched = np.zeros(index.n_documents, dtype=np.uint8)
+            value = function(analyser)
+            value.score(index, query.weights[analyser], scores, matched)
+            found.append(best_documents(scores, matched, depth)[0])
+            query.scores[f"{name}.{analyser}.{ALL}"] = scores
+    weights = query.weights[STEMMED_AND_STOPPED]
+    everywhere = np.ones(index.n_documents, dtype=np.uint8)
+    if not weights:
+        return np.unique(np.concatenate(found))
+    if "feedback" in families:
+        for n_documents in ROCCHIO_DOCUMENTS:
+            scores = feedback_scores(index, weights, n_documents, STEMMED_AND_STOPPED)
+            query.scores[f"rocchio-{n_documents}"] = scores
+            found.append(best_documents(scores, (scores > 0).astype(np.uint8), depth)[0])
+        scores = relevance_model_scores(index, weights, RM3_DOCUMENTS, STEMMED_AND_STOPPED)
+        query.scores[f"rm3-{RM3_DOCUMENTS}"] = scores
+        found.append(best_documents(scores, everywhere, depth)[0])
+    if "latent" in families:
+        vector, rows = query_vector(index, weights, STEMMED_AND_STOPPED), document_vectors(index, STEMMED_AND_STOPPED)
+        for dimensions in LATENT_DIMENSIONS:
+            scores = cosines(rows[:, :dimensions], vector[:dimensions])
+            query.scores[f"latent-{dimensions}"] = scores
+            found.append(best_documents(scores, (scores > 0).astype(np.uint8), depth)[0])
+    return np.unique(np.concatenate(found))
+
+
+def _fields(index: Index) -> list[str]:
+    return [ALL, *index.fields] if len(index.fields) > 1 else [ALL]
+
+
+def _functions(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarray:
+    columns = []
+    for field in _fields(index):
+        for analyser in index.analysers:
+            for function in FUNCTIONS.values():
+                scores, matched = np.zeros(index.n_documents), np.zeros(index.n_documents, dtype=np.uint8)
+                matched[candidates] = 1
+                function(analyser, field).score(index, query.weights[analyser], scores, matched)
+                columns.append(scores[candidates])
+    return np.column_stack(columns)
+
+
+def _xu_li(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarray:
+    columns = []
+    weights = query.weights[STEMMED_AND_STOPPED]
+    for field in _fields(index):
+        postings = index.postings(STEMMED_AND_STOPPED, field)
+        sums = np.zeros((index.n_documents, 6))
+        for term, weight in weights.items():
+            start, stop = int(postings.starts[term]), int(postings.starts[term + 1])
+            if stop > start:
+                _add_xu_li(
+                    postings.documents[start:stop], postings.counts[start:stop], postings.lengths, weight,
+                    index.n_documents / (stop - start), postings.n_tokens / float(postings.totals[term]), sums,
+                )  # fmt: skip
+        scores, matched = np.zeros(index.n_documents), np.zeros(index.n_documents, dtype=np.uint8)
+        BM25(STEMMED_AND_STOPPED, field).score(index, weights, scores, matched)
+        bm25 = scores[candidates]
+        columns += [sums[candidates], np.log(bm25, out=np.zeros(len(bm25)), where=bm25 > 0)[:, None]]
+    return np.hstack(columns)
+
+
+def _from_scores(
+    names: Callable[[Index], list[str]], index: Index, query: _Query, candidates: np.ndarray
+) -> np.ndarray:
+    nothing = np.zeros(index.n_documents)
+    return np.column_stack([query.scores.get(name, nothing)[candidates] for name in names(index)])
+
+
+def _coverage(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarray:
+    columns = []
+    terms = query.weights[STEMMED_AND_STOPPED]
+    everywhere = index.postings(STEMMED_AND_STOPPED)
+    sizes = {term: int(everywhere.starts[term + 1] - everywhere.starts[term]) for term in terms}
+    idf = {term: math.log1p((index.n_documents - df + 0.5) / (df + 0.5)) for term, df in sizes.items()}
+    total = math.fsum(idf.values()) or 1.0
+    for field in _fields(index):
+        postings = index.postings(STEMMED_AND_STOPPED, field)
+        shares, weighted = np.zeros(index.n_documents), np.zeros(index.n_documents)
+        for term in terms:
+            there = postings.documents[postings.starts[term] : postings.starts[term + 1]]
+            shares[there] += 1 / len(terms)
+            weighted[there] += idf[term] / total
+        columns += [shares[candidates], weighted[candidates]]
+    return np.column_stack(columns)
+
+
+def _proximity(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarray:
+    return proximity(index, query.terms, candidates, STEMMED_AND_STOPPED)
+
+
+def _lengths(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarray:
+    fields = _fields(index)
+    lengths = [index.postings(STEMMED_AND_STOPPED, field).lengths[candidates] for field in fields]
+    return np.log1p(np.column_stack(lengths).astype(np.float64))
+
+
+def _numbers(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarray:
+    columns = [np.asarray(values[candidates]) for values in index.numbers.values()]
+    for values in columns:
+        values[np.isnan(values)] = np.nanmin(values) if not np.isnan(values).all() else 0.0
+    return np.column_stack(columns) if columns else np.zeros((len(candidates), 0))
+
+
+def _vectors(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarray:
+    columns = []
+    for name, rows in index.vectors.items():
+        vector = np.asarray(query.document.vectors.get(name, []), dtype=np.float64)
+        if len(vector) != rows.shape[1]:
+            raise InvalidInputError(
+                f"query {query.document.id!r}: the documents' vectors {name!r} have {rows.shape[1]} dimensions, the "
+                f"query's has {len(vector)}; give each query a vector of this name, or leave the family out"
+            )
+        columns.append(cosines(rows[candidates], vector))
+    return np.column_stack(columns) if columns else np.zeros((len(candidates), 0))
+
+
+def _feedback_names(index: Index) -> list[str]:
+    return [*(f"rocchio-{n}" for n in ROCCHIO_DOCUMENTS), f"rm3-{RM3_DOCUMENTS}"]
+
+
+def _latent_names(index: Index) -> list[str]:
+    return [f"latent-{n}" for n in LATENT_DIMENSIONS]
+
+
+_NAMES: dict[str, Callable[[Index], list[str]]] = {
+    "functions": lambda index: [
+        f"{f}.{a}.{field}" for field in _fields(index) for a in index.analysers for f in FUNCTIONS
+    ],
+    "xu-li": lambda index: [f"xu-li-{name}.{field}" for field in _fields(index) for name in XU_LI],
+    "feedback": _feedback_names,
+    "latent": _latent_names,
+    "coverage": lambda index: [f"{c}.{field}" for field in _fields(index) for c in ("coverage", "idf-coverage")],
+    "proximity": lambda index: ["ordered-windows", "unordered-windows", "first-match"],
+    "lengths": lambda index: [f"length.{field}" for field in _fields(index)],
+    "numbers": lambda index: [f"number.{name}" for name in index.numbers],
+    "vectors": lambda index: [f"vector.{name}" for name in index.vectors],
+}
+_COLUMNS: dict[str, Callable[[Index, _Query, np.ndarray], np.ndarray]] = {
+    "functions": _functions,
+    "xu-li": _xu_li,
+    "feedback": partial(_from_scores, _feedback_names),
+    "latent": partial(_from_scores, _latent_names),
+    "coverage": _coverage,
+    "proximity": _proximity,
+    "lengths": _lengths,
+    "numbers": _numbers,
+    "vectors": _vectors,
+}
+
+
+def _prepare(index: Index, families: Sequence[str]) -> None:
+    """Make what the threads share before they start."""
+    for analyser in index.analysers:
+        for field in _fields(index):
+            index.postings(analyser, field)
+    if "latent" in families:
+        document_vectors(index, STEMMED_AND_STOPPED)
+        query_vector(index, {}, STEMMED_AND_STOPPED)
+    assert max(LATENT_DIMENSIONS) <= DIMENSIONS
+
+
+@kernel
+def _add_xu_li(documents, counts, lengths, weight, idf, rarity, sums):  # type: ignore[no-untyped-def]
+    """The first six features of table 2 for one term: idf = n/df, rarity = |C|/cf."""
+    for i in range(len(documents)):
+        d = documents[i]
+        tf = float(counts[i])
+        share = tf / lengths[d]
+        sums[d, 0] += weight * math.log(tf + 1.0)
+        sums[d, 1] += weight * math.log(rarity + 1.0)
+        sums[d, 2] += weight * math.log(idf)
+        sums[d, 3] += weight * math.log(share + 1.0)
+        sums[d, 4] += weight * math.log(share * idf + 1.0)
+        sums[d, 5] += weight * math.log(share * rarity + 1.0)

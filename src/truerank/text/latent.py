@@ -1,0 +1,67 @@
+"""Latent semantic similarity: cosines in the space of a truncated singular value decomposition."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from scipy import sparse
+from threadpoolctl import threadpool_limits
+
+from truerank.text.index import Index
+
+DIMENSIONS = 300
+"""Dimensions of the space, at most; a space of fewer is its first ones."""
+
+
+def document_vectors(index: Index, analyser: str) -> np.ndarray:
+    """U S of the decomposition of the tf-idf matrix, float32 (n_documents, k), kept with the index.
+
+    The matrix has rows of unit length with entries (1 + ln tf) ln(n/df) (Deerwester et al. 1990; weights of Salton &
+    Buckley 1988, "ltc"); k = min(`DIMENSIONS`, documents - 1, terms - 1). scikit-learn's randomised solver, with a
+    fixed seed and one thread, so that the bits do not depend on the machine's number of processors. Cost:
+    O(postings · k).
+    """
+    return index.derived(f"{analyser}.latent-documents", lambda: _decomposed(index, analyser)[0])
+
+
+def query_vector(index: Index, weights: Mapping[int, float], analyser: str) -> np.ndarray:
+    """Coordinates of a query in the space, float64 (k,): q_t ln(n/df) times V."""
+    terms = index.derived(f"{analyser}.latent-terms", lambda: _decomposed(index, analyser)[1])
+    vector = np.zeros(terms.shape[1])
+    postings, n = index.postings(analyser), index.n_documents
+    for term, weight in weights.items():
+        df = int(postings.starts[term + 1] - postings.starts[term])
+        if df:
+            vector += weight * math.log(n / df) * terms[term].astype(np.float64)
+    return vector
+
+
+def cosines(rows: np.ndarray, vector: np.ndarray) -> np.ndarray:
+    """Cosine of each row (n, k) with `vector` (k,), float64; 0 where either has length 0."""
+    values = rows.astype(np.float64)
+    length = math.sqrt(float((vector * vector).sum()))
+    lengths = np.sqrt((values * values).sum(axis=1))
+    return np.divide(
+        (values * vector).sum(axis=1), lengths * length, out=np.zeros(len(rows)), where=lengths * length > 0
+    )
+
+
+def _decomposed(index: Index, analyser: str) -> tuple[np.ndarray, np.ndarray]:
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.preprocessing import normalize
+
+    postings, n = index.postings(analyser), index.n_documents
+    n_terms = index.n_terms(analyser)
+    k = min(DIMENSIONS, n - 1, n_terms - 1)
+    if k < 1:
+        return np.zeros((n, 1), dtype=np.float32), np.zeros((n_terms, 1), dtype=np.float32)
+    df = np.diff(postings.starts)
+    values = (1 + np.log(postings.counts)) * np.repeat(np.log(n / np.maximum(df, 1)), df)
+    matrix = sparse.csc_matrix((values, postings.documents, postings.starts), shape=(n, n_terms))
+    matrix = normalize(matrix.tocsr(), copy=False)
+    with threadpool_limits(1):
+        solver = TruncatedSVD(k, algorithm="randomized", n_iter=7, random_state=0)
+        rows = solver.fit_transform(matrix)
+    return rows.astype(np.float32), np.ascontiguousarray(solver.components_.T, dtype=np.float32)

@@ -1,0 +1,145 @@
+"""Retrieval functions with parameters chosen on training queries: the baselines that a ranker must beat."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from truerank.core.printing import progress
+from truerank.core.threads import run_blocks
+from truerank.data.ranking_data import Judgements
+from truerank.io.documents import Document
+from truerank.io.trec import Qrels
+from truerank.measures import parse_measure
+from truerank.text.index import Index
+from truerank.text.retrieval import FUNCTIONS, RetrievalFunction, best_documents, query_weights
+
+GRIDS: dict[str, dict[str, Sequence[Any]]] = {
+    "bm25": {"k1": (0.6, 0.9, 1.2, 1.6, 2.0, 2.5, 3.0), "b": (0.3, 0.5, 0.75, 0.9), "k3": (7.0, float("inf"))},
+    "tfidf": {"k1": (0.6, 1.2, 2.0, 3.0), "b": (0.3, 0.5, 0.75, 0.9)},
+    "cosine": {},
+    "dirichlet": {"mu": (50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 5000.0)},
+    "jelinek-mercer": {"lam": (0.1, 0.2, 0.4, 0.6, 0.8, 0.9)},
+}
+"""Parameters that are tried, under each analyser of the index."""
+
+
+def grid_of(index: Index, name: str) -> list[RetrievalFunction]:
+    """Every value of a retrieval function's grid, under each analyser."""
+    functions = [FUNCTIONS[name](analyser) for analyser in index.analysers]
+    for key, values in GRIDS[name].items():
+        functions = [replace(function, **{key: value}) for function in functions for value in values]
+    return functions
+
+
+class NumberedQrels:
+    """Judgements of some queries by document number, for many rankings of one index.
+
+    Parameters
+    ----------
+    index : Index
+    qrels : Qrels
+    query_ids : sequence of str
+        Queries without a judgement have no relevant document.
+    """
+
+    def __init__(self, index: Index, qrels: Qrels, query_ids: Sequence[str]) -> None:
+        place = {name: number for number, name in enumerate(qrels.query_ids.tolist())}
+        self.documents: list[np.ndarray] = []
+        self.grades: list[np.ndarray] = []
+        for name in query_ids:
+            number = place.get(name)
+            part = slice(0, 0) if number is None else slice(*map(int, qrels.offsets[number : number + 2]))
+            found = [index.document_number(document) for document in qrels.doc_ids[part].tolist()]
+            self.documents.append(np.array(found, dtype=np.int64))
+            self.grades.append(np.maximum(qrels.grades[part], 0.0))
+        self.query_ids = list(query_ids)
+
+    def judge(self, ranked: Sequence[np.ndarray]) -> Judgements:
+        """Judgements of each query's ranked documents (by number), with those that are missing there."""
+        grades, missing = [], []
+        for documents, judged, values in zip(ranked, self.documents, self.grades):
+            order = np.argsort(judged, kind="stable")
+            place = np.minimum(np.searchsorted(judged[order], documents), max(len(judged) - 1, 0))
+            there = judged[order][place] == documents if len(judged) else np.zeros(len(documents), dtype=bool)
+            row = np.zeros(len(documents))
+            row[there] = values[order][place[there]]
+            grades.append(row)
+            missing.append(values[~np.isin(judged, documents)])
+        return Judgements(
+            np.concatenate(grades),
+            np.cumsum([0, *map(len, grades)]),
+            query_ids=np.array(self.query_ids),
+            missing_grades=np.concatenate(missing),
+            missing_offsets=np.cumsum([0, *map(len, missing)]),
+        )
+
+
+def values_of_functions(
+    index: Index,
+    queries: Sequence[Document],
+    qrels: NumberedQrels,
+    functions: Sequence[RetrievalFunction],
+    *,
+    measure: str = "AP",
+    depth: int = 1000,
+    n_jobs: int | None = None,
+) -> np.ndarray:
+    """A measure of each function for each query, float64 (functions, queries); convention "trec" of empty queries."""
+    weights = {a: [query_weights(index, query.text["text"], a) for query in queries] for a in index.analysers}
+    measured = parse_measure(measure, convention="trec")
+    ask = partial(_values, index, weights, qrels, measured, depth)
+    blocks = [(function,) for function in progress(functions, "base functions", len(functions))]
+    return np.array(run_blocks(ask, blocks, n_jobs))
+
+
+def _values(
+    index: Index,
+    weights: Mapping[str, Sequence[Mapping[int, float]]],
+    qrels: NumberedQrels,
+    measure: Any,
+    depth: int,
+    function: RetrievalFunction,
+) -> np.ndarray:
+    ranked, values = [], []
+    for query in weights[function.analyser]:
+        scores, matched = np.zeros(index.n_documents), np.zeros(index.n_documents, dtype=np.uint8)
+        function.score(index, query, scores, matched)
+        documents, best = best_documents(scores, matched, depth)
+        ranked.append(documents)
+        values.append(best)
+    return np.asarray(measure.per_query(qrels.judge(ranked), np.concatenate(values)))
+
+
+def chosen_by_fold(values: np.ndarray, folds: Sequence[np.ndarray]) -> tuple[np.ndarray, list[int]]:
+    """Each query's value of the function that is best, on the mean, over the queries of the other folds.
+
+    Parameters
+    ----------
+    values : float64 array (functions, queries)
+    folds : sequence of int arrays
+        Numbers of the queries of each fold.
+
+    Returns
+    -------
+    chosen : float64 array (queries,)
+    best : list of int
+        The function of each fold; the first of equal ones.
+
+    Examples
+    --------
+    >>> values, best = chosen_by_fold(np.array([[1.0, 0.0, 0.2], [0.0, 0.9, 0.8]]), [np.array([0]), np.array([1, 2])])
+    >>> values.tolist(), best
+    ([0.0, 0.0, 0.2], [1, 0])
+    """
+    chosen = np.zeros(values.shape[1])
+    best = []
+    for fold in folds:
+        others = np.setdiff1d(np.arange(values.shape[1]), fold)
+        best.append(int(values[:, others].mean(axis=1).argmax()))
+        chosen[fold] = values[best[-1], fold]
+    return chosen, best

@@ -1,0 +1,274 @@
+"""Features of text against slow versions; what they need; models that rank raw text."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from reference.retrieval import FORMULAS, Collection, rocchio, windows, xu_li
+from truerank import AdaRank, MeasureSVM, ScoreBinning, TextFeatures, TextRanker, load_model, save_model
+from truerank.cli import main
+from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.io.documents import Document, read_judgements
+from truerank.io.trec import read_run
+from truerank.text import feedback
+from truerank.text.features import FAMILIES, PAPERS
+from truerank.text.index import build_index
+from truerank.text.latent import cosines, document_vectors, query_vector
+from truerank.text.proximity import proximity
+
+# Words that the stemmer leaves alone and that are no stop words, so that the plain reference serves all analysers.
+WORDS = [f"w{number}" for number in range(60)]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    draw = random.Random(5)
+    weights = [1 / (1 + k) for k in range(len(WORDS))]
+    texts = [" ".join(draw.choices(WORDS, weights, k=draw.randrange(3, 40))) for _ in range(80)]
+    queries = {f"q{k}": " ".join(draw.choices(WORDS, k=draw.randrange(2, 6))) for k in range(15)}
+    documents = [
+        Document(f"d{k}", {"text": text}, {"age": float(k)} if k % 3 else {}, {"v": [math.cos(k), math.sin(k)]})
+        for k, text in enumerate(texts)
+    ]
+    index = build_index(documents, tmp_path_factory.mktemp("world") / "index")
+    return texts, queries, index
+
+
+def asked(queries):
+    return [Document(name, {"text": text}, {}, {"v": [1.0, 0.0]}) for name, text in queries.items()]
+
+
+@pytest.fixture(scope="module")
+def features(world):
+    _, queries, index = world
+    extractor = TextFeatures(scaled=False).fit(index)
+    return extractor.transform(asked(queries), index)
+
+
+def column(data, name):
+    return data.X[:, data.feature_names.index(name)]
+
+
+def rows_of(data):
+    for i, name in enumerate(data.query_ids.tolist()):
+        for row in range(data.offsets[i], data.offsets[i + 1]):
+            yield row, name, int(data.doc_ids[row][1:])
+
+
+def test_functions_and_xu_and_li_by_their_formulas(world, features):
+    texts, queries, _ = world
+    collection = Collection(texts)
+    for row, name, d in rows_of(features):
+        query = Counter(word for word in queries[name].split() if word in collection.df)
+        if not any(word in collection.documents[d] for word in query):
+            continue
+        for function, formula in FORMULAS.items():
+            wanted = formula(collection, query, d)
+            assert column(features, f"{function}.porter.all")[row] == pytest.approx(wanted, rel=1e-5, abs=1e-6)
+        ours = features.X[row, [features.feature_names.index(f"xu-li-{n}.all") for n in (
+            "tf", "icf", "idf", "tf-share", "tf-share-idf", "tf-lift", "bm25")]]  # fmt: skip
+        assert ours == pytest.approx(xu_li(collection, query, d), rel=1e-5, abs=1e-6)
+
+
+def test_a_language_model_scores_candidates_without_the_words_as_tf_0(world, features):
+    texts, queries, _ = world
+    collection = Collection(texts)
+    n = 0
+    for row, name, d in rows_of(features):
+        query = Counter(word for word in queries[name].split() if word in collection.df)
+        if not any(word in collection.documents[d] for word in query):
+            n += 1
+            for function in ("dirichlet", "jelinek-mercer"):
+                wanted = FORMULAS[function](collection, query, d)
+                assert column(features, f"{function}.plain.all")[row] == pytest.approx(wanted, rel=1e-5)
+            assert column(features, "bm25.plain.all")[row] == 0
+            assert not features.X[row, [k for k, s in enumerate(features.feature_names) if s.startswith("xu-li")]].any()
+    assert n > 20
+
+
+def test_proximity_by_looking_at_every_pair_of_places(world):
+    texts, queries, index = world
+    collection = Collection(texts)
+    for text in queries.values():
+        words = [word for word in text.split() if word in collection.df]
+        ours = proximity(index, index.terms(text, "plain"), np.arange(len(texts)), "plain")
+        for d, body in enumerate(texts):
+            places = body.split()
+            wanted = [0.0, 0.0]
+            for (s, t), counts in windows(words, places).items():
+                weight = sum(math.log(1 + (80 - collection.df[w] + 0.5) / (collection.df[w] + 0.5)) for w in (s, t)) / 2
+                for kind, count in enumerate(counts):
+                    wanted[kind] += weight * count / (count + 1)
+            first = next((place for place, word in enumerate(places) if word in words), None)
+            assert ours[d] == pytest.approx([*wanted, 0.0 if first is None else 1 / (1 + first)])
+
+
+def test_rocchio_by_its_formula(world):
+    texts, queries, index = world
+    collection = Collection(texts)
+    query = Counter(word for word in queries["q0"].split() if word in collection.df)
+    wanted = rocchio(collection, query, [3, 7, 11])
+    weights = {index.terms(word, "porter")[0]: float(count) for word, count in query.items()}
+    ours = feedback.rocchio(index, weights, np.array([3, 7, 11]), "porter")
+    assert {index.term(term, "porter"): weight for term, weight in ours.items()} == pytest.approx(
+        {word: weight for word, weight in wanted.items() if weight > 0}
+    )
+    assert math.fsum(ours.values()) == pytest.approx(1.0)
+
+
+def test_a_relevance_model_by_hand(tmp_path):
+    documents = [Document("a", {"text": "x x y"}, {}, {}), Document("b", {"text": "x z"}, {}, {})]
+    index = build_index(documents, tmp_path / "i")
+    x, y, z = (index.terms(word, "plain")[0] for word in "xyz")
+    ours = feedback.relevance_model(index, {x: 2.0}, np.array([0, 1]), np.log([0.3, 0.1]), "plain")
+    e = {x: 0.3 * 2 / 3 + 0.1 / 2, y: 0.3 / 3, z: 0.1 / 2}
+    total = sum(e.values())
+    assert ours == pytest.approx({x: 0.5 + 0.5 * e[x] / total, y: 0.5 * e[y] / total, z: 0.5 * e[z] / total})
+
+
+def test_latent_cosines_are_those_of_a_full_decomposition(world):
+    texts, _, index = world
+    vocabulary = sorted({word for text in texts for word in text.split()})
+    df = np.array([sum(word in text.split() for text in texts) for word in vocabulary])
+    counts = np.array([[text.split().count(word) for word in vocabulary] for text in texts], dtype=float)
+    matrix = np.where(counts > 0, 1 + np.log(np.maximum(counts, 1)), 0) * np.log(80 / df)
+    matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
+    query = np.zeros(len(vocabulary))
+    weights = {}
+    for word, count in (("w3", 2.0), ("w9", 1.0), ("w20", 1.0)):
+        query[vocabulary.index(word)] = count * math.log(80 / df[vocabulary.index(word)])
+        weights[index.terms(word, "porter-stop")[0]] = count
+    U, S, V = np.linalg.svd(matrix, full_matrices=False)
+    rows = document_vectors(index, "porter-stop")
+    k = 20
+    wanted = (U[:, :k] * S[:k]) @ (V[:k] @ query)
+    wanted /= np.linalg.norm(U[:, :k] * S[:k], axis=1) * np.linalg.norm(V[:k] @ query)
+    ours = cosines(rows[:, :k], query_vector(index, weights, "porter-stop")[:k])
+    assert ours == pytest.approx(wanted, abs=1e-3)  # the solver is randomised, the coordinates are float32
+
+
+def test_numbers_vectors_lengths_and_coverage(world, features):
+    texts, queries, _ = world
+    collection = Collection(texts)
+    for row, name, d in rows_of(features):
+        words = {word for word in queries[name].split() if word in collection.df}
+        assert column(features, "vector.v")[row] == pytest.approx(math.cos(d), abs=1e-6)
+        assert column(features, "length.all")[row] == pytest.approx(math.log1p(collection.length[d]))
+        share = sum(word in collection.documents[d] for word in words) / len(words)
+        assert column(features, "coverage.all")[row] == pytest.approx(share)
+        if d % 3:
+            assert column(features, "number.age")[row] == d
+    lowest = [
+        np.unique(column(features, "number.age")[a:b][[int(x[1:]) % 3 == 0 for x in features.doc_ids[a:b]]])
+        for a, b in zip(features.offsets, features.offsets[1:])
+    ]
+    assert all(len(values) <= 1 for values in lowest)
+
+
+def test_values_do_not_depend_on_threads_or_on_other_queries(world, features):
+    _, queries, index = world
+    again = TextFeatures(scaled=False, n_jobs=2).fit(index).transform(asked(queries), index)
+    assert again.X.tobytes() == features.X.tobytes()
+    one = TextFeatures(scaled=False).fit(index).transform(asked(queries)[4:5], index)
+    start, stop = features.offsets[4:6]
+    assert one.X.tobytes() == features.X[start:stop].tobytes()
+
+
+def test_depth_bounds_the_candidates_and_scaling_doubles_the_columns(world):
+    _, queries, index = world
+    extractor = TextFeatures(PAPERS, depth=3).fit(index)
+    data = extractor.transform(queries, index)
+    assert np.diff(data.offsets).max() <= 45
+    p = data.n_features // 2
+    assert data.feature_names[p:] == [f"{name}.scaled" for name in data.feature_names[:p]]
+    assert data.X[:, p:].min() == 0
+    assert data.X[:, p:].max() == 1
+
+
+def test_what_does_not_fit_is_refused(world, tmp_path):
+    _, queries, index = world
+    with pytest.raises(InvalidInputError, match="families must be some of functions"):
+        TextFeatures(["bm25"]).fit(index)
+    with pytest.raises(InvalidInputError, match="vectors 'v' have 2 dimensions, the query's has 0"):
+        TextFeatures(["vectors"]).fit(index).transform(queries, index)
+    with pytest.raises(InvalidInputError, match="none of the queries finds a document"):
+        TextFeatures(["coverage"]).fit(index).transform({"1": "nothing"}, index)
+    plain = build_index([Document("a", {"text": "x"}, {}, {})], tmp_path / "plain", analysers=["plain"])
+    with pytest.raises(InvalidInputError, match="need the analyser 'porter-stop'"):
+        TextFeatures().fit(plain)
+    other = build_index([Document("a", {"title": "x", "text": "y"}, {}, {})], tmp_path / "other")
+    with pytest.raises(InvalidInputError, match="this index gives other features"):
+        TextFeatures().fit(index).transform(asked(queries), other)
+
+
+def judged(world):
+    _, queries, _ = world
+    lines = [f"{name} 0 d{d} {int(d % 5 == k % 5)}" for k, name in enumerate(queries) for d in range(0, 80, 2)]
+    return read_judgements(io.BytesIO("\n".join(lines).encode()))
+
+
+@pytest.mark.parametrize("binning", [None, ScoreBinning(n_thresholds=5)])
+def test_a_saved_ranker_ranks_raw_text(world, tmp_path, binning):
+    _, queries, index = world
+    families = [family for family in FAMILIES if family != "vectors"]
+    ranker = AdaRank(measure="AP") if binning is None else MeasureSVM("AP", tol=0.1)
+    model = TextRanker(ranker, TextFeatures(families), binning).fit(queries, index, judged(world))
+    save_model(model, tmp_path / "model.json")
+    before, after = (m.rank({"new": "w3 w9"}, index) for m in (model, load_model(tmp_path / "model.json")))
+    assert before.scores.tobytes() == after.scores.tobytes()
+    assert before.doc_ids.tolist() == after.doc_ids.tolist()
+    assert before.scores.tolist() == sorted(before.scores.tolist(), reverse=True)
+    with pytest.raises(InvalidInputError, match="has no calibrator"):
+        model.predict_proba(before.scores)
+    document = json.loads((tmp_path / "model.json").read_text())
+    document["model"]["fitted"]["features_"]["fitted"]["feature_names_"].pop()
+    (tmp_path / "model.json").write_text(json.dumps(document))
+    with pytest.raises(ModelFileError, match="features_ gives"):
+        load_model(tmp_path / "model.json")
+
+
+@pytest.fixture
+def collection(world, tmp_path):
+    texts, queries, _ = world
+    folder = tmp_path
+    lines = [json.dumps({"id": f"d{k}", "text": text}) for k, text in enumerate(texts)]
+    (folder / "d.jsonl").write_text("\n".join(lines))
+    (folder / "q.jsonl").write_text("\n".join(json.dumps({"id": k, "text": v}) for k, v in queries.items()))
+    rows = [f"{name} 0 d{d} {int(d % 4 == 0)}" for name in queries for d in range(80)]
+    (folder / "qrels").write_text("\n".join(rows))
+    return folder
+
+
+def test_the_pipeline_ends_with_a_model_that_ranks(collection, capsys):
+    words = ["pipeline", "--documents", str(collection / "d.jsonl"), "--queries", str(collection / "q.jsonl")]
+    words += ["--qrels", str(collection / "qrels"), "--ranker", "adarank", "--out", str(collection / "out")]
+    words += ["--families", "functions", "coverage", "--leave-one-out", "--json"]
+    assert main(words) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert set(summary["MAP"]) == {"ranker", "bm25", "best-base"}
+    assert set(summary["without"]) == {"functions", "coverage"}
+    values = [each["ranker"] for each in summary["per_query"].values()]
+    assert summary["MAP"]["ranker"] == pytest.approx(np.mean(values))
+    assert (collection / "out" / "summary.txt").exists()
+    assert (collection / "out" / "probabilities.csv").read_text().startswith("query,document,fold,score,probability\n")
+    run = collection / "new.run"
+    words = ["rank", str(collection / "out" / "model.json"), "--index", str(collection / "out" / "index")]
+    assert main([*words, "--queries", str(collection / "q.jsonl"), "-o", str(run), "--depth", "7"]) == 0
+    assert np.diff(read_run(run).offsets).tolist() == [7] * 15
+    assert main(words) == 2
+    assert "needs both --index and --queries" in capsys.readouterr().err
+
+
+def test_the_pipeline_says_when_ids_do_not_agree(collection, capsys):
+    (collection / "qrels").write_text("other 0 d1 1\n")
+    words = ["pipeline", "--documents", str(collection / "d.jsonl"), "--queries", str(collection / "q.jsonl")]
+    words += ["--qrels", str(collection / "qrels"), "--ranker", "adarank", "--out", str(collection / "out")]
+    assert main(words) == 1
+    assert "do the ids of the two files agree?" in capsys.readouterr().err
