@@ -7,7 +7,8 @@ import pytest
 from scipy import sparse
 
 from truerank import RankingData
-from truerank.data.checkup import EXPLANATIONS, examine, shared_queries
+from truerank.data.checkup import CODES, EXPLANATIONS, examine, fold_scales, scored, shared_queries, spreads
+from truerank.measures.file_order import file_order_finding
 
 X = np.array(
     [
@@ -37,6 +38,7 @@ def test_findings(form):
         "duplicate-feature": (1, ["4"]),
         "missing-value": (1, ["5"]),
         "duplicate-document": (1, ["a"]),
+        "conflicting-documents": (1, ["a"]),
         "identical-rows": (1, ["a"]),
         "conflicting-grades": (1, ["a"]),
         "negative-grade": (1, ["c"]),
@@ -73,3 +75,62 @@ def test_shared_queries():
         ("train and test: query 2", 1, [2]),
         ("vali and test: query 3", 1, [3]),
     ]
+
+
+def made(queries=40, documents=12, seed=0):
+    rng = np.random.default_rng(seed)
+    n = queries * documents
+    return rng, rng.random((n, 4)), rng.integers(0, 3, n).astype(float), np.repeat(np.arange(queries), documents)
+
+
+def test_a_planted_answer_is_found():
+    _, X, y, qid = made()
+    X[:, 2] = 10 * y - 3 * qid
+    (finding,) = examine(RankingData(X, y, qid))
+    assert (finding.code, finding.items, finding.severity) == ("feature-equals-grade", ["3"], "error")
+    X[5, 2] -= 100
+    assert examine(RankingData(X, y, qid)) == [] or y[5] == 0
+
+
+def test_a_huge_grade_and_conflicting_documents():
+    _, X, y, qid = made()
+    y[3] = 40
+    documents = [f"d{i}" for i in range(len(y))]
+    documents[1] = documents[0]
+    y[0], y[1] = 0, 1
+    codes = {finding.code: finding.count for finding in examine(RankingData(X, y, qid, doc_ids=documents))}
+    assert codes == {"huge-grade": 1, "duplicate-document": 1, "conflicting-documents": 1}
+
+
+def test_file_order_that_tells_the_grades_is_found_and_chance_is_not():
+    found = 0
+    for seed in range(60):
+        _, X, y, qid = made(seed=seed)
+        found += bool(file_order_finding(RankingData(X, y, qid)))
+    assert found <= 2
+    _, X, y, qid = made()
+    order = np.lexsort((-y, qid))
+    (finding,) = file_order_finding(RankingData(X, y[order], qid))
+    assert finding.code == "file-order"
+    assert finding.severity == "warning"
+
+
+def test_scores():
+    data = RankingData([[1.0]] * 6, [0, 1, 2, 0, 1, 0], ["a", "a", "a", "b", "b", "c"])
+    found = {f.code: f.items for f in scored(data, np.array([1.0, 1.0, 2.0, 5.0, 5.0, 0.0]))}
+    assert found == {"constant-scores": ["b"], "tied-scores": ["a"]}
+    assert scored(data, np.arange(6.0)) == []
+
+
+def test_files_that_were_normalised_apart():
+    _, X, y, qid = made()
+    one, other = RankingData(X, y, qid), RankingData(100 * X, y, qid)
+    (finding,) = fold_scales(["a", "b"], [spreads(one), spreads(other)])
+    assert (finding.code, finding.count) == ("fold-scale", 4)
+    assert fold_scales(["a", "b"], [spreads(one), spreads(RankingData(2 * X, y, qid))]) == []
+
+
+def test_every_code_says_what_to_do():
+    for code, entry in CODES.items():
+        assert entry.severity in ("error", "warning", "note"), code
+        assert entry.advice, code

@@ -20,21 +20,35 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "folds (Fold*/train, vali, test) or the parts (S1 ... S5, or all data files) are read."
     )
     parser.add_argument("data", nargs="+", metavar="DATA", help="LETOR files, tables, folders of folds, or -")
+    parser.add_argument("--scores", metavar="FILE", help="scores of the one DATA file, one a line: are they tied?")
     common.add_data_options(parser)
     common.add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Describe each file, and what files share that should share nothing."""
-    from truerank.data.checkup import EXPLANATIONS, Finding, examine, shared_queries
+    from truerank.data.checkup import (
+        CODES,
+        Finding,
+        examine,
+        fold_scales,
+        in_order,
+        scored,
+        shared_queries,
+        spreads,
+    )
+    from truerank.measures.file_order import file_order_finding
 
     groups = _groups(args.data)
+    if args.scores is not None and sum(len(paths) for _, paths in groups) != 1:
+        raise common.UsageError("--scores belongs to one DATA file")
     several = sum(len(paths) for _, paths in groups) > 1
     findings: list[Finding] = []
     files: list[dict[str, Any]] = []
     total: dict[str, Any] = {"rows": 0, "queries": 0, "grades": {}}
     for label, paths in groups:
         names, queries, widths = [], [], {}
+        scales: list[dict[str, float]] = []
         for path in paths:
             name = path if label is None else f"{label}/{Path(path).name}"
             with warnings.catch_warnings():
@@ -50,11 +64,19 @@ def run(args: argparse.Namespace) -> int:
             total["queries"] += data.n_queries
             for grade, count in grades.items():
                 total["grades"][grade] = total["grades"].get(grade, 0) + count
-            for finding in examine(data):
+            found = [*examine(data), *file_order_finding(data)]
+            if args.scores is not None:
+                from truerank.io.scores import read_scores
+
+                scores = read_scores(args.scores, data.n_rows)
+                found += scored(data, scores if data.order is None else scores[data.order])
+            scales.append(spreads(data))
+            for finding in found:
                 if several:
                     finding.where = f"{name}: {finding.where}"
                 findings.append(finding)
         findings += shared_queries(names, queries)
+        findings += fold_scales(names, scales)
         if len(set(widths.values())) > 1:
             where = ", ".join(f"{name}: {width}" for name, width in widths.items())
             findings.append(Finding("different-width", where, len(set(widths.values())), list(widths)))
@@ -63,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
         common.print_json(
             total
             | {"features": max(file["features"] for file in files)}
-            | {"findings": [{"code": f.code, "where": f.where, "count": f.count, "items": f.items} for f in findings]}
+            | {"findings": [finding.to_dict() for finding in in_order(findings)]}
             | {"files": files}
         )
         return 0
@@ -82,8 +104,9 @@ def run(args: argparse.Namespace) -> int:
     print()
     if not findings:
         print("nothing to remark")
-    for code in dict.fromkeys(finding.code for finding in findings):
-        print(f"{code}: {EXPLANATIONS[code]}")
+    for code in dict.fromkeys(finding.code for finding in in_order(findings)):
+        severity, meaning, advice = CODES[code]
+        print(f"{severity}: {code}: {meaning}\n  -> {advice}")
         for finding in findings:
             if finding.code == code:
                 print(f"  {finding.count}  {finding.where}")

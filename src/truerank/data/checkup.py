@@ -13,24 +13,106 @@ from truerank.data.ranking_data import RankingData
 
 _NAMED = 8  # places that a finding names in words
 
-EXPLANATIONS = {
-    "joined-query": "queries whose rows were not adjacent; they were joined",
-    "shared-query": "queries that stand in more than one file; training and test must not share any",
-    "different-width": "files with different numbers of features",
-    "query-without-pairs": "queries whose documents all have one grade; they teach a ranker nothing",
-    "query-without-relevant": "queries without a document of a positive grade; measures count them 0, 1 or not at all",
-    "single-document-query": "queries with one document",
-    "constant-feature": "features with one value in all rows",
-    "query-level-feature": "features that are constant within every query; alone they cannot order documents",
-    "duplicate-feature": "features equal to an earlier one in all rows",
-    "missing-value": "features with missing values, by rows",
-    "duplicate-document": "documents that stand twice in a query",
-    "identical-rows": "rows that repeat the features of an earlier row of their query; every ranker ties them",
-    "conflicting-grades": "identical rows of a query with different grades; no ranker can tell them apart",
-    "negative-grade": "rows with a negative grade",
-    "fractional-grade": "rows whose grade is no whole number",
+
+class Code(NamedTuple):
+    """A kind of finding: how bad it is, what it means, what to do."""
+
+    severity: str
+    meaning: str
+    advice: str
+
+
+ERROR, WARNING, NOTE = "error", "warning", "note"
+
+CODES = {
+    "shared-query": Code(
+        ERROR,
+        "queries that stand in more than one file; training and test must not share any",
+        "split by query again (`QueryKFold`), or name the queries of different collections differently",
+    ),
+    "feature-equals-grade": Code(
+        ERROR,
+        "features that order the documents of every query just as the grades do; the answer is among the questions",
+        "leave them out, unless they will be known when the ranker is used",
+    ),
+    "file-order": Code(
+        WARNING,
+        "the order of the rows tells the grades: constant scores, ties in file order, are measured otherwise than with "
+        "ties averaged",
+        'measure with ties averaged (`AP(ties="average")`), or shuffle the rows of each query',
+    ),
+    "fold-scale": Code(
+        WARNING,
+        "features on another scale in one file than in another; they were normalised apart",
+        "normalise within queries, or all files by the training file's values",
+    ),
+    "different-width": Code(
+        WARNING, "files with different numbers of features", "give --n-features, or export the files alike"
+    ),
+    "joined-query": Code(
+        NOTE, "queries whose rows were not adjacent; they were joined", "sort the rows by query if that was not meant"
+    ),
+    "query-without-pairs": Code(
+        NOTE, "queries whose documents all have one grade; they teach a ranker nothing", "judge more of their documents"
+    ),
+    "query-without-relevant": Code(
+        NOTE,
+        "queries without a document of a positive grade; measures count them 0, 1 or not at all",
+        "name the convention beside every figure",
+    ),
+    "single-document-query": Code(NOTE, "queries with one document", "they change no comparison; leave them out"),
+    "constant-feature": Code(NOTE, "features with one value in all rows", "leave them out"),
+    "query-level-feature": Code(
+        NOTE,
+        "features that are constant within every query; alone they cannot order documents",
+        "leave them out of linear rankers; trees may use them beside others",
+    ),
+    "duplicate-feature": Code(NOTE, "features equal to an earlier one in all rows", "leave them out"),
+    "missing-value": Code(
+        NOTE,
+        "features with missing values, by rows",
+        "take a ranker that knows them (oblivious-boosting, rank-boost), or fill them in",
+    ),
+    "duplicate-document": Code(
+        WARNING, "documents that stand twice in a query", "keep one row for each; measures count both"
+    ),
+    "conflicting-documents": Code(
+        ERROR, "documents that stand twice in a query with different grades", "find out which judgement holds"
+    ),
+    "identical-rows": Code(
+        NOTE,
+        "rows that repeat the features of an earlier row of their query; every ranker ties them",
+        "state the rule for ties beside every figure",
+    ),
+    "conflicting-grades": Code(
+        NOTE,
+        "identical rows of a query with different grades; no ranker can tell them apart",
+        "add a feature that does, or accept the limit",
+    ),
+    "tied-scores": Code(
+        WARNING,
+        "queries in which documents of different grades have one score; the rule for ties decides their figures",
+        "measure with ties averaged, or keep more digits of the scores",
+    ),
+    "constant-scores": Code(
+        ERROR, "queries whose documents all have one score; they are not ranked", "look at the model or the file"
+    ),
+    "negative-grade": Code(
+        WARNING, "rows with a negative grade", "say whether they are unjudged (trec) or the lowest grade"
+    ),
+    "fractional-grade": Code(WARNING, "rows whose grade is no whole number", "round them, or give nDCG linear gains"),
+    "huge-grade": Code(
+        WARNING,
+        "rows with a grade above 15: under exponential gains (2^g - 1) one of them outweighs thousands",
+        'map grades to a few levels, or use nDCG(gain="linear")',
+    ),
 }
-"""What each code of a finding means."""
+"""What each code of a finding means; findings stand in this order."""
+
+EXPLANATIONS = {code: entry.meaning for code, entry in CODES.items()}
+_HUGE_GRADE = 15
+_SCALE = 8.0  # ratio of two files' spreads of a feature that other documents and queries do not explain
+_FIRST_QUERIES = 30  # looked at before all: most features fail to order them as the grades do
 
 
 @dataclass
@@ -54,6 +136,27 @@ class Finding:
     count: int
     items: list[Any] = field(default_factory=list)
 
+    @property
+    def severity(self) -> str:
+        """ "error", "warning" or "note"."""
+        return CODES[self.code].severity
+
+    @property
+    def advice(self) -> str:
+        """What to do about it."""
+        return CODES[self.code].advice
+
+    def to_dict(self) -> dict[str, Any]:
+        """The finding in JSON's own terms."""
+        return {
+            "code": self.code,
+            "where": self.where,
+            "count": self.count,
+            "severity": self.severity,
+            "advice": self.advice,
+            "items": self.items,
+        }
+
 
 def examine(data: RankingData) -> list[Finding]:
     """Findings on one data set, in the order of `EXPLANATIONS`.
@@ -66,9 +169,62 @@ def examine(data: RankingData) -> list[Finding]:
     -----
     O(n p) time; hashes each column and each row.
     """
-    found = [*_queries(data), *_features(data), *_rows(data)]
-    order = list(EXPLANATIONS)
-    return sorted(found, key=lambda finding: order.index(finding.code))
+    return in_order([*_queries(data), *_features(data), *_answers(data), *_rows(data)])
+
+
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings in the order of `CODES`: the worst kinds first."""
+    order = list(CODES)
+    return sorted(findings, key=lambda finding: order.index(finding.code))
+
+
+def scored(data: RankingData, scores: np.ndarray) -> list[Finding]:
+    """Findings on the scores (n,) of a ranking, in the order of the rows of `data` (grouped)."""
+    if data.y is None or not data.n_rows:
+        return []
+    query, names = data.query_index, data.query_ids.tolist()
+    order = np.lexsort((scores, query))
+    same = (np.diff(scores[order]) == 0) & (np.diff(query[order]) == 0)
+    block = np.concatenate([[0], np.cumsum(~same)])  # documents of one query and one score
+    low, high = np.full(block[-1] + 1, np.inf), np.full(block[-1] + 1, -np.inf)
+    np.minimum.at(low, block, data.y[order])
+    np.maximum.at(high, block, data.y[order])
+    tied = np.zeros(data.n_queries, dtype=bool)
+    tied[query[order][(low < high)[block]]] = True
+    starts = data.offsets[:-1]
+    constant = np.minimum.reduceat(scores, starts) == np.maximum.reduceat(scores, starts)
+    constant &= np.diff(data.offsets) > 1
+    return [*_of_queries("constant-scores", names, constant), *_of_queries("tied-scores", names, tied & ~constant)]
+
+
+def fold_scales(names: Sequence[str], parts: Sequence[dict[str, float]]) -> list[Finding]:
+    """Features whose spread in one file is more than 8 times that in another: `parts` are `spreads` of each file."""
+    found: dict[str, list[float]] = {}
+    for part in parts:
+        for feature, spread in part.items():
+            found.setdefault(feature, []).append(spread)
+    several = {feature: values for feature, values in found.items() if len(values) > 1}
+    apart = [feature for feature, values in several.items() if max(values) > _SCALE * min(values)]
+    # Heavy tails may do this to a feature now and then; another normalisation does it to most.
+    if len(apart) < max(2, len(several) // 4):
+        return []
+    return [Finding("fold-scale", f"{', '.join(names)}: {_list('feature', apart)}", len(apart), apart)]
+
+
+def spreads(data: RankingData) -> dict[str, float]:
+    """Robust spread of each feature that varies: the distance of its 5 % and 95 % quantiles, where they differ."""
+    if hasattr(data.X, "tocsr") or not data.n_rows:
+        return {}
+    names = data.feature_names or [str(k + 1) for k in range(data.n_features)]
+    result = {}
+    for k, name in enumerate(names):
+        column = np.asarray(data.X[:, k], dtype=np.float64)
+        column = column[np.isfinite(column)]
+        if len(column):
+            low, high = np.quantile(column, [0.05, 0.95])
+            if high > low:
+                result[name] = float(high - low)
+    return result
 
 
 def shared_queries(names: Sequence[str], parts: Sequence[np.ndarray]) -> list[Finding]:
@@ -106,7 +262,11 @@ def _queries(data: RankingData) -> Iterable[Finding]:
         highest = np.maximum.reduceat(data.y, data.offsets[:-1])
         yield from _of_queries("query-without-pairs", names, lowest == highest)
         yield from _of_queries("query-without-relevant", names, highest <= 0)
-        for code, rows in (("negative-grade", data.y < 0), ("fractional-grade", data.y != np.floor(data.y))):
+        for code, rows in (
+            ("negative-grade", data.y < 0),
+            ("fractional-grade", data.y != np.floor(data.y)),
+            ("huge-grade", data.y > _HUGE_GRADE),
+        ):
             if rows.any():
                 queries = [names[q] for q in np.unique(data.query_index[rows])]
                 yield Finding(code, _list("query", queries), int(rows.sum()), queries)
@@ -120,6 +280,51 @@ def _queries(data: RankingData) -> Iterable[Finding]:
                 count += len(ids) - len(set(ids))
         if count:
             yield Finding("duplicate-document", _list("query", doubled), count, doubled)
+        if doubled and data.y is not None:
+            yield from _of_queries("conflicting-documents", names, _conflicts(data, set(doubled)))
+
+
+def _conflicts(data: RankingData, doubled: set[Any]) -> np.ndarray:
+    """Which queries have a document twice with different grades, bool (m,)."""
+    result = np.zeros(data.n_queries, dtype=bool)
+    assert data.doc_ids is not None
+    assert data.y is not None
+    for q, (name, start, stop) in enumerate(_slices(data)):
+        if name in doubled:
+            grades: dict[str, float] = {}
+            for document, grade in zip(data.doc_ids[start:stop].tolist(), data.y[start:stop].tolist()):
+                if document and grades.setdefault(document, grade) != grade:
+                    result[q] = True
+    return result
+
+
+def _answers(data: RankingData) -> Iterable[Finding]:
+    """Features that order every query just as its grades do."""
+    if data.y is None or not data.n_rows or hasattr(data.X, "tocsr"):
+        return
+    query = data.query_index
+    lowest = np.minimum.reduceat(data.y, data.offsets[:-1])
+    judged = np.flatnonzero(lowest < np.maximum.reduceat(data.y, data.offsets[:-1]))
+    if len(judged) < 3:
+        return  # a query or two may be ordered so by chance
+    few = np.isin(query, judged[:_FIRST_QUERIES])
+    every = np.isin(query, judged)
+    names = data.feature_names or [str(k + 1) for k in range(data.n_features)]
+
+    y = data.y
+
+    def orders(rows: np.ndarray, k: int) -> bool:
+        x, grades, group = np.asarray(data.X[rows, k], dtype=np.float64), y[rows], query[rows]
+        order = np.lexsort((grades, x, group))
+        same_query = np.diff(group[order]) == 0
+        higher = np.diff(x[order]) > 0
+        step = np.diff(grades[order])
+        # Within a query grades never fall as the feature rises, and never differ where it is equal.
+        return not (same_query & ((step < 0) | ((step != 0) & ~higher))).any()
+
+    found = [name for k, name in enumerate(names) if orders(few, k) and orders(every, k)]
+    if found:
+        yield Finding("feature-equals-grade", _list("feature", found), len(found), found)
 
 
 def _features(data: RankingData) -> Iterable[Finding]:

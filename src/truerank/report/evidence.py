@@ -440,10 +440,13 @@ def _reasons(system: System, data: RankingData | None) -> Any:
 def _findings(data: RankingData | None) -> list[Section]:
     if data is None:
         return []
-    from truerank.data.checkup import EXPLANATIONS, examine
+    from truerank.data.checkup import CODES, examine, in_order
+    from truerank.measures.file_order import file_order_finding
 
-    rows: list[list[Any]] = [[f.code, f.count, f.where, EXPLANATIONS[f.code]] for f in examine(data)]
-    text = simple_table(["finding", "count", "where", "what it means"], rows, "findings") if rows else ""
+    found = in_order([*examine(data), *file_order_finding(data)])
+    rows: list[list[Any]] = [[f.severity, f.code, f.count, f.where, CODES[f.code].meaning, f.advice] for f in found]
+    header = ["severity", "finding", "count", "where", "what it means", "what to do"]
+    text = simple_table(header, rows, "findings") if rows else ""
     return [Section("findings", "What is odd about the data", text or paragraph("Nothing was found."))]
 
 
