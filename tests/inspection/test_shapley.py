@@ -43,7 +43,7 @@ def test_equal_the_definition(leaves):
                 if z is None:
                     return float(trees.values[t, leaf])
                 x = [1.0]
-                for earlier, variable in monomial_table(trees.depth, model.degree).tolist()[1:]:
+                for earlier, variable in monomial_table(trees.depth, model.kind_of_leaves.degree).tolist()[1:]:
                     feature = features[variable]
                     x.append(x[earlier] * (z[feature] if feature in known else 0.0))
                 return float(np.dot(x, trees.values[t, leaf]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from importlib import util
+from itertools import product
 
 import numpy as np
 import pytest
@@ -22,8 +23,11 @@ def small_collections(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def little_work(monkeypatch):
-    monkeypatch.setattr(oblivious, "COMMON", oblivious.COMMON | {"n_estimators": 5, "patience": 2})
+    monkeypatch.setattr(oblivious, "COMMON", oblivious.COMMON | {"n_estimators": 5})
     monkeypatch.setattr(oblivious, "LISTNET", oblivious.LISTNET[:1])
+    monkeypatch.setattr(oblivious, "P_SWAPS", oblivious.P_SWAPS[:2])
+    monkeypatch.setattr(oblivious, "SMOOTHINGS", oblivious.SMOOTHINGS[:2])
+    monkeypatch.setattr(oblivious, "FIGURE_TREES", 6)
 
 
 def reproduce(root, out, capsys, *words):
@@ -36,58 +40,72 @@ def test_protocol_tables_and_resuming(small_collections, tmp_path, capsys, monke
     assert result["runs"] == 3
     mq2008 = result["collections"]["mq2008"]
     assert mq2008["convention"] == "letor4"
-    assert set(mq2008["values"]) == {"constant", "fuzzy", "polynomial"}
+    assert set(mq2008["values"]["nDCG@5"]) == {"constant", "fuzzy", "polynomial"}
 
-    # A run is the ranker of the chosen setting and the run's seed, stopped by the validation queries.
+    # A run is the ranker of the chosen setting and the run's seed, cut at the best tree of the validation queries.
     collection = protocol.load_collection(small_collections, "mq2008")
     folds = protocol.letor_folds(collection)
-    for kind in ("constant", "fuzzy", "polynomial"):
-        settings = mq2008["settings"][kind]
-        assert [v for _, v in settings["tried"]][[p for p, _ in settings["tried"]].index(settings["params"])] == max(
-            v for _, v in settings["tried"]
-        )
+    better = {"nDCG@5": max, "squared error": min}
+    for stop, kind in product(better, ("constant", "fuzzy", "polynomial")):
+        settings = mq2008["settings"][kind][stop]
+        tried = {json.dumps(params): value for params, value in settings["tried"]}
+        assert len(tried) == 2
+        assert tried[json.dumps(settings["params"])] == settings["valid"] == better[stop](tried.values())
         found = []
         for fold in folds:
             ranker = ObliviousBoosting(
-                **({"leaves": kind} | settings["params"]), n_estimators=5, patience=2, borders=32, bootstrap="row",
-                measure="nDCG@5", random_state=4,
-            ).fit(fold.train, eval_set=fold.valid)  # fmt: skip
-            scores = ranker.predict(fold.test)
+                **settings["params"], n_estimators=5, borders=32, bootstrap="row", measure="nDCG@5", random_state=4
+            ).fit(fold.train, eval_set=fold.valid)
+            errors = [((scores - fold.valid.y) ** 2).mean() for scores in ranker.staged_predict(fold.valid)]
+            n = 1 + (np.argmax(ranker.validation_scores_) if stop == "nDCG@5" else np.argmin(errors))
+            scores = list(ranker.staged_predict(fold.test))[n - 1]
             found.append(
                 [
                     parse_measure("nDCG@5", "ranklib").mean(fold.test.judgements(), scores),
                     parse_measure("nDCG@5", "letor4").mean(fold.test.judgements(), scores),
                     np.mean((scores - fold.test.y) ** 2),
+                    n,
                 ]
             )
-        values = mq2008["values"][kind]
-        for i, name in enumerate(("ranklib", "letor4", "mse")):
+        values = mq2008["values"][stop][kind]
+        for i, name in enumerate(("ranklib", "letor4", "mse", "trees")):
             assert values["fold 1"][name][1] == pytest.approx(found[0][i])  # the second run's seed is 3 + 1
             assert values["five folds"][name][1] == pytest.approx(np.mean(found, axis=0)[i])
 
-    for test in mq2008["tests"]["five folds"]:
-        a, b = (mq2008["values"][test[side]]["five folds"][test["figure"]] for side in ("a", "b"))
+    pairs = [(by, test) for by in better for test in mq2008["tests"][by]["five folds"]]
+    assert len(pairs) == 18
+    for by, test in pairs:
+        a, b = (mq2008["values"][by][test[side]]["five folds"][test["figure"]] for side in ("a", "b"))
         assert test["difference"] == pytest.approx(np.mean(a) - np.mean(b))
         two_sided = mannwhitneyu(a, b).pvalue
         agree = (mannwhitneyu(a, b).statistic - 4.5) * test["difference"] >= 0
         assert test["p"] == pytest.approx(two_sided / 2 if agree else 1 - two_sided / 2)
+    steady = mq2008["stability"]["mean"]
+    assert steady["fuzzy"] < steady["constant"]
+    for figure, n in (("figure 3", 2), ("figure 4", 2), ("figure 5", 3), ("figure 6", 3)):
+        curves = result["curves"]["mq2008"][figure]
+        assert len(curves) == n
+        assert all(len(curve) == 6 for curve in curves.values())
     assert set(mq2008["list-net"]["five folds"]) == {"ranklib", "letor4"}
 
     if util.find_spec("matplotlib"):
-        for name in ("mq2008", "ohsumed"):
+        names = ["figure-2", *(f"{n}{end}" for n in ("mq2008", "ohsumed") for end in ("", "-figure-3", "-figure-6"))]
+        for name in names:
             assert (tmp_path / f"{name}.png").read_bytes()[:4] == b"\x89PNG"
 
     # The same command finds everything done.
     monkeypatch.setattr(oblivious, "fit", lambda *a: pytest.fail("computed again"))
     printed = reproduce(small_collections, tmp_path, capsys, "--seed", "3")
     assert "finished pieces found" in printed.err
-    assert f"{mq2008['settings']['fuzzy']['valid']:.4f}" in printed.out
-    assert f"{np.mean(mq2008['values']['fuzzy']['five folds']['ranklib']):.4f} ±" in printed.out
+    assert f"* {mq2008['settings']['fuzzy']['nDCG@5']['valid']:.4f} fuzzy borders" in printed.out
+    assert f"{np.mean(mq2008['values']['nDCG@5']['fuzzy']['five folds']['ranklib']):.4f} ±" in printed.out
+    assert "2.8e-09" in printed.out  # the published p
     assert ".4543 ± 0.0005" in printed.out  # the published figure
 
 
 def test_after_a_kill_it_goes_on(small_collections, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(oblivious, "draw", lambda *args: None)
+    monkeypatch.setattr(oblivious, "COLLECTIONS", ("ohsumed",))
     whole = json.loads(reproduce(small_collections, tmp_path / "whole", capsys, "--json").out)
     honest, calls = oblivious.fit, []
 

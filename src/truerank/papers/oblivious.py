@@ -1,9 +1,12 @@
 """Plain, fuzzy and polynomial oblivious trees over many seeds, beside ListNet (Belous 2015).
 
-For each collection and kind of leaves: one setting is chosen by the validation queries' nDCG@5 (mean over folds and a
-few seeds of their own), then many runs with different seeds, each on a bootstrap sample by row with the number of trees
-stopped by validation; nDCG@5 and squared error on test. Rank-sum tests compare the runs, as the thesis does, on Fold 1
-and on the mean of the five folds (the thesis names neither collection nor fold).
+For each collection and kind of leaves every fit grows all its trees, each on a bootstrap sample by row, and is then
+stopped in two ways: at the best nDCG@5 and at the least squared error of the validation queries. For each way one
+setting is chosen by the same figure of the validation queries (mean over five folds under a seed of its own), from
+eight for every kind; then many runs with different seeds, nDCG@5 and squared error on test. Rank-sum tests compare the
+runs, as the thesis does, on Fold 1 and on the mean of the five folds (the thesis names neither collection nor fold).
+
+Beside these the ranking's stability, and the thesis's figures 2 to 8 as pictures.
 """
 
 from __future__ import annotations
@@ -23,27 +26,45 @@ from truerank.papers.protocol import Collection, Fold, ResultStore
 COLLECTIONS = ("mq2008", "ohsumed")
 KINDS = ("constant", "fuzzy", "polynomial")
 TITLES = {"constant": "plain", "fuzzy": "fuzzy borders", "polynomial": "polynomial leaves", "list-net": "ListNet"}
-COMMON: dict[str, Any] = {"n_estimators": 300, "patience": 60, "borders": 32, "bootstrap": "row", "measure": "nDCG@5"}
+STOPS = ("nDCG@5", "squared error")  # of the validation queries
+SCOPES = ("fold 1", "five folds")
+COMMON: dict[str, Any] = {"n_estimators": 150, "borders": 32, "bootstrap": "row", "measure": "nDCG@5"}
 GRID: dict[str, list[dict[str, Any]]] = {
-    "constant": [{"depth": depth, "learning_rate": rate} for depth in (4, 6) for rate in (0.05, 0.1)],
-    "fuzzy": [
-        {"depth": depth, "learning_rate": rate, "leaves": {"kind": "fuzzy", "fuzziness": width}}
+    "constant": [
+        {"leaves": "constant", "depth": depth, "learning_rate": rate, "small_leaf_penalty": penalty}
         for depth in (4, 6)
         for rate in (0.05, 0.1)
-        for width in (0.1, 0.2, 0.4)
+        for penalty in (0.0, 30.0)
+    ],
+    "fuzzy": [
+        {"leaves": {"kind": "fuzzy", "fuzziness": width, "search": search}, "depth": depth, "learning_rate": 0.1}
+        for depth in (4, 6)
+        for width in (0.1, 0.2)
+        for search in (False, True)
     ],
     "polynomial": [
-        {"depth": depth, "learning_rate": rate, "leaves": {"kind": "polynomial", "smoothing": penalty}}
+        {"leaves": {"kind": "polynomial", "smoothing": penalty}, "depth": depth, "learning_rate": rate}
         for depth in (3, 5)
         for rate in (0.05, 0.1)
-        for penalty in (10.0, 300.0)
+        for penalty in (100.0, 1000.0)
     ],
 }
 LISTNET = [{"alpha": alpha} for alpha in (100.0, 10.0, 1.0, 1e-2, 1e-4)]
-# nDCG@5 and the 95 % half-width of its mean over 100 runs.
+# Table 4: nDCG@5 and the 95 % half-width of its mean over 100 runs. Tables 2 and 3: one-sided p of "a < b".
 PUBLISHED = {"fuzzy": (0.4543, 0.0005), "constant": (0.4514, 0.0007), "polynomial": (0.4485, 0.0006)}
 PUBLISHED_LISTNET = 0.4565
-SELECTION_SEEDS = (1_000_001, 1_000_002)
+PUBLISHED_P = {
+    ("fuzzy", "constant"): {"ranklib": 2.834e-09, "mse": 0.001814},
+    ("fuzzy", "polynomial"): {"ranklib": 2.2e-16, "mse": 0.0091},
+    ("constant", "polynomial"): {"ranklib": 3.449e-08, "mse": 0.09536},
+}
+SELECTION_SEEDS = (1_000_001,)
+STABILITY: dict[str, dict[str, Any]] = {kind: {"leaves": kind, "depth": 6} for kind in KINDS}
+STABILITY["polynomial"]["depth"] = 4
+FIGURE_TREES = 200
+P_SWAPS = (0.99, 0.999, 0.9995, 0.9999)
+SMOOTHINGS = (1.0, 10.0, 100.0, 1000.0)
+FIGURE_2 = ((19, "length of the page"), (40, "links to the page"))  # columns from 0 of MQ2008; table 1 of the thesis
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +79,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Select, run, test, print, draw."""
     runs = 3 if args.quick else args.runs
-    stamp = {"experiment": "oblivious", "form": 1, "seed": args.seed}
+    stamp = {"experiment": "oblivious", "form": 2, "seed": args.seed}
     store = ResultStore(Path(args.out) / "results.jsonl", stamp)
     if store.n_resumed:
         note(f"{store.n_resumed} finished pieces found in {store.path}")
@@ -68,90 +89,136 @@ def run(args: argparse.Namespace) -> int:
     for number in progress(range(runs), "runs"):
         for collection in collections:
             for kind in KINDS:
-                one_run(
-                    collection, kind, settings[collection.name][kind]["params"], args.seed + number, store, args.n_jobs
-                )
-    results = {c.name: summary(c, settings[c.name], runs, args.seed, store, args.n_jobs) for c in collections}
+                for stop in STOPS:
+                    params = settings[collection.name][kind][stop]["params"]
+                    one_run(collection, kind, params, args.seed + number, store, args.n_jobs)
+    results = {
+        c.name: summary(c, settings[c.name], runs, args.seed, store, args.n_jobs)
+        | {"stability": stability(c, store, args.n_jobs)}
+        for c in collections
+    }
+    curves = {c.name: learning_curves(c, settings[c.name], args.seed, store, args.n_jobs) for c in collections}
     if args.json:
-        print_json({"experiment": "oblivious", "runs": runs, "collections": results})
+        print_json({"experiment": "oblivious", "runs": runs, "collections": results, "curves": curves})
     else:
         for collection in collections:
             print_summary(collection, results[collection.name], runs)
-    draw(results, Path(args.out))
+    draw(results, curves, swap_probabilities(collections[0]), Path(args.out))
     return 0
 
 
-def fit(kind: str, params: dict[str, Any], fold: Fold, seed: int, n_jobs: int | None) -> Any:
-    """One ranker, its number of trees stopped by the validation queries."""
+def fit(params: dict[str, Any], fold: Fold, seed: int, n_jobs: int | None) -> Any:
+    """One ranker with all its trees; its `validation_scores_` are nDCG@5."""
     from truerank.rankers.oblivious_boosting import ObliviousBoosting
 
-    ranker = ObliviousBoosting(**({"leaves": kind} | COMMON | params), random_state=seed, n_jobs=n_jobs)
+    ranker = ObliviousBoosting(**(COMMON | params), random_state=seed, n_jobs=n_jobs)
     return ranker.fit(fold.train, eval_set=fold.valid)
 
 
+def validation_curves(ranker: Any, fold: Fold) -> dict[str, np.ndarray]:
+    """nDCG@5 and squared error of the validation queries after each tree."""
+    errors = [squared_error(scores, fold.valid) for scores in ranker.staged_predict(fold.valid)]
+    return {"nDCG@5": ranker.validation_scores_, "squared error": np.array(errors)}
+
+
+def squared_error(scores: np.ndarray, data: Any) -> float:
+    """Mean over the rows."""
+    return float(np.mean((scores - data.y) ** 2))
+
+
+def best_tree(stop: str, curve: np.ndarray) -> int:
+    """Number from 0 of the tree after which the validation figure is best."""
+    return int(np.argmax(curve) if stop == "nDCG@5" else np.argmin(curve))
+
+
 def choose(collection: Collection, kind: str, store: ResultStore, n_jobs: int | None, quick: bool) -> dict[str, Any]:
-    """The setting with the best validation nDCG@5, mean over five folds and a few seeds that no run uses."""
+    """For each way of stopping the setting with the best validation figure, mean over folds under a seed of its own."""
     grid = GRID[kind][:2] if quick else GRID[kind]
 
-    def work(params: dict[str, Any]) -> list[float]:
-        return [
-            float(np.max(fit(kind, params, fold, seed, n_jobs).validation_scores_))
-            for seed in SELECTION_SEEDS[: 1 if quick else None]
-            for fold in protocol.letor_folds(collection)
-        ]
+    def work(params: dict[str, Any]) -> list[list[float]]:
+        found = []
+        for seed in SELECTION_SEEDS:
+            for fold in protocol.letor_folds(collection):
+                curves = validation_curves(fit(params, fold, seed, n_jobs), fold)
+                found.append([float(curves[stop][best_tree(stop, curves[stop])]) for stop in STOPS])
+        return found
 
     tried = []
     for params in progress(grid, f"{collection.name} {kind}: settings"):
-        key = {"collection": collection.name, "kind": kind, "select": params, "quick": quick}
-        tried.append(float(np.mean(store.compute(key, partial(work, params)))))
-    best = int(np.argmax(tried))
-    return {"params": grid[best], "valid": tried[best], "tried": [[p, v] for p, v in zip(grid, tried)]}
+        key = {"collection": collection.name, "select": params, "trees": COMMON["n_estimators"], "quick": quick}
+        tried.append(np.mean(store.compute(key, partial(work, params)), axis=0).tolist())
+    chosen = {}
+    for i, stop in enumerate(STOPS):
+        best = best_tree(stop, np.array([values[i] for values in tried]))
+        chosen[stop] = {
+            "params": grid[best],
+            "valid": tried[best][i],
+            "tried": [[params, values[i]] for params, values in zip(grid, tried)],
+        }
+    return chosen
 
 
 def one_run(
     collection: Collection, kind: str, params: dict[str, Any], seed: int, store: ResultStore, n_jobs: int | None
-) -> list[dict[str, float]]:
-    """Test figures of the five folds under one seed."""
+) -> list[dict[str, dict[str, float]]]:
+    """Test figures of the five folds under one seed, by way of stopping."""
 
-    def work(fold: Fold) -> dict[str, float]:
-        return test_figures(fit(kind, params, fold, seed, n_jobs), fold, collection.convention)
+    def work(fold: Fold) -> dict[str, dict[str, float]]:
+        ranker = fit(params, fold, seed, n_jobs)
+        curves = validation_curves(ranker, fold)
+        ends = {stop: best_tree(stop, curve) for stop, curve in curves.items()}
+        found = {}
+        for t, scores in enumerate(ranker.staged_predict(fold.test)):
+            for stop in (stop for stop, end in ends.items() if end == t):
+                found[stop] = test_figures(scores, fold, collection.convention) | {"trees": t + 1}
+            if t >= max(ends.values()):
+                break
+        return found
 
-    key = {"collection": collection.name, "kind": kind, "params": params, "seed": seed}
+    key = {"collection": collection.name, "params": params, "trees": COMMON["n_estimators"], "seed": seed}
     return [store.compute(key | {"fold": fold.name}, partial(work, fold)) for fold in protocol.letor_folds(collection)]
 
 
-def test_figures(ranker: Any, fold: Fold, convention: str) -> dict[str, float]:
-    """nDCG@5 under both conventions, and squared error, on test."""
+def test_figures(scores: np.ndarray, fold: Fold, convention: str) -> dict[str, float]:
+    """nDCG@5 under both conventions, and squared error, of scores of the test rows in grouped order."""
     from truerank.measures import parse_measure
 
-    judgements, scores = fold.test.judgements(), protocol.grouped_scores(ranker, fold.test)
+    judgements = fold.test.judgements()
     result = {name: float(parse_measure("nDCG@5", name).mean(judgements, scores)) for name in ("ranklib", convention)}
-    assert fold.test.y is not None
-    return result | {"mse": float(np.mean((scores - fold.test.y) ** 2)), "trees": int(getattr(ranker, "n_iter_", 0))}
+    return result | {"mse": squared_error(scores, fold.test)}
 
 
 def summary(
     collection: Collection, settings: dict[str, Any], runs: int, seed: int, store: ResultStore, n_jobs: int | None
 ) -> dict[str, Any]:
-    """Figures by run, means, and tests between the kinds."""
-    values: dict[str, dict[str, dict[str, list[float]]]] = {}
-    for kind in KINDS:
-        found = [one_run(collection, kind, settings[kind]["params"], seed + i, store, n_jobs) for i in range(runs)]
-        values[kind] = {
-            scope: {
-                name: [
-                    float(np.mean([piece[name] for piece in (run[:1] if scope == "fold 1" else run)])) for run in found
-                ]
-                for name in found[0][0]
+    """By way of stopping: figures by run, and tests between the kinds."""
+    values: dict[str, dict[str, dict[str, dict[str, list[float]]]]] = {}
+    for stop in STOPS:
+        values[stop] = {}
+        for kind in KINDS:
+            params = settings[kind][stop]["params"]
+            found = [
+                [piece[stop] for piece in one_run(collection, kind, params, seed + i, store, n_jobs)]
+                for i in range(runs)
+            ]
+            values[stop][kind] = {
+                scope: {
+                    name: [
+                        float(np.mean([p[name] for p in (pieces[:1] if scope == "fold 1" else pieces)]))
+                        for pieces in found
+                    ]
+                    for name in found[0][0]
+                }
+                for scope in SCOPES
             }
-            for scope in ("fold 1", "five folds")
-        }
     return {
         "convention": collection.convention,
         "settings": settings,
         "values": values,
         "list-net": list_net(collection, store),
-        "tests": {scope: tests(values, scope, collection.convention) for scope in ("fold 1", "five folds")},
+        "tests": {
+            stop: {scope: tests(values[stop], scope, collection.convention) for scope in SCOPES} for stop in STOPS
+        },
     }
 
 
@@ -164,13 +231,13 @@ def list_net(collection: Collection, store: ResultStore) -> dict[str, dict[str, 
         chosen = protocol.select(
             LISTNET, lambda params, f: ListNet(**params).fit(f.train), fold, parse_measure("nDCG@5", "ranklib")
         )
-        return test_figures(chosen.ranker, fold, collection.convention)
+        return test_figures(protocol.grouped_scores(chosen.ranker, fold.test), fold, collection.convention)
 
     key = {"collection": collection.name, "kind": "list-net"}
     pieces = [
         store.compute(key | {"fold": fold.name}, partial(work, fold)) for fold in protocol.letor_folds(collection)
     ]
-    names = [name for name in pieces[0] if name not in ("mse", "trees")]  # its scores are no grades
+    names = [name for name in pieces[0] if name != "mse"]  # its scores are no grades
     return {
         "fold 1": {name: pieces[0][name] for name in names},
         "five folds": {name: float(np.mean([piece[name] for piece in pieces])) for name in names},
@@ -182,7 +249,7 @@ def tests(values: dict[str, Any], scope: str, convention: str) -> list[dict[str,
     from truerank.significance import rank_sum
 
     rows = []
-    for a, b in (("fuzzy", "constant"), ("fuzzy", "polynomial"), ("constant", "polynomial")):
+    for a, b in PUBLISHED_P:
         for name in ("ranklib", convention, "mse"):
             first, second = values[a][scope][name], values[b][scope][name]
             difference = float(np.mean(first) - np.mean(second))
@@ -196,9 +263,99 @@ def tests(values: dict[str, Any], scope: str, convention: str) -> list[dict[str,
                     "figure": name,
                     "difference": difference,
                     "p": outcome.p / 2 if agree else 1 - outcome.p / 2,
+                    "published_p": PUBLISHED_P[a, b].get(name),
                 }
             )
     return rows
+
+
+def stability(collection: Collection, store: ResultStore, n_jobs: int | None) -> dict[str, Any]:
+    """Share of document pairs that a small change of the features turns over: means, and Wilcoxon's test by query."""
+    from truerank.inspection.stability import ranking_stability
+    from truerank.rankers.oblivious_boosting import ObliviousBoosting
+    from truerank.significance import wilcoxon
+
+    def work(kind: str, fold: Fold) -> list[float]:
+        params = {"n_estimators": 100, "borders": 32, **STABILITY[kind]}
+        ranker = ObliviousBoosting(**params, n_jobs=n_jobs).fit(fold.train)
+        return ranking_stability(ranker, fold.test, repeats=5).tolist()
+
+    folds = protocol.letor_folds(collection)
+    by_query = {}
+    for kind in KINDS:
+        key = {"collection": collection.name, "stability": STABILITY[kind]}
+        parts = [store.compute(key | {"fold": fold.name}, partial(work, kind, fold)) for fold in folds]
+        by_query[kind] = np.concatenate(parts)
+    seen = np.isfinite(by_query["constant"])
+    return {
+        "mean": {kind: float(np.mean(values[seen])) for kind, values in by_query.items()},
+        "p": {kind: wilcoxon(by_query[kind][seen], by_query["constant"][seen]).p for kind in KINDS[1:]},
+    }
+
+
+def learning_curves(
+    collection: Collection, settings: dict[str, Any], seed: int, store: ResultStore, n_jobs: int | None
+) -> dict[str, dict[str, list[float]]]:
+    """Squared error by tree on Fold 1: training by p_swap and by λ (figures 3, 4), training and test (5, 6)."""
+    fold = protocol.letor_folds(collection)[0]
+
+    def errors(params: dict[str, Any]) -> dict[str, list[float]]:
+        ranker = fit(params | {"n_estimators": min(FIGURE_TREES, 10 * COMMON["n_estimators"])}, fold, seed, n_jobs)
+        return {
+            name: [squared_error(scores, data) for scores in ranker.staged_predict(data)]
+            for name, data in (("train", fold.train), ("test", fold.test))
+        }
+
+    def curve(params: dict[str, Any]) -> dict[str, list[float]]:
+        key = {"collection": collection.name, "curve": params, "trees": COMMON["n_estimators"], "seed": seed}
+        return store.compute(key, partial(errors, params))
+
+    own = {TITLES[kind]: curve(settings[kind]["squared error"]["params"]) for kind in KINDS}
+    plain = {"depth": 6, "learning_rate": 0.1}
+    by_p = {f"pSwap {p:g}": curve({"leaves": {"kind": "fuzzy", "p_swap": p}, **plain})["train"] for p in P_SWAPS}
+    by_smoothing = {
+        f"λ = {value:g}": curve(
+            {"leaves": {"kind": "polynomial", "smoothing": value}, "depth": 4, "learning_rate": 0.1}
+        )["train"]
+        for value in SMOOTHINGS
+    }
+    return {
+        "figure 3": by_p,
+        "figure 4": by_smoothing,
+        "figure 5": {name: part["train"] for name, part in own.items()},
+        "figure 6": {name: part["test"] for name, part in own.items()},
+    }
+
+
+def swap_probabilities(
+    collection: Collection, p_swap: float = 0.9995
+) -> dict[str, list[tuple[list[float], list[float]]]]:
+    """P(left of the median) by value of two features and both rules for ties: (values, probabilities) each."""
+    from truerank.matrices.binning import find_borders
+    from truerank.trees.leaves.places import Norms, make_places, make_shares
+
+    X = protocol.letor_folds(collection)[0].train.X
+    found = {}
+    for column, title in FIGURE_2:
+        values = np.sort(X[:, min(column, X.shape[1] - 1)])
+        middle = float(np.median(values))
+        if middle == values[-1]:
+            middle = float(values[0])
+        places = make_places(values, find_borders(values, 32), 4096)
+        x = np.unique(values)
+        found[title] = [
+            (
+                x.tolist(),
+                (
+                    1.0
+                    - make_shares(places, Norms(p_swap), ties).right_of(*places.place_of_border(middle), False)[
+                        places.states(x)
+                    ]
+                ).tolist(),
+            )
+            for ties in ("near", "average")
+        ]
+    return found
 
 
 def print_summary(collection: Collection, result: dict[str, Any], runs: int) -> None:
@@ -210,26 +367,39 @@ def print_summary(collection: Collection, result: dict[str, Any], runs: int) -> 
         f"\n{collection.name}: {runs} runs; mean ± 95 % half-width of the mean (standard deviation of a run); "
         f"nDCG@5 by the conventions ranklib (1/log2(r + 1), as the thesis) and {convention}"
     ]
-    for scope in ("fold 1", "five folds"):
-        rows = []
+    for stop in STOPS:
+        for scope in SCOPES:
+            rows = []
+            for kind in KINDS:
+                own = result["values"][stop][kind][scope]
+                mean, half = PUBLISHED[kind]
+                rows.append(
+                    [TITLES[kind], *(_spread(own[name]) for name in ("ranklib", convention, "mse"))]
+                    + [f"{np.mean(own['trees']):.0f}", f"{mean:.4f} ± {half:.4f}"]
+                )
+            net = result["list-net"][scope]
+            rows.append(
+                [TITLES["list-net"], f"{net['ranklib']:.4f}", f"{net[convention]:.4f}", "", "", PUBLISHED_LISTNET]
+            )
+            header = [scope, "nDCG@5 ranklib", f"nDCG@5 {convention}", "squared error", "trees", "published nDCG@5"]
+            lines += ["", f"stopped by validation {stop}", table(rows, header), ""]
+            shown = [
+                [f"{TITLES[t['a']]} - {TITLES[t['b']]}", t["figure"], f"{t['difference']:+.4f}", f"{t['p']:.2g}"]
+                + ["" if t["published_p"] is None else f"{t['published_p']:.2g}"]
+                for t in result["tests"][stop][scope]
+            ]
+            lines.append(table(shown, ["rank-sum, one-sided", "figure", "difference", "p", "published p"]))
+        lines += ["", f"settings tried, validation {stop} (* chosen):"]
         for kind in KINDS:
-            row: list[Any] = [TITLES[kind]]
-            for name in ("ranklib", convention, "mse"):
-                row.append(_spread(result["values"][kind][scope][name]))
-            row.append(f"{np.mean(result['values'][kind][scope]['trees']):.0f}")
-            mean, half = PUBLISHED[kind]
-            rows.append([*row, f"{mean:.4f} ± {half:.4f}"])
-        net = result["list-net"][scope]
-        rows.append([TITLES["list-net"], f"{net['ranklib']:.4f}", f"{net[convention]:.4f}", "", "", PUBLISHED_LISTNET])
-        header = [scope, "nDCG@5 ranklib", f"nDCG@5 {convention}", "squared error", "trees", "published nDCG@5"]
-        lines += ["", table(rows, header), ""]
-        shown = [
-            [f"{TITLES[t['a']]} - {TITLES[t['b']]}", t["figure"], f"{t['difference']:+.4f}", f"{t['p']:.2g}"]
-            for t in result["tests"][scope]
-        ]
-        lines.append(table(shown, ["rank-sum, one-sided", "figure", "difference", "p"]))
-    lines += ["", "settings chosen by validation nDCG@5:"]
-    lines += [f"  {TITLES[k]}: {s['params']} ({s['valid']:.4f})" for k, s in result["settings"].items()]
+            chosen = result["settings"][kind][stop]
+            for params, value in chosen["tried"]:
+                mark = "*" if params == chosen["params"] else " "
+                lines.append(f" {mark} {value:.4f} {TITLES[kind]}: {params}")
+    steady = result["stability"]
+    lines += ["", "stability, share of pairs turned over by a small change (100 trees, rate 0.1):"]
+    for kind in KINDS:
+        p = f", Wilcoxon against plain p = {steady['p'][kind]:.2g}" if kind in steady["p"] else ""
+        lines.append(f"  {TITLES[kind]}: {steady['mean'][kind]:.4f}{p}")
     sys.stdout.write("\n".join(lines) + "\n")
 
 
@@ -238,27 +408,71 @@ def _spread(values: Sequence[float]) -> str:
     return f"{np.mean(values):.4f} ± {1.96 * deviation / np.sqrt(len(values)):.4f} ({deviation:.4f})"
 
 
-def draw(results: dict[str, Any], out: Path) -> None:
-    """Box plots of both figures, one file a collection; a note where matplotlib is missing."""
-    try:
-        import matplotlib
-    except ImportError:
-        note("no box plots: pip install 'truerank[plots]'")
-        return
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+def draw(results: dict[str, Any], curves: dict[str, Any], swaps: dict[str, Any], out: Path) -> None:
+    """The thesis's figures 2 to 8, one file each and collection; a note where matplotlib is missing."""
+    from truerank.core.errors import MissingExtraError
+    from truerank.report.figures import Figure
+    from truerank.report.plots import draw_figures
 
-    for name, result in results.items():
-        figure, axes = pyplot.subplots(2, 2, figsize=(9, 7), layout="constrained")
-        for row, scope in zip(axes, ("fold 1", "five folds")):
-            for axis, value, label in zip(row, ("ranklib", "mse"), ("nDCG@5", "squared error")):
-                axis.boxplot([result["values"][kind][scope][value] for kind in KINDS])
-                axis.set_xticks(range(1, len(KINDS) + 1), [TITLES[kind] for kind in KINDS])
-                axis.set_title(f"{label}, {scope}")
-                if value == "ranklib":
-                    axis.axhline(result["list-net"][scope]["ranklib"], linestyle="--", color="gray", label="ListNet")
-                    axis.legend()
-        figure.suptitle(name)
-        figure.savefig(out / f"{name}.png", dpi=150)
-        pyplot.close(figure)
-        note(f"box plots: {out / f'{name}.png'}")
+    figures = []
+    for name, by_figure in curves.items():
+        for number, title in (
+            (3, "fuzzy borders, training, by pSwap"),
+            (4, "polynomial leaves, training, by λ"),
+            (5, "training"),
+            (6, "test"),
+        ):
+            series = by_figure[f"figure {number}"]
+            longest = max(len(values) for values in series.values())
+            figures.append(
+                Figure(
+                    f"{name}-figure-{number}", "lines", f"Squared error, {title}", "trees", "squared error",
+                    list(range(1, longest + 1)),
+                    {k: [*v, *[float("nan")] * (longest - len(v))] for k, v in series.items()},
+                    note=f"{name}, fold 1, a bootstrap sample of rows for each tree",
+                )
+            )  # fmt: skip
+    try:
+        paths = draw_figures(figures, out)
+        paths.append(_draw_swaps(swaps, out / "figure-2.png"))
+        paths += [_draw_boxes(name, result, out / f"{name}.png") for name, result in results.items()]
+    except MissingExtraError:
+        note("no pictures: pip install 'truerank[plots]'")
+        return
+    note(f"pictures: {', '.join(str(path) for path in paths)}")
+
+
+def _draw_swaps(swaps: dict[str, Any], path: Path) -> Path:
+    """Figure 2: the probability of standing left of a border, by value and by rank of the value."""
+    from matplotlib.figure import Figure as Canvas
+
+    canvas = Canvas(figsize=(9, 4), layout="constrained")
+    for axis, (title, by_ties) in zip(canvas.subplots(1, len(swaps)), swaps.items()):
+        for ties, style, (x, probability) in zip(("near", "average"), ("-", "--"), by_ties):
+            axis.plot(x, probability, style, label=f'ties="{ties}"')
+        axis.set_title(title)
+        axis.set_xlabel("value")
+        axis.set_ylim(-0.02, 1.02)
+        axis.legend(frameon=False)
+    canvas.suptitle("P(left of the median), pSwap = 0.9995, MQ2008 fold 1")
+    canvas.savefig(path, dpi=150)
+    return path
+
+
+def _draw_boxes(name: str, result: dict[str, Any], path: Path) -> Path:
+    """Figures 7 and 8: the distributions over runs, by way of stopping and scope."""
+    from matplotlib.figure import Figure as Canvas
+
+    canvas = Canvas(figsize=(13, 7), layout="constrained")
+    for row, scope in zip(canvas.subplots(2, 4), SCOPES):
+        for axis, (stop, value) in zip(row, [(stop, value) for value in ("ranklib", "mse") for stop in STOPS]):
+            axis.boxplot([result["values"][stop][kind][scope][value] for kind in KINDS])
+            axis.set_xticks(range(1, len(KINDS) + 1), [TITLES[kind].split()[0] for kind in KINDS])
+            label = "nDCG@5" if value == "ranklib" else "squared error"
+            axis.set_title(f"{label}, {scope},\nstopped by {stop}", fontsize=10)
+            if value == "ranklib":
+                axis.axhline(result["list-net"][scope]["ranklib"], linestyle="--", color="gray", label="ListNet")
+                axis.legend(frameon=False)
+    canvas.suptitle(name)
+    canvas.savefig(path, dpi=150)
+    return path
