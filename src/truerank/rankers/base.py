@@ -131,6 +131,20 @@ class Ranker(BaseEstimator):
         ranks[grouping.order] = ranks_by_query(scores[grouping.order], grouping.offsets)
         return ranks
 
+    def permutation_importance(
+        self, X: Any, y: Any = None, *, qid: Any = None, repeats: int = 5, random_state: Any = None
+    ) -> Any:
+        """What the ranker's measure loses when a feature is shuffled within queries: see `inspection.importance`.
+
+        X may be a `RankingData`, or rows with `y` and `qid`; returns an `Importance` whose mean (p,) is its array.
+        """
+        from truerank.inspection.importance import permutation_importance
+
+        check_is_fitted(self)
+        data = X if isinstance(X, RankingData) else RankingData(X, y, qid)
+        convention = getattr(self, "convention", None) or "ranklib"
+        return permutation_importance(self, data, convention=convention, repeats=repeats, random_state=random_state)
+
     def score(self, X: Any, y: Any = None, *, qid: Any = None) -> float:
         """Mean of the ranker's measure (`measure`, else nDCG@10) over the queries, under its `convention`.
 

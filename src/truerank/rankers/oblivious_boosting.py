@@ -17,7 +17,6 @@ from truerank.core.fitting import whole_fit
 from truerank.core.random_streams import seed_of
 from truerank.core.threads import Workers
 from truerank.data.ranking_data import RankingData
-from truerank.inspection.importance import permutation_importance
 from truerank.losses.boosting import make_objective
 from truerank.matrices.binning import MAX_BORDERS, code_rows, find_borders, scan_columns
 from truerank.measures import parse_measure
@@ -540,13 +539,6 @@ class ObliviousBoosting(Ranker):
         gains = self.tree_gains_.sum(axis=0)
         total = gains.sum()
         return gains / total if total > 0 else gains
-
-    def permutation_importance(self, data: RankingData, *, repeats: int = 5, random_state: Any = None) -> np.ndarray:
-        """Loss of the ranker's measure when a feature is shuffled within queries (p,): see `importance`."""
-        check_is_fitted(self)
-        return permutation_importance(
-            self, data, measure=self.measure, convention=self.convention, repeats=repeats, random_state=random_state
-        )
 
     def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
         """Scores (n,) after each tree, in the caller's row order; the last are `predict`'s."""

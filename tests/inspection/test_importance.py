@@ -1,0 +1,80 @@
+import numpy as np
+import pytest
+
+from truerank import ObliviousBoosting, RankingData
+from truerank.inspection.importance import partial_dependence, permutation_importance, removal_importance
+
+
+@pytest.fixture(scope="module")
+def planted():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 5))
+    X[:, 4] = np.repeat(rng.standard_normal(30), 20)  # says something of the query, nothing of its documents
+    y = np.digitize(2 * X[:, 1] + X[:, 3] + 2 * X[:, 4], [0, 2, 4]).astype(float)
+    return RankingData(X, y, np.repeat(np.arange(30), 20))
+
+
+def test_gains_find_the_features_that_matter(planted):
+    ranker = ObliviousBoosting(n_estimators=30, depth=3).fit(planted)
+    assert ranker.feature_importances_.sum() == pytest.approx(1)
+    assert set(np.argsort(-ranker.feature_importances_)[:3]) == {1, 3, 4}
+
+
+def test_gains_add_up_to_the_error_that_each_tree_takes_away(planted):
+    ranker = ObliviousBoosting(n_estimators=1, depth=3, learning_rate=1.0).fit(planted)
+    y = planted.y
+    before, after = ((y - y.mean()) ** 2).sum(), ((y - ranker.predict(planted)) ** 2).sum()
+    assert ranker.tree_gains_.sum() == pytest.approx(before - after)
+
+
+def test_shuffling_within_queries_ignores_what_is_constant_in_them(planted):
+    ranker = ObliviousBoosting(n_estimators=30, depth=3).fit(planted)
+    kept = planted.X.copy()
+    loss = np.asarray(ranker.permutation_importance(planted, random_state=1))
+    np.testing.assert_array_equal(planted.X, kept)
+    assert loss[4] == 0
+    assert np.argmax(loss) == 1
+    assert loss[3] > 5 * abs(loss[0])
+    np.testing.assert_array_equal(loss, np.asarray(permutation_importance(ranker, planted, random_state=1)))
+
+
+def test_intervals_hold_the_mean_and_rows_may_be_arrays(planted):
+    ranker = ObliviousBoosting(n_estimators=10, depth=3).fit(planted)
+    found = ranker.permutation_importance(planted, random_state=1)
+    assert ((found.low <= found.importances_mean + 1e-12) & (found.importances_mean <= found.high + 1e-12)).all()
+    assert found.low[1] > 0
+    same = ranker.permutation_importance(planted.X, planted.y, qid=planted.qid, random_state=1)
+    np.testing.assert_array_equal(found.importances, same.importances)
+    assert found.to_rows()[0][0] == "feature 2"
+
+
+def test_any_predictor_and_any_direction(planted):
+    class Plain:
+        def predict(self, X):
+            return X[:, 1]
+
+    found = permutation_importance(Plain(), planted, measure="pairs(3,0)", random_state=0)
+    assert np.argmax(found.importances_mean) == 1
+    assert found.importances_mean[1] > 0
+    assert not found.importances_mean[[0, 2, 3, 4]].any()
+
+
+def test_a_feature_that_is_gone(planted):
+    train, test = planted.take_queries(np.arange(20)), planted.take_queries(np.arange(20, 30))
+    found = removal_importance(ObliviousBoosting(n_estimators=15, depth=3), train, test)
+    assert np.argmax(found.importances_mean) == 1
+    with pytest.raises(ValueError, match="two features"):
+        removal_importance(ObliviousBoosting(), RankingData([[1.0], [2.0]], [0, 1]), RankingData([[1.0]], [1]))
+
+
+def test_partial_dependence_of_a_line():
+    data = RankingData(np.arange(12.0).reshape(6, 2), [0, 1, 2, 0, 1, 2], feature_names=["a", "b"])
+
+    class Line:
+        def predict(self, X):
+            return 3 * X[:, 0] - X[:, 1]
+
+    values, scores = partial_dependence(Line(), data, "a", points=5)
+    np.testing.assert_allclose(np.diff(scores) / np.diff(values), 3)
+    with pytest.raises(ValueError, match="no feature is called"):
+        partial_dependence(Line(), data, "c")
