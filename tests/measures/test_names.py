@@ -10,7 +10,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from truerank.core.errors import InvalidInputError
-from truerank.measures import AP, CONVENTIONS, MEASURES, RBP, RR, P, nDCG, pairs, parse_measure, parse_measures
+from truerank.measures import (
+    AP,
+    CONVENTIONS,
+    GMAP,
+    MEASURES,
+    RBP,
+    RR,
+    IPrec,
+    NumQ,
+    NumRelRet,
+    P,
+    R,
+    SetP,
+    Success,
+    nDCG,
+    pairs,
+    parse_measure,
+    parse_measures,
+)
 from truerank.models.model_file import decode, encode
 
 SETTINGS = {
@@ -26,6 +44,9 @@ SETTINGS = {
     "p": st.sampled_from([0.5, 0.95]),
     "a": st.sampled_from([2, 1]),
     "b": st.sampled_from([0, -1]),
+    "recall": st.sampled_from([0.0, 0.1, 1]),
+    "beta": st.sampled_from([0.5, 2]),
+    "gains": st.sampled_from([{0: 1, 1: 4}, {2: 0.5}]),
 }
 
 
@@ -63,6 +84,14 @@ def test_parsing_inverts_printing(data):
         ("MAP", AP),
         ("MRR@5", RR @ 5),
         ("NDCG@5", nDCG @ 5),
+        ("ndcg@10", nDCG @ 10),
+        ("Recall@10", R @ 10),
+        ("hit_rate@10", Success @ 10),
+        ("precision@3", P @ 3),
+        ("hits@5", NumRelRet @ 5),
+        ("MAP@5", AP @ 5),
+        ("IPrec@0.1", IPrec @ 0.1),
+        ("nDCG(gains={0: 1, 1: 4})@3", nDCG(gains={1: 4, 0: 1}) @ 3),
     ],
 )
 def test_names(text, measure):
@@ -79,6 +108,10 @@ def test_names(text, measure):
         ("recip_rank", RR),
         ("P_5", P @ 5),
         ("ndcg_cut.10", nDCG @ 10),
+        ("set_P", SetP),
+        ("gm_map", GMAP),
+        ("iprec_at_recall_0.10", IPrec @ 0.1),
+        ("num_q", NumQ),
     ],
 )
 def test_trec_eval_names_are_pinned(name, measure):
@@ -131,7 +164,11 @@ def test_measures_are_immutable():
         ("AP(empty='half')", "empty must be"),
         ("AP(convention='bing')", "convention must be one of"),
         ("nDCG(dcg='exp')", "dcg must be"),
-        ("ndcg@10", "did you mean 'nDCG'"),
+        ("recal@5", "did you mean 'recall'"),
+        ("IPrec@2", r"recall must be a number in \[0, 1\]"),
+        ("IPrec@x", "the recall after @ must be a number"),
+        ("IPrec", "needs recall, for example IPrec@0.1"),
+        ("nDCG(gains={0:'x'})", "gains must be a mapping"),
         ("map_cut_0", "unknown measure"),
     ],
 )

@@ -22,7 +22,19 @@ from truerank.core.printing import table as table
 if TYPE_CHECKING:
     from truerank.data.ranking_data import RankingData
 
-CONVENTIONS = ("trec", "letor3", "letor4", "mslr", "ranklib", "lightgbm", "xgboost", "catboost", "sklearn", "ranx")
+CONVENTIONS = (
+    "trec",
+    "gdeval",
+    "letor3",
+    "letor4",
+    "mslr",
+    "ranklib",
+    "lightgbm",
+    "xgboost",
+    "catboost",
+    "sklearn",
+    "ranx",
+)
 
 
 class UsageError(TruerankError):

@@ -347,6 +347,12 @@ class Judgements:
         return np.diff(self.offsets)
 
     @property
+    def known(self) -> np.ndarray:
+        """Rows that were judged, bool (n,): a negative grade is a document that was pooled and not judged."""
+        known = self.grades >= 0
+        return known if self.judged is None else known & self.judged
+
+    @property
     def longest(self) -> int:
         """Ranked documents of the longest query; 0 without queries."""
         return int(self.sizes.max(initial=0))

@@ -50,6 +50,8 @@ SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "empty": (_one_of("zero", "one", "skip"), "'zero', 'one' or 'skip'"),
     "missing_topics": (_one_of("zero", "skip"), "'zero' or 'skip'"),
     "judged_only": (_one_of(True, False), "True or False"),
+    "relative": (_one_of(True, False), "True or False"),
+    "recall": (lambda value: _number(value) and 0 <= value <= 1, "a number in [0, 1]"),
     "beta": (lambda value: _number(value) and value > 0, "a number > 0"),
     "gains": (_pairs, "a mapping of grades to gains, such as {0: 1, 1: 4}"),
     "max_grade": (lambda value: _number(value) and 0 < value <= LARGEST_EXPONENT, "a number in (0, 1000]"),
@@ -103,6 +105,8 @@ class Measure:
     DEFAULTS: ClassVar[dict[str, Any]] = {}  # stronger than a convention
     OWN_TIES: ClassVar[str | None] = None  # the order that the measure itself needs, whatever the rule
     TIE_AVERAGE: ClassVar[bool] = False  # has a closed form of the expected value over the orders of tied documents
+    AT: ClassVar[str] = "cutoff"  # the setting that stands after @
+    AGGREGATE: ClassVar[str] = "mean"  # what a report makes of the values by query: "mean", "sum" or "geometric"
     higher_is_better: ClassVar[bool] = True
 
     _given: dict[str, Any]
@@ -138,9 +142,9 @@ class Measure:
             return type(self)(*positional, **settings)  # raises
         return type(self)(**{**self._given, **named, **settings})
 
-    def __matmul__(self, cutoff: int) -> Measure:
-        """The measure over the first `cutoff` ranks."""
-        return self(cutoff=cutoff)
+    def __matmul__(self, cutoff: Any) -> Measure:
+        """The measure over the first `cutoff` ranks (IPrec: at a level of recall)."""
+        return self(**{self.AT: cutoff})
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"measures are immutable; make another one: {self.NAME}({name}={value!r})")
@@ -174,9 +178,9 @@ class Measure:
     def _text(self, given: dict[str, Any]) -> str:
         inside = [repr(given[name]) for name in self.POSITIONAL if name in given]
         given = given if "gains" not in given else given | {"gains": dict(given["gains"])}
-        inside += [f"{k}={given[k]!r}" for k in sorted(given) if k != "cutoff" and k not in self.POSITIONAL]
+        inside += [f"{k}={given[k]!r}" for k in sorted(given) if k != self.AT and k not in self.POSITIONAL]
         text = self.NAME + (f"({','.join(inside)})" if inside else "")
-        return f"{text}@{given['cutoff']}" if "cutoff" in given else text
+        return f"{text}@{given[self.AT]}" if self.AT in given else text
 
     def setting(self, name: str) -> Any:
         """The value in force of a setting: given, else the measure's own, else the convention's, else None."""
@@ -211,7 +215,7 @@ class Measure:
         """The measure itself, or an error when a setting that it needs is missing."""
         for name in self.REQUIRED:
             if name not in self._given:
-                example = f"{self.NAME}@10" if name == "cutoff" else f"{self.NAME}(…)"
+                example = f"{self.NAME}@{10 if name == 'cutoff' else 0.1}" if name == self.AT else f"{self.NAME}(…)"
                 raise InvalidInputError(f"{self!r} needs {name}, for example {example}")
         if self.setting("ties") == "average" and not self.TIE_AVERAGE:
             raise InvalidInputError(
@@ -305,7 +309,18 @@ class Measure:
 
     def mean(self, judgements: Judgements, scores: Any, query_weight: np.ndarray | None = None) -> float:
         """Mean over the queries that are not skipped, weighted if `query_weight` (m,) is given; 0 if none is left."""
-        return mean_of(self.per_query(judgements, scores), query_weight)
+        return self.aggregate(self.per_query(judgements, scores), query_weight)
+
+    def aggregate(self, values: np.ndarray, query_weight: np.ndarray | None = None) -> float:
+        """What a report shows of values by query (m,): their mean over those that are not NaN, weighted if asked.
+
+        Counts (`NumRet`, `NumQ`, …) are added up, GMAP takes the geometric mean.
+        """
+        if self.AGGREGATE == "sum":
+            return float(np.nansum(values if query_weight is None else values * query_weight))
+        if self.AGGREGATE == "geometric":
+            return float(np.exp(mean_of(np.log(np.maximum(values, 1e-5)), query_weight)))
+        return mean_of(values, query_weight)
 
     def swap_deltas(self, grades: Any, scores: Any) -> np.ndarray:
         """Change of the measure when two documents of one query swap their places.

@@ -6,6 +6,7 @@ setting that is written into the measure (`nDCG(gain='linear')@10`) always wins.
 | convention | gain | discount | no relevant document | list shorter than k | ties |
 | --- | --- | --- | --- | --- | --- |
 | trec | grade | 1/log2(r + 1) | 0 | pad | document id, descending; scores compared as float32 |
+| gdeval | 2^g - 1 | 1/log2(r + 1) | 0 | pad | document id, descending; ERR's largest grade is 4 |
 | letor3 | 2^g - 1 | 1, 1, 1/log2(r) | 0 | an absent rank counts 0: nDCG@k and P@k are 0 | row order |
 | letor4 | 2^g - 1 | 1, 1, 1/log2(r) | 0 | nDCG@k is 0 | row order |
 | mslr | as letor4; grade 2 and above is relevant | | | | |
@@ -43,6 +44,7 @@ _BASE: dict[str, Any] = {
 
 CONVENTIONS: dict[str, dict[str, Any]] = {
     "trec": {"gain": "linear", "ties": "trec", "compare": "float32", "missing_topics": "skip"},
+    "gdeval": {"ties": "trec", "ERR": {"max_grade": 4}},
     "letor3": {"discount": "letor", "nDCG": {"short": "zero"}, "P": {"short": "zero"}},
     "letor4": {"discount": "letor", "nDCG": {"short": "zero"}},
     "mslr": {"discount": "letor", "rel": 2, "nDCG": {"short": "zero"}},

@@ -8,7 +8,7 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import Judgements, RankingData
-from truerank.measures.base import Measure, mean_of
+from truerank.measures.base import Measure
 from truerank.measures.conventions import DEFAULT_CONVENTION
 from truerank.measures.derived import best_grade, query_of_row
 from truerank.measures.names import parse_measures
@@ -37,7 +37,7 @@ class Evaluation(dict[str, float]):
         judgements = ranking.judgements
         self.measures, self.convention = measures, convention
         self.per_query: dict[str, np.ndarray] = {name: m.values(ranking) for name, m in measures.items()}
-        super().__init__({name: mean_of(values) for name, values in self.per_query.items()})
+        super().__init__({name: measures[name].aggregate(values) for name, values in self.per_query.items()})
         self.judgements, self.query_ids = judgements, judgements.query_ids
         self.n_queries = judgements.n_queries
         self.empty = int(np.count_nonzero(best_grade(judgements) <= 0))
@@ -61,7 +61,7 @@ class Evaluation(dict[str, float]):
     def tie_expected(self) -> dict[str, float | None]:
         """Expected mean of each measure over all orders of the tied documents; None where it has no closed form."""
         return {
-            name: mean_of(measure(ties="average").values(self._ranking)) if measure.TIE_AVERAGE else None
+            name: measure.aggregate(measure(ties="average").values(self._ranking)) if measure.TIE_AVERAGE else None
             for name, measure in self.measures.items()
         }
 
@@ -73,7 +73,9 @@ class Evaluation(dict[str, float]):
         """
         result = {}
         for name, measure in self.measures.items():
-            ends = [mean_of(measure(ties=rule).values(self._ranking)) for rule in ("pessimistic", "optimistic")]
+            ends = [
+                measure.aggregate(measure(ties=rule).values(self._ranking)) for rule in ("pessimistic", "optimistic")
+            ]
             result[name] = (min(ends), max(ends))
         return result
 
@@ -105,6 +107,11 @@ def evaluate(
     convention : str
         Fills in what the names leave open; trec_eval's names are always pinned to trec.
 
+    Raises
+    ------
+    InvalidInputError
+        Without a ranked document, on unknown measures, on arrays that do not fit together.
+
     Returns
     -------
     Evaluation
@@ -118,6 +125,11 @@ def evaluate(
     """
     parsed = parse_measures(measures, convention)
     judgements, order = judged(y, qid, doc_ids)
+    if judgements.n_rows == 0:
+        raise InvalidInputError(
+            "there is nothing to evaluate: no ranked document"
+            + (" (the run and the qrels share no topic)" if judgements.n_queries else "")
+        )
     return Evaluation(parsed, convention, Ranking(judgements, scores_in_order(scores, judgements, order)))
 
 

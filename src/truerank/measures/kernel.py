@@ -18,7 +18,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 from truerank.core.threads import query_blocks, run_blocks
 from truerank.data.ranking_data import Judgements, RankingData
-from truerank.measures.base import Measure, mean_of
+from truerank.measures.base import Measure
 from truerank.measures.derived import tie_order
 from truerank.measures.rank_form import PRECISION, SUM, RankForm
 from truerank.measures.ranking import Ranking
@@ -50,7 +50,7 @@ class QueryMeasure:
 
     def mean_of_scores(self, scores: np.ndarray, query_weight: np.ndarray | None = None) -> float:
         """Mean over the queries that are not skipped for scores (n,), weighted if `query_weight` (m,) is given."""
-        return mean_of(self.of_scores(scores), query_weight)
+        return self.measure.aggregate(self.of_scores(scores), query_weight)
 
     def of_columns(self, X: Any, *, descending: bool = True, n_jobs: int | None = None) -> np.ndarray:
         """Value of every query when it is ranked by each column: float64 (m, p).
@@ -190,7 +190,7 @@ def plan_of(measure: Measure, judgements: Judgements) -> _Plan | None:
 
 def _plan(measure: Measure, judgements: Judgements) -> _Plan | None:
     ties = measure.setting("ties")
-    if ties == "end" or (judgements.judged is not None and measure.setting("judged_only")):
+    if ties == "end" or (measure.setting("judged_only") and not judgements.known.all()):
         return None
     form = measure.form_of(judgements)
     if form is None:

@@ -14,17 +14,23 @@ from truerank.measures.average_precision import AveragePrecision
 from truerank.measures.base import Measure
 from truerank.measures.bpref import BinaryPreference
 from truerank.measures.conventions import CONVENTIONS, DEFAULT_CONVENTION
+from truerank.measures.counts import QueryCount, RelevantCount, RelevantRetrievedCount, RetrievedCount
 from truerank.measures.expected_reciprocal_rank import ExpectedReciprocalRank
 from truerank.measures.function_measure import FunctionMeasure
+from truerank.measures.geometric_map import GeometricMAP
+from truerank.measures.inferred_ap import InferredAP
+from truerank.measures.interpolated_precision import InterpolatedPrecision
 from truerank.measures.judged import JudgedShare
 from truerank.measures.kendall_tau import KendallTau
 from truerank.measures.mean_ndcg import MeanNormalisedDCG
 from truerank.measures.ndcg import NormalisedDCG
 from truerank.measures.precision import Precision, Recall, RPrecision, SetPrecision, SetRecall
+from truerank.measures.precision import SetAP as _SetAP
 from truerank.measures.precision import SetF as _SetF
 from truerank.measures.rank_biased_precision import RankBiasedPrecision
 from truerank.measures.reciprocal_rank import ReciprocalRank
 from truerank.measures.reciprocal_rank import Success as _Success
+from truerank.measures.roc_area import Accuracy as _Accuracy
 from truerank.measures.roc_area import ROCArea, WrongPairs
 from truerank.measures.winner_takes_all import WinnerTakesAll
 
@@ -45,15 +51,40 @@ ERR = ExpectedReciprocalRank()
 RBP = RankBiasedPrecision()
 Bpref = BinaryPreference()
 Judged = JudgedShare()
+SetAP = _SetAP()
+SetRelP = SetP(relative=True)
+GMAP = GeometricMAP()
+infAP = InferredAP()
+IPrec = InterpolatedPrecision()
+Accuracy = _Accuracy()
+NumRet = RetrievedCount()
+NumRel = RelevantCount()
+NumRelRet = RelevantRetrievedCount()
+NumQ = QueryCount()
 tau = KendallTau()
 pairs = WrongPairs()
 
-_ALL = (AP, nDCG, MeanNDCG, RR, WTA, P, Success, R, Rprec, SetP, SetR, SetF, ROC, ERR, RBP, Bpref, Judged, tau, pairs)
+_ALL = (
+    AP, nDCG, MeanNDCG, RR, WTA, P, Success, R, Rprec, ROC, ERR, RBP, Bpref, Judged, tau, pairs, SetP, SetR, SetF,
+    SetAP, GMAP, infAP, IPrec, Accuracy, NumRet, NumRel, NumRelRet, NumQ,
+)  # fmt: skip
 MEASURES: dict[str, Measure] = {measure.NAME: measure for measure in _ALL}
-# Other names in wide use for the same open measures.
-SYNONYMS = {"MAP": "AP", "NDCG": "nDCG", "MRR": "RR", "AUC": "ROC", "BPref": "Bpref", "RPrec": "Rprec"}
+# Other names in wide use for the same open measures; capitals and underscores do not matter (`hit_rate@10`, `MAP@5`).
+SYNONYMS = {
+    "MAP": AP, "average_precision": AP, "average_precision_score": AP, "MRR": RR, "recip_rank": RR,
+    "reciprocal_rank": RR, "AUC": ROC, "roc_auc": ROC, "roc_auc_score": ROC, "ndcg_score": nDCG,
+    "ndcg_burges": nDCG(gain="exponential"), "precision": P, "prec": P, "recall": R, "recall_cut": R,
+    "hit_rate": Success, "hit": Success,
+    "hits": NumRelRet, "r_precision": Rprec, "f1": SetF, "set_precision": SetP, "set_recall": SetR,
+    "SetRelP": SetRelP, "set_map": SetAP, "gm_map": GMAP, "kendall_tau": tau, "num_rel_ret": NumRelRet,
+}  # fmt: skip
+_BY_SPELLING = {name.replace("_", "").lower(): measure for name, measure in {**SYNONYMS, **MEASURES}.items()}
 # trec_eval's names: pinned to the trec convention whatever convention is in force.
-_TREC: dict[str, Measure] = {"map": AP, "ndcg": nDCG, "recip_rank": RR, "bpref": Bpref}
+_TREC: dict[str, Measure] = {
+    "map": AP, "ndcg": nDCG, "recip_rank": RR, "bpref": Bpref, "set_P": SetP, "set_recall": SetR, "set_F": SetF,
+    "set_map": SetAP, "set_relative_P": SetRelP, "gm_map": GMAP, "infAP": infAP, "num_ret": NumRet, "num_rel": NumRel,
+    "num_rel_ret": NumRelRet, "num_q": NumQ,
+}  # fmt: skip
 _TREC_CUT: dict[str, Measure] = {
     "map_cut": AP,
     "ndcg_cut": nDCG,
@@ -71,10 +102,11 @@ def parse_measure(measure: Any, convention: str = DEFAULT_CONVENTION) -> Measure
     Parameters
     ----------
     measure : str, Measure or callable
-        A name (`"nDCG@10"`, `"AP(rel=2)"`, trec_eval's `"ndcg_cut_10"`, which is pinned to `trec`), a measure, or a
-        function `(grades_in_ranked_order) -> float`.
+        A name (`"nDCG@10"`, `"AP(rel=2)"`, in any usual spelling: `"ndcg@10"`, `"hit_rate@5"`; trec_eval's
+        `"ndcg_cut_10"` is pinned to `trec`), a measure, one of ir_measures' objects (which mean what they mean there:
+        `trec`, and 0 for topics that a run lacks), or a function `(grades_in_ranked_order) -> float`.
     convention : str
-        One of trec, letor3, letor4, mslr, ranklib, lightgbm, xgboost, catboost, sklearn, ranx.
+        One of trec, gdeval, letor3, letor4, mslr, ranklib, lightgbm, xgboost, catboost, sklearn, ranx.
 
     Raises
     ------
@@ -91,6 +123,10 @@ def parse_measure(measure: Any, convention: str = DEFAULT_CONVENTION) -> Measure
     check_choice(convention, "convention", CONVENTIONS)
     if isinstance(measure, Measure):
         return measure.pinned(convention).check()
+    if type(measure).__module__.partition(".")[0] == "ir_measures":
+        # What it means there: trec_eval's measures, and 0 for topics that the run lacks.
+        made = _from_text(str(measure))
+        return made(convention="gdeval" if made.NAME == "ERR" else "trec", missing_topics="zero").check()
     if callable(measure):
         return FunctionMeasure(measure).pinned(convention).check()
     if not isinstance(measure, str):
@@ -108,7 +144,7 @@ def parse_measures(measures: Any, convention: str = DEFAULT_CONVENTION) -> dict[
     """
     if isinstance(measures, str):
         items: Iterable[Any] = split_names(measures)
-    elif isinstance(measures, Measure) or not isinstance(measures, Iterable):
+    elif isinstance(measures, Measure) or callable(measures) or not isinstance(measures, Iterable):
         items = [measures]
     else:
         items = list(measures)
@@ -142,16 +178,14 @@ def _from_text(text: str) -> Measure:
     if match is None:
         raise InvalidInputError(f"cannot read the measure {text!r}; expected NAME, NAME@cutoff or NAME(setting=value)")
     name, inside, cut = match.groups()
-    base = MEASURES.get(SYNONYMS.get(name, name))
+    base = MEASURES.get(name) or _BY_SPELLING.get(name.replace("_", "").lower())
     if base is None:
         raise InvalidInputError(f"unknown measure {name!r} in {text!r}; {_suggest(name)}")
     positional, settings = _arguments(inside or "", text)
     if cut is not None:
-        if not (cut.isascii() and cut.isdigit()):
-            raise InvalidInputError(f"{text!r}: the cutoff after @ must be a whole number >= 1, got {cut!r}")
-        if "cutoff" in settings:
-            raise InvalidInputError(f"{text!r}: the cutoff was given twice")
-        settings["cutoff"] = int(cut)
+        if base.AT in settings:
+            raise InvalidInputError(f"{text!r}: the {base.AT} was given twice")
+        settings[base.AT] = _after_at(cut, base, text)
     if "dcg" in settings:  # ir_measures's word for gain and discount together
         forms = {"log2": "linear", "exp-log2": "exponential"}
         form = settings.pop("dcg")
@@ -161,9 +195,25 @@ def _from_text(text: str) -> Measure:
     return base(*positional, **settings)
 
 
+def _after_at(cut: str, base: Measure, text: str) -> int | float:
+    if base.AT != "cutoff":
+        try:
+            return float(cut)
+        except ValueError:
+            raise InvalidInputError(f"{text!r}: the {base.AT} after @ must be a number, got {cut!r}") from None
+    if not (cut.isascii() and cut.isdigit()):
+        raise InvalidInputError(f"{text!r}: the cutoff after @ must be a whole number >= 1, got {cut!r}")
+    return int(cut)
+
+
 def _trec_measure(name: str) -> Measure | None:
     if name in _TREC:
         return _TREC[name](convention="trec")
+    if name.startswith("iprec_at_recall_"):
+        try:
+            return IPrec(recall=float(name.removeprefix("iprec_at_recall_")), convention="trec")
+        except ValueError:
+            return None
     stem, _, cut = name.replace(".", "_").rpartition("_")  # trec_eval asks for ndcg_cut.10 and prints ndcg_cut_10
     if stem in _TREC_CUT and cut.isascii() and cut.isdigit() and int(cut) > 0:
         return _TREC_CUT[stem](cutoff=int(cut), convention="trec")
@@ -199,7 +249,7 @@ def _value(node: ast.expr, inside: str, text: str) -> Any:
 
 
 def _suggest(name: str) -> str:
-    known = list(MEASURES)
-    close = difflib.get_close_matches(name.lower(), [item.lower() for item in known], n=1)
-    hint = next((f"did you mean {item!r}? " for item in known if close and item.lower() == close[0]), "")
-    return f"{hint}known are {', '.join(known)}, and trec_eval's map, ndcg, ndcg_cut_k, P_k, recall_k, recip_rank …"
+    spellings = {spelling.lower(): spelling for spelling in (*SYNONYMS, *MEASURES)}
+    close = difflib.get_close_matches(name.lower(), list(spellings), n=1)
+    hint = f"did you mean {spellings[close[0]]!r}? " if close else ""
+    return f"{hint}known are {', '.join(MEASURES)}, and trec_eval's map, ndcg, ndcg_cut_k, P_k, recall_k, recip_rank …"

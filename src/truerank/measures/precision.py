@@ -6,7 +6,7 @@ import numpy as np
 
 from truerank.data.ranking_data import Judgements
 from truerank.measures.base import Measure
-from truerank.measures.derived import Hits, hits_of
+from truerank.measures.derived import Hits, hits_of, query_of_row
 from truerank.measures.rank_form import SUM, RankForm
 
 
@@ -81,14 +81,18 @@ class RPrecision(_Count):
 
 
 class SetPrecision(_Count):
-    """Relevant documents among all that were retrieved, over their number: trec_eval's set_P."""
+    """Relevant documents among all that were retrieved, over their number: trec_eval's set_P.
+
+    `relative=True` divides by as many as could have been relevant among them, min(n, R): set_relative_P.
+    """
 
     NAME = "SetP"
-    OWN = ("rel",)
+    OWN = ("rel", "relative")
     __slots__ = ()
 
     def _norm(self, judgements: Judgements, hits: Hits) -> np.ndarray:
-        return np.maximum(judgements.sizes, 1)
+        most = np.minimum(judgements.sizes, hits.total) if self.setting("relative") else judgements.sizes
+        return np.maximum(most, 1)
 
 
 class SetRecall(_Count):
@@ -115,3 +119,18 @@ class SetF(_Count):
     def _norm(self, judgements: Judgements, hits: Hits) -> np.ndarray:
         beta = 1.0 if self.setting("beta") is None else float(self.setting("beta"))
         return np.maximum(judgements.sizes + beta * hits.total, 1) / (1.0 + beta)
+
+
+class SetAP(_Count):
+    """SetP times SetR: trec_eval's set_map."""
+
+    NAME = "SetAP"
+    OWN = ("rel",)
+    __slots__ = ()
+
+    def rank_form(self, judgements: Judgements) -> RankForm:
+        hits = hits_of(judgements, self.rel)
+        # h²/(n T): every one of the h hits brings h.
+        gains = hits.mask * hits.ranked.astype(np.float64)[query_of_row(judgements)]
+        norm = np.maximum(judgements.sizes, 1) * np.maximum(hits.total, 1).astype(np.float64)
+        return RankForm(SUM, hits, np.ones(judgements.longest), norm, hits.total == 0, gains=gains)

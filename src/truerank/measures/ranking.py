@@ -62,14 +62,14 @@ class Ranking:
         return self._orders[key]
 
     def judged_only(self) -> Ranking:
-        """The ranking without its unjudged documents."""
+        """The ranking without its unjudged documents, those of negative grade among them, as trec_eval has it."""
         judgements = self.judgements
-        if judgements.judged is None or judgements.judged.all():
+        if judgements.known.all():
             return self
         if self._condensed is None:
             if "judged_only" not in judgements.cache:
                 judgements.cache["judged_only"] = _without_unjudged(judgements)
-            self._condensed = Ranking(judgements.cache["judged_only"], self.scores[:, judgements.judged])
+            self._condensed = Ranking(judgements.cache["judged_only"], self.scores[:, judgements.known])
             self._condensed.single = self.single
         return self._condensed
 
@@ -251,8 +251,7 @@ def _sort_runs(key: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 
 
 def _without_unjudged(judgements: Judgements) -> Judgements:
-    judged = judgements.judged
-    assert judged is not None  # the caller has looked
+    judged = judgements.known
     query = np.repeat(np.arange(judgements.n_queries), np.diff(judgements.offsets))[judged]
     counts = np.bincount(query, minlength=judgements.n_queries)
     return Judgements(

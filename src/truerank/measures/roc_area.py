@@ -33,6 +33,30 @@ class ROCArea(Measure):
         return 1.0 - wrong / np.maximum(pairs, 1), pairs == 0
 
 
+class Accuracy(Measure):
+    """Share of the (relevant, other) pairs among the first k documents that stand in the right order.
+
+    ir_measures' Accuracy: the probability that a relevant document is ranked above one that is not. A query without a
+    relevant document among them, or with nothing else, is empty and skipped.
+    """
+
+    NAME = "Accuracy"
+    OWN = ("rel", "cutoff")
+    DEFAULTS = {"empty": "skip"}  # noqa: RUF012
+    __slots__ = ()
+
+    def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
+        hits, rank = ordered.hits(self.rel), ordered.hit_ranks(self.rel)
+        sizes = ordered.judgements.sizes if self.cutoff is None else np.minimum(ordered.judgements.sizes, self.cutoff)
+        within = (rank <= (self.cutoff or np.inf)).astype(np.float64)
+        found = hits.sum(within)
+        pairs = found * (sizes - found)
+        values = 1.0 - hits.sum((rank - hits.ordinal) * within) / np.maximum(pairs, 1)
+        return np.where(pairs > 0, values, np.nan if self.setting("empty") == "skip" else 0.0), np.zeros(
+            len(sizes), dtype=bool
+        )
+
+
 class WrongPairs(Measure):
     """`pairs(a, b)`: share of wrongly ordered pairs of a document of grade `a` and one of grade `b`. Lower is better.
 

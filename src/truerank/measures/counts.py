@@ -1,0 +1,77 @@
+"""Counts of documents and queries; a report adds them up instead of averaging."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from truerank.data.ranking_data import Judgements
+from truerank.measures.base import Measure
+from truerank.measures.derived import Hits, hits_of
+from truerank.measures.rank_form import SUM, RankForm
+from truerank.measures.ranking import Ordered
+
+
+class _Counted(Measure):
+    """A count by query, whose report is the sum over queries; no query is empty."""
+
+    AGGREGATE = "sum"
+    TIE_AVERAGE = True
+    __slots__ = ()
+
+    def _of(self, judgements: Judgements) -> np.ndarray:
+        raise NotImplementedError
+
+    def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
+        counts = self._of(ordered.judgements).astype(np.float64)
+        return np.tile(counts, (ordered.k, 1)), np.zeros(len(counts), dtype=bool)
+
+    _average = _values
+
+
+class RetrievedCount(_Counted):
+    """Ranked documents: trec_eval's num_ret. `NumRet(rel=1)` counts the relevant ones among them, as ir_measures."""
+
+    NAME = "NumRet"
+    OWN = ("rel", "cutoff")
+    __slots__ = ()
+
+    def rank_form(self, judgements: Judgements) -> RankForm:
+        m = judgements.n_queries
+        every = Hits(judgements.offsets, np.ones(judgements.n_rows, dtype=bool), "every")
+        hits = hits_of(judgements, self.rel) if "rel" in self._given else every
+        ones, never = np.ones(judgements.longest), np.zeros(m, dtype=bool)
+        return RankForm(SUM, hits, ones, np.ones(m), never, limits=self.limits(judgements))
+
+
+class RelevantRetrievedCount(_Counted):
+    """Relevant documents among those ranked (the first k, with a cutoff): trec_eval's num_rel_ret, ranx's hits."""
+
+    NAME = "NumRelRet"
+    OWN = ("rel", "cutoff")
+    __slots__ = ()
+
+    def rank_form(self, judgements: Judgements) -> RankForm:
+        m = judgements.n_queries
+        ones, never = np.ones(judgements.longest), np.zeros(m, dtype=bool)
+        return RankForm(SUM, hits_of(judgements, self.rel), ones, np.ones(m), never, limits=self.limits(judgements))
+
+
+class RelevantCount(_Counted):
+    """Relevant documents, retrieved or not: trec_eval's num_rel."""
+
+    NAME = "NumRel"
+    OWN = ("rel",)
+    __slots__ = ()
+
+    def _of(self, judgements: Judgements) -> np.ndarray:
+        return hits_of(judgements, self.rel).total
+
+
+class QueryCount(_Counted):
+    """1 for each query: trec_eval's num_q."""
+
+    NAME = "NumQ"
+    __slots__ = ()
+
+    def _of(self, judgements: Judgements) -> np.ndarray:
+        return np.ones(judgements.n_queries)

@@ -1,0 +1,42 @@
+"""Inferred average precision."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from truerank.measures.base import Measure
+from truerank.measures.ranking import Ordered
+
+_EPSILON = 1e-5
+
+
+class InferredAP(Measure):
+    """AP estimated where only a sample of the pool was judged (Yilmaz and Aslam 2006): trec_eval's infAP.
+
+    A document of negative grade was pooled and not judged; one without judgement was not pooled. The precision at a
+    relevant document of rank r is expected to be 1/r + (r - 1)/r · pooled/(r - 1) · (R + ε)/(R + N + 2ε), with R and N
+    the relevant and not relevant documents judged above it, `pooled` all pooled ones, ε = .00001.
+    """
+
+    NAME = "infAP"
+    OWN = ("rel",)
+    __slots__ = ()
+
+    def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
+        judgements, hits = ordered.judgements, ordered.hits(self.rel)
+        judged = np.ones(judgements.n_rows, dtype=bool) if judgements.judged is None else judgements.judged
+        not_relevant = judged & (judgements.grades >= 0) & ~hits.mask
+        pooled = judged & (judgements.grades < 0)
+        rank, above = ordered.hit_ranks(self.rel), hits.ordinal - 1.0
+        bad, unjudged = (_above(ordered, mask, rank, hits.first_row) for mask in (not_relevant, pooled))
+        before = np.maximum(rank - 1.0, 1.0)
+        share = (above + _EPSILON) / (above + bad + 2 * _EPSILON)
+        value = 1.0 / rank + (rank - 1.0) / rank * ((above + bad + unjudged) / before) * share
+        return hits.sum(np.where(rank == 1, 1.0, value)) / np.maximum(hits.total, 1), hits.total == 0
+
+
+def _above(ordered: Ordered, mask: np.ndarray, rank: np.ndarray, first_row: np.ndarray) -> np.ndarray:
+    """Documents of a mask (n,) above each hit of rank `rank` (k, h), in queries that start at `first_row` (h,)."""
+    running = np.concatenate([np.zeros((ordered.k, 1)), np.cumsum(mask[ordered.rows], axis=1)], axis=1)
+    starts = np.broadcast_to(first_row, rank.shape)
+    return np.take_along_axis(running, starts + rank - 1, axis=1) - np.take_along_axis(running, starts, axis=1)

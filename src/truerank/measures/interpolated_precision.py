@@ -1,0 +1,30 @@
+"""Precision interpolated at a level of recall."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from truerank.measures.base import Measure
+from truerank.measures.ranking import Ordered
+
+
+class InterpolatedPrecision(Measure):
+    """`IPrec@0.1`: the best precision at any rank where a share of .1 of the relevant documents has been found.
+
+    trec_eval's iprec_at_recall: the share of R documents is ⌊recall · R + .9⌋ of them; 0 where fewer were retrieved.
+    """
+
+    NAME = "IPrec"
+    OWN = ("recall", "rel")
+    AT = "recall"
+    REQUIRED = ("recall",)
+    __slots__ = ()
+
+    def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
+        hits = ordered.hits(self.rel)
+        wanted = np.floor(float(self.setting("recall")) * hits.total + 0.9)[hits.query]
+        precision = np.where(hits.ordinal >= wanted, hits.ordinal / ordered.hit_ranks(self.rel), 0.0)
+        result = np.zeros((ordered.k, ordered.judgements.n_queries))
+        if len(hits.queries):
+            result[:, hits.queries] = np.maximum.reduceat(precision, hits.starts, axis=1)
+        return result, hits.total == 0
