@@ -71,7 +71,7 @@ def test_evaluate_qrels_and_run(files, capsys):
     arguments = ("evaluate", "--qrels", files / "qrels.txt", "--run", files / "run.txt", "--measures", "AP map", "P@1")
     report = as_json(capsys, *arguments, "--per-query")
     assert (report["queries"], report["empty"], report["missing_topics"]) == (3, 1, 1)
-    assert report["measures"]["AP"]["per_query"] == {"1": 0.5, "2": 0.0, "3": 0.0}
+    assert report["measures"]["AP"]["per_query"] == {"1": 0.5, "2": None, "3": 0.0}  # trec_eval skips what is missing
     assert report["measures"]["map"]["per_query"] == {"1": 0.5, "2": None, "3": 0.0}
     assert report["measures"]["map"]["mean"] == 0.25
     assert report["measures"]["map"]["convention"] == "trec"
@@ -115,7 +115,7 @@ def test_compare_scores(files, capsys):
     out = capsys.readouterr().out
     assert "(baseline)" in out
     assert "other loses most against scores" in out
-    assert "AP, convention ranklib; " in out
+    assert "AP, convention ranklib (the default for judged rows); " in out
     assert "randomisation test, two-sided (10000 resamples); p adjusted by holm for 1 comparisons" in out
     assert as_json(capsys, *command, "--all-pairs")["baseline"] is None
 
@@ -131,7 +131,7 @@ def test_evaluate_explains_and_converts(files, capsys):
     explained = as_json(capsys, *command, "--explain", query)["explained"]
     assert [one["measure"] for one in explained] == ["AP", "nDCG@2"]
     conventions = as_json(capsys, *command, "--every-convention")["conventions"]
-    assert conventions["nDCG@2"]["ranklib"] == report["measures"]["nDCG@2"]["mean"]
+    assert conventions["nDCG@2"]["trec"] == report["measures"]["nDCG@2"]["mean"]
     assert main([str(word) for word in (*command, "--explain", query)]) == 0
     assert "not in the list" in capsys.readouterr().out
     assert main([str(word) for word in (*command, "--every-convention")]) == 0
@@ -213,3 +213,30 @@ def test_evaluate_loads_no_heavy_library(files):
     command = ["evaluate", "--data", files / "data.txt", "--scores", files / "scores.txt", "--json"]
     result = subprocess.run([sys.executable, "-c", code, *command], capture_output=True, text=True, check=True)
     assert result.stdout.splitlines()[-1] == "[]"
+
+
+def test_each_kind_of_file_has_its_own_convention_and_the_line_says_it(tmp_path, capsys):
+    (tmp_path / "q").write_text("1 0 a 2\n1 0 b 1\n2 0 c 1\n")
+    (tmp_path / "r").write_text("1 Q0 b 1 5 x\n1 Q0 a 2 4 x\n2 Q0 c 1 1 x\n")
+    (tmp_path / "s").write_text("1 Q0 a 1 5 y\n1 Q0 b 2 4 y\n2 Q0 c 1 1 y\n")
+    (tmp_path / "d.txt").write_text("2 qid:1 1:1\n1 qid:1 1:2\n1 qid:2 1:1\n")
+    (tmp_path / "scores").write_text("1\n2\n3\n")
+    runs = ["--qrels", str(tmp_path / "q"), "--run", str(tmp_path / "r")]
+    rows = ["--data", str(tmp_path / "d.txt"), "--scores", str(tmp_path / "scores")]
+    for words, name in ((runs, "trec"), (rows, "ranklib"), ([*runs, "--convention", "letor3"], "letor3")):
+        assert main(["evaluate", *words, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["convention"] == name
+        assert main(["evaluate", *words]) == 0
+        said = capsys.readouterr().out
+        assert (f"convention {name} (the default for" in said) == ("--convention" not in words)
+    assert main(["compare", "--qrels", str(tmp_path / "q"), str(tmp_path / "r"), str(tmp_path / "s")]) == 0
+    assert (
+        "convention trec (the default for runs and qrels; topics that a run lacks count 0)" in capsys.readouterr().out
+    )
+
+
+def test_nothing_to_evaluate_is_an_error(tmp_path, capsys):
+    (tmp_path / "q").write_text("1 0 a 2\n")
+    (tmp_path / "r").write_text("9 Q0 b 1 5 x\n")
+    assert main(["evaluate", "--qrels", str(tmp_path / "q"), "--run", str(tmp_path / "r")]) == 1
+    assert "nothing to evaluate: no ranked document (the run and the qrels share no topic)" in capsys.readouterr().err

@@ -15,6 +15,8 @@ from truerank.measures import MEASURES, Ranking, base, blocks, parse_measure, pa
 NAMES = (
     "AP AP(rel=2)@3 nDCG nDCG@3 MeanNDCG RR WTA P@2 Success@2 R@2 Rprec ROC ERR ERR@2 RBP Bpref Judged@2 tau "
     "pairs(2,0) AP(ties='average') nDCG(ties='average')@2 RR(ties='average') ROC(ties='average') AP(ties='end')"
+    " SetP SetP(relative=True) SetR SetF SetF(beta=2) SetAP GMAP infAP IPrec@0.3 Accuracy Accuracy@2 NumRet NumRel "
+    "NumRelRet@2 NumQ nDCG(gains={0:1,1:4})@3"
 )
 
 query = st.lists(st.tuples(st.integers(-1, 3), st.integers(0, 4)), min_size=1, max_size=8)
@@ -33,10 +35,13 @@ def test_values_lie_in_their_range(queries):
     y, scores, qid = arrays(queries)
     result = evaluate(NAMES, y, scores, qid=qid)
     for name, values in result.per_query.items():
+        if name.startswith("Num"):
+            assert ((values >= 0) & (values == np.floor(values))).all()
+            continue
         low = -1 if name == "tau" else 0
         kept = values[~np.isnan(values)]
         assert ((kept >= low - 1e-12) & (kept <= 1 + 1e-12)).all(), name
-        assert len(kept) == len(values) or name == "pairs(2,0)"
+        assert len(kept) == len(values) or name.startswith(("pairs", "Accuracy"))
 
 
 @settings(max_examples=40)
@@ -96,8 +101,8 @@ def test_degenerate_queries(name):
     values = evaluate(name, y, np.zeros(10), qid=qid).per_query[name]
     assert len(values) == 5
     assert np.isfinite(values[~np.isnan(values)]).all()
-    none = evaluate(name, [], [], qid=[])
-    assert (none[name], none.n_queries) == (0.0, 0)
+    with pytest.raises(InvalidInputError, match="nothing to evaluate: no ranked document"):
+        evaluate(name, [], [], qid=[])
     only_missing = Judgements(
         np.zeros(0), np.array([0, 0]), missing_grades=np.array([1.0, 0.0]), missing_offsets=np.array([0, 2])
     )

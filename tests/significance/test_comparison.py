@@ -105,3 +105,17 @@ def test_a_third_party_rerun_of_letor(collections):
     values = [result.per_query[name] for name in ("adarank", "listnet")]
     assert wilcoxon(*values).p < 0.01
     assert sign_test(*values).p < 0.05
+
+
+def test_signs_follow_the_way_that_is_better():
+    y, qid = [2, 0] * 12, np.repeat(np.arange(12), 2)
+    good, bad = np.tile([2.0, 1.0], 12), np.tile([1.0, 2.0], 12)
+    for name in ("AP", "pairs(2,0)"):
+        for test in ("randomisation", "t", "sign", "wilcoxon"):
+            pair = compare_rankers(y, {"bad": bad, "good": good}, qid=qid, measure=name, test=test).pairs[0]
+            assert (pair.a, pair.wins, pair.losses) == ("good", 12, 0)
+            assert pair.difference > 0 < pair.low
+            assert pair.p < 0.05
+    result = compare_rankers(y, {"bad": bad, "good": good}, qid=qid, measure="pairs(2,0)")
+    assert result.means == {"bad": 1.0, "good": 0.0}
+    assert result.moved_most("good", "bad")[0][0][1] == 1.0

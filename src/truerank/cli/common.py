@@ -78,6 +78,14 @@ def add_convention_option(parser: argparse.ArgumentParser, default: str | None =
     )
 
 
+def settle_convention(args: argparse.Namespace) -> str:
+    """Take the convention that the kind of file asks for where none was given; returns the words that say so."""
+    if args.convention is not None:
+        return ""
+    args.convention = "ranklib" if args.qrels is None else "trec"
+    return " (the default for judged rows)" if args.qrels is None else " (the default for runs and qrels)"
+
+
 def read_data(path: str, args: argparse.Namespace | None = None) -> RankingData:
     """A LETOR file (`.gz`, `.xz`, `.zst`; `-` is stdin), or a table by its ending (.csv .parquet .arrow .feather)."""
     missing = getattr(args, "missing", "error")

@@ -62,7 +62,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--format", choices=("text", "markdown", "latex", "html"), default="text", help="of the tables (default: text)"
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the test and the intervals")
-    common.add_convention_option(parser)
+    common.add_convention_option(parser, default=None)
     common.add_json_option(parser)
     common.add_data_options(parser)
 
@@ -72,7 +72,12 @@ def run(args: argparse.Namespace) -> int:
     from truerank.measures import parse_measures
     from truerank.significance import compare_values
 
+    default = common.settle_convention(args)
     measures = parse_measures(" ".join(args.measure), args.convention)
+    if default and args.convention == "trec":
+        # As with trec_eval -c: a run is compared over all topics, and has nothing where it lacks one.
+        measures = {name: measure(missing_topics="zero") for name, measure in measures.items()}
+        default = default[:-1] + "; topics that a run lacks count 0)"
     files = _files(args)
     names = common.run_names(files, or_paths=True)
     if args.all_pairs and args.baseline:
@@ -95,13 +100,14 @@ def run(args: argparse.Namespace) -> int:
             correction=args.correction,
             random_state=args.seed,
             query_ids=query_ids,
+            higher_is_better=measure.higher_is_better,
         )
     if args.json:
         reports = {name: result.to_dict() for name, result in results.items()}
         first = next(iter(reports.values()))
         common.print_json(first if len(reports) == 1 else first | {"measures": reports})
         return 0
-    print("\n\n".join(_text(result, args) for result in results.values()))
+    print("\n\n".join(_text(result, args, default) for result in results.values()))
     return 0
 
 
@@ -156,7 +162,7 @@ def _judged(args: argparse.Namespace, files: list[str], names: list[str]) -> tup
     return judged, qrels.query_ids
 
 
-def _text(result: Any, args: argparse.Namespace) -> str:
+def _text(result: Any, args: argparse.Namespace, default: str) -> str:
     parts = [result.systems_table(args.format)]
     if result.baseline is None:
         shown = sum(pair.p_adjusted < 0.05 for pair in result.pairs)
@@ -175,7 +181,7 @@ def _text(result: Any, args: argparse.Namespace) -> str:
     queries = sorted(pair.queries for pair in result.pairs)
     count = str(queries[0]) if queries[0] == queries[-1] else f"{queries[0]} to {queries[-1]}"
     parts.append(
-        f"{result.measure}, convention {result.convention}; {count} queries; {args.test} test, two-sided"
+        f"{result.measure}, convention {result.convention}{default}; {count} queries; {args.test} test, two-sided"
         + (f" ({result.n_resamples} resamples)" if args.test == "randomisation" else "")
         + f"; p adjusted by {args.correction} for {len(result.pairs)} comparisons, ** where it is below .05; bootstrap "
         f"intervals; a t-test on these queries would find a difference of {detectable:.4f} four times in five (median)"

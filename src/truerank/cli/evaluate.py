@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--every-convention", action="store_true", help="what each tool's convention makes of the same ranking"
     )
     parser.add_argument("--per-query", action="store_true", help="print the value of every query too")
-    common.add_convention_option(parser)
+    common.add_convention_option(parser, default=None)
     common.add_json_option(parser)
     common.add_data_options(parser)
 
@@ -43,6 +43,7 @@ def run(args: argparse.Namespace) -> int:
     """Evaluate, and say what the figures rest on: convention, empty queries, missing topics, ties."""
     from truerank.measures import evaluate, parse_measures
 
+    default = common.settle_convention(args)
     names = " ".join(args.measures)
     parse_measures(names, args.convention)  # misspelt names fail before any file is read
     if args.stability and args.model is None:
@@ -68,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         common.print_json(report)
         return 0
-    _print(report, result, args.per_query)
+    _print(report, result, args.per_query, default)
     return 0
 
 
@@ -188,7 +189,7 @@ def _report(result: Any, per_query: bool) -> dict[str, Any]:
     }
 
 
-def _print(report: dict[str, Any], result: Any, per_query: bool) -> None:
+def _print(report: dict[str, Any], result: Any, per_query: bool, default: str) -> None:
     if per_query:
         names = list(result)
         columns = [result.per_query[name].tolist() for name in names]
@@ -207,7 +208,7 @@ def _print(report: dict[str, Any], result: Any, per_query: bool) -> None:
     print(common.table(rows, ["measure", "mean", "95% interval", "shows", "by order of ties", "note"]))
     missing = f", {report['missing_topics']} of them missing from the run" if report["missing_topics"] else ""
     print(
-        f"\nconvention {report['convention']}; {report['queries']} queries{missing}; "
+        f"\nconvention {report['convention']}{default}; {report['queries']} queries{missing}; "
         f"{report['empty']} without a relevant document, {report['tied']} with ties between grades\n"
         "bootstrap intervals over queries; `shows`: the difference that a t-test on these queries would find four "
         "times in five, to a ranking whose values correlate with these by .8"

@@ -68,7 +68,7 @@ class FusionEvidence:
         self.comparisons = {
             name: compare_values(
                 values, baseline=LEARNED, measure=measures[name].name, convention=measures[name].convention,
-                random_state=random_state,
+                random_state=random_state, higher_is_better=measures[name].higher_is_better,
             )
             for name, values in per_query.items()
         }  # fmt: skip

@@ -82,7 +82,7 @@ _BY_SPELLING = {name.replace("_", "").lower(): measure for name, measure in {**S
 # trec_eval's names: pinned to the trec convention whatever convention is in force.
 _TREC: dict[str, Measure] = {
     "map": AP, "ndcg": nDCG, "recip_rank": RR, "bpref": Bpref, "set_P": SetP, "set_recall": SetR, "set_F": SetF,
-    "set_map": SetAP, "set_relative_P": SetRelP, "gm_map": GMAP, "infAP": infAP, "num_ret": NumRet, "num_rel": NumRel,
+    "set_map": SetAP, "set_relative_P": SetRelP, "gm_map": GMAP, "num_ret": NumRet, "num_rel": NumRel,
     "num_rel_ret": NumRelRet, "num_q": NumQ,
 }  # fmt: skip
 _TREC_CUT: dict[str, Measure] = {

@@ -125,6 +125,7 @@ def _summary(systems: Sequence[System], results: list[Evaluation], first: str) -
             outcome = compare_values(
                 {s.name: one.per_query[first] for s, one in zip(systems, results)},
                 baseline=systems[0].name, measure=first, convention=result.convention,
+                higher_is_better=better_is_higher,
             )  # fmt: skip
             pair = next(p for p in outcome.pairs if systems[best].name in (p.a, p.b))
             sure = "a difference that the test confirms" if pair.p_adjusted < 0.05 else "which may be chance"
@@ -184,6 +185,7 @@ def _comparison(systems: Sequence[System], results: list[Evaluation], first: str
     outcome = compare_values(
         {s.name: one.per_query[first] for s, one in zip(systems, results)},
         baseline=systems[0].name, measure=first, convention=results[0].convention,
+        higher_is_better=results[0].measures[first].higher_is_better,
     )  # fmt: skip
     rows: list[list[Any]] = [
         [p.a, p.b, p.difference, p.low, p.high, p.wins, p.losses, p.ties, p.p, p.p_adjusted, p.detectable]

@@ -45,11 +45,12 @@ LEVEL = 0.05
 
 
 class PairComparison(NamedTuple):
-    """Ranker `a` against ranker `b`: `wins` counts the queries on which `a` has the higher value.
+    """Ranker `a` against ranker `b`: `wins` counts the queries on which `a` has the better value.
 
-    `difference` is the mean of a's values less b's over the `queries` that both have a value for, with its bootstrap
-    interval `low` to `high`; `detectable` the smallest true difference that a paired t-test on them would find four
-    times in five; `effect` is Cohen's d of the paired values.
+    `difference` is the mean of a's values less b's (b's less a's where less is better, so that gains are positive) over
+    the `queries` that both have a value for, with its bootstrap interval `low` to `high`; `detectable` the smallest
+    true difference that a paired t-test on them would find four times in five; `effect` is Cohen's d of the paired
+    values.
     """
 
     a: str
@@ -95,6 +96,7 @@ class Comparison:
         "convention",
         "correction",
         "groups",
+        "higher_is_better",
         "intervals",
         "means",
         "measure",
@@ -117,6 +119,7 @@ class Comparison:
         correction: str = "holm",
         random_state: Any = 0,
         query_ids: Sequence[Any] | np.ndarray | None = None,
+        higher_is_better: bool = True,
     ) -> None:
         check_choice(test, "test", TESTS)
         check_choice(correction, "correction", CORRECTIONS)
@@ -137,6 +140,9 @@ class Comparison:
             name: _interval(np.asarray(values, dtype=np.float64), random_state) for name, values in per_query.items()
         }
         self.n_resamples = resamples_for(len(places))
+        self.higher_is_better = higher_is_better
+        if not higher_is_better:  # from here on more is better: a positive difference is a gain
+            per_query = {name: -np.asarray(values, dtype=np.float64) for name, values in per_query.items()}
         values = _complete(list(per_query.values()))
         chosen = [(names[first], names[second]) for first, second in places]
         if test == "randomisation" and values is not None:
@@ -190,11 +196,19 @@ class Comparison:
         different = np.zeros((len(names), len(names)), dtype=bool)
         for (first, second), pair in zip(places, self.pairs):
             different[first, second] = different[second, first] = pair.p_adjusted < LEVEL
-        return [[names[i] for i in group] for group in groups_alike(list(self.means.values()), different)]
+        return [
+            [names[i] for i in group]
+            for group in groups_alike(self._sign * np.array(list(self.means.values())), different)
+        ]
+
+    @property
+    def _sign(self) -> float:
+        return 1.0 if self.higher_is_better else -1.0
 
     def moved_most(self, a: str, b: str, n: int = 3) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
         """The queries on which `a` gains most against `b`, and loses most, with the differences; at most `n` each."""
-        difference = np.asarray(self.per_query[a], dtype=np.float64) - np.asarray(self.per_query[b], dtype=np.float64)
+        ours, theirs = (np.asarray(self.per_query[name], dtype=np.float64) for name in (a, b))
+        difference = self._sign * (ours - theirs)
         labels = self.query_ids or [str(i) for i in range(len(difference))]
         there = np.flatnonzero(~np.isnan(difference) & (difference != 0))
         order = there[np.argsort(-difference[there], kind="stable")]
@@ -371,6 +385,7 @@ def compare_rankers(
         correction=correction,
         random_state=random_state,
         query_ids=judgements.query_ids,
+        higher_is_better=parsed.higher_is_better,
     )
 
 
@@ -384,8 +399,12 @@ def compare_values(
     correction: str = "holm",
     random_state: Any = 0,
     query_ids: Sequence[Any] | np.ndarray | None = None,
+    higher_is_better: bool = True,
 ) -> Comparison:
-    """As `compare_rankers`, from per-query values (m,) by ranker that stand in the same order of queries."""
+    """As `compare_rankers`, from per-query values (m,) by ranker that stand in the same order of queries.
+
+    With `higher_is_better=False` (`pairs(2,0)` and other errors) wins, and differences above 0, are where `a` is lower.
+    """
     if baseline == "first" and "first" not in per_query:
         baseline = next(iter(per_query), None)
     return Comparison(
@@ -397,6 +416,7 @@ def compare_values(
         correction=correction,
         random_state=random_state,
         query_ids=query_ids,
+        higher_is_better=higher_is_better,
     )
 
 
