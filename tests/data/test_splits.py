@@ -49,3 +49,13 @@ def test_balanced_trials_give_every_query_each_role_equally_often():
         assert set(counts.tolist()) == {size}
     for trial in trials:
         assert sorted(np.concatenate(trial).tolist()) == list(range(50))
+
+
+def test_folds_are_drawn_by_name_and_not_by_place():
+    qid = np.repeat([f"q{k}" for k in range(20)], 3)
+    order = np.random.default_rng(0).permutation(60)
+    first = [frozenset(qid[test]) for _, test in QueryKFold(4).split(qid, qid=qid)]
+    moved = [frozenset(qid[order][test]) for _, test in QueryKFold(4).split(qid, qid=qid[order])]
+    assert first == moved
+    mixed = np.array([1, "1", (2, 3), None, 2.5][:3] * 2, dtype=object)
+    assert len(list(QueryKFold(3).split(mixed, qid=list(mixed)))) == 3

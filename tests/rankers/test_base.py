@@ -84,3 +84,37 @@ def test_feature_names_are_kept_and_checked(judged):
     assert ranker.feature_names_in_.tolist() == ["a", "b", "c"]
     with pytest.raises(InvalidInputError, match="column 1 was 'b' and is 'x'"):
         ranker.predict(RankingData(X, y, qid, feature_names=["a", "x", "c"]))
+
+
+def test_a_forgotten_qid_is_an_error_and_one_query_on_purpose_is_not():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(1001, 3)), rng.integers(0, 2, 1001)
+    ranker = LeastSquares().fit(X[:1000], y[:1000])
+    with pytest.raises(InvalidInputError, match="1001 rows and no qid.*enable_metadata_routing.*qid=np.zeros"):
+        ranker.fit(X, y)
+    assert LeastSquares().fit(X, y, qid=np.zeros(1001)).n_queries_in_ == 1
+
+
+def test_groups_without_routing_do_not_train_on_one_merged_query():
+    from sklearn.model_selection import cross_validate
+
+    from truerank import QueryKFold
+
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.normal(size=(2000, 3)), rng.integers(0, 2, 2000), np.repeat(np.arange(100), 20)
+    with pytest.raises((InvalidInputError, ValueError), match="no qid"):
+        cross_validate(LeastSquares(), X, y, groups=qid, cv=QueryKFold(3), error_score="raise")
+
+
+@pytest.mark.filterwarnings("ignore:.*came in several pieces")
+def test_predict_and_rank_check_qid(judged):
+    X, y, qid = judged
+    ranker = LeastSquares().fit(X, y, qid=qid)
+    for call in (ranker.predict, ranker.rank):
+        with pytest.raises(InvalidInputError, match="one query id for each row, got the text 'nonsense'"):
+            call(X, qid="nonsense")
+        with pytest.raises(InvalidInputError, match="qid has 1 entries"):
+            call(X, qid=[1])
+        with pytest.raises(InvalidInputError, match="own qid"):
+            call(RankingData(X, y, qid), qid=qid)
+    np.testing.assert_array_equal(ranker.predict(X, qid=qid), ranker.predict(X))

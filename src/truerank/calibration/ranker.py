@@ -247,7 +247,8 @@ def cross_fitted_scores(
     cv = check_positive_int(cv, "cv", 2)
     scores = np.empty(data.n_rows)
     if data.n_queries > 1:
-        for fold in query_folds(data.n_queries, min(cv, data.n_queries), random_state=random_state):
+        n_folds = min(cv, data.n_queries)
+        for fold in query_folds(data.n_queries, n_folds, random_state=random_state, query_ids=data.query_ids):
             rest = np.setdiff1d(np.arange(data.n_queries), fold)
             fitted = clone(ranker).fit(data.take_queries(rest), **_given(valid))
             scores[np.isin(data.query_index, fold)] = fitted.predict(data.take_queries(fold))

@@ -123,7 +123,7 @@ def _folds_of_one_file(args: argparse.Namespace) -> Iterator[tuple[str, Any, Any
     if args.splits < 3:
         raise common.UsageError(f"--splits must be at least 3 (train, validation, test), got {args.splits}")
     data = common.read_data(args.folds, args)
-    parts = query_folds(data.n_queries, args.splits, random_state=args.seed)
+    parts = query_folds(data.n_queries, args.splits, random_state=args.seed, query_ids=data.query_ids)
     for k, test in enumerate(parts):
         valid = parts[k - 1]
         train = np.setdiff1d(np.arange(data.n_queries), np.concatenate([test, valid]))

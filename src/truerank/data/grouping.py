@@ -56,6 +56,8 @@ def group_rows(qid: Any, n_rows: int | None = None) -> Grouping:
             raise InvalidInputError("qid=None needs the number of rows")
         m = 1 if n_rows else 0
         return Grouping(np.array([0] + [n_rows] * m, dtype=np.int64), np.zeros(m, dtype=np.int64), None, 0)
+    if isinstance(qid, str | bytes):
+        raise InvalidInputError(f"qid must hold one query id for each row, got the text {qid!r}")
     codes, names = _codes(qid)
     n = len(codes)
     if n_rows is not None and n != n_rows:
@@ -79,6 +81,20 @@ def group_rows(qid: Any, n_rows: int | None = None) -> Grouping:
     counts = np.bincount(query_of_row, minlength=len(appearance))
     n_joined = int(np.sum(np.bincount(query_of_piece) > 1))
     return Grouping(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), query_ids, order, n_joined)
+
+
+def name_order(query_ids: np.ndarray) -> np.ndarray:
+    """Numbers of the queries (m,) in the order of their names, so that what is drawn does not depend on their places.
+
+    Numbers stand by value, all else by its text; 7 and "7" are names apart.
+
+    >>> name_order(np.array(["q2", "q10", "q1"])).tolist()
+    [2, 1, 0]
+    """
+    if query_ids.dtype.kind in "iufUS":
+        return np.argsort(query_ids, kind="stable")
+    keys = [(type(name).__name__, str(name)) for name in query_ids.tolist()]
+    return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
 
 
 def _codes(qid: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -10,18 +10,28 @@ import numpy as np
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import seed_of, stream
-from truerank.data.grouping import group_rows
+from truerank.data.grouping import group_rows, name_order
 
 
-def query_folds(n_queries: int, n_splits: int, *, shuffle: bool = True, random_state: Any = None) -> list[np.ndarray]:
+def query_folds(
+    n_queries: int,
+    n_splits: int,
+    *,
+    shuffle: bool = True,
+    random_state: Any = None,
+    query_ids: np.ndarray | None = None,
+) -> list[np.ndarray]:
     """Numbers of the queries in each of `n_splits` folds, sizes differing by one at most, each fold ascending.
 
-    Without `shuffle` the folds are consecutive runs of queries.
+    Without `shuffle` the folds are consecutive runs of queries. With `query_ids` (m,) queries are drawn by their names
+    and not by their places, so that the folds do not change with the order of the rows.
     """
     n_splits = check_positive_int(n_splits, "n_splits", 2)
     if n_queries < n_splits:
         raise InvalidInputError(f"cannot make {n_splits} folds of {n_queries} queries; lower n_splits")
     order = stream(seed_of(random_state), "query-folds").permutation(n_queries) if shuffle else np.arange(n_queries)
+    if query_ids is not None and shuffle:
+        order = name_order(query_ids)[order]
     return [np.sort(part) for part in np.array_split(order, n_splits)]
 
 
@@ -30,13 +40,17 @@ class QueryKFold:
 
     With metadata routing on (`sklearn.set_config(enable_metadata_routing=True)`) it asks for `qid` by itself, so that
     `GridSearchCV(ranker, grid, cv=QueryKFold()).fit(X, y, qid=qid)` and `cross_validate(ranker, X, y,
-    cv=QueryKFold(), params={"qid": qid})` need no more. With routing off pass the query ids as `groups`.
+    cv=QueryKFold(), params={"qid": qid})` need no more, and the queries reach the ranker's fit and score as well.
+
+    With routing off, `groups=qid` makes the same folds, which serves estimators that know no queries; a ranker's `fit`
+    does not see `groups`, and would take the training rows as one query (an error beyond 1,000 rows).
 
     Parameters
     ----------
     n_splits : int, default 5
     shuffle : bool, default True
-        Draw queries at random; otherwise take them in order of first appearance.
+        Draw queries by their names, so that the folds do not change with the order of the rows; otherwise take
+        them in order of first appearance.
     random_state : int or generator, optional
         None means seed 0: the same folds every time.
 
@@ -74,7 +88,9 @@ class QueryKFold:
             query = np.empty(n_rows, dtype=np.int64)
             query[grouping.order] = query_of_place
         n_queries = len(grouping.offsets) - 1
-        for fold in query_folds(n_queries, self.n_splits, shuffle=self.shuffle, random_state=self.random_state):
+        for fold in query_folds(
+            n_queries, self.n_splits, shuffle=self.shuffle, random_state=self.random_state, query_ids=grouping.query_ids
+        ):
             in_test = np.zeros(n_queries, dtype=bool)
             in_test[fold] = True
             test = in_test[query]

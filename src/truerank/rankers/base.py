@@ -18,6 +18,9 @@ from truerank.data.grouping import group_rows
 from truerank.data.ranking_data import Judgements, RankingData, as_grades, as_query_weight
 from truerank.solvers.result import Status
 
+# Rows beyond which a missing qid is taken for a forgotten one: the usual depth of one result list.
+ONE_LIST = 1_000
+
 
 class Ranker(BaseEstimator):
     """Base class of rankers.
@@ -68,7 +71,7 @@ class Ranker(BaseEstimator):
         y : array (n,)
             Relevance grades, higher is better.
         qid : array (n,) of hashables, optional
-            Query of each row; None means that all rows are one query.
+            Query of each row; None means that all rows are one query, and is an error for more than 1,000 rows.
         query_weight : array (m,) or (n,), optional
             Weight of each query; 2 equals two copies of the query. By query in order of first appearance, or by row.
         eval_set : (X, y, qid) or RankingData, optional
@@ -105,9 +108,12 @@ class Ranker(BaseEstimator):
     def predict(self, X: Any, *, qid: Any = None) -> np.ndarray:
         """Scores (n,), float64, higher ranks first, in the order of the caller's rows.
 
-        `qid` is accepted for rankers that look at the whole query and ignored by the others.
+        A score rests on the row's own features; `qid` is taken so that calls look alike, and checked: one query id for
+        each row, and none where X is a RankingData, which has its own.
         """
         check_is_fitted(self)
+        if qid is not None and isinstance(X, RankingData):
+            raise InvalidInputError("X is a RankingData, which has its own qid; do not pass it again")
         with Interruptible():
             if isinstance(X, RankingData):
                 self._check_columns(X)
@@ -115,8 +121,11 @@ class Ranker(BaseEstimator):
             if getattr(X, "is_binned_matrix", False):
                 matrix = self._binned(X)
                 self._check_width(int(matrix.shape[1]))
-                return self._predict(matrix)
-            return self._predict(self._checked(X, reset=False))
+            else:
+                matrix = self._checked(X, reset=False)
+            if qid is not None:
+                group_rows(qid, matrix.shape[0])  # raises on what is no query id for each row
+            return self._predict(matrix)
 
     def rank(self, X: Any, *, qid: Any = None) -> np.ndarray:
         """Rank of each row within its query (n,), int64, 1 is best; equal scores keep the order of the rows."""
@@ -233,6 +242,14 @@ class Ranker(BaseEstimator):
         else:
             matrix = self._checked(X, reset=True)
         grades = as_grades(_column(y), matrix.shape[0])
+        if qid is None and len(grades) > ONE_LIST:
+            raise InvalidInputError(
+                f"{type(self).__name__}.fit got {len(grades)} rows and no qid, and would take them all as one result "
+                f"list; pass the query of each row, fit(X, y, qid=qid). In cross_validate and GridSearchCV groups= "
+                "alone does not reach fit: call sklearn.set_config(enable_metadata_routing=True) and pass "
+                "params={'qid': qid} (GridSearchCV: fit(X, y, qid=qid)). If they are one query, say so: "
+                "qid=np.zeros(len(y))"
+            )
         data = RankingData(matrix, grades, qid, feature_names=getattr(self, "feature_names_in_", None))
         if query_weight is not None:
             data.query_weight = as_query_weight(query_weight, data.offsets, order=data.order)

@@ -196,10 +196,8 @@ class Comparison:
         different = np.zeros((len(names), len(names)), dtype=bool)
         for (first, second), pair in zip(places, self.pairs):
             different[first, second] = different[second, first] = pair.p_adjusted < LEVEL
-        return [
-            [names[i] for i in group]
-            for group in groups_alike(self._sign * np.array(list(self.means.values())), different)
-        ]
+        means = [self._sign * mean for mean in self.means.values()]
+        return [[names[i] for i in group] for group in groups_alike(means, different)]
 
     @property
     def _sign(self) -> float:
