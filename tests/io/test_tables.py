@@ -99,15 +99,15 @@ def test_missing_cells():
         pa.table({"qid": [1, 1], "y": [0, 1], "a": [1, None]}),
         pd.DataFrame({"qid": [1, 1], "y": [0, 1], "a": pd.array([1, None], dtype="Int64")}),
     ):
-        with pytest.raises(InvalidInputError, match="column 'a' has no value in row 1.*--missing nan"):
+        with pytest.raises(InvalidInputError, match="column 'a' has no value in row 2.*--missing nan"):
             read_table(table)
         assert np.isnan(read_table(table, missing="nan").X[1, 0])
 
 
 def test_refusals(tmp_path):
-    with pytest.raises(InvalidInputError, match="infinite in row 0"):
+    with pytest.raises(InvalidInputError, match="infinite in row 1"):
         read_table(pd.DataFrame({"qid": [1], "y": [0], "a": [np.inf]}))
-    with pytest.raises(InvalidInputError, match="column 'y' has no value in row 1"):
+    with pytest.raises(InvalidInputError, match="column 'y' has no value in row 2"):
         read_table(pd.DataFrame({"qid": [1, 1], "y": [0, np.nan], "a": [1.0, 2.0]}))
     with pytest.raises(InvalidInputError, match="qid is missing"):
         read_table(pd.DataFrame({"qid": ["a", None], "y": [0, 1], "a": [1.0, 2.0]}))
@@ -122,7 +122,7 @@ def test_refusals(tmp_path):
     with pytest.raises(DataFileError, match="cannot be read as csv"):
         read_table(tmp_path / "t.csv")
     (tmp_path / "u.csv").write_text("qid,y,a\n1,0,2\n,1,3\n")
-    with pytest.raises(InvalidInputError, match="qid is missing in row 1"):
+    with pytest.raises(DataFileError, match="u.csv: qid is missing in row 2"):
         read_table(tmp_path / "u.csv")
     with pytest.raises(FileNotFoundError):
         read_table(tmp_path / "none.parquet")

@@ -57,6 +57,12 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
         help="number of features of LETOR text, where a file may lack the last ones in all of its rows",
     )
     group.add_argument("--sparse", action="store_true", help="hold LETOR text as a sparse matrix, for wide data")
+    group.add_argument(
+        "--max-line",
+        type=int,
+        metavar="BYTES",
+        help="longest line of LETOR text; a longer one is an error (default: 16777216)",
+    )
     group.add_argument("--query-column", metavar="NAME", help="column of the query in a table (default: qid)")
     group.add_argument("--grade-column", metavar="NAME", help="column of the grade in a table (default: y)")
     group.add_argument("--document-column", metavar="NAME", help="column of the document id in a table")
@@ -92,6 +98,9 @@ def read_data(path: str, args: argparse.Namespace | None = None) -> RankingData:
     n_features = getattr(args, "n_features", None)
     if n_features is not None and n_features < 1:
         raise UsageError(f"--n-features must be at least 1, got {n_features}")
+    max_line = getattr(args, "max_line", None)
+    if max_line is not None and max_line < 1:
+        raise UsageError(f"--max-line must be at least 1, got {max_line}")
     from truerank.io.tables import read_table, table_kind
 
     if path != "-" and table_kind(path):
@@ -105,7 +114,9 @@ def read_data(path: str, args: argparse.Namespace | None = None) -> RankingData:
 
     if path != "-" and os.path.isfile(path) and os.path.getsize(path) > KERNEL_AFTER:
         announce_compilation()  # the reader's kernel is the first that is needed
-    return read_letor(path, missing=missing, n_features=n_features, sparse=getattr(args, "sparse", False))
+    return read_letor(
+        path, missing=missing, n_features=n_features, sparse=getattr(args, "sparse", False), max_line=max_line
+    )
 
 
 def run_paths(arguments: Iterable[str]) -> list[str]:

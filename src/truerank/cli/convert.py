@@ -56,12 +56,13 @@ def run(args: argparse.Namespace) -> int:
     else:
         from truerank.io.group_sizes import write_group_sizes
         from truerank.io.letor.write import write_rows
-        from truerank.io.streams import open_output
+        from truerank.io.streams import open_outputs
 
-        with open_output(args.output) as stream:
-            write_rows(data, stream, comments=False, plain=True)
         written.append(f"{args.output}.{'query' if target == 'lightgbm' else 'group'}")
-        write_group_sizes(data.group_sizes, written[-1])
+        common.check_writable(written[-1])
+        with open_outputs(written) as (rows, sizes):
+            write_rows(data, rows, comments=False, plain=True)
+            write_group_sizes(data.group_sizes, sizes)
     if args.output != "-":
         common.note(
             f"wrote {' and '.join(written)}: {data.n_rows} rows, {data.n_queries} queries, {data.n_features} features"
@@ -101,6 +102,7 @@ def _read(args: argparse.Namespace) -> RankingData:
             sparse=args.sparse,
             n_features=args.n_features,
             comments=not args.no_comments,
+            max_line=args.max_line,
         )
     except DataFileError as error:
         if not args.groups or error.column is None:

@@ -51,6 +51,7 @@ def run(args: argparse.Namespace) -> int:
         doc_ids = (places + 1).astype(str)
     else:
         doc_ids = data.doc_ids
+        _check_ids(args.data, data)
     with common.output(args.output) as stream:
         write_run(stream, data.query_ids, data.offsets, doc_ids, scores, tag=args.tag, depth=args.depth)
     return 0
@@ -75,3 +76,16 @@ def _rank_text(args: argparse.Namespace, model: Any) -> int:
             stream, found.query_ids, found.offsets, found.doc_ids, found.scores, tag=args.tag, depth=args.depth
         )  # fmt: skip
     return 0
+
+
+def _check_ids(name, data):
+    """Some rows have a document id: then all need one."""
+    without = [row for row, doc_id in enumerate(data.doc_ids.tolist()) if not doc_id]
+    if without:
+        row = without[0]
+        place = (row if data.order is None else int(data.order[row])) + 1
+        raise common.InvalidInputError(
+            f"{name}: row {place} (query {data.qid[row]}) has no document id and {data.n_rows - len(without)} rows "
+            f"have one ({len(without)} have none); end each line with `# docid = <id>`, or take the ids off all lines "
+            "to name documents by their row"
+        )

@@ -87,11 +87,11 @@ def read_group_sizes(source: Any) -> np.ndarray:
     with Source(source) as stream:
         line = 0
         for text in stream.line_blocks():
-            for content in text.splitlines():
+            for content in text.removesuffix(b"\n").split(b"\n"):
                 line += 1
                 if not content.strip():
                     continue
-                if not content.strip().isdigit() or int(content) < 1:
+                if not content.strip().isdigit() or len(content.strip()) > 15 or int(content) < 1:
                     shown = content[:40].decode("utf-8", "replace")
                     raise DataFileError(
                         f"expected a group size (a whole number >= 1), got {shown!r}", stream.name, line

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import DataFileError
+from truerank.io.letor.grammar import NUMBER
 from truerank.io.streams import Source
 
 
@@ -27,15 +28,20 @@ def read_scores(source: Any, n_rows: int | None = None) -> np.ndarray:
     Raises
     ------
     DataFileError
-        On a line that is no number (nan included), naming the line, and on a wrong number of lines. Blank lines at
+        On a line that is no finite decimal number, naming the line, and on a wrong number of lines. Blank lines at
         the end are allowed.
     """
     parts = []
     with Source(source) as stream:
-        name, line = stream.name, 1
+        name, line, blank = stream.name, 1, 0
         for block in stream.line_blocks():
-            parts.append(_parse(block, name, line))
+            part = _parse(block, name, line)
+            if blank and len(part):
+                raise DataFileError("blank line among the scores; expected one number a line", name, blank)
+            parts.append(part)
             line += block.count(b"\n")
+            if block.endswith(b"\n\n") or not block.strip():
+                blank = blank or line - 1
     scores = np.concatenate(parts) if parts else np.zeros(0)
     if n_rows is not None and len(scores) != n_rows:
         raise DataFileError(
@@ -45,14 +51,17 @@ def read_scores(source: Any, n_rows: int | None = None) -> np.ndarray:
 
 
 def _parse(block: bytes, name: str, first_line: int) -> np.ndarray:
-    words = block.split()
-    try:
-        scores = np.array(words, dtype="S").astype(np.float64) if words else np.zeros(0)
-    except ValueError:
-        scores = np.array([np.nan])
-    lines = block.count(b"\n") + (not block.endswith(b"\n"))
-    if len(scores) == lines and not np.isnan(scores).any():
-        return scores
+    text = block.replace(b"\r\n", b"\n") if b"\r" in block else block
+    words = text.split()
+    # Plain characters only, so NumPy reads what the grammar allows; and no white space but line ends, so that as many
+    # words as lines means one on each.
+    if words and not text.translate(None, b"0123456789+-.eE\n"):
+        try:
+            scores = np.array(words, dtype="S").astype(np.float64)
+        except ValueError:
+            return _by_line(block, name, first_line)
+        if len(scores) == text.count(b"\n") + (not text.endswith(b"\n")) and np.isfinite(scores).all():
+            return scores
     return _by_line(block, name, first_line)
 
 
@@ -65,14 +74,14 @@ def _by_line(block: bytes, name: str, first_line: int) -> np.ndarray:
         if not text:
             blank = blank or number
             continue
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
         if blank:
             raise DataFileError("blank line among the scores; expected one number a line", name, blank)
-        if math.isnan(value):
+        if not NUMBER.fullmatch(text):
             shown = text[:40].decode("utf-8", "replace")
-            raise DataFileError(f"expected a number (one score a line), got {shown!r}", name, number)
+            what = "one number a line" if len(text.split()) > 1 else "a finite number (one score a line)"
+            raise DataFileError(f"expected {what}, got {shown!r}", name, number)
+        value = float(text)
+        if math.isinf(value):
+            raise DataFileError(f"{text[:40].decode()!r} is too large for a 64-bit number", name, number)
         scores.append(value)
-    return np.array(scores)
+    return np.array(scores, dtype=np.float64)

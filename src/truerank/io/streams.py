@@ -10,16 +10,22 @@ import io
 import os
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 from truerank.core.errors import DataFileError, MissingExtraError, WrongTypeError
-from truerank.core.files import atomic_write
+from truerank.core.files import atomic_write, atomic_writes
 
 CHUNK = 1 << 20
 """Bytes of text that readers take at a time."""
+
+MAX_LINE = 1 << 24
+"""Bytes of the longest line that is read unless the reader is told otherwise: a damaged file may have no line ends."""
+
+MAX_WINDOW = 1 << 27
+"""Bytes that a decompressor may take for what it has already given; archives that claim more are refused."""
 
 PROGRESS_AFTER = 2.0
 """Seconds of reading after which a progress bar appears (on a terminal only)."""
@@ -34,21 +40,26 @@ class Source:
     ----------
     source : path, "-" for standard input, or an open stream of bytes or text
         A stream is read to its end and not closed.
+    max_line : int, optional
+        Bytes of the longest line; None takes MAX_LINE.
 
     Raises
     ------
     DataFileError
-        On a damaged or truncated archive, and on text in UTF-16.
+        On a damaged or truncated archive, or one of a kind that is not read; on text in UTF-16, a NUL byte, or a line
+        that is too long.
     OSError
         When the file cannot be opened.
     """
 
-    def __init__(self, source: Any) -> None:
+    def __init__(self, source: Any, max_line: int | None = None) -> None:
         self._owned = False
+        self._max_line = MAX_LINE if max_line is None else max_line
+        self._inflated: Iterator[bytes] = iter(())
         if source is None or isinstance(source, int | float | bytes):
             raise WrongTypeError(f"expected a path, '-' or an open file, got {source!r}")
         if isinstance(source, str) and source == "-":
-            if sys.stdin is None or sys.stdin.closed:
+            if sys.stdin is None:
                 raise DataFileError("standard input is closed; name a file, or open it", "-")
             self.name, self._raw = "-", sys.stdin.buffer
         elif hasattr(source, "read"):
@@ -73,6 +84,13 @@ class Source:
 
     def _start(self) -> None:
         """Set up decompression; refuse UTF-16; drop a UTF-8 byte order mark."""
+        for magic, kind, program in _FOREIGN:
+            if self._head.startswith(magic):
+                raise DataFileError(
+                    f"the file is a {kind} archive, which is not read; unpack it ({program}), or compress the text "
+                    "with gzip, xz or zstd",
+                    self.name,
+                )
         self._inflate = _inflater(self._head)
         if self._inflate is None and self._head[:2] in (b"\xff\xfe", b"\xfe\xff"):
             raise DataFileError("the file is UTF-16 text; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)", self.name)
@@ -101,24 +119,38 @@ class Source:
     def _next(self) -> bytes | None:
         """The next piece of text, None at the end."""
         while True:
+            if self._inflate is not None:
+                try:
+                    data = next(self._inflated, b"")
+                except Exception as error:  # zlib.error, LZMAError, ZstdError, EOFError
+                    raise self._damaged(error) from error
+                if data:
+                    self._given += len(data)
+                    return data
             raw, self._head = (self._head, b"") if self._head else (self._take(CHUNK), b"")
             if self._inflate is None:
                 self._given += len(raw)
                 return raw or None
-            try:
-                if not raw:
+            if not raw:
+                try:
                     self._inflate.finish()
-                    return None
-                data = self._inflate.feed(raw)
-            except Exception as error:  # zlib.error, LZMAError, ZstdError, EOFError
-                raise DataFileError(
-                    f"the {self._inflate.kind} archive is damaged or truncated after {self.taken} bytes ({error}); "
-                    "fetch the file again",
-                    self.name,
-                ) from error
-            if data:
-                self._given += len(data)
-                return data
+                except EOFError as error:
+                    raise self._damaged(error) from error
+                return None
+            self._inflated = self._inflate.feed(raw)
+
+    def _damaged(self, error: Exception) -> DataFileError:
+        kind = self._inflate.kind
+        if "memory" in str(error).lower():
+            return DataFileError(
+                f"the {kind} archive asks for more than {MAX_WINDOW >> 20} MB to be unpacked ({error}); unpack it, or "
+                "compress it with a smaller window",
+                self.name,
+            )
+        return DataFileError(
+            f"the {kind} archive is damaged or truncated after {self.taken} bytes ({error}); fetch the file again",
+            self.name,
+        )
 
     def _pieces(self) -> Iterator[bytes]:
         if self._pending:
@@ -132,13 +164,43 @@ class Source:
                 yield piece
 
     def line_blocks(self) -> Iterator[bytes]:
-        """The text in blocks of whole lines, each of about a megabyte (more where one line is longer)."""
+        """The text in blocks of whole lines, each of about a megabyte (more where one line is longer).
+
+        Raises
+        ------
+        DataFileError
+            As soon as a NUL byte or a line of more than `max_line` bytes is met.
+        """
         held: list[bytes] = []
-        size = 0
+        size = length = 0  # bytes held; bytes since the last line end
+        line = 1
         for piece in self._pieces():
             for start in range(0, len(piece), CHUNK):
                 part = piece[start : start + CHUNK]
-                cut = part.rfind(b"\n") + 1 if size + len(part) >= CHUNK else 0
+                nul = part.find(b"\0")
+                if nul >= 0:
+                    last = part.rfind(b"\n", 0, nul)
+                    raise DataFileError(
+                        "a NUL byte; the file is damaged or not text (UTF-16 must be converted to UTF-8)",
+                        self.name,
+                        line + part.count(b"\n", 0, nul),
+                        nul - last if last >= 0 else length + nul + 1,
+                    )
+                end = part.rfind(b"\n") + 1
+                longest = max(length + (part.find(b"\n") if end else len(part)), len(part) - end)
+                if self._max_line < CHUNK and end:
+                    longest = max(longest, *map(len, part[part.find(b"\n") + 1 : end].split(b"\n")))
+                if longest > self._max_line:
+                    sizes = [length * (not k) + len(text) for k, text in enumerate(part.split(b"\n"))]
+                    raise DataFileError(
+                        f"a line of more than {self._max_line} bytes; the file is damaged or not text. If that is "
+                        "meant, read with a larger max_line (--max-line)",
+                        self.name,
+                        line + next(k for k, found in enumerate(sizes) if found > self._max_line),
+                    )
+                length = len(part) - end if end else length + len(part)
+                line += part.count(b"\n")
+                cut = end if size + len(part) >= CHUNK else 0
                 if cut:
                     held.append(part[:cut])
                     yield b"".join(held)
@@ -192,26 +254,61 @@ class _AsBytes:
 
 
 class _Inflater:
-    """A decompressor over members that follow each other, with the end checked."""
+    """A decompressor over members that follow each other, with the end checked, that gives a megabyte at a time."""
 
     def __init__(self, kind: str, make: Any) -> None:
         self.kind, self._make, self._member = kind, make, make()
 
-    def feed(self, raw: bytes) -> bytes:
-        parts = []
-        while raw:
+    def feed(self, raw: bytes) -> Iterator[bytes]:
+        """The text of the next bytes of the archive, in pieces of at most CHUNK bytes."""
+        while True:
             if self._member.eof:
                 raw = raw.lstrip(b"\0")  # padding between members
                 if not raw:
-                    break
+                    return
                 self._member = self._make()
-            parts.append(self._member.decompress(raw))
-            raw = self._member.unused_data if self._member.eof else b""
-        return b"".join(parts)
+            data, raw = self._step(raw)
+            if data:
+                yield data
+            elif not raw and not self._member.eof:
+                return
+
+    def _step(self, raw: bytes) -> tuple[bytes, bytes]:
+        """At most CHUNK bytes of text, and the bytes of the archive that are still to be taken."""
+        member = self._member
+        data = member.decompress(raw, CHUNK)
+        return data, member.unused_data if member.eof else member.unconsumed_tail
 
     def finish(self) -> None:
+        """Raise EOFError unless the archive is complete."""
         if not self._member.eof:
             raise EOFError("it ends in the middle")
+
+
+class _XzInflater(_Inflater):
+    """LZMADecompressor keeps the bytes that it has not taken itself."""
+
+    def _step(self, raw: bytes) -> tuple[bytes, bytes]:
+        member = self._member
+        data = member.decompress(raw if member.needs_input else b"", CHUNK)
+        if member.eof:
+            return data, member.unused_data
+        return data, raw if not data and not member.needs_input else b""
+
+
+class _ZstdInflater(_Inflater):
+    """ZstdDecompressor has no limit on what it gives: it is fed so little that this is at most 64 MB."""
+
+    def _step(self, raw: bytes) -> tuple[bytes, bytes]:
+        member = self._member
+        data = member.decompress(raw[:2048])  # a block of 3 bytes may stand for 128 KB
+        return data, member.unused_data + raw[2048:] if member.eof else raw[2048:]
+
+
+_FOREIGN = (
+    (b"PK\x03\x04", "zip", "unzip"), (b"BZh91AY&SY", "bzip2", "bunzip2"), (b"7z\xbc\xaf\x27\x1c", "7z", "7z x"),
+    (b"Rar!\x1a\x07", "RAR", "unrar x"),
+)  # fmt: skip
 
 
 def _inflater(head: bytes) -> _Inflater | None:
@@ -222,9 +319,10 @@ def _inflater(head: bytes) -> _Inflater | None:
     if head.startswith(b"\xfd7zXZ\0"):
         import lzma
 
-        return _Inflater("xz", lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ))
+        return _XzInflater("xz", lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MAX_WINDOW))
     if head.startswith(b"\x28\xb5\x2f\xfd"):
-        return _Inflater("zstd", lambda: _zstandard().ZstdDecompressor().decompressobj())
+        library = _zstandard()
+        return _ZstdInflater("zstd", lambda: library.ZstdDecompressor(max_window_size=MAX_WINDOW).decompressobj())
     return None
 
 
@@ -283,24 +381,37 @@ def open_output(target: Any) -> Iterator[IO[bytes]]:
     if hasattr(target, "write"):
         yield _ToText(target) if isinstance(target, io.TextIOBase) else target  # type: ignore[misc]
         return
+    with atomic_write(target, "wb") as raw, _compressed(raw, target) as stream:
+        yield stream
+
+
+@contextmanager
+def open_outputs(targets: Sequence[str]) -> Iterator[list[IO[bytes]]]:
+    """Streams of bytes to several paths, as one step: either all files are new, or none is."""
+    with atomic_writes(targets, "wb") as raws, ExitStack() as stack:
+        yield [stack.enter_context(_compressed(raw, target)) for raw, target in zip(raws, targets)]
+
+
+@contextmanager
+def _compressed(raw: IO[bytes], target: Any) -> Iterator[IO[bytes]]:
+    """A stream whose bytes reach `raw` compressed as the name's ending says."""
     ending = Path(target).suffix.lower()
-    with atomic_write(target, "wb") as raw:
-        if ending == ".gz":
-            import gzip
+    if ending == ".gz":
+        import gzip
 
-            # No time and no name in the header: the same data give the same bytes.
-            with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as stream:
-                yield stream  # type: ignore[misc]
-        elif ending == ".xz":
-            import lzma
+        # No time and no name in the header: the same data give the same bytes.
+        with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as stream:
+            yield stream  # type: ignore[misc]
+    elif ending == ".xz":
+        import lzma
 
-            with lzma.LZMAFile(raw, "wb") as stream:
-                yield stream  # type: ignore[misc]
-        elif ending == ".zst":
-            with _zstandard().ZstdCompressor().stream_writer(raw, closefd=False) as stream:
-                yield stream
-        else:
-            yield raw
+        with lzma.LZMAFile(raw, "wb") as stream:
+            yield stream  # type: ignore[misc]
+    elif ending == ".zst":
+        with _zstandard().ZstdCompressor().stream_writer(raw, closefd=False) as stream:
+            yield stream
+    else:
+        yield raw
 
 
 class _ToText:

@@ -88,10 +88,29 @@ def read_table(
     """
     check_choice(missing, "missing", ("error", "nan"))
     dtype = check_dtype(dtype)
-    kind = None
     if isinstance(source, str | os.PathLike):
         kind = table_kind(source)
-        source = _read_file(source, kind, query or QUERY, document or DOCUMENT)
+        table = _read_file(source, kind, query or QUERY, document or DOCUMENT)
+        if table.num_rows == 0:
+            raise DataFileError("the file holds no rows", os.fspath(source))
+        try:
+            return _ranking_data(table, kind, query, grade, document, features, missing, dtype)
+        except InvalidInputError as error:
+            raise DataFileError(str(error), os.fspath(source)) from error
+    return _ranking_data(source, None, query, grade, document, features, missing, dtype)
+
+
+def _ranking_data(
+    source: Any,
+    kind: str | None,
+    query: str | None,
+    grade: str | None,
+    document: str | None,
+    features: Sequence[str] | None,
+    missing: str,
+    dtype: Any,
+) -> RankingData:
+    """The rows of a table object; `kind` is that of the file that it is from."""
     names, column = _columns(source)
     query = _named(query, QUERY, names, required=True)
     grade = _named(grade, GRADE, names)
@@ -108,6 +127,7 @@ def read_table(
     qid: Any = column(query)  # type: ignore[arg-type]
     if kind in ("csv", "tsv"):
         qid = _csv_queries(qid)
+    _check_queries(qid, str(query))
     n = len(qid)
     X = np.empty((n, len(features)), dtype=dtype)
     for place, name in enumerate(features):
@@ -284,12 +304,25 @@ def _numbers(values: np.ndarray, name: str, missing: str) -> np.ndarray:
     values = values.astype(np.float64, copy=False)
     if np.isinf(values).any():
         row = int(np.flatnonzero(np.isinf(values))[0])
-        raise InvalidInputError(f"column {name!r} is infinite in row {row}; infinite values are not accepted")
+        raise InvalidInputError(f"column {name!r} is infinite in row {row + 1}; infinite values are not accepted")
     if missing == "error" and np.isnan(values).any():
         row = int(np.flatnonzero(np.isnan(values))[0])
         hint = "" if name == GRADE else '; if that marks a missing value, read with missing="nan" (--missing nan)'
-        raise InvalidInputError(f"column {name!r} has no value in row {row}{hint}")
+        raise InvalidInputError(f"column {name!r} has no value in row {row + 1}{hint}")
     return values
+
+
+def _check_queries(qid: Any, name: str) -> None:
+    """Every query id must be there, and be one value rather than a list of them."""
+    if not isinstance(qid, np.ndarray) or qid.dtype.kind != "O":
+        return
+    for row, value in enumerate(qid.tolist(), 1):
+        if value is None:
+            raise InvalidInputError(f"column {name!r} has no query id in row {row}; give every row one")
+        if isinstance(value, list | dict | set | np.ndarray):
+            raise InvalidInputError(
+                f"column {name!r} holds a {type(value).__name__} in row {row}; a query id is one number or text"
+            )
 
 
 def _texts(values: np.ndarray) -> np.ndarray:
@@ -303,7 +336,7 @@ def _csv_queries(values: np.ndarray) -> Any:
     texts = values.tolist()
     for row, text in enumerate(texts):
         if text is None or text == "":
-            raise InvalidInputError(f"qid is missing in row {row}; give every row a query id")
+            raise InvalidInputError(f"qid is missing in row {row + 1}; give every row a query id")
     unique = list(dict.fromkeys(texts))
     names = dict(zip(unique, query_names([text.encode("utf-8") for text in unique]).tolist()))
     return [names[text] for text in texts]

@@ -29,7 +29,7 @@ TEXT = np.dtypes.StringDType()
 MAX_INDEX = 2**31 - 1
 INF = float("inf")
 NAN_WORDS = (b"NULL", b"NAN")
-_NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _INFINITE = re.compile(rb"[+-]?inf(?:inity)?", re.IGNORECASE)
 _LONE_RETURN = re.compile(rb"\r(?!\n|\Z)")
 _DOC_ID = re.compile(rb"docid\s*=\s*(\S+)\s*", re.ASCII)
@@ -286,7 +286,7 @@ class LineParser:
         return grade, qid, indices, values
 
     def _number(self, text: bytes, refuse, token: int, wanted: str) -> float:
-        if _NUMBER.fullmatch(text):
+        if NUMBER.fullmatch(text):
             value = float(text)
             if value in (INF, -INF):
                 raise refuse(token, f"{_show(text)} is too large for a 64-bit number")

@@ -1,6 +1,6 @@
 """LETOR / SVMlight text: `grade qid:<id> <feature>:<value> ... # docid = <id> <text>`.
 
-The grammar stands in `letor_rows`, the compiled parser of larger files in `letor_kernel`.
+The grammar stands in `letor.grammar`, the compiled parser of larger files in `letor.kernel`.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ def read_letor(
     sparse: bool = False,
     n_features: int | None = None,
     comments: bool = True,
+    max_line: int | None = None,
 ) -> RankingData:
     """Read judged rankings from LETOR / SVMlight text.
 
@@ -54,6 +55,8 @@ def read_letor(
         highest index found, or the number of names in a header line.
     comments : bool, default=True
         Keep what comments hold beyond the document id.
+    max_line : int, optional
+        Bytes of the longest line; None means 16 MiB. A longer line is an error: a damaged file may have no line ends.
 
     Returns
     -------
@@ -93,7 +96,7 @@ def read_letor(
     >>> data.X.tolist(), data.y.tolist(), data.qid.tolist(), data.doc_ids.tolist()
     ([[0.5, 1.0], [0.0, 3.0], [0.001, 0.0]], [2.0, 0.0, 1.0], [1, 1, 7], ['D1', 'D2', 'D1'])
     """
-    reader = _Reader(missing, dtype, sparse, n_features, comments)
+    reader = _Reader(missing, dtype, sparse, n_features, comments, max_line)
     sources = [source] if isinstance(source, str | bytes) or not isinstance(source, Sequence) else list(source)
     if not sources:
         raise InvalidInputError("read_letor: got no files to read")
@@ -111,6 +114,7 @@ def iter_letor(
     dtype: Any = np.float64,
     sparse: bool = False,
     comments: bool = True,
+    max_line: int | None = None,
 ) -> Iterator[RankingData]:
     """Read LETOR text block by block, for files larger than memory.
 
@@ -123,7 +127,7 @@ def iter_letor(
     n_features : int, optional
         Number of columns of every block. By default the highest index within the first block; a higher one in a later
         block is then an error.
-    source, missing, dtype, sparse, comments
+    source, missing, dtype, sparse, comments, max_line
         As in `read_letor`.
 
     Yields
@@ -138,11 +142,11 @@ def iter_letor(
     [[5.0, 6.0], [7.0, 8.0]]
     """
     check_positive_int(block_rows, "block_rows")
-    reader = _Reader(missing, dtype, sparse, n_features, comments)
+    reader = _Reader(missing, dtype, sparse, n_features, comments, max_line)
     seen: set[bytes] = set()
     again: set[bytes] = set()
     held, waiting = [], 0
-    with Source(source) as stream:
+    with Source(source, reader.max_line) as stream:
         for rows in reader.parsed(stream):
             held.append(rows.copy())
             waiting += rows.n_rows
@@ -191,25 +195,36 @@ def _note_queries(rows: Rows, seen: set[bytes], again: set[bytes]) -> None:
 class _Reader:
     """Options of reading, and what was read so far."""
 
-    def __init__(self, missing: str, dtype: Any, sparse: bool, n_features: int | None, comments: bool) -> None:
+    def __init__(
+        self,
+        missing: str,
+        dtype: Any,
+        sparse: bool,
+        n_features: int | None,
+        comments: bool,
+        max_line: int | None = None,
+    ) -> None:
         check_choice(missing, "missing", ("error", "nan"))
         if n_features is not None:
             check_positive_int(n_features, "n_features", 0)
+        self.max_line = None if max_line is None else check_positive_int(max_line, "max_line")
         self._missing_nan, self._comments = missing == "nan", comments
         self._dtype, self._sparse, self._n_features = check_dtype(dtype), sparse, n_features
         self._names: list[str] | None = None
         self._store = _Store(self._dtype, sparse, n_features)
         self._sources: list[str] = []
         self._parsed = 0  # bytes of the present source
+        self._parsed_before = 0  # bytes of the sources before it
 
     def read(self, source: Any) -> None:
         """Append the rows of one source."""
-        with Source(source) as stream:
+        with Source(source, self.max_line) as stream:
             self._sources.append(stream.name)
             for rows in self.parsed(stream):
                 expected = stream.expected_size
                 self._store.extend(rows, self._parsed / expected if expected else 0.0, stream.name)
         self._store.close_source()
+        self._parsed_before += self._parsed
 
     def parsed(self, stream: Source) -> Iterator[Rows]:
         """Rows of a source, block by block."""
@@ -220,7 +235,7 @@ class _Reader:
             if not started:
                 started = self._header(text, stream.name, parser.line)
             self._parsed += len(text)
-            size = max(self._parsed, stream.expected_size)
+            size = self._parsed_before + max(self._parsed, stream.expected_size)
             if not compiled and size > (KERNEL_AFTER_LOADED if "numba" in sys.modules else KERNEL_AFTER):
                 compiled = True
                 from truerank.io.letor.kernel import BlockParser

@@ -11,6 +11,8 @@ from truerank.io.letor.grammar import TEXT, Rows
 
 # Dense reading of wider data is refused unless the width is asked for: one damaged index would take all memory.
 MAX_DENSE_WIDTH = 65_536
+# A dense matrix of more bytes than this is refused where a smaller share of its cells than this is given in the text.
+LARGE_MATRIX, LEAST_SHARE = 1 << 30, 1 / 32
 
 
 class VectorStore:
@@ -96,6 +98,7 @@ class DenseStore:
         self._fixed = n_features is not None
         self.width = n_features or 0
         self.n_rows = 0
+        self._entries = 0  # of blocks that made the matrix wider
 
     def extend(self, rows: Rows, expected_rows: int, name: str) -> None:
         """Append rows."""
@@ -109,6 +112,7 @@ class DenseStore:
                     name,
                     rows.line_of(int(rows.indices.argmax())),
                 )
+            self._check_size(rows, top, max(expected_rows, self.n_rows + k), name)
             if self.n_rows:
                 self._values.widen(self.n_rows, self.width, top)
             self.width = top
@@ -126,6 +130,22 @@ class DenseStore:
         except FloatingPointError:
             raise _too_large(rows, name) from None
         self.n_rows += k
+
+    def _check_size(self, rows: Rows, top: int, n_rows: int, name: str) -> None:
+        """Refuse a width that was not asked for, where it would make a huge matrix of hardly any values."""
+        self._entries += len(rows.indices)
+        seen = self.n_rows + len(rows.grades)
+        share = self._entries / (seen * top)
+        size = n_rows * top * self.dtype.itemsize
+        if self._fixed or size <= LARGE_MATRIX or share >= LEAST_SHARE:
+            return
+        raise DataFileError(
+            f"feature index {top} would make a dense matrix of {n_rows} rows and {top} columns, {size / 2**30:.1f} "
+            f"GiB, of which {share:.2%} are given; read with sparse=True (--sparse), or with n_features={top} "
+            f"(--n-features {top}) if that is meant",
+            name,
+            rows.line_of(int(rows.indices.argmax())),
+        )
 
     def finish(self) -> np.ndarray:
         """The matrix."""
