@@ -132,6 +132,11 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         for name in self.model_attributes[:3]:
             if np.shape(getattr(self, name, ())) != (2,):
                 raise ModelFileError(f"{type(self).__name__}: {name} must have two entries")
+        for name in self.model_attributes[1:]:
+            values: Any = getattr(self, name, None)
+            is_numbers = isinstance(values, float | np.ndarray) and np.asarray(values).dtype.kind == "f"
+            if is_numbers and not np.isfinite(values).all():
+                raise ModelFileError(f"{type(self).__name__}: {name} must hold finite numbers")
 
 
 def as_scores(scores: Any, name: str = "a calibrator") -> np.ndarray:

@@ -253,6 +253,9 @@ class IsotonicCalibrator(Calibrator):
         super().check_model()
         if np.shape(self.scores_) != np.shape(self.probabilities_) or np.ndim(self.scores_) != 1:
             raise ModelFileError("IsotonicCalibrator: scores_ and probabilities_ do not fit together")
+        p = self.probabilities_
+        if not len(p) or not (np.diff(self.scores_) > 0).all() or not ((p > 0) & (p < 1)).all():
+            raise ModelFileError("IsotonicCalibrator: scores_ must ascend, probabilities_ lie inside (0, 1)")
 
 
 class BetaCalibrator(Calibrator):

@@ -107,6 +107,11 @@ class CalibratedRanker(Ranker):
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         make_calibrator(self.method)
+        if not isinstance(self.ranker, Ranker):
+            raise InvalidInputError(
+                f"ranker must be one of truerank's rankers, got a {type(self.ranker).__name__}; what prepares the "
+                "features goes before: make_pipeline(transformer, CalibratedRanker(ranker))"
+            )
         rel = check_number(self.rel, "rel")
         y = _grades(data)
         grades = np.unique(y)
@@ -164,7 +169,8 @@ class CalibratedRanker(Ranker):
         return (columns * self.statistics_coef_[:-1]).sum(axis=1) + self.statistics_coef_[-1]
 
     def _predict(self, X: Any) -> np.ndarray:
-        return self.ranker_.predict(X)
+        # X was checked, names of its columns included, which the array that came out of it has lost.
+        return self.ranker_._predict(X) if isinstance(self.ranker_, Ranker) else self.ranker_.predict(X)
 
     def log_odds(self, X: Any, *, qid: Any = None) -> np.ndarray:
         """Log-odds of relevance (grade ≥ `rel`), float64 (n,), in the caller's row order."""

@@ -154,6 +154,33 @@ def run_names(paths: list[str], *, or_paths: bool = False) -> list[str]:
     return names
 
 
+def load_ranker(path: str) -> Any:
+    """The ranker, or the pipeline that ends in one, of a model file; any other model is an error that says what it is.
+
+    Raises
+    ------
+    ModelFileError
+    """
+    from truerank.models.model_file import load_model
+
+    model = load_model(path)
+    check_ranks(model, path)
+    return model
+
+
+def check_ranks(model: Any, path: str) -> None:
+    """Raise `ModelFileError` unless the model of a file is a ranker, or a pipeline that ends in one."""
+    from truerank.core.errors import ModelFileError
+    from truerank.rankers.base import Ranker
+
+    last = model.steps[-1][1] if hasattr(model, "steps") else model
+    if not isinstance(last, Ranker):
+        raise ModelFileError(
+            f"{path}: holds a {type(last).__name__}, which does not rank; expected a model of `truerank train`, or a "
+            "calibrated ranker"
+        )
+
+
 def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
     """`key=value` strings; values are read as JSON, else taken as strings."""
     settings: dict[str, Any] = {}
@@ -166,8 +193,10 @@ def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
             raise UsageError(f"--set {key} was given twice")
         try:
             settings[key] = json.loads(text)
-        except json.JSONDecodeError:
+        except ValueError:  # no JSON, or a number of thousands of digits
             settings[key] = text
+        except RecursionError:
+            raise UsageError(f"--set {key}: the value is nested too deeply") from None
     return settings
 
 

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from truerank.cli import common
+from truerank.cli.predict import predicted
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -132,6 +133,10 @@ def read_judged(
     from truerank.io.trec import judge_run, read_qrels, read_run
 
     judgements, values = judge_run(read_qrels(args.qrels), read_run(files[0]))
+    if not len(values):
+        raise common.InvalidInputError(
+            f"{files[0]}: no topic of this run is in {args.qrels}; they do not belong together"
+        )
     return judgements, [values]
 
 
@@ -139,11 +144,13 @@ def _scored(args: argparse.Namespace) -> tuple[Any, list[Any], Any]:
     """Judgements, a model's scores and, where asked for, its rankings' stability by query."""
     if args.data is None or args.scores is not None or args.qrels is not None or args.run_file is not None:
         raise common.UsageError("--model scores the rows of --data FILE; give it without --scores, --qrels and --run")
-    from truerank.models.model_file import load_model
-
-    model = load_model(args.model)
+    model = common.load_ranker(args.model)
+    if args.stability and hasattr(model, "steps"):
+        raise common.InvalidInputError(
+            f"{args.model} holds a pipeline; --stability swaps values of the features that a ranker itself sees"
+        )
     data = common.read_data(args.data, args)
-    scores = model.predict(data)
+    scores = predicted(model, data)
     stability = None
     if args.stability:
         from truerank.inspection.stability import ranking_stability

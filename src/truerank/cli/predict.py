@@ -17,10 +17,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Score every row; the text of a score gives back its exact bits."""
-    from truerank.models.model_file import load_model
-
     common.check_writable(args.output)
-    model = load_model(args.model)
+    model = common.load_ranker(args.model)
     scores = predicted(model, common.read_data(args.data, args))
     with common.output(args.output) as stream:
         stream.writelines(f"{score!r}\n" for score in scores.tolist())

@@ -42,6 +42,7 @@ def run(args: argparse.Namespace) -> int:
         raise common.UsageError("name the data to rank, or an index and queries (--index, --queries)")
     if hasattr(model, "features_"):
         raise common.InvalidInputError(f"{args.model}: this model ranks raw text; give --index and --queries")
+    common.check_ranks(model, args.model)
     data = common.read_data(args.data, args)
     scores = predicted(model, data)
     scores = scores if data.order is None else scores[data.order]

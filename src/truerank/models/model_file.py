@@ -16,9 +16,12 @@ the strings "nan", "inf" and "-inf".
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import os
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,6 +35,7 @@ FORMAT = "truerank-model"
 VERSION = 1
 _DTYPES = {"float64", "float32", "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64", "bool"}
 _MAX_VALUES = 2**40
+_MOST_TRIED = 1_000_000  # columns up to which a loaded model is tried on rows of plain numbers
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:
@@ -62,23 +66,90 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     try:
         with open(name, encoding="utf-8") as stream:
             document = json.load(stream)
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, or a number of thousands of digits
         raise ModelFileError(f"{name}: not a model file (no valid JSON: {error}); save one with save_model") from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ModelFileError(f'{name}: not a truerank model: expected a JSON object with "format": "{FORMAT}"')
     version = document.get("version")
-    if not isinstance(version, int) or version < 1:
+    if type(version) is not int or version < 1:
         raise ModelFileError(f"{name}: the model's version must be a whole number >= 1, got {version!r}")
     if version > VERSION:
         raise ModelFileError(
             f"{name}: the model has version {version}, this truerank reads up to {VERSION}; upgrade truerank"
         )
+    content = document.get("model")
     try:
-        return decode(document.get("model"))
+        model = decode(content)
+        if not isinstance(content, dict) or "$class" not in content:
+            raise ModelFileError(f'"model" must be an object with "$class", got {_shown(content)}')
+        _check_fitted(model)
+        _try(model)
     except ModelFileError as error:
         raise ModelFileError(f"{name}: {error}") from error
     except RecursionError as error:
         raise ModelFileError(f"{name}: the model is nested too deeply") from error
+    return model
+
+
+def _check_fitted(model: Any) -> None:
+    """A model that was written without its fitted attributes cannot do anything."""
+    if hasattr(model, "steps"):
+        for _, step in model.steps:
+            _check_fitted(step)
+    elif hasattr(model, "check_model"):
+        _guarded(type(model).__name__, model.check_model)
+
+
+def _try(model: Any) -> None:
+    """Have the model score three rows: attributes that do not fit together show here, and not in the user's call."""
+    first = model.steps[0][1] if hasattr(model, "steps") else model
+    width = getattr(first, "n_features_in_", None)
+
+    def work() -> None:
+        if width is None:
+            if hasattr(model, "predict_proba"):
+                scores = np.concatenate([[0.0], np.geomspace(1e-6, 1e6, 25)])
+                _check_numbers(model.predict_proba(np.concatenate([-scores, scores])), 0.0, 1.0)
+            return
+        rows = np.outer([0.0, 0.5, 1.0], np.ones(width))
+        if hasattr(model, "transform"):
+            model.transform(rows)
+        elif getattr(model, "bin_edges_", None) is None and hasattr(model, "predict"):
+            with np.errstate(all="ignore"):
+                _check_numbers(model.predict(rows), -math.inf, math.inf)
+                if hasattr(model, "predict_proba") and not getattr(model, "query_statistics", False):
+                    _check_numbers(model.predict_proba(rows), 0.0, 1.0)
+
+    if width is None or width <= _MOST_TRIED:
+        _guarded(type(model).__name__, work)
+
+
+def _check_numbers(values: np.ndarray, low: float, high: float) -> None:
+    if values.dtype.kind != "f" or not ((values >= low) & (values <= high)).all():
+        raise ModelFileError(f"its attributes give {values.ravel()[:3].tolist()} for rows of plain numbers")
+
+
+def _guarded(name: str, work: Callable[[], Any]) -> Any:
+    """Call `work`; whatever goes wrong in it is the file's fault."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return work()
+    except (ModelFileError, RecursionError):
+        raise
+    except MemoryError as error:
+        raise ModelFileError(f"{name}: its attributes ask for more memory than there is: {error}") from error
+    except Exception as error:
+        text = " ".join(str(error).split())[:200]
+        raise ModelFileError(
+            f"{name}: the attributes do not fit together ({type(error).__name__}: {text}); the file is damaged or "
+            "was edited, save the model again"
+        ) from error
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value) if not isinstance(value, dict) else "an object without it"
+    return text if len(text) <= 60 else text[:60] + "…"
 
 
 def encode(value: Any) -> Any:
@@ -125,7 +196,7 @@ def decode(value: Any) -> Any:
     if "$measure" in value:
         from truerank.measures import parse_measure
 
-        return parse_measure(str(value["$measure"]))
+        return _guarded("measure", lambda: parse_measure(str(value["$measure"])))
     if "$class" in value:
         return _decode_object(value)
     return {key: decode(item) for key, item in value.items()}
@@ -141,7 +212,7 @@ def _encode_float(value: float) -> Any:
 
 
 def _decode_float(text: Any) -> float:
-    if text not in ("nan", "inf", "-inf"):
+    if not isinstance(text, str) or text not in ("nan", "inf", "-inf"):
         raise ModelFileError(f"expected nan, inf or -inf, got {text!r}")
     return float(text)
 
@@ -161,9 +232,9 @@ def _encode_array(array: np.ndarray) -> dict[str, Any]:
 
 def _decode_array(value: dict[str, Any]) -> np.ndarray:
     dtype, shape, values = value["$array"], value.get("shape"), value.get("values")
-    if dtype != "str" and dtype not in _DTYPES:
+    if not isinstance(dtype, str) or (dtype != "str" and dtype not in _DTYPES):
         raise ModelFileError(f"unknown array type {dtype!r}")
-    if not isinstance(shape, list) or not all(isinstance(size, int) and 0 <= size < _MAX_VALUES for size in shape):
+    if not isinstance(shape, list) or not all(type(size) is int and 0 <= size < _MAX_VALUES for size in shape):
         raise ModelFileError(f"an array's shape must be a list of sizes, got {shape!r}")
     if not isinstance(values, list) or len(values) != math.prod(shape):
         received = len(values) if isinstance(values, list) else values
@@ -196,7 +267,10 @@ def _decode_object(value: dict[str, Any]) -> Any:
         steps = value.get("steps")
         if not isinstance(steps, list) or not all(isinstance(s, list) and len(s) == 2 for s in steps):
             raise ModelFileError("a pipeline must have a list of [name, step] pairs")
-        return Pipeline([(str(step), decode(part)) for step, part in steps])
+        parts = [(str(step), decode(part)) for step, part in steps]
+        if not parts or not all(hasattr(part, "get_params") for _, part in parts):
+            raise ModelFileError("a pipeline must have steps that are models")
+        return _guarded("Pipeline", lambda: Pipeline(parts))
     target = _class_names().get(name) if isinstance(name, str) else None
     if target is None:
         raise ModelFileError(f"unknown class {name!r}; known are: {', '.join(sorted(_class_names()))}")
@@ -209,12 +283,14 @@ def _decode_object(value: dict[str, Any]) -> Any:
     unknown = sorted(set(fitted) - set(cls.model_attributes))
     if unknown:
         raise ModelFileError(f"{name}: unknown fitted attribute {unknown[0]!r}")
-    try:
-        model = cls(**{key: decode(item) for key, item in params.items()})
-    except TypeError as error:
-        raise ModelFileError(f"{name}: unknown parameter: {error}") from error
+    known = inspect.signature(cls).parameters
+    strange = sorted(set(params) - set(known))
+    if strange:
+        raise ModelFileError(f"{name}: unknown parameter {strange[0]!r}")
+    given = {key: decode(item) for key, item in params.items()}
+    model = _guarded(name, lambda: cls(**given))
     for key, item in fitted.items():
         setattr(model, key, decode(item))
     if fitted and hasattr(model, "check_model"):  # a wrapper keeps what it wraps as an unfitted parameter
-        model.check_model()
+        _guarded(name, model.check_model)
     return model

@@ -204,10 +204,17 @@ class Ranker(BaseEstimator):
 
     def check_model(self) -> None:
         """Called after loading from a model file: the feature names must fit the number of columns."""
-        if not isinstance(getattr(self, "n_features_in_", None), int):
-            raise ModelFileError(f"{type(self).__name__}: n_features_in_ is missing")
+        name = type(self).__name__
+        for attribute, least in (("n_features_in_", 1), ("n_queries_in_", 0)):
+            value = getattr(self, attribute, None)
+            if type(value) is not int or value < least:
+                raise ModelFileError(f"{name}: {attribute} must be a whole number >= {least}, got {value!r:.60}")
+        if not isinstance(getattr(self, "status_", ""), str):
+            raise ModelFileError(f"{name}: status_ must be text, got {self.status_!r:.60}")
         names = getattr(self, "feature_names_in_", None)
         if names is not None:
+            if not isinstance(names, np.ndarray | list) or np.ndim(names) != 1:
+                raise ModelFileError(f"{name}: feature_names_in_ must be a list of names")
             if len(names) != self.n_features_in_:
                 raise ModelFileError(f"{type(self).__name__}: {len(names)} feature names for {self.n_features_in_}")
             self.feature_names_in_ = np.asarray(names, dtype=object)

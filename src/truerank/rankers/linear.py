@@ -14,6 +14,9 @@ from truerank.matrices.content import column_scales, order_by_content
 from truerank.matrices.rows import LinearRows, linear_scores
 from truerank.rankers.base import Ranker
 
+LARGEST_WEIGHT = 1e200
+"""Of a model file: sums over columns must not overflow."""
+
 
 class Problem:
     """Training data of a linear ranker: in an order that depends on their content alone, in units that suit.
@@ -96,8 +99,8 @@ class LinearRanker(Ranker):
             raise ModelFileError(
                 f"{type(self).__name__}: coef_ must hold {self.n_features_in_} weights, got shape {shape}"
             )
-        if coef.dtype != np.float64 or not np.isfinite(coef).all():
-            raise ModelFileError(f"{type(self).__name__}: coef_ must hold finite float64 weights")
+        if coef.dtype != np.float64 or not (np.abs(coef) <= LARGEST_WEIGHT).all():
+            raise ModelFileError(f"{type(self).__name__}: coef_ must hold float64 weights within ±{LARGEST_WEIGHT:g}")
 
 
 class BinnedLinearRanker(LinearRanker):
