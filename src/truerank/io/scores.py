@@ -78,7 +78,7 @@ def _by_line(block: bytes, name: str, first_line: int) -> np.ndarray:
             raise DataFileError("blank line among the scores; expected one number a line", name, blank)
         if not NUMBER.fullmatch(text):
             shown = text[:40].decode("utf-8", "replace")
-            what = "one number a line" if len(text.split()) > 1 else "a finite number (one score a line)"
+            what = "one number a line" if len(text.split()) > 1 else "a number (one finite decimal number a line)"
             raise DataFileError(f"expected {what}, got {shown!r}", name, number)
         value = float(text)
         if math.isinf(value):
