@@ -101,27 +101,29 @@ def _check_fitted(model: Any) -> None:
 
 
 def _try(model: Any) -> None:
-    """Have the model score three rows: attributes that do not fit together show here, and not in the user's call."""
-    first = model.steps[0][1] if hasattr(model, "steps") else model
-    width = getattr(first, "n_features_in_", None)
+    """Have rankers and calibrators score plain numbers: attributes that do not fit together show here."""
+    from truerank.calibration.base import Calibrator
+    from truerank.rankers.base import Ranker
 
-    def work() -> None:
-        if width is None:
-            if hasattr(model, "predict_proba"):
-                scores = np.concatenate([[0.0], np.geomspace(1e-6, 1e6, 25)])
-                _check_numbers(model.predict_proba(np.concatenate([-scores, scores])), 0.0, 1.0)
-            return
+    def calibrate() -> None:
+        scores = np.concatenate([[0.0], np.geomspace(1e-6, 1e6, 25)])
+        _check_numbers(model.predict_proba(np.concatenate([-scores, scores])), 0.0, 1.0)
+
+    def rank() -> None:
         rows = np.outer([0.0, 0.5, 1.0], np.ones(width))
-        if hasattr(model, "transform"):
-            model.transform(rows)
-        elif getattr(model, "bin_edges_", None) is None and hasattr(model, "predict"):
-            with np.errstate(all="ignore"):
-                _check_numbers(model.predict(rows), -math.inf, math.inf)
-                if hasattr(model, "predict_proba") and not getattr(model, "query_statistics", False):
-                    _check_numbers(model.predict_proba(rows), 0.0, 1.0)
+        with np.errstate(all="ignore"):
+            _check_numbers(model.predict(rows), -math.inf, math.inf)
+            if hasattr(model, "predict_proba"):
+                _check_numbers(model.predict_proba(rows, qid=[0, 0, 0]), 0.0, 1.0)
 
-    if width is None or width <= _MOST_TRIED:
-        _guarded(type(model).__name__, work)
+    if isinstance(model, Calibrator):
+        _guarded(type(model).__name__, calibrate)
+        return
+    first, last = (model.steps[0][1], model.steps[-1][1]) if hasattr(model, "steps") else (model, model)
+    width: Any = getattr(first, "n_features_in_", None)
+    is_ranker = isinstance(last, Ranker) and getattr(last, "bin_edges_", None) is None
+    if is_ranker and type(width) is int and width <= _MOST_TRIED:
+        _guarded(type(model).__name__, rank)
 
 
 def _check_numbers(values: np.ndarray, low: float, high: float) -> None:
