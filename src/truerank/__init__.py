@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from truerank.io.letor.read import iter_letor, read_letor, write_letor
     from truerank.io.tables import read_table, to_table, write_table
     from truerank.io.trec import judge_run, read_qrels, read_run, write_qrels, write_run
+    from truerank.links.graph import LinkGraph, read_links
+    from truerank.links.pagerank import hostrank, pagerank
     from truerank.matrices.binned import BinnedMatrix
     from truerank.measures.claim import convert_claim
     from truerank.measures.evaluation import evaluate
@@ -110,6 +112,7 @@ __all__ = [
     "Judgements",
     "LaplaceCalibrator",
     "LinearSVM",
+    "LinkGraph",
     "ListNet",
     "LogisticCalibrator",
     "MeasureSVM",
@@ -159,16 +162,19 @@ __all__ = [
     "explain_measure",
     "fuse",
     "group_sizes",
+    "hostrank",
     "import_model",
     "iter_letor",
     "join_runs",
     "judge_run",
     "load_model",
     "load_sample",
+    "pagerank",
     "qid_from_group_sizes",
     "read_documents",
     "read_judgements",
     "read_letor",
+    "read_links",
     "read_qrels",
     "read_queries",
     "read_run",

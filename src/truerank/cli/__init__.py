@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "explain": ("truerank.cli.explain", "why one document of a query stands above another"),
     "features": ("truerank.cli.features", "join TREC runs of several systems into a feature matrix"),
     "fuse": ("truerank.cli.fuse", "one run of several systems' runs, learned from judged topics or by a rule"),
+    "links": ("truerank.cli.links", "PageRank, HostRank and relevance propagation over an edge list"),
     "calibrate": ("truerank.cli.calibrate", "turn a ranker's scores into probabilities of relevance"),
     "decide": ("truerank.cli.decide", "probabilities, and decisions of least expected cost"),
     "classify": ("truerank.cli.classify", "learn to classify texts or rows, with calibrated probabilities, and do it"),

@@ -1,0 +1,104 @@
+"""`truerank links`: PageRank, HostRank and relevance propagation over an edge list."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from truerank.cli import common
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.description = (
+        "PageRank of every node of an edge list, and HostRank where URLs are known, as a CSV table. With --index and "
+        "--queries, ten variants of relevance propagation instead, as TREC runs that `truerank features --runs` joins."
+    )
+    parser.add_argument("edges", metavar="EDGES", help="a line for each link: source target (.gz .xz .zst, or -)")
+    parser.add_argument("--urls", metavar="FILE", help="a line for each node: id URL (default: ids that are URLs)")
+    parser.add_argument("--damping", type=float, default=0.85, metavar="D", help="of PageRank (default: 0.85)")
+    parser.add_argument("--index", metavar="DIR", help="an index whose document ids are the nodes")
+    parser.add_argument("--queries", metavar="Q", help="as `truerank search` takes them")
+    parser.add_argument("--alpha", type=float, default=0.8, metavar="A", help="a page's own share (default: 0.8)")
+    parser.add_argument("--depth", type=int, default=1000, metavar="K", help="documents of each query (default: 1000)")
+    parser.add_argument(
+        "-o", "--output", default="-", metavar="OUT", help="the table, or with --queries a folder of runs"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read the links, compute, write."""
+    from truerank.links.graph import read_links
+    from truerank.links.pagerank import hostrank, pagerank
+
+    if (args.index is None) != (args.queries is None):
+        raise common.UsageError("relevance propagation needs both --index and --queries")
+    if args.queries is not None and args.output == "-":
+        raise common.UsageError("name a folder for the runs with -o")
+    if args.queries is None:
+        common.check_writable(args.output)
+    graph = read_links(args.edges)
+    names = graph.names or []
+    urls = _urls(args.urls, names)
+    if args.queries is not None:
+        return _propagate(args, graph, dict(zip(names, urls)) if urls else {})
+    columns: dict[str, Any] = {"pagerank": pagerank(graph, damping=args.damping)}
+    if urls:
+        columns["hostrank"] = hostrank(graph, urls, damping=args.damping)
+    else:
+        common.note("truerank links: no URLs, so no HostRank (--urls)")
+    import csv
+
+    with common.output(args.output) as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(["id", *columns])
+        for row in zip(names, *(values.tolist() for values in columns.values())):
+            writer.writerow(row)
+    return 0
+
+
+def _urls(path: str | None, names: list[str]) -> list[str] | None:
+    from truerank.core.errors import DataFileError
+    from truerank.io.streams import Source
+
+    if path is None:
+        return names if names and all("://" in name for name in names) else None
+    known: dict[str, str] = {}
+    with Source(path) as stream:
+        for number, line in stream.lines(1 << 20):
+            words = (line or b"").decode("utf-8", "replace").split()
+            if words and len(words) != 2:
+                raise DataFileError(f"expected 'id URL', got {len(words)} columns", path, number)
+            if words:
+                known[words[0]] = words[1]
+    missing = [name for name in names if name not in known]
+    if missing:
+        raise DataFileError(f"{len(missing)} nodes have no URL, the first is {missing[0]!r}", path)
+    return [known[name] for name in names]
+
+
+def _propagate(args: argparse.Namespace, graph: Any, urls: dict[str, str]) -> int:
+    from truerank.io.documents import read_queries
+    from truerank.io.trec import write_run
+    from truerank.links.graph import site_parents
+    from truerank.links.propagation import ALONG_TREE, VARIANTS, graph_of_index, propagated_run
+    from truerank.text.index import Index
+
+    common.announce_compilation()
+    index, queries = Index(args.index), read_queries(args.queries)
+    own = graph_of_index(graph, index)
+    # A document that no link names has no URL: it is the root of a site of its own.
+    parents = site_parents([urls.get(name, f"//{name}.invalid") for name in index.document_ids()]) if urls else None
+    out = Path(args.output)
+    out.mkdir(parents=True, exist_ok=True)
+    for variant in VARIANTS:
+        if parents is None and variant.split("-", 1)[1] in ALONG_TREE:
+            continue
+        found = propagated_run(index, queries, own, variant, parents=parents, alpha=args.alpha, depth=args.depth)
+        write_run(
+            out / f"{variant}.run", found.query_ids, found.offsets, found.doc_ids, found.scores, tag=variant
+        )  # fmt: skip
+    if parents is None:
+        common.note("truerank links: no URLs, so no variants along the tree of a site (--urls)")
+    return 0

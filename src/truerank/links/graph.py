@@ -1,0 +1,159 @@
+"""The graph of links between documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+from scipy import sparse
+
+from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.io.streams import Source
+
+
+class LinkGraph:
+    """Directed links between n nodes; several links from one node to another count once, links to itself stay.
+
+    Parameters
+    ----------
+    sources, targets : int arrays (edges,)
+        Link i leads from node `sources[i]` to node `targets[i]`.
+    n_nodes : int, optional
+        None: the largest number plus one.
+    names : sequence of str, optional
+        Ids of the nodes.
+
+    Attributes
+    ----------
+    into : CSR matrix (n, n), float64
+        `into[v, u]` is 1 where u links to v.
+    out_degree : float64 array (n,)
+
+    Examples
+    --------
+    >>> graph = LinkGraph([0, 0, 1, 0], [1, 2, 2, 1])
+    >>> graph.n_edges, graph.out_degree.tolist()
+    (3, [2.0, 1.0, 0.0])
+    """
+
+    def __init__(
+        self, sources: Any, targets: Any, n_nodes: int | None = None, names: Sequence[str] | None = None
+    ) -> None:
+        rows, columns = np.asarray(targets), np.asarray(sources)
+        if (
+            rows.shape != columns.shape
+            or rows.ndim != 1
+            or rows.dtype.kind not in "iu"
+            or columns.dtype.kind not in "iu"
+        ):
+            if len(rows) or len(columns):
+                raise InvalidInputError("sources and targets must be two integer arrays of one length")
+            rows = columns = np.zeros(0, dtype=np.int64)
+        largest = int(max(rows.max(initial=-1), columns.max(initial=-1)))
+        n = largest + 1 if n_nodes is None else int(n_nodes)
+        if names is not None and len(names) != n:
+            raise InvalidInputError(f"{len(names)} names for {n} nodes")
+        if largest >= n or min(rows.min(initial=0), columns.min(initial=0)) < 0:
+            raise InvalidInputError(f"nodes must be numbered 0 to {n - 1}, got {largest}")
+        self.names = None if names is None else list(names)
+        into = sparse.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(n, n))
+        into.sum_duplicates()
+        into.data[:] = 1.0
+        self.into = into
+        self.out_degree = np.bincount(into.indices, minlength=n).astype(np.float64)
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return int(self.into.shape[0])
+
+    @property
+    def n_edges(self) -> int:
+        """Number of different links."""
+        return int(self.into.nnz)
+
+    def __repr__(self) -> str:
+        return f"LinkGraph({self.n_nodes} nodes, {self.n_edges} links)"
+
+
+def read_links(source: Any) -> LinkGraph:
+    """Read an edge list: a line for each link, `source target`, separated by blanks or tabs; `#` begins a comment line.
+
+    Raises
+    ------
+    DataFileError
+        On a line that has not two columns, with file and line; on a file without links.
+
+    Examples
+    --------
+    >>> import io
+    >>> graph = read_links(io.StringIO("a b\\nb c\\na b\\n"))
+    >>> graph, graph.names
+    (LinkGraph(3 nodes, 2 links), ['a', 'b', 'c'])
+    """
+    numbers: dict[bytes, int] = {}
+    ends: list[np.ndarray] = []
+    with Source(source) as stream:
+        first = 1
+        for text in stream.line_blocks():
+            lines = text.split(b"\n")
+            rows = [line.split() for line in lines]
+            wrong = [place for place, row in enumerate(rows) if len(row) != 2 and row and not row[0].startswith(b"#")]
+            if wrong:
+                raise DataFileError(
+                    f"expected 'source target', got {len(rows[wrong[0]])} columns", stream.name, first + wrong[0]
+                )
+            words = [word for row in rows if row and not row[0].startswith(b"#") for word in row]
+            for word in words:
+                if word not in numbers:
+                    numbers[word] = len(numbers)
+            ends.append(np.array([numbers[word] for word in words], dtype=np.int64))
+            first += len(lines) - 1
+        name = stream.name
+    if not numbers:
+        raise DataFileError("the file holds no links; expected lines 'source target'", name)
+    pairs = np.concatenate(ends).reshape(-1, 2)
+    return LinkGraph(pairs[:, 0], pairs[:, 1], len(numbers), [word.decode("utf-8", "replace") for word in numbers])
+
+
+def site_parents(urls: Sequence[str]) -> np.ndarray:
+    """Parent of each page in its site's tree, int64 (n,), -1 for roots.
+
+    The parent is the nearest page up the path: `host/a/b.html` belongs to `host/a/` (or `host/a`, or
+    `host/a/index.html`), else to `host/`. Query strings count as one more step.
+
+    Examples
+    --------
+    >>> site_parents(["http://h/", "http://h/a/", "http://h/a/b.html", "http://h/c/d/e", "http://g/x"]).tolist()
+    [-1, 0, 1, 0, -1]
+    """
+    paths = [_steps(url) for url in urls]
+    place = {path: number for number, path in reversed(list(enumerate(paths)))}
+    parents = np.full(len(urls), -1, dtype=np.int64)
+    for number, path in enumerate(paths):
+        for length in range(len(path) - 1, 0, -1):
+            found = place.get(path[:length])
+            if found is not None and found != number:
+                parents[number] = found
+                break
+    return parents
+
+
+def host_of(url: str) -> str:
+    """Host of a URL in lower case, with or without a scheme."""
+    return _steps(url)[0]
+
+
+def depth_of(url: str) -> int:
+    """Steps of a URL's path: 0 for the root of a host."""
+    return len(_steps(url)) - 1
+
+
+def _steps(url: str) -> tuple[str, ...]:
+    parts = urlsplit(url if "://" in url else f"//{url}")
+    steps = [step for step in parts.path.split("/") if step]
+    if steps and steps[-1].lower() in ("index.html", "index.htm", "index.php", "default.htm", "default.asp"):
+        steps.pop()
+    return (parts.netloc.lower(), *steps, *([f"?{parts.query}"] if parts.query else []))
