@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from truerank.data.ranking_data import Judgements, RankingData
     from truerank.data.samples import load_sample
     from truerank.data.splits import QueryKFold
+    from truerank.export.formats import export_model
     from truerank.features.columns import UnitDeviation
     from truerank.features.fusion import fuse
     from truerank.features.per_query import MinMaxInQuery, PercentileInQuery, ZScoreInQuery
@@ -160,6 +161,7 @@ __all__ = [
     "evaluate",
     "explain",
     "explain_measure",
+    "export_model",
     "fuse",
     "group_sizes",
     "hostrank",

@@ -17,7 +17,9 @@ def float32_threshold(border: np.ndarray, exact: bool) -> np.ndarray:
         near = border.astype(np.float32)
     near = np.where(np.isinf(near) & np.isfinite(border), np.copysign(np.finfo(np.float32).max, near), near)
     seen = near.astype(np.float64) if exact else shortest_decimal(near)
-    return np.where(seen > border, np.nextafter(near, np.float32(-np.inf)), near).astype(np.float32)
+    with np.errstate(over="ignore"):
+        below = np.nextafter(near, np.float32(-np.inf))
+    return np.where(seen > border, below, near).astype(np.float32)
 
 
 def shortest_decimal(values: np.ndarray) -> np.ndarray:

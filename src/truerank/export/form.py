@@ -16,7 +16,8 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 from truerank.trees.binary import BinaryTrees, binary_of_oblivious
 from truerank.trees.ensemble import Ensemble
-from truerank.trees.leaves.fuzzy import FlatPlaces
+from truerank.trees.leaves.fuzzy import FlatPlaces, FuzzyLeaves
+from truerank.trees.leaves.polynomial import PolynomialLeaves
 from truerank.trees.linear_start import LinearStart
 from truerank.trees.scaling import Scaling
 
@@ -306,11 +307,11 @@ def _form_of_ranker(model: Any) -> ModelForm:
 
 
 def _form_of_trees(model: Any, names: tuple[str, ...]) -> ModelForm:
-    ensemble, start = model._ensemble(), model._start()
-    if model.leaves == "fuzzy":
-        body: Any = Fuzzy(ensemble, model._flat_places(), model.p_swap_, model.ties)
-    elif model.leaves == "polynomial":
-        body = Polynomial(ensemble, model._scaling(), model.degree)
+    ensemble, start, leaves = model._ensemble(), model._start(), model.kind_of_leaves
+    if isinstance(leaves, FuzzyLeaves):
+        body: Any = Fuzzy(ensemble, model._flat_places(), model.p_swap_, leaves.ties)
+    elif isinstance(leaves, PolynomialLeaves):
+        body = Polynomial(ensemble, model._scaling(), leaves.degree)
     else:
         body = Oblivious(ensemble)
     return ModelForm(names, body, start=float(start.constant), linear_start=start.linear)

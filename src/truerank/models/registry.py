@@ -69,6 +69,7 @@ PUBLIC: dict[str, str] = {
     "compare_rankers": "truerank.significance.comparison:compare_rankers",
     "explain": "truerank.inspection.explanation:explain",
     "choose_calibrator": "truerank.calibration.selection:choose_calibrator",
+    "export_model": "truerank.export.formats:export_model",
     "import_model": "truerank.models.foreign.read:import_model",
     "load_model": "truerank.models.model_file:load_model",
     "save_model": "truerank.models.model_file:save_model",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import ModelFileError
-from truerank.export.form import Linear, ModelForm, Oblivious, Plain
+from truerank.export.form import Linear, ModelForm, as_plain
 from truerank.trees.binary import BinaryTrees
 
 MOST_FEATURES = 1 << 24
@@ -55,19 +55,10 @@ class ForeignModel:
                 for k in np.flatnonzero(form.body.weights):
                     total += weights[k] * x[:, k].astype(number)
             else:
-                predictor = _predictor(form.body)
+                predictor = as_plain(form).body.trees
                 for t in range(predictor.n_trees):
                     total += predictor.predict(x, 1, np.zeros(len(x)), slice(t, t + 1)).astype(number)
             return np.asarray(total + number(form.intercept), dtype=np.float64)
-
-
-def _predictor(body: Any) -> Any:
-    if isinstance(body, Plain):
-        return body.trees
-    assert isinstance(body, Oblivious)
-    from truerank.trees.binary import binary_of_oblivious
-
-    return binary_of_oblivious(body.ensemble)
 
 
 class Reader:

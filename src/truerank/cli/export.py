@@ -1,0 +1,86 @@
+"""`truerank export`: a model in the format of a search engine or another tool, with a certificate."""
+
+from __future__ import annotations
+
+import argparse
+
+from truerank.cli import common
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    from truerank.export.formats import FORMATS
+
+    parser.add_argument("model", metavar="MODEL", help="a model that `truerank train` or `truerank import` wrote")
+    parser.add_argument("--to", required=True, choices=list(FORMATS), metavar="FORMAT", help=", ".join(FORMATS))
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="where the export goes")
+    parser.add_argument("--name", default="model", help="name of the model, where the format has one (default: model)")
+    parser.add_argument(
+        "--features", metavar="FILE", help="what the engine calls the columns, one name a line, in order"
+    )
+    parser.add_argument(
+        "--certify", metavar="DATA", help="compare on these rows (without: on made-up ones), and print the certificate"
+    )
+    parser.add_argument(
+        "--absent",
+        choices=("zero", "nan"),
+        help="what a feature is that a document does not have (default: as the format's programs have it)",
+    )
+    parser.add_argument(
+        "--distil", metavar="DATA", help="where the format cannot hold the model: plain trees fitted to its scores here"
+    )
+    parser.add_argument("--force", action="store_true", help="write also when the certificate says that a rank differs")
+    common.add_data_options(parser)
+    common.add_json_option(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the export, unless a rank differs, and print its certificate."""
+    from truerank.core.files import atomic_write
+    from truerank.export.formats import export_model
+    from truerank.models.model_file import load_model
+
+    common.check_writable(args.output)
+    names = None
+    if args.features is not None:
+        with open(args.features, encoding="utf-8") as stream:
+            names = [line.strip() for line in stream if line.strip()]
+    model = load_model(args.model)
+    common.announce_compilation()
+    data = None if args.certify is None else common.read_data(args.certify, args)
+    distil = None if args.distil is None else common.read_data(args.distil, args)
+    content = export_model(
+        model, args.to, names, name=args.name, certify=data, missing=args.absent, distil=distil, force=args.force
+    )
+    with atomic_write(args.output, "wb" if isinstance(content, bytes) else "w") as stream:
+        stream.write(content)
+    own = content.certificate
+    if args.json:
+        common.print_json(own.as_dict())
+        return 0
+    rows = [[name, difference] for name, difference in own.evaluators.items()]
+    where = f"{own.rows} made-up rows" if own.made_up else f"{own.rows} rows, {own.queries} queries"
+    common.note(f"{args.to}: {where}; {own.policy['features']} features, absent ones are {own.policy['missing']}")
+    common.note("\n".join(f"{name}: largest difference {difference:.3g}" for name, difference in rows))
+    common.note(
+        f"rank agreement {own.rank_agreement:.4f} of queries, ties made {own.ties_made}, ties broken {own.ties_broken}"
+    )
+    common.note(
+        f"{own.border_cases} border cases, {own.border_differences} differ; "
+        f"{own.missing_cases} cases of missing features, {own.missing_differences} differ"
+    )
+    for line in own.notes:
+        common.note(line)
+    if own.distilled is not None:
+        cost = own.distilled
+        measures = "".join(
+            f", {name} {value['model']:.4f} -> {value['distilled']:.4f}"
+            for name, value in cost.items()
+            if isinstance(value, dict)
+        )
+        common.note(
+            f"distilled to {cost['trees']} trees of constant leaves: {cost['rank_agreement']:.4f} of pairs in the same "
+            f"order{measures}"
+        )
+    common.note(f"written to {args.output} (sha256 {own.export_hash[:16]})")
+    return 0

@@ -1,0 +1,98 @@
+"""A form's numbers as flat arrays, which the formats that are programs (Python, C, Painless, ONNX) loop over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from truerank.export.form import Fuzzy, Linear, ModelForm, Oblivious, Plain, Polynomial, Stumps
+from truerank.matrices.rows import FEW
+from truerank.trees.leaves.fuzzy import FuzzyPredictor
+from truerank.trees.leaves.polynomial import monomial_table
+from truerank.trees.step_functions import StepFunctions
+
+Arrays = dict[str, Any]
+
+
+def arrays_of(form: ModelForm) -> Arrays:
+    """Arrays and numbers by name; programs that use them in the order that `predict` does have its bits."""
+    arrays = {"linear": _linear, "stumps": _stumps, "oblivious": _oblivious, "trees": _trees, "fuzzy": _fuzzy,
+              "polynomial": _polynomial}[form.kind](form)  # fmt: skip
+    arrays |= {"start": float(form.start), "intercept": float(form.intercept)}
+    if form.linear_start is not None:
+        scaling = form.linear_start.scaling
+        slope = form.linear_start.weights / scaling.scale
+        used = np.flatnonzero(slope)
+        arrays |= {
+            "start_columns": used, "start_slope": slope[used], "start_mean": scaling.mean[used],
+            "start_low": scaling.low[used], "start_high": scaling.high[used],
+        }  # fmt: skip
+    if form.normalizers is not None:
+        arrays |= {"norm_first": form.normalizers.first, "norm_second": form.normalizers.second}
+    if form.calibration is not None:
+        arrays |= form.calibration.arrays()
+    return arrays
+
+
+def _linear(form: ModelForm) -> Arrays:
+    assert isinstance(form.body, Linear)
+    weights = form.body.weights
+    used = np.flatnonzero(weights)
+    # `linear_scores` adds few columns one after the other, and many in eight sums side by side.
+    lanes = len(used) > FEW
+    columns = np.arange(len(weights)) if lanes else used
+    return {"columns": columns, "weights": weights[columns], "lanes": len(columns) - len(columns) % 8 if lanes else 0}
+
+
+def _stumps(form: ModelForm) -> Arrays:
+    body = form.body
+    assert isinstance(body, Stumps)
+    steps = StepFunctions(body.features, body.thresholds, body.missing, body.weights)
+    return {
+        "columns": steps.columns, "steps": steps.steps, "starts": steps.starts, "values": steps.values,
+        "absent": steps.absent,
+    }  # fmt: skip
+
+
+def _oblivious(form: ModelForm) -> Arrays:
+    assert isinstance(form.body, Oblivious)
+    own = form.body.ensemble
+    return {"features": own.features, "borders": own.borders, "missing_right": own.missing_right, "values": own.values}
+
+
+def _trees(form: ModelForm) -> Arrays:
+    assert isinstance(form.body, Plain)
+    own = form.body.trees
+    return {
+        "roots": own.roots, "features": own.features, "thresholds": own.thresholds,
+        "missing": own.missing_right + 2 * own.zero_missing, "children": np.stack([own.left, own.right], axis=1),
+        "values": own.values,
+    }  # fmt: skip
+
+
+def _fuzzy(form: ModelForm) -> Arrays:
+    body = form.body
+    assert isinstance(body, Fuzzy)
+    own = FuzzyPredictor(body.ensemble, body.places, body.p_swap, body.ties)
+    up, down, start, stop = own.factors
+    steep = {"log_p": float(own.log_p), "state_start": start, "state_stop": stop} if own.steep.any() else {}
+    return {
+        "used": body.places.features, "first": own.first, "lower": body.places.lower, "upper": body.places.upper,
+        "up": up, "down": down, "steep": own.steep, "columns": own.columns, "border_states": own.border_states,
+        "left_factor": own.border_factors[..., 0], "right_factor": own.border_factors[..., 1],
+        "border_place": own.border_factors[..., 2], "missing_right": own.missing_right, "values": own.values, **steep,
+    }  # fmt: skip
+
+
+def _polynomial(form: ModelForm) -> Arrays:
+    body = form.body
+    assert isinstance(body, Polynomial)
+    own, used = body.ensemble, np.unique(body.ensemble.features)
+    scaling = body.scaling
+    return {
+        "features": own.features, "borders": own.borders, "missing_right": own.missing_right, "values": own.values,
+        "table": monomial_table(own.depth, body.degree), "used": used,
+        "columns": np.searchsorted(used, own.features), "mean": scaling.mean[used], "scale": scaling.scale[used],
+        "low": scaling.low[used], "high": scaling.high[used],
+    }  # fmt: skip

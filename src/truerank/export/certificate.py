@@ -1,0 +1,287 @@
+"""The certificate of an export: its scores in the format's own arithmetic, beside the model's.
+
+The exported text is read back and evaluated as the engine does it (float32, `<` or `≤`, slack, missing values, base
+score), and by the engine's own library where it is installed. Compared are all rows, the numbers next to every
+threshold, and missing values under the stated policy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from truerank.export.form import Linear, ModelForm, Plain, Stumps, as_linear
+from truerank.export.run import evaluators
+
+_CASES = 20_000  # border cases at most
+_MADE_UP = 200
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What was compared, and what came out.
+
+    Attributes
+    ----------
+    format : str
+    rows, queries : int
+    made_up : bool
+        The rows were drawn, for lack of data.
+    largest_difference : float
+        Of scores on the rows, over all evaluators, after the constant that the format leaves out.
+    rank_agreement : float
+        Share of queries in which no two documents stand in reversed order.
+    out_of_order : int
+        Documents that stand after one that should be below them.
+    ties_made, ties_broken : int
+        Neighbours with different scores here and equal ones there, and the other way round.
+    border_cases, border_differences : int
+        Rows with a feature at, or next to, a threshold, and how many of them score differently.
+    missing_cases, missing_differences : int
+        The same for rows with a feature missing.
+    evaluators : dict of str to float
+        Largest difference by each: "mimic" is the interpreter here, others are the engines' own libraries.
+    policy : dict
+        What was taken for missing, in what precision, which constant is left out.
+    notes : tuple of str
+    distilled : dict or None
+        Cost of a distillation.
+    model_hash, export_hash, data_hash : str
+        SHA-256.
+    truerank : str
+        Version.
+    """
+
+    format: str
+    rows: int
+    queries: int
+    made_up: bool
+    largest_difference: float
+    rank_agreement: float
+    out_of_order: int
+    ties_made: int
+    ties_broken: int
+    border_cases: int
+    border_differences: int
+    missing_cases: int
+    missing_differences: int
+    evaluators: dict[str, float]
+    policy: dict[str, Any]
+    notes: tuple[str, ...]
+    distilled: dict[str, Any] | None
+    model_hash: str
+    export_hash: str
+    data_hash: str
+    truerank: str = field(default="")
+
+    def as_dict(self) -> dict[str, Any]:
+        """As a dict, for JSON."""
+        return asdict(self)
+
+
+def certify_export(
+    content: str | bytes,
+    form: ModelForm,
+    format: str,
+    properties: Any,
+    data: Any,
+    missing: str,
+    exact: bool,
+    notes: tuple[str, ...],
+    distilled: dict[str, Any] | None,
+) -> Certificate:
+    """Compare an export with the form that it was written from."""
+    from truerank import __version__
+
+    made_up = data is None
+    X = made_up_rows(form) if made_up else np.array(data.X.toarray() if hasattr(data.X, "toarray") else data.X, float)
+    offsets = np.array([0, len(X)]) if made_up else data.offsets
+    if missing == "zero":
+        X = np.nan_to_num(X, nan=0.0)
+    expected = reference_scores(form, X)
+    left_out = constant_left_out(form, format, properties)
+    runs = evaluators(content, form, format)
+    differences: dict[str, float] = {}
+    out_of_order = ties_made = ties_broken = 0
+    agreeing = np.ones(len(offsets) - 1, dtype=bool)
+    cases, absent = border_cases(form, X, properties.float32, exact, properties.tiny), missing_cases(form, X, missing)
+    case_scores = reference_scores(form, cases) if len(cases) else np.empty(0)
+    absent_scores = reference_scores(form, absent) if len(absent) else np.empty(0)
+    wrong_cases = wrong_absent = 0
+    scale = 1.0 + float(np.abs(expected).max(initial=0.0))
+    tolerance = scale * (4e-6 if properties.float32 or form.float32_sums else 1e-10)
+    for evaluator, score in runs.items():
+        scores = score(X) + left_out
+        differences[evaluator] = float(np.abs(scores - expected).max(initial=0.0))
+        reversed_queries, places, made, broken = compare_orders(expected, scores, offsets)
+        agreeing &= ~reversed_queries
+        out_of_order, ties_made = max(out_of_order, places), max(ties_made, made)
+        ties_broken = max(ties_broken, broken)
+        if len(cases):
+            wrong_cases = max(wrong_cases, int((np.abs(score(cases) + left_out - case_scores) > tolerance).sum()))
+        if len(absent):
+            wrong_absent = max(wrong_absent, int((np.abs(score(absent) + left_out - absent_scores) > tolerance).sum()))
+    if format == "catboost":
+        notes += _mixed_directions(form)
+    policy = {
+        "missing": missing, "features": "float32" if properties.float32 else "float64",
+        "inputs": "float32 numbers" if exact else "decimal texts", "constant_left_out": left_out,
+        "output": "probability" if form.calibration is not None else "score",
+    }  # fmt: skip
+    raw = content if isinstance(content, bytes) else content.encode()
+    return Certificate(
+        format=format, rows=len(X), queries=len(offsets) - 1, made_up=made_up,
+        largest_difference=max(differences.values(), default=float("nan")),
+        rank_agreement=float(agreeing.mean()) if len(agreeing) else 1.0, out_of_order=out_of_order,
+        ties_made=ties_made, ties_broken=ties_broken, border_cases=len(cases), border_differences=wrong_cases,
+        missing_cases=len(absent), missing_differences=wrong_absent, evaluators=differences, policy=policy,
+        notes=notes, distilled=distilled, model_hash=_hash(_model_bytes(form)), export_hash=_hash(raw),
+        data_hash=_hash(np.ascontiguousarray(X).tobytes() + np.asarray(offsets, dtype=np.int64).tobytes()),
+        truerank=__version__,
+    )  # fmt: skip
+
+
+def reference_scores(form: ModelForm, X: np.ndarray) -> np.ndarray:
+    """What the model says of float64 rows: `predict`, or P(relevant) where it is calibrated."""
+    model = form.model
+    if form.calibration is not None:
+        return np.asarray(model.predict_proba(X)[:, 1])
+    if hasattr(model, "ranker_"):
+        model = model.ranker_
+    return np.asarray(model.predict(X), dtype=np.float64)
+
+
+def constant_left_out(form: ModelForm, format: str, properties: Any) -> float:
+    """What the format's scores are lower by: linear models of engines have no constant, which no ranking needs."""
+    if not isinstance(form.body, Linear) or properties.keeps_constant:
+        return 0.0
+    if format in ("ranklib", "xgboost"):
+        form = as_linear(form)
+    return form.start + form.intercept
+
+
+def compare_orders(expected: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, int, int, int]:
+    """Queries with a reversed pair (m,), documents out of order, ties made and ties broken.
+
+    A pair is reversed when each side puts another of the two strictly higher. O(n log n).
+    """
+    wrong = np.zeros(len(offsets) - 1, dtype=bool)
+    places = made = broken = 0
+    for q, (start, stop) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist())):
+        ours, theirs = expected[start:stop], scores[start:stop]
+        order = np.lexsort((-theirs, -ours))
+        a, b = ours[order], theirs[order]
+        new = np.concatenate([[True], a[1:] != a[:-1]]) if len(a) else np.zeros(0, dtype=bool)
+        lowest = np.minimum.accumulate(b) if len(b) else b
+        first = np.maximum.accumulate(np.where(new, np.arange(len(a)), 0))  # start of the group of equal scores
+        above = np.where(first > 0, lowest[first - 1], np.inf)
+        reversed_rows = b > above
+        wrong[q] = bool(reversed_rows.any())
+        places += int(reversed_rows.sum())
+        made += int((new[1:] & (b[1:] == b[:-1])).sum())
+        broken += int((~new[1:] & (b[1:] != b[:-1])).sum())
+    return wrong, places, made, broken
+
+
+def thresholds_of(form: ModelForm) -> tuple[np.ndarray, np.ndarray]:
+    """Features and thresholds of all different questions, in the units of the rows."""
+    body = form.body
+    if isinstance(body, Linear):
+        return np.empty(0, dtype=np.int64), np.empty(0)
+    if isinstance(body, Stumps):
+        features, thresholds = body.features, body.thresholds
+    elif isinstance(body, Plain):
+        features, thresholds = body.trees.features, body.trees.thresholds
+    else:
+        features, thresholds = body.ensemble.features.ravel(), body.ensemble.borders.ravel()
+    keep = np.isfinite(thresholds)
+    pairs = np.unique(np.stack([features[keep].astype(np.float64), thresholds[keep]], axis=1), axis=0)
+    features, thresholds = pairs[:, 0].astype(np.int64), pairs[:, 1]
+    if form.normalizers is not None and len(features):
+        from truerank.export.form import _undo
+
+        thresholds = _undo(form.normalizers, features, thresholds)
+    return features, thresholds
+
+
+def border_cases(form: ModelForm, X: np.ndarray, float32: bool, exact: bool, tiny: float = 0.0) -> np.ndarray:
+    """Rows of X with one feature at a threshold or at the next number on either side, in the engine's precision.
+
+    Numbers that the engine reads as 0 (of magnitude up to `tiny`) are left out, 0 itself is not.
+    """
+    from truerank.core.float32 import shortest_decimal
+
+    features, thresholds = thresholds_of(form)
+    if not len(features) or not len(X):
+        return np.empty((0, form.n_features))
+    if float32:
+        with np.errstate(over="ignore"):
+            near = thresholds.astype(np.float32)
+            sides = [np.nextafter(near, np.float32(-np.inf)), near, np.nextafter(near, np.float32(np.inf))]
+        values = [side.astype(np.float64) if exact else shortest_decimal(side) for side in sides]
+    else:
+        values = [np.nextafter(thresholds, -np.inf), thresholds, np.nextafter(thresholds, np.inf)]
+    columns, numbers = np.tile(features, 3), np.concatenate(values)
+    keep = np.flatnonzero(np.isfinite(numbers) & ((np.abs(numbers) > tiny) | (numbers == 0)))
+    if len(keep) > _CASES:
+        keep = keep[:: -(-len(keep) // _CASES)]
+    rows = X[np.arange(len(keep)) % len(X)].copy()
+    rows[np.arange(len(keep)), columns[keep]] = numbers[keep]
+    return rows
+
+
+def missing_cases(form: ModelForm, X: np.ndarray, missing: str) -> np.ndarray:
+    """Rows of X with one used feature missing, and one row without any; none where the model takes no nan."""
+    if not len(X) or (missing == "nan" and not form.allow_nan):
+        return np.empty((0, form.n_features))
+    value = np.nan if missing == "nan" else 0.0
+    rows = X[np.arange(len(form.used) + 1) % len(X)].copy()
+    rows[np.arange(len(form.used)), form.used] = value
+    rows[-1] = value
+    return rows
+
+
+def made_up_rows(form: ModelForm) -> np.ndarray:
+    """Rows for a certificate without data: features drawn between and beyond their thresholds, seed 0."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(_MADE_UP, form.n_features))
+    features, thresholds = thresholds_of(form)
+    for k in np.unique(features):
+        own = thresholds[features == k]
+        low, high = float(own.min()), float(own.max())
+        width = max(high - low, 1e-3 * max(abs(low), abs(high)), 1e-12)
+        rows[:, k] = rng.uniform(low - width, high + width, size=_MADE_UP)
+    # Rounded as a log would hold them.
+    with np.errstate(over="ignore"):
+        return np.array([[float(str(np.float32(v))) for v in row] for row in rows]).reshape(rows.shape)
+
+
+def _mixed_directions(form: ModelForm) -> tuple[str, ...]:
+    """A note where the questions about one feature send missing values both ways, which CatBoost cannot."""
+    from truerank.export.form import as_oblivious
+
+    own = as_oblivious(form).body.ensemble
+    asked = np.isfinite(own.borders) | own.missing_right
+    mixed = [
+        form.names[k]
+        for k in np.unique(own.features[asked])
+        if 0 < own.missing_right[asked & (own.features == k)].mean() < 1
+    ]
+    if not mixed:
+        return ()
+    return (
+        f"missing values go one way in all of CatBoost's questions; here they go both ways in {len(mixed)} features",
+    )
+
+
+def _model_bytes(form: ModelForm) -> bytes:
+    from truerank.export.python import write
+
+    return write(form, "model", False).encode()
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,189 @@
+"""What each format holds, and `export_model`, which writes a model in one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from truerank.core.checks import check_choice
+from truerank.core.errors import InvalidInputError
+from truerank.core.names import resolve
+from truerank.export.certificate import Certificate, certify_export
+from truerank.export.form import ModelForm, Stumps, form_of
+
+_TREES = ("stumps", "oblivious", "trees")
+_ALL = ("linear", *_TREES, "fuzzy", "polynomial")
+
+
+@dataclass(frozen=True)
+class Format:
+    """One format.
+
+    Attributes
+    ----------
+    module : str
+        "module:function" that writes it.
+    kinds : tuple of str
+        Forms that it holds exactly.
+    float32 : bool
+        Its programs round features to float32.
+    missing : {"nan", "zero"}
+        What its programs take for a feature that a document does not have.
+    expression : bool
+        It holds formulas: a linear start, a probability.
+    keeps_constant : bool
+        A linear model keeps its constant.
+    tiny : float
+        Its programs read numbers of at most this magnitude as 0.
+    """
+
+    module: str
+    kinds: tuple[str, ...]
+    float32: bool = False
+    missing: str = "nan"
+    expression: bool = False
+    keeps_constant: bool = True
+    tiny: float = 0.0
+
+
+FORMATS: dict[str, Format] = {
+    "solr": Format("truerank.export.solr:write", ("linear", *_TREES), True, "zero", keeps_constant=False),
+    "elasticsearch": Format(
+        "truerank.export.elasticsearch:write", ("linear", *_TREES), True, "nan", keeps_constant=False
+    ),
+    "opensearch": Format("truerank.export.elasticsearch:write", ("linear", *_TREES), True, "nan", keeps_constant=False),
+    "ranklib": Format("truerank.export.ranklib:write", ("linear", *_TREES), True, "zero", keeps_constant=False),
+    "lightgbm": Format("truerank.export.lightgbm:write", _TREES, tiny=1e-35),
+    "xgboost": Format("truerank.export.xgboost:write", ("linear", *_TREES), True, keeps_constant=False),
+    "catboost": Format("truerank.export.catboost:write", ("stumps", "oblivious"), True),
+    "python": Format("truerank.export.python:write", _ALL, expression=True),
+    "c": Format("truerank.export.c:write", _ALL, expression=True),
+}
+
+
+class TextExport(str):
+    """An exported model as text, with its certificate."""
+
+    certificate: Certificate
+
+
+class BytesExport(bytes):
+    """An exported model as bytes, with its certificate."""
+
+    certificate: Certificate
+
+
+def export_model(
+    ranker: Any,
+    format: str,
+    feature_names: Sequence[str] | None = None,
+    *,
+    name: str = "model",
+    certify: Any = None,
+    missing: str | None = None,
+    distil: Any = None,
+    force: bool = False,
+) -> TextExport | BytesExport:
+    """A fitted ranker in the format of another program, with a certificate of what was compared.
+
+    Linear rankers, RankBoost's stumps and boosted trees of constant leaves go to every format that holds them; fuzzy
+    and polynomial leaves to those that hold formulas, and elsewhere, with `distil`, as plain trees that were fitted to
+    the model's scores. A scikit-learn scaling of columns before the ranker travels with it. A `CalibratedRanker` gives
+    probabilities where the format holds formulas, and the ranker's scores elsewhere.
+
+    Parameters
+    ----------
+    ranker : fitted ranker, CalibratedRanker, ImportedRanker, or Pipeline of one column scaling and a ranker
+    format : str
+        A key of `truerank.export.formats.FORMATS`.
+    feature_names : sequence of str, optional
+        What the engine calls the columns, in order. By default the names of the training data, or f1, f2, ….
+    name : str, default "model"
+        Name of the model, where the format has one.
+    certify : RankingData, optional
+        Rows to compare on; made-up ones by default.
+    missing : {"zero", "nan"}, optional
+        What a document's absent feature is; by default as the format's programs have it. With "zero" nan in the data
+        counts as 0 on both sides.
+    distil : RankingData, optional
+        Rows to fit plain trees to where the format cannot hold the model.
+    force : bool, default False
+        Return an export also when the certificate says that a rank differs.
+
+    Returns
+    -------
+    str or bytes
+        With the attribute `certificate`.
+
+    Raises
+    ------
+    InvalidInputError
+        When the format cannot hold the model (the message says which can), and when scores in the format's arithmetic
+        put a document in another place than `predict` does.
+
+    Examples
+    --------
+    >>> from truerank import RidgeRanker
+    >>> ranker = RidgeRanker().fit([[1.0, 2.0], [2.0, 1.0], [3.0, 3.0]], [0, 0, 1])
+    >>> text = export_model(ranker, "solr", feature_names=["bm25", "age"])
+    >>> text.certificate.rank_agreement
+    1.0
+    """
+    own = FORMATS[check_choice(format, "format", FORMATS)]
+    if missing is not None:
+        check_choice(missing, "missing", ("zero", "nan"))
+    form = form_of(ranker, feature_names)
+    notes: list[str] = []
+    distilled = None
+    if form.calibration is not None and not own.expression:
+        form = replace(form, calibration=None)
+        notes.append("calibration left out: the format has no expression for it; scores are the ranker's")
+    why = reason_against(form, format)
+    if why is not None:
+        if distil is None:
+            raise InvalidInputError(f"{format} cannot hold this model: {why}")
+        from truerank.export.distillation import distilled_form
+
+        form, distilled = distilled_form(form, distil, certify)
+    exact = _exact_float32(certify)
+    content = resolve(own.module)(form, name, exact)
+    certificate = certify_export(
+        content, form, format, own, certify, missing or own.missing, exact, tuple(notes), distilled
+    )
+    if not force and certificate.rank_agreement < 1.0:
+        raise InvalidInputError(
+            f"the {format} export puts {certificate.out_of_order} documents in another place than predict does (rank "
+            f"agreement {certificate.rank_agreement:.4f} of queries); pass force=True to take it all the same"
+        )
+    result = BytesExport(content) if isinstance(content, bytes) else TextExport(content)
+    result.certificate = certificate
+    return result
+
+
+def reason_against(form: ModelForm, format: str) -> str | None:
+    """Why the format cannot hold the form, with what can; None when it can."""
+    own = FORMATS[format]
+    can = ", ".join(key for key, other in FORMATS.items() if other.expression)
+    if form.kind not in own.kinds:
+        holding = ", ".join(key for key, other in FORMATS.items() if form.kind in other.kinds)
+        advice = "; or distil it to plain trees (distil=DATA, --distil DATA)" if form.kind != "linear" else ""
+        return f"it is of {form.kind} form, which these formats hold: {holding}{advice}"
+    if form.linear_start is not None and not own.expression:
+        return f"its trees start from a linear ranker, which only formats with expressions hold: {can}; or distil it"
+    if format == "ranklib" and isinstance(form.body, Stumps) and not len(form.body.features):
+        return "it has no stump"
+    return None
+
+
+def _exact_float32(data: Any) -> bool:
+    """Whether the rows are float32 numbers themselves and not decimal texts that an engine rounds."""
+    import numpy as np
+
+    if data is None:
+        return False
+    X = data.X
+    if X.dtype == np.float32:
+        return True
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.array_equal(X, X.astype(np.float32).astype(np.float64), equal_nan=True))

@@ -1,0 +1,196 @@
+"""One Python file without dependencies: `score(x)` has the bits of `predict`, missing values included."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from truerank.export.arrays import arrays_of
+from truerank.export.form import ModelForm
+
+_LINEAR = """
+def _body(x, total):
+    lanes = [0.0] * 8
+    for j in range(lanes_until):
+        lanes[j % 8] += x[columns[j]] * weights[j]
+    a, b, c, d, e, f, g, h = lanes
+    own = ((a + e) + (c + g)) + ((b + f) + (d + h))
+    for j in range(lanes_until, len(columns)):
+        own += x[columns[j]] * weights[j]
+    return total + own
+"""
+_STUMPS = """
+def _body(x, total):
+    own = 0.0
+    for c, k in enumerate(columns):
+        if x[k] != x[k]:
+            own += absent[c]
+        else:
+            own += values[bisect_left(steps, x[k], starts[c], starts[c + 1]) + c]
+    return total + own
+"""
+_OBLIVIOUS = """
+def _body(x, total):
+    for t in range(len(features)):
+        leaf = 0
+        for level in range(len(features[t])):
+            v = x[features[t][level]]
+            if v > borders[t][level] or (v != v and missing_right[t][level]):
+                leaf |= 1 << level
+        total = _round(total + values[t][leaf])
+    return total
+"""
+_TREES = """
+def _body(x, total):
+    for node in roots:
+        while node >= 0:
+            v, kind = x[features[node]], missing[node]
+            if v != v or (kind > 1 and abs(v) <= 1e-35):
+                node = children[node][kind & 1]
+            else:
+                node = children[node][v > thresholds[node]]
+        total = _round(total + values[~node])
+    return total
+"""
+_FUZZY = """
+def _body(x, total):
+    state, above, below, lo, hi = [], [], [], [], []
+    for i, k in enumerate(used):
+        v, a, z = x[k], first[i], first[i + 1]
+        if v != v:
+            s = -1
+        else:
+            j = bisect_left(upper, v, a, z)
+            s = 2 * (j - a) + (j < z and v >= lower[j])
+        state.append(s)
+        place = 2 * a + i + max(s, 0)
+        above.append(up[place])
+        below.append(down[place])
+        if steep[i]:
+            lo.append(state_start[place])
+            hi.append(state_stop[place])
+        else:
+            lo.append(0.0)
+            hi.append(0.0)
+    for t in range(len(columns)):
+        v = values[t]
+        for level in range(len(columns[t]) - 1, -1, -1):
+            i = columns[t][level]
+            if state[i] < 0:
+                right = 1.0 if missing_right[t][level] else 0.0
+            elif state[i] > border_states[t][level]:
+                share = above[i]
+                if steep[i]:
+                    share = share * exp(log_p * (lo[i] - border_place[t][level] + 1.0))
+                right = 1.0 - share * left_factor[t][level]
+            else:
+                share = below[i]
+                if steep[i]:
+                    share = share * exp(log_p * (border_place[t][level] - hi[i]))
+                right = share * right_factor[t][level]
+            half = 1 << level
+            v = [v[q] + right * (v[q + half] - v[q]) for q in range(half)]
+        total += v[0]
+    return total
+"""
+_POLYNOMIAL = """
+def _body(x, total):
+    z = []
+    for i, k in enumerate(used):
+        v = x[k]
+        z.append(0.0 if v != v else (min(max(v, low[i]), high[i]) - mean[i]) / scale[i])
+    for t in range(len(features)):
+        leaf = 0
+        for level in range(len(features[t])):
+            v = x[features[t][level]]
+            if v > borders[t][level] or (v != v and missing_right[t][level]):
+                leaf |= 1 << level
+        own, monomials = values[t][leaf][0], [1.0]
+        for j in range(1, len(table)):
+            monomials.append(monomials[table[j][0]] * z[columns[t][table[j][1]]])
+            own += values[t][leaf][j] * monomials[j]
+        total += own
+    return total
+"""
+_BODIES = {"linear": _LINEAR, "stumps": _STUMPS, "oblivious": _OBLIVIOUS, "trees": _TREES, "fuzzy": _FUZZY,
+           "polynomial": _POLYNOMIAL}  # fmt: skip
+_START = """
+def _linear_start(x):
+    own = 0.0
+    for i, k in enumerate(start_columns):
+        v = x[k]
+        if v == v:
+            own += start_slope[i] * (min(max(v, start_low[i]), start_high[i]) - start_mean[i])
+    return own
+"""
+_PROBABILITY = """
+def _probability(s):
+    k = bisect_left(knots, s)
+    d = s - centres[k]
+    log_odds = (quadratic[k] * d + linear[k]) * d + constant[k]
+    if log_odds >= 0:
+        return 1.0 / (1.0 + exp(-log_odds))
+    odds = exp(log_odds)
+    return odds / (1.0 + odds)
+"""
+_MAIN = '''
+def score_rows(rows):
+    """Scores of several rows."""
+    return [score(x) for x in rows]
+
+
+if __name__ == "__main__":
+    import sys
+
+    for line in sys.stdin:
+        if line.strip():
+            print(repr(score([float(word) for word in line.replace(",", " ").split()])))
+'''
+
+
+def write(form: ModelForm, name: str, exact: bool) -> str:
+    """The file's text: constants, `FEATURES`, `score(x)`, `score_rows(rows)`, and rows from standard input."""
+    arrays = arrays_of(form)
+    if form.kind == "linear":
+        arrays["lanes_until"] = arrays.pop("lanes")
+    text = [
+        f'"""Scores of the model {name!r}, written by truerank. `score(x)` takes {form.n_features} numbers, in the',
+        'order of FEATURES, nan for a missing one; higher ranks first."""',
+        "from bisect import bisect_left",
+        "from math import exp",
+        *(["from struct import pack, unpack"] if form.float32_sums else []),
+        "",
+        'inf, nan = float("inf"), float("nan")',
+        f"FEATURES = {form.names!r}",
+        *(f"{key} = {_literal(value)}" for key, value in arrays.items()),
+        "",
+        *_rounding(form),
+        _BODIES[form.kind],
+    ]
+    if form.linear_start is not None:
+        text.append(_START)
+    if form.calibration is not None:
+        text.append(_PROBABILITY)
+    text += ["", "def score(x):", f'    """{"P(relevant)" if form.calibration else "Score"} of one row."""']
+    if form.normalizers is not None:
+        operation = "v * a + b" if form.normalizers.affine else "(v - a) / b"
+        text.append(f"    x = [{operation} for v, a, b in zip(x, norm_first, norm_second)]")
+    text.append("    total = start + _linear_start(x)" if form.linear_start is not None else "    total = start")
+    text.append("    total = _body(x, total) + intercept" if form.intercept else "    total = _body(x, total)")
+    text += ["    return _probability(total)" if form.calibration is not None else "    return total", "", _MAIN]
+    return "\n".join(text)
+
+
+def _rounding(form: ModelForm) -> list[str]:
+    if form.kind not in ("oblivious", "trees"):
+        return []
+    if form.float32_sums:
+        return ["", "def _round(x):", '    return unpack("f", pack("f", x))[0]', ""]
+    return ["", "def _round(x):", "    return x", ""]
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    return repr(value)

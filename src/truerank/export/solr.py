@@ -1,0 +1,70 @@
+"""Solr LTR: LinearModel with normalisers, or MultipleAdditiveTreesModel. Upload with PUT to `schema/model-store`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from truerank.core.float32 import float32_threshold
+from truerank.export.form import Linear, ModelForm, as_plain
+from truerank.export.nested import nested_trees
+from truerank.models.foreign.solr import PACKAGE, SLACK
+
+
+def write(form: ModelForm, name: str, exact: bool) -> str:
+    """The model's JSON; only the features in use are listed, so that the feature store needs no others."""
+    used = form.used if len(form.used) else np.array([0])
+    values: dict[str, Any]
+    features: list[dict[str, Any]] = [{"name": form.names[k]} for k in used]
+    if isinstance(form.body, Linear):
+        if form.normalizers is not None:
+            scaling = form.normalizers.as_subtract_divide()
+            for feature, k in zip(features, used):
+                params = {"avg": _text(scaling.first[k]), "std": _text(scaling.second[k])}
+                feature["norm"] = {"class": f"{PACKAGE}norm.StandardNormalizer", "params": params}
+        weights = {form.names[k]: _float(form.body.weights[k]) for k in used}
+        kind, values = "LinearModel", {"weights": weights}
+    else:
+        plain = as_plain(form)
+        trees = plain.body.trees
+        thresholds = before_slack(float32_threshold(trees.thresholds, exact))
+
+        def split(node: int, left: Any, right: Any) -> Any:
+            feature = form.names[trees.features[node]]
+            return {"feature": feature, "threshold": _text(thresholds[node]), "left": left, "right": right}
+
+        roots = nested_trees(trees, lambda leaf: {"value": _text(trees.values[leaf])}, split)
+        constant = form.start + form.intercept
+        if constant:
+            roots.insert(0, {"value": _text(constant)})
+        kind, values = "MultipleAdditiveTreesModel", {"trees": [{"weight": "1", "root": root} for root in roots]}
+    model = {"class": f"{PACKAGE}model.{kind}", "name": name, "features": features, "params": values}
+    return json.dumps(model, ensure_ascii=False, indent=1) + "\n"
+
+
+def before_slack(thresholds: np.ndarray) -> np.ndarray:
+    """Float32 numbers s with `s + 1e-6f` equal to the thresholds, or just above where there is none.
+
+    That is so for -1 and near 0. An error then needs a feature at the next number above a threshold; below, it would
+    need one at the threshold itself, where data often are.
+    """
+    t = np.clip(thresholds, -np.finfo(np.float32).max, np.finfo(np.float32).max)
+    with np.errstate(over="ignore"):
+        s = (t - SLACK).astype(np.float32)
+        tries = [s, np.nextafter(s, np.float32(np.inf)), np.nextafter(s, np.float32(-np.inf))]
+        tries += [np.nextafter(tries[1], np.float32(np.inf)), np.nextafter(tries[2], np.float32(-np.inf))]
+        result = t.astype(np.float32)
+        for candidate in sorted(tries, key=lambda own: -float(np.sum(own, dtype=np.float64))):
+            result = np.where(np.isfinite(candidate) & (candidate + SLACK >= t), candidate, result)
+    return result.astype(np.float32)
+
+
+def _float(x: Any) -> float:
+    """A float32 number with the shortest text that gives it back."""
+    return float(str(np.float32(x)))
+
+
+def _text(x: Any) -> str:
+    return str(np.float32(x))

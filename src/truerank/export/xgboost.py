@@ -1,0 +1,94 @@
+"""XGBoost's `save_model` JSON: trees with float32 questions `x < t`, or gblinear for linear models."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError
+from truerank.core.float32 import float32_threshold
+from truerank.export.form import Linear, ModelForm, as_linear, as_plain
+
+_NO_PARENT = 2147483647
+
+
+def write(form: ModelForm, name: str, exact: bool) -> str:
+    """The JSON that `Booster(model_file=…)` reads; `name` has no place in it."""
+    bad = next((own for own in form.names if any(c in "[]<" for c in own)), None)
+    if bad is not None:
+        raise InvalidInputError(f"XGBoost's feature names hold none of []<, got {bad!r}")
+    constant = form.start + form.intercept
+    if isinstance(form.body, Linear):
+        form, constant = as_linear(form), 0.0  # a constant would cost the float32 sums their last digits
+        weights = [_float(w) for w in form.body.weights]
+        booster: dict[str, Any] = {"name": "gblinear", "model": {"boosted_rounds": 1, "weights": [*weights, 0.0]}}
+    else:
+        trees = _trees(form, exact)
+        model = {
+            "cats": {"enc": [], "feature_segments": [], "sorted_idx": []},
+            "gbtree_model_param": {"num_parallel_tree": "1", "num_trees": str(len(trees))},
+            "iteration_indptr": list(range(len(trees) + 1)),
+            "tree_info": [0] * len(trees),
+            "trees": trees,
+        }
+        booster = {"name": "gbtree", "model": model}
+    learner = {
+        "attributes": {},
+        "feature_names": list(form.names),
+        "feature_types": ["float"] * form.n_features,
+        "gradient_booster": booster,
+        "learner_model_param": {
+            "base_score": f"[{np.float32(constant)}]", "boost_from_average": "1", "num_class": "0",
+            "num_feature": str(form.n_features), "num_target": "1",
+        },
+        "objective": {"name": "reg:squarederror", "reg_loss_param": {"scale_pos_weight": "1"}},
+    }  # fmt: skip
+    return json.dumps({"learner": learner, "version": [3, 2, 0]}, ensure_ascii=False) + "\n"
+
+
+def _trees(form: ModelForm, exact: bool) -> list[dict[str, Any]]:
+    trees = as_plain(form).body.trees
+    with np.errstate(over="ignore"):
+        limits = np.nextafter(float32_threshold(trees.thresholds, exact), np.float32(np.inf))
+    limits = np.clip(limits, -np.finfo(np.float32).max, np.finfo(np.float32).max)
+    result = []
+    for number, root in enumerate(trees.roots.tolist()):
+        order, left, right, parents = [root], [], [], [_NO_PARENT]
+        for place, node in enumerate(order):
+            if node < 0:
+                left.append(-1)
+                right.append(-1)
+                continue
+            left.append(len(order))
+            right.append(len(order) + 1)
+            order += [int(trees.left[node]), int(trees.right[node])]
+            parents += [place, place]
+        size = len(order)
+        inner = [node >= 0 for node in order]
+        result.append({
+            "base_weights": [0.0 if node >= 0 else _float(trees.values[~node]) for node in order],
+            "categories": [], "categories_nodes": [], "categories_segments": [], "categories_sizes": [],
+            "default_left": [int(ok and not trees.missing_right[node]) for ok, node in zip(inner, order)],
+            "id": number,
+            "left_children": left,
+            "loss_changes": [0.0] * size,
+            "parents": parents,
+            "right_children": right,
+            "split_conditions": [
+                _float(limits[node] if ok else trees.values[~node]) for ok, node in zip(inner, order)
+            ],
+            "split_indices": [int(trees.features[node]) if ok else 0 for ok, node in zip(inner, order)],
+            "split_type": [0] * size,
+            "sum_hessian": [1.0] * size,
+            "tree_param": {
+                "num_deleted": "0", "num_feature": str(form.n_features), "num_nodes": str(size),
+                "size_leaf_vector": "1",
+            },
+        })  # fmt: skip
+    return result
+
+
+def _float(x: Any) -> float:
+    return float(str(np.float32(x)))

@@ -1,0 +1,31 @@
+import json
+
+import numpy as np
+
+from truerank import ObliviousBoosting, RankingData, save_model, write_letor
+from truerank.cli import main
+from truerank.export import distillation
+
+
+def test_export_with_a_certificate(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(distillation._SETTINGS, "n_estimators", 20)
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal(size=(200, 4)), 3)
+    data = RankingData(X, (X[:, 0] > 0).astype(int), np.repeat(np.arange(10), 20))
+    write_letor(data, tmp_path / "test.txt")
+    model, out = str(tmp_path / "model.json"), tmp_path / "solr.json"
+    save_model(ObliviousBoosting(n_estimators=5, depth=2).fit(data), model)
+    line = ["export", model, "--to", "solr", "-o", str(out), "--certify", str(tmp_path / "test.txt")]
+    assert main([*line, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["format"], report["rows"], report["rank_agreement"]) == ("solr", 200, 1.0)
+    assert report["largest_difference"] < 1e-5
+    assert report["policy"]["missing"] == "zero"
+    assert json.loads(out.read_text())["name"] == "model"
+    assert main([*line, "--name", "mine"]) == 0
+    assert "rank agreement 1.0000" in capsys.readouterr().err
+    save_model(ObliviousBoosting(leaves="fuzzy", n_estimators=5, depth=2).fit(data), model)
+    assert main(line) == 1
+    assert "distil" in capsys.readouterr().err
+    assert main([*line, "--distil", str(tmp_path / "test.txt")]) == 0
+    assert "distilled to" in capsys.readouterr().err

@@ -1,0 +1,196 @@
+"""Every format and every kind of model that it holds: the certificate finds no difference, and finds damage."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+from truerank import (
+    AdaRank,
+    ImportedRanker,
+    ListNet,
+    MinMaxInQuery,
+    ObliviousBoosting,
+    RandomRanker,
+    RankBoost,
+    RankingData,
+    RidgeRanker,
+    export_model,
+    import_model,
+)
+from truerank.core.errors import InvalidInputError
+from truerank.core.float32 import float32_threshold, largest_rounding_to, shortest_decimal
+from truerank.export import distillation
+from truerank.export.certificate import compare_orders
+from truerank.export.form import form_of
+from truerank.export.formats import FORMATS, reason_against
+from truerank.export.run import run_python
+from truerank.export.solr import SLACK, before_slack
+from truerank.trees.leaves.fuzzy import FuzzyLeaves
+
+pytestmark = pytest.mark.filterwarnings("ignore:numpy.ndarray size changed:RuntimeWarning")
+COMPILER = shutil.which("cc") or shutil.which("gcc")
+
+
+def made_up(n_queries=12, seed=0):
+    rng = np.random.default_rng(seed)
+    n = 25 * n_queries
+    X = np.round(rng.normal(size=(n, 20)), 2)
+    y = np.clip(np.round(X[:, 0] + 0.5 * X[:, 1] ** 2 + 0.5 * rng.normal(size=n)), 0, 2)
+    return RankingData(X, y, np.repeat(np.arange(n_queries), 25))
+
+
+DATA, TEST = made_up(), made_up(6, 1)
+TREES = {"n_estimators": 8, "depth": 3}
+MODELS = {
+    "adarank": AdaRank(measure="AP"),
+    "list-net": ListNet(),
+    "ridge": RidgeRanker(),
+    "stumps": RankBoost(20),
+    "all stumps": RankBoost(20, thresholds="all"),
+    "constant": ObliviousBoosting(**TREES),
+    "fuzzy": ObliviousBoosting(leaves=FuzzyLeaves(places=64), **TREES),
+    "polynomial": ObliviousBoosting(leaves="polynomial", **TREES),
+    "linear start": ObliviousBoosting(start="linear", **TREES),
+    "scaled linear": make_pipeline(StandardScaler(), RidgeRanker()),
+    "scaled trees": make_pipeline(MinMaxScaler(), ObliviousBoosting(**TREES)),
+}
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    result = {}
+    for name, model in MODELS.items():
+        if hasattr(model, "steps"):
+            model.fit(DATA.X, DATA.y)
+        else:
+            model.fit(DATA)
+        result[name] = model
+    return result
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("name", MODELS)
+def test_every_format_and_kind(fitted, name, format):
+    model = fitted[name]
+    form = form_of(model)
+    if reason_against(form, format) is not None:
+        with pytest.raises(InvalidInputError, match="cannot hold"):
+            export_model(model, format, certify=TEST)
+        return
+    if format == "c" and COMPILER is None:
+        pytest.skip("no C compiler")
+    own = export_model(model, format, certify=TEST).certificate
+    assert own.rank_agreement == 1.0
+    assert own.border_differences == 0
+    assert format == "catboost" or own.missing_differences == 0
+    assert own.largest_difference < (1e-5 if FORMATS[format].float32 else 1e-12)
+    if format in ("python", "c"):
+        assert own.largest_difference == 0
+    assert (own.border_cases > 0) == (form.kind != "linear")
+
+
+@pytest.mark.parametrize("format", ["solr", "ranklib", "elasticsearch", "lightgbm", "xgboost", "catboost"])
+def test_an_export_comes_back_as_the_same_ranking(fitted, format, tmp_path):
+    model = fitted["constant"]
+    names = [f"name_{k}" for k in range(20)]
+    (tmp_path / "export").write_text(export_model(model, format, feature_names=names))
+    back = import_model(tmp_path / "export", feature_names=names)
+    assert isinstance(back, ImportedRanker)
+    np.testing.assert_allclose(back.predict(TEST), model.predict(TEST), atol=1e-5)
+    again = export_model(back, "python", certify=TEST)
+    assert again.certificate.largest_difference == 0
+
+
+def test_fuzzy_and_polynomial_leaves_are_distilled(fitted, monkeypatch):
+    monkeypatch.setitem(distillation._SETTINGS, "n_estimators", 40)
+    for name in ("fuzzy", "polynomial", "linear start"):
+        own = export_model(fitted[name], "solr", certify=TEST, distil=DATA).certificate
+        assert own.distilled["rank_agreement"] > 0.8
+        assert set(own.distilled["nDCG@10"]) == {"model", "distilled"}
+        assert own.rank_agreement == 1.0
+
+
+def test_steep_fuzzy_borders(fitted):
+    X = np.random.default_rng(0).normal(size=(2000, 3))
+    data = RankingData(X, (X[:, 0] > 0).astype(int), np.repeat(np.arange(40), 50))
+    ranker = ObliviousBoosting(leaves=FuzzyLeaves(p_swap=0.5), n_estimators=3, depth=2).fit(data)
+    for format in ("python", "c"):
+        if format == "c" and COMPILER is None:
+            continue
+        assert export_model(ranker, format, certify=data).certificate.largest_difference < 1e-15
+
+
+def test_damage_is_found(fitted, monkeypatch):
+    """A writer that forgets `<` against `≤` is refused."""
+    from truerank.export import elasticsearch
+
+    monkeypatch.setattr(elasticsearch, "float32_threshold", lambda t, exact: np.nextafter(
+        float32_threshold(t, exact), np.float32(-np.inf)
+    ))  # fmt: skip
+    with pytest.raises(InvalidInputError, match="in another place"):
+        export_model(fitted["constant"], "elasticsearch", certify=TEST)
+    own = export_model(fitted["constant"], "elasticsearch", certify=TEST, force=True).certificate
+    assert own.rank_agreement < 1
+    assert own.border_differences > 0
+
+
+def test_refusals_name_the_reason(fitted):
+    scaled = make_pipeline(MinMaxInQuery(), RidgeRanker())
+    with pytest.raises(InvalidInputError, match="other documents of the query"):
+        export_model(scaled.fit(DATA.X, DATA.y), "solr")
+    with pytest.raises(InvalidInputError, match="no formula"):
+        export_model(RandomRanker().fit(DATA), "solr")
+    with pytest.raises(InvalidInputError, match="format must be one of"):
+        export_model(fitted["ridge"], "pmml")
+    with pytest.raises(InvalidInputError, match="20 columns, got 2"):
+        export_model(fitted["ridge"], "solr", feature_names=["a", "b"])
+    with pytest.raises(InvalidInputError, match="different"):
+        export_model(fitted["ridge"], "solr", feature_names=["a"] * 20)
+
+
+def test_normalisers_travel_as_solrs(fitted):
+    model = json.loads(export_model(fitted["scaled linear"], "solr", name="m", certify=TEST))
+    assert model["features"][0]["norm"]["class"] == "org.apache.solr.ltr.norm.StandardNormalizer"
+    body = json.loads(export_model(fitted["scaled linear"], "opensearch", certify=TEST))
+    assert set(body["model"]["model"]["feature_normalizers"]["f1"]) == {"standard"}
+
+
+def test_python_text_is_alone(fitted):
+    text = export_model(fitted["fuzzy"], "python")
+    assert {line.split()[1] for line in text.splitlines() if line.startswith(("import ", "from "))} == {
+        "bisect", "math"
+    }  # fmt: skip
+    np.testing.assert_array_equal(run_python(text)(TEST.X), fitted["fuzzy"].predict(TEST))
+
+
+def test_float32_questions():
+    rng = np.random.default_rng(0)
+    borders = np.round(rng.normal(size=500), 2)
+    x = np.round(rng.normal(size=2000), 2)
+    t = float32_threshold(borders, False)
+    np.testing.assert_array_equal(x.astype(np.float32)[:, None] <= t, x[:, None] <= borders)
+    x32 = x.astype(np.float32)
+    limit = largest_rounding_to(t)
+    for value in (limit, np.nextafter(limit, np.inf), np.nextafter(limit, -np.inf)):
+        np.testing.assert_array_equal(value.astype(np.float32) <= t, value <= limit)
+    np.testing.assert_array_equal(shortest_decimal(x32), x)
+    exact = float32_threshold(x32.astype(np.float64), True)
+    np.testing.assert_array_equal(exact, x32)
+    s = before_slack(t)
+    reached = s + SLACK
+    below = np.nextafter(s, np.float32(-np.inf)) + SLACK  # some sums, -1 for one, are never reached
+    assert ((reached == t) | ((below < t) & (t < reached))).all()
+    assert (reached == t).mean() > 0.99
+
+
+def test_orders_by_all_pairs():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        a, b = rng.integers(0, 4, 6).astype(float), rng.integers(0, 4, 6).astype(float)
+        wrong, _, _, _ = compare_orders(a, b, np.array([0, 6]))
+        pairs = [(i, j) for i in range(6) for j in range(6) if a[i] > a[j] and b[i] < b[j]]
+        assert wrong[0] == bool(pairs)
