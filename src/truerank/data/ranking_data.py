@@ -50,6 +50,9 @@ class RankingData:
         The caller's row at each grouped place; None where nothing was moved.
     n_joined : int
         Queries that came in several pieces and were joined.
+    judged : bool array (n,) or None
+    missing_grades, missing_offsets : arrays or None
+        What `with_judgements` gave, in the form of `Judgements`.
 
     Raises
     ------
@@ -71,6 +74,9 @@ class RankingData:
         "comments",
         "doc_ids",
         "feature_names",
+        "judged",
+        "missing_grades",
+        "missing_offsets",
         "n_joined",
         "offsets",
         "order",
@@ -79,6 +85,10 @@ class RankingData:
         "sample_weight",
         "y",
     )
+
+    judged: np.ndarray | None
+    missing_grades: np.ndarray | None
+    missing_offsets: np.ndarray | None
 
     def __init__(
         self,
@@ -108,6 +118,8 @@ class RankingData:
         )
         self.sample_weight = None if sample_weight is None else self._grouped(as_sample_weight(sample_weight, n))
 
+        self.judged = self.missing_grades = self.missing_offsets = None
+
     @classmethod
     def from_grouped(
         cls,
@@ -133,6 +145,39 @@ class RankingData:
         self.sample_weight = sample_weight
         self.feature_names = None if feature_names is None else list(feature_names)
         self.order, self.n_joined = order, n_joined
+        self.judged = self.missing_grades = self.missing_offsets = None
+        return self
+
+    def with_judgements(self, judgements: Judgements) -> RankingData:
+        """The same data, which measures judge as `judgements` say; nothing is copied.
+
+        What the rows cannot hold travels along: which documents were never judged, and the grades of judged documents
+        that are not among the rows (not retrieved), which count in R and in the ideal DCG. A document of negative grade
+        (pooled and not judged) gets grade 0 and counts as not judged.
+
+        Raises
+        ------
+        InvalidInputError
+            When the judgements are not of these queries and rows.
+        """
+        if not np.array_equal(judgements.offsets, self.offsets):
+            raise InvalidInputError(
+                f"the judgements are of {judgements.n_rows} documents of {judgements.n_queries} queries, the data of "
+                f"{self.n_rows} of {self.n_queries}; they must have the same rows"
+            )
+        made = RankingData.from_grouped(
+            self.X, np.maximum(judgements.grades, 0.0), self.offsets, self.query_ids, doc_ids=self.doc_ids,
+            comments=self.comments, feature_names=self.feature_names, query_weight=self.query_weight,
+            sample_weight=self.sample_weight, order=self.order, n_joined=self.n_joined,
+        )  # fmt: skip
+        made.judged = None if judgements.known.all() else judgements.known
+        made.missing_grades, made.missing_offsets = judgements.missing_grades, judgements.missing_offsets
+        return made
+
+    def _take_unranked(self, other: RankingData) -> RankingData:
+        """Take over what `with_judgements` gave another set of the same rows."""
+        self.judged = other.judged
+        self.missing_grades, self.missing_offsets = other.missing_grades, other.missing_offsets
         return self
 
     def _take_grouping(self, grouping: Grouping) -> None:
@@ -198,7 +243,7 @@ class RankingData:
             self.X, self.y, self.offsets, self.query_ids, doc_ids=self.doc_ids, comments=self.comments,
             feature_names=self.feature_names, query_weight=self.query_weight, sample_weight=values, order=self.order,
             n_joined=self.n_joined,
-        )  # fmt: skip
+        )._take_unranked(self)  # fmt: skip
 
     def take_queries(self, queries: Any) -> RankingData:
         """The data of some queries, in the order given (indices or a boolean mask); a query may be taken twice.
@@ -217,7 +262,7 @@ class RankingData:
             rows = slice(int(self.offsets[index[0]]), int(self.offsets[index[-1] + 1]))
         else:
             rows = np.repeat(self.offsets[index] - offsets[:-1], sizes) + np.arange(offsets[-1])
-        return RankingData.from_grouped(
+        taken = RankingData.from_grouped(
             self.X[rows],
             None if self.y is None else self.y[rows],
             offsets,
@@ -228,6 +273,13 @@ class RankingData:
             query_weight=None if self.query_weight is None else self.query_weight[index],
             sample_weight=None if self.sample_weight is None else self.sample_weight[rows],
         )
+        taken.judged = None if self.judged is None else self.judged[rows]
+        if self.missing_grades is not None and self.missing_offsets is not None:
+            counts = np.diff(self.missing_offsets)[index]
+            taken.missing_offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+            first = np.repeat(self.missing_offsets[index] - taken.missing_offsets[:-1], counts)
+            taken.missing_grades = self.missing_grades[first + np.arange(taken.missing_offsets[-1])]
+        return taken
 
     @staticmethod
     def concatenate(parts: Sequence[RankingData]) -> RankingData:
@@ -255,7 +307,7 @@ class RankingData:
             values = [getattr(part, name) for part in parts]
             return None if any(value is None for value in values) else np.concatenate(values)
 
-        return RankingData.from_grouped(
+        whole = RankingData.from_grouped(
             X,
             joined("y"),
             offsets,
@@ -266,12 +318,36 @@ class RankingData:
             query_weight=joined("query_weight"),
             sample_weight=joined("sample_weight"),
         )
+        if any(part.judged is not None for part in parts):
+            known = [np.ones(part.n_rows, dtype=bool) if part.judged is None else part.judged for part in parts]
+            whole.judged = np.concatenate(known)
+        if any(part.missing_grades is not None for part in parts):
+            none = np.zeros(0)
+            counts = [
+                np.zeros(part.n_queries, dtype=np.int64)
+                if part.missing_offsets is None
+                else np.diff(part.missing_offsets)
+                for part in parts
+            ]
+            whole.missing_offsets = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int64)
+            whole.missing_grades = np.concatenate(
+                [none if p.missing_grades is None else p.missing_grades for p in parts]
+            )
+        return whole
 
     def judgements(self) -> Judgements:
-        """What a measure needs: the grades, the offsets and the document ids as tie keys."""
+        """What a measure needs: grades, offsets, document ids as tie keys, and what `with_judgements` gave."""
         if self.y is None:
             raise InvalidInputError("these data have no grades (y); measures and training need them")
-        return Judgements(self.y, self.offsets, tie_keys=self.doc_ids, query_ids=self.query_ids)
+        return Judgements(
+            self.y,
+            self.offsets,
+            judged=self.judged,
+            tie_keys=self.doc_ids,
+            query_ids=self.query_ids,
+            missing_grades=self.missing_grades,
+            missing_offsets=self.missing_offsets,
+        )
 
     def __repr__(self) -> str:
         return f"RankingData({self.n_rows} rows, {self.n_queries} queries, {self.n_features} features)"

@@ -112,7 +112,7 @@ def join_runs(
         doc_ids=np.concatenate(documents),
         feature_names=columns,
     )
-    return RunFeatures(data, judgements)
+    return RunFeatures(data if judgements is None else data.with_judgements(judgements), judgements)
 
 
 def _names(runs: Sequence[Run], names: Sequence[str] | None) -> list[str]:

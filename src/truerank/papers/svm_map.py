@@ -296,7 +296,8 @@ def train_and_test(
     solver.set_params(C=list(grid), validation_measure=measure)
     valid_judgements, valid_rows = part_of(task, matrix, valid)
     began = time.thread_time()
-    solver.fit(fold, eval_set=JudgedRows.of(valid_rows, valid_judgements))
+    judged = RankingData.from_grouped(valid_rows, valid_judgements.grades, valid_judgements.offsets)
+    solver.fit(fold, eval_set=judged.with_judgements(valid_judgements))
     seconds = time.thread_time() - began
     test_judgements, test_rows = part_of(task, matrix, test)
     steps = solver.path_
@@ -326,25 +327,6 @@ def part_of(task: Task, matrix: Any, topics: np.ndarray) -> tuple[Judgements, An
         missing_offsets=np.concatenate([[0], np.cumsum([len(span) for span in spans])]),
     )
     return judgements, matrix[rows]
-
-
-class JudgedRows(RankingData):
-    """Validation rows whose judgments know of relevant documents beyond the rows."""
-
-    __slots__ = ("full",)
-    full: Judgements
-
-    @classmethod
-    def of(cls, matrix: Any, judgements: Judgements) -> JudgedRows:
-        """Rows with their judgments."""
-        self = cls.from_grouped(matrix, np.maximum(judgements.grades, 0.0), judgements.offsets)
-        assert isinstance(self, JudgedRows)
-        self.full = judgements
-        return self
-
-    def judgements(self) -> Judgements:
-        """The full judgments."""
-        return self.full
 
 
 def rows_of(data: RankingData, topics: np.ndarray) -> np.ndarray:

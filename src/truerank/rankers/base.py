@@ -292,7 +292,7 @@ class Ranker(BaseEstimator):
         return RankingData.from_grouped(
             data.X, data.y, data.offsets, data.query_ids, doc_ids=data.doc_ids, comments=data.comments,
             feature_names=data.feature_names, query_weight=weight, sample_weight=data.sample_weight, order=data.order,
-        )  # fmt: skip
+        )._take_unranked(data)  # fmt: skip
 
     def _validation_data(self, eval_set: Any) -> RankingData:
         if isinstance(eval_set, RankingData):
