@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from truerank.rankers.nonnegative_list_net import NonnegativeListNet
     from truerank.rankers.oblivious_boosting import ObliviousBoosting
     from truerank.rankers.pairwise_descent import PairwiseDescent
+    from truerank.rankers.pipeline import RankerPipeline
     from truerank.rankers.pointwise_svm import PointwiseSVM
     from truerank.rankers.rank_boost import RankBoost
     from truerank.rankers.rank_svm import RankSVM
@@ -133,6 +134,7 @@ __all__ = [
     "RankBoost",
     "RankSVM",
     "Ranker",
+    "RankerPipeline",
     "RankingData",
     "RidgeRanker",
     "RunFusion",

@@ -12,24 +12,8 @@ from truerank.features.score_binning import ScoreBinning
 from truerank.matrices.binned import BinnedMatrix
 from truerank.models.model_file import load_model, save_model
 
-NOT_AN_ARRAY = "transform returns a BinnedMatrix, which is no array"
-EXPECTED = dict.fromkeys(
-    (
-        "check_transformer_general",
-        "check_transformer_data_not_an_array",
-        "check_transformer_preserve_dtypes",
-        "check_methods_subset_invariance",
-        "check_methods_sample_order_invariance",
-        "check_fit_idempotent",
-        "check_set_output_transform",
-        "check_pipeline_consistency",
-        "check_estimators_pickle",
-    ),
-    NOT_AN_ARRAY,
-)
 
-
-@parametrize_with_checks([ScoreBinning()], expected_failed_checks=lambda estimator: EXPECTED)
+@parametrize_with_checks([ScoreBinning(), ScoreBinning(3, strategy="quantile")])
 def test_scikit_learn_conformance(estimator, check):
     check(estimator)
 
@@ -39,7 +23,7 @@ def test_binary_features_are_strict_comparisons(strategy):
     rng = np.random.default_rng(1)
     X = np.round(rng.random((200, 3)), 2)
     X[rng.random(X.shape) < 0.2] = np.nan
-    binning = ScoreBinning(9, strategy=strategy).fit(X)
+    binning = ScoreBinning(9, strategy=strategy, output="binned").fit(X)
     matrix = binning.transform(X)
     dense = matrix.to_dense()
     column = 0
@@ -49,6 +33,9 @@ def test_binary_features_are_strict_comparisons(strategy):
             assert np.array_equal(dense[:, column + t], X[:, j] > edge)
         column += len(edges) + 1
     assert dense.shape == (200, matrix.n_binary)
+    sparse = ScoreBinning(9, strategy=strategy).fit_transform(X)
+    assert np.array_equal(sparse.toarray(), dense)
+    assert len(binning.get_feature_names_out()) == matrix.n_binary
     assert matrix.nbytes == 600
 
 
@@ -104,7 +91,7 @@ def test_rows_columns_and_ranking_data():
 
 def test_model_file(tmp_path):
     X = np.random.default_rng(0).normal(size=(50, 2))
-    binning = ScoreBinning(5).fit(X)
+    binning = ScoreBinning(5, output="binned").fit(X)
     save_model(binning, tmp_path / "bins.json")
     loaded = load_model(tmp_path / "bins.json")
     assert np.array_equal(loaded.transform(X).codes, binning.transform(X).codes)

@@ -94,7 +94,7 @@ def test_path_over_C_is_chosen_on_validation_queries_by_any_measure():
 def test_binned_scores_equal_the_dense_binary_matrix():
     X, y, qid = judged(5)
     X[np.random.default_rng(0).random(X.shape) < 0.3] = np.nan
-    binning = ScoreBinning(n_thresholds=7, strategy="quantile").fit(X)
+    binning = ScoreBinning(n_thresholds=7, strategy="quantile", output="binned").fit(X)
     binned = binning.transform(X)
     one = MeasureSVM(C=2.0, tol=1e-7).fit(binned, y, qid=qid)
     two = MeasureSVM(C=2.0, tol=1e-7).fit(binned.to_dense(), y, qid=qid)
@@ -110,7 +110,7 @@ def test_binned_scores_equal_the_dense_binary_matrix():
 
 def test_binned_scores_with_other_edges_or_none_are_refused():
     X, y, qid = judged(6)
-    binned = ScoreBinning(n_thresholds=5).fit_transform(X)
+    binned = ScoreBinning(n_thresholds=5, output="binned").fit_transform(X)
     ranker = MeasureSVM().fit(binned, y, qid=qid)
     with pytest.raises(InvalidInputError, match="other edges"):
         ranker.predict(BinnedMatrix.from_values(X, [[0.0]] * 5))
@@ -124,7 +124,7 @@ def test_binned_scores_with_other_edges_or_none_are_refused():
 
 def test_model_file_keeps_the_certificate(tmp_path):
     X, y, qid = judged(7)
-    binned = ScoreBinning(n_thresholds=5).fit_transform(X)
+    binned = ScoreBinning(n_thresholds=5, output="binned").fit_transform(X)
     for rows in (X, binned):
         ranker = MeasureSVM(nDCG @ 5, C=[0.5, 1.0], tol=1e-6).fit(rows, y, qid=qid, eval_set=(rows, y, qid))
         save_model(ranker, tmp_path / "model.json")
@@ -176,7 +176,7 @@ def test_threads_do_not_show_in_the_weights_of_binned_scores():
     X[rng.random(X.shape) < 0.9] = np.nan
     y = (np.nansum(X, axis=1) + rng.normal(size=70_000) > 2).astype(float)
     qid = np.arange(70_000) // 30_000
-    binned = ScoreBinning(20).fit_transform(X)
+    binned = ScoreBinning(20, output="binned").fit_transform(X)
     one, two = (MeasureSVM(tol=1e-2, n_jobs=jobs).fit(binned, y, qid=qid) for jobs in (1, 2))
     assert np.array_equal(one.coef_, two.coef_)
     assert one.dual_objective_ == two.dual_objective_

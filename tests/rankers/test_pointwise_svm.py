@@ -31,7 +31,7 @@ def judged(seed=0, n=300):
 @pytest.mark.parametrize("class_weight", [None, "ratio", {0: 2.0, 1: 0.5}])
 def test_liblinear_and_cutting_planes_reach_the_same_objective(class_weight):
     X, y, _ = judged()
-    binned = ScoreBinning(n_thresholds=6, strategy="quantile").fit_transform(X)
+    binned = ScoreBinning(n_thresholds=6, strategy="quantile", output="binned").fit_transform(X)
     ours = PointwiseSVM(C=0.1, class_weight=class_weight, tol=1e-6).fit(binned, y)
     theirs = PointwiseSVM(C=0.1, class_weight=class_weight, tol=1e-8, max_iter=10**6).fit(binned.to_dense(), y)
     assert ours.gap_ <= 1e-6 * max(1, ours.objective_)
@@ -88,11 +88,13 @@ def test_acc3_and_acc4_are_pipelines_that_are_saved_as_such(step, tmp_path):
     X, y, qid = judged(4)
     X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
     with config_context(enable_metadata_routing=True):
-        pipeline = Pipeline([("map", step), ("bins", ScoreBinning(10, strategy="uniform")), ("svm", PointwiseSVM(0.1))])
+        pipeline = Pipeline(
+            [("map", step), ("bins", ScoreBinning(10, strategy="uniform", output="binned")), ("svm", PointwiseSVM(0.1))]
+        )
         pipeline.fit(X, y, qid=qid)
         scores = pipeline.predict(X, qid=qid)
         by_hand = PointwiseSVM(0.1)
-        bins = ScoreBinning(10, strategy="uniform").fit(X)
+        bins = ScoreBinning(10, strategy="uniform", output="binned").fit(X)
         mapped = bins.transform(type(step)().fit_transform(X, qid=qid))
         np.testing.assert_array_equal(by_hand.fit(mapped, y, qid=qid).predict(mapped), scores)
         save_model(pipeline, tmp_path / "acc.json")

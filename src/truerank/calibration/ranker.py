@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from truerank.calibration.base import Calibrator, probability_pairs
@@ -18,6 +17,7 @@ from truerank.data.grouping import group_rows
 from truerank.data.ranking_data import RankingData
 from truerank.data.splits import query_folds
 from truerank.rankers.base import Ranker, ranks_by_query
+from truerank.rankers.pipeline import RankerPipeline, as_ranking_data, fit_ranker, ranker_scores
 
 # Ridge on the standardised query statistics, in rows.
 _RIDGE = 1.0
@@ -38,8 +38,9 @@ class CalibratedRanker(Ranker):
 
     Parameters
     ----------
-    ranker : Ranker
-        Unfitted (cross-fitted and refitted as clones), or fitted with `cv="prefit"`.
+    ranker : Ranker, scikit-learn Pipeline, LGBMRanker, XGBRanker, CatBoostRanker, …
+        Unfitted (cross-fitted and refitted as clones), or fitted with `cv="prefit"`. What `rankers.pipeline.fit_ranker`
+        takes; truerank's own have a form in a model file.
     method : str or Calibrator, default "pool"
         The average of calibrators by their cross-validated log losses (folds of whole queries) unless one is named.
     cv : int or "prefit", default 5
@@ -93,12 +94,12 @@ class CalibratedRanker(Ranker):
     @property
     def allow_nan(self) -> bool:  # type: ignore[override]
         """What the ranker allows."""
-        return bool(getattr(self.ranker, "allow_nan", False))
+        return bool(getattr(self.ranker, "allow_nan", False) or _tags(self.ranker).allow_nan)
 
     @property
     def allow_sparse(self) -> bool:  # type: ignore[override]
         """What the ranker allows."""
-        return bool(getattr(self.ranker, "allow_sparse", False))
+        return bool(getattr(self.ranker, "allow_sparse", False) or _tags(self.ranker).sparse)
 
     @property
     def uses_eval_set(self) -> bool:  # type: ignore[override]
@@ -107,11 +108,6 @@ class CalibratedRanker(Ranker):
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         make_calibrator(self.method)
-        if not isinstance(self.ranker, Ranker):
-            raise InvalidInputError(
-                f"ranker must be one of truerank's rankers, got a {type(self.ranker).__name__}; what prepares the "
-                "features goes before: make_pipeline(transformer, CalibratedRanker(ranker))"
-            )
         rel = check_number(self.rel, "rel")
         y = _grades(data)
         grades = np.unique(y)
@@ -120,12 +116,13 @@ class CalibratedRanker(Ranker):
         if isinstance(self.cv, str):
             if self.cv != "prefit":
                 raise InvalidInputError(f'cv must be a number of folds or "prefit", got {self.cv!r}')
-            check_is_fitted(self.ranker)
+            if isinstance(self.ranker, Ranker):
+                check_is_fitted(self.ranker)
             self.ranker_ = self.ranker
-            scores = np.asarray(self.ranker_.predict(_ungrouped(data)), dtype=np.float64)
+            scores = ranker_scores(self.ranker_, data)
         else:
             scores = cross_fitted_scores(self.ranker, data, self.cv, valid=valid, random_state=self.random_state)
-            self.ranker_ = clone(self.ranker).fit(_ungrouped(data), **_given(valid))
+            self.ranker_ = fit_ranker(self.ranker, data, valid)
         self._fit_statistics(scores, data, rel)
         values = self._calibrated_from(scores, data.offsets)
         weight = None
@@ -168,9 +165,13 @@ class CalibratedRanker(Ranker):
         columns = (query_statistics(scores, offsets) - self.statistics_centre_) / self.statistics_scale_
         return (columns * self.statistics_coef_[:-1]).sum(axis=1) + self.statistics_coef_[-1]
 
-    def _predict(self, X: Any) -> np.ndarray:
-        # X was checked, names of its columns included, which the array that came out of it has lost.
-        return self.ranker_._predict(X) if isinstance(self.ranker_, Ranker) else self.ranker_.predict(X)
+    def predict(self, X: Any, *, qid: Any = None) -> np.ndarray:
+        """The ranker's own scores (n,), float64, in the caller's row order; `qid` where it looks at the query."""
+        check_is_fitted(self)
+        if isinstance(self.ranker_, RankerPipeline) and not isinstance(X, RankingData):
+            return self.ranker_.predict(X, qid=qid)
+        data = as_ranking_data(self, X, qid)
+        return data.restore(ranker_scores(self.ranker_, data))
 
     def log_odds(self, X: Any, *, qid: Any = None) -> np.ndarray:
         """Log-odds of relevance (grade ≥ `rel`), float64 (n,), in the caller's row order."""
@@ -238,11 +239,6 @@ class CalibratedRanker(Ranker):
             )
 
 
-def _given(valid: RankingData | None) -> dict[str, Any]:
-    """`eval_set` for a ranker's fit, where there are validation queries."""
-    return {} if valid is None else {"eval_set": valid}
-
-
 def cross_fitted_scores(
     ranker: Any, data: RankingData, cv: int = 5, *, valid: RankingData | None = None, random_state: Any = None
 ) -> np.ndarray:
@@ -256,17 +252,20 @@ def cross_fitted_scores(
         n_folds = min(cv, data.n_queries)
         for fold in query_folds(data.n_queries, n_folds, random_state=random_state, query_ids=data.query_ids):
             rest = np.setdiff1d(np.arange(data.n_queries), fold)
-            fitted = clone(ranker).fit(data.take_queries(rest), **_given(valid))
-            scores[np.isin(data.query_index, fold)] = fitted.predict(data.take_queries(fold))
+            fitted = fit_ranker(ranker, data.take_queries(rest), valid)
+            scores[np.isin(data.query_index, fold)] = ranker_scores(fitted, data.take_queries(fold))
         return scores
     if data.n_rows < 2:
-        return np.asarray(clone(ranker).fit(_ungrouped(data), **_given(valid)).predict(_ungrouped(data)))
+        return ranker_scores(fit_ranker(ranker, data, valid), data)
     for rows in query_folds(data.n_rows, min(cv, data.n_rows), random_state=random_state):
         rest = np.setdiff1d(np.arange(data.n_rows), rows)
         part = RankingData.from_grouped(
             data.X[rest], _grades(data)[rest], np.array([0, len(rest)]), feature_names=data.feature_names
         )
-        scores[rows] = clone(ranker).fit(part, **_given(valid)).predict(data.X[rows])
+        held_out = RankingData.from_grouped(
+            data.X[rows], None, np.array([0, len(rows)]), feature_names=data.feature_names
+        )
+        scores[rows] = ranker_scores(fit_ranker(ranker, part, valid), held_out)
     return scores
 
 
@@ -295,8 +294,7 @@ def _grades(data: RankingData) -> np.ndarray:
     return data.y
 
 
-def _ungrouped(data: RankingData) -> RankingData:
-    """The same rows, as data whose row order is the grouped one."""
-    if data.order is None:
-        return data
-    return data.take_queries(np.arange(data.n_queries))
+def _tags(ranker: Any) -> Any:
+    from sklearn.utils import get_tags
+
+    return get_tags(ranker).input_tags

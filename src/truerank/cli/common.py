@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
@@ -211,6 +211,14 @@ def add_ranker_options(parser: argparse.ArgumentParser) -> None:
         metavar="key=value",
         help="parameters of the ranker; values are read as JSON, else taken as strings",
     )
+    parser.add_argument(
+        "--prepare",
+        action="extend",
+        nargs="+",
+        metavar="NAME",
+        help="what happens to the columns first, in order: score-binning, percentile-in-query, min-max-in-query, "
+        "z-score-in-query, unit-deviation",
+    )
     parser.add_argument("--seed", type=int, metavar="N", help="seed of everything that is drawn (default: 0)")
 
 
@@ -223,8 +231,13 @@ def announce_compilation() -> None:
         kernel.announce_compilation(lambda line: note(f"truerank: {line}"))
 
 
-def make_ranker(name: str, settings: dict[str, Any], seed: int | None = None) -> Any:
-    """A ranker by its command line name; unknown names and parameters, a seed without a use for it, are misuse."""
+def make_ranker(
+    name: str, settings: dict[str, Any], seed: int | None = None, prepare: Sequence[str] | None = None
+) -> Any:
+    """A ranker by its command line name, behind the transformers of `--prepare`.
+
+    Unknown names and parameters, and a seed without a use for it, are misuse.
+    """
     from truerank.models.registry import RANKERS, ranker_class
 
     announce_compilation()
@@ -239,7 +252,15 @@ def make_ranker(name: str, settings: dict[str, Any], seed: int | None = None) ->
         if "random_state" not in known:
             raise UsageError(f"--seed: {name} draws nothing at random; leave it out")
         settings = {"random_state": seed} | settings
-    return cls(**settings)
+    ranker = cls(**settings)
+    if not prepare:
+        return ranker
+    from truerank.rankers.pipeline import TRANSFORMERS, RankerPipeline
+
+    wrong = next((step for step in prepare if step not in TRANSFORMERS), None)
+    if wrong is not None:
+        raise UsageError(f"--prepare: unknown transformer {wrong!r}; known are: {', '.join(TRANSFORMERS)}")
+    return RankerPipeline(list(prepare), ranker)
 
 
 @contextmanager

@@ -52,12 +52,12 @@ def run(args: argparse.Namespace) -> int:
     seeded = not Path(args.folds).is_file() or "random_state" in common.make_ranker(args.ranker, {}).get_params()
     seed = args.seed if seeded else None
     for candidate in candidates:
-        common.make_ranker(args.ranker, candidate, seed)
+        common.make_ranker(args.ranker, candidate, seed, args.prepare)
     results = []
     for name, train, valid, test in common.progress(_folds(args), "folds"):
         best_value, best_ranker, best_params = None, None, None
         for candidate in candidates:
-            ranker = common.make_ranker(args.ranker, candidate, seed)
+            ranker = common.make_ranker(args.ranker, candidate, seed, args.prepare)
             ranker.fit(train, **({"eval_set": valid} if getattr(ranker, "uses_eval_set", False) else {}))
             if len(candidates) == 1:
                 best_ranker, best_params = ranker, candidate

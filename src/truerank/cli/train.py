@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     """Read, fit, save; a summary goes to stderr, or with --json to stdout."""
     common.check_writable(args.model)
     start = time.process_time()
-    ranker = common.make_ranker(args.ranker, common.parse_settings(args.set), args.seed)
+    ranker = common.make_ranker(args.ranker, common.parse_settings(args.set), args.seed, args.prepare)
     if args.valid is not None and args.stream is None and not getattr(ranker, "uses_eval_set", True):
         raise common.UsageError(
             f"--valid: {args.ranker} has nothing that validation queries could choose (no early stopping, no path of "
@@ -53,7 +53,8 @@ def run(args: argparse.Namespace) -> int:
     measure = getattr(ranker, "measure", None) or "nDCG@10"
     summary = {
         "ranker": args.ranker,
-        "params": ranker.get_params(deep=False),
+        "prepare": args.prepare or [],
+        "params": getattr(ranker, "ranker", ranker).get_params(deep=False),
         "rows": data.n_rows,
         "queries": data.n_queries,
         "features": data.n_features,
@@ -80,6 +81,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _stream(args: argparse.Namespace, ranker: Any) -> int:
     """Train block by block; only validation queries are held in memory and scored."""
+    if args.prepare:
+        raise common.UsageError("--stream: transformers need all rows in memory; leave --prepare out")
     if not hasattr(ranker, "fit_file"):
         raise InvalidInputError(
             f"--stream: {args.ranker} needs all rows in memory; pairwise-descent learns from blocks"

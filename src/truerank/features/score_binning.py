@@ -14,13 +14,14 @@ from truerank.core.fitting import fits_whole
 from truerank.matrices.binned import MAX_EDGES, BinnedMatrix
 
 STRATEGIES = ("geometric", "quantile", "uniform")
+OUTPUTS = ("csr", "binned")
 
 
 class ScoreBinning(TransformerMixin, BaseEstimator):
-    """Cut each column at thresholds K learned from training rows: binary features `1[x > k]`, kept as one byte.
+    """Cut each column at thresholds K learned from training rows: binary features `1[x > k]`.
 
-    A linear ranker on the result is a piecewise constant function of each column. It takes the `BinnedMatrix` as it is
-    (`MeasureSVM`, `PointwiseSVM`); the 0/1 matrix of n × p × (thresholds + 1) values is never made.
+    A linear ranker on the result is a piecewise constant function of each column. Every linear ranker takes the sparse
+    matrix; with `output="binned"` `MeasureSVM` and `PointwiseSVM` take one byte a value, and the ones are never made.
 
     Parameters
     ----------
@@ -35,6 +36,8 @@ class ScoreBinning(TransformerMixin, BaseEstimator):
         Smallest share of "geometric".
     low, high : float, default=0, 1
         Ends of "uniform".
+    output : {"csr", "binned"}, default="csr"
+        What `transform` gives: a SciPy CSR matrix of ones, or a `BinnedMatrix`.
 
     Attributes
     ----------
@@ -54,8 +57,8 @@ class ScoreBinning(TransformerMixin, BaseEstimator):
     Examples
     --------
     >>> binning = ScoreBinning(n_thresholds=3, strategy="uniform")
-    >>> binning.fit_transform([[0.1], [0.6], [float("nan")]]).codes.ravel().tolist()
-    [1, 3, 0]
+    >>> binning.fit_transform([[0.1], [0.6], [float("nan")]]).toarray().tolist()
+    [[1.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
     >>> binning.edges_[0].tolist()
     [0.25, 0.5, 0.75]
     """
@@ -72,12 +75,14 @@ class ScoreBinning(TransformerMixin, BaseEstimator):
         top: float = 0.001,
         low: float = 0.0,
         high: float = 1.0,
+        output: str = "csr",
     ) -> None:
         self.n_thresholds = n_thresholds
         self.strategy = strategy
         self.top = top
         self.low = low
         self.high = high
+        self.output = output
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -91,6 +96,7 @@ class ScoreBinning(TransformerMixin, BaseEstimator):
         if self.n_thresholds > MAX_EDGES:
             raise InvalidInputError(f"n_thresholds must be at most {MAX_EDGES}, got {self.n_thresholds}")
         check_choice(self.strategy, "strategy", STRATEGIES)
+        check_choice(self.output, "output", OUTPUTS)
         check_number(self.top, "top", minimum=0.0, maximum=0.95, open_minimum=True, open_maximum=True)
         check_number(self.low, "low")
         check_number(self.high, "high", minimum=self.low, open_minimum=True)
@@ -98,10 +104,22 @@ class ScoreBinning(TransformerMixin, BaseEstimator):
         self.edges_ = [self._edges(X[:, column]) for column in range(X.shape[1])]
         return self
 
-    def transform(self, X: Any, *, qid: Any = None) -> BinnedMatrix:
-        """Codes (n, p) of X's values as a `BinnedMatrix`."""
+    def transform(self, X: Any, *, qid: Any = None) -> Any:
+        """Binary features of X's values: CSR (n, binary features), or their codes as a `BinnedMatrix` (n, p)."""
         check_is_fitted(self)
-        return BinnedMatrix.from_values(self._checked(X, reset=False), self.edges_)
+        values = self._checked(X, reset=False)
+        matrix = BinnedMatrix.from_values(values, self.edges_)
+        return matrix if self.output == "binned" else matrix.to_csr().astype(values.dtype)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the binary features: "x0 is there", "x0 > 0.25"."""
+        check_is_fitted(self)
+        names = input_features if input_features is not None else getattr(self, "feature_names_in_", None)
+        names = [f"x{k}" for k in range(self.n_features_in_)] if names is None else names
+        labels = []
+        for name, edges in zip(names, self.edges_):
+            labels += [f"{name} is there", *(f"{name} > {edge:g}" for edge in edges)]
+        return np.array(labels, dtype=object)
 
     def check_model(self) -> None:
         """Called after loading from a model file: one list of thresholds for each column."""

@@ -125,6 +125,20 @@ class BinnedMatrix:
             raise InvalidInputError("concatenate: the binned matrices have different edges")
         return BinnedMatrix(np.concatenate([part.codes for part in parts]), parts[0].edges)
 
+    def to_csr(self) -> Any:
+        """The binary features as a sparse matrix of ones, float64 (n, n_binary)."""
+        from scipy import sparse
+
+        widths = np.array([len(edges) + 1 for edges in self.edges], dtype=np.int64)
+        first = np.concatenate([[0], np.cumsum(widths)])[:-1]
+        # A code c means that the first c binary features of its column are there.
+        counts = self.codes.ravel().astype(np.int64)
+        starts = np.cumsum(counts) - counts
+        within = np.arange(int(counts.sum())) - np.repeat(starts, counts)
+        columns = np.repeat(np.tile(first, len(self)), counts) + within
+        rows = np.concatenate([[0], np.cumsum(self.codes.sum(axis=1, dtype=np.int64))])
+        return sparse.csr_matrix((np.ones(len(columns)), columns, rows), shape=(len(self), self.n_binary))
+
     def to_dense(self) -> np.ndarray:
         """The binary features as float64 (n, n_binary): for small data and tests; learners never make it."""
         columns = [self.codes[:, [j]] > np.arange(len(e) + 1)[None, :] for j, e in enumerate(self.edges)]

@@ -112,7 +112,8 @@ def _try(model: Any) -> None:
     def rank() -> None:
         rows = np.outer([0.0, 0.5, 1.0], np.ones(width))
         with np.errstate(all="ignore"):
-            _check_numbers(model.predict(rows), -math.inf, math.inf)
+            query = {} if hasattr(model, "steps") else {"qid": [0, 0, 0]}
+            _check_numbers(model.predict(rows, **query), -math.inf, math.inf)
             if hasattr(model, "predict_proba"):
                 _check_numbers(model.predict_proba(rows, qid=[0, 0, 0]), 0.0, 1.0)
 

@@ -99,6 +99,7 @@ MODEL_PARTS: dict[str, str] = {
     "SoftmaxCalibrator": "truerank.calibration.joint:SoftmaxCalibrator",
     "OneVsRestCalibrator": "truerank.calibration.joint:OneVsRestCalibrator",
     "JointPool": "truerank.calibration.joint_pool:JointPool",
+    "RankerPipeline": "truerank.rankers.pipeline:RankerPipeline",
     "CalibratedRanker": "truerank.calibration.ranker:CalibratedRanker",
 }
 

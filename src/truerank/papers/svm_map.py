@@ -245,7 +245,7 @@ class Trials:
         if method not in self._mapped:
             step = PercentileInQuery() if method == "svm-acc3" else MinMaxInQuery()
             values = step.fit_transform(self._X, qid=self._task.data.query_index)
-            self._mapped[method] = ScoreBinning(strategy="uniform").fit_transform(values)
+            self._mapped[method] = ScoreBinning(strategy="uniform", output="binned").fit_transform(values)
         return self._mapped[method]
 
 
@@ -265,7 +265,7 @@ def one_trial(
             matrix = mapped(method)
         else:
             if binned is None:
-                binned = ScoreBinning().fit(X[rows_of(task.data, train)]).transform(X)
+                binned = ScoreBinning(output="binned").fit(X[rows_of(task.data, train)]).transform(X)
             matrix = binned
         result[method] = train_and_test(task, matrix, method, train, valid, test)
     return result

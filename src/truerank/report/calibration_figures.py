@@ -76,6 +76,27 @@ def density_figure(
     return CalibrationFigure(name, "densities", title, "score s(d)", "p(s | class)", x, curves, points)
 
 
+def normals_figure(name: str, title: str, calibrators: Mapping[str, Any]) -> CalibrationFigure:
+    """Densities of several calibrators over the scores they were fitted to: figures 2 and 3 of Bennett (2003).
+
+    The paper sets symmetric normals (figure 2) against asymmetric ones on real scores (figure 3), whose tails cross.
+    The grid spans the fitted modes by four scales to each side.
+    """
+    ends = []
+    for calibrator in calibrators.values():
+        scales = [getattr(calibrator, a) for a in ("sigma_", "sigma_l_", "sigma_r_") if hasattr(calibrator, a)]
+        mode = calibrator.mu_ if hasattr(calibrator, "mu_") else calibrator.theta_
+        reach = 4.0 * np.max(scales, axis=0)
+        ends += [float((mode - reach).min()), float((mode + reach).max())]
+    x = np.linspace(min(ends), max(ends), 1201)
+    curves = {
+        f"{kind}, class {sign}": calibrator.density(x, label)
+        for kind, calibrator in calibrators.items()
+        for sign, label in zip("-+", calibrator.classes_)
+    }
+    return CalibrationFigure(name, "densities", title, "score s(d)", "p(s | class)", x, curves)
+
+
 def log_odds_figure(
     name: str,
     title: str,

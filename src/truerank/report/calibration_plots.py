@@ -43,10 +43,15 @@ def _densities(axes: Any, figure: CalibrationFigure) -> None:
             alpha=0.9,
             label=label,
         )
+    first_fit = next(iter(figure.curves)).partition(",")[0]
     for label, y in figure.curves.items():
-        axes.plot(figure.x, y, color="#7a4f00" if label.endswith("+") else "#003a5c", linewidth=2.0, label=label)
-    tallest = max(float(heights.max()) for _, heights in figure.points.values())
+        colour, style = (
+            "#7a4f00" if label.endswith("+") else "#003a5c",
+            "-" if label.startswith(first_fit + ",") else "--",
+        )
+        axes.plot(figure.x, y, color=colour, linestyle=style, linewidth=2.0, label=label)
     fitted = max(float(y.max()) for y in figure.curves.values())
+    tallest = max((float(heights.max()) for _, heights in figure.points.values()), default=fitted)
     axes.set_ylim(0, 1.15 * max(tallest, min(fitted, 1.5 * tallest)))
 
 

@@ -1,0 +1,234 @@
+"""Rankers behind transformers, and other libraries' rankers, by one pair of calls: fit to and score a `RankingData`."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.names import look_up
+from truerank.data.ranking_data import RankingData
+from truerank.features.score_binning import ScoreBinning
+from truerank.rankers.base import Ranker
+
+# Name of a transformer (`--prepare NAME`) -> "module:class".
+TRANSFORMERS: dict[str, str] = {
+    "score-binning": "truerank.features.score_binning:ScoreBinning",
+    "percentile-in-query": "truerank.features.per_query:PercentileInQuery",
+    "min-max-in-query": "truerank.features.per_query:MinMaxInQuery",
+    "z-score-in-query": "truerank.features.per_query:ZScoreInQuery",
+    "unit-deviation": "truerank.features.columns:UnitDeviation",
+}
+
+
+class RankerPipeline(Ranker):
+    """Transformers and the ranker that learns from what they make, as one ranker.
+
+    Unlike a scikit-learn `Pipeline` it is a ranker everywhere one is taken (trained, saved, calibrated,
+    cross-validated, ranked by file), hands each query to the transformers that look at it (`qid`), and transforms
+    validation queries as the training ones.
+
+    Parameters
+    ----------
+    prepare : str or transformer, or a list of these
+        What happens to the columns, in order; names are those of `TRANSFORMERS`.
+    ranker : Ranker
+        Unfitted; it is cloned. Its own parameters are reached as `ranker__C`.
+
+    Attributes
+    ----------
+    transformers_ : list of fitted transformers
+    ranker_ : Ranker
+
+    Notes
+    -----
+    Score binning keeps one byte a value for rankers that take a `BinnedMatrix`, and makes a sparse 0/1 matrix for
+    others. `predict` needs `qid` where a transformer looks at the query and the rows are of several.
+
+    Examples
+    --------
+    >>> from truerank.rankers.rank_svm import RankSVM
+    >>> ranker = RankerPipeline(["min-max-in-query"], RankSVM())
+    >>> fitted = ranker.fit([[1.0], [3.0], [10.0], [30.0]], [0, 1, 0, 1], qid=[1, 1, 2, 2])
+    >>> fitted.rank([[4.0], [5.0], [40.0], [50.0]], qid=[3, 3, 4, 4]).tolist()
+    [2, 1, 2, 1]
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = (*Ranker.model_attributes, "transformers_", "ranker_")
+
+    def __init__(self, prepare: Any, ranker: Any) -> None:
+        self.prepare = prepare
+        self.ranker = ranker
+
+    @property
+    def allow_nan(self) -> bool:  # type: ignore[override]
+        """Whether nan gets through to something that has a use for it: score binning, or the ranker."""
+        from sklearn.utils import get_tags
+
+        for step in _made(self.prepare):
+            if not get_tags(step).input_tags.allow_nan:
+                return False
+            if isinstance(step, ScoreBinning):
+                return True
+        return bool(get_tags(self.ranker).input_tags.allow_nan)
+
+    @property
+    def allow_sparse(self) -> bool:  # type: ignore[override]
+        """Whether the first transformer takes sparse rows."""
+        from sklearn.utils import get_tags
+
+        first = next(iter(_made(self.prepare)), self.ranker)
+        return bool(get_tags(first).input_tags.sparse)
+
+    @property
+    def uses_eval_set(self) -> bool:  # type: ignore[override]
+        """Whether the ranker has a use for validation queries."""
+        return bool(getattr(self.ranker, "uses_eval_set", False))
+
+    @property
+    def measure(self) -> Any:
+        """The ranker's measure."""
+        return getattr(self.ranker, "measure", "nDCG@10")
+
+    @property
+    def convention(self) -> str:
+        """The ranker's convention."""
+        return str(getattr(self.ranker, "convention", "ranklib"))
+
+    def _fit(self, data: RankingData, valid: RankingData | None) -> None:
+        self.transformers_ = []
+        for step in _made(self.prepare):
+            transformer = clone(step)
+            if isinstance(transformer, ScoreBinning) and getattr(self.ranker, "allow_binned", False):
+                transformer.set_params(output="binned")
+            qid = _takes(transformer.fit, "qid")
+            transformer.fit(data.X, data.y, **({"qid": data.query_index} if qid else {}))
+            data = _transformed(transformer, data)
+            valid = None if valid is None else _transformed(transformer, valid)
+            self.transformers_.append(transformer)
+        self.ranker_ = fit_ranker(self.ranker, data, valid)
+        self.status_ = getattr(self.ranker_, "status_", "fitted")
+
+    def predict(self, X: Any, *, qid: Any = None) -> np.ndarray:
+        """Scores (n,), float64, in the order of the caller's rows; `qid` as in the class's notes."""
+        check_is_fitted(self)
+        data = as_ranking_data(self, X, qid)
+        if qid is None and not isinstance(X, RankingData) and self.n_queries_in_ > 1:
+            looks = [type(t).__name__ for t in self.transformers_ if _takes_query(t)]
+            if looks:
+                raise InvalidInputError(f"{looks[0]} needs qid: pass the query of each row to predict")
+        for transformer in self.transformers_:
+            data = _transformed(transformer, data)
+        return data.restore(ranker_scores(self.ranker_, data))
+
+    def check_model(self) -> None:
+        """Called after loading from a model file: transformers and a ranker."""
+        super().check_model()
+        if not isinstance(getattr(self, "ranker_", None), Ranker):
+            raise ModelFileError("RankerPipeline: ranker_ must be a ranker")
+        if not isinstance(self.transformers_, list) or not all(hasattr(t, "transform") for t in self.transformers_):
+            raise ModelFileError("RankerPipeline: transformers_ must be a list of transformers")
+
+
+def transformer_class(name: str) -> type:
+    """Class of a transformer by its name, for example "score-binning"."""
+    return look_up(TRANSFORMERS, name, "transformer")
+
+
+def fit_ranker(ranker: Any, data: RankingData, valid: RankingData | None = None) -> Any:
+    """A fitted clone of a ranker, whoever's it is.
+
+    truerank's get the data as they are. A scikit-learn `Pipeline` is gone through step by step, with `qid` for the
+    steps that take it. Others get rows grouped by query and what they call the queries: `group` (LightGBM), `qid`
+    (XGBoost, numbers), `group_id` (CatBoost); what takes none of these is fitted to rows and grades alone.
+
+    Raises
+    ------
+    InvalidInputError
+        Where it has neither `fit` nor `predict`.
+    """
+    if isinstance(ranker, Ranker):
+        return clone(ranker).fit(_in_order(data), **({} if valid is None else {"eval_set": _in_order(valid)}))
+    if not hasattr(ranker, "fit") or not hasattr(ranker, "predict"):
+        raise InvalidInputError(f"expected a ranker or a pipeline that ends in one, got {type(ranker).__name__}")
+    if hasattr(ranker, "steps"):
+        fitted = clone(ranker)
+        steps = []
+        for name, step in fitted.steps[:-1]:
+            if step is not None and step != "passthrough":
+                step.fit(data.X, data.y, **({"qid": data.query_index} if _takes(step.fit, "qid") else {}))
+                data = _transformed(step, data)
+                valid = None if valid is None else _transformed(step, valid)
+            steps.append((name, step))
+        fitted.steps = [*steps, (fitted.steps[-1][0], fit_ranker(fitted.steps[-1][1], data, valid))]
+        return fitted
+    if valid is not None:
+        raise InvalidInputError(f"eval_set: {type(ranker).__name__} is fitted without validation queries; leave it out")
+    sizes, number = np.diff(data.offsets), data.query_index
+    for name, value in (("group", sizes), ("group_id", number), ("qid", number)):
+        if _takes(ranker.fit, name):
+            return clone(ranker).fit(data.X, data.y, **{name: value})
+    return clone(ranker).fit(data.X, data.y)
+
+
+def ranker_scores(ranker: Any, data: RankingData) -> np.ndarray:
+    """Scores (n,), float64, grouped order, of a fitted ranker, whoever's it is."""
+    if isinstance(ranker, Ranker):
+        return np.asarray(ranker.predict(_in_order(data)), dtype=np.float64)
+    if hasattr(ranker, "steps"):
+        for _, step in ranker.steps[:-1]:
+            if step is not None and step != "passthrough":
+                data = _transformed(step, data)
+        return ranker_scores(ranker.steps[-1][1], data)
+    with warnings.catch_warnings():
+        # LightGBM names the columns of an array itself, and then warns that the next array has no names.
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        return np.asarray(ranker.predict(data.X), dtype=np.float64).reshape(-1)
+
+
+def as_ranking_data(ranker: Ranker, X: Any, qid: Any) -> RankingData:
+    """Rows that a fitted ranker is to score, checked at its border, with the names it was fitted with."""
+    if isinstance(X, RankingData):
+        ranker._check_columns(X)
+        return X
+    matrix = X if getattr(X, "is_binned_matrix", False) else ranker._checked(X, reset=False)
+    return RankingData(matrix, None, qid, feature_names=getattr(ranker, "feature_names_in_", None))
+
+
+def _made(prepare: Any) -> list[Any]:
+    steps = [prepare] if isinstance(prepare, str) or not isinstance(prepare, Sequence) else list(prepare)
+    made: list[Any] = [transformer_class(step)() if isinstance(step, str) else step for step in steps]
+    for step in made:
+        if not hasattr(step, "transform"):
+            raise InvalidInputError(f"prepare takes names of transformers or transformers, got {step!r}")
+    return made
+
+
+def _transformed(transformer: Any, data: RankingData) -> RankingData:
+    """The same rows with other columns, in the same order."""
+    X = transformer.transform(data.X, **({"qid": data.query_index} if _takes(transformer.transform, "qid") else {}))
+    names = None if X.shape[1] != data.n_features else data.feature_names
+    return RankingData.from_grouped(
+        X, data.y, data.offsets, data.query_ids, doc_ids=data.doc_ids, feature_names=names,
+        query_weight=data.query_weight, sample_weight=data.sample_weight, order=data.order,
+    )  # fmt: skip
+
+
+def _in_order(data: RankingData) -> RankingData:
+    """The same rows, as data whose row order is the grouped one."""
+    return data if data.order is None else data.take_queries(np.arange(data.n_queries))
+
+
+def _takes(method: Any, name: str) -> bool:
+    return name in inspect.signature(method).parameters
+
+
+def _takes_query(transformer: Any) -> bool:
+    """Whether a transformer's result depends on the query."""
+    return type(transformer).__module__ == "truerank.features.per_query"
