@@ -112,7 +112,7 @@ def certify_export(
     absent_scores = reference_scores(form, absent) if len(absent) else np.empty(0)
     wrong_cases = wrong_absent = 0
     scale = 1.0 + float(np.abs(expected).max(initial=0.0))
-    tolerance = scale * (4e-6 if properties.float32 or form.float32_sums else 1e-10)
+    tolerance = scale * (4e-6 if properties.float32 or properties.float32_scores or form.float32_sums else 1e-10)
     for evaluator, score in runs.items():
         scores = score(X) + left_out
         differences[evaluator] = float(np.abs(scores - expected).max(initial=0.0))
@@ -156,7 +156,7 @@ def reference_scores(form: ModelForm, X: np.ndarray) -> np.ndarray:
 
 def constant_left_out(form: ModelForm, format: str, properties: Any) -> float:
     """What the format's scores are lower by: linear models of engines have no constant, which no ranking needs."""
-    if not isinstance(form.body, Linear) or properties.keeps_constant:
+    if format == "painless" or not isinstance(form.body, Linear) or properties.keeps_constant:
         return 0.0
     if format in ("ranklib", "xgboost"):
         form = as_linear(form)
@@ -201,9 +201,9 @@ def thresholds_of(form: ModelForm) -> tuple[np.ndarray, np.ndarray]:
     pairs = np.unique(np.stack([features[keep].astype(np.float64), thresholds[keep]], axis=1), axis=0)
     features, thresholds = pairs[:, 0].astype(np.int64), pairs[:, 1]
     if form.normalizers is not None and len(features):
-        from truerank.export.form import _undo
+        from truerank.export.form import undo_normalizers
 
-        thresholds = _undo(form.normalizers, features, thresholds)
+        thresholds = undo_normalizers(form.normalizers, features, thresholds)
     return features, thresholds
 
 

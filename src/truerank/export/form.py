@@ -338,7 +338,7 @@ def as_plain(form: ModelForm) -> ModelForm:
         body = Plain(binary_of_oblivious(body.ensemble))
     if form.normalizers is not None:
         trees = body.trees
-        body = Plain(replace(trees, thresholds=_undo(form.normalizers, trees.features, trees.thresholds)))
+        body = Plain(replace(trees, thresholds=undo_normalizers(form.normalizers, trees.features, trees.thresholds)))
     return replace(form, body=body, normalizers=None)
 
 
@@ -358,7 +358,7 @@ def as_oblivious(form: ModelForm) -> ModelForm:
         raise InvalidInputError(f"a model of {form.kind} form is not a sum of plain oblivious trees")
     if form.normalizers is not None:
         old = body.ensemble
-        body = Oblivious(replace(old, borders=_undo(form.normalizers, old.features, old.borders)))
+        body = Oblivious(replace(old, borders=undo_normalizers(form.normalizers, old.features, old.borders)))
     return replace(form, body=body, normalizers=None)
 
 
@@ -387,7 +387,7 @@ def _trees_of_stumps(body: Stumps) -> BinaryTrees:
     )  # fmt: skip
 
 
-def _undo(normalizers: Normalizers, features: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+def undo_normalizers(normalizers: Normalizers, features: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
     """For each threshold t the largest x whose normalised value is at most t: exact, found by halving the floats."""
     scales = normalizers.first if normalizers.affine else normalizers.second
     if (scales[features] <= 0).any():

@@ -9,7 +9,7 @@ from typing import Any
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError
 from truerank.core.names import resolve
-from truerank.export.certificate import Certificate, certify_export
+from truerank.export.certificate import Certificate, certify_export, missing_cases, reference_scores
 from truerank.export.form import ModelForm, Stumps, form_of
 
 _TREES = ("stumps", "oblivious", "trees")
@@ -34,6 +34,8 @@ class Format:
         It holds formulas: a linear start, a probability.
     keeps_constant : bool
         A linear model keeps its constant.
+    float32_scores : bool
+        A score is rounded to float32.
     tiny : float
         Its programs read numbers of at most this magnitude as 0.
     """
@@ -45,6 +47,7 @@ class Format:
     expression: bool = False
     keeps_constant: bool = True
     tiny: float = 0.0
+    float32_scores: bool = False
 
 
 FORMATS: dict[str, Format] = {
@@ -57,6 +60,8 @@ FORMATS: dict[str, Format] = {
     "lightgbm": Format("truerank.export.lightgbm:write", _TREES, tiny=1e-35),
     "xgboost": Format("truerank.export.xgboost:write", ("linear", *_TREES), True, keeps_constant=False),
     "catboost": Format("truerank.export.catboost:write", ("stumps", "oblivious"), True),
+    "onnx": Format("truerank.export.onnx:write", _ALL, True, expression=True),
+    "painless": Format("truerank.export.painless:write", _ALL, expression=True, float32_scores=True),
     "python": Format("truerank.export.python:write", _ALL, expression=True),
     "c": Format("truerank.export.c:write", _ALL, expression=True),
 }
@@ -147,7 +152,12 @@ def export_model(
 
         form, distilled = distilled_form(form, distil, certify)
     exact = _exact_float32(certify)
-    content = resolve(own.module)(form, name, exact)
+    if format == "painless":
+        from truerank.export.painless import write
+
+        content: str | bytes = write(form, name, exact, least_score(form, certify, missing or own.missing))
+    else:
+        content = resolve(own.module)(form, name, exact)
     certificate = certify_export(
         content, form, format, own, certify, missing or own.missing, exact, tuple(notes), distilled
     )
@@ -174,6 +184,17 @@ def reason_against(form: ModelForm, format: str) -> str | None:
     if format == "ranklib" and isinstance(form.body, Stumps) and not len(form.body.features):
         return "it has no stump"
     return None
+
+
+def least_score(form: ModelForm, data: Any, missing: str) -> float | None:
+    """The least score over the rows of `data`, where the model itself does not bound it."""
+    import numpy as np
+
+    if data is None or (form.kind not in ("linear", "polynomial") and form.linear_start is None):
+        return None
+    X = np.asarray(data.X.toarray() if hasattr(data.X, "toarray") else data.X, dtype=np.float64)
+    X = np.nan_to_num(X, nan=0.0) if missing == "zero" else X
+    return float(reference_scores(form, np.concatenate([X, missing_cases(form, X, missing)])).min(initial=0.0))
 
 
 def _exact_float32(data: Any) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.export.arrays import arrays_of
+from truerank.export.arrays import Arrays, arrays_of
 from truerank.export.form import ModelForm
 
 _LINEAR = """
@@ -151,7 +151,25 @@ if __name__ == "__main__":
 
 def write(form: ModelForm, name: str, exact: bool) -> str:
     """The file's text: constants, `FEATURES`, `score(x)`, `score_rows(rows)`, and rows from standard input."""
-    arrays = arrays_of(form)
+    return _text(form, name, arrays_of(form))
+
+
+def write_parts(form: ModelForm, params: Arrays) -> str:
+    """The same program over flat arrays that came back from a file, in the shapes that it wants."""
+    arrays: Arrays = {}
+    names = {"absent_values": "absent", "table_of_monomials": "table"}
+    for key, value in arrays_of(form).items():
+        flat = params.get(next((other for other, own in names.items() if own == key and other in params), key))
+        if not isinstance(value, np.ndarray):
+            arrays[key] = flat if flat is not None else value
+        elif flat is not None:
+            arrays[key] = np.array(flat, dtype=value.dtype).reshape(value.shape)
+        else:
+            arrays[key] = value
+    return _text(form, "model", arrays)
+
+
+def _text(form: ModelForm, name: str, arrays: Arrays) -> str:
     if form.kind == "linear":
         arrays["lanes_until"] = arrays.pop("lanes")
     text = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
@@ -32,6 +33,10 @@ def evaluators(content: str | bytes, form: ModelForm, format: str) -> dict[str, 
 
             return {"mimic": run_python(write(form, "model", False))}
         return {"c": run_c(str(content), compiler)}
+    if format == "painless":
+        return {"mimic": run_painless(str(content), form)}
+    if format == "onnx":
+        return _onnx(content)
     foreign = read_foreign(content, Reader(f"the {format} export"), form.names)
     runs: dict[str, Evaluator] = {"mimic": lambda X: foreign.score(X)}
     library = {"lightgbm": _lightgbm, "xgboost": _xgboost, "catboost": _catboost}.get(format)
@@ -46,6 +51,46 @@ def run_python(text: str) -> Evaluator:
     space: dict[str, Any] = {"__name__": "exported"}
     exec(compile(text, "exported model", "exec"), space)
     return lambda X: np.array([space["score"](row) for row in X.tolist()], dtype=np.float64)
+
+
+def run_painless(text: str, form: ModelForm) -> Evaluator:
+    """The script's loops over its parameters; a score is a float32 of at least 0, less the shift here."""
+    from truerank.export.python import write_parts
+
+    params = json.loads(text)["script"]["params"]
+    own = run_python(write_parts(form, params))
+    shift = params["shift"]
+
+    def score(X: np.ndarray) -> np.ndarray:
+        scores = np.maximum(own(X) + shift, 0.0)
+        return scores.astype(np.float32).astype(np.float64) - shift
+
+    return score
+
+
+def _onnx(content: Any) -> dict[str, Evaluator]:
+    """ONNX's own reference interpreter, and onnxruntime where it is installed."""
+    import onnx
+    from onnx.reference import ReferenceEvaluator
+
+    reference = ReferenceEvaluator(onnx.load_from_string(content))
+
+    def mimic(X: np.ndarray) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            result: Any = reference.run(None, {"features": X.astype(np.float32)})
+        return np.asarray(result[0], dtype=np.float64)
+
+    runs: dict[str, Evaluator] = {"mimic": mimic}
+    if importlib.util.find_spec("onnxruntime") is not None:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        session: Any = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        runs[f"onnxruntime {onnxruntime.__version__}"] = lambda X: np.asarray(
+            session.run(None, {"features": X.astype(np.float32)})[0], dtype=np.float64
+        )
+    return runs
 
 
 def run_c(text: str, compiler: str, options: tuple[str, ...] = ("-O2",), name: str = "") -> Evaluator:

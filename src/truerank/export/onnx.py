@@ -1,0 +1,286 @@
+"""ONNX: input `features` float32 (N, p), output `score` float64 (N,), of few standard operators.
+
+The features are widened to float64 and all arithmetic is float64, so scores are `predict`'s to rounding. Plain trees of
+unequal shape are a TreeEnsembleRegressor, whose sums are float32.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError, MissingExtraError
+from truerank.core.float32 import float32_threshold
+from truerank.export.arrays import arrays_of
+from truerank.export.form import ModelForm, as_oblivious, as_plain, undo_normalizers
+
+
+class _Graph:
+    """Nodes and constants of a graph in the making."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def constant(self, value: Any, dtype: Any = None) -> str:
+        """Name of a constant."""
+        from onnx import numpy_helper
+
+        name = f"c{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.array(value, dtype=dtype, order="C"), name))
+        return name
+
+    def add(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        """Name of the output of a new node."""
+        from onnx import helper
+
+        name = f"v{len(self.nodes)}"
+        self.nodes.append(helper.make_node(kind, list(inputs), [name], **attributes))
+        return name
+
+    def sum(self, x: str, axis: int) -> str:
+        """The sum along an axis, which is dropped."""
+        return self.add("ReduceSum", x, self.constant([axis], np.int64), keepdims=0)
+
+
+def write(form: ModelForm, name: str, exact: bool) -> bytes:
+    """The model, serialised."""
+    try:
+        from onnx import TensorProto, helper
+    except ImportError as error:
+        raise MissingExtraError("onnx", "onnx", "an export to ONNX") from error
+    graph = _Graph()
+    if form.kind == "stumps":
+        form = as_oblivious(form)
+    if form.kind == "trees":
+        total = _trees(graph, form, exact)
+    else:
+        raw = x = graph.add("Cast", "features", to=TensorProto.DOUBLE)
+        if form.normalizers is not None:
+            first, second = graph.constant(form.normalizers.first), graph.constant(form.normalizers.second)
+            steps = ("Mul", "Add") if form.normalizers.affine else ("Sub", "Div")
+            x = graph.add(steps[1], graph.add(steps[0], x, first), second)
+        arrays = arrays_of(form)
+        _round_questions(form, arrays, exact)
+        total = {"linear": _linear, "oblivious": _oblivious, "fuzzy": _fuzzy, "polynomial": _polynomial}[form.kind](
+            graph, raw if form.kind in ("oblivious", "fuzzy") else x, arrays, raw
+        )
+        if form.linear_start is not None:
+            total = graph.add("Add", total, _linear_start(graph, x, arrays))
+    total = graph.add("Add", total, graph.constant(form.start + form.intercept, np.float64))
+    if form.calibration is not None:
+        total = _probability(graph, total, arrays_of(form))
+    graph.nodes.append(helper.make_node("Identity", [total], ["score"]))
+    proto = helper.make_graph(
+        graph.nodes, name,
+        [helper.make_tensor_value_info("features", TensorProto.FLOAT, ["N", form.n_features])],
+        [helper.make_tensor_value_info("score", TensorProto.DOUBLE, ["N"])],
+        graph.constants,
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 17)]
+    if form.kind == "trees":
+        opsets.append(helper.make_opsetid("ai.onnx.ml", 3))
+    model = helper.make_model(proto, opset_imports=opsets, producer_name="truerank", ir_version=8)
+    helper.set_model_props(model, {"features": "\n".join(form.names)})
+    return bytes(model.SerializeToString())
+
+
+def _round_questions(form: ModelForm, arrays: dict[str, Any], exact: bool) -> None:
+    """Borders and knots for the features as they come: before any normaliser, and rounded to float32.
+
+    A float32 feature is not the float64 number that it was rounded from; a question at a value of the data would
+    otherwise be answered the other way.
+    """
+    largest = float(np.finfo(np.float32).max)
+
+    def rounded(features: np.ndarray, limits: np.ndarray) -> np.ndarray:
+        flat = limits.ravel()
+        if form.normalizers is not None:
+            flat = undo_normalizers(form.normalizers, features.ravel(), flat)
+        return np.clip(float32_threshold(flat, exact), -largest, largest).astype(np.float64).reshape(limits.shape)
+
+    if form.kind in ("oblivious", "polynomial"):
+        arrays["borders"] = rounded(arrays["features"], arrays["borders"])
+    elif form.kind == "fuzzy":
+        features = np.repeat(arrays["used"], np.diff(arrays["first"]))
+        arrays["upper"] = rounded(features, arrays["upper"])
+        below = rounded(features, np.nextafter(arrays["lower"], -np.inf)).astype(np.float32)
+        arrays["lower"] = np.nextafter(below, np.float32(np.inf)).astype(np.float64)
+
+
+def _columns(graph: _Graph, x: str, columns: np.ndarray) -> str:
+    return graph.add("Gather", x, graph.constant(columns.ravel(), np.int64), axis=1)
+
+
+def _linear(graph: _Graph, x: str, a: dict[str, Any], raw: str) -> str:
+    picked = _columns(graph, x, a["columns"])
+    return graph.sum(graph.add("Mul", picked, graph.constant(a["weights"], np.float64)), 1)
+
+
+def _linear_start(graph: _Graph, x: str, a: dict[str, Any]) -> str:
+    v = _columns(graph, x, a["start_columns"])
+    lost = graph.add("IsNaN", v)
+    v = graph.add("Max", graph.add("Where", lost, graph.constant(a["start_mean"]), v), graph.constant(a["start_low"]))
+    v = graph.add("Min", v, graph.constant(a["start_high"]))
+    v = graph.add("Sub", v, graph.constant(a["start_mean"]))
+    v = graph.add("Where", lost, graph.constant(0.0, np.float64), v)
+    return graph.sum(graph.add("Mul", v, graph.constant(a["start_slope"])), 1)
+
+
+def _leaf_rows(graph: _Graph, x: str, a: dict[str, Any]) -> str:
+    """Row of each tree's leaf in the flat values (N, T), int64."""
+    trees, depth = a["features"].shape
+    v = _columns(graph, x, a["features"])
+    largest = np.finfo(np.float64).max
+    right = graph.add("Greater", v, graph.constant(np.clip(a["borders"].ravel(), -largest, largest), np.float64))
+    lost = graph.add("And", graph.add("IsNaN", v), graph.constant(a["missing_right"].ravel(), bool))
+    bits = graph.add("Cast", graph.add("Or", right, lost), to=7)
+    bits = graph.add("Reshape", bits, graph.constant([-1, trees, depth], np.int64))
+    leaf = graph.sum(graph.add("Mul", bits, graph.constant(1 << np.arange(depth), np.int64)), 2)
+    return graph.add("Add", leaf, graph.constant(np.arange(trees) << depth, np.int64))
+
+
+def _oblivious(graph: _Graph, x: str, a: dict[str, Any], raw: str) -> str:
+    values = graph.constant(a["values"].ravel(), np.float64)
+    return graph.sum(graph.add("Gather", values, _leaf_rows(graph, x, a), axis=0), 1)
+
+
+def _polynomial(graph: _Graph, x: str, a: dict[str, Any], raw: str) -> str:
+    trees, _, size = a["values"].shape
+    coefficients = graph.add(
+        "Gather", graph.constant(a["values"].reshape(-1, size), np.float64), _leaf_rows(graph, raw, a), axis=0
+    )  # (N, T, M)
+    v = _columns(graph, x, a["used"])
+    lost = graph.add("IsNaN", v)
+    z = graph.add("Max", graph.add("Where", lost, graph.constant(a["mean"]), v), graph.constant(a["low"]))
+    z = graph.add("Sub", graph.add("Min", z, graph.constant(a["high"])), graph.constant(a["mean"]))
+    z = graph.add("Div", z, graph.constant(a["scale"]))
+    z = graph.add("Where", lost, graph.constant(0.0, np.float64), z)
+    monomials: list[str] = []
+    for j, (earlier, level) in enumerate(a["table"].tolist()):
+        if j == 0:
+            monomials.append(graph.constant(np.ones((1, trees)), np.float64))
+            continue
+        own = graph.add("Gather", z, graph.constant(a["columns"][:, level], np.int64), axis=1)
+        monomials.append(graph.add("Mul", monomials[earlier], own))
+    total = ""
+    for j, monomial in enumerate(monomials):
+        picked = graph.add("Gather", coefficients, graph.constant(j, np.int64), axis=2)
+        term = graph.add("Mul", picked, monomial)
+        total = term if j == 0 else graph.add("Add", total, term)
+    return graph.sum(total, 1)
+
+
+def _fuzzy(graph: _Graph, x: str, a: dict[str, Any], raw: str) -> str:
+    """States by a search step by step in all features at once, P(right) of every border, then level by level."""
+    trees, depth = a["columns"].shape
+    first, used = a["first"], len(a["used"])
+    v = _columns(graph, x, a["used"])
+    lost = graph.add("IsNaN", v)
+    size = np.diff(first)
+    # Each feature's knots are padded with inf to a power of two, so that all features take the same steps.
+    width = 1 << max(1, int(size.max(initial=1)).bit_length())
+    upper, lower = np.full((used, width), np.inf), np.full((used, width), np.inf)
+    for i in range(used):
+        upper[i, : size[i]] = a["upper"][first[i] : first[i + 1]]
+        lower[i, : size[i]] = a["lower"][first[i] : first[i + 1]]
+    flat_upper, flat_lower = graph.constant(upper.ravel()), graph.constant(lower.ravel())
+    base = graph.constant(np.arange(used) * width, np.int64)
+    index = graph.add("Mul", graph.add("Cast", lost, to=7), graph.constant(0, np.int64))
+    step = width >> 1
+    while step:
+        seen = graph.add(
+            "Gather", flat_upper, graph.add("Add", graph.add("Add", index, base), graph.constant(step - 1))
+        )
+        smaller = graph.add("Cast", graph.add("Less", seen, v), to=7)
+        index = graph.add("Add", index, graph.add("Mul", smaller, graph.constant(step, np.int64)))
+        step >>= 1
+    low = graph.add("Gather", flat_lower, graph.add("Add", index, base))
+    inside = graph.add("Cast", graph.add("GreaterOrEqual", v, low), to=7)
+    state = graph.add("Add", graph.add("Mul", index, graph.constant(2, np.int64)), inside)  # (N, used)
+    place = graph.add("Add", state, graph.constant(2 * first[:-1] + np.arange(used), np.int64))
+    up, down = (graph.add("Gather", graph.constant(a[key], np.float64), place) for key in ("up", "down"))
+    columns = graph.constant(a["columns"].ravel(), np.int64)
+
+    def by_level(values: str) -> str:
+        return graph.add("Gather", values, columns, axis=1)
+
+    above = graph.add("Greater", by_level(state), graph.constant(a["border_states"].ravel(), np.int64))
+    share_up, share_down = by_level(up), by_level(down)
+    if "log_p" in a:
+        start = by_level(graph.add("Gather", graph.constant(a["state_start"], np.float64), place))
+        stop = by_level(graph.add("Gather", graph.constant(a["state_stop"], np.float64), place))
+        steep = a["steep"][a["columns"].ravel()]
+        border, log_p = graph.constant(a["border_place"].ravel(), np.float64), graph.constant(a["log_p"], np.float64)
+        one, chosen = graph.constant(1.0, np.float64), graph.constant(steep, bool)
+        far = graph.add("Max", graph.add("Add", graph.add("Sub", start, border), one), graph.constant(0.0, np.float64))
+        power = graph.add("Where", chosen, graph.add("Exp", graph.add("Mul", far, log_p)), one)
+        share_up = graph.add("Mul", share_up, power)
+        far = graph.add("Max", graph.add("Sub", border, stop), graph.constant(0.0, np.float64))
+        power = graph.add("Where", chosen, graph.add("Exp", graph.add("Mul", far, log_p)), one)
+        share_down = graph.add("Mul", share_down, power)
+    left = graph.add("Mul", share_up, graph.constant(a["left_factor"].ravel(), np.float64))
+    left = graph.add("Sub", graph.constant(1.0, np.float64), left)
+    other = graph.add("Mul", share_down, graph.constant(a["right_factor"].ravel(), np.float64))
+    right = graph.add("Where", above, left, other)
+    side = graph.constant(a["missing_right"].ravel().astype(np.float64))
+    right = graph.add("Where", by_level(lost), side, right)
+    right = graph.add("Reshape", right, graph.constant([-1, trees, depth], np.int64))
+    value = graph.constant(a["values"][None], np.float64)  # (1, T, 2^d)
+    for level in range(depth - 1, -1, -1):
+        own = graph.add("Gather", right, graph.constant([level], np.int64), axis=2)  # (N, T, 1)
+        half = 1 << level
+        low_half = graph.add("Gather", value, graph.constant(np.arange(half), np.int64), axis=2)
+        high_half = graph.add("Gather", value, graph.constant(np.arange(half, 2 * half), np.int64), axis=2)
+        value = graph.add("Add", low_half, graph.add("Mul", own, graph.add("Sub", high_half, low_half)))
+    return graph.sum(graph.sum(value, 2), 1)
+
+
+def _trees(graph: _Graph, form: ModelForm, exact: bool) -> str:
+    trees = as_plain(form).body.trees
+    if trees.zero_missing.any():
+        raise InvalidInputError("ONNX has no trees in which zero means missing")
+    limits = np.clip(float32_threshold(trees.thresholds, exact), -np.finfo(np.float32).max, np.finfo(np.float32).max)
+    ids: dict[str, list[Any]] = {key: [] for key in (
+        "nodes_treeids", "nodes_nodeids", "nodes_featureids", "nodes_values", "nodes_modes", "nodes_truenodeids",
+        "nodes_falsenodeids", "nodes_missing_value_tracks_true", "target_treeids", "target_nodeids", "target_ids",
+        "target_weights",
+    )}  # fmt: skip
+    for number, root in enumerate(trees.roots.tolist()):
+        order = [root]
+        for place, node in enumerate(order):
+            ids["nodes_treeids"].append(number)
+            ids["nodes_nodeids"].append(place)
+            inner = node >= 0
+            ids["nodes_modes"].append("BRANCH_LEQ" if inner else "LEAF")
+            ids["nodes_featureids"].append(int(trees.features[node]) if inner else 0)
+            ids["nodes_values"].append(float(limits[node]) if inner else 0.0)
+            ids["nodes_missing_value_tracks_true"].append(int(inner and not trees.missing_right[node]))
+            ids["nodes_truenodeids"].append(len(order) if inner else 0)
+            ids["nodes_falsenodeids"].append(len(order) + 1 if inner else 0)
+            if inner:
+                order += [int(trees.left[node]), int(trees.right[node])]
+            else:
+                ids["target_treeids"].append(number)
+                ids["target_nodeids"].append(place)
+                ids["target_ids"].append(0)
+                ids["target_weights"].append(float(trees.values[~node]))
+    score = graph.add(
+        "TreeEnsembleRegressor", "features", domain="ai.onnx.ml", n_targets=1, aggregate_function="SUM",
+        post_transform="NONE", **ids,
+    )  # fmt: skip
+    return graph.add("Cast", graph.add("Reshape", score, graph.constant([-1], np.int64)), to=11)
+
+
+def _probability(graph: _Graph, total: str, a: dict[str, Any]) -> str:
+    wide = graph.add("Unsqueeze", total, graph.constant([1], np.int64))
+    below = graph.add("Cast", graph.add("Less", graph.constant(a["knots"][None], np.float64), wide), to=7)
+    piece = graph.sum(below, 1)
+    centre, q, b, c = (
+        graph.add("Gather", graph.constant(a[key], np.float64), piece)
+        for key in ("centres", "quadratic", "linear", "constant")
+    )
+    d = graph.add("Sub", total, centre)
+    odds = graph.add("Add", graph.add("Mul", graph.add("Add", graph.add("Mul", q, d), b), d), c)
+    return graph.add("Sigmoid", odds)
