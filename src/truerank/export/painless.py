@@ -1,7 +1,7 @@
 """A Painless script with the model in its parameters: OpenSearch and Elasticsearch run it, no plugin.
 
-The file is a JSON object `{"script": {"lang", "source", "params"}}`, for `script_score` in a rescorer. The source is the
-same for all models of one kind, so that an engine compiles it once. Features are doc values (`doc[name]`), or, with
+The file is a JSON object `{"script": {"lang", "source", "params"}}`, for `script_score` in a rescorer. The source is
+the same for all models of one kind, so that an engine compiles it once. Features are doc values (`doc[name]`), or, with
 `params.table`, rows by the value of the field `params.key`. A score must not be negative and becomes a float32:
 `params.shift` is added, as small as the model allows, and anything below is raised to 0.
 """
