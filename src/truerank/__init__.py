@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     )
     from truerank.calibration.joint import OneVsRestCalibrator, SoftmaxCalibrator
     from truerank.calibration.joint_pool import JointPool
-    from truerank.calibration.pool import PooledCalibrator
+    from truerank.calibration.pool import PooledCalibrator, choose_calibrator
     from truerank.calibration.posteriors import (
         BetaCalibrator,
         IdentityCalibrator,
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
         TemperatureCalibrator,
     )
     from truerank.calibration.ranker import CalibratedRanker
-    from truerank.calibration.selection import choose_calibrator
     from truerank.calibration.text_classifier import TextClassifier
     from truerank.data.ranking_data import Judgements, RankingData
     from truerank.data.samples import load_sample

@@ -18,7 +18,7 @@ from typing import ClassVar
 import numpy as np
 
 from truerank.calibration.base import Calibrator, logit, warn
-from truerank.calibration.log_odds_fits import LogOddsFit, fit_log_odds
+from truerank.calibration.log_odds_fits import LogOddsFit, best_knots, fit_log_odds, spline_columns
 from truerank.core.errors import ModelFileError
 from truerank.solvers.result import Status
 
@@ -170,7 +170,6 @@ class SplineCalibrator(Calibrator):
         self.n_candidates = n_candidates
 
     def _fit(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> None:
-        from truerank.calibration.spline_knots import best_knots, spline_columns
         from truerank.core.checks import check_positive_int
 
         n_candidates = check_positive_int(self.n_candidates, "n_candidates", 2)

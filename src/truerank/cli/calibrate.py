@@ -109,7 +109,7 @@ def _check_usage(args: argparse.Namespace) -> None:
 
 def _choice(args: argparse.Namespace, scores: Any, relevant: Any, query: Any) -> Any:
     """The calibrator fitted to the scores, its name and cross-validated losses (a `CalibratorChoice`)."""
-    from truerank.calibration.selection import DEFAULT_METHODS, choose_calibrator
+    from truerank.calibration.pool import DEFAULT_METHODS, choose_calibrator
 
     monotone = args.monotone or args.method == CHOOSE
     methods = DEFAULT_METHODS if args.method == CHOOSE else [args.method]

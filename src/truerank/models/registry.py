@@ -68,7 +68,7 @@ PUBLIC: dict[str, str] = {
     "explain_measure": "truerank.measures.measure_explanation:explain_measure",
     "compare_rankers": "truerank.significance.comparison:compare_rankers",
     "explain": "truerank.inspection.explanation:explain",
-    "choose_calibrator": "truerank.calibration.selection:choose_calibrator",
+    "choose_calibrator": "truerank.calibration.pool:choose_calibrator",
     "export_model": "truerank.export.formats:export_model",
     "import_model": "truerank.models.foreign.read:import_model",
     "load_model": "truerank.models.model_file:load_model",

@@ -74,7 +74,8 @@ STEPS: list[tuple[str, str, bool, Callable[[], Any]]] = [
 RANKERS = ("ridge", "rank-svm", "adarank")
 SPLINE = "spline, monotone"
 N_DRAWS = 4
-FOOTNOTE_METHODS = ("asymmetric-laplace", "logistic", "platt", "pool")
+FOOTNOTE_METHODS = ("asymmetric-laplace", "logistic", "platt")
+PARTS = ("panels", "steps", "all-topics", "sets", "rankers")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -88,6 +89,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="calibration-output",
         metavar="DIR",
         help="scores (for resuming), figures (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--part", action="append", choices=PARTS, help="run this part alone; may be repeated (default: all parts)"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -107,13 +111,14 @@ def compute(args: argparse.Namespace) -> dict[str, Any]:
     """All results; scores of the text classifiers are kept in `--out` and read again from there."""
     out = Path(args.out)
     out.mkdir(parents=True, exist_ok=True)
+    parts = args.part or PARTS
     n_topics = 3 if args.quick else 10
     documents = read_documents(args.data)
     corpus = load_corpus(documents, TOPIC_WORD)
     result: dict[str, Any] = {"topics": corpus.topics[:n_topics], "words": corpus.train.shape[1]}
     result["scores"], result["panels"] = {}, {}
     corpora = {TOPIC_WORD: corpus}
-    for name, (published, word, make) in PANELS.items():
+    for name, (published, word, make) in PANELS.items() if "panels" in parts else ():
         if word not in corpora:
             corpora[word] = load_corpus(documents, word)
         scores = topic_scores(corpora[word], make, n_topics, out / f"scores-{_slug(name)}-{n_topics}.npz")
@@ -125,20 +130,22 @@ def compute(args: argparse.Namespace) -> dict[str, Any]:
                 corpora[word], make, n_topics, 1 if args.quick else N_DRAWS, out / f"scores-{_slug(name)}-draw"
             )
         note(f"{name}: done")
-    result["steps"] = [] if args.quick else steps(documents, out)
+    result["steps"] = [] if args.quick or "steps" not in parts else steps(documents, out)
     result["by_size"], result["all_topics"] = {}, {}
-    if not args.quick:
+    if not args.quick and "all-topics" in parts:
         for name, (_, _, make) in list(PANELS.items())[:2]:
             scores = topic_scores(corpus, make, len(corpus.topics), out / f"scores-{_slug(name)}-all.npz")
             result["by_size"][name] = reuters_by_size(scores)
             result["all_topics"][name] = all_topics(scores)
             note(f"{name}, all topics: done")
-    result["bundled_sets"] = bundled_sets(1 if args.quick else 5)
-    rankers = RANKERS[:1] if args.quick else RANKERS
-    result["rankers"], top_five = mq2008_rankers(args.data, rankers, 1 if args.quick else 5)
+    result["bundled_sets"] = bundled_sets(1 if args.quick else 5) if "sets" in parts else []
+    result["rankers"], result["top_five"] = [], None
+    if "rankers" in parts:
+        rankers = RANKERS[:1] if args.quick else RANKERS
+        result["rankers"], top_five = mq2008_rankers(args.data, rankers, 1 if args.quick else 5)
+        result["top_five_rows"] = top_five.pop("probabilities"), top_five.pop("relevant")
+        result["top_five"] = top_five
     correct([*(rows[1:] for rows in result["by_size"].values()), result["bundled_sets"], result["rankers"]])
-    result["top_five_rows"] = top_five.pop("probabilities"), top_five.pop("relevant")
-    result["top_five"] = top_five
     return result
 
 
@@ -267,7 +274,7 @@ def figures(args: argparse.Namespace) -> list[CalibrationFigure]:
 
     result = getattr(args, "result", None) or compute(args)
     pictures = []
-    for name in [*list(PANELS)[:2], "voted perceptron"]:
+    for name in [*list(PANELS)[:2], "voted perceptron"] if result["scores"] else ():
         topic = result["scores"][name][0]
         laplace = make_calibrator("asymmetric-laplace").fit(topic.train, topic.in_train)
         logistic = make_calibrator("logistic").fit(topic.train, topic.in_train)
@@ -285,6 +292,8 @@ def figures(args: argparse.Namespace) -> list[CalibrationFigure]:
             {"A. Laplace": laplace, "LogReg": logistic, "spline": spline}, data,
         ))  # fmt: skip
         pictures.append(_pooled_reliability(name, result["scores"][name]))
+    if result["top_five"] is None:
+        return pictures
     p, relevant = result["top_five_rows"]
     ranker, deciles = result["top_five"]["ranker"], result["top_five"]["deciles"]
     pictures.append(reliability_figure(
@@ -396,6 +405,8 @@ def _print(result: dict[str, Any]) -> None:
     comparisons = {f"{name}, topics by training documents": rows for name, rows in result["by_size"].items()}
     comparisons |= {"sets that ship with scikit-learn": result["bundled_sets"], "rankers": result["rankers"]}
     for title, parts in comparisons.items():
+        if not parts:
+            continue
         show(f"\n{title}: choose_calibrator against the best of Platt, isotonic, beta, temperature; paired t")
         rows = []
         for part in parts:
@@ -411,6 +422,8 @@ def _print(result: dict[str, Any]) -> None:
             weights = ", ".join(f"{name} {weight:.2f}" for name, weight in part["mean_weights"].items())
             show(f"  {part['set']}: chose {part['chosen']}; mean weights {weights}")
     top = result["top_five"]
+    if top is None:
+        return
     show(f"\nrelevant in the top 5 by decile of the expected number, {top['ranker']} on MQ2008 test queries")
     rows = [[r["decile"], r["queries"], r["expected"], r["observed"], r["standard_error"]] for r in top["deciles"]]
     show(table(rows, ["decile", "queries", "expected", "observed", "standard error"]))

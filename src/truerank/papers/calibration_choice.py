@@ -12,7 +12,7 @@ import numpy as np
 
 from truerank.calibration.classifier import make_calibrator
 from truerank.calibration.diagnostics import Losses, losses
-from truerank.calibration.selection import CalibratorChoice, choose_calibrator
+from truerank.calibration.pool import CalibratorChoice, choose_calibrator
 from truerank.core.printing import note, progress
 from truerank.papers.calibration_reuters import TopicScores, pooled
 from truerank.papers.protocol import letor_folds, load_collection

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from truerank.calibration.selection import choose_calibrator
+from truerank.calibration.pool import choose_calibrator
 from truerank.core.errors import InvalidInputError, TruerankWarning
 
 
