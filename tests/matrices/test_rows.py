@@ -29,8 +29,10 @@ def problem(kind, seed=0, n=60, p=11):
 
 @pytest.mark.parametrize("intercept", [0.0, 3.0])
 @pytest.mark.parametrize("moved", [False, True])
+@pytest.mark.parametrize("copied", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-def test_products_are_those_of_the_plain_matrix(kind, moved, intercept):
+def test_products_are_those_of_the_plain_matrix(kind, copied, moved, intercept, monkeypatch):
+    monkeypatch.setattr("truerank.matrices.rows._COPIED_BYTES", 10**9 if copied else -1)
     X, plain = problem(kind)
     n, p = plain.shape
     rng = np.random.default_rng(1)
@@ -65,3 +67,16 @@ def test_products_are_those_of_the_plain_matrix(kind, moved, intercept):
 def test_weights_of_another_length_are_refused():
     with pytest.raises(InvalidInputError, match="3 features"):
         LinearRows(np.zeros((2, 3))).scores(np.zeros(4))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_that_are_copied_into_the_order_give_the_same_bits(kind, monkeypatch):
+    X, plain = problem(kind)
+    rng = np.random.default_rng(2)
+    order, w, c = rng.permutation(len(plain)), rng.normal(size=plain.shape[1]), rng.normal(size=len(plain))
+    bits = []
+    for limit in (-1, 10**9):
+        monkeypatch.setattr("truerank.matrices.rows._COPIED_BYTES", limit)
+        rows = LinearRows(X, order=order)
+        bits.append((rows.scores(w).tobytes(), rows.sums(c, 3, 50).tobytes(), rows.square_sums(c).tobytes()))
+    assert bits[0] == bits[1]

@@ -14,6 +14,7 @@ from truerank.matrices.rows import csr_parts, writable_view
 LEAST_SPREAD, MOST_SPREAD = 0.01, 10.0
 # … and no more than so many times the smallest.
 MOST_RATIO = 100.0
+_BLOCK_VALUES = 1 << 15  # numbers in a block of rows, whose hashes stay in the cache
 
 
 def order_by_content(
@@ -108,7 +109,7 @@ def column_scales(X: Any, offsets: np.ndarray, rows: np.ndarray | None = None) -
         dense = writable_view(np.ascontiguousarray(X))
         largest = np.maximum(np.abs(dense.max(axis=0)), np.abs(dense.min(axis=0))).astype(np.float64)
         unit = _powers_of_two(largest)
-        squares = _squares_within(dense, positions, np.ascontiguousarray(offsets, dtype=np.int64), unit)
+        squares = _squares_within(dense, positions, np.ascontiguousarray(offsets, dtype=np.int64), 1.0 / unit)
         spread = np.sqrt(squares / len(positions)) * unit
     there = spread[spread > 0]
     if len(there) == 0:
@@ -133,23 +134,25 @@ def hashed(words: np.ndarray) -> np.ndarray:
 
 
 def _row_hashes(X: Any) -> np.ndarray:
-    """uint64 (n,): the sum, modulo 2^64, of a hash of each entry that is not 0 with its column."""
+    """uint64 (n,): `Σ_j constant_j · word_j` modulo 2^64, where an entry 0 has the word 0."""
     n, p = X.shape
-    columns = hashed(np.arange(1, p + 1, dtype=np.uint64))
+    constants = hashed(np.arange(1, p + 1, dtype=np.uint64)) | np.uint64(1)
     if hasattr(X, "tocsr"):
-        terms = _entry_hashes(X.data, columns[X.indices])
-        return _sums(terms, X.indptr)
+        return hashed(_sums(_words(X.data) * constants[X.indices], X.indptr))
     values = X.codes if getattr(X, "is_binned_matrix", False) else X
-    keys = np.zeros(n, dtype=np.uint64)
-    for start, stop in row_blocks(n, 16_384):
-        for j in range(p):
-            keys[start:stop] += _entry_hashes(values[start:stop, j], columns[j])
-    return keys
+    keys = np.empty(n, dtype=np.uint64)
+    for start, stop in row_blocks(n, max(1, _BLOCK_VALUES // max(p, 1))):
+        words = _words(values[start:stop])
+        words *= constants
+        keys[start:stop] = words.sum(axis=1, dtype=np.uint64)
+    return hashed(keys)
 
 
-def _entry_hashes(values: np.ndarray, column: Any) -> np.ndarray:
-    numbers = values.astype(np.float64)
-    return np.where(numbers != 0.0, hashed(numbers.view(np.uint64) ^ column), np.uint64(0))
+def _words(values: np.ndarray) -> np.ndarray:
+    """The bits of float64 numbers, folded so that the low half, which is 0 in short numbers, knows the high one."""
+    words = (values.astype(np.float64) + 0.0).view(np.uint64)  # -0.0 is 0.0
+    words ^= words >> np.uint64(32)
+    return words
 
 
 def _sums(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
@@ -161,8 +164,8 @@ def _sums(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def _squares_within(X, rows, offsets, unit):  # type: ignore[no-untyped-def]
-    """Sum of the squared deviations of each column from its mean within the query, in the column's unit."""
+def _squares_within(X, rows, offsets, inverse):  # type: ignore[no-untyped-def]
+    """Sum of the squared deviations of each column from its mean within the query, times `inverse`."""
     p = X.shape[1]
     total, mean, origin = np.zeros(p), np.zeros(p), np.zeros(p)
     for query in range(len(offsets) - 1):
@@ -171,14 +174,14 @@ def _squares_within(X, rows, offsets, unit):  # type: ignore[no-untyped-def]
             continue
         mean[:] = 0.0
         for j in range(p):
-            origin[j] = X[rows[start], j] / unit[j]  # a constant column then has exactly 0
+            origin[j] = X[rows[start], j] * inverse[j]  # a constant column then has exactly 0
         for position in range(start, stop):
             for j in range(p):
-                mean[j] += X[rows[position], j] / unit[j] - origin[j]
+                mean[j] += X[rows[position], j] * inverse[j] - origin[j]
         for j in range(p):
             mean[j] /= stop - start
         for position in range(start, stop):
             for j in range(p):
-                d = X[rows[position], j] / unit[j] - origin[j] - mean[j]
+                d = X[rows[position], j] * inverse[j] - origin[j] - mean[j]
                 total[j] += d * d
     return total

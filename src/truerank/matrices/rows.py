@@ -18,6 +18,9 @@ from truerank.core.threads import row_blocks, run_blocks
 BLOCK = 32_768
 FEW = 16  # columns with a weight up to which `linear_scores` does not even read the others
 _FEW_BLOCK_VALUES = 1 << 19  # numbers in a block of rows: 4 MB as float64, which stays in a processor's cache
+# Up to here rows are copied into the order that is asked for, which makes each later pass twice as fast: a row's
+# neighbours in the order are then its neighbours in memory.
+_COPIED_BYTES = 256_000_000
 _MOST_COLUMNS_PRESENT = 65_536  # whose numbers fit 16 bits
 
 
@@ -29,8 +32,8 @@ class LinearRows:
     X : float32 or float64 array (n, p), CSR matrix (n, p), or BinnedMatrix
         Kept as it is, float32 values are widened as they are read.
     order : int64 array (n,), optional
-        Row of X at each position; everything below speaks of positions. None keeps the order of X. Rows are read
-        where they lie, X is not copied.
+        Row of X at each position; everything below speaks of positions. None keeps the order of X. A small X is copied
+        into this order, the rows of a large one are read where they lie; the bits are the same.
     scale : float64 array (p,), optional
         What 1 means in each column, 0 to leave a column out: the learner sees `X / scale`. Not for a BinnedMatrix.
     intercept : float, default 0
@@ -64,6 +67,8 @@ class LinearRows:
         n_jobs: int | None = None,
     ) -> None:
         self.n_jobs, self.n_rows = n_jobs, int(X.shape[0])
+        if order is not None and _bytes_of(X) <= _COPIED_BYTES:
+            X, order = X[order], None
         if getattr(X, "is_binned_matrix", False):
             self._values: _Values = _binned(X)
         elif hasattr(X, "tocsr"):
@@ -229,6 +234,10 @@ def csr_parts(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return data, indices, starts
 
 
+def _bytes_of(X: Any) -> int:
+    return int(X.data.nbytes + X.indices.nbytes if hasattr(X, "tocsr") else X.nbytes)
+
+
 def writable_view(array: np.ndarray) -> np.ndarray:
     """The array itself, or a copy where it is read-only (numba compiles read-only arrays apart)."""
     return array if array.flags.writeable else array.copy()
@@ -326,10 +335,8 @@ class _Sparse(_ByColumn):
 
     def square_sums(self, coefficients: np.ndarray, order: np.ndarray) -> np.ndarray:
         data, indices, starts = self.parts
-        by_row = np.empty(len(order))
-        by_row[order] = coefficients
-        by_value = np.repeat(by_row, np.diff(starts))
-        return np.bincount(indices, weights=by_value * data.astype(np.float64) ** 2, minlength=self.n_weights)
+        squares = np.square(data, dtype=np.float64)
+        return _sparse_sums(squares, indices, starts, coefficients, order, self.n_weights, 0, len(order))
 
 
 class _Codes:
