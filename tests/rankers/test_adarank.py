@@ -166,6 +166,7 @@ def test_validation_decides_the_round_and_the_stop():
     assert AdaRank(patience=3).fit(data).status_ == Status.TRAINING_FLAT.value
 
 
+@pytest.mark.filterwarnings("ignore:.*learned nothing")
 def test_nothing_to_learn_is_said():
     with pytest.warns(TruerankWarning, match="no query offers a choice"):
         ranker = AdaRank().fit([[1.0], [2.0], [3.0]], [1, 1, 0], qid=["a", "a", "b"])
@@ -184,6 +185,7 @@ def test_validation_without_a_choice_is_said_and_not_used():
     assert np.isnan(ranker.history_["valid"]).all()
 
 
+@pytest.mark.filterwarnings("ignore:.*learned nothing")
 def test_a_feature_that_ranks_below_chance_stops():
     ranker = AdaRank(lambda grades: 1.0 if grades[0] else -1.0).fit([[1.0], [2.0]], [1, 0])
     assert ranker.status_ == Status.NO_WEAK_RANKER.value

@@ -153,6 +153,7 @@ def test_stops_at_max_iter_with_a_warning():
     assert ranker.n_iter_ == 1
 
 
+@pytest.mark.filterwarnings("ignore:.*learned nothing")
 def test_nothing_to_learn():
     ranker = ListNet().fit([[1.0], [2.0], [3.0]], [1, 1, 2], qid=[1, 1, 2])
     assert ranker.coef_.tolist() == [0.0]

@@ -138,6 +138,7 @@ def test_model_file_keeps_the_certificate(tmp_path):
             loaded.check_model()
 
 
+@pytest.mark.filterwarnings("ignore:.*learned nothing")
 def test_early_stop_and_nothing_to_learn_are_explained():
     X, y, qid = judged(8)
     with pytest.warns(ConvergenceWarning, match="raise max_iter or tol"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from scipy import sparse, stats
@@ -197,6 +199,7 @@ def test_partial_fit_on_the_same_data_goes_on_where_fit_stopped(tmp_path):
         ranker.partial_fit(X[:, :3], y, qid=qid)
 
 
+@pytest.mark.filterwarnings("ignore:.*learned nothing")
 def test_nothing_to_draw_leaves_the_weights_zero():
     ranker = PairwiseDescent().fit([[1.0], [2.0], [3.0]], [1, 1, 0], qid=[1, 1, 2])
     assert ranker.coef_.tolist() == [0.0]
@@ -245,10 +248,16 @@ def test_bad_parameters(wrong, message):
 def test_a_model_whose_state_does_not_fit_is_refused(tmp_path):
     X, y, _, qid = judged(12)
     ranker = PairwiseDescent(max_iter=100).fit(X, y, qid=qid)
-    ranker.descent_state_["v"] = ranker.descent_state_["v"][:2]
     save_model(ranker, tmp_path / "model.json")
+    document = json.loads((tmp_path / "model.json").read_text())
+    document["model"]["fitted"]["descent_state_"]["v"] = document["model"]["fitted"]["coef_"]
+    (tmp_path / "model.json").write_text(json.dumps(document))
     with pytest.raises(ModelFileError, match="descent_state_"):
         load_model(tmp_path / "model.json")
+    ranker.coef_[0] = np.inf
+    with pytest.raises(ModelFileError, match="not saved.*scale the columns"):
+        save_model(ranker, tmp_path / "other.json")
+    assert not (tmp_path / "other.json").exists()
 
 
 @pytest.fixture

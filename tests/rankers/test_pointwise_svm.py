@@ -74,6 +74,7 @@ def test_sparse_rows_query_weights_and_relevant_grades():
             PointwiseSVM(class_weight=wrong).fit(X, y)
 
 
+@pytest.mark.filterwarnings("ignore:.*learned nothing")
 def test_one_class_and_early_stop():
     X, y, _ = judged(3)
     flat = PointwiseSVM().fit(X, np.zeros(len(y)))

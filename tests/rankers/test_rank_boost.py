@@ -57,6 +57,7 @@ def test_wide_grids_and_columns_that_stay_alone(n_thresholds):
     assert_same_model(ranker, reference.rank_boost(X, y, qid, 5, n_thresholds))
 
 
+@pytest.mark.filterwarnings("ignore:.*learned nothing")
 @settings(max_examples=40)
 @given(st.data())
 def test_equals_listing_all_pairs_on_any_small_data(data):
@@ -133,6 +134,7 @@ def test_perfect_stump_is_capped_and_stops():
     assert ranker.weight_[0] == pytest.approx(0.5 * math.log(2e12), rel=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore:.*learned nothing")
 @pytest.mark.parametrize("thresholds", [10, "all"])
 def test_nothing_to_learn(thresholds):
     ranker = RankBoost(thresholds=thresholds).fit([[1.0], [2.0], [3.0]], [1, 1, 2], qid=[1, 1, 2])

@@ -221,6 +221,7 @@ def test_columns_that_conjugate_gradients_cannot_tell_apart(monkeypatch):
     assert 0.5 * gradient @ gradient <= 2e-7 * value
 
 
+@pytest.mark.filterwarnings("ignore:.*learned nothing")
 def test_without_pairs_the_weights_are_zero():
     ranker = RankSVM().fit([[1.0], [2.0], [3.0]], [1, 1, 0], qid=[1, 1, 2])
     assert ranker.coef_.tolist() == [0.0]

@@ -16,6 +16,7 @@ the strings "nan", "inf" and "-inf".
 
 from __future__ import annotations
 
+import copy
 import inspect
 import json
 import math
@@ -45,6 +46,8 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     ------
     InvalidInputError
         When the model, or something inside it, has no form in a model file (a Python function as a measure, say).
+    ModelFileError
+        When the model's fitted attributes do not fit together or its weights are not finite: no such file is written.
     """
     from truerank import __version__
 
@@ -259,6 +262,15 @@ def _encode_object(model: Any) -> dict[str, Any]:
     own = model.model_params() if hasattr(model, "model_params") else model.get_params(deep=False)
     params = {name: encode(value) for name, value in own.items()}
     fitted = {name: encode(getattr(model, name)) for name in model.model_attributes if hasattr(model, name)}
+    if fitted and hasattr(model, "check_model"):
+        # What could not be loaded is not saved: weights that are not finite, say.
+        try:
+            copy.copy(model).check_model()
+        except ModelFileError as error:
+            raise ModelFileError(
+                f"not saved, because it could not be loaded: {error}. Weights that are not finite come of columns of "
+                "huge values, or of training that diverges: scale the columns, or regularise more"
+            ) from error
     return {"$class": type(model).__name__, "params": params, "fitted": fitted}
 
 

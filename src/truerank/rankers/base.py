@@ -20,6 +20,8 @@ from truerank.solvers.result import Status
 
 # Rows beyond which a missing qid is taken for a forgotten one: the usual depth of one result list.
 ONE_LIST = 1_000
+_LOOKED_AT = 20_000  # rows whose scores are looked at after a fit
+_ROUNDING = 1e-13  # of the largest score: a spread up to this is rounding
 
 
 class Ranker(BaseEstimator):
@@ -103,6 +105,7 @@ class Ranker(BaseEstimator):
             valid = None if eval_set is None else fresh._validation_data(eval_set)
             fresh.n_queries_in_ = data.n_queries
             fresh._fit(data, valid)
+            fresh._warn_of_flat_scores(data)
         return self
 
     def predict(self, X: Any, *, qid: Any = None) -> np.ndarray:
@@ -201,6 +204,36 @@ class Ranker(BaseEstimator):
         self.status_ = status.value
         if not status.ok:
             warnings.warn(f"{type(self).__name__} {status.value}", _convergence_warning(), stacklevel=4)
+
+    def _warn_of_flat_scores(self, data: RankingData) -> None:
+        """Warn when the scores of training queries cannot rank: not finite, or the same within every query."""
+        last = int(np.searchsorted(data.offsets, _LOOKED_AT, side="right"))  # whole queries, one at least
+        offsets = data.offsets[: max(last, 2)]
+        with np.errstate(all="ignore"):
+            scores = np.asarray(self._predict(data.X[: offsets[-1]]), dtype=np.float64)
+        name = type(self).__name__
+        if not np.isfinite(scores).all():
+            warnings.warn(
+                f"{name}: {np.count_nonzero(~np.isfinite(scores))} of {len(scores)} training scores are not finite; "
+                "scale the columns of X (see `truerank describe` for huge ones), or raise the regularisation",
+                _convergence_warning(),
+                stacklevel=3,
+            )
+            return
+        starts = offsets[:-1][np.diff(offsets) > 0]
+        if len(starts) == 0:
+            return
+        spread = np.maximum.reduceat(scores, starts) - np.minimum.reduceat(scores, starts)
+        if spread.max() > _ROUNDING * max(float(np.abs(scores).max()), np.finfo(float).tiny):
+            return
+        warnings.warn(
+            f"{name} learned nothing: its scores are the same for all documents of a query. Training "
+            f"{getattr(self, 'status_', 'gave no reason')}. Check that queries have documents of different grades "
+            "(`rel` or the convention may leave none) and different features; else regularise less (a larger C, a "
+            "smaller alpha), scale the columns, or train on another measure",
+            _convergence_warning(),
+            stacklevel=3,
+        )
 
     def check_model(self) -> None:
         """Called after loading from a model file: the feature names must fit the number of columns."""

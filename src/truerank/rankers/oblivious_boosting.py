@@ -336,6 +336,7 @@ class ObliviousBoosting(Ranker):
             valid = None if eval_set is None else fresh._validation_data(eval_set)
             fresh.n_queries_in_ = data.n_queries
             fresh._fit(data, valid)
+            fresh._warn_of_flat_scores(data)
         return self
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
