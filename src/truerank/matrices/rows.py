@@ -75,6 +75,7 @@ class LinearRows:
             self._values = _Sparse(X)
         else:
             self._values = _Dense(X)
+        self._moved = order is not None
         self._order = np.arange(self.n_rows) if order is None else np.ascontiguousarray(order, dtype=np.int64)
         self._unit = None if scale is None else np.divide(1.0, scale, out=np.zeros(len(scale)), where=scale > 0)
         self._intercept = intercept
@@ -150,6 +151,16 @@ class LinearRows:
     def block(self, start: int, stop: int) -> Any:
         """The positions `start:stop` as the learner sees them, a float64 copy: (stop - start, p), or CSR."""
         return self._values.block(self._order[start:stop], self._unit)
+
+    def parts(self) -> tuple[Any, np.ndarray | None]:
+        """An array, or the three arrays of a CSR matrix, as the learner sees them, and the row at each position.
+
+        Scaled rows are copied. The second is None where positions are rows.
+        """
+        if self._unit is None:
+            return self._values.arrays(), self._order if self._moved else None
+        X = self.block(0, self.n_rows)
+        return csr_parts(X) if hasattr(X, "tocsr") else X, None
 
     def dense_parts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """X, the row at each position, and what each column is multiplied by, for kernels."""
@@ -266,6 +277,8 @@ class _Values(Protocol):
 
     def block(self, rows: np.ndarray, unit: np.ndarray | None) -> Any: ...
 
+    def arrays(self) -> Any: ...
+
     def pair_spread(
         self, rows: np.ndarray, order: np.ndarray, ranks: np.ndarray, offsets: np.ndarray, weight: np.ndarray
     ) -> np.ndarray: ...
@@ -304,6 +317,9 @@ class _Dense(_ByColumn):
             total += np.einsum("ij,i->j", squares, coefficients[start:stop])
         return total
 
+    def arrays(self) -> np.ndarray:
+        return self.X
+
     def block(self, rows: np.ndarray, unit: np.ndarray | None) -> np.ndarray:
         X = self.X[rows].astype(np.float64)
         return X if unit is None else X * unit
@@ -319,6 +335,9 @@ class _Sparse(_ByColumn):
 
     def sums(self, coefficients: np.ndarray, order: np.ndarray, start: int, stop: int) -> np.ndarray:
         return _sparse_sums(*self.parts, coefficients, order, self.n_weights, start, stop)
+
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self.parts
 
     def block(self, rows: np.ndarray, unit: np.ndarray | None) -> Any:
         from scipy import sparse
@@ -365,6 +384,9 @@ class _Codes:
 
     def block(self, rows: np.ndarray, unit: np.ndarray | None) -> Any:
         raise NotImplementedError("binned rows are not unpacked")
+
+    def arrays(self) -> Any:
+        raise NotImplementedError("binned rows have no array of values")
 
     def pair_spread(
         self, rows: np.ndarray, order: np.ndarray, ranks: np.ndarray, offsets: np.ndarray, weight: np.ndarray

@@ -27,8 +27,8 @@ class Problem:
     Parameters
     ----------
     data : RankingData
-    scale : {"auto", "never"}
-        Whether columns are divided by `column_scales`.
+    scale : {"auto", "never"} or float64 array (p,)
+        Whether columns are divided by `column_scales`, or by the scales given.
     n_jobs : int, optional
     intercept : float, default 0
         As in `LinearRows`.
@@ -45,14 +45,17 @@ class Problem:
         What 1 means in each column; None where the columns were taken as they are.
     """
 
-    def __init__(self, data: RankingData, scale: str, n_jobs: int | None = None, *, intercept: float = 0.0) -> None:
-        check_choice(scale, "scale", ("auto", "never"))
+    def __init__(self, data: RankingData, scale: Any, n_jobs: int | None = None, *, intercept: float = 0.0) -> None:
+        if not isinstance(scale, np.ndarray):
+            check_choice(scale, "scale", ("auto", "never"))
         grades, weight = np.asarray(data.y), data.query_weight
         self.order, self.queries = order_by_content(data.X, grades, data.offsets, weight)
         self.y = grades[self.order]
         self.offsets = np.concatenate([[0], np.cumsum(np.diff(data.offsets)[self.queries])]).astype(np.int64)
         self.query_weight = None if weight is None else weight[self.queries]
-        self.scale = column_scales(data.X, self.offsets, self.order) if scale == "auto" else None
+        self.scale: np.ndarray | None = scale if isinstance(scale, np.ndarray) else None
+        if self.scale is None and scale == "auto":
+            self.scale = column_scales(data.X, self.offsets, self.order)
         self.rows = LinearRows(data.X, order=self.order, scale=self.scale, intercept=intercept, n_jobs=n_jobs)
 
 

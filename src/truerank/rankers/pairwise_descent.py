@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -17,26 +18,26 @@ from truerank.core.fitting import fits_whole
 from truerank.core.random_streams import seed_of, stream
 from truerank.data.ranking_data import RankingData
 from truerank.losses.graded_pairs import HINGE, GradedPairs, weight_by
-from truerank.matrices.rows import csr_parts, writable_view
-from truerank.rankers.linear import LinearRanker
+from truerank.matrices.rows import linear_scores
+from truerank.rankers.linear import LinearRanker, Problem
 from truerank.solvers.pair_descent import (
     LEARNING_RATES,
     LOSSES,
     STEPS,
     averaged_weights,
-    dense_steps,
     new_state,
-    sparse_steps,
+    rates,
+    take_steps,
 )
-from truerank.solvers.pair_sampling import NEEDS_CLASSES, NEEDS_PAIRS, SAMPLINGS, Sampler, make_sampler
-from truerank.solvers.result import Status
+from truerank.solvers.pair_sampling import NEEDS_CLASSES, NEEDS_PAIRS, SAMPLINGS, make_sampler
+from truerank.solvers.path import best_of_path, path_values
+from truerank.solvers.result import SolverResult, Status
 
 _WITH_ROWS = ("combined-ranking", "combined-roc", "stochastic", "balanced-stochastic")
 _WEIGHTINGS = {"rank": "pairs", "row-norm-rank": "rows", "query-norm-rank": "queries"}  # those of RankSVM
 _STREAMED = ("rank", "row-norm-rank", "query-norm-rank", "combined-ranking", "stochastic")
-_PIECE = 50_000_000  # entries of X that a call of compiled code reads
-_PIECE = 50_000_000  # entries of X that one call of compiled code reads, about
-_CACHE_BYTES = 8_000_000  # matrices beyond this are touched ahead of the steps
+# Draws made at a time: their arrays stay in the cache, and Python sees an interrupt between two pieces.
+_PIECE_DRAWS, _PIECE_ENTRIES = 8_192, 1 << 24
 
 
 @dataclass(frozen=True)
@@ -76,9 +77,10 @@ class PairwiseDescent(LinearRanker):
 
     Parameters
     ----------
-    reg_lambda : float, default 1e-3
-        λ. Scales: `MeasureSVM`'s C is divided by the number of queries, `RankSVM`'s C multiplies a sum over pairs, and
-        this λ goes with a mean over pairs, so λ = 1 / (C · pairs) with `RankSVM`'s C.
+    reg_lambda : float or list of float, default 1e-3
+        λ. From a list, in `fit`, the validation queries of `eval_set` choose. Scales: `MeasureSVM`'s C is divided by
+        the number of queries, `RankSVM`'s C multiplies a sum over pairs, and this λ goes with a mean over pairs, so
+        λ = 1 / (C · pairs) with `RankSVM`'s C.
     sampling : str, default "rank"
         What a step draws:
 
@@ -112,6 +114,15 @@ class PairwiseDescent(LinearRanker):
     rel : float, optional
         Lowest relevant grade, for the samplings that need two classes (roc, balanced, and single rows except with the
         squared loss). None takes the higher grade where there are two.
+    validation_measure : str or Measure, default "nDCG@10"
+        Chooses λ.
+    convention : str, default "ranklib"
+        Fills in what the measure's name leaves open.
+    scale : {"auto", "never"}, default "auto"
+        "auto" divides columns of very different spread (or of a spread far from 1 throughout) by it and folds that
+        back into `coef_`; the norm above is then that of the weights of the divided columns. See `column_scales` for
+        the rule; columns in [0, 1] are left as they are. `partial_fit` and `fit_file` take the scales of their first
+        batch, or block.
     fit_intercept : bool, default True
         Whether single rows have an intercept (regularised like a weight). Pairs have none.
     random_state : int, NumPy generator or None
@@ -125,6 +136,12 @@ class PairwiseDescent(LinearRanker):
         0 unless single rows are drawn.
     n_iter_ : int
         Steps taken, over all calls of `partial_fit`.
+    reg_lambda_ : float
+        The value that was chosen.
+    scale_ : float64 array (p,) or None
+        What each column was divided by, if it was.
+    path_ : list of dict
+        After `fit`, for each λ: `reg_lambda`, `validation`.
 
     Raises
     ------
@@ -135,7 +152,8 @@ class PairwiseDescent(LinearRanker):
     -----
     Pegasos's step on w_t is `w ← (1 - η_t λ) w + η_t u z 1[u w·z < 1]`, the margin being that of w before it is shrunk.
     Pairs with equal features only shrink the weights. Where there is nothing to draw the weights stay 0. Draws are
-    uniform to one part in 2^53; the same seed gives the same bits. A step on rows beyond the processor's caches waits
+    uniform to one part in 2^53; the same seed gives the same bits, whatever the order of the rows (in `fit_file`, of
+    the rows of a block). A step on rows beyond the processor's caches waits
     for memory, which the kernel hides in part by reading the rows of 64 draws ahead.
 
     Difference from sofia-ml (Sculley 2009): its "rank" draws a row first, which weighs a binary query by its rows; that
@@ -156,13 +174,14 @@ class PairwiseDescent(LinearRanker):
     """
 
     model_attributes: ClassVar[tuple[str, ...]] = (
-        *LinearRanker.model_attributes, "intercept_", "n_iter_", "descent_state_",
+        *LinearRanker.model_attributes, "intercept_", "n_iter_", "reg_lambda_", "descent_state_", "path_",
     )  # fmt: skip
+    uses_eval_set = True
     __metadata_request__partial_fit: ClassVar[dict[str, Any]] = {"qid": True, "query_weight": True, "n_steps": True}
 
     def __init__(
         self,
-        reg_lambda: float = 1e-3,
+        reg_lambda: Any = 1e-3,
         *,
         sampling: str = "rank",
         loss: str = "hinge",
@@ -176,6 +195,9 @@ class PairwiseDescent(LinearRanker):
         pair_probability: float = 0.5,
         rel: float | None = None,
         fit_intercept: bool = True,
+        validation_measure: Any = "nDCG@10",
+        convention: str = "ranklib",
+        scale: str = "auto",
         random_state: Any = None,
     ) -> None:
         self.reg_lambda = reg_lambda
@@ -191,16 +213,32 @@ class PairwiseDescent(LinearRanker):
         self.pair_probability = pair_probability
         self.rel = rel
         self.fit_intercept = fit_intercept
+        self.validation_measure = validation_measure
+        self.convention = convention
+        self.scale = scale
         self.random_state = random_state
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         steps = check_positive_int(self.max_iter, "max_iter")
-        self._check_parameters()
-        self._start(data.n_features)
-        self._descend(data, steps)
+        values = path_values(self.reg_lambda, "reg_lambda", zero=True)
+        for value in values:
+            self._check_parameters(value)
+        problem = Problem(data, self.scale)
+        states: dict[float, dict[str, Any]] = {}
+
+        def solve(reg: float) -> SolverResult:
+            self._start(problem, reg)
+            self._descend(problem, steps)
+            states[reg] = self.descent_state_
+            return SolverResult(self._weights(), self._status, steps, float("nan"))
+
+        self.reg_lambda_, _, self.path_ = best_of_path(
+            "reg_lambda", values, solve, valid, lambda w, X: linear_scores(X, problem.rows.coef(w[:-1])),
+            self.validation_measure, self.convention,
+        )  # fmt: skip
+        self.descent_state_ = states[self.reg_lambda_]
         self._keep()
 
-    @fits_whole
     def partial_fit(
         self, X: Any, y: Any = None, *, qid: Any = None, query_weight: Any = None, n_steps: int | None = None
     ) -> PairwiseDescent:
@@ -217,7 +255,7 @@ class PairwiseDescent(LinearRanker):
         -------
         self
         """
-        self._check_parameters()
+        self._check_parameters(self._one_value())
         first = not hasattr(self, "descent_state_")
         if not first:
             if isinstance(X, RankingData):
@@ -228,11 +266,11 @@ class PairwiseDescent(LinearRanker):
         steps = data.n_rows if n_steps is None else check_positive_int(n_steps, "n_steps", 0)
         if first:
             self.n_queries_in_ = 0
-            self._start(data.n_features)
+            self._start(Problem(data, self.scale), self._one_value())
         else:  # the steps change it in place
-            self.descent_state_ = {key: array.copy() for key, array in self.__dict__["descent_state_"].items()}
+            self.descent_state_ = deepcopy(self.__dict__["descent_state_"])
         self.n_queries_in_ += data.n_queries
-        self._descend(data, steps)
+        self._descend(self._batch(data), steps)
         self._keep()
         return self
 
@@ -276,7 +314,7 @@ class PairwiseDescent(LinearRanker):
         """
         steps = check_positive_int(self.max_iter, "max_iter")
         passes = check_positive_int(n_passes, "n_passes")
-        self._check_parameters()
+        self._check_parameters(self._one_value())
         if self.sampling not in _STREAMED:
             raise InvalidInputError(
                 f"fit_file draws within a query; sampling must be one of {', '.join(_STREAMED)}, got {self.sampling!r}"
@@ -294,6 +332,7 @@ class PairwiseDescent(LinearRanker):
         for block in blocks():
             if not weights:
                 n_features = block.n_features
+                self._start(Problem(block, self.scale), self._one_value())
             pair_form = (
                 "stochastic" if self.sampling == "stochastic" else self.sampling.replace("combined-ranking", "rank")
             )
@@ -305,7 +344,6 @@ class PairwiseDescent(LinearRanker):
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self.n_features_in_, self.n_queries_in_ = int(n_features or 0), queries
-        self._start(self.n_features_in_)
         pair_share, row_share = np.array(weights) / max(sum(weights), 1e-300), np.array(rows) / sum(rows)
         if self.sampling == "combined-ranking":
             alpha = float(self.pair_probability) if sum(weights) > 0 else 0.0
@@ -320,7 +358,7 @@ class PairwiseDescent(LinearRanker):
                 break
             for block, n_steps, of_pair in zip(blocks(), generator.multinomial(now, share / share.sum()), of_pairs):
                 if n_steps:
-                    self._descend(block, int(n_steps), grades, float(of_pair))
+                    self._descend(self._batch(block), int(n_steps), grades, float(of_pair))
         self._keep()
         return self
 
@@ -375,17 +413,34 @@ class PairwiseDescent(LinearRanker):
         """Called after loading: the state to go on from must fit the weights."""
         super().check_model()
         state = getattr(self, "descent_state_", None)
-        shapes = {"v": self.n_features_in_ + 1, "r": self.n_features_in_ + 1, "scalars": 5, "random": 2}
-        if not isinstance(state, dict) or any(getattr(state.get(k), "shape", None) != (n,) for k, n in shapes.items()):
+        width = self.n_features_in_ + 1
+        if isinstance(state, dict) and "random" in state:  # a file of an earlier release: draws go on from the seed
+            state = {"weights": np.array([state.get("v"), state.get("r")]), "scalars": state.get("scalars"), "seed": 0}
+            self.descent_state_ = state
+            self.reg_lambda_ = float(self.reg_lambda)
+        shapes = {"weights": (2, width), "scalars": (5,)}
+        if not isinstance(state, dict) or any(
+            getattr(state.get(key), "shape", None) != shape or state[key].dtype != np.float64
+            for key, shape in shapes.items()
+        ):
             raise ModelFileError("PairwiseDescent: descent_state_ does not fit the weights")
+        scale = getattr(self, "scale_", None)
+        if not isinstance(state.get("seed"), int) or (scale is not None and np.shape(scale) != (width - 1,)):
+            raise ModelFileError("PairwiseDescent: descent_state_ must have a seed, and scale_ one number a column")
 
     # Steps.
 
-    def _check_parameters(self) -> None:
+    def _one_value(self) -> float:
+        """λ for batches and files, where no validation queries choose."""
+        values = path_values(self.reg_lambda, "reg_lambda", zero=True)
+        if len(values) > 1:
+            raise InvalidInputError("reg_lambda: partial_fit and fit_file take one value; a list is for fit")
+        return values[0]
+
+    def _check_parameters(self, reg: float) -> None:
         check_choice(self.sampling, "sampling", SAMPLINGS)
         check_choice(self.loss, "loss", LOSSES)
         check_choice(self.learning_rate, "learning_rate", LEARNING_RATES)
-        reg = check_number(self.reg_lambda, "reg_lambda", minimum=0.0)
         eta0 = check_number(self.eta0, "eta0", minimum=0.0, open_minimum=True)
         check_number(self.margin, "margin", minimum=0.0)
         check_number(self.C, "C", minimum=0.0, open_minimum=True)
@@ -409,24 +464,34 @@ class PairwiseDescent(LinearRanker):
                 "would change sign at every step; lower reg_lambda or use learning_rate='pegasos'"
             )
 
-    def _start(self, width: int) -> None:
-        v, r, scalars = new_state(width + 1)
-        seed = seed_of(self.random_state)
-        words = stream(seed, "pairwise-descent").integers(0, 2**64 - 1, 2, dtype=np.uint64, endpoint=True)
-        self.descent_state_ = {"v": v, "r": r, "scalars": scalars, "random": words | np.uint64(1)}
+    def _start(self, problem: Problem, reg: float) -> None:
+        weights, scalars = new_state(problem.rows.n_weights + 1)
+        self.descent_state_ = {"weights": weights, "scalars": scalars, "seed": seed_of(self.random_state)}
+        self.scale_, self.reg_lambda_ = problem.scale, reg
         self._status = Status.NOTHING_TO_LEARN
 
-    def _keep(self) -> None:
-        state = self.descent_state_
-        result = averaged_weights(state["v"], state["r"], state["scalars"])
+    def _batch(self, data: RankingData) -> Problem:
+        """Later rows, in the units of the first."""
+        return Problem(data, "never" if self.scale_ is None else self.scale_)
+
+    def _weights(self) -> np.ndarray:
+        """Weights in the units of the descent, the intercept last."""
+        result = averaged_weights(self.descent_state_["weights"], self.descent_state_["scalars"])
         if not np.isfinite(result).all():
             raise InvalidInputError(
                 f"the weights diverged (loss {self.loss!r}, learning_rate {self.learning_rate!r}, reg_lambda "
-                f"{self.reg_lambda:g}): scale the columns, or use learning_rate='basic', a smaller eta0, a larger "
+                f"{self.reg_lambda_:g}): scale the columns, or use learning_rate='basic', a smaller eta0, a larger "
                 "reg_lambda or projection=True"
             )
-        self.coef_, self.intercept_ = result[:-1].copy(), float(result[-1])
-        self.n_iter_ = int(state["scalars"][STEPS])
+        return result
+
+    def _keep(self) -> None:
+        weights = self._weights()
+        unit = np.ones(len(weights) - 1)
+        if self.scale_ is not None:
+            unit = np.divide(1.0, self.scale_, out=np.zeros(len(unit)), where=self.scale_ > 0)
+        self.coef_, self.intercept_ = weights[:-1] * unit, float(weights[-1])
+        self.n_iter_ = int(self.descent_state_["scalars"][STEPS])
         self._finish(self._status)
 
     def _classes(self, y: np.ndarray, grades: np.ndarray) -> np.ndarray | None:
@@ -441,10 +506,10 @@ class PairwiseDescent(LinearRanker):
         return None if len(grades) < 2 else y >= grades[1]
 
     def _descend(
-        self, data: RankingData, n_steps: int, grades: np.ndarray | None = None, pair_share: float | None = None
+        self, problem: Problem, n_steps: int, grades: np.ndarray | None = None, pair_share: float | None = None
     ) -> None:
         """Take steps with draws from one block of data."""
-        y = np.asarray(data.y)
+        y = problem.y
         squared = self.loss == "squared"
         relevant = None
         if self.sampling in NEEDS_CLASSES or (self.sampling in _WITH_ROWS and not squared):
@@ -452,43 +517,42 @@ class PairwiseDescent(LinearRanker):
             if relevant is None:
                 return
         sampler = make_sampler(
-            self.sampling, y, data.offsets, data.query_weight, relevant, float(self.pair_probability)
+            self.sampling, y, problem.offsets, problem.query_weight, relevant, float(self.pair_probability)
         )
         if pair_share is not None:
             sampler = replace(sampler, pair_share=pair_share if self.sampling in NEEDS_PAIRS else 0.0)
         if sampler.weight == 0.0:
             return
         self._status = Status.ALL_ROUNDS
-        if squared:
-            target = np.asarray(relevant, dtype=np.float64) if self.sampling in ("roc", "combined-roc") else y
-        else:
-            target = y if relevant is None else np.where(relevant, 1.0, -1.0)
-        self._run_kernel(data.X, target, sampler, n_steps)
-
-    def _run_kernel(self, X: Any, target: np.ndarray, sampler: Sampler, n_steps: int) -> None:
+        target = y if relevant is None else np.where(relevant, 1.0, -1.0)
+        if squared and self.sampling in ("roc", "combined-roc"):
+            target = np.asarray(relevant, dtype=np.float64)
         state = self.descent_state_
-        average_from = float(self.average) if self.average else np.inf  # True is 1: from the first step on
-        limit = self.C if self.loss == "passive-aggressive" else self.margin
-        index = (
-            sampler.rows, *sampler.first, *sampler.second, *sampler.single, sampler.form, float(sampler.pair_share),
-        )  # fmt: skip
-        options = (
-            LOSSES.index(self.loss), LEARNING_RATES.index(self.learning_rate), float(self.reg_lambda),
-            float(self.eta0), float(limit), bool(self.projection), average_from, 1.0 if self.fit_intercept else 0.0,
-        )  # fmt: skip
-        arrays = (state["random"], state["v"], state["r"], state["scalars"])
-        target = np.ascontiguousarray(target, dtype=np.float64)
-        is_sparse = hasattr(X, "tocsr")
-        parts = csr_parts(X) if is_sparse else ()
-        if not is_sparse:
-            X = writable_view(np.ascontiguousarray(X))
-        # Python sees an interrupt between two calls of compiled code, so the steps are taken in pieces of whole batches
-        # of draws, each about a tenth of a second at the most.
-        entries = max(1, X.nnz // max(1, X.shape[0]) if is_sparse else X.shape[1])
-        piece = max(1, _PIECE // (64 * entries)) * 64
+        rows, order = problem.rows.parts()
+        options = np.array(
+            [
+                self.reg_lambda_,
+                self.C if self.loss == "passive-aggressive" else self.margin,
+                1.0 / np.sqrt(self.reg_lambda_) if self.projection else np.inf,
+                float(self.average) if self.average else np.inf,  # True is 1: from the first step on
+                1.0 if self.fit_intercept else 0.0,
+            ]
+        )
+        # The draws of a step depend on the seed and the step's number alone, and so go on where a batch ended.
+        generator = stream(state["seed"], "pairwise-descent")
+        bits: Any = generator.bit_generator
+        done = int(state["scalars"][STEPS])
+        bits.advance(done * sampler.n_numbers)
+        piece = max(1, min(_PIECE_DRAWS, int(_PIECE_ENTRIES / problem.rows.values_by_row)))
         for start in range(0, n_steps, piece):
-            now = min(piece, n_steps - start)
-            if is_sparse:
-                sparse_steps(*parts, target, *index, *arrays, now, *options)
-            else:
-                dense_steps(X, target, *index, *arrays, now, *options, bool(X.nbytes > _CACHE_BYTES))
+            n = min(piece, n_steps - start)
+            a, b = sampler.draw(generator, n, done + start)
+            goal = np.ones(n)
+            if squared:
+                goal = target[a] - np.where(b >= 0, target[b], 0.0)
+            elif sampler.single_rows:
+                goal = np.where(b >= 0, 1.0, target[a])
+            eta = rates(self.learning_rate, done + start + 1.0, n, self.reg_lambda_, float(self.eta0))
+            if order is not None:
+                a, b = order[a], np.where(b >= 0, order[b], -1)
+            take_steps(rows, a, b, goal, eta, state["weights"], state["scalars"], options, self.loss)
