@@ -42,6 +42,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     learn.add_argument("--folds", type=int, default=5, metavar="N", help="folds of topics (default: 5)")
     learn.add_argument("--measures", nargs="+", default=["AP nDCG@10"], metavar="NAME", help='(default: "AP nDCG@10")')
     learn.add_argument("--curve", action="store_true", help="how many topics and runs it takes until learning wins")
+    learn.add_argument(
+        "--curve-runs", nargs="+", type=int, default=[2, 3, 5, 10, 20], metavar="N", help="of --curve: numbers of runs"
+    )
+    learn.add_argument(
+        "--curve-topics", nargs="+", type=int, default=[5, 10, 20, 40, 80, 160], metavar="N", help="and of topics"
+    )
     learn.add_argument("--draws", type=int, default=8, metavar="N", help="of --curve, for each number of runs (8)")
     learn.add_argument(
         "--pool-check",
@@ -113,7 +119,8 @@ def _learn(args: argparse.Namespace, paths: list[str], names: list[str]) -> int:
     common.announce_compilation()
     from truerank.features.run_pool import RunPool
     from truerank.inspection.fusion_evidence import cross_validate_fusion, fusion_curve, pool_bias
-    from truerank.io.trec import read_qrels, read_run
+    from truerank.io.documents import read_judgements
+    from truerank.io.trec import read_run
     from truerank.measures import parse_measures
     from truerank.rankers.run_fusion import DEPTH, RunFusion
 
@@ -135,7 +142,7 @@ def _learn(args: argparse.Namespace, paths: list[str], names: list[str]) -> int:
         depth=DEPTH if args.training_depth is None else args.training_depth,
         nonnegative=args.nonnegative,
     )
-    qrels = read_qrels(args.qrels)
+    qrels = read_judgements(args.qrels)
     pool = RunPool({name: read_run(path) for name, path in zip(names, paths)}, qrels)
     _report_findings(pool)
     unfound = sorted(set(qrels.query_ids.tolist()) - set(pool.query_ids.tolist()))
@@ -160,8 +167,8 @@ def _learn(args: argparse.Namespace, paths: list[str], names: list[str]) -> int:
     first = parse_measures(measures, args.convention)
     if args.curve:
         report["curve"] = fusion_curve(
-            pool, model, measure=next(iter(first)), draws=args.draws, n_topics=(5, 10, 20, 40, 80, 160, 200),
-            n_runs=(2, 3, 5, 10, 20, 40, 60), depth=args.depth, **settings,
+            pool, model, measure=next(iter(first)), draws=args.draws, n_topics=args.curve_topics,
+            n_runs=args.curve_runs, depth=args.depth, **settings,
         )  # fmt: skip
     if args.pool_check:
         report["pool_check"] = pool_bias(
