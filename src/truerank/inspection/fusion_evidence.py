@@ -341,12 +341,12 @@ def _learned_scores(model: RunFusion, train: RunPool, test: RunPool) -> np.ndarr
 
 
 def group_of(name: str) -> str:
-    """The family of a run by its name: its first letters of one case.
+    """The family of a run by its name: its first letters, up to a digit or a change of case.
 
-    >>> [group_of(name) for name in ("iit00m", "rmitNFGweb", "UCCS3", "42nd")]
-    ['iit', 'rmit', 'UCCS', '42nd']
+    >>> [group_of(name) for name in ("iit00m", "rmitNFGweb", "UCCS3", "Mer9Wt1", "42nd")]
+    ['iit', 'rmit', 'UCCS', 'Mer', '42nd']
     """
-    found = re.match(r"[a-z]+|[A-Z]+", name)
+    found = re.match(r"[A-Z]{2,}|[A-Z]?[a-z]+|[A-Z]", name)
     return found[0] if found else name
 
 
