@@ -41,8 +41,8 @@ Staged = Callable[[Any, int], np.ndarray]  # (data, trees) -> grouped scores
 
 
 def leaves_of(kind: str, settings: dict[str, Any]) -> Any:
-    """The leaves by name, with a width of fuzzy borders where the settings have one."""
-    return {"kind": kind, "fuzziness": settings["width"]} if kind == "fuzzy" and "width" in settings else kind
+    """The leaves by name; fuzzy borders as the thesis has ties, of the settings' width."""
+    return {"kind": kind, "fuzziness": settings.get("width", 0.15), "ties": "near"} if kind == "fuzzy" else kind
 
 
 def truerank_trees(objective: str, leaves: str = "fuzzy") -> Callable[..., Staged]:

@@ -44,11 +44,11 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "depth 4": {"depth": 4},
     "depth 8": {"depth": 8},
     "rate 0.05": {"learning_rate": 0.05},
-    "fuzziness 0.08": {"leaves": FuzzyLeaves(0.08)},
-    "fuzziness 0.25": {"leaves": FuzzyLeaves(0.25)},
-    "fuzziness 0.4": {"leaves": FuzzyLeaves(0.4)},
-    "ties average": {"leaves": FuzzyLeaves(ties="average")},
-    "fuzzy search": {"leaves": FuzzyLeaves(search=True)},
+    "fuzziness 0.08": {"leaves": FuzzyLeaves(0.08, ties="near")},
+    "fuzziness 0.25": {"leaves": FuzzyLeaves(0.25, ties="near")},
+    "fuzziness 0.4": {"leaves": FuzzyLeaves(0.4, ties="near")},
+    "ties average": {"leaves": FuzzyLeaves(0.15, ties="average")},
+    "fuzzy search": {"leaves": FuzzyLeaves(0.15, ties="near", search=True)},
     "no bootstrap": {"bootstrap": None},
     "bootstrap by query": {"bootstrap": "query"},
     "half of the features": {"feature_fraction": 0.5},
@@ -96,7 +96,10 @@ def run(argv: list[str] | None = None) -> None:
         for variant in dict.fromkeys(["base", *args.variants]):
             fits = [
                 [
-                    ObliviousBoosting(**({"leaves": "fuzzy"} | BASE | VARIANTS[variant]), random_state=1000 + seed)
+                    ObliviousBoosting(
+                        **({"leaves": FuzzyLeaves(0.15, ties="near")} | BASE | VARIANTS[variant]),
+                        random_state=1000 + seed,
+                    )
                     .fit(fold.train)
                     .predict(fold.valid)
                     for fold in folds

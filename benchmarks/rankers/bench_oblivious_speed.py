@@ -46,6 +46,7 @@ def synthetic(n: int, p: int = FEATURES) -> tuple[np.ndarray, np.ndarray, np.nda
 def fit_truerank(X: Any, y: Any, qid: Any, trees: int, threads: int, objective: str, **settings: Any) -> Any:
     from truerank import ObliviousBoosting
 
+    settings = {"leaves": "constant"} | settings
     model = ObliviousBoosting(n_estimators=trees, borders=255, objective=objective, n_jobs=threads, **settings)
     return model.fit(X, y, qid=qid)
 

@@ -15,20 +15,20 @@ def planted():
 
 
 def test_gains_find_the_features_that_matter(planted):
-    ranker = ObliviousBoosting(n_estimators=30, depth=3).fit(planted)
+    ranker = ObliviousBoosting("constant", n_estimators=30, depth=3).fit(planted)
     assert ranker.feature_importances_.sum() == pytest.approx(1)
     assert set(np.argsort(-ranker.feature_importances_)[:3]) == {1, 3, 4}
 
 
 def test_gains_add_up_to_the_error_that_each_tree_takes_away(planted):
-    ranker = ObliviousBoosting(n_estimators=1, depth=3, learning_rate=1.0).fit(planted)
+    ranker = ObliviousBoosting("constant", n_estimators=1, depth=3, learning_rate=1.0).fit(planted)
     y = planted.y
     before, after = ((y - y.mean()) ** 2).sum(), ((y - ranker.predict(planted)) ** 2).sum()
     assert ranker.tree_gains_.sum() == pytest.approx(before - after)
 
 
 def test_shuffling_within_queries_ignores_what_is_constant_in_them(planted):
-    ranker = ObliviousBoosting(n_estimators=30, depth=3).fit(planted)
+    ranker = ObliviousBoosting("constant", n_estimators=30, depth=3).fit(planted)
     kept = planted.X.copy()
     loss = np.asarray(ranker.permutation_importance(planted, random_state=1))
     np.testing.assert_array_equal(planted.X, kept)
@@ -39,7 +39,7 @@ def test_shuffling_within_queries_ignores_what_is_constant_in_them(planted):
 
 
 def test_intervals_hold_the_mean_and_rows_may_be_arrays(planted):
-    ranker = ObliviousBoosting(n_estimators=10, depth=3).fit(planted)
+    ranker = ObliviousBoosting("constant", n_estimators=10, depth=3).fit(planted)
     found = ranker.permutation_importance(planted, random_state=1)
     assert ((found.low <= found.importances_mean + 1e-12) & (found.importances_mean <= found.high + 1e-12)).all()
     assert found.low[1] > 0
@@ -61,7 +61,7 @@ def test_any_predictor_and_any_direction(planted):
 
 def test_a_feature_that_is_gone(planted):
     train, test = planted.take_queries(np.arange(20)), planted.take_queries(np.arange(20, 30))
-    found = removal_importance(ObliviousBoosting(n_estimators=15, depth=3), train, test)
+    found = removal_importance(ObliviousBoosting("constant", n_estimators=15, depth=3), train, test)
     assert np.argmax(found.importances_mean) == 1
     with pytest.raises(ValueError, match="two features"):
         removal_importance(ObliviousBoosting(), RankingData([[1.0], [2.0]], [0, 1]), RankingData([[1.0]], [1]))

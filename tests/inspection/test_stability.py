@@ -67,7 +67,7 @@ def test_evaluate_prints_the_stability_of_a_model(tmp_path, capsys):
 
     data = load_sample().take_queries(range(15))
     write_letor(data, tmp_path / "data.txt")
-    ranker = ObliviousBoosting(n_estimators=5, depth=3).fit(data.X, data.y, qid=data.qid)
+    ranker = ObliviousBoosting("constant", n_estimators=5, depth=3).fit(data.X, data.y, qid=data.qid)
     save_model(ranker, tmp_path / "m.json")
     words = ["evaluate", "--data", str(tmp_path / "data.txt"), "--model", str(tmp_path / "m.json")]
     assert main([*words, "--stability", "--json"]) == 0

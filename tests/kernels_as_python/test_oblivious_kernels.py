@@ -38,7 +38,7 @@ def test_fit_and_predict(judged, leaves, objective):
 
 
 def test_stability(judged):
-    ranker = ObliviousBoosting(n_estimators=2, depth=2).fit(judged)
+    ranker = ObliviousBoosting("constant", n_estimators=2, depth=2).fit(judged)
     assert 0 <= np.nanmean(ranking_stability(ranker, judged, repeats=1)) <= 1
 
 

@@ -91,9 +91,9 @@ def test_history_is_the_measure_of_each_stage(judged, measure):
 
 def test_queries_watched_from_the_second_fit_on(judged):
     train, valid = judged
-    part = ObliviousBoosting(n_estimators=3, depth=2, warm_start=True).fit(train)
+    part = ObliviousBoosting("constant", n_estimators=3, depth=2, warm_start=True).fit(train)
     part.set_params(n_estimators=5).fit(train, eval_set=valid)
-    assert_same(part, ObliviousBoosting(n_estimators=5, depth=2).fit(train, eval_set=valid), valid)
+    assert_same(part, ObliviousBoosting("constant", n_estimators=5, depth=2).fit(train, eval_set=valid), valid)
 
 
 @pytest.mark.parametrize(

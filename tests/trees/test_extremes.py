@@ -112,11 +112,13 @@ def test_grades_and_weights_too_large_are_refused():
     with pytest.raises(InvalidInputError, match="y must lie within"):
         fitted("constant", X, y * 1e200)
     with pytest.raises(InvalidInputError, match=r"largest weight of a row is 1e\+200"):
-        ObliviousBoosting().fit(X, y, sample_weight=np.full(6, 1e200))
+        ObliviousBoosting("constant").fit(X, y, sample_weight=np.full(6, 1e200))
     with pytest.raises(InvalidInputError, match="largest weight of a row is 1e-200"):
-        ObliviousBoosting().fit(X, y, query_weight=[1e-200])
+        ObliviousBoosting("constant").fit(X, y, query_weight=[1e-200])
     with pytest.raises(InvalidInputError, match="non-zero"):
-        ObliviousBoosting().fit(X, y, qid=[0, 0, 0, 1, 1, 1], query_weight=[0, 1], sample_weight=[1.0, 1, 1, 0, 0, 0])
+        ObliviousBoosting("constant").fit(
+            X, y, qid=[0, 0, 0, 1, 1, 1], query_weight=[0, 1], sample_weight=[1.0, 1, 1, 0, 0, 0]
+        )
     with pytest.raises(InvalidInputError, match="training diverges. Lower learning_rate"):
         fitted("constant", X, y, learning_rate=1e7, n_estimators=40)
     with pytest.raises(InvalidInputError, match="too large for the gain"):

@@ -123,7 +123,7 @@ def judged():
 def test_no_fuzziness_equals_plain_trees(judged):
     train, test = judged
     kw = {"n_estimators": 10, "depth": 4, "bootstrap": "row"}
-    plain = ObliviousBoosting(**kw).fit(train)
+    plain = ObliviousBoosting("constant", **kw).fit(train)
     for setting in (
         {"p_swap": 0.0},
         {"p_swap": 1e-18},

@@ -13,7 +13,7 @@ from truerank.trees.linear_start import fit_linear_start
 from truerank.trees.scaling import Scaling, column_scaling
 
 test_scikit_learn_conformance = ranker_checks(
-    [ObliviousBoosting(start="linear", n_estimators=4, depth=2)],
+    [ObliviousBoosting("constant", start="linear", n_estimators=4, depth=2)],
     {"check_sample_weight_equivalence_on_dense_data": "features are standardised over rows, whatever their weight"},
 )
 
@@ -122,7 +122,7 @@ def test_a_straight_line_needs_no_trees():
     with_line = ObliviousBoosting(start="linear", start_alpha=0.0, **kw).fit(X, y, qid=qid).predict(rows)
     without = ObliviousBoosting(**kw).fit(X, y, qid=qid).predict(rows)
     assert np.corrcoef(truth, with_line)[0, 1] > 0.99 > np.corrcoef(truth, without)[0, 1]
-    squared = ObliviousBoosting(start="linear", n_estimators=1).fit(X, y, qid=qid)
+    squared = ObliviousBoosting("constant", start="linear", n_estimators=1).fit(X, y, qid=qid)
     assert squared.start_ + squared._start().linear.scores(X).mean() == pytest.approx(y.mean())
 
 
@@ -142,6 +142,6 @@ def test_constraints_hold(judged, leaves):
 
 def test_bad_settings(judged):
     with pytest.raises(InvalidInputError, match="start must be one of"):
-        ObliviousBoosting(start="zero").fit(judged[0])
+        ObliviousBoosting("constant", start="zero").fit(judged[0])
     with pytest.raises(InvalidInputError, match="start_alpha must be"):
-        ObliviousBoosting(start="linear", start_alpha=-1).fit(judged[0])
+        ObliviousBoosting("constant", start="linear", start_alpha=-1).fit(judged[0])

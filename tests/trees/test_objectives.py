@@ -138,23 +138,28 @@ def test_yetirank_is_the_mean_over_its_rankings(query):
 def test_training_ranks_the_training_queries_better(objective):
     data = load_sample().take_queries(range(60))
     first, last = (
-        ObliviousBoosting(objective=objective, n_estimators=n, depth=4, random_state=1).fit(data) for n in (1, 40)
+        ObliviousBoosting("constant", objective=objective, n_estimators=n, depth=4, random_state=1).fit(data)
+        for n in (1, 40)
     )
     assert last.score(data) > first.score(data) + 0.05
-    threads = ObliviousBoosting(objective=objective, n_estimators=40, depth=4, random_state=1, n_jobs=2).fit(data)
+    threads = ObliviousBoosting(
+        "constant", objective=objective, n_estimators=40, depth=4, random_state=1, n_jobs=2
+    ).fit(data)
     np.testing.assert_array_equal(threads.tree_values_, last.tree_values_)
-    part = ObliviousBoosting(objective=objective, n_estimators=15, depth=4, random_state=1, warm_start=True).fit(data)
+    part = ObliviousBoosting(
+        "constant", objective=objective, n_estimators=15, depth=4, random_state=1, warm_start=True
+    ).fit(data)
     np.testing.assert_array_equal(part.set_params(n_estimators=40).fit(data).tree_values_, last.tree_values_)
 
 
 def test_a_users_function_is_an_objective():
     data = load_sample().take_queries(range(20))
-    mine = ObliviousBoosting(objective=lambda y, s, offsets: (s - y, np.ones_like(s)), n_estimators=5, alpha=0).fit(
-        data
-    )
+    mine = ObliviousBoosting(
+        "constant", objective=lambda y, s, offsets: (s - y, np.ones_like(s)), n_estimators=5, alpha=0
+    ).fit(data)
     assert mine.start_ == 0
-    named = ObliviousBoosting(objective=SquaredError(), n_estimators=5, alpha=0).fit(data)
-    plain = ObliviousBoosting(n_estimators=5).fit(data)
+    named = ObliviousBoosting("constant", objective=SquaredError(), n_estimators=5, alpha=0).fit(data)
+    plain = ObliviousBoosting("constant", n_estimators=5).fit(data)
     np.testing.assert_array_equal(named.predict(data), plain.predict(data))
 
 

@@ -149,7 +149,7 @@ def judged():
 def test_degree_zero_equals_plain_trees(judged):
     train, test = judged
     kw = {"n_estimators": 10, "depth": 4, "bootstrap": "row", "alpha": 0.5}
-    plain = ObliviousBoosting(**kw).fit(train)
+    plain = ObliviousBoosting("constant", **kw).fit(train)
     flat = ObliviousBoosting(PolynomialLeaves(degree=0, smoothing=0.0), **kw).fit(train)
     np.testing.assert_array_equal(flat.tree_features_, plain.tree_features_)
     np.testing.assert_allclose(flat.predict(test), plain.predict(test), atol=1e-8)
@@ -284,4 +284,4 @@ def test_leaves_that_diverge_say_so_and_stop():
 
 def test_a_rate_beyond_two_diverges_at_once():
     with pytest.raises(InvalidInputError, match=r"training diverges. Lower learning_rate \(it is 2.5\)"):
-        ObliviousBoosting(n_estimators=300, learning_rate=2.5).fit(heavy_tails())
+        ObliviousBoosting("constant", n_estimators=300, learning_rate=2.5).fit(heavy_tails())

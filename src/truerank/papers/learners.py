@@ -41,7 +41,7 @@ def _grid(name: str, values: Any, **fixed: Any) -> tuple[dict[str, Any], ...]:
 
 
 def _fuzzy(p_swap: float) -> dict[str, Any]:
-    return {"kind": "fuzzy", "p_swap": p_swap}
+    return {"kind": "fuzzy", "p_swap": p_swap, "ties": "near"}
 
 
 def _decades(low: int, high: int) -> list[float]:
@@ -112,8 +112,8 @@ LEARNERS = (
     Learner(
         "oblivious trees",
         "oblivious-boosting",
-        _grid("depth", (6,), **_TREES),
-        _grid("depth", (4, 6), **_TREES),
+        _grid("depth", (6,), leaves="constant", **_TREES),
+        _grid("depth", (4, 6), leaves="constant", **_TREES),
         stops=True,
     ),
     Learner(

@@ -42,7 +42,7 @@ GRID: dict[str, list[dict[str, Any]]] = {
         for penalty in (0.0, 30.0)
     ],
     "fuzzy": [
-        {"leaves": {"kind": "fuzzy", "fuzziness": 0.15, "search": search}, "depth": depth}
+        {"leaves": {"kind": "fuzzy", "fuzziness": 0.15, "ties": "near", "search": search}, "depth": depth}
         for depth in (4, 6)
         for search in (False, True)
     ],
@@ -63,6 +63,7 @@ PUBLISHED_P = {
 }
 SELECTION_SEEDS = (1_000_001,)
 STABILITY: dict[str, dict[str, Any]] = {kind: {"leaves": kind, "depth": 6} for kind in KINDS}
+STABILITY["fuzzy"]["leaves"] = {"kind": "fuzzy", "fuzziness": 0.15, "ties": "near"}
 STABILITY["polynomial"]["depth"] = 4
 FIGURE_TREES = 100
 P_SWAPS = (0.99, 0.999, 0.9995, 0.9999)
@@ -315,7 +316,10 @@ def learning_curves(
 
     own = {TITLES[kind]: curve(settings[kind]["squared error"]["params"]) for kind in KINDS}
     plain = {"depth": 6, "learning_rate": 0.1}
-    by_p = {f"pSwap {p:g}": curve({"leaves": {"kind": "fuzzy", "p_swap": p}, **plain})["train"] for p in P_SWAPS}
+    by_p = {
+        f"pSwap {p:g}": curve({"leaves": {"kind": "fuzzy", "p_swap": p, "ties": "near"}, **plain})["train"]
+        for p in P_SWAPS
+    }
     by_smoothing = {
         f"λ = {value:g}": curve(
             {"leaves": {"kind": "polynomial", "smoothing": value}, "depth": 4, "learning_rate": 0.1}

@@ -88,13 +88,14 @@ class ObliviousBoosting(Ranker):
     there; scores change gradually with the features, rankings are steadier, and on small sets they are often better.
     `"polynomial"`: a leaf holds a polynomial of the tree's own features instead of a value.
 
-    When to use it: features that interact or have no linear effect, thousands to tens of millions of rows. Start with
-    `leaves="fuzzy"`. There are no categorical features: encode them as numbers first (an error otherwise).
+    When to use it: features that interact or have no linear effect, thousands to tens of millions of rows.
+    `leaves="constant"` predicts about ten times as fast. There are no categorical features: encode them as numbers
+    first (an error otherwise).
 
     Parameters
     ----------
-    leaves : {"constant", "fuzzy", "polynomial"}, or a value of these with its parameters, default "constant"
-        `ConstantLeaves()`, `FuzzyLeaves(fuzziness=0.15, ties="near", ...)` (width of the borders), or
+    leaves : {"constant", "fuzzy", "polynomial"}, or a value of these with its parameters, default "fuzzy"
+        `ConstantLeaves()`, `FuzzyLeaves(fuzziness=0.1, ties="average", ...)` (width of the borders), or
         `PolynomialLeaves(degree=1, smoothing=1000.0)` (λ between neighbours). In files, a dict:
         `{"kind": "fuzzy", "fuzziness": 0.05}`.
     objective : {"mse", "lambdarank", "softmax", "pairwise-logistic", "yetirank"} or function, default "mse"
@@ -247,7 +248,7 @@ class ObliviousBoosting(Ranker):
 
     def __init__(
         self,
-        leaves: Any = "constant",
+        leaves: Any = "fuzzy",
         *,
         objective: Any = "mse",
         objective_params: dict[str, Any] | None = None,

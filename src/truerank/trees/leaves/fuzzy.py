@@ -28,9 +28,10 @@ class FuzzyLeaves:
     ----------
     fuzziness, p_swap : float, optional
         Width of fuzzy borders, one or the other: as a share of the rows, `p_swap = max(0, 1 - 1 / (fuzziness * n))`
-        (default 0.15), or the probability itself, in [0, 1).
-    ties : {"near", "average"}, default "near"
-        Where rows of equal values stand: at the place nearest to the border (the thesis), or at all of theirs.
+        (default 0.1), or the probability itself, in [0, 1).
+    ties : {"near", "average"}, default "average"
+        Where rows of equal values stand: at the place nearest to the border (the thesis), or at all of theirs, which
+        keeps features apart that are mostly one value.
     search : bool, default False
         Search levels with fuzzy borders too, not only plain ones.
     places : int in 2 … 32000, default 4096
@@ -45,7 +46,7 @@ class FuzzyLeaves:
 
     fuzziness: float | None = None
     p_swap: float | None = None
-    ties: str = "near"
+    ties: str = "average"
     search: bool = False
     places: int = 4096
 
@@ -64,7 +65,7 @@ class FuzzyLeaves:
             if self.fuzziness is not None:
                 raise InvalidInputError("give fuzziness or p_swap, not both: p_swap = 1 - 1 / (fuzziness * n)")
             return check_number(self.p_swap, "p_swap", minimum=0.0, maximum=1.0, open_maximum=True)
-        width = 0.15 if self.fuzziness is None else check_number(self.fuzziness, "fuzziness", minimum=0.0)
+        width = 0.1 if self.fuzziness is None else check_number(self.fuzziness, "fuzziness", minimum=0.0)
         if width == 0.0:
             return 0.0
         return min(max(0.0, 1.0 - 1.0 / (width * n)), float(np.nextafter(1.0, 0.0)))
