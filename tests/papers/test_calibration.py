@@ -9,7 +9,7 @@ import pytest
 
 from truerank.calibration.diagnostics import losses
 from truerank.papers.calibration import draws, panel
-from truerank.papers.calibration_choice import against_peers, choose_and_test, correct, paired_t
+from truerank.papers.calibration_choice import against_peers, choose_and_test, correct, total_and_p
 from truerank.papers.calibration_reuters import PAPER_METHODS, TopicScores, load_corpus, topic_scores
 from truerank.papers.reuters import modapte_split, parse_reuters, read_reuters
 from truerank.text.tokens import TOPIC_WORD
@@ -91,7 +91,7 @@ def test_paired_comparison():
 
     rng = np.random.default_rng(2)
     a, b = rng.normal(size=50), rng.normal(size=50)
-    difference, p = paired_t(a, b)
+    difference, p = total_and_p(a, b)
     assert difference == pytest.approx((a - b).sum())
     assert p == pytest.approx(ttest_rel(a, b).pvalue)
     one = losses([1, 0, 1], [2.0, -1.0, 0.5])

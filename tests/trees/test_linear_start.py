@@ -130,7 +130,9 @@ def test_a_straight_line_needs_no_trees():
 def test_constraints_hold(judged, leaves):
     train, test = judged
     signs = np.where(np.arange(train.n_features) % 2, 1, -1)
-    ranker = ObliviousBoosting(leaves, start="linear", n_estimators=15, depth=3, monotone=signs).fit(train.X, train.y)
+    ranker = ObliviousBoosting(leaves, start="linear", n_estimators=15, depth=3, monotone=signs).fit(
+        train.X, train.y, qid=train.qid
+    )
     for k in range(train.n_features):
         rows = test.X[:20].copy()
         sweep = []

@@ -185,8 +185,8 @@ def test_continuing_threads_and_files_keep_every_bit(judged, tmp_path, degree):
 def test_clipping_holds_scores_beyond_the_training_range(judged):
     train, _ = judged
     far = train.X.copy() * 1e6
-    clipped = ObliviousBoosting("polynomial", n_estimators=3, depth=3).fit(train.X, train.y)
-    free = ObliviousBoosting("polynomial", n_estimators=3, depth=3, clip=False).fit(train.X, train.y)
+    clipped = ObliviousBoosting("polynomial", n_estimators=3, depth=3).fit(train.X, train.y, qid=train.qid)
+    free = ObliviousBoosting("polynomial", n_estimators=3, depth=3, clip=False).fit(train.X, train.y, qid=train.qid)
     edge = np.clip(far, train.X.min(axis=0), train.X.max(axis=0))
     np.testing.assert_allclose(clipped.predict(far), clipped.predict(edge))
     assert np.abs(free.predict(far)).max() > 100 * np.abs(clipped.predict(far)).max()
@@ -195,7 +195,7 @@ def test_clipping_holds_scores_beyond_the_training_range(judged):
 def test_settings_that_do_not_go_together(judged):
     signs = np.ones(judged[0].n_features)
     with pytest.raises(InvalidInputError, match="cannot keep monotone"):
-        ObliviousBoosting("polynomial", monotone=signs).fit(judged[0].X, judged[0].y)
+        ObliviousBoosting("polynomial", monotone=signs).fit(judged[0])
     with pytest.raises(InvalidInputError, match="coefficients, more"):
         ObliviousBoosting(PolynomialLeaves(degree=5), depth=10).fit(judged[0])
 

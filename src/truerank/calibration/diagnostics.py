@@ -16,6 +16,7 @@ from truerank.calibration.decisions import as_probabilities
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import seed_of, stream
+from truerank.significance.two_samples import sign_test_of_counts
 
 
 @dataclass(frozen=True)
@@ -104,14 +105,11 @@ def micro_sign_test(a: Any, b: Any) -> SignTest:
     >>> micro_sign_test([0.1, 0.2, 0.3, 0.5], [0.2, 0.3, 0.4, 0.5])
     SignTest(wins=3, losses=0, p=0.25)
     """
-    from scipy.stats import binomtest
-
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if a.shape != b.shape or a.ndim != 1:
         raise InvalidInputError(f"the two losses must be (n,) of the same decisions, got {a.shape} and {b.shape}")
     wins, losses_ = int((a < b).sum()), int((a > b).sum())
-    p = 1.0 if wins + losses_ == 0 else float(binomtest(wins, wins + losses_, 0.5).pvalue)
-    return SignTest(wins, losses_, p)
+    return SignTest(wins, losses_, sign_test_of_counts(wins, losses_).p)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ distributions. Bayesian Analysis 13 (pseudo-Bayesian model averaging by cross-va
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -38,6 +37,7 @@ from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarn
 from truerank.core.fitting import fits_whole
 from truerank.core.random_streams import seed_of, stream
 from truerank.data.grouping import group_rows
+from truerank.significance.two_samples import Outcome, paired_t
 
 MEMBERS = ("spline", "beta", "platt", "asymmetric-laplace", "hybrid", "isotonic", "temperature", "identity")
 POOL = "pool"
@@ -339,7 +339,7 @@ def folds_of(labels: np.ndarray, group: np.ndarray | None, n_splits: int, genera
 
 
 @dataclass(frozen=True)
-class Comparison:
+class MethodComparison:
     """One method against the chosen one.
 
     Attributes
@@ -370,7 +370,7 @@ class CalibratorChoice:
     method : str
     calibrator : Calibrator
         The chosen method, fitted on all rows.
-    comparisons : list of Comparison
+    comparisons : list of MethodComparison
         In the order of the methods.
     n_positive, n_negative : int
     weights : dict of str to float
@@ -379,7 +379,7 @@ class CalibratorChoice:
 
     method: str
     calibrator: Calibrator = field(repr=False)
-    comparisons: list[Comparison] = field(repr=False)
+    comparisons: list[MethodComparison] = field(repr=False)
     n_positive: int
     n_negative: int
     weights: dict[str, float] = field(default_factory=dict)
@@ -492,9 +492,9 @@ def choose_calibrator(
         calibrator, weights = quietly_fitted(methods[best], monotone, values, labels, weight), {names[best]: 1.0}
     means = np.average(log_loss, axis=1, weights=weight)
     comparisons = [
-        Comparison(
+        MethodComparison(
             names[k], float(means[k]), float(np.average(brier[k], weights=weight)), float(means[k] - means[best]),
-            1.0 if k == best else _paired_p(log_loss[k] - log_loss[best], weight, group),
+            1.0 if k == best else _paired(log_loss[k] - log_loss[best], weight, group).p,
         )
         for k in range(len(methods))
     ]  # fmt: skip
@@ -523,25 +523,14 @@ def _first_as_good_as_the_best(
     allowed = [k for k, method in enumerate(methods) if not (few and fits_densities(method))] or [0]
     lowest = min(allowed, key=lambda k: means[k])
     margin = MARGIN_OF_FEW if few else MARGIN
-    return next(k for k in allowed if k == lowest or _paired_t(log_loss[k] - log_loss[lowest], weight, group) <= margin)
+    return next(
+        k for k in allowed if k == lowest or _paired(log_loss[k] - log_loss[lowest], weight, group).statistic <= margin
+    )
 
 
-def _paired_t(difference: np.ndarray, weight: np.ndarray | None, group: np.ndarray | None) -> float:
-    """Student's t of a mean of 0, over rows or sums of groups; 0 where nothing differs."""
+def _paired(difference: np.ndarray, weight: np.ndarray | None, group: np.ndarray | None) -> Outcome:
+    """The paired t-test of a mean of 0, over rows or sums of groups; without a difference t is 0 and p 1."""
     values = difference if weight is None else difference * weight
     if group is not None:
         values = np.bincount(group, weights=values)
-    n = len(values)
-    spread = float(values.std(ddof=1)) if n > 1 else 0.0
-    mean = float(values.mean())
-    if spread == 0.0:
-        return 0.0 if mean == 0.0 else math.copysign(math.inf, mean)
-    return mean / (spread / math.sqrt(n))
-
-
-def _paired_p(difference: np.ndarray, weight: np.ndarray | None, group: np.ndarray | None) -> float:
-    """Two-sided p-value of a mean of 0, over rows or sums of groups."""
-    from scipy.special import stdtr
-
-    n = len(difference) if group is None else int(group.max()) + 1
-    return float(2.0 * stdtr(max(n - 1, 1), -abs(_paired_t(difference, weight, group))))
+    return paired_t(values, np.zeros(len(values)))

@@ -16,22 +16,16 @@ from truerank.calibration.pool import CalibratorChoice, choose_calibrator
 from truerank.core.printing import note, progress
 from truerank.papers.calibration_reuters import TopicScores, pooled
 from truerank.papers.protocol import letor_folds, load_collection
+from truerank.significance import paired_t
 from truerank.significance.corrections import holm
 
 PEERS = ("platt", "isotonic", "beta", "temperature")
 SIZES = (("100 and more", 100, 10**9), ("20 to 99", 20, 100), ("5 to 19", 5, 20), ("2 to 4", 2, 5))
 
 
-def paired_t(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
+def total_and_p(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
     """Sum of a - b and the two-sided p-value of the paired t-test."""
-    from scipy.special import stdtr
-
-    d = np.asarray(a, dtype=float) - np.asarray(b, dtype=float)
-    spread = float(d.std(ddof=1)) if len(d) > 1 else 0.0
-    if spread == 0.0:
-        return float(d.sum()), 1.0
-    t = float(d.mean()) / (spread / math.sqrt(len(d)))
-    return float(d.sum()), float(2 * stdtr(len(d) - 1, -abs(t)))
+    return float(np.sum(np.asarray(a, dtype=float) - np.asarray(b, dtype=float))), paired_t(a, b).p
 
 
 def against_peers(chosen: Losses, peers: dict[str, Losses], groups: np.ndarray | None = None) -> dict[str, Any]:
@@ -45,10 +39,10 @@ def against_peers(chosen: Losses, peers: dict[str, Losses], groups: np.ndarray |
         sums = {name: float(getattr(peer, loss).sum()) for name, peer in peers.items()}
         best = min(sums, key=lambda name: sums[name])
         ours, theirs = getattr(chosen, loss), getattr(peers[best], loss)
-        difference, p_by_decision = paired_t(ours, theirs)
+        difference, p_by_decision = total_and_p(ours, theirs)
         p = p_by_decision
         if groups is not None:
-            _, p = paired_t(np.bincount(groups, weights=ours), np.bincount(groups, weights=theirs))
+            _, p = total_and_p(np.bincount(groups, weights=ours), np.bincount(groups, weights=theirs))
         result[loss] = {
             "chosen": float(getattr(chosen, loss).sum()), "peers": sums, "best_peer": best, "difference": difference,
             "p": p, "p_by_decision": p_by_decision, "not_worse": bool(difference <= 0 or p >= 0.05),

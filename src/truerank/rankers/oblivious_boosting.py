@@ -106,7 +106,7 @@ class ObliviousBoosting(Ranker):
     measure : str or Measure, default "nDCG@10"
         Trained by lambdarank, reported by `score`.
     validation_measure : str or Measure, optional
-        Watched on `eval_set`; None means `measure`.
+        Watched on `eval_set`, ties averaged (`Measure.tie_averaged`); None means `measure`.
     convention : str, default "ranklib"
         What the measure's name leaves open.
     n_estimators : int, default 100
@@ -362,6 +362,7 @@ class ObliviousBoosting(Ranker):
         watch = measure
         if self.validation_measure is not None:
             watch = parse_measure(self.validation_measure, convention=self.convention)
+        watch = watch.tie_averaged()  # leaves tie many documents: no order of the rows is to choose the trees
         objective = make_objective(self.objective, self.objective_params, measure, self.n_jobs)
         with Workers(self.n_jobs) as workers:
 

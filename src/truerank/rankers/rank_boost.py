@@ -72,6 +72,9 @@ class RankBoost(Ranker):
         Mean over pairs of exp(f(a) - f(b)) before each round, 1 at first.
     validation_scores_ : float64 array (rounds run,)
         With `eval_set`, the measure after each round.
+    history_ : dict of arrays
+        By round that was run: `loss` (`exponential_loss_`), `edge`, `alpha` (the stump's weight), `valid` (NaN without
+        `eval_set`).
     n_iter_ : int
         Rounds kept.
     status_ : str
@@ -190,6 +193,12 @@ class RankBoost(Ranker):
         self.edge_ = np.array([s.edge for s in stumps[:kept]], dtype=np.float64)
         self.weight_ = np.array(weights[:kept], dtype=np.float64)
         self.exponential_loss_ = np.array(losses)
+        self.history_ = {
+            "loss": np.array(losses),
+            "edge": np.array([s.edge for s in stumps]),
+            "alpha": np.array(weights),
+            "valid": np.full(len(weights), np.nan) if curve is None else np.array(curve.values),
+        }
         self.n_iter_ = kept
         self.__dict__.pop("validation_scores_", None)
         if curve is not None:
