@@ -18,7 +18,7 @@ PROMISED = {
     "measure-svm": BITS,
     "pointwise-svm": BITS,
     "rank-svm": BITS,
-    "pairwise-descent": DRAWS,
+    "pairwise-descent": BITS,
     "list-net": BITS,
     "nonnegative-list-net": BITS,
     "ridge": BITS,

@@ -27,16 +27,18 @@ class PointwiseSVM(BinnedLinearRanker):
 
     Minimises `½‖w‖² + ½(b/κ)² + C Σ_i c_i max(0, 1 - z_i (w·x_i + b))`, κ being `intercept_scaling`, with z = +1 for
     relevant documents and -1 for the others, c_i the class weight times the query's weight. It is the baseline that
-    SVM-MAP was compared with: SVM-acc as it is, SVM-acc2 with `class_weight="ratio"`; SVM-acc3 and SVM-acc4 are
+    SVM-MAP was compared with: SVM-acc with `class_weight=None`, SVM-acc2 with "ratio"; SVM-acc3 and SVM-acc4 are
     pipelines with `PercentileInQuery` and `MinMaxInQuery` before it.
 
     Parameters
     ----------
-    C : float or list of float, default 1.0
+    C : float or list of float, default 0.01
         Weight of the sum over documents against the norm. From a list the validation queries of `eval_set` choose.
-    class_weight : {None, "ratio"} or dict, default None
-        "ratio" weighs relevant documents by (other documents) / (relevant documents), others by 1. A dict gives the
-        weights {0: …, 1: …} of other and relevant documents.
+    class_weight : {"ratio", None} or dict, default "ratio"
+        "ratio" weighs relevant documents by (other documents) / (relevant documents), others by 1. None weighs all
+        alike: where few documents are relevant, w close to 0 and b = -1 then has nearly the least hinge loss there is,
+        and the scores say little (on the shipped sample, where one in twelve is, AP .244 against .407). A dict gives
+        the weights {0: …, 1: …} of other and relevant documents.
     intercept_scaling : float, default 1.0
         κ. The larger, the less the intercept is regularised, and the slower the solver.
     rel : float, optional
@@ -90,9 +92,9 @@ class PointwiseSVM(BinnedLinearRanker):
 
     def __init__(
         self,
-        C: Any = 1.0,
+        C: Any = 0.01,
         *,
-        class_weight: Any = None,
+        class_weight: Any = "ratio",
         intercept_scaling: float = 1.0,
         rel: float | None = None,
         tol: float = 1e-4,
@@ -124,9 +126,10 @@ class PointwiseSVM(BinnedLinearRanker):
             self._check_edges(valid.X)
         problem = Problem(data, self.scale, intercept=self.intercept_scaling)
         relevant = problem.y >= rel
-        weight = self._weights(relevant)
+        own = np.ones(data.n_rows)
         if problem.query_weight is not None:
-            weight = weight * np.repeat(problem.query_weight, np.diff(problem.offsets))
+            own = np.repeat(problem.query_weight, np.diff(problem.offsets))
+        weight = own * self._class_weights(relevant, own)
         middle = np.zeros(data.n_features)
         if not weight[relevant].any() or not weight[~relevant].any():
 
@@ -170,13 +173,14 @@ class PointwiseSVM(BinnedLinearRanker):
         middle = np.array([math.fsum(column / len(X)) for column in X.T])  # exact, so that no order of rows shows
         return (X - middle) * unit, middle
 
-    def _weights(self, relevant: np.ndarray) -> np.ndarray:
+    def _class_weights(self, relevant: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """c_i without the query's weight `own` (n,), which counts in the ratio: 2 equals two copies."""
         given = self.class_weight
         if given is None:
             return np.ones(len(relevant))
         if given == "ratio":
-            n_relevant = int(relevant.sum())
-            return np.where(relevant, (len(relevant) - n_relevant) / max(n_relevant, 1), 1.0)
+            n_relevant = float(own[relevant].sum())
+            return np.where(relevant, (float(own.sum()) - n_relevant) / n_relevant if n_relevant > 0 else 1.0, 1.0)
         if isinstance(given, dict) and set(given) == {0, 1}:
             pair = [check_number(given[key], f"class_weight[{key}]", minimum=0.0) for key in (0, 1)]
             return np.where(relevant, pair[1], pair[0])
