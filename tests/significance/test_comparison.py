@@ -7,6 +7,7 @@ import gzip
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from truerank import compare_rankers, evaluate
 from truerank.core.errors import InvalidInputError
@@ -105,6 +106,28 @@ def test_a_third_party_rerun_of_letor(collections):
     values = [result.per_query[name] for name in ("adarank", "listnet")]
     assert wilcoxon(*values).p < 0.01
     assert sign_test(*values).p < 0.05
+
+
+def test_every_test_is_scipys_on_real_values(collections):
+    with gzip.open(collections / "letor-rerun-scores" / "ohsumed.csv.gz", "rt", encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    y, qid = [float(row["label"]) for row in rows], [row["qid"] for row in rows]
+    names = ("adarank", "listnet", "ranknet")
+    values = {n: evaluate("nDCG@10", y, [float(row[n]) for row in rows], qid=qid).per_query["nDCG@10"] for n in names}
+    for test in ("t", "wilcoxon", "sign", "randomisation"):
+        for pair in compare_values(values, baseline=None, test=test).pairs:
+            a, b = values[pair.a], values[pair.b]
+            if test == "t":
+                assert pair.p == pytest.approx(stats.ttest_rel(a, b).pvalue, rel=1e-9)
+            elif test == "wilcoxon":
+                assert pair.p == pytest.approx(stats.wilcoxon(a, b).pvalue, rel=1e-9)
+            elif test == "sign":
+                assert pair.p == pytest.approx(stats.binomtest(pair.wins, pair.wins + pair.losses).pvalue, rel=1e-9)
+            else:
+                theirs = stats.permutation_test(
+                    (a - b,), np.mean, permutation_type="samples", vectorized=True, n_resamples=10_000, rng=0
+                )
+                assert pair.p == pytest.approx(theirs.pvalue, abs=0.02)
 
 
 def test_signs_follow_the_way_that_is_better():
