@@ -139,3 +139,22 @@ def test_odd_shapes_and_rare_classes():
         SoftmaxCalibrator("line").fit(scores, y)
     with pytest.raises(InvalidInputError, match="columns"):
         SoftmaxCalibrator().fit(scores, y).predict(scores[:, :2])
+
+
+def test_damaged_parts_are_refused():
+    scores, y = planted(60)
+    for attribute, value, message in (
+        ("classes_", np.array([0, 0, 1, 2]), "differ"),
+        ("classes_", np.array([0]), "at least two"),
+        ("coef_", np.zeros((3, 4)), "coef_ must be"),
+        ("scale_", 0.0, "above 0"),
+        ("intercept_", np.full(4, np.nan), "finite"),
+    ):
+        fitted = SoftmaxCalibrator("matrix").fit(scores, y)
+        setattr(fitted, attribute, value)
+        with pytest.raises(ModelFileError, match=message):
+            fitted.check_model()
+    one = OneVsRestCalibrator().fit(scores, y)
+    one.calibrators_ = one.calibrators_[:2]
+    with pytest.raises(ModelFileError, match="2 calibrators for 4"):
+        one.check_model()

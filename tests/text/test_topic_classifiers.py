@@ -9,6 +9,7 @@ from sklearn.metrics import mutual_info_score
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from truerank.core.errors import ModelFileError
 from truerank.text.tokens import TOPIC_WORD, tokenize, word_counts
 from truerank.text.topic_classifiers import (
     LinearSVM,
@@ -16,6 +17,7 @@ from truerank.text.topic_classifiers import (
     TfIdf,
     TopicNaiveBayes,
     UnitLogCounts,
+    WordCounts,
     linear_svm,
     mutual_information,
     naive_bayes,
@@ -103,3 +105,19 @@ def test_words():
     assert vocabulary.tolist() == ["a", "b", "c"]
     assert train.toarray().tolist() == [[1, 2, 0], [0, 1, 1]]
     assert test.toarray().tolist() == [[0, 0, 1]]
+
+
+def test_damaged_parts_are_refused(counts):
+    X, y = counts
+    selector = MutualInformationSelector(5).fit(X, y)
+    selector.kept_ = selector.kept_ + 30
+    bayes, svm = TopicNaiveBayes().fit(X, y), LinearSVM().fit(X, y)
+    bayes.word_log_prob_ = bayes.word_log_prob_[:, :3]
+    svm.coef_ = svm.coef_ * np.nan
+    words = WordCounts(1).fit(["heat flow"])
+    words.vocabulary_ = np.array(["heat", "heat"])
+    tfidf = TfIdf().fit(X)
+    tfidf.idf_ = tfidf.idf_[:2]
+    for model in (selector, bayes, svm, words, tfidf):
+        with pytest.raises(ModelFileError):
+            model.check_model()

@@ -122,6 +122,15 @@ class JointCalibrator(ClassifierMixin, BaseEstimator):
         """The most probable label (n,)."""
         return self.classes_[np.argmax(self.log_probabilities(scores), axis=1)]
 
+    def _check_classes(self) -> int:
+        """Number of classes of a loaded model; at least two, all different."""
+        classes = getattr(self, "classes_", None)
+        if not isinstance(classes, np.ndarray) or classes.ndim != 1 or len(np.unique(classes)) != len(classes):
+            raise ModelFileError(f"{type(self).__name__}: classes_ must hold labels that differ")
+        if len(classes) < 2:
+            raise ModelFileError(f"{type(self).__name__}: classes_ must hold at least two labels")
+        return len(classes)
+
     # What a subclass writes.
 
     def _fit(self, scores: np.ndarray, index: np.ndarray, weight: np.ndarray | None) -> None:
@@ -212,7 +221,7 @@ class SoftmaxCalibrator(JointCalibrator):
 
     def check_model(self) -> None:
         """Called after loading: the sizes agree, everything is finite."""
-        k = len(self.classes_)
+        k = self._check_classes()
         numbers = (self.slope_, self.centre_, self.scale_)
         shapes = (np.shape(self.coef_), np.shape(self.intercept_))
         if shapes != ((k, k), (k,)) or not all(isinstance(value, float) for value in numbers):
@@ -268,7 +277,7 @@ class OneVsRestCalibrator(JointCalibrator):
 
     def check_model(self) -> None:
         """Called after loading: one calibrator for each class."""
-        if len(self.calibrators_) != len(self.classes_):
+        if len(self.calibrators_) != self._check_classes():
             raise ModelFileError(
                 f"OneVsRestCalibrator: {len(self.calibrators_)} calibrators for {len(self.classes_)} classes"
             )

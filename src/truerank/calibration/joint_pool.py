@@ -180,6 +180,7 @@ class JointPool(JointCalibrator):
 
     def check_model(self) -> None:
         """Called after loading: the parts fit together."""
+        self._check_classes()
         sizes = {len(self.methods_), len(self.members_), *np.shape(self.weights_)}
         if len(sizes) != 1 or not len(self.weights_) or not (np.asarray(self.weights_) > 0).all():
             raise ModelFileError("JointPool: each member needs a name, a calibrator and a positive weight")

@@ -75,7 +75,7 @@ RANKERS = ("ridge", "rank-svm", "adarank")
 SPLINE = "spline, monotone"
 N_DRAWS = 4
 FOOTNOTE_METHODS = ("asymmetric-laplace", "logistic", "platt")
-PARTS = ("panels", "steps", "all-topics", "sets", "rankers")
+PARTS = ("panels", "steps", "all-topics", "by-size", "sets", "rankers")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -92,6 +92,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--part", action="append", choices=PARTS, help="run this part alone; may be repeated (default: all parts)"
+    )
+    parser.add_argument(
+        "--panel", action="append", choices=list(PANELS), help="of the panels this one alone; may be repeated"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -118,7 +121,9 @@ def compute(args: argparse.Namespace) -> dict[str, Any]:
     result: dict[str, Any] = {"topics": corpus.topics[:n_topics], "words": corpus.train.shape[1]}
     result["scores"], result["panels"] = {}, {}
     corpora = {TOPIC_WORD: corpus}
-    for name, (published, word, make) in PANELS.items() if "panels" in parts else ():
+    chosen = [name for name in PANELS if "panels" in parts and name in (args.panel or PANELS)]
+    for name in chosen:
+        published, word, make = PANELS[name]
         if word not in corpora:
             corpora[word] = load_corpus(documents, word)
         scores = topic_scores(corpora[word], make, n_topics, out / f"scores-{_slug(name)}-{n_topics}.npz")
@@ -132,11 +137,13 @@ def compute(args: argparse.Namespace) -> dict[str, Any]:
         note(f"{name}: done")
     result["steps"] = [] if args.quick or "steps" not in parts else steps(documents, out)
     result["by_size"], result["all_topics"] = {}, {}
-    if not args.quick and "all-topics" in parts:
+    if not args.quick and {"all-topics", "by-size"} & set(parts):
         for name, (_, _, make) in list(PANELS.items())[:2]:
             scores = topic_scores(corpus, make, len(corpus.topics), out / f"scores-{_slug(name)}-all.npz")
-            result["by_size"][name] = reuters_by_size(scores)
-            result["all_topics"][name] = all_topics(scores)
+            if "all-topics" in parts:
+                result["all_topics"][name] = all_topics(scores)
+            if "by-size" in parts:
+                result["by_size"][name] = reuters_by_size(scores)
             note(f"{name}, all topics: done")
     result["bundled_sets"] = bundled_sets(1 if args.quick else 5) if "sets" in parts else []
     result["rankers"], result["top_five"] = [], None
@@ -274,7 +281,7 @@ def figures(args: argparse.Namespace) -> list[CalibrationFigure]:
 
     result = getattr(args, "result", None) or compute(args)
     pictures = []
-    for name in [*list(PANELS)[:2], "voted perceptron"] if result["scores"] else ():
+    for name in (name for name in [*list(PANELS)[:2], "voted perceptron"] if name in result["scores"]):
         topic = result["scores"][name][0]
         laplace = make_calibrator("asymmetric-laplace").fit(topic.train, topic.in_train)
         logistic = make_calibrator("logistic").fit(topic.train, topic.in_train)

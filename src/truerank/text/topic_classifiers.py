@@ -106,6 +106,14 @@ class MutualInformationSelector(TransformerMixin, BaseEstimator):
         self.kept_ = np.sort(order[: min(n_words, len(order))])
         return self
 
+    def check_model(self) -> None:
+        """Called after loading: the kept columns are there."""
+        kept, n = getattr(self, "kept_", None), getattr(self, "n_features_in_", 0)
+        if not isinstance(kept, np.ndarray) or kept.dtype.kind != "i" or not len(kept) or not (kept.min() >= 0):
+            raise ModelFileError("MutualInformationSelector: kept_ must hold numbers of columns")
+        if kept.max() >= n:
+            raise ModelFileError(f"MutualInformationSelector: kept_ names column {kept.max()} of {n}")
+
     def transform(self, X: Any) -> Any:
         """The kept columns."""
         check_is_fitted(self)
@@ -339,6 +347,12 @@ class WordCounts(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         vectorizer = CountVectorizer(token_pattern=self.word, vocabulary=self.vocabulary_.tolist())
         return vectorizer.transform(_texts(X)).astype(np.float64)
+
+    def check_model(self) -> None:
+        """Called after loading: words that differ."""
+        words = getattr(self, "vocabulary_", None)
+        if not isinstance(words, np.ndarray) or words.dtype.kind != "U" or len(np.unique(words)) != len(words):
+            raise ModelFileError("WordCounts: vocabulary_ must hold words that differ")
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The words."""
