@@ -16,7 +16,7 @@ from truerank.significance import paired_t, randomisation, wilcoxon, win_loss
 
 # In the mean loss; times 1/63 they are about .1 to 10 in the sum over OHSUMED's training queries.
 VALUES_OF_C = [6.0, 20.0, 60.0, 200.0, 600.0]
-ASSIGNMENTS = 3
+ASSIGNMENTS = 10
 MEASURE = "nDCG@10"
 
 
@@ -50,9 +50,7 @@ def test_values(trained_on: str, folds: list[protocol.Fold], convention: str) ->
     measure = parse_measure(MEASURE, convention)(ties="average")
     pieces = []
     for fold in folds:
-        ranker = MeasureSVM(
-            trained_on, C=VALUES_OF_C, rel=1, tol=1e-3, validation_measure=measure, convention=convention
-        )
+        ranker = MeasureSVM(trained_on, C=VALUES_OF_C, rel=1, validation_measure=measure, convention=convention)
         ranker.fit(fold.train, eval_set=fold.valid)
         pieces.append(measure.per_query(fold.test.judgements(), protocol.grouped_scores(ranker, fold.test)).tolist())
     return protocol.pool(folds, pieces)
