@@ -1,0 +1,1 @@
+"""Exports beside the programs that read them."""

@@ -30,6 +30,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "decide": ("truerank.cli.decide", "probabilities, and decisions of least expected cost"),
     "classify": ("truerank.cli.classify", "learn to classify texts or rows, with calibrated probabilities, and do it"),
     "export": ("truerank.cli.export", "a model in the format of a search engine or another tool, with a certificate"),
+    "deploy": ("truerank.cli.deploy", "put a model into a live search engine"),
+    "verify": ("truerank.cli.verify", "rerank test queries in a live search engine and compare with the model"),
     "import": ("truerank.cli.import_", "turn a model of another tool into a truerank model"),
     "rankers": ("truerank.cli.rankers", "list the rankers and their parameters"),
     "report": ("truerank.cli.report", "one HTML page of evidence on score files, runs or models"),

@@ -8,6 +8,7 @@ threshold, and missing values under the stated policy.
 from __future__ import annotations
 
 import hashlib
+import warnings
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -147,11 +148,13 @@ def certify_export(
 def reference_scores(form: ModelForm, X: np.ndarray) -> np.ndarray:
     """What the model says of float64 rows: `predict`, or P(relevant) where it is calibrated."""
     model = form.model
-    if form.calibration is not None:
-        return np.asarray(model.predict_proba(X)[:, 1])
-    if hasattr(model, "ranker_"):
-        model = model.ranker_
-    return np.asarray(model.predict(X), dtype=np.float64)
+    with warnings.catch_warnings():
+        # The rows are arrays, whose columns have no names.
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        if form.calibration is not None:
+            return np.asarray(model.predict_proba(X)[:, 1])
+        model = getattr(model, "ranker_", model)
+        return np.asarray(model.predict(X), dtype=np.float64)
 
 
 def constant_left_out(form: ModelForm, format: str, properties: Any) -> float:

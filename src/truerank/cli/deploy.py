@@ -1,0 +1,69 @@
+"""`truerank deploy`: put a model into a live engine."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from truerank.cli import common
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument("model", metavar="MODEL", help="a model that `truerank train` or `truerank import` wrote")
+    add_engine_options(parser)
+    parser.add_argument(
+        "--kind",
+        choices=("painless", "ltr", "solr"),
+        help="stored Painless script, the LTR plugin's model store, or Solr's (default: solr for an address with "
+        "/solr/ in it, else painless)",
+    )
+    parser.add_argument("--feature-set", metavar="NAME", help="feature set of the LTR plugin, feature store of Solr")
+    parser.add_argument("--replace", action="store_true", help="overwrite what has this name")
+    parser.add_argument("--params", metavar="FILE", help="where the script's parameters go, which each request carries")
+    common.add_json_option(parser)
+
+
+def add_engine_options(parser: argparse.ArgumentParser) -> None:
+    """`--engine`, `--name`, `--features`, `--timeout`."""
+    parser.add_argument(
+        "--engine",
+        required=True,
+        metavar="URL",
+        help="address of OpenSearch or Elasticsearch, or of Solr's collection; credentials are read from "
+        "TRUERANK_ENGINE_USER and TRUERANK_ENGINE_PASSWORD, or TRUERANK_ENGINE_API_KEY",
+    )
+    parser.add_argument("--name", required=True, metavar="N", help="name of the model there")
+    parser.add_argument("--features", metavar="FILE", help="what the engine calls the columns, one name a line")
+    parser.add_argument("--timeout", type=float, default=30.0, metavar="S", help="seconds for each request (30)")
+
+
+def read_names(path: str | None) -> list[str] | None:
+    """Names, one a line; None without a file."""
+    if path is None:
+        return None
+    with open(path, encoding="utf-8") as stream:
+        return [line.strip() for line in stream if line.strip()]
+
+
+def run(args: argparse.Namespace) -> int:
+    """Put the model there, and say what was done."""
+    from truerank.core.files import atomic_write
+    from truerank.export.engines import deploy
+    from truerank.models.model_file import load_model
+
+    common.check_writable(args.params)
+    result = deploy(
+        load_model(args.model), args.engine, args.name, kind=args.kind, feature_names=read_names(args.features),
+        feature_set=args.feature_set, replace=args.replace, timeout=args.timeout,
+    )  # fmt: skip
+    params = result.pop("params", None)
+    if args.params is not None:
+        with atomic_write(args.params) as stream:
+            json.dump(params, stream)
+    if args.json:
+        common.print_json(result)
+        return 0
+    done = "replaced" if result["replaced"] else "stored"
+    common.note(f"{result['kind']} {result['name']}: {done} at {result['url']}")
+    return 0

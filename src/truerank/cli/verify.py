@@ -1,0 +1,76 @@
+"""`truerank verify`: rerank test queries with a deployed model, and compare with our own scores."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from truerank.cli import common
+from truerank.cli.deploy import add_engine_options, read_names
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument("model", metavar="MODEL", help="the model that `truerank deploy` put there as Painless")
+    add_engine_options(parser)
+    parser.add_argument("--index", required=True, metavar="NAME", help="index to search")
+    parser.add_argument(
+        "--queries",
+        required=True,
+        metavar="Q",
+        help='JSON lines {"id": …, "text": …}, or one text a line',
+    )
+    parser.add_argument(
+        "--requests",
+        required=True,
+        metavar="FILE",
+        help='JSON {"base": query, "features": {name: query}} with {{query}} where the text goes',
+    )
+    parser.add_argument("--key", default="id", metavar="FIELD", help="keyword field that identifies a document (id)")
+    parser.add_argument("--window", type=int, default=200, metavar="N", help="documents that are reranked (200)")
+    common.add_json_option(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what was compared; exit code 1 when an order differs."""
+    from truerank.export.engines import verify
+    from truerank.models.foreign.model import Reader
+    from truerank.models.model_file import load_model
+
+    if args.window < 1:
+        raise common.UsageError(f"--window must be an integer >= 1, got {args.window}")
+    with open(args.requests, encoding="utf-8") as stream:
+        requests = Reader(args.requests).json(stream.read())
+    if not isinstance(requests, dict) or not isinstance(requests.get("features"), dict):
+        raise common.InvalidInputError(f'{args.requests}: expected {{"base": query, "features": {{name: query}}}}')
+    own = verify(
+        load_model(args.model), args.engine, args.name, args.index, requests, read_texts(args.queries), key=args.key,
+        window=args.window, feature_names=read_names(args.features), timeout=args.timeout,
+    )  # fmt: skip
+    if args.json:
+        common.print_json(own.as_dict())
+    else:
+        common.note(
+            f"{own.orders_equal} of {own.queries} queries in the model's order, {own.documents} documents, largest "
+            f"difference {own.largest_difference:.3g}; {own.took_base:.0f} ms a query without the model, "
+            f"{own.took_rescored:.0f} ms with it, requests of up to {own.request_bytes / 1000:.0f} kB"
+        )
+    return int(own.orders_equal < own.queries)
+
+
+def read_texts(path: str) -> list[str]:
+    """The texts of a file of queries."""
+    texts = []
+    with open(path, encoding="utf-8") as stream:
+        for number, line in enumerate(stream, 1):
+            line = line.strip()
+            if not line:
+                continue
+            if line[0] != "{":
+                texts.append(line)
+                continue
+            try:
+                texts.append(str(json.loads(line)["text"]))
+            except (ValueError, KeyError) as error:
+                raise common.InvalidInputError(f'{path}, line {number}: expected {{"text": …}}: {error}') from error
+    return texts
