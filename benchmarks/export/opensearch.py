@@ -86,7 +86,7 @@ def main(url: str, folder: str) -> None:
             "linear (AdaRank)": AdaRank(measure="AP"),
             "linear (ridge)": RidgeRanker(),
             "RankBoost, 300 stumps": RankBoost(300),
-            "100 plain trees": ObliviousBoosting(n_estimators=100),
+            "100 plain trees": ObliviousBoosting(n_estimators=100, leaves="constant"),
             "100 fuzzy trees": ObliviousBoosting(n_estimators=100, leaves=FuzzyLeaves(places=256)),
             "100 polynomial trees": ObliviousBoosting(n_estimators=100, leaves="polynomial", depth=4),
         }

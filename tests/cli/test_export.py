@@ -14,7 +14,7 @@ def test_export_with_a_certificate(tmp_path, capsys, monkeypatch):
     data = RankingData(X, (X[:, 0] > 0).astype(int), np.repeat(np.arange(10), 20))
     write_letor(data, tmp_path / "test.txt")
     model, out = str(tmp_path / "model.json"), tmp_path / "solr.json"
-    save_model(ObliviousBoosting(n_estimators=5, depth=2).fit(data), model)
+    save_model(ObliviousBoosting(leaves="constant", n_estimators=5, depth=2).fit(data), model)
     line = ["export", model, "--to", "solr", "-o", str(out), "--certify", str(tmp_path / "test.txt")]
     assert main([*line, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)

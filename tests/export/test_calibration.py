@@ -30,7 +30,7 @@ def test_probabilities(method, format):
 
 
 def test_formats_without_formulas_give_scores():
-    model = CalibratedRanker(ObliviousBoosting(n_estimators=4, depth=2), "platt", cv=3).fit(DATA)
+    model = CalibratedRanker(ObliviousBoosting(leaves="constant", n_estimators=4, depth=2), "platt", cv=3).fit(DATA)
     text = export_model(model, "solr", certify=DATA)
     assert text.certificate.policy["output"] == "score"
     assert "calibration left out" in text.certificate.notes[0]

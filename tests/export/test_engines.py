@@ -28,7 +28,10 @@ def models():
     rng = np.random.default_rng(0)
     X = np.round(rng.normal(size=(200, 2)), 2) ** 2
     data = RankingData(X, (X[:, 0] > 1).astype(int), np.repeat(np.arange(10), 20), feature_names=NAMES)
-    return {"linear": RidgeRanker().fit(data), "trees": ObliviousBoosting(n_estimators=5, depth=2).fit(data)}
+    return {
+        "linear": RidgeRanker().fit(data),
+        "trees": ObliviousBoosting(leaves="constant", n_estimators=5, depth=2).fit(data),
+    }
 
 
 class FakeEngine(BaseHTTPRequestHandler):

@@ -51,12 +51,12 @@ MODELS = {
     "ridge": RidgeRanker(),
     "stumps": RankBoost(20),
     "all stumps": RankBoost(20, thresholds="all"),
-    "constant": ObliviousBoosting(**TREES),
+    "constant": ObliviousBoosting(leaves="constant", **TREES),
     "fuzzy": ObliviousBoosting(leaves=FuzzyLeaves(places=64), **TREES),
     "polynomial": ObliviousBoosting(leaves="polynomial", **TREES),
-    "linear start": ObliviousBoosting(start="linear", **TREES),
+    "linear start": ObliviousBoosting(leaves="constant", start="linear", **TREES),
     "scaled linear": make_pipeline(StandardScaler(), RidgeRanker()),
-    "scaled trees": make_pipeline(MinMaxScaler(), ObliviousBoosting(**TREES)),
+    "scaled trees": make_pipeline(MinMaxScaler(), ObliviousBoosting(leaves="constant", **TREES)),
 }
 
 

@@ -153,7 +153,6 @@ def reference_scores(form: ModelForm, X: np.ndarray) -> np.ndarray:
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         if form.calibration is not None:
             return np.asarray(model.predict_proba(X)[:, 1])
-        model = getattr(model, "ranker_", model)
         return np.asarray(model.predict(X), dtype=np.float64)
 
 

@@ -12,7 +12,13 @@ from truerank.data.ranking_data import RankingData
 from truerank.export.certificate import reference_scores
 from truerank.export.form import ModelForm, form_of
 
-_SETTINGS: dict[str, Any] = {"n_estimators": 500, "learning_rate": 0.1, "depth": 6, "borders": 254}
+_SETTINGS: dict[str, Any] = {
+    "leaves": "constant",
+    "n_estimators": 500,
+    "learning_rate": 0.1,
+    "depth": 6,
+    "borders": 254,
+}
 
 
 def distilled_form(form: ModelForm, data: RankingData, judged: RankingData | None) -> tuple[ModelForm, dict[str, Any]]:

@@ -206,9 +206,13 @@ def form_of(model: Any, feature_names: Sequence[str] | None = None) -> ModelForm
         without a formula (a random ranking).
     """
     from truerank.calibration.ranker import CalibratedRanker
+    from truerank.rankers.pipeline import RankerPipeline
 
+    if isinstance(model, RankerPipeline):
+        return _form_of_steps(model, [*model.transformers_, model.ranker_], feature_names)
     if type(model).__name__ == "Pipeline" and hasattr(model, "steps"):
-        return _form_of_pipeline(model, feature_names)
+        steps = [step for _, step in model.steps if step is not None and step != "passthrough"]
+        return _form_of_steps(model, steps, feature_names)
     if isinstance(model, CalibratedRanker):
         from truerank.export.calibration import calibration_of
 
@@ -230,8 +234,7 @@ def _names(model: Any, n_features: int, given: Sequence[str] | None) -> tuple[st
     return tuple(names)
 
 
-def _form_of_pipeline(model: Any, feature_names: Sequence[str] | None) -> ModelForm:
-    steps = [step for _, step in model.steps if step is not None and step != "passthrough"]
+def _form_of_steps(model: Any, steps: list[Any], feature_names: Sequence[str] | None) -> ModelForm:
     ranker = steps[-1]
     if len(steps) == 1:
         return replace(form_of(ranker, feature_names), model=model)
