@@ -17,7 +17,7 @@ import numpy as np
 from truerank.core.checks import check_choice
 from truerank.core.errors import DataFileError, InvalidInputError, MissingExtraError
 from truerank.data.ranking_data import RankingData
-from truerank.io.letor.grammar import TEXT
+from truerank.io.letor.grammar import TEXT, check_bytes
 from truerank.io.letor.store import check_dtype, query_names
 from truerank.io.streams import Source, open_output
 
@@ -241,6 +241,7 @@ def _read_file(path: Any, kind: str | None, query: str, document: str) -> Any:
 
             with Source(path) as stream:
                 text = b"".join(stream.line_blocks())
+            check_bytes(text, name, 1)
             if not text.strip():
                 raise DataFileError("the file holds no rows", name)
             return csv.read_csv(

@@ -170,7 +170,14 @@ def split_names(text: str) -> list[str]:
     return [name for name in [*names, word] if name]
 
 
+_LONGEST, _DIGITS = 300, 9  # characters of a name, digits of its cutoff
+
+
 def _from_text(text: str) -> Measure:
+    if len(text) > _LONGEST:
+        raise InvalidInputError(
+            f"a measure's name has at most {_LONGEST} characters, got {len(text)}, which start with {text[:40]!r}"
+        )
     trec = _trec_measure(text.strip())
     if trec is not None:
         return trec
@@ -201,8 +208,10 @@ def _after_at(cut: str, base: Measure, text: str) -> int | float:
             return float(cut)
         except ValueError:
             raise InvalidInputError(f"{text!r}: the {base.AT} after @ must be a number, got {cut!r}") from None
-    if not (cut.isascii() and cut.isdigit()):
-        raise InvalidInputError(f"{text!r}: the cutoff after @ must be a whole number >= 1, got {cut!r}")
+    if not (cut.isascii() and cut.isdigit() and len(cut) <= _DIGITS):
+        raise InvalidInputError(
+            f"{text!r}: the cutoff after @ must be a whole number >= 1, got {cut!r} (at most {_DIGITS} digits)"
+        )
     return int(cut)
 
 
@@ -215,7 +224,7 @@ def _trec_measure(name: str) -> Measure | None:
         except ValueError:
             return None
     stem, _, cut = name.replace(".", "_").rpartition("_")  # trec_eval asks for ndcg_cut.10 and prints ndcg_cut_10
-    if stem in _TREC_CUT and cut.isascii() and cut.isdigit() and int(cut) > 0:
+    if stem in _TREC_CUT and cut.isascii() and cut.isdigit() and len(cut) <= _DIGITS and int(cut) > 0:
         return _TREC_CUT[stem](cutoff=int(cut), convention="trec")
     return None
 
