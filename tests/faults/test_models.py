@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from support.edited_models import fuzz, models
 from truerank import cli
 from truerank.calibration.ranker import CalibratedRanker
-from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.errors import ModelFileError
 from truerank.data.ranking_data import RankingData
 from truerank.features.per_query import MinMaxInQuery
 from truerank.models.model_file import load_model, save_model
@@ -19,10 +19,10 @@ from truerank.rankers.adarank import AdaRank
 
 
 def test_edited_models_are_refused_or_work(tmp_path):
-    counts, wrong = fuzz(tmp_path, 400, seed=3)
+    counts, wrong = fuzz(tmp_path, 250, seed=3)
     assert not wrong, [(name, what) for name, what, _ in wrong][:10]
-    assert counts["refused"] > 100
-    assert counts["works"] > 40
+    assert counts["refused"] > 60
+    assert counts["works"] > 20
 
 
 @pytest.mark.parametrize("content", ["null", "5", "{}", "[]", '"x"', '{"$class": 5}', '{"$class": "os.system"}',
@@ -82,10 +82,10 @@ def test_named_files_are_taken_without_a_warning(files, words, capsys, monkeypat
     assert "warning" not in capsys.readouterr().err
 
 
-def test_pipelines_evaluate_and_go_around_a_calibrated_ranker(files, capsys, monkeypatch):
+def test_pipelines_evaluate_and_are_calibrated(files, capsys, monkeypatch):
     monkeypatch.chdir(files)
     assert cli.main(["evaluate", "--model", "pipeline.json", "--data", "d.txt", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["queries"] == 2
     data = RankingData(np.arange(24.0).reshape(12, 2), np.arange(12) % 2, qid=np.arange(12) // 6)
-    with pytest.raises(InvalidInputError, match="make_pipeline"):
-        CalibratedRanker(make_pipeline(MinMaxInQuery(), AdaRank())).fit(data)
+    calibrated = CalibratedRanker(make_pipeline(MinMaxInQuery(), AdaRank()), method="platt", cv=2).fit(data)
+    assert calibrated.predict_proba(data).shape == (12, 2)
