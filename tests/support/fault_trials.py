@@ -119,6 +119,8 @@ def run(
     folder: Path, words: list[str], meanwhile: Callable[[int], None], limit: int | None = None
 ) -> tuple[float, int]:
     """Run a command in a forked process; seconds from the end of `meanwhile(pid)`, and its exit code."""
+    # An interrupt waits until the command has started: before that it would hit the fork itself.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     pid = os.fork()
     if pid == 0:
         code = 99
@@ -133,9 +135,12 @@ def run(
             sys.stdout = os.fdopen(1, "w", closefd=False)
             sys.stderr = os.fdopen(2, "w", closefd=False)
             signal.signal(signal.SIGINT, signal.default_int_handler)
-            code = as_program(lambda: main_of(words))
+            code = as_program(
+                lambda: main_of(words) if signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT}) else 99
+            )
         finally:
             os._exit(code)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     try:
         meanwhile(pid)
         start = time.monotonic()
