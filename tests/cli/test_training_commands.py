@@ -36,6 +36,20 @@ def model(files):
     return path
 
 
+def test_cross_validate_shows_what_ties_gave(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    lines = [
+        f"{int(k < 3)} qid:{q} 1:{0 if q % 2 else rng.random():.3f}\n" for q in range(30) for k in range(8)
+    ]  # relevant documents first, and half of the queries all tied
+    (tmp_path / "a.txt").write_text("".join(lines))
+    words = ["cross-validate", str(tmp_path / "a.txt"), "--ranker", "single-feature", "--splits", "3"]
+    assert main([*words, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["mean"]["AP"] > report["mean_ties_averaged"]["AP"] + 0.1
+    assert main(words) == 0
+    assert "ties averaged" in capsys.readouterr().out
+
+
 def test_train_says_what_was_learned(files, capsys):
     path = str(files / "other.json")
     words = ["train", str(files / "S1.txt"), "--ranker", "adarank", "--model", path, "--json"]

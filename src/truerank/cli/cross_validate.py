@@ -67,13 +67,22 @@ def run(args: argparse.Namespace) -> int:
                 best_value, best_ranker, best_params = value, ranker, candidate
         judgements, scores = test.judgements(), _grouped_scores(best_ranker, test)
         figures = {label: float(measure.mean(judgements, scores)) for label, measure in zip(names, measures)}
-        results.append({"fold": name, "params": best_params, "measures": figures})
-    mean = {label: sum(row["measures"][label] for row in results) / len(results) for label in names}
+        averaged = {
+            label: float(measure.tie_averaged().mean(judgements, scores)) for label, measure in zip(names, measures)
+        }
+        results.append({"fold": name, "params": best_params, "measures": figures, "ties_averaged": averaged})
+    mean, averaged = (
+        {label: sum(row[kind][label] for row in results) / len(results) for label in names}
+        for kind in ("measures", "ties_averaged")
+    )
     if args.json:
-        common.print_json({"ranker": args.ranker, "convention": args.convention, "folds": results, "mean": mean})
+        common.print_json({"ranker": args.ranker, "convention": args.convention, "folds": results, "mean": mean,
+                           "mean_ties_averaged": averaged})  # fmt: skip
         return 0
     rows = [[row["fold"], *row["measures"].values(), json.dumps(common.plain(row["params"]))] for row in results]
     rows.append(["mean of folds", *mean.values(), ""])
+    if any(abs(mean[label] - averaged[label]) > 0.0005 for label in names):
+        rows.append(["ties averaged", *averaged.values(), ""])
     print(common.table(rows, ["fold", *names, "settings"]))
     print(f"ranker {args.ranker}, convention {args.convention}" + (f", chosen by {args.select}" if args.grid else ""))
     return 0
