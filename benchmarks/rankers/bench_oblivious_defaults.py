@@ -34,6 +34,7 @@ LEARNERS: dict[str, Any] = {
         for width in (0.05, 0.1, 0.15)
     },
     "rank-boost": RankBoost(),
+    "rank-boost, ten thresholds": RankBoost(thresholds=10),
 }
 MEASURES = [parse_measure(name, "ranklib") for name in ("AP", "nDCG@10")]
 

@@ -12,10 +12,7 @@ from truerank.trees import linear_start
 from truerank.trees.linear_start import fit_linear_start
 from truerank.trees.scaling import Scaling, column_scaling
 
-test_scikit_learn_conformance = ranker_checks(
-    [ObliviousBoosting("constant", start="linear", n_estimators=4, depth=2)],
-    {"check_sample_weight_equivalence_on_dense_data": "features are standardised over rows, whatever their weight"},
-)
+test_scikit_learn_conformance = ranker_checks([ObliviousBoosting("constant", start="linear", n_estimators=4, depth=2)])
 
 
 def problem(seed=0, n=60, p=4):

@@ -201,7 +201,8 @@ class ObliviousBoosting(Ranker):
     polynomials (`clip=False`) end 1e30 standard deviations out.
 
     *Weights* multiply gradients and hessians: with plain leaves a weight of 2 equals two copies of a row or query.
-    Borders, the places of fuzzy borders and the scaling of polynomials count rows, whatever their weight.
+    So it does in the scaling of polynomials and of a linear start. Borders and the places of fuzzy borders count rows,
+    whatever their weight.
 
     *Differences from the thesis*: (1) normalised swap probabilities; (2) `fuzziness` counts in shares of the rows;
     (3) equation 8 as derived, not as printed; (4) hessians, weights, missing values, constraints; (5) a feature of few
@@ -369,7 +370,10 @@ class ObliviousBoosting(Ranker):
             def look(k: int, values: np.ndarray) -> tuple[np.ndarray, Any, Any]:
                 found = find_borders(values, parts)
                 table = make_places(values, found, kind.places) if isinstance(kind, FuzzyLeaves) else None
-                return found, table, column_scaling(values) if scaled else None
+                if not scaled:
+                    return found, table, None
+                weight = data.row_weight
+                return found, table, column_scaling(values) if weight is None else column_scaling(X[:, k], weight)
 
             looked = scan_columns(X, look, self.n_jobs)
             borders = [found for found, _, _ in looked]

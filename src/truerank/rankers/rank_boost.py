@@ -47,7 +47,7 @@ class RankBoost(Ranker):
     ----------
     n_estimators : int, default 300
         Rounds.
-    thresholds : int or "all", default 10
+    thresholds : int or "all", default 100
         Evenly spaced thresholds for each column between its smallest and largest value (RankLib's default is ten),
         or "all" distinct values. "all" costs about twice as much and fits more closely.
     measure : str, Measure or callable, default "nDCG@10"
@@ -131,7 +131,7 @@ class RankBoost(Ranker):
         self,
         n_estimators: int = 300,
         *,
-        thresholds: int | str = 10,
+        thresholds: int | str = 100,
         measure: Any = "nDCG@10",
         validation_measure: Any = None,
         convention: str = "ranklib",
