@@ -20,7 +20,7 @@ from truerank.io.trec import read_run
 from truerank.text import feedback
 from truerank.text.features import FAMILIES, PAPERS
 from truerank.text.index import build_index
-from truerank.text.latent import cosines, document_vectors, query_vector
+from truerank.text.latent import add_documents, cosines, document_vectors, query_vector
 from truerank.text.proximity import proximity
 
 # Words that the stemmer leaves alone and that are no stop words, so that the plain reference serves all analysers.
@@ -272,3 +272,10 @@ def test_the_pipeline_says_when_ids_do_not_agree(collection, capsys):
     words += ["--qrels", str(collection / "qrels"), "--ranker", "adarank", "--out", str(collection / "out")]
     assert main(words) == 1
     assert "do the ids of the two files agree?" in capsys.readouterr().err
+
+
+def test_documents_are_added_to_a_query_as_directions():
+    rows = np.array([[3.0, 0.0], [0.0, 0.5]], dtype=np.float32)
+    half = 0.5**0.5
+    assert add_documents(np.array([0.0, 4.0]), rows) == pytest.approx([half, 1 + half])
+    assert add_documents(np.array([0.0, 4.0]), rows[:0]) == pytest.approx([0.0, 1.0])

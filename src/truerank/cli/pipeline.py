@@ -15,11 +15,8 @@ from truerank.cli.index import add_bad_option
 # on queries held out of each training part. `--set` comes on top.
 SETTINGS: dict[str, list[dict[str, Any]]] = {
     "adarank": [{"measure": "AP"}],
-    "measure-svm": [{"measure": "AP", "tol": 1e-2, "C": c} for c in (0.1, 1.0, 10.0)],
-    "oblivious-boosting": [
-        {"leaves": "fuzzy", "start": "linear", "depth": depth, "learning_rate": 0.05, "n_estimators": 100}
-        for depth in (3, 4)
-    ],
+    "measure-svm": [{"measure": "AP", "tol": 1e-2, "C": c} for c in (0.1, 1.0)],
+    "oblivious-boosting": [{"leaves": "fuzzy", "start": "linear", "depth": 4}],
 }
 BINNED = ("measure-svm",)
 """Rankers that see binned scores: SVM-MAP as its paper has it."""
@@ -92,7 +89,9 @@ def run(args: argparse.Namespace) -> int:
         )
     index = build_index(read_documents(args.documents, bad=args.bad), out / "index")
     common.note(f"{index.n_documents} documents indexed, {len(queries)} of {len(asked)} queries have relevant ones")
-    features = TextFeatures(families, depth=args.depth, n_jobs=args.threads).fit(index)
+    # Bins of a score hold what its scale within the query would add.
+    scaled = args.ranker not in BINNED
+    features = TextFeatures(families, depth=args.depth, scaled=scaled, n_jobs=args.threads).fit(index)
     data = features.transform(queries, index, qrels)
     numbered = NumberedQrels(index, qrels, data.query_ids.tolist())
     known = set(data.query_ids.tolist())

@@ -23,7 +23,7 @@ from truerank.io.trec import Qrels
 from truerank.text.analysers import STEMMED_AND_STOPPED
 from truerank.text.feedback import feedback_scores, relevance_model_scores
 from truerank.text.index import ALL, Index
-from truerank.text.latent import DIMENSIONS, cosines, document_vectors, query_vector
+from truerank.text.latent import DIMENSIONS, add_documents, cosines, document_vectors, query_vector
 from truerank.text.proximity import proximity
 from truerank.text.retrieval import BM25, FUNCTIONS, best_documents, query_weights
 
@@ -32,6 +32,7 @@ FAMILIES: dict[str, str] = {
     "xu-li": "the seven term features of Xu & Li (2007), table 2, of each field",
     "feedback": "BM25 after Rocchio over the best 5, 10 and 20 documents, RM3 over the best 10",
     "latent": "latent semantic cosines of 100, 200 and 300 dimensions",
+    "latent-feedback": "latent cosines with the best 5 and 10 documents after Rocchio added to the query",
     "coverage": "share of the query's terms that the document has, plain and weighted by idf, of each field",
     "proximity": "ordered and unordered windows, place of the first match",
     "lengths": "ln(1 + terms), of each field",
@@ -43,6 +44,7 @@ PAPERS = ("functions", "xu-li")
 
 ROCCHIO_DOCUMENTS = (5, 10, 20)
 RM3_DOCUMENTS = 10
+LATENT_FEEDBACK_DOCUMENTS = (5, 10)
 LATENT_DIMENSIONS = (100, 200, 300)
 XU_LI = ("tf", "icf", "idf", "tf-share", "tf-share-idf", "tf-lift", "bm25")
 
@@ -277,6 +279,19 @@ def _candidates(index: Index, query: _Query, families: Sequence[str], depth: int
             scores = cosines(rows[:, :dimensions], vector[:dimensions])
             query.scores[f"latent-{dimensions}"] = scores
             found.append(best_documents(scores, (scores > 0).astype(np.uint8), depth)[0])
+    if "latent-feedback" in families:
+        first = query.scores.get(f"rocchio-{ROCCHIO_DOCUMENTS[0]}")
+        if first is None:
+            first = feedback_scores(index, weights, ROCCHIO_DOCUMENTS[0], STEMMED_AND_STOPPED)
+        vector, rows = query_vector(index, weights, STEMMED_AND_STOPPED), document_vectors(index, STEMMED_AND_STOPPED)
+        names = iter(_latent_feedback_names(index))
+        for n_documents in LATENT_FEEDBACK_DOCUMENTS:
+            best = best_documents(first, (first > 0).astype(np.uint8), n_documents)[0]
+            for dimensions in LATENT_DIMENSIONS:
+                grown = add_documents(vector[:dimensions], rows[best, :dimensions])
+                scores = cosines(rows[:, :dimensions], grown)
+                query.scores[next(names)] = scores
+                found.append(best_documents(scores, (scores > 0).astype(np.uint8), depth)[0])
     return np.unique(np.concatenate(found))
 
 
@@ -379,6 +394,10 @@ def _latent_names(index: Index) -> list[str]:
     return [f"latent-{n}" for n in LATENT_DIMENSIONS]
 
 
+def _latent_feedback_names(index: Index) -> list[str]:
+    return [f"latent-feedback-{k}-{n}" for k in LATENT_FEEDBACK_DOCUMENTS for n in LATENT_DIMENSIONS]
+
+
 _NAMES: dict[str, Callable[[Index], list[str]]] = {
     "functions": lambda index: [
         f"{f}.{a}.{field}" for field in _fields(index) for a in index.analysers for f in FUNCTIONS
@@ -386,6 +405,7 @@ _NAMES: dict[str, Callable[[Index], list[str]]] = {
     "xu-li": lambda index: [f"xu-li-{name}.{field}" for field in _fields(index) for name in XU_LI],
     "feedback": _feedback_names,
     "latent": _latent_names,
+    "latent-feedback": _latent_feedback_names,
     "coverage": lambda index: [f"{c}.{field}" for field in _fields(index) for c in ("coverage", "idf-coverage")],
     "proximity": lambda index: ["ordered-windows", "unordered-windows", "first-match"],
     "lengths": lambda index: [f"length.{field}" for field in _fields(index)],
@@ -397,6 +417,7 @@ _COLUMNS: dict[str, Callable[[Index, _Query, np.ndarray], np.ndarray]] = {
     "xu-li": _xu_li,
     "feedback": partial(_from_scores, _feedback_names),
     "latent": partial(_from_scores, _latent_names),
+    "latent-feedback": partial(_from_scores, _latent_feedback_names),
     "coverage": _coverage,
     "proximity": _proximity,
     "lengths": _lengths,
@@ -410,7 +431,7 @@ def _prepare(index: Index, families: Sequence[str]) -> None:
     for analyser in index.analysers:
         for field in _fields(index):
             index.postings(analyser, field)
-    if "latent" in families:
+    if {"latent", "latent-feedback"} & set(families):
         document_vectors(index, STEMMED_AND_STOPPED)
         query_vector(index, {}, STEMMED_AND_STOPPED)
     assert max(LATENT_DIMENSIONS) <= DIMENSIONS

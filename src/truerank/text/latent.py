@@ -48,6 +48,22 @@ def cosines(rows: np.ndarray, vector: np.ndarray) -> np.ndarray:
     )
 
 
+def add_documents(vector: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """A query's direction plus that of the documents `rows` (n, k): Rocchio's step in the latent space, float64 (k,).
+
+    v/‖v‖ + m/‖m‖,    m = Σ_d d/‖d‖
+    """
+    values = rows.astype(np.float64)
+    return _unit(vector) + _unit(
+        np.sum([_unit(row) for row in values], axis=0) if len(values) else np.zeros(len(vector))
+    )
+
+
+def _unit(vector: np.ndarray) -> np.ndarray:
+    length = math.sqrt(float((vector * vector).sum()))
+    return vector / length if length > 0 else vector
+
+
 def _decomposed(index: Index, analyser: str) -> tuple[np.ndarray, np.ndarray]:
     from sklearn.decomposition import TruncatedSVD
     from sklearn.preprocessing import normalize
