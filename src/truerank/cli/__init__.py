@@ -23,7 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "index": ("truerank.cli.index", "index a collection of documents"),
     "search": ("truerank.cli.search", "retrieve documents of an index, as a TREC run"),
     "explain": ("truerank.cli.explain", "why one document of a query stands above another"),
-    "features": ("truerank.cli.features", "join TREC runs of several systems into a feature matrix"),
+    "features": ("truerank.cli.features", "a feature matrix from TREC runs, an index of text, or a live engine"),
     "fuse": ("truerank.cli.fuse", "one run of several systems' runs, learned from judged topics or by a rule"),
     "links": ("truerank.cli.links", "PageRank, HostRank and relevance propagation over an edge list"),
     "calibrate": ("truerank.cli.calibrate", "turn a ranker's scores into probabilities of relevance"),

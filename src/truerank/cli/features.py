@@ -1,8 +1,9 @@
-"""`truerank features`: a feature matrix from what there is, here the TREC runs of several systems."""
+"""`truerank features`: a feature matrix from what there is: TREC runs, an index of documents, or a live engine."""
 
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from truerank.cli import common
 
@@ -12,11 +13,23 @@ MAPS = {"percentile": "PercentileInQuery", "min-max": "MinMaxInQuery", "z-score"
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.description = (
-        "Join TREC runs of several systems over the same topics into one feature matrix: a row for each document that "
-        "some run retrieved for a topic, a column for each run. Written as LETOR text, or as a table if OUT ends in "
-        ".csv, .tsv, .parquet, .arrow or .feather."
+        "A feature matrix for rankers. --runs joins TREC runs of several systems over the same topics: a row for each "
+        "document that some run retrieved for a topic, a column for each run. --index and --queries make features of "
+        "text: a row for each candidate of a query. --engine and --spec ask OpenSearch, Elasticsearch or Solr for the "
+        "features of all judged pairs. Written as LETOR text, or as a table with named columns if OUT ends in .csv, "
+        ".tsv, .parquet, .arrow or .feather."
     )
-    parser.add_argument("--runs", nargs="+", required=True, metavar="RUN", help="TREC runs, or folders of them")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--runs", nargs="+", metavar="RUN", help="TREC runs, or folders of them")
+    source.add_argument("--index", metavar="DIR", help="an index that `truerank index` wrote")
+    source.add_argument("--engine", metavar="URL", help="a search engine, such as http://127.0.0.1:9200")
+    parser.add_argument("--queries", metavar="Q", help="as `truerank search` takes them (--index, --engine)")
+    parser.add_argument("--query-field", metavar="FIELD", help="the field that is the query (TREC: title, desc, narr)")
+    parser.add_argument(
+        "--families", nargs="+", metavar="FAMILY", help="of --index: which features (default: all; see the guide)"
+    )
+    parser.add_argument("--depth", type=int, default=1000, metavar="K", help="of --index: candidates of each function")
+    parser.add_argument("--spec", metavar="FILE", help="of --engine: what to ask, YAML or JSON")
     parser.add_argument(
         "--qrels", metavar="FILE", help="grades; without them every grade is 0 and no topic is left out"
     )
@@ -41,39 +54,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, join, write."""
-    import numpy as np
-
     from truerank.features.runs import join_runs
-    from truerank.io.letor.read import write_letor
-    from truerank.io.tables import table_kind, write_table
     from truerank.io.trec import read_qrels, read_run
 
     if args.json and args.output == "-":
         raise common.UsageError("--json prints a summary; name the file of features with -o")
+    if args.runs is None:
+        return _of_text(args) if args.engine is None else _of_engine(args)
+    if args.queries is not None or args.spec is not None or args.families is not None:
+        raise common.UsageError("--queries, --spec and --families go with --index or --engine, not with --runs")
     paths = common.run_paths(args.runs)
     names = common.run_names(paths)
     if args.output != "-":
         common.check_writable(args.output)
     qrels = None if args.qrels is None else read_qrels(args.qrels)
     joined = join_runs([read_run(path) for path in paths], qrels, names=names, missing=args.missing, margin=args.margin)
-    data = joined.data
-    if data.y is None:
-        data.y = np.zeros(data.n_rows)
-    if args.per_query:
-        import truerank
-
-        data.X = getattr(truerank, MAPS[args.per_query])().fit_transform(data.X, qid=data.qid)
-    if args.output != "-" and table_kind(args.output):
-        write_table(data, args.output)
-    else:
-        write_letor(data, args.output)
-    summary = {
-        "rows": data.n_rows,
-        "queries": data.n_queries,
-        "features": data.n_features,
-        "relevant": int((data.y > 0).sum()),
-        "relevant_not_retrieved": None,
-    }
+    data = _mapped(joined.data, args)
+    _write(data, args.output)
+    summary = _summary(data) | {"relevant_not_retrieved": None}
     if joined.judgements is not None and joined.judgements.missing_grades is not None:
         summary["relevant_not_retrieved"] = int((joined.judgements.missing_grades > 0).sum())
     if args.json:
@@ -83,4 +81,91 @@ def run(args: argparse.Namespace) -> int:
         if summary["relevant_not_retrieved"]:
             text += f"; {summary['relevant_not_retrieved']} relevant documents were retrieved by none of them"
         common.note(text)
+    return 0
+
+
+def _of_text(args: argparse.Namespace) -> int:
+    """Features of the candidates of each query in an index."""
+    from truerank.io.documents import read_judgements, read_queries
+    from truerank.text.features import FAMILIES, TextFeatures
+    from truerank.text.index import Index
+
+    if args.queries is None:
+        raise common.UsageError("--index needs --queries")
+    common.announce_compilation()
+    common.check_writable(args.output)
+    index = Index(args.index)
+    families = args.families or list(FAMILIES)
+    unknown = [family for family in families if family not in FAMILIES]
+    if unknown:
+        raise common.UsageError(f"unknown family {unknown[0]!r}; known are: {', '.join(FAMILIES)}")
+    features = TextFeatures(families, depth=args.depth, scaled=False).fit(index)
+    queries = read_queries(args.queries, field=args.query_field)
+    qrels = None if args.qrels is None else read_judgements(args.qrels)
+    data = _mapped(features.transform(queries, index, qrels), args)
+    _write(data, args.output)
+    return _say(args, _summary(data))
+
+
+def _of_engine(args: argparse.Namespace) -> int:
+    """Features of all judged pairs from a live engine; what was answered before is not asked for again."""
+    import os
+
+    from truerank.io.documents import read_judgements, read_queries
+    from truerank.io.engine import Engine, engine_features, read_spec
+
+    if args.queries is None or args.qrels is None or args.spec is None or args.output == "-":
+        raise common.UsageError("--engine needs --spec, --queries, --qrels and a file to write (-o)")
+    common.check_writable(args.output)
+    partial = f"{args.output}.partial"
+    queries = read_queries(args.queries, field=args.query_field)
+    data, missing = engine_features(
+        Engine(args.engine), read_spec(args.spec), queries, read_judgements(args.qrels), resume=partial
+    )
+    data = _mapped(data, args)
+    _write(data, args.output)
+    os.unlink(partial)
+    if missing:
+        common.note(f"truerank features: the engine lacks {missing} of the judged documents; they are left out")
+    return _say(args, _summary(data) | {"missing_in_engine": missing})
+
+
+def _mapped(data: Any, args: argparse.Namespace) -> Any:
+    import numpy as np
+
+    if data.y is None:
+        data.y = np.zeros(data.n_rows)
+    if args.per_query:
+        import truerank
+
+        data.X = getattr(truerank, MAPS[args.per_query])().fit_transform(data.X, qid=data.qid)
+    return data
+
+
+def _write(data: Any, output: str) -> None:
+    from truerank.io.letor.read import write_letor
+    from truerank.io.tables import table_kind, write_table
+
+    if output != "-" and table_kind(output):
+        write_table(data, output)
+    else:
+        write_letor(data, output)
+
+
+def _summary(data: Any) -> dict[str, Any]:
+    return {
+        "rows": data.n_rows,
+        "queries": data.n_queries,
+        "features": data.n_features,
+        "relevant": int((data.y > 0).sum()),
+    }
+
+
+def _say(args: argparse.Namespace, summary: dict[str, Any]) -> int:
+    if args.json:
+        common.print_json(summary)
+    elif args.output != "-":
+        common.note(
+            f"wrote {args.output}: {summary['rows']} rows, {summary['queries']} queries, {summary['features']} features"
+        )
     return 0
