@@ -8,7 +8,7 @@ from truerank.core.checks import check_choice
 from truerank.data.ranking_data import RankingData
 from truerank.io.letor.read import read_letor
 
-SAMPLES = {"cranfield": "cranfield.txt.gz"}
+SAMPLES = {"cranfield": "cranfield.txt.gz", "cranfield-text": "cranfield-text.txt.gz"}
 FILES = SAMPLES | {"cranfield-qrels": "cranfield.qrels.gz"}
 
 
@@ -17,7 +17,7 @@ def sample_path(name: str = "cranfield") -> Path:
 
     Parameters
     ----------
-    name : {"cranfield", "cranfield-qrels"}, default="cranfield"
+    name : {"cranfield", "cranfield-text", "cranfield-qrels"}, default="cranfield"
         LETOR text, or all of the collection's judgments as TREC qrels (the LETOR file has those of its candidates).
 
     Examples
@@ -36,8 +36,9 @@ def load_sample(name: str = "cranfield") -> RankingData:
 
     Parameters
     ----------
-    name : str, default="cranfield"
-        The only sample so far.
+    name : {"cranfield", "cranfield-text"}, default="cranfield"
+        "cranfield-text" has 20 features that `TextFeatures` makes (feedback and latent semantics among them) of other
+        candidates: 13,298 rows.
 
     Returns
     -------
