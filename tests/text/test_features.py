@@ -209,12 +209,16 @@ def test_what_does_not_fit_is_refused(world, tmp_path):
 
 
 def judged(world):
-    _, queries, _ = world
-    lines = [f"{name} 0 d{d} {int(d % 5 == k % 5)}" for k, name in enumerate(queries) for d in range(0, 80, 2)]
+    texts, queries, _ = world
+    lines = [
+        f"{name} 0 d{d} {int(query.split()[0] in text.split())}"
+        for name, query in queries.items()
+        for d, text in enumerate(texts)
+    ]
     return read_judgements(io.BytesIO("\n".join(lines).encode()))
 
 
-@pytest.mark.parametrize("binning", [None, ScoreBinning(n_thresholds=5)])
+@pytest.mark.parametrize("binning", [None, ScoreBinning(n_thresholds=5), ScoreBinning(n_thresholds=5, output="binned")])
 def test_a_saved_ranker_ranks_raw_text(world, tmp_path, binning):
     _, queries, index = world
     families = [family for family in FAMILIES if family != "vectors"]

@@ -186,7 +186,7 @@ class _Learner:
         from truerank.rankers.text_ranker import TextRanker
 
         ranker = common.make_ranker(self.args.ranker, settings, self.args.seed)
-        return TextRanker(ranker, features, ScoreBinning() if self.args.ranker in BINNED else None)
+        return TextRanker(ranker, features, ScoreBinning(output="binned") if self.args.ranker in BINNED else None)
 
     def cross_validate(self, data: Any, parts: Sequence[Any], grades: Any) -> tuple[Any, Any, dict[str, Any]]:
         """AP of each query and scores of each row, from models that did not see the query; settings for all queries.

@@ -70,15 +70,16 @@ class TextRanker(BaseEstimator):
 
     def fit_rows(self, data: RankingData) -> TextRanker:
         """Train binning and ranker on features that are there already."""
-        self.binning_ = None if self.binning is None else clone(self.binning).fit(data.X)
-        self.ranker_ = clone(self.ranker).fit(self._binned(data))
+        binning = None if self.binning is None else clone(self.binning).fit(data.X)
+        ranker = clone(self.ranker).fit(_binned(binning, data))
+        self.binning_, self.ranker_ = binning, ranker
         self.calibrator_: Any = None
         return self
 
     def predict(self, data: RankingData) -> np.ndarray:
         """Scores of rows of features, in the caller's row order."""
         check_is_fitted(self, "ranker_")
-        return self.ranker_.predict(self._binned(data))
+        return self.ranker_.predict(_binned(self.binning_, data))
 
     def rank(self, queries: Iterable[Document] | Mapping[str, str], index: Index) -> Run:
         """Score the candidates of each query.
@@ -119,20 +120,25 @@ class TextRanker(BaseEstimator):
         features, ranker = getattr(self, "features_", None), getattr(self, "ranker_", None)
         if not isinstance(features, TextFeatures) or not isinstance(ranker, Ranker):
             raise ModelFileError("TextRanker: features_ must be TextFeatures and ranker_ a ranker")
-        if len(features.feature_names_) != ranker.n_features_in_:
+        binning = getattr(self, "binning_", None)
+        if binning is not None and not isinstance(binning, ScoreBinning):
+            raise ModelFileError(f"TextRanker: binning_ must be a ScoreBinning or null, got {type(binning).__name__}")
+        takes = ranker.n_features_in_ if binning is None else binning.n_features_in_
+        if len(features.feature_names_) != takes:
             raise ModelFileError(
-                f"TextRanker: features_ gives {len(features.feature_names_)} columns, ranker_ takes "
-                f"{ranker.n_features_in_}"
+                f"TextRanker: features_ gives {len(features.feature_names_)} columns, {takes} are taken"
             )
+        self.binning_ = binning
 
-    def _binned(self, data: RankingData) -> RankingData:
-        if self.binning_ is None:
-            return data
-        return RankingData.from_grouped(
-            self.binning_.transform(data.X),
-            data.y,
-            data.offsets,
-            data.query_ids,
-            feature_names=data.feature_names,
-            order=data.order,
-        )
+
+def _binned(binning: ScoreBinning | None, data: RankingData) -> RankingData:
+    """The rows with each feature cut into bins."""
+    if binning is None:
+        return data
+    X = binning.transform(data.X)
+    names = data.feature_names
+    if names is not None and X.shape[1] != len(names):
+        names = binning.get_feature_names_out(names).tolist()
+    return RankingData.from_grouped(
+        X, data.y, data.offsets, data.query_ids, feature_names=names, order=data.order
+    )  # fmt: skip
