@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -151,3 +152,19 @@ def test_two_files_are_one_step(tmp_path):
         second.write("new query")
     assert (tmp_path / "a").read_text() == "new a"
     assert sorted(os.listdir(tmp_path)) == ["a", "a.query"]
+
+
+def test_an_interrupt_between_two_renames_comes_after_both(tmp_path, monkeypatch):
+    replace, calls = os.replace, []
+
+    def interrupted(source, target):
+        replace(source, target)
+        calls.append(target)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt), atomic_writes([tmp_path / "a", tmp_path / "b"]) as streams:
+        for stream in streams:
+            stream.write("new")
+    assert len(calls) == 2
+    assert sorted(os.listdir(tmp_path)) == ["a", "b"]

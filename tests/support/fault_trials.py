@@ -30,6 +30,7 @@ import numpy as np
 
 from truerank.cli import _main
 from truerank.cli.guard import as_program
+from truerank.core import files
 from truerank.papers.protocol import ResultStore
 from truerank.rankers.adarank import AdaRank
 
@@ -180,6 +181,7 @@ def _stored(folder: Path, command: Command) -> list[Path]:
 def clean(folder: Path, command: Command) -> None:
     """Old outputs in place, no stored pieces, no messages."""
     (folder / "messages").write_bytes(b"")
+    files._swept.clear()  # as in a new process
     for name in command.outputs:
         (folder / name).write_bytes(OLD)
     if command.stored:

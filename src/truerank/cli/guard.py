@@ -196,11 +196,12 @@ def _watch_interrupts() -> None:
             if signal.SIGINT in numbers:
                 break
         time.sleep(GRACE)
-        from truerank.core.files import remove_unfinished
+        from truerank.core.files import RENAMING, remove_unfinished
 
-        remove_unfinished()
-        with suppress(OSError):
-            os.write(2, b"truerank: interrupted\n")
-        os._exit(INTERRUPTED)
+        with RENAMING:
+            remove_unfinished()
+            with suppress(OSError):
+                os.write(2, b"truerank: interrupted\n")
+            os._exit(INTERRUPTED)
 
     threading.Thread(target=watch, daemon=True, name="interrupts").start()

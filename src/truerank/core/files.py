@@ -30,6 +30,8 @@ _DESCRIPTOR = re.compile(r"/(?:dev|proc/(?:self|thread-self|\d+))/fd/(\d+)")
 _STANDARD = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
 _swept: set[Path] = set()
 _unfinished: set[str] = set()
+RENAMING = threading.Lock()
+"""Held while several files are replaced as one step."""
 
 
 @contextmanager
@@ -141,8 +143,15 @@ def _opened(path: str | os.PathLike[str], mode: str) -> Iterator[tuple[IO[Any], 
     temporary = ""
     try:
         _sweep(target.parent)
-        descriptor, temporary = _make_temporary(target, 0o666 if permissions is None else permissions)
-        _unfinished.add(temporary)
+        before = set(_unfinished)
+        try:
+            descriptor, temporary = _make_temporary(target, 0o666 if permissions is None else permissions)
+        except BaseException:
+            for made in _unfinished - before:
+                if made.startswith(str(target.parent / f".{target.name[:100]}.")):
+                    with suppress(OSError):
+                        os.unlink(made)
+            raise
         with os.fdopen(descriptor, mode, encoding=encoding, newline=newline) as stream:
             if permissions is not None and hasattr(os, "fchmod"):
                 os.fchmod(descriptor, permissions)
@@ -173,6 +182,7 @@ def _make_temporary(target: Path, permissions: int) -> tuple[int, str]:
     """An open temporary file beside `target`, locked so that other runs see that it is in use."""
     for _ in range(100):
         temporary = str(target.parent / f".{target.name[:100]}.{secrets.token_hex(4)}{_SUFFIX}")
+        _unfinished.add(temporary)  # before it exists: an interrupt may fall between
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
         try:
             descriptor = os.open(temporary, flags, permissions)
@@ -245,11 +255,16 @@ def _target(name: str) -> Path:
 
 @contextmanager
 def _interrupts_held_back() -> Iterator[None]:
-    if not hasattr(signal, "pthread_sigmask") or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    """Interrupts are noted, and raised at the end; a process that is about to be ended waits for it too."""
+    with RENAMING:
+        if threading.current_thread() is not threading.main_thread() or not callable(signal.getsignal(signal.SIGINT)):
+            yield
+            return
+        noted: list[int] = []
+        before = signal.signal(signal.SIGINT, lambda number, frame: noted.append(number))
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+    if noted:
+        signal.raise_signal(signal.SIGINT)
