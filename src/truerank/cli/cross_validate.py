@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     seed = args.seed if seeded else None
     for candidate in candidates:
         common.make_ranker(args.ranker, candidate, seed, args.prepare)
-    results = []
+    results, tied = [], []
     for name, train, valid, test in common.progress(_folds(args), "folds"):
         best_value, best_ranker, best_params = None, None, None
         for candidate in candidates:
@@ -67,13 +67,13 @@ def run(args: argparse.Namespace) -> int:
                 best_value, best_ranker, best_params = value, ranker, candidate
         judgements, scores = test.judgements(), _grouped_scores(best_ranker, test)
         figures = {label: float(measure.mean(judgements, scores)) for label, measure in zip(names, measures)}
-        averaged = {
-            label: float(measure.tie_averaged().mean(judgements, scores)) for label, measure in zip(names, measures)
-        }
-        results.append({"fold": name, "params": best_params, "measures": figures, "ties_averaged": averaged})
+        results.append({"fold": name, "params": best_params, "measures": figures})
+        tied.append(
+            {label: float(measure.tie_averaged().mean(judgements, scores)) for label, measure in zip(names, measures)}
+        )
     mean, averaged = (
-        {label: sum(row[kind][label] for row in results) / len(results) for label in names}
-        for kind in ("measures", "ties_averaged")
+        {label: sum(row[label] for row in folds) / len(folds) for label in names}
+        for folds in ([row["measures"] for row in results], tied)
     )
     if args.json:
         common.print_json({"ranker": args.ranker, "convention": args.convention, "folds": results, "mean": mean,
