@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -76,12 +77,14 @@ class Server:
         (home / "bin" / "opensearch").chmod(0o755)
         for script in (home / "bin").iterdir():
             script.chmod(0o755)
+        (self.folder / "tmp").mkdir()
         root = os.geteuid() == 0
         if root:
             for path in [self.folder, *self.folder.rglob("*")]:
                 os.chown(path, NOBODY, NOBODY)
         environment = os.environ | {
             "OPENSEARCH_JAVA_HOME": str(java_home()), "JAVA_HOME": str(java_home()), "HOME": str(self.folder),
+            "OPENSEARCH_TMPDIR": str(self.folder / "tmp"),
             "OPENSEARCH_JAVA_OPTS": "-Xms1g -Xmx1g",
         }  # fmt: skip
         self.process = subprocess.Popen(
@@ -128,6 +131,7 @@ def run() -> None:
     folder = Path(os.environ["TRUERANK_DATA"]) / "cranfield"
     topics = [(query.id, " ".join(query.text.values())) for query in read_queries(folder / "cran.qry.gz")]
     qrels = read_judgements(folder / "cranqrel.gz")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the server stops then too
     server = Server()
     try:
         lines = []
