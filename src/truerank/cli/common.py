@@ -236,7 +236,7 @@ def make_ranker(
 ) -> Any:
     """A ranker by its command line name, behind the transformers of `--prepare`.
 
-    Unknown names and parameters, and a seed without a use for it, are misuse.
+    Unknown names and parameters are misuse; a seed without a use for it gets a line on stderr.
     """
     from truerank.models.registry import RANKERS, ranker_class
 
@@ -249,9 +249,11 @@ def make_ranker(
     if unknown:
         raise UsageError(f"{name} has no parameter {unknown[0]!r}; it has: {', '.join(known)}")
     if seed is not None:
-        if "random_state" not in known:
-            raise UsageError(f"--seed: {name} draws nothing at random; leave it out")
-        settings = {"random_state": seed} | settings
+        # One seed for a row of commands is a habit of scripts; that it changes nothing here is said, and no error.
+        if "random_state" in known:
+            settings = {"random_state": seed} | settings
+        else:
+            note(f"truerank: {name} draws nothing at random; --seed {seed} changes nothing")
     ranker = cls(**settings)
     if not prepare:
         return ranker
