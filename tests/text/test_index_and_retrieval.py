@@ -214,3 +214,11 @@ def test_collections_are_read_as_they_are_distributed(collections, tmp_path, fol
     ap = parse_measure("AP", convention="trec").mean(judged, scores)
     assert (index.n_documents, len(asked)) == expected[:2]
     assert ap == pytest.approx(expected[2], abs=1e-4)
+
+
+def test_ids_of_any_letters_come_back(tmp_path):
+    documents = [Document(name, {"text": "heat"}, {}, {}) for name in ("é", "日本", "a")]
+    index = build_index(documents, tmp_path / "i")
+    assert index.document_ids([2, 0, 1]) == ["a", "é", "日本"]
+    assert index.document_ids() == ["é", "日本", "a"]
+    assert [index.document_number(name) for name in ("日本", "b")] == [1, -1]

@@ -142,8 +142,7 @@ class Index:
 
     def document_ids(self, numbers: Any = None) -> list[str]:
         """Ids of documents by number; of all without `numbers`."""
-        places = range(self.n_documents) if numbers is None else np.asarray(numbers).tolist()
-        return [self._documents[number] for number in places]
+        return self._documents.take(np.arange(self.n_documents) if numbers is None else np.asarray(numbers, np.int64))
 
     def document_number(self, name: str) -> int:
         """Number of a document by its id, -1 for one that is not here."""
@@ -176,6 +175,13 @@ class Index:
     def term_of_word(self, analyser: str) -> np.ndarray:
         """Term of each word under an analyser, -1 where it drops the word; int32."""
         return self._array(f"terms.{analyser}.of")
+
+    def held(self, name: Any, key: Any, make: Any) -> Any:
+        """What `make` gave for the last `key` under this name: made again when another key is asked for."""
+        found = self._held.get(name)
+        if found is None or found[0] != key:
+            found = self._held[name] = (key, make())
+        return found[1]
 
     def derived(self, name: str, make: Any) -> np.ndarray:
         """An array that is costly to make from the index: kept in its folder where that can be written."""
@@ -432,6 +438,7 @@ class _Strings:
         )
         if len(self._ends) != len(self._sorted) + 1 or self._ends[-1] != len(self._bytes):
             raise DataFileError("the index is damaged (its strings do not fit together); make it anew", str(folder))
+        self._whole: str | bytes | None = None
 
     def __len__(self) -> int:
         return len(self._sorted)
@@ -441,6 +448,18 @@ class _Strings:
 
     def __getitem__(self, number: int) -> str:
         return self._at(number).decode("utf-8", "surrogatepass")
+
+    def take(self, numbers: np.ndarray) -> list[str]:
+        """Many strings by number."""
+        starts, stops = self._ends[numbers].tolist(), self._ends[numbers + 1].tolist()
+        if self._whole is None:
+            self._whole = self._bytes.tobytes()
+            if self._whole.isascii():
+                self._whole = self._whole.decode("ascii")  # slices of it are the strings
+        whole = self._whole
+        if isinstance(whole, str):
+            return [whole[start:stop] for start, stop in zip(starts, stops)]
+        return [whole[start:stop].decode("utf-8", "surrogatepass") for start, stop in zip(starts, stops)]
 
     def find(self, string: str) -> int:
         """Number of a string, -1 where it is not here."""

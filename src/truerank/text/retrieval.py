@@ -83,7 +83,7 @@ class BM25(RetrievalFunction):
 
     def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
         postings, n = index.postings(self.analyser, self.field), index.n_documents
-        norms = _length_norms(postings, self.k1, self.b)
+        norms = _length_norms(index, self.analyser, self.field, self.k1, self.b)
         for term, weight in weights.items():
             start, stop = int(postings.starts[term]), int(postings.starts[term + 1])
             df = stop - start
@@ -116,7 +116,7 @@ class TFIDF(RetrievalFunction):
 
     def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
         postings = index.postings(self.analyser, self.field)
-        norms = _length_norms(postings, self.k1, self.b)
+        norms = _length_norms(index, self.analyser, self.field, self.k1, self.b)
         for term, weight in weights.items():
             start, stop = int(postings.starts[term]), int(postings.starts[term + 1])
             if stop > start:
@@ -332,10 +332,15 @@ def _part(postings: Postings, start: int, stop: int) -> tuple[np.ndarray, np.nda
     return postings.documents[start:stop], postings.counts[start:stop]
 
 
-def _length_norms(postings: Postings, k1: float, b: float) -> np.ndarray:
-    """k1 (1 - b + b |d|/avdl) of every document."""
-    lengths = postings.lengths
-    return k1 * (1 - b + b * (lengths / (postings.n_tokens / len(lengths) or 1.0)))
+def _length_norms(index: Index, analyser: str, field: str, k1: float, b: float) -> np.ndarray:
+    """k1 (1 - b + b |d|/avdl) of every document; the last ones of each field are held."""
+
+    def make() -> np.ndarray:
+        postings = index.postings(analyser, field)
+        lengths = postings.lengths
+        return k1 * (1 - b + b * (lengths / (postings.n_tokens / len(lengths) or 1.0)))
+
+    return index.held(("norms", analyser, field), (k1, b), make)
 
 
 def _cosine_norms(index: Index, analyser: str, field: str) -> np.ndarray:
