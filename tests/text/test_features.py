@@ -16,6 +16,7 @@ from truerank import AdaRank, MeasureSVM, ScoreBinning, TextFeatures, TextRanker
 from truerank.cli import main
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.io.documents import Document, read_judgements
+from truerank.io.letor.read import read_letor
 from truerank.io.trec import read_run
 from truerank.text import feedback
 from truerank.text.features import FAMILIES, PAPERS
@@ -283,3 +284,20 @@ def test_documents_are_added_to_a_query_as_directions():
     half = 0.5**0.5
     assert add_documents(np.array([0.0, 4.0]), rows) == pytest.approx([half, 1 + half])
     assert add_documents(np.array([0.0, 4.0]), rows[:0]) == pytest.approx([0.0, 1.0])
+
+
+def test_the_commands_for_single_steps(collection, capsys):
+    index, queries = str(collection / "index"), str(collection / "q.jsonl")
+    assert main(["index", str(collection / "d.jsonl"), "-o", index, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["documents"] == 80
+    run = collection / "first.run"
+    assert main(["search", index, queries, "--function", "dirichlet(mu=50)", "--depth", "5", "-o", str(run)]) == 0
+    assert np.diff(read_run(run).offsets).max() == 5
+    words = ["features", "--index", index, "--queries", queries, "--qrels", str(collection / "qrels"), "--json"]
+    assert main([*words, "--families", "xu-li", "-o", str(collection / "f.txt")]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert (summary["queries"], summary["features"]) == (15, 7)
+    data = read_letor(collection / "f.txt")
+    assert data.feature_names[0] == "xu-li-tf.all"
+    assert main(["features", "--index", index, "-o", str(collection / "g.txt")]) == 2
+    assert "--index needs --queries" in capsys.readouterr().err
