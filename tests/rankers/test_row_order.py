@@ -65,6 +65,28 @@ def test_the_order_of_the_rows_changes_no_model(name):
         np.testing.assert_allclose(first, second, rtol=0, atol=1e-9 * np.ptp(first))
 
 
+DRAWN = {
+    "bootstrap by row": {"bootstrap": "row"},
+    "bootstrap by query": {"bootstrap": "query"},
+    "a share of the rows": {"subsample": 0.5, "feature_fraction": 0.6},
+    "a share of the queries": {"bootstrap": "query", "replace": False, "subsample": 0.5},
+    "lambdarank": {"objective": "lambdarank"},
+    "lambdarank of AP": {"objective": "lambdarank", "measure": "AP"},
+    "lambdarank of ERR": {"objective": "lambdarank", "measure": "ERR", "n_estimators": 3},
+    "yetirank": {"objective": "yetirank", "bootstrap": "row"},
+    "pairwise-logistic": {"objective": "pairwise-logistic"},
+    "softmax": {"objective": "softmax"},
+}
+
+
+@pytest.mark.parametrize("leaves", ["constant", "fuzzy", "polynomial"])
+@pytest.mark.parametrize("what", DRAWN)
+def test_trees_draw_and_break_ties_by_content(what, leaves):
+    settings = {"n_estimators": 20, "depth": 4, "leaves": leaves, **DRAWN[what]}
+    first, second = fitted_scores("oblivious-boosting", settings)
+    np.testing.assert_allclose(first, second, rtol=0, atol=1e-9 * np.ptp(first))
+
+
 @pytest.mark.parametrize("measure", ["AP", "nDCG@5", "RR", "ERR", "pairs(2,0)"])
 def test_adarank_in_any_order_for_any_measure(measure):
     first, second = fitted_scores("adarank", {"measure": measure})

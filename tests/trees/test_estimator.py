@@ -323,7 +323,7 @@ def test_every_parameter_does_something(judged, common, change):
     train, test = judged
     rows = 1.5 * test.X  # beyond the training range too
     kw = {"leaves": "constant", "n_estimators": 3, "depth": 3} | common
-    a = ObliviousBoosting("constant", **kw).fit(train.X, train.y, qid=train.qid)
+    a = ObliviousBoosting(**kw).fit(train.X, train.y, qid=train.qid)
     b = ObliviousBoosting(**(kw | change)).fit(train.X, train.y, qid=train.qid)
     assert not np.array_equal(a.predict(rows), b.predict(rows))
 

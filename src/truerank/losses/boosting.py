@@ -64,9 +64,14 @@ class SquaredError:
 
 
 class ByQuery:
-    """Base of objectives over queries: blocks of whole queries, one task of a thread each."""
+    """Base of objectives over queries: blocks of whole queries, one task of a thread each.
+
+    `by_place` says that ties are broken, or numbers drawn, by the places of the rows: boosting then hands the rows over
+    in an order by content, so that the model does not depend on the file's.
+    """
 
     quadratic = False
+    by_place = False
     n_jobs: int | None = None
 
     def begin(self, rng: np.random.Generator) -> None:
@@ -123,6 +128,8 @@ class LambdaRank(ByQuery):
     sigma : float
         Steepness of the logistic function.
     """
+
+    by_place = True
 
     def __init__(self, measure: Any, sigma: float = 1.0) -> None:
         self.measure = measure
@@ -202,6 +209,8 @@ class YetiRank(ByQuery):
     decay : float in (0, 1]
         Weight of a pair is multiplied by this for each rank down.
     """
+
+    by_place = True
 
     def __init__(self, permutations: int = 10, decay: float = 0.85) -> None:
         self.permutations = check_positive_int(permutations, "permutations")

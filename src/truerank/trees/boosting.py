@@ -18,7 +18,7 @@ from truerank.solvers.result import Status
 from truerank.trees.ensemble import pad_tree
 from truerank.trees.grower import Grower, GrowthRules
 from truerank.trees.histogram import pack_gradients
-from truerank.trees.rows import Rows, Sample, draw_rows
+from truerank.trees.rows import ContentOrder, Rows, Sample
 
 
 @dataclass(frozen=True)
@@ -144,6 +144,8 @@ def boost(
         When training diverges from the first tree on.
     """
     row_weight = data.row_weight
+    samples = plan.replace or plan.subsample < 1.0
+    order = ContentOrder(data) if samples or getattr(objective, "by_place", False) else None
     grower = Grower(rows.matrix, plan.rules, workers)
     watchman = Watchman(start, objective.quadratic)
     have = len(progress.trees)
@@ -159,11 +161,11 @@ def boost(
     if have:
         objective.begin(stream(plan.seed, "objective", 0))
         first = np.broadcast_to(start, scores.shape).astype(np.float64)
-        watchman.begin(*_derivatives(objective, data, first, row_weight))
+        watchman.begin(*_derivatives(objective, data, first, order))
         del first
     for t in range(have, plan.n_estimators + 1):
         objective.begin(stream(plan.seed, "objective", t))
-        gradients, hessians = _derivatives(objective, data, scores, row_weight)
+        gradients, hessians = _derivatives(objective, data, scores, order)
         if t == 0:
             watchman.begin(gradients, hessians)
         elif t > len(progress.change):
@@ -173,7 +175,10 @@ def boost(
                 break
         if t == plan.n_estimators:
             break
-        drawn = draw_rows(stream(plan.seed, "rows", t), data.offsets, plan.unit, plan.replace, plan.subsample)
+        drawn = None
+        if samples:
+            assert order is not None
+            drawn = order.draw(stream(plan.seed, "rows", t), plan.unit, plan.replace, plan.subsample)
         allowed = _allowed(rows.matrix.n_features, plan.feature_fraction, stream(plan.seed, "features", t))
         packed = pack_gradients(gradients, hessians, drawn)
         unit = 1.0
@@ -187,7 +192,7 @@ def boost(
         tree = grower.grow(packed, allowed)
         del packed
         if leaves.needs_sample and again:
-            sample = Sample(*_derivatives(objective, data, scores, row_weight), drawn, unit)
+            sample = Sample(*_derivatives(objective, data, scores, order), drawn, unit)
         values = plan.learning_rate * leaves.fit(tree, rows, sample)
         leaves.add(tree, rows, values, scores)
         padded = pad_tree(tree, values, rows.matrix.borders, plan.rules.depth)
@@ -226,12 +231,17 @@ def boost(
 
 
 def _derivatives(
-    objective: BoostingObjective, data: RankingData, scores: np.ndarray, row_weight: np.ndarray | None
+    objective: BoostingObjective, data: RankingData, scores: np.ndarray, order: ContentOrder | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Gradients and hessians (n,), weights included."""
     assert data.y is not None
-    gradients, hessians = checked(objective, data.y, scores, data.offsets)
-    return (gradients, hessians) if row_weight is None else (gradients * row_weight, hessians * row_weight)
+    if order is not None and getattr(objective, "by_place", False):
+        gradients, hessians = order.derivatives(objective, scores)
+    else:
+        gradients, hessians = checked(objective, data.y, scores, data.offsets)
+    return (
+        (gradients, hessians) if data.row_weight is None else (gradients * data.row_weight, hessians * data.row_weight)
+    )
 
 
 def _allowed(n_features: int, share: float, rng: np.random.Generator) -> np.ndarray:

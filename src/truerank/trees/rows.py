@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 
 from truerank.core.threads import Workers
+from truerank.data.ranking_data import RankingData
+from truerank.losses.protocols import BoostingObjective, Derivatives
 from truerank.matrices.binning import CodedMatrix
+from truerank.matrices.content import order_by_content
 from truerank.trees.grower import TreeStructure, leaf_numbers
 
 
@@ -55,6 +58,40 @@ class Sample:
         if self.multiplicity is not None:
             g, h = g * self.multiplicity[start:stop], h * self.multiplicity[start:stop]
         return np.ascontiguousarray(g), np.ascontiguousarray(h)
+
+
+class ContentOrder:
+    """Draws of rows, and derivatives of an objective that breaks ties or draws by place, for any order of the rows.
+
+    Both are made with the rows in the order of `matrices.content.order_by_content` and brought back to where the rows
+    stand. That costs the order once, some 10 ns a value, and for each tree two passes over n numbers.
+
+    Parameters
+    ----------
+    data : RankingData
+    """
+
+    def __init__(self, data: RankingData) -> None:
+        assert data.y is not None
+        self.rows, queries = order_by_content(data.X, data.y, data.offsets, data.query_weight)
+        self.offsets = np.concatenate([[0], np.cumsum(np.diff(data.offsets)[queries])]).astype(np.int64)
+        self.y = data.y[self.rows]
+
+    def draw(self, rng: np.random.Generator, unit: str, replace: bool, share: float) -> np.ndarray | None:
+        """As `draw_rows`."""
+        drawn = draw_rows(rng, self.offsets, unit, replace, share)
+        return None if drawn is None else self._back(drawn)
+
+    def derivatives(self, objective: BoostingObjective, scores: np.ndarray) -> Derivatives:
+        """The objective's gradients and hessians (n,) at scores (n,)."""
+        gradients, hessians = objective(self.y, scores[self.rows], self.offsets)
+        return self._back(gradients), self._back(hessians)
+
+    def _back(self, values: np.ndarray) -> np.ndarray:
+        """Values by position as values by row."""
+        moved = np.empty_like(values)
+        moved[self.rows] = values
+        return moved
 
 
 def draw_rows(
