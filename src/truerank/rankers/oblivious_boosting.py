@@ -200,8 +200,8 @@ class ObliviousBoosting(Ranker):
     depend on their order. Fuzzy and polynomial fits are float64 sums over fixed blocks of rows. Unlimited
     polynomials (`clip=False`) end 1e30 standard deviations out.
 
-    *Order of the rows*: rows and queries are drawn, and ties of lambdarank broken, in an order by their content, so that
-    another order of the training file gives the same model up to rounding.
+    *Order of the rows*: rows and queries are drawn, and ties of lambdarank broken, in an order by their content, so
+    that another order of the training file gives the same model up to rounding.
 
     *Weights* multiply gradients and hessians: with plain leaves a weight of 2 equals two copies of a row or query.
     So it does in the scaling of polynomials and of a linear start. Borders and the places of fuzzy borders count rows,
