@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from truerank.data.ranking_data import RankingData
-from truerank.papers import adarank, protocol
+from truerank.papers import adarank, adarank_trials, protocol
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_it_runs_resumes_and_prints(toy, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(adarank, "COLLECTIONS", ("ohsumed",))
     parser = argparse.ArgumentParser()
     adarank.configure(parser)
-    words = ["--data", "nowhere", "--quick", "--out", str(tmp_path)]
+    words = ["--data", "nowhere", "--quick", "--part", "letor", "--out", str(tmp_path)]
     adarank.run(parser.parse_args([*words, "--json"]))
     result = json.loads(capsys.readouterr().out)["collections"]["ohsumed"]
     rows = result["published_folds"]
@@ -42,6 +42,38 @@ def test_it_runs_resumes_and_prints(toy, tmp_path, monkeypatch, capsys):
     assert "180 finished pieces" in printed.err
     assert "AdaRank-NDCG@5, paper" in printed.out
     assert f"{rows['AdaRank-MAP, paper']['AP']:.4f}" in printed.out
+
+
+def test_the_papers_protocol_runs_resumes_and_draws(tmp_path, monkeypatch):
+    rng = np.random.default_rng(1)
+    X = np.round(rng.normal(size=(240, 41)), 1)
+    y = np.clip(np.round(X[:, 10] + X[:, 1] + rng.normal(size=240)), 0, 2)
+    data = RankingData(X, y, np.repeat(np.arange(20), 12))
+    collection = protocol.Collection("ohsumed", data, list(np.arange(20).reshape(5, 4)), "letor3")
+    store = protocol.ResultStore(tmp_path / "results.jsonl", 0)
+    result = adarank_trials.run_trials(collection, store, assignments=2)
+    assert adarank_trials.run_trials(collection, store, assignments=2) == result
+    assert set(result["means"]) == set(adarank_trials.ROWS)
+    # Column 10 carries half of the grade, the other two columns of BM25 nothing.
+    assert adarank_trials.best_bm25(data) == 10
+    assert all(row["AP(rel=2)"]["n"] == 2 for row in result["means"].values())
+    assert result["training"]["AP(rel=2) (paper)"]["trials"] == 8
+    assert sum(result["groups"]["queries"]) == 15
+    assert len(adarank_trials.trial_figures(result)) == 7
+    adarank_trials.print_trials(result)
+
+
+def test_trials_test_every_query_once_and_train_on_the_others():
+    data = RankingData(np.zeros((30, 1)), np.arange(30) % 3, np.repeat(np.arange(10), 3))
+    folds, parts = adarank_trials.four_trials(data, 3)
+    assert sorted(np.concatenate(parts)) == list(range(10))
+    for fold in folds:
+        assert not set(fold.train_queries) & set(fold.test_queries)
+        assert len(fold.train_queries) + len(fold.test_queries) == 10
+    again, _ = adarank_trials.four_trials(data, 3)
+    assert all(np.array_equal(a.test_queries, b.test_queries) for a, b in zip(folds, again))
+    other, _ = adarank_trials.four_trials(data, 4)
+    assert any(not np.array_equal(a.test_queries, b.test_queries) for a, b in zip(folds, other))
 
 
 @pytest.mark.data

@@ -69,7 +69,7 @@ def test_a_piece_is_the_learner_fitted_and_measured_by_hand(small_collections, t
 
 def test_pairs_of_different_grade_are_counted(small_collections):
     data = protocol.load_collection(small_collections, "mq2008").data
-    counts = letor._pairs_by_query(data)
+    counts = letor.pairs_by_query(data)
     for query, (a, b) in enumerate(zip(data.offsets[:-1], data.offsets[1:])):
         y = data.y[a:b]
         assert counts[query] == np.sum(y[:, None] < y[None, :])

@@ -146,3 +146,9 @@ def test_a_paired_comparison_counts_and_tests():
     assert figures["p_paired_t"] == pytest.approx(2 * stats.t.sf(t, 4))
     assert 0 < figures["p_randomisation"] <= 1
     assert 0 < figures["p_wilcoxon"] <= 1
+
+
+@pytest.mark.parametrize("paper", ["svm_map", "letor", "descent", "calibration", "oblivious"])
+def test_published_tables_name_their_source(paper):
+    found = protocol.published(paper)
+    assert all(found[name] for name in ("source", "page", "conditions"))

@@ -1,8 +1,9 @@
-"""AdaRank-MAP and AdaRank-NDCG over LETOR's folds and over random assignments of queries (Xu & Li, SIGIR 2007).
+"""AdaRank (Xu & Li, SIGIR 2007): the paper's own protocol on OHSUMED, LETOR's folds, random assignments of queries.
 
-For each collection: the three updates of the query weights with E = AP, nDCG@5 and nDCG@10 over the five published
-folds; the best round is chosen by the validation queries' MAP. Then, because four digits on the published folds
-decide nothing, the same over random assignments of the queries to five parts, with paired tests by query.
+The paper's protocol stands in `adarank_trials`. Then, for each LETOR collection: the three updates of the query weights
+with E = AP, nDCG@5 and nDCG@10 over the five published folds; the best round is chosen by the validation queries' MAP,
+ties averaged. Then, because four digits on the published folds decide nothing, the same over random assignments of the
+queries to five parts, with paired tests by query.
 """
 
 from __future__ import annotations
@@ -15,26 +16,16 @@ from typing import Any
 import numpy as np
 
 from truerank.core.printing import note, print_json, progress, table
-from truerank.papers import protocol
+from truerank.papers import adarank_trials, protocol
 from truerank.papers.protocol import Collection, Fold, ResultStore
+from truerank.report.figures import Figure
 
 COLLECTIONS = ("ohsumed", "mq2008")
+PARTS = ("trials", "letor")
 UPDATES = ("paper", "compound", "adaboost")
 DEFAULT_UPDATE = "adaboost"
 TRAINED = ("AP", "nDCG@5", "nDCG@10")
 REPORTED = ("AP", "nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "P@5", "P@10")
-# LETOR 3.0 and 4.0 baselines; AdaRank-NDCG of LETOR 3.0 and MQ2008's row are quoted from memory of the publication.
-PUBLISHED: dict[str, dict[str, dict[str, float]]] = {
-    "ohsumed": {
-        "AP": {"AP": 0.4487, "nDCG@1": 0.5388, "nDCG@3": 0.4682, "nDCG@5": 0.4613, "nDCG@10": 0.4429}
-        | {"P@5": 0.5674, "P@10": 0.4976},
-        "nDCG": {"AP": 0.4498, "nDCG@1": 0.5330, "nDCG@3": 0.4790, "nDCG@5": 0.4673, "nDCG@10": 0.4496},
-    },
-    "mq2008": {
-        "AP": {"AP": 0.4764, "nDCG@5": 0.4794, "nDCG@10": 0.2288},
-        "nDCG": {"AP": 0.4824, "nDCG@5": 0.4821, "nDCG@10": 0.2307},
-    },
-}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -43,23 +34,42 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--assignments", type=int, default=20, metavar="N", help="random assignments of the queries (default: 20)"
     )
+    parser.add_argument(
+        "--part",
+        choices=PARTS,
+        nargs="+",
+        default=list(PARTS),
+        help="trials: the paper's protocol; letor (default: both)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Fit, test, print."""
     assignments = 2 if args.quick else args.assignments
-    store = ResultStore(Path(args.out) / "results.jsonl", {"experiment": "adarank", "form": 1, "seed": args.seed})
+    store = ResultStore(Path(args.out) / "results.jsonl", {"experiment": "adarank", "form": 2, "seed": args.seed})
     if store.n_resumed:
         note(f"{store.n_resumed} finished pieces found in {store.path}")
-    results = {}
-    for name in COLLECTIONS:
+    result: dict[str, Any] = {"experiment": "adarank", "default": DEFAULT_UPDATE}
+    args.result = result
+    if "trials" in args.part:
+        ohsumed = protocol.load_collection(args.data, "ohsumed")
+        result["trials"] = adarank_trials.run_trials(ohsumed, store, assignments=assignments, seed=args.seed)
+        if not args.json:
+            adarank_trials.print_trials(result["trials"])
+    results: dict[str, Any] = {}
+    for name in COLLECTIONS if "letor" in args.part else ():
         collection = protocol.load_collection(args.data, name)
         results[name] = run_collection(collection, store, assignments=assignments, seed=args.seed)
         if not args.json:
             _print(name, collection, results[name])
     if args.json:
-        print_json({"experiment": "adarank", "default": DEFAULT_UPDATE, "collections": results})
+        print_json(result | {"collections": results})
     return 0
+
+
+def figures(args: argparse.Namespace) -> list[Figure]:
+    """The paper's figures 2 and 6 to 11 under its own protocol, of the run that has just ended."""
+    return adarank_trials.trial_figures(args.result["trials"]) if "trials" in args.result else []
 
 
 def run_collection(collection: Collection, store: ResultStore, *, assignments: int, seed: int = 0) -> dict[str, Any]:
@@ -196,8 +206,8 @@ def _print(name: str, collection: Collection, result: dict[str, Any]) -> None:
     rows = result["published_folds"]
     published = {}
     for row in rows:
-        known = PUBLISHED[name]
-        published[row] = known["AP"] if row.startswith("AdaRank-MAP") else known["nDCG"] if "NDCG" in row else {}
+        figures = protocol.published("letor")["tables"][name].get("AdaRank-MAP", {}) if "MAP" in row else {}
+        published[row] = {"AP" if key == "MAP" else key: value for key, value in figures.items()}
     shown = ["AP", "nDCG@5", "nDCG@10"]
     short = {row: f | {key: f"{f[key]:.1f}" for key in ("rounds", "features")} for row, f in rows.items()}
     lines = [

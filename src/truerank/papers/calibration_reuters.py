@@ -15,6 +15,7 @@ from truerank.calibration.classifier import classifier_scores, make_calibrator
 from truerank.calibration.diagnostics import Figures, Losses, losses, micro_sign_test
 from truerank.core.files import atomic_write
 from truerank.core.printing import note, progress
+from truerank.papers.protocol import published
 
 PAPER_METHODS = ("gaussian", "asymmetric-gaussian", "laplace", "asymmetric-laplace", "logistic", "platt")
 ALL_METHODS = (*PAPER_METHODS, "hybrid", "spline", "isotonic", "beta", "temperature", "pool")
@@ -29,25 +30,7 @@ PAPER_NAMES = {
     "platt": "LR+Noise",
 }
 # Log loss (unit not stated, bits by its ratio to the squared error), squared error, errors: table 1 of the paper.
-PUBLISHED: dict[str, dict[str, tuple[float | None, float | None, int | None]]] = {
-    "naive Bayes": {
-        "gaussian": (-5523.14, 1124.17, 1654),
-        "asymmetric-gaussian": (-4929.12, 652.67, 888),
-        "laplace": (-5677.68, 1157.33, 1416),
-        "asymmetric-laplace": (-3106.95, 554.37, 726),
-        "logistic": (-3375.63, 603.20, 786),
-        "uncalibrated": (-52184.52, 1969.41, 2121),
-    },
-    "linear SVM": {
-        "gaussian": (-3955.33, 589.25, 735),
-        "asymmetric-gaussian": (-4580.46, 428.21, 532),
-        "laplace": (-3569.36, 640.19, 770),
-        "asymmetric-laplace": (-2599.28, 412.75, 505),
-        "logistic": (-2575.85, 407.48, 509),
-        "platt": (-2567.68, 408.82, 516),
-        "uncalibrated": (None, None, 516),
-    },
-}
+PUBLISHED: dict[str, dict[str, list[float | None]]] = published("calibration")["tables"]
 # An independent page-long script on the same split and topics: words of letters and digits that begin with a letter,
 # title and body, 300 words a topic, add-one smoothing; SVM on log(1 + count) of the selected words, rows of unit
 # length, hinge loss, C = 1. Log loss in nats, squared error, errors. Its folds are others than ours.

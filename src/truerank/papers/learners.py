@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from truerank.models.registry import RANKERS, ranker_class
-from truerank.papers.protocol import Fold, Selection, select
+from truerank.papers.protocol import Fold, Selection, published, select
 
 
 @dataclass(frozen=True)
@@ -127,37 +127,8 @@ LEARNERS = (
 # AdaRank trains on its own measure and stops by it, so it gets the validation queries without a change of measure.
 _OWN_MEASURE = ("adarank",)
 
-PUBLISHED: dict[str, dict[str, dict[str, float]]] = {
-    "ohsumed": {
-        "RankSVM": {
-            "MAP": 0.4334, "nDCG@1": 0.4958, "nDCG@3": 0.4207, "nDCG@5": 0.4164, "nDCG@10": 0.4140,
-            "P@1": 0.5974, "P@3": 0.5427, "P@5": 0.5319, "P@10": 0.4864,
-        },
-        "RankBoost": {
-            "MAP": 0.4411, "nDCG@1": 0.4632, "nDCG@3": 0.4555, "nDCG@5": 0.4494, "nDCG@10": 0.4302,
-            "P@1": 0.5576, "P@3": 0.5609, "P@5": 0.5447, "P@10": 0.4966,
-        },
-        "ListNet": {
-            "MAP": 0.4457, "nDCG@1": 0.5326, "nDCG@3": 0.4732, "nDCG@5": 0.4432, "nDCG@10": 0.4410,
-            "P@1": 0.6524, "P@3": 0.6016, "P@5": 0.5502, "P@10": 0.4975,
-        },
-        "AdaRank-MAP": {
-            "MAP": 0.4487, "nDCG@1": 0.5388, "nDCG@3": 0.4682, "nDCG@5": 0.4613, "nDCG@10": 0.4429,
-            "P@1": 0.6338, "P@3": 0.5895, "P@5": 0.5674, "P@10": 0.4976,
-        },
-        "AdaRank-NDCG": {"MAP": 0.4498, "nDCG@1": 0.5330, "nDCG@3": 0.4790, "nDCG@5": 0.4673, "nDCG@10": 0.4496},
-        "SVM-MAP": {"MAP": 0.4453, "nDCG@1": 0.5229, "nDCG@3": 0.4663, "nDCG@5": 0.4516, "nDCG@10": 0.4319},
-    },
-    "mq2008": {
-        "RankSVM": {"MAP": 0.4696, "nDCG@5": 0.4695, "nDCG@10": 0.2279},
-        "RankBoost": {"MAP": 0.4775, "nDCG@5": 0.4666, "nDCG@10": 0.2255},
-        "ListNet": {"MAP": 0.4775, "nDCG@5": 0.4747, "nDCG@10": 0.2303},
-        "AdaRank-MAP": {"MAP": 0.4764, "nDCG@5": 0.4794, "nDCG@10": 0.2288},
-        "AdaRank-NDCG": {"MAP": 0.4824, "nDCG@5": 0.4821, "nDCG@10": 0.2307},
-    },
-}  # fmt: skip
-# Quoted from memory of the publication: a target, not a citation.
-UNVERIFIED = {"ohsumed": ("AdaRank-NDCG", "SVM-MAP"), "mq2008": tuple(PUBLISHED["mq2008"])}
+# Rows of the tables by collection; what no source at hand gives is not there.
+PUBLISHED: dict[str, dict[str, dict[str, float]]] = published("letor")["tables"]
 
 
 def known_learners(only: Sequence[str] | None = None) -> list[Learner]:

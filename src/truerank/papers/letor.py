@@ -21,8 +21,9 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.printing import note, print_json, progress, table
 from truerank.measures import parse_measure
 from truerank.papers import protocol
+from truerank.papers.adarank_trials import pairs_by_query
 from truerank.papers.discussions import discussion_figures, learning_curves
-from truerank.papers.learners import PUBLISHED, UNVERIFIED, Learner, choose, known_learners
+from truerank.papers.learners import PUBLISHED, Learner, choose, known_learners
 from truerank.report.figures import Figure
 
 COLLECTION_NAMES = ("ohsumed", "mq2008")
@@ -118,7 +119,7 @@ class _Run:
             "queries": data.n_queries,
             "queries_without_relevant": empty,
             "documents": data.n_rows,
-            "pairs_by_query": _pairs_by_query(data).tolist(),
+            "pairs_by_query": pairs_by_query(data).tolist(),
             "official": official,
             "random": self._random(repetitions),
         }
@@ -209,15 +210,6 @@ def _numbers(values: list[float | None]) -> list[float]:
     return [math.nan if v is None else v for v in values]
 
 
-def _pairs_by_query(data: Any) -> np.ndarray:
-    """Pairs of documents with different grades, by query (m,)."""
-    counts = []
-    for a, b in zip(data.offsets[:-1], data.offsets[1:]):
-        sizes = np.unique(data.y[a:b], return_counts=True)[1]
-        counts.append(((b - a) ** 2 - int(np.sum(sizes**2))) // 2)
-    return np.array(counts)
-
-
 def _tests(by_query: dict[str, np.ndarray]) -> list[dict[str, Any]]:
     """Every pair of learners by a paired t test on queries, corrected over all pairs by Holm's method."""
     from truerank.significance import holm
@@ -236,8 +228,6 @@ def print_text(name: str, part: dict[str, Any]) -> None:
     out = print_line
     out(f"\n{name}: {part['queries']} queries ({part['queries_without_relevant']} without a relevant document), ")
     out(f"{part['documents']} documents, convention {part['convention']}, settings chosen by validation MAP")
-    if UNVERIFIED.get(name):
-        out(f"published figures quoted from memory: {', '.join(UNVERIFIED[name])}")
     columns = [SHOWN.get(n, n) for n in MEASURES]
     for scheme, rows in part["official"].items():
         out(f"\npublished folds, {scheme} grids, mean of the five test folds\n")

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -329,6 +330,22 @@ class ResultStore:
 
 def _canonical(value: Any) -> str:
     return json.dumps(plain(value), sort_keys=True, separators=(",", ":"))
+
+
+def published(paper: str) -> dict[str, Any]:
+    """The published figures of a paper, as they stand in `published/<paper>.json`.
+
+    Every file names its `source`, the `page` (table, section) and the `conditions` of the figures; a figure that no
+    source at hand gives is not there.
+
+    Examples
+    --------
+    >>> published("descent")["tau"]["linear SVR before it, defaults, its seed"]
+    0.4651331622497886
+    """
+    text = resources.files("truerank.papers").joinpath("published", f"{paper}.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
 
 
 def beside_published(

@@ -21,8 +21,7 @@ from truerank.features.runs import join_runs
 from truerank.features.score_binning import ScoreBinning
 from truerank.io.trec import Qrels, Run, files_of, judge_run, read_qrels, read_run
 from truerank.measures import parse_measure
-from truerank.papers.protocol import ResultStore
-from truerank.papers.svm_map_tables import PUBLISHED, PUBLISHED_WINS, TITLES
+from truerank.papers.protocol import ResultStore, published
 from truerank.significance import wilcoxon, win_loss
 
 # Runs of TREC-9's web track in which a person took part, by NIST's list of the track's runs ("Type: manual").
@@ -30,6 +29,20 @@ MANUAL_RUNS = (
     "acsys9mw0", "dcu00ca", "dcu00la", "dcu00lb", "dcu00lc", "iit00m", "ric9dpxL", "rmitNFGweb", "rmitNFLweb",
     "rmitWFGweb", "rmitWFLweb", "xvsmman",
 )  # fmt: skip
+TITLES = {
+    "svm-map": "SVM-MAP",
+    "best-base": "best run",
+    "second-base": "2nd run",
+    "third-base": "3rd run",
+    "svm-roc": "SVM-ROC",
+    "svm-acc": "SVM-acc",
+    "svm-acc2": "SVM-acc2",
+    "svm-acc3": "SVM-acc3",
+    "svm-acc4": "SVM-acc4",
+}
+# TREC 9, submitted runs: tables 7, 8, 10 and 11 of the paper.
+PUBLISHED: dict[str, dict[str, float]] = published("svm_map")["map"]["trec-9"]
+PUBLISHED_WINS: dict[str, dict[str, str]] = published("svm_map")["wins"]["trec-9"]
 FULL_LIST = 1000
 SHARES = (0.2, 0.1, 0.7)  # training, validation, test: 10, 5 and 35 of 50 topics
 TOL = 1e-4
