@@ -165,6 +165,9 @@ class CalibratedRanker(Ranker):
         columns = (query_statistics(scores, offsets) - self.statistics_centre_) / self.statistics_scale_
         return (columns * self.statistics_coef_[:-1]).sum(axis=1) + self.statistics_coef_[-1]
 
+    def _feature_shares(self) -> np.ndarray:
+        return np.asarray(self.ranker_.feature_importances_, dtype=np.float64)
+
     def _warn_of_flat_scores(self, data: RankingData) -> None:
         """Nothing: the ranker inside has said so in its own fit, and may need whole queries to score."""
 

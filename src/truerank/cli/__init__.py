@@ -39,6 +39,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "truerank.cli.reproduce",
         "run a published experiment and print its tables beside the published ones",
     ),
+    "sample": ("truerank.cli.sample", "write the data that ship with truerank as files, to try every command on"),
     "demo": ("truerank.cli.demo", "train and test on the data that ship with truerank"),
 }
 
@@ -66,6 +67,10 @@ def _main(argv: list[str]) -> int:
     parser.add_argument("--version", action="version", version=f"truerank {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     named = next((word for word in argv if not word.startswith("-")), None)
+    if named is not None and named not in COMMANDS:
+        from truerank.core.names import nearest
+
+        parser.error(f"unknown command {named!r}{nearest(named, COMMANDS)}; `truerank --help` lists the commands")
     run = None
     for name, (module_name, summary) in COMMANDS.items():
         sub = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)

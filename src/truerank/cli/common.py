@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from truerank.core.errors import InvalidInputError as InvalidInputError
 from truerank.core.errors import TruerankError
+from truerank.core.names import nearest
 from truerank.core.printing import note as note
 from truerank.core.printing import plain as plain
 from truerank.core.printing import print_json as print_json
@@ -202,7 +203,13 @@ def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
 
 def add_ranker_options(parser: argparse.ArgumentParser) -> None:
     """`--ranker NAME --set key=value … --seed N`, as `make_ranker` reads them."""
-    parser.add_argument("--ranker", required=True, metavar="NAME", help="see `truerank rankers`")
+    parser.add_argument(
+        "--ranker",
+        required=True,
+        metavar="NAME",
+        action=_RankerName,
+        help="see `truerank rankers`; --ranker NAME --help describes its parameters",
+    )
     parser.add_argument(
         "--set",
         action="extend",
@@ -222,6 +229,31 @@ def add_ranker_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, metavar="N", help="seed of everything that is drawn (default: 0)")
 
 
+class _RankerName(argparse.Action):
+    """Keeps the name, and makes a `--help` that follows describe that ranker's parameters."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
+        setattr(namespace, self.dest, values)
+        general = type(parser).format_help
+        parser.__dict__["format_help"] = lambda: general(parser) + parameters_text(values)
+
+
+def parameters_text(name: str) -> str:
+    """The parameters of a ranker, as its documentation has them; "" where there is no such ranker."""
+    import inspect
+
+    from truerank.models.registry import RANKERS, ranker_class
+
+    if name not in RANKERS:
+        return ""
+    text = inspect.getdoc(ranker_class(name)) or ""
+    _, _, section = text.partition("Parameters\n----------\n")
+    lines = section.splitlines()
+    end = next((place for place, line in enumerate(lines) if line.startswith("---")), len(lines) + 1) - 1
+    inside = "\n".join(f"  {line}".rstrip() for line in lines[:end]).rstrip()
+    return f"\nparameters of {name} (--set key=value):\n{inside or '  none'}\n"
+
+
 def announce_compilation() -> None:
     """Say so, once, when kernels must be compiled because this machine has not run them yet."""
     from truerank.core import kernel
@@ -239,15 +271,18 @@ def make_ranker(
     Unknown names and parameters are misuse; a seed without a use for it gets a line on stderr.
     """
     from truerank.models.registry import RANKERS, ranker_class
+    from truerank.rankers.other_names import advice
 
     announce_compilation()
     if name not in RANKERS:
-        raise UsageError(f"unknown ranker {name!r}; known are: {', '.join(RANKERS)}")
+        raise UsageError(f"unknown ranker {name!r}{nearest(name, RANKERS)}; known are: {', '.join(RANKERS)}")
     cls = ranker_class(name)
     known = cls().get_params(deep=False)  # type: ignore[attr-defined]
     unknown = [key for key in settings if key not in known]
     if unknown:
-        raise UsageError(f"{name} has no parameter {unknown[0]!r}; it has: {', '.join(known)}")
+        theirs = advice(cls, unknown[0])
+        hint = f": {theirs}" if theirs else nearest(unknown[0], known)
+        raise UsageError(f"{name} has no parameter {unknown[0]!r}{hint}; it has: {', '.join(known)}")
     if seed is not None:
         # One seed for a row of commands is a habit of scripts; that it changes nothing here is said, and no error.
         if "random_state" in known:
@@ -261,7 +296,8 @@ def make_ranker(
 
     wrong = next((step for step in prepare if step not in TRANSFORMERS), None)
     if wrong is not None:
-        raise UsageError(f"--prepare: unknown transformer {wrong!r}; known are: {', '.join(TRANSFORMERS)}")
+        near = nearest(wrong, TRANSFORMERS)
+        raise UsageError(f"--prepare: unknown transformer {wrong!r}{near}; known are: {', '.join(TRANSFORMERS)}")
     return RankerPipeline(list(prepare), ranker)
 
 

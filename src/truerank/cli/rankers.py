@@ -6,6 +6,7 @@ import argparse
 import inspect
 
 from truerank.cli import common
+from truerank.core.names import nearest
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -19,7 +20,8 @@ def run(args: argparse.Namespace) -> int:
     from truerank.models.registry import RANKERS, ranker_class
 
     if args.name is not None and args.name not in RANKERS:
-        raise common.UsageError(f"unknown ranker {args.name!r}; known are: {', '.join(RANKERS)}")
+        near = nearest(args.name, RANKERS)
+        raise common.UsageError(f"unknown ranker {args.name!r}{near}; known are: {', '.join(RANKERS)}")
     names = list(RANKERS) if args.name is None else [args.name]
     described = {name: _describe(ranker_class(name)) for name in names}
     if args.json:

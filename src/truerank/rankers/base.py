@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from truerank.core.fitting import whole_fit
 from truerank.core.interrupts import Interruptible
 from truerank.data.grouping import group_rows
 from truerank.data.ranking_data import Judgements, RankingData, as_grades, as_query_weight
+from truerank.rankers.other_names import settled_fit, translated
 from truerank.solvers.result import Status
 
 # Rows beyond which a missing qid is taken for a forgotten one: the usual depth of one result list.
@@ -56,6 +58,11 @@ class Ranker(BaseEstimator):
     __metadata_request__score: ClassVar[dict[str, Any]] = {"qid": True, "sample_weight": None}
     __metadata_request__predict: ClassVar[dict[str, Any]] = {"qid": False}
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__init__" in vars(cls):
+            cls.__init__ = _taking_other_names(cls.__init__)  # type: ignore[method-assign]
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self.allow_nan
@@ -63,7 +70,9 @@ class Ranker(BaseEstimator):
         tags.target_tags.required = True
         return tags
 
-    def fit(self, X: Any, y: Any = None, *, qid: Any = None, query_weight: Any = None, eval_set: Any = None) -> Any:
+    def fit(
+        self, X: Any, y: Any = None, *, qid: Any = None, query_weight: Any = None, eval_set: Any = None, **other: Any
+    ) -> Any:
         """Learn from judged rankings.
 
         Parameters
@@ -76,9 +85,14 @@ class Ranker(BaseEstimator):
             Query of each row; None means that all rows are one query, and is an error for more than 1,000 rows.
         query_weight : array (m,) or (n,), optional
             Weight of each query; 2 equals two copies of the query. By query in order of first appearance, or by row.
-        eval_set : (X, y, qid) or RankingData, optional
+        eval_set : (X, y, qid) or RankingData, or a list or dict by name of these, optional
             Validation queries, for early stopping or the choice among several values of a setting; an error in a
-            ranker that has neither (`uses_eval_set`).
+            ranker that has neither (`uses_eval_set`). Of several sets the last one chooses, and `evals_result_` has
+            all of them, where the ranker learns in rounds.
+        **other
+            The same in other libraries' words: `group` (sizes of consecutive queries), `group_id`, and for
+            `eval_set=[(X, y)]` either `eval_qid=[qid]` or `eval_group=[sizes]`, with `eval_names`. Anything else is an
+            error that says what to write instead.
 
         Returns
         -------
@@ -94,19 +108,88 @@ class Ranker(BaseEstimator):
         -----
         On any error, and on an interrupt, the ranker is as it was before the call, an earlier fit's model included.
         """
-        if eval_set is not None and not self.uses_eval_set:
+        return self._whole_fit(X, y, qid, query_weight, None, eval_set, other)
+
+    def _whole_fit(
+        self, X: Any, y: Any, qid: Any, query_weight: Any, sample_weight: Any, eval_set: Any, other: dict[str, Any]
+    ) -> Any:
+        """What `fit` does, in a ranker that takes `sample_weight` and in one that does not."""
+        qid, sets = settled_fit(self, qid, eval_set, other)
+        if sets and not self.uses_eval_set:
             raise InvalidInputError(
                 f"eval_set: {type(self).__name__} has nothing that validation queries could choose (no early stopping, "
                 "no path of settings); leave eval_set out, and choose settings with GridSearchCV or "
                 "`truerank cross-validate --grid`"
             )
+        if sets and (len(sets) > 1 or other.get("eval_at")) and not hasattr(self, "staged_predict"):
+            raise InvalidInputError(
+                f"eval_set: {type(self).__name__} watches one set by one measure, got {len(sets)} sets; give "
+                "the one that chooses, and evaluate the others after the fit"
+            )
         with whole_fit(self) as fresh:
             data = fresh._training_data(X, y, qid, query_weight)
-            valid = None if eval_set is None else fresh._validation_data(eval_set)
+            if sample_weight is not None:
+                data = data.with_sample_weight(sample_weight)
+            watched = [(name, fresh._validation_data(given)) for name, given in sets]
             fresh.n_queries_in_ = data.n_queries
-            fresh._fit(data, valid)
+            fresh.__dict__.pop("evals_result_", None)  # of an earlier fit
+            fresh._fit(data, watched[-1][1] if watched else None)
+            if watched:
+                fresh.evals_result_ = fresh._values_by_round(watched, other.get("eval_at") or ())
             fresh._warn_of_flat_scores(data)
         return self
+
+    def _values_by_round(
+        self, watched: list[tuple[str, RankingData]], cutoffs: Sequence[int]
+    ) -> dict[str, dict[str, np.ndarray]]:
+        """The validation measure, and nDCG at `cutoffs`, by set and round; of the last set as it was watched."""
+        from truerank.measures import parse_measure
+
+        convention = getattr(self, "convention", "ranklib")
+        named = getattr(self, "validation_measure", None) or getattr(self, "measure", "nDCG@10")
+        watch = parse_measure(named, convention=convention)
+        others = [parse_measure(f"nDCG@{int(k)}", convention=convention) for k in cutoffs]
+        values: dict[str, dict[str, np.ndarray]] = {}
+        for place, (name, data) in enumerate(watched, 1):
+            watched_in_fit = place == len(watched)
+            measures = [one for one in others if one != watch] if watched_in_fit else [watch, *others]
+            values[name] = {}
+            if watched_in_fit:
+                values[name][watch.name] = np.asarray(getattr(self, "validation_scores_", ()), dtype=np.float64)
+            if measures:
+                ordered = data if data.order is None else data.take_queries(np.arange(data.n_queries))
+                judgements = ordered.judgements()
+                rounds = [
+                    [one.tie_averaged().mean(judgements, scores) for one in measures]
+                    for scores in self.staged_predict(ordered)  # type: ignore[attr-defined]
+                ]
+                table = np.array(rounds, dtype=np.float64).reshape(-1, len(measures))
+                values[name] |= {one.name: table[:, k] for k, one in enumerate(measures)}
+        return values
+
+    @property
+    def best_iteration_(self) -> int:
+        """Rounds of the model: all, or those up to the best one on `eval_set` where training stopped early."""
+        rounds = getattr(self, "n_iter_", None)
+        if rounds is None:
+            raise AttributeError(f"{type(self).__name__} has no best_iteration_: it is not fitted, or not in rounds")
+        return int(rounds)
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Share of each feature in the model (p,), summing to 1 (0 where nothing was learned).
+
+        Of weights, in the units of the columns in training (`scale_`); of trees, in the gain. What a feature is worth
+        to the measure, `permutation_importance` says.
+        """
+        check_is_fitted(self)
+        shares = np.abs(np.asarray(self._feature_shares(), dtype=np.float64))
+        total = shares.sum()
+        return shares / total if total > 0 else shares
+
+    def _feature_shares(self) -> Any:
+        """What `feature_importances_` takes the shares of, (p,)."""
+        raise AttributeError(f"{type(self).__name__} has no feature_importances_; see permutation_importance")
 
     def predict(self, X: Any, *, qid: Any = None) -> np.ndarray:
         """Scores (n,), float64, higher ranks first, in the order of the caller's rows.
@@ -187,7 +270,13 @@ class Ranker(BaseEstimator):
 
     def set_params(self, **params: Any) -> Any:
         """As scikit-learn's; renamed parameters are taken under their old names, with a warning."""
-        return super().set_params(**_renamed(type(self).__name__, params, getattr(type(self).__init__, "renamed", {})))
+        given = _renamed(type(self).__name__, params, getattr(type(self).__init__, "renamed", {}))
+        known = self.get_params(deep=True)
+        if not all(name in known for name in given) or "objective" in given:
+            nested = {name: value for name, value in given.items() if "__" in name}
+            own = {name: value for name, value in given.items() if "__" not in name}
+            given = nested | translated(type(self), self.get_params(deep=False), own)
+        return super().set_params(**given)
 
     # What a subclass writes.
 
@@ -336,7 +425,9 @@ class Ranker(BaseEstimator):
                 raise InvalidInputError("eval_set has no grades (y)")
             return eval_set
         if not isinstance(eval_set, tuple | list) or len(eval_set) != 3:
-            raise InvalidInputError("eval_set must be (X, y, qid) or a RankingData")
+            raise InvalidInputError(
+                "eval_set must be (X, y, qid) or a RankingData, or [(X, y)] with eval_qid=[qid] (eval_group=[sizes])"
+            )
         X, y, qid = eval_set
         if y is None:
             raise InvalidInputError("eval_set has no grades (y)")
@@ -413,6 +504,23 @@ def renamed_parameters(**old_to_new: str) -> Callable[[Any], Any]:
         return wrapped
 
     return decorate
+
+
+def _taking_other_names(init: Any) -> Any:
+    """`__init__` that also takes the names of other libraries (`other_names`)."""
+    parameters = inspect.signature(init).parameters
+    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
+        return init
+    old = getattr(init, "renamed", {})
+
+    @functools.wraps(init)
+    def wrapped(self: Any, *args: Any, **kwargs: Any) -> None:
+        if "objective" in kwargs or not all(name in parameters or name in old for name in kwargs):
+            known = {name: None for name in (*parameters, *old) if name != "self"}
+            kwargs = translated(type(self), known, kwargs)
+        init(self, *args, **kwargs)
+
+    return wrapped
 
 
 def _renamed(owner: str, given: dict[str, Any], old_to_new: dict[str, str]) -> dict[str, Any]:

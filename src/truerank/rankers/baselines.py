@@ -251,6 +251,9 @@ class SingleFeature(Ranker):
             )
         return int(self.feature)  # type: ignore[arg-type]
 
+    def _feature_shares(self) -> np.ndarray:
+        return np.eye(self.n_features_in_)[self.feature_]
+
     def _predict(self, X: np.ndarray) -> np.ndarray:
         return _last_if_missing(self.sign_ * X[:, self.feature_].astype(np.float64))
 
@@ -304,6 +307,9 @@ class RandomRanker(Ranker):
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         self.seed_ = seed_of(self.random_state)
         self._finish(Status.CONVERGED)
+
+    def _feature_shares(self) -> np.ndarray:
+        return np.zeros(self.n_features_in_)
 
     def _predict(self, X: np.ndarray) -> np.ndarray:
         state = np.full(X.shape[0], self.seed_, dtype=np.uint64)

@@ -80,6 +80,10 @@ class LinearRanker(Ranker):
     def _predict(self, X: Any) -> np.ndarray:
         return linear_scores(X, self.coef_)
 
+    def _feature_shares(self) -> np.ndarray:
+        scale = getattr(self, "scale_", None)
+        return self.coef_ if scale is None else self.coef_ * scale
+
     def feature_weights(self) -> dict[str, float]:
         """Weights that are not zero by feature name, largest magnitude first (equal ones in column order).
 
@@ -132,6 +136,13 @@ class BinnedLinearRanker(LinearRanker):
     def _predict(self, X: Any) -> np.ndarray:
         self._check_edges(X)
         return self._linear_scores(self.coef_, X)
+
+    def _feature_shares(self) -> np.ndarray:
+        edges = getattr(self, "bin_edges_", None)
+        if edges is None:
+            return super()._feature_shares()
+        starts = np.cumsum([0] + [len(one) + 1 for one in edges[:-1]])
+        return np.add.reduceat(np.abs(self.coef_), starts)
 
     def _check_edges(self, X: Any) -> None:
         name = type(self).__name__

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
-from truerank.core.fitting import whole_fit
 from truerank.core.random_streams import seed_of
 from truerank.core.threads import Workers
 from truerank.data.ranking_data import RankingData
@@ -332,17 +331,11 @@ class ObliviousBoosting(Ranker):
         query_weight: Any = None,
         sample_weight: Any = None,
         eval_set: Any = None,
+        **other: Any,
     ) -> ObliviousBoosting:
         """Learn from judged rankings; as `Ranker.fit`, and `sample_weight` (n,) >= 0 weighs single rows."""
-        with whole_fit(self) as fresh:
-            data = fresh._training_data(X, y, qid, query_weight)
-            if sample_weight is not None:
-                data = data.with_sample_weight(sample_weight)
-            valid = None if eval_set is None else fresh._validation_data(eval_set)
-            fresh.n_queries_in_ = data.n_queries
-            fresh._fit(data, valid)
-            fresh._warn_of_flat_scores(data)
-        return self
+        fitted: ObliviousBoosting = self._whole_fit(X, y, qid, query_weight, sample_weight, eval_set, other)
+        return fitted
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         X, y = data.X, data.y
@@ -542,13 +535,8 @@ class ObliviousBoosting(Ranker):
     def _predict(self, X: Any) -> np.ndarray:
         return self._predictor.predict(X, self.n_jobs, self._start().scores(X, self.n_jobs))
 
-    @property
-    def feature_importances_(self) -> np.ndarray:
-        """Share of each feature in the gain of all levels of all trees (p,), summing to 1 (0 without any gain)."""
-        check_is_fitted(self)
-        gains = self.tree_gains_.sum(axis=0)
-        total = gains.sum()
-        return gains / total if total > 0 else gains
+    def _feature_shares(self) -> np.ndarray:
+        return np.asarray(self.tree_gains_.sum(axis=0))
 
     def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
         """Scores (n,) after each tree, in the caller's row order; the last are `predict`'s."""

@@ -127,6 +127,14 @@ class RankerPipeline(Ranker):
             data = _transformed(transformer, data)
         return data.restore(ranker_scores(self.ranker_, data))
 
+    def _feature_shares(self) -> np.ndarray:
+        shares = np.asarray(self.ranker_.feature_importances_, dtype=np.float64)
+        if len(shares) != self.n_features_in_:
+            raise AttributeError(
+                "feature_importances_: the transformers made other columns; see permutation_importance"
+            )
+        return shares
+
     def check_model(self) -> None:
         """Called after loading from a model file: transformers and a ranker."""
         super().check_model()

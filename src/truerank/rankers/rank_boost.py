@@ -210,6 +210,9 @@ class RankBoost(Ranker):
             return SortedStumps(X, rows, self.n_jobs)
         return GridStumps(X, rows, int(self.thresholds), self.n_jobs)
 
+    def _feature_shares(self) -> np.ndarray:
+        return np.bincount(self.feature_, np.abs(self.weight_), minlength=self.n_features_in_)
+
     def _predict(self, X: np.ndarray) -> np.ndarray:
         steps = StepFunctions(self.feature_, self.threshold_, self.missing_, self.weight_)
         return steps.predict(X, self.n_jobs)

@@ -1,0 +1,69 @@
+"""`truerank sample`: write the data that ship with truerank as files, to try every command on."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+
+from truerank.cli import common
+
+# Features that serve as systems of their own: name of the run -> column.
+RUNS = {
+    "bm25": "bm25.porter-stop.all",
+    "dirichlet": "dirichlet.porter-stop.all",
+    "feedback": "rm3-10",
+    "latent": "latent-300",
+}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument("out", metavar="DIR", help="folder to write into; it is made where there is none")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the split of queries (default: 0)")
+    common.add_json_option(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write training, validation and test queries, qrels, runs and tables of the Cranfield sample."""
+    import numpy as np
+
+    from truerank.data.samples import load_sample, sample_path
+    from truerank.data.splits import query_folds
+    from truerank.io.letor.read import write_letor
+    from truerank.io.streams import open_output
+    from truerank.io.tables import write_table
+    from truerank.io.trec import read_qrels, write_qrels, write_run
+
+    out = Path(args.out)
+    out.mkdir(parents=True, exist_ok=True)
+    data = load_sample("cranfield-text")
+    parts = query_folds(data.n_queries, 5, random_state=args.seed, query_ids=data.query_ids)
+    roles = {"train": np.sort(np.concatenate(parts[2:])), "vali": parts[0], "test": parts[1]}
+    written = {}
+    for role, queries in roles.items():
+        part = data.take_queries(queries)
+        write_letor(part, out / f"{role}.txt.gz")
+        written[f"{role}.txt.gz"] = f"{part.n_queries} queries, {part.n_rows} rows, {part.n_features} features"
+        if find_spec("pyarrow") is not None:
+            write_table(part, out / f"{role}.parquet")
+            written[f"{role}.parquet"] = "the same as a table"
+    write_qrels(read_qrels(sample_path("cranfield-qrels")), out / "qrels.txt")
+    written["qrels.txt"] = "the judgements of all 225 queries"
+    assert data.doc_ids is not None
+    names = list(data.feature_names or [])
+    for name, column in RUNS.items():
+        scores = data.X[:, names.index(column)]
+        write_run(out / f"{name}.run", data.query_ids, data.offsets, data.doc_ids, scores, tag=name)
+        written[f"{name}.run"] = f"a TREC run by the feature {column}"
+    with (sample_path().parent / "README.md").open("rb") as terms, open_output(out / "README.md") as stream:
+        shutil.copyfileobj(terms, stream)
+    written["README.md"] = "origin, terms, and what the features are"
+    if args.json:
+        common.print_json({"out": str(out), "files": written})
+        return 0
+    print(common.table([[str(out / name), what] for name, what in written.items()], ["file", "what it holds"]))
+    if find_spec("pyarrow") is None:
+        common.note("truerank: tables (.parquet) need the extra: pip install 'truerank[tables]'")
+    return 0

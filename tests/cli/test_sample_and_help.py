@@ -1,0 +1,63 @@
+"""The sample as files, help that knows the ranker, and names that were nearly right."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from truerank.cli import main
+from truerank.cli.common import parameters_text
+from truerank.io.letor.read import read_letor
+from truerank.io.trec import read_qrels, read_run
+from truerank.models.registry import RANKERS
+
+
+def test_sample_writes_what_the_commands_take(tmp_path, capsys):
+    assert main(["sample", str(tmp_path / "s"), "--json"]) == 0
+    written = json.loads(capsys.readouterr().out)["files"]
+    assert {path.name for path in (tmp_path / "s").iterdir()} == set(written)
+    parts = [read_letor(tmp_path / "s" / f"{role}.txt.gz") for role in ("train", "vali", "test")]
+    assert [part.n_queries for part in parts] == [135, 45, 45]
+    assert not set(parts[0].query_ids.tolist()) & set(parts[2].query_ids.tolist())
+    assert read_qrels(tmp_path / "s" / "qrels.txt").n_queries == 225
+    assert read_run(tmp_path / "s" / "bm25.run").n_queries == 225
+
+
+@pytest.mark.parametrize("name", RANKERS)
+def test_help_describes_the_parameters_of_every_ranker(name):
+    text = parameters_text(name)
+    assert text.startswith(f"\nparameters of {name}")
+    from truerank.models.registry import ranker_class
+
+    for parameter in ranker_class(name)().get_params(deep=False):
+        assert parameter in text
+
+
+def test_train_help_shows_the_ranker(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["train", "--ranker", "adarank", "--help"])
+    assert stop.value.code == 0
+    out = capsys.readouterr().out
+    assert "parameters of adarank" in out
+    assert "patience : int" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["trian"], "'train'"),
+        (["train", "x", "--ranker", "ada-rank", "--model", "m"], "'adarank'"),
+        (["train", "x", "--ranker", "adarank", "--set", "n_estimator=3", "--model", "m"], "'n_estimators'"),
+        (["train", "x", "--ranker", "oblivious-boosting", "--set", "num_leaves=31", "--model", "m"], "depth=5"),
+        (["train", "x", "--ranker", "ridge", "--prepare", "minmax-in-query", "--model", "m"], "'min-max-in-query'"),
+        (["rankers", "ranksvm"], "'rank-svm'"),
+    ],
+)
+def test_typos_get_the_nearest_name(words, meant, capsys):
+    try:
+        code = main(words)
+    except SystemExit as stop:
+        code = stop.code
+    assert code == 2
+    assert meant in capsys.readouterr().err

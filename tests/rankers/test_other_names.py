@@ -1,0 +1,192 @@
+"""Scripts of XGBoost, LightGBM and CatBoost users with the import changed, and what is said where names differ."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from truerank import (
+    AdaRank,
+    ListNet,
+    MinMaxInQuery,
+    ObliviousBoosting,
+    RandomRanker,
+    RankBoost,
+    RankerPipeline,
+    RankSVM,
+    RidgeRanker,
+    SingleFeature,
+    load_sample,
+)
+from truerank.core.errors import InvalidInputError, TruerankWarning
+
+# The changed import: the name in their scripts, our class.
+XGBRanker = LGBMRanker = CatBoostRanker = ObliviousBoosting
+
+
+@pytest.fixture(scope="module")
+def sets():
+    data = load_sample()
+    return [data.take_queries(range(start, start + 12)) for start in (0, 20, 40)]
+
+
+def test_a_script_for_xgboost_runs(sets):
+    train, valid, test = sets
+    ranker = XGBRanker(
+        tree_method="hist",
+        objective="rank:ndcg",
+        n_estimators=12,
+        max_depth=3,
+        eta=0.3,
+        reg_lambda=1.5,
+        early_stopping_rounds=5,
+        eval_metric=["ndcg@1", "ndcg@8"],
+        seed=3,
+        nthread=1,
+        verbosity=0,
+        missing=np.nan,
+    )
+    ranker.fit(
+        train.X,
+        train.y,
+        qid=train.qid,
+        eval_set=[(train.X, train.y), (valid.X, valid.y)],
+        eval_qid=[train.qid, valid.qid],
+        verbose=True,
+    )
+    ours = ObliviousBoosting(
+        objective="lambdarank", n_estimators=12, depth=3, learning_rate=0.3, alpha=1.5, patience=5,
+        validation_measure="ndcg@8", random_state=3, n_jobs=1,
+    ).fit(train, eval_set=valid)  # fmt: skip
+    np.testing.assert_array_equal(ranker.predict(test.X), ours.predict(test))
+    assert list(ranker.evals_result_) == ["valid_0", "valid_1"]
+    np.testing.assert_array_equal(ranker.evals_result_["valid_1"]["nDCG@8"], ours.validation_scores_)
+    assert len(ranker.evals_result_["valid_0"]["nDCG@8"]) == ranker.best_iteration_ == ranker.n_iter_
+
+
+def test_a_script_for_lightgbm_runs(sets):
+    train, valid, _ = sets
+    gbm = LGBMRanker(
+        n_estimators=6, reg_alpha=0.0, subsample_freq=0, colsample_bytree=0.8, max_bin=63
+    )  # fmt: skip
+    gbm.fit(
+        train.X,
+        train.y,
+        group=train.group_sizes,
+        eval_set=[(valid.X, valid.y)],
+        eval_group=[valid.group_sizes],
+        eval_names=["held out"],
+        eval_at=[1, 3],
+    )
+    ours = ObliviousBoosting(n_estimators=6, feature_fraction=0.8, borders=63).fit(train, eval_set=valid)
+    np.testing.assert_array_equal(gbm.predict(valid.X), ours.predict(valid))
+    assert list(gbm.evals_result_) == ["held out"]
+    assert list(gbm.evals_result_["held out"]) == ["nDCG@10", "nDCG@1", "nDCG@3"]
+    assert gbm.evals_result_["held out"]["nDCG@3"].shape == (6,)
+
+
+def test_a_script_for_catboost_runs(sets):
+    train, valid, _ = sets
+    model = CatBoostRanker(
+        iterations=5, depth=4, loss_function="RMSE", eval_metric="NDCG:top=5;type=Exp", random_seed=1, border_count=63,
+        l2_leaf_reg=3, thread_count=-1, task_type="CPU", allow_writing_files=False,
+    )  # fmt: skip
+    model.fit(train.X, train.y, group_id=train.qid, eval_set={"eval": valid}, verbose=False)
+    ours = ObliviousBoosting(n_estimators=5, depth=4, alpha=3, borders=64, random_state=1,
+                             validation_measure="nDCG(gain='exponential')@5").fit(train, eval_set=valid)  # fmt: skip
+    np.testing.assert_array_equal(model.predict(valid.X), ours.predict(valid))
+    assert len(model.evals_result_["eval"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"num_leaves": 31}, "depth=5"),
+        ({"min_child_samples": 20}, "small_leaf_penalty"),
+        ({"reg_alpha": 0.5}, "alpha is the squared one"),
+        ({"max_depth": -1}, "depth=6"),
+        ({"max_depth": 3, "depth": 4}, "give depth alone"),
+        ({"objective": "rank:map"}, 'measure="AP"'),
+        ({"n_estimatros": 3}, "did you mean 'n_estimators'"),
+        ({"booster": "dart"}, "rank-svm"),
+    ],
+)
+def test_what_differs_is_named_with_ours_beside_it(arguments, words):
+    with pytest.raises(InvalidInputError, match=words.replace("(", r"\(")):
+        ObliviousBoosting(**arguments)
+
+
+def test_rankers_without_the_setting_say_so():
+    with pytest.raises(InvalidInputError, match="would be depth, which AdaRank has no use for"):
+        AdaRank(max_depth=3)
+    assert AdaRank(early_stopping_rounds=7).patience == 7
+    with pytest.warns(TruerankWarning, match="no effect"):
+        ObliviousBoosting(lambdarank_num_pair_per_sample=8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"init_model": "model.txt"}, "warm_start"),
+        ({"early_stopping_rounds": 5}, "constructor"),
+        ({"eval_metric": "ndcg"}, "validation_measure"),
+        ({"grup": [3]}, "did you mean 'group'"),
+        ({"group": [0.5]}, "number of rows of each query"),
+        ({"eval_qid": [[1]]}, "eval_set=.*missing"),
+    ],
+)
+def test_arguments_of_fit_are_explained(sets, arguments, words):
+    with pytest.raises(InvalidInputError, match=words):
+        ObliviousBoosting(n_estimators=1).fit(sets[0].X, sets[0].y, **arguments)
+
+
+def test_group_and_qid_say_the_same_once(sets):
+    data = sets[0]
+    with pytest.raises(InvalidInputError, match="give qid alone"):
+        ObliviousBoosting().fit(data.X, data.y, qid=data.qid, group=data.group_sizes)
+    with pytest.raises(InvalidInputError, match="watches one set"):
+        AdaRank().fit(data, eval_set=[sets[1], sets[2]])
+
+
+def test_clone_pickle_and_set_params_keep_working(sets):
+    ranker = ObliviousBoosting(max_depth=3, objective="rank:pairwise")
+    assert clone(ranker).get_params()["depth"] == 3
+    assert pickle.loads(pickle.dumps(ranker)).objective == "pairwise-logistic"
+    assert ranker.set_params(eta=0.5, max_depth=2).get_params()["learning_rate"] == 0.5
+    with pytest.raises(InvalidInputError, match="depth=5"):
+        ranker.set_params(num_leaves=31)
+
+
+@pytest.mark.parametrize(
+    "ranker",
+    [
+        AdaRank(n_estimators=5),
+        RankBoost(n_estimators=5),
+        RankSVM(max_iter=20),
+        RidgeRanker(),
+        ListNet(max_iter=20),
+        SingleFeature(),
+        ObliviousBoosting(n_estimators=3),
+        RankerPipeline([MinMaxInQuery()], RidgeRanker()),
+    ],
+    ids=lambda ranker: type(ranker).__name__,
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_every_ranker_has_importances(sets, ranker):
+    shares = ranker.fit(sets[0]).feature_importances_
+    assert shares.shape == (20,)
+    assert shares.min() >= 0
+    assert shares.sum() == pytest.approx(1)
+
+
+def test_importances_count_in_the_units_of_training(sets):
+    ranker = RankSVM(C=1e-2).fit(sets[0])
+    weights = np.abs(ranker.coef_ * ranker.scale_)
+    np.testing.assert_allclose(ranker.feature_importances_, weights / weights.sum())
+
+
+def test_chance_has_no_importances(sets):
+    assert RandomRanker().fit(sets[0]).feature_importances_.tolist() == [0.0] * 20
