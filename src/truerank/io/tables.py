@@ -293,12 +293,22 @@ def _named(name: str | None, default: str, names: list[str], required: bool = Fa
     return wanted
 
 
+def _is_number(value: object) -> bool:
+    try:
+        float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def _numbers(values: np.ndarray, name: str, missing: str) -> np.ndarray:
     if values.dtype.kind == "O" and all(value is None or isinstance(value, bool | int | float) for value in values):
         values = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
     if values.dtype.kind not in "fiub":
+        row = next((row for row, value in enumerate(values.tolist()) if not _is_number(value)), 0)
         raise InvalidInputError(
-            f"column {name!r} is not numeric (first value {values[0]!r}); name the feature columns, or leave it out"
+            f"column {name!r} is not numeric ({values.tolist()[row]!r} in row {row + 1}); name the feature columns, or "
+            "leave it out"
             if len(values)
             else f"column {name!r} is not numeric"
         )
