@@ -68,3 +68,22 @@ def test_light_rooms_import_neither_numba_nor_sklearn(room):
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
+
+
+def bare_functions(path: Path) -> list[str]:
+    """Functions that lack an annotation and are no kernels; numba infers the types of kernels."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if any(isinstance(mark, ast.Name) and mark.id == "kernel" for mark in node.decorator_list):
+            continue
+        arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg]
+        bare = [a.arg for a in arguments if a is not None and a.annotation is None and a.arg not in ("self", "cls")]
+        if bare or node.returns is None:
+            found.append(f"{path.relative_to(SOURCE)}:{node.lineno} {node.name}")
+    return found
+
+
+def test_only_kernels_have_no_types():
+    assert [name for path in sorted(SOURCE.rglob("*.py")) for name in bare_functions(path)] == []

@@ -9,9 +9,11 @@ overlapping classes it has a minimum. Sums run row by row in a kernel, so that t
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from truerank.core.kernel import kernel
 from truerank.solvers.result import Status
@@ -147,7 +149,7 @@ def best_knots(
 
     The rows are summarised as at most 400 means over neighbours (each class counts half in drawing the borders, so
     that a rare class keeps its detail). All pairs of candidate quantiles are tried, then each knot in turn moves
-    between its neighbours by golden sections.
+    between its neighbours by SciPy's bounded search.
     """
     z, t, w, half = _summary(z, positive, targets, weight)
     grid = np.unique(_quantiles(z, half, np.linspace(0.02, 0.98, n_candidates)))
@@ -159,8 +161,16 @@ def best_knots(
     low, high = best
     span = float(np.max(np.diff(grid))) if len(grid) > 1 else float(z[-1] - z[0])
     for _ in range(2):
-        low = _golden(lambda k, other=high: loss((k, other)), max(z[0], low - span), min(high, low + span), low)
-        high = _golden(lambda k, other=low: loss((other, k)), max(low, high - span), min(z[-1], high + span), high)
+
+        def of_low(place: float, other: float = high) -> float:
+            return loss((place, other))
+
+        low = _best_between(of_low, max(z[0], low - span), min(high, low + span), low)
+
+        def of_high(place: float, other: float = low) -> float:
+            return loss((other, place))
+
+        high = _best_between(of_high, max(low, high - span), min(z[-1], high + span), high)
         span /= 2.0
     return np.array([low, high])
 
@@ -217,24 +227,11 @@ def _quantiles(z: np.ndarray, mass: np.ndarray, levels: np.ndarray) -> np.ndarra
     return z[np.minimum(np.searchsorted(total, levels * total[-1]), len(z) - 1)]
 
 
-def _golden(function, low: float, high: float, start: float) -> float:
-    """The best place of a golden-section search, or `start` where that is better."""
-    ratio = (np.sqrt(5.0) - 1.0) / 2.0
-    best, best_value = start, function(start)
-    a, b = low, high
-    t1, t2 = b - ratio * (b - a), a + ratio * (b - a)
-    f1, f2 = function(t1), function(t2)
-    for _ in range(11):
-        if f1 <= f2:
-            b, t2, f2 = t2, t1, f1
-            t1 = b - ratio * (b - a)
-            f1 = function(t1)
-        else:
-            a, t1, f1 = t1, t2, f2
-            t2 = a + ratio * (b - a)
-            f2 = function(t2)
-    t, f = (t1, f1) if f1 <= f2 else (t2, f2)
-    return float(t) if f < best_value else float(best)
+def _best_between(function: Callable[[float], float], low: float, high: float, start: float) -> float:
+    """A least place of the function between two ends, to .005 of their distance, or `start` if that is better."""
+    span = high - low
+    found = minimize_scalar(function, bounds=(low, high), method="bounded", options={"xatol": 0.005 * span})
+    return float(found.x) if found.fun < function(start) else start
 
 
 @kernel

@@ -277,7 +277,7 @@ def make_ranker(
     if name not in RANKERS:
         raise UsageError(f"unknown ranker {name!r}{nearest(name, RANKERS)}; known are: {', '.join(RANKERS)}")
     cls = ranker_class(name)
-    known = cls().get_params(deep=False)  # type: ignore[attr-defined]
+    known = cls().get_params(deep=False)
     unknown = [key for key in settings if key not in known]
     if unknown:
         theirs = advice(cls, unknown[0])

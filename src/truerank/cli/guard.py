@@ -126,7 +126,7 @@ def _open_closed_descriptors() -> None:
             with suppress(OSError):
                 os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, this one
     if sys.stdout is None:
-        sys.stdout = _ClosedStream()  # type: ignore[assignment]
+        sys.stdout = _ClosedStream()
 
 
 class _ClosedStream:

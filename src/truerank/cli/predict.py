@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING, Any
 
 from truerank.cli import common
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from truerank.data.ranking_data import RankingData
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def predicted(model, data):
+def predicted(model: Any, data: RankingData) -> np.ndarray:
     """Scores in the file's row order, from a ranker or a pipeline that ends in one."""
     common.announce_compilation()
     if hasattr(model, "steps"):

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from truerank.cli import common
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from truerank.data.ranking_data import RankingData
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         doc_ids = (places + 1).astype(str)
     else:
         doc_ids = data.doc_ids
-        _check_ids(args.data, data)
+        _check_ids(args.data, data, data.doc_ids)
     with common.output(args.output) as stream:
         write_run(stream, data.query_ids, data.offsets, doc_ids, scores, tag=args.tag, depth=args.depth)
     return 0
@@ -79,9 +84,9 @@ def _rank_text(args: argparse.Namespace, model: Any) -> int:
     return 0
 
 
-def _check_ids(name, data):
+def _check_ids(name: str, data: RankingData, doc_ids: np.ndarray) -> None:
     """Some rows have a document id: then all need one."""
-    without = [row for row, doc_id in enumerate(data.doc_ids.tolist()) if not doc_id]
+    without = [row for row, doc_id in enumerate(doc_ids.tolist()) if not doc_id]
     if without:
         row = without[0]
         place = (row if data.order is None else int(data.order[row])) + 1

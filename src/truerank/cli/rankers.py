@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+from typing import Any
 
 from truerank.cli import common
 from truerank.core.names import nearest
@@ -35,6 +36,6 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _describe(cls: type) -> dict:
+def _describe(cls: type[Any]) -> dict[str, Any]:
     summary = (inspect.getdoc(cls) or "").split("\n\n")[0].replace("\n", " ")
-    return {"class": cls.__name__, "summary": summary, "params": cls().get_params(deep=False)}  # type: ignore[attr-defined]
+    return {"class": cls.__name__, "summary": summary, "params": cls().get_params(deep=False)}

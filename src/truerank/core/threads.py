@@ -57,7 +57,7 @@ def query_blocks(offsets: np.ndarray, block: int = 65_536) -> list[tuple[int, in
     return blocks
 
 
-def run_blocks(work: Callable[..., T], blocks: Sequence[tuple], n_jobs: int | None = None) -> list[T]:
+def run_blocks(work: Callable[..., T], blocks: Sequence[tuple[Any, ...]], n_jobs: int | None = None) -> list[T]:
     """Call `work(*block)` for every block and return the results in block order.
 
     `work` should spend its time in kernels or NumPy calls that release the GIL. With one thread (or one block) no pool
@@ -128,7 +128,7 @@ class Workers:
         self.n_threads = resolve_n_jobs(n_jobs)
         self._pool = ThreadPoolExecutor(self.n_threads) if self.n_threads > 1 else None
 
-    def run(self, work: Callable[..., T], blocks: Sequence[tuple]) -> list[T]:
+    def run(self, work: Callable[..., T], blocks: Sequence[tuple[Any, ...]]) -> list[T]:
         """As `run_blocks`."""
         if self._pool is None or len(blocks) <= 1:
             return [work(*block) for block in blocks]

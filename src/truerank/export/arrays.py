@@ -10,7 +10,7 @@ from truerank.export.form import Fuzzy, Linear, ModelForm, Oblivious, Plain, Pol
 from truerank.matrices.rows import FEW
 from truerank.trees.leaves.fuzzy import FuzzyPredictor
 from truerank.trees.leaves.polynomial import monomial_table
-from truerank.trees.step_functions import StepFunctions
+from truerank.trees.stumps import StepFunctions
 
 Arrays = dict[str, Any]
 

@@ -406,7 +406,7 @@ def _compressed(raw: IO[bytes], target: Any) -> Iterator[IO[bytes]]:
         import lzma
 
         with lzma.LZMAFile(raw, "wb") as stream:
-            yield stream  # type: ignore[misc]
+            yield stream
     elif ending == ".zst":
         with _zstandard().ZstdCompressor().stream_writer(raw, closefd=False) as stream:
             yield stream

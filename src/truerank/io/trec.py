@@ -422,7 +422,7 @@ def _values(texts: Sequence[bytes], places: Sequence[int], wanted: str, name: st
     raise AssertionError("a value that was refused is a number after all")
 
 
-def _as_dict(lists: Any, values: list) -> dict[str, dict[str, Any]]:
+def _as_dict(lists: Any, values: list[Any]) -> dict[str, dict[str, Any]]:
     ends = lists.offsets.tolist()
     documents = lists.doc_ids.tolist()
     return {

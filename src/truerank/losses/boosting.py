@@ -110,7 +110,16 @@ class PairwiseLogistic(ByQuery):
     def __init__(self, sigma: float = 1.0) -> None:
         self.sigma = check_number(sigma, "sigma", minimum=0.0, open_minimum=True)
 
-    def add(self, y, scores, offsets, first, last, gradients, hessians) -> None:
+    def add(
+        self,
+        y: np.ndarray,
+        scores: np.ndarray,
+        offsets: np.ndarray,
+        first: int,
+        last: int,
+        gradients: np.ndarray,
+        hessians: np.ndarray,
+    ) -> None:
         """See the base class."""
         none = np.empty(0)
         discounted_pairs(y, scores, offsets, first, last, y, none, none, self.sigma, 0, gradients, hessians)
@@ -142,7 +151,16 @@ class LambdaRank(ByQuery):
             self._of = y
         return super().__call__(y, scores, offsets)
 
-    def add(self, y, scores, offsets, first, last, gradients, hessians) -> None:
+    def add(
+        self,
+        y: np.ndarray,
+        scores: np.ndarray,
+        offsets: np.ndarray,
+        first: int,
+        last: int,
+        gradients: np.ndarray,
+        hessians: np.ndarray,
+    ) -> None:
         """See the base class."""
         if isinstance(self.measure, NormalisedDCG):
             cutoff = self.measure.cutoff or 0
@@ -194,7 +212,16 @@ def ndcg_parts(measure: Any, y: np.ndarray, offsets: np.ndarray) -> tuple[np.nda
 class Softmax(ByQuery):
     """Cross entropy between the top-one probabilities of grades and of scores (ListNet's loss)."""
 
-    def add(self, y, scores, offsets, first, last, gradients, hessians) -> None:
+    def add(
+        self,
+        y: np.ndarray,
+        scores: np.ndarray,
+        offsets: np.ndarray,
+        first: int,
+        last: int,
+        gradients: np.ndarray,
+        hessians: np.ndarray,
+    ) -> None:
         """See the base class."""
         softmax_rows(y, scores, offsets, first, last, gradients, hessians)
 
@@ -227,7 +254,16 @@ class YetiRank(ByQuery):
         self._noise = self._rng.logistic(size=(self.permutations, len(y)))
         return super().__call__(y, scores, offsets)
 
-    def add(self, y, scores, offsets, first, last, gradients, hessians) -> None:
+    def add(
+        self,
+        y: np.ndarray,
+        scores: np.ndarray,
+        offsets: np.ndarray,
+        first: int,
+        last: int,
+        gradients: np.ndarray,
+        hessians: np.ndarray,
+    ) -> None:
         """See the base class."""
         neighbour_pairs(y, scores, offsets, first, last, self._noise, self.decay, gradients, hessians)
 

@@ -142,7 +142,7 @@ class CrossEntropy:
 
 
 @kernel
-def softmax(values, result, start, stop):  # type: ignore[no-untyped-def]
+def softmax(values, result, start, stop):
     """`result[start:stop] = exp(v) / Σ exp(v)`; returns `ln Σ exp(v - h)` and h, the largest value."""
     high = -np.inf
     for i in range(start, stop):
@@ -157,7 +157,7 @@ def softmax(values, result, start, stop):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _derivatives(scores, targets, offsets, weight, first, last):  # type: ignore[no-untyped-def]
+def _derivatives(scores, targets, offsets, weight, first, last):
     """Turn scores into the loss's derivatives `v (P_s - P_y)`, in place; returns the loss of queries `first:last`."""
     loss = 0.0
     for query in range(first, last):
@@ -177,7 +177,7 @@ def _derivatives(scores, targets, offsets, weight, first, last):  # type: ignore
 
 
 @kernel
-def _descend(X, order, unit, weights, targets, offsets, weight, scores, learning_rate, decay):  # type: ignore[no-untyped-def]
+def _descend(X, order, unit, weights, targets, offsets, weight, scores, learning_rate, decay):
     """A step after each query that takes part: `w ← w - learning_rate (gradient of the query + decay w)`."""
     for query in range(len(offsets) - 1):
         if weight[query] == 0.0:

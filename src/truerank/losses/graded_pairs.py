@@ -179,7 +179,7 @@ def order_by_rank(ranks: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def _rank_grades(y, offsets, ranks, n_grades, n_pairs):  # type: ignore[no-untyped-def]
+def _rank_grades(y, offsets, ranks, n_grades, n_pairs):
     few = _FEW_GRADES
     levels, counts = np.empty(few), np.empty(few)
     for query in range(len(offsets) - 1):
@@ -226,7 +226,7 @@ def _rank_grades(y, offsets, ranks, n_grades, n_pairs):  # type: ignore[no-untyp
 
 
 @kernel
-def _counting_sort(ranks, offsets, order):  # type: ignore[no-untyped-def]
+def _counting_sort(ranks, offsets, order):
     for query in range(len(offsets) - 1):
         start, stop = offsets[query], offsets[query + 1]
         most = 0
@@ -243,7 +243,7 @@ def _counting_sort(ranks, offsets, order):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _sort_queries(scores, ranks, offsets, first, last, long, order, sorted_scores, sorted_ranks):  # type: ignore[no-untyped-def]
+def _sort_queries(scores, ranks, offsets, first, last, long, order, sorted_scores, sorted_ranks):
     """Sort each query by score, from the order of the last call, which is nearly right when the scores moved little."""
     for query in range(first, last):
         start, stop = offsets[query], offsets[query + 1]
@@ -257,7 +257,7 @@ def _sort_queries(scores, ranks, offsets, first, last, long, order, sorted_score
 
 
 @kernel
-def _merge_sort(scores, order, keys, start, stop):  # type: ignore[no-untyped-def]
+def _merge_sort(scores, order, keys, start, stop):
     run = 16
     for low in range(start, stop, run):
         high = min(low + run, stop)
@@ -300,7 +300,7 @@ def _merge_sort(scores, order, keys, start, stop):  # type: ignore[no-untyped-de
 
 
 @kernel
-def _add(sums, rank, n_grades, few, x, y, z):  # type: ignore[no-untyped-def]
+def _add(sums, rank, n_grades, few, x, y, z):
     """Add (x, y, z) at a rank: to each sum over lower ranks that it belongs to, or into the Fenwick tree."""
     if few:
         for g in range(rank + 1, n_grades):
@@ -317,7 +317,7 @@ def _add(sums, rank, n_grades, few, x, y, z):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _below(sums, rank, few):  # type: ignore[no-untyped-def]
+def _below(sums, rank, few):
     """Sums over the ranks lower than `rank`."""
     if few:
         return sums[rank, 0], sums[rank, 1], sums[rank, 2]
@@ -332,7 +332,7 @@ def _below(sums, rank, few):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _pair_losses(s, ranks, order, offsets, n_grades, weight, first, last, kind, derivative, degrees):  # type: ignore[no-untyped-def]
+def _pair_losses(s, ranks, order, offsets, n_grades, weight, first, last, kind, derivative, degrees):
     """Loss of queries `first:last`; writes derivative by row and degrees (violated pairs) by position."""
     most = 1
     for query in range(first, last):
@@ -385,7 +385,7 @@ def _pair_losses(s, ranks, order, offsets, n_grades, weight, first, last, kind, 
 
 
 @kernel
-def _laplacian_products(s, ranks, order, offsets, n_grades, weight, degrees, values, first, last, result):  # type: ignore[no-untyped-def]
+def _laplacian_products(s, ranks, order, offsets, n_grades, weight, degrees, values, first, last, result):
     """`2 weight (degree_i v_i - Σ v_j)` over the violated pairs of each row."""
     most = 1
     for query in range(first, last):
@@ -418,7 +418,7 @@ def _laplacian_products(s, ranks, order, offsets, n_grades, weight, degrees, val
 
 
 @kernel
-def _add_one(sums, rank, n_grades, few, x):  # type: ignore[no-untyped-def]
+def _add_one(sums, rank, n_grades, few, x):
     if few:
         for g in range(rank + 1, n_grades):
             sums[g] += x
@@ -430,7 +430,7 @@ def _add_one(sums, rank, n_grades, few, x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _below_one(sums, rank, few):  # type: ignore[no-untyped-def]
+def _below_one(sums, rank, few):
     if few:
         return sums[rank]
     x = 0.0

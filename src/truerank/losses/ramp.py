@@ -130,7 +130,7 @@ class RampOracle:
 
 
 @kernel
-def _discounts_of_ranks(values, order, offsets, discounts, first, last, result):  # type: ignore[no-untyped-def]
+def _discounts_of_ranks(values, order, offsets, discounts, first, last, result):
     """Sort `order` within each query by descending value, from the last call's order; result by row."""
     longest = 0
     for q in range(first, last):

@@ -132,7 +132,7 @@ def oracle_for(measure: Any, grades: np.ndarray, offsets: np.ndarray, rel: float
 
 
 @kernel
-def _places_convex(code, s, t, scale, discount, ideal, place, stack):  # type: ignore[no-untyped-def]
+def _places_convex(code, s, t, scale, discount, ideal, place, stack):
     """place[j - 1] for AP and convex nDCG: divide and conquer over j, candidates between the neighbours' places.
 
     `scale` is 2/(RN). Among equal values the smallest place is taken, in every node.
@@ -167,7 +167,7 @@ def _places_convex(code, s, t, scale, discount, ideal, place, stack):  # type: i
 
 
 @kernel
-def _places_merged(s, t, margin, place):  # type: ignore[no-untyped-def]
+def _places_merged(s, t, margin, place):
     """place[j - 1]: before the first relevant k with `s_k - t_j < margin`."""
     k = 0
     for j in range(len(t)):
@@ -177,7 +177,7 @@ def _places_merged(s, t, margin, place):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _places_reciprocal(s, t, scale, place):  # type: ignore[no-untyped-def]
+def _places_reciprocal(s, t, scale, place):
     """place[j - 1] for RR: p documents before everything, the others merge by score behind the first relevant one."""
     n_rel, n_other = len(s), len(t)
     _places_merged(s, t, 0.0, place)
@@ -199,7 +199,7 @@ def _places_reciprocal(s, t, scale, place):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _places_lattice(s, t, scale, discount, cutoff, ideal, place):  # type: ignore[no-untyped-def]
+def _places_lattice(s, t, scale, discount, cutoff, ideal, place):
     """place[j - 1] for nDCG@k: the best path over (a relevant, b other) documents down to rank k, plus a merged tail.
 
     Placing relevant a+1 after b others adds `-D(r)/ideal - scale·b·s`, another one after a relevant ones
@@ -270,9 +270,7 @@ def _places_lattice(s, t, scale, discount, cutoff, ideal, place):  # type: ignor
 
 
 @kernel
-def _worst_rankings(  # type: ignore[no-untyped-def]
-    code, scores, rows, offsets, n_relevant, discount, cutoff, first, last, loss, coefficients
-):
+def _worst_rankings(code, scores, rows, offsets, n_relevant, discount, cutoff, first, last, loss, coefficients):
     longest = 0
     for q in range(first, last):
         longest = max(longest, offsets[q + 1] - offsets[q])

@@ -164,7 +164,7 @@ def _sums(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def _squares_within(X, rows, offsets, inverse):  # type: ignore[no-untyped-def]
+def _squares_within(X, rows, offsets, inverse):
     """Sum of the squared deviations of each column from its mean within the query, times `inverse`."""
     p = X.shape[1]
     total, mean, origin = np.zeros(p), np.zeros(p), np.zeros(p)

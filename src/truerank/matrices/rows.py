@@ -445,7 +445,7 @@ def _binned(X: Any) -> _Values:
 
 
 @kernel
-def dense_scores(X, weights, order, scores, start, stop):  # type: ignore[no-untyped-def]
+def dense_scores(X, weights, order, scores, start, stop):
     p = X.shape[1]
     whole = p - p % 8
     for position in range(start, stop):
@@ -468,7 +468,7 @@ def dense_scores(X, weights, order, scores, start, stop):  # type: ignore[no-unt
 
 
 @kernel
-def dense_sums(X, coefficients, order, start, stop):  # type: ignore[no-untyped-def]
+def dense_sums(X, coefficients, order, start, stop):
     p = X.shape[1]
     total = np.zeros(p)
     for position in range(start, stop):
@@ -481,7 +481,7 @@ def dense_sums(X, coefficients, order, start, stop):  # type: ignore[no-untyped-
 
 
 @kernel
-def _dense_pair_spread(X, rows, order, ranks, offsets, weight):  # type: ignore[no-untyped-def]
+def _dense_pair_spread(X, rows, order, ranks, offsets, weight):
     p = X.shape[1]
     total = np.zeros(p)
     lower = np.zeros((2, p))  # sums and sums of squares of the rows of lower rank
@@ -511,7 +511,7 @@ def _dense_pair_spread(X, rows, order, ranks, offsets, weight):  # type: ignore[
 
 
 @kernel
-def _other_ranks(order, ranks, offsets, weight):  # type: ignore[no-untyped-def]
+def _other_ranks(order, ranks, offsets, weight):
     """Weighted number of rows of the same query with another rank, by position."""
     result = np.zeros(len(order))
     for query in range(len(offsets) - 1):
@@ -528,7 +528,7 @@ def _other_ranks(order, ranks, offsets, weight):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _sparse_scores(data, indices, starts, weights, order, scores, start, stop):  # type: ignore[no-untyped-def]
+def _sparse_scores(data, indices, starts, weights, order, scores, start, stop):
     for position in range(start, stop):
         i = order[position]
         total = 0.0
@@ -538,7 +538,7 @@ def _sparse_scores(data, indices, starts, weights, order, scores, start, stop): 
 
 
 @kernel
-def _sparse_sums(data, indices, starts, coefficients, order, width, start, stop):  # type: ignore[no-untyped-def]
+def _sparse_sums(data, indices, starts, coefficients, order, width, start, stop):
     total = np.zeros(width)
     for position in range(start, stop):
         c = coefficients[position]
@@ -550,7 +550,7 @@ def _sparse_sums(data, indices, starts, coefficients, order, width, start, stop)
 
 
 @kernel
-def _code_scores(codes, table, order, scores, start, stop):  # type: ignore[no-untyped-def]
+def _code_scores(codes, table, order, scores, start, stop):
     p = codes.shape[1]
     for position in range(start, stop):
         i = order[position]
@@ -563,7 +563,7 @@ def _code_scores(codes, table, order, scores, start, stop):  # type: ignore[no-u
 
 
 @kernel
-def _code_sums(codes, coefficients, order, stride, start, stop):  # type: ignore[no-untyped-def]
+def _code_sums(codes, coefficients, order, stride, start, stop):
     p = codes.shape[1]
     total = np.zeros((p, stride))
     for position in range(start, stop):
@@ -578,7 +578,7 @@ def _code_sums(codes, coefficients, order, stride, start, stop):  # type: ignore
 
 
 @kernel
-def _present_scores(present, columns, starts, table, order, scores, start, stop):  # type: ignore[no-untyped-def]
+def _present_scores(present, columns, starts, table, order, scores, start, stop):
     for position in range(start, stop):
         i = order[position]
         total = 0.0
@@ -588,7 +588,7 @@ def _present_scores(present, columns, starts, table, order, scores, start, stop)
 
 
 @kernel
-def _present_sums(present, columns, starts, coefficients, order, p, stride, start, stop):  # type: ignore[no-untyped-def]
+def _present_sums(present, columns, starts, coefficients, order, p, stride, start, stop):
     total = np.zeros((p, stride))
     for position in range(start, stop):
         c = coefficients[position]

@@ -6,13 +6,13 @@ from truerank.core.kernel import kernel
 
 
 @kernel
-def _before(values, a, b):  # type: ignore[no-untyped-def]
+def _before(values, a, b):
     """Whether item a ranks before item b: by value, largest first, then by number, so that the order is unique."""
     return values[a] > values[b] or (values[a] == values[b] and a < b)
 
 
 @kernel
-def sort_descending(values, order, size, spare):  # type: ignore[no-untyped-def]
+def sort_descending(values, order, size, spare):
     """Merge sort of order[:size] in place; runs of 12 by insertion. Cheap where the order is nearly right already:
     a merge touches only the stretch in which the two runs overlap."""
     width = 12

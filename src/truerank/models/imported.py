@@ -15,7 +15,7 @@ from truerank.rankers.base import Ranker
 from truerank.trees.binary import BinaryTrees
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.predictor import ConstantPredictor
-from truerank.trees.step_functions import StepFunctions
+from truerank.trees.stumps import StepFunctions
 
 _PARTS: dict[str, tuple[str, ...]] = {
     "linear": ("weights",),

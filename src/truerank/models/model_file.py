@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from truerank.calibration.names import CALIBRATORS
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.files import atomic_write
 from truerank.core.names import resolve
@@ -209,7 +210,7 @@ def decode(value: Any) -> Any:
 
 
 def _class_names() -> dict[str, str]:
-    tables = (registry.RANKERS, registry.CALIBRATORS, registry.MODEL_PARTS)
+    tables = (registry.RANKERS, CALIBRATORS, registry.MODEL_PARTS)
     return {target.partition(":")[2]: target for table in tables for target in table.values()}
 
 

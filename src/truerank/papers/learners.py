@@ -139,7 +139,7 @@ def known_learners(only: Sequence[str] | None = None) -> list[Learner]:
 def fit_learner(learner: Learner, params: dict[str, Any], fold: Fold, convention: str, seed: int) -> Any:
     """Fit one setting on a fold's training queries; validation queries serve early stopping where there is any."""
     cls = ranker_class(learner.ranker)
-    known = cls().get_params(deep=False)  # type: ignore[attr-defined]
+    known = cls().get_params(deep=False)
     settings = dict(params)
     if "random_state" in known:
         settings.setdefault("random_state", seed)

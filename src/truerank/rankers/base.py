@@ -161,7 +161,7 @@ class Ranker(BaseEstimator):
                 judgements = ordered.judgements()
                 rounds = [
                     [one.tie_averaged().mean(judgements, scores) for one in measures]
-                    for scores in self.staged_predict(ordered)  # type: ignore[attr-defined]
+                    for scores in self.staged_predict(ordered)
                 ]
                 table = np.array(rounds, dtype=np.float64).reshape(-1, len(measures))
                 values[name] |= {one.name: table[:, k] for k, one in enumerate(measures)}

@@ -15,11 +15,11 @@ from truerank.data.ranking_data import RankingData
 from truerank.rankers.base import Ranker
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.solvers.result import Status
-from truerank.trees.step_functions import StepFunctions
 from truerank.trees.stumps import (
     TOLERANCE,
     GridStumps,
     SortedStumps,
+    StepFunctions,
     Stump,
     apply_stump,
 )
@@ -346,7 +346,7 @@ class PairWeights:
 
 
 @kernel
-def _shift_by_query(scores, segments, queries, first_query, last_query, up):  # type: ignore[no-untyped-def]
+def _shift_by_query(scores, segments, queries, first_query, last_query, up):
     """`up = f - c` with c the middle of the query's scores; returns the widest range of a query's scores."""
     widest = 0.0
     for query in range(first_query, last_query):
@@ -365,7 +365,7 @@ def _shift_by_query(scores, segments, queries, first_query, last_query, up):  # 
 
 
 @kernel
-def _potentials_of_narrow(up, down, weight, segments, queries, first_query, last_query, potentials):  # type: ignore[no-untyped-def]
+def _potentials_of_narrow(up, down, weight, segments, queries, first_query, last_query, potentials):
     """Potentials of a block, times Z; returns the block's Z. `up = exp(f - c)` and `down` is its inverse.
 
     exp(f(a) - f(b)) is up(a) down(b), whatever c is, and fits a float where no query's scores are too wide.
@@ -396,7 +396,7 @@ def _potentials_of_narrow(up, down, weight, segments, queries, first_query, last
 
 
 @kernel
-def _shift_by_segment(scores, segments, queries, first_query, last_query, up, down):  # type: ignore[no-untyped-def]
+def _shift_by_segment(scores, segments, queries, first_query, last_query, up, down):
     """`up = f - high_g` and `down = low_g - f`; returns (low_g, high_g) of the block's segments."""
     first = queries[first_query]
     ranges = np.empty((queries[last_query] - first, 2))
@@ -415,7 +415,7 @@ def _shift_by_segment(scores, segments, queries, first_query, last_query, up, do
 
 
 @kernel
-def _log_add(a, b):  # type: ignore[no-untyped-def]
+def _log_add(a, b):
     if a == -np.inf:
         return b
     if b == -np.inf:
@@ -424,7 +424,7 @@ def _log_add(a, b):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _potentials(up, down, ranges, log_weight, segments, queries, first_query, last_query, potentials):  # type: ignore[no-untyped-def]
+def _potentials(up, down, ranges, log_weight, segments, queries, first_query, last_query, potentials):
     """Potentials of a block, times Z / e^M; returns M and the block's Z / e^M."""
     first = queries[first_query]
     n = len(ranges)

@@ -22,7 +22,7 @@ from truerank.core.kernel import kernel
 
 
 @kernel
-def solve_bundle(G, H, q, block, n_blocks, C, tol, max_iter, in_features):  # type: ignore[no-untyped-def]
+def solve_bundle(G, H, q, block, n_blocks, C, tol, max_iter, in_features):
     """Weights of the planes.
 
     Parameters
@@ -162,7 +162,7 @@ def solve_bundle(G, H, q, block, n_blocks, C, tol, max_iter, in_features):  # ty
 
 
 @kernel
-def solve_one_block(H, q, alpha, C, tol, max_steps):  # type: ignore[no-untyped-def]
+def solve_one_block(H, q, alpha, C, tol, max_steps):
     """One block by pairwise steps from a warm start, in place of the interior-point method where a few steps do.
 
     Each step moves weight between two planes (one of them may be the zero plane that makes up the sum C): to the plane
@@ -241,7 +241,7 @@ def solve_one_block(H, q, alpha, C, tol, max_steps):  # type: ignore[no-untyped-
 
 
 @kernel
-def combine(G, alpha):  # type: ignore[no-untyped-def]
+def combine(G, alpha):
     """`Gᵀα` over the first len(alpha) rows, added in their order."""
     p = G.shape[1]
     total = np.zeros(p)
@@ -253,7 +253,7 @@ def combine(G, alpha):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def extend_gram(G, H, first, last):  # type: ignore[no-untyped-def]
+def extend_gram(G, H, first, last):
     """Fill rows and columns first … last - 1 of H = GGᵀ."""
     p = G.shape[1]
     for i in range(first, last):
@@ -273,7 +273,7 @@ def extend_gram(G, H, first, last):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _slopes(G, H, q, alpha, in_features, slope):  # type: ignore[no-untyped-def]
+def _slopes(G, H, q, alpha, in_features, slope):
     """`Hα - q`."""
     n, p = len(q), G.shape[1]
     if in_features:
@@ -293,7 +293,7 @@ def _slopes(G, H, q, alpha, in_features, slope):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _factor_features(G, diagonal, block, theta, spare, factor):  # type: ignore[no-untyped-def]
+def _factor_features(G, diagonal, block, theta, spare, factor):
     """Cholesky factor of `I + Gᵀ E⁻¹ G`, E = diag(diagonal) + a rank-one term `θ 11ᵀ` for each block.
 
     By Sherman and Morrison the middle matrix is, for each block with W = Σ 1/d_j and mean ḡ = Σ g_j/d_j / W,
@@ -328,7 +328,7 @@ def _factor_features(G, diagonal, block, theta, spare, factor):  # type: ignore[
 
 
 @kernel
-def _add_outer(A, x, factor, p):  # type: ignore[no-untyped-def]
+def _add_outer(A, x, factor, p):
     for a in range(p):
         value = factor * x[a]
         for c in range(a, p):
@@ -336,7 +336,7 @@ def _add_outer(A, x, factor, p):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _solve_features(G, diagonal, block, theta, spare, factor, x):  # type: ignore[no-untyped-def]
+def _solve_features(G, diagonal, block, theta, spare, factor, x):
     """x in place: the solution of `(E + GGᵀ) x = right side`, `x = E⁻¹(r - G M⁻¹ Gᵀ E⁻¹ r)`, refined once.
 
     The difference cancels where E is small; the refinement gives those digits back.
@@ -369,7 +369,7 @@ def _solve_features(G, diagonal, block, theta, spare, factor, x):  # type: ignor
 
 
 @kernel
-def _gather(G, x, v):  # type: ignore[no-untyped-def]
+def _gather(G, x, v):
     """v = Gᵀx."""
     v[:] = 0.0
     for j in range(len(x)):
@@ -379,7 +379,7 @@ def _gather(G, x, v):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _dot(G, j, v):  # type: ignore[no-untyped-def]
+def _dot(G, j, v):
     total = 0.0
     for k in range(len(v)):
         total += G[j, k] * v[k]
@@ -387,7 +387,7 @@ def _dot(G, j, v):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _solve_blocks(diagonal, block, theta, total, x):  # type: ignore[no-untyped-def]
+def _solve_blocks(diagonal, block, theta, total, x):
     """x in place: `E⁻¹ x`; `total` holds Σ 1/d_j of each block."""
     n = len(x)
     sums = np.zeros(len(theta))
@@ -401,7 +401,7 @@ def _solve_blocks(diagonal, block, theta, total, x):  # type: ignore[no-untyped-
 
 
 @kernel
-def _cholesky(A, n):  # type: ignore[no-untyped-def]
+def _cholesky(A, n):
     """Upper factor U with UᵀU = A, in place of A's upper triangle; two pivots at a time, rows contiguous.
 
     A pivot that rounding made non-positive is replaced by a huge one: its variable does not move in this step.
@@ -433,7 +433,7 @@ def _cholesky(A, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _solve(U, x, n):  # type: ignore[no-untyped-def]
+def _solve(U, x, n):
     """x in place: the solution of UᵀU x = right side."""
     for k in range(n):
         x[k] /= U[k, k]

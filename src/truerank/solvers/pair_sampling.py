@@ -238,7 +238,7 @@ def _single_rows(n: int, offsets: np.ndarray, weight: np.ndarray, equal: bool) -
 
 
 @kernel
-def _block_of(u, ends, guide):  # type: ignore[no-untyped-def]
+def _block_of(u, ends, guide):
     """Number of the block in which the share u of the total weight falls."""
     last = len(ends) - 1
     at = u * ends[last]
@@ -251,13 +251,13 @@ def _block_of(u, ends, guide):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _choose(u, ends, guide, number):  # type: ignore[no-untyped-def]
+def _choose(u, ends, guide, number):
     for i in range(len(u)):
         number[i] = _block_of(u[i], ends, guide)
 
 
 @kernel
-def _draw_pairs(u, ends, guide, ranges, rows, a, b):  # type: ignore[no-untyped-def]
+def _draw_pairs(u, ends, guide, ranges, rows, a, b):
     """Uniform pairs: a block from the first random number of each row of u, a pair of it from the second."""
     for i in range(len(u)):
         k = _block_of(u[i, 0], ends, guide)

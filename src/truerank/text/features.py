@@ -438,7 +438,7 @@ def _prepare(index: Index, families: Sequence[str]) -> None:
 
 
 @kernel
-def _add_xu_li(documents, counts, lengths, weight, idf, rarity, sums):  # type: ignore[no-untyped-def]
+def _add_xu_li(documents, counts, lengths, weight, idf, rarity, sums):
     """The first six features of table 2 for one term: idf = n/df, rarity = |C|/cf."""
     for i in range(len(documents)):
         d = documents[i]

@@ -271,7 +271,7 @@ def _replaceable(path: Path) -> bool:
     return path.is_dir() and ((path / "index.json").exists() or not any(path.iterdir()))
 
 
-class _Numbering(dict):
+class _Numbering(dict[str, int]):
     """Words by number, in order of first appearance."""
 
     def __missing__(self, word: str) -> int:
@@ -367,7 +367,7 @@ def _number_file(folder: Path, n_tokens: int) -> None:
     os.unlink(folder / "tokens.raw")
 
 
-def _save_numbers(folder: Path, numbers: dict, vectors: dict, n_documents: int) -> None:
+def _save_numbers(folder: Path, numbers: dict[str, Any], vectors: dict[str, Any], n_documents: int) -> None:
     table = np.full((len(numbers), n_documents), np.nan)
     for row, by_document in zip(table, numbers.values()):
         row[list(by_document)] = list(by_document.values())
@@ -477,7 +477,7 @@ class _Strings:
 
 
 @kernel
-def _count_postings(tokens, parts, fields, ends, of, field, sizes, lengths, totals, last):  # type: ignore[no-untyped-def]
+def _count_postings(tokens, parts, fields, ends, of, field, sizes, lengths, totals, last):
     """Documents of each term and terms of each document; `last` (terms,) starts at -1."""
     for d in range(len(lengths)):
         for part in range(parts[d], parts[d + 1]):
@@ -495,7 +495,7 @@ def _count_postings(tokens, parts, fields, ends, of, field, sizes, lengths, tota
 
 
 @kernel
-def _fill_postings(tokens, parts, fields, ends, of, field, place, last, documents, counts):  # type: ignore[no-untyped-def]
+def _fill_postings(tokens, parts, fields, ends, of, field, place, last, documents, counts):
     """Write each term's documents and counts; `place` (terms,) starts one before the term's first posting."""
     for d in range(len(parts) - 1):
         for part in range(parts[d], parts[d + 1]):

@@ -60,7 +60,7 @@ def proximity(index: Index, terms: Sequence[int], documents: np.ndarray, analyse
 
 
 @kernel
-def _windows(tokens, ends, of, slots, sides, weights, window, documents, counts, last, values):  # type: ignore[no-untyped-def]
+def _windows(tokens, ends, of, slots, sides, weights, window, documents, counts, last, values):
     """Rows of `values` (documents, 3); `counts` (2, pairs) and `last` (slots,) are room to work in."""
     for row in range(len(documents)):
         d = documents[row]

@@ -356,7 +356,7 @@ def _cosine_norms(index: Index, analyser: str, field: str) -> np.ndarray:
 
 
 @kernel
-def _add_saturated(documents, counts, norms, weight, scores, matched):  # type: ignore[no-untyped-def]
+def _add_saturated(documents, counts, norms, weight, scores, matched):
     """weight · tf/(tf + norm)."""
     for i in range(len(documents)):
         d = documents[i]
@@ -365,7 +365,7 @@ def _add_saturated(documents, counts, norms, weight, scores, matched):  # type: 
 
 
 @kernel
-def _add_cosine(documents, counts, norms, weight, scores, matched):  # type: ignore[no-untyped-def]
+def _add_cosine(documents, counts, norms, weight, scores, matched):
     """weight · (1 + ln tf)/norm."""
     for i in range(len(documents)):
         d = documents[i]
@@ -374,7 +374,7 @@ def _add_cosine(documents, counts, norms, weight, scores, matched):  # type: ign
 
 
 @kernel
-def _add_dirichlet(documents, counts, prior, weight, scores, matched):  # type: ignore[no-untyped-def]
+def _add_dirichlet(documents, counts, prior, weight, scores, matched):
     """weight · ln(1 + tf/prior), prior = μ cf/|C|: what a document that has the term gains over one that has not."""
     for i in range(len(documents)):
         scores[documents[i]] += weight * math.log1p(counts[i] / prior)
@@ -382,7 +382,7 @@ def _add_dirichlet(documents, counts, prior, weight, scores, matched):  # type: 
 
 
 @kernel
-def _add_jelinek_mercer(documents, counts, lengths, ratio, weight, scores, matched):  # type: ignore[no-untyped-def]
+def _add_jelinek_mercer(documents, counts, lengths, ratio, weight, scores, matched):
     """weight · ln(1 + ratio · tf/|d|), ratio = (1 - λ)|C|/(λ cf)."""
     for i in range(len(documents)):
         d = documents[i]
@@ -391,7 +391,7 @@ def _add_jelinek_mercer(documents, counts, lengths, ratio, weight, scores, match
 
 
 @kernel
-def _add_length_part(found, lengths, mu, total, constant, scores, matched):  # type: ignore[no-untyped-def]
+def _add_length_part(found, lengths, mu, total, constant, scores, matched):
     """What the likelihood of a found document has beside its terms: constant - total · ln(|d| + μ)."""
     for d in range(len(found)):
         if found[d]:
@@ -402,7 +402,7 @@ def _add_length_part(found, lengths, mu, total, constant, scores, matched):  # t
 
 
 @kernel
-def _add_squares(starts, documents, counts, n, squares):  # type: ignore[no-untyped-def]
+def _add_squares(starts, documents, counts, n, squares):
     """Σ_t ((1 + ln tf)(1 + ln(n/df)))² of each document."""
     for t in range(len(starts) - 1):
         if starts[t + 1] > starts[t]:
@@ -413,7 +413,7 @@ def _add_squares(starts, documents, counts, n, squares):  # type: ignore[no-unty
 
 
 @kernel
-def _keep_best(scores, matched, numbers, values):  # type: ignore[no-untyped-def]
+def _keep_best(scores, matched, numbers, values):
     """The best matched documents in a heap whose root is the worst that is kept; returns how many.
 
     Documents come in ascending order, so one that equals the root is worse than it.

@@ -18,6 +18,7 @@ The number of a leaf has bit t set when the answer at level t was no (`x > c`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -190,7 +191,19 @@ class Grower:
         # g of a row drawn twice counts twice: g²/h is its squared residual times the draws.
         return float((g * g / np.maximum(h, 1.0)).sum()) / total if total > 0 else 0.0
 
-    def _search_block(self, block, rows, words, slots, small_is_right, n_leaves, permitted, scales, shift):
+    def _search_block(
+        self,
+        block: int,
+        rows: np.ndarray,
+        words: np.ndarray,
+        slots: np.ndarray,
+        small_is_right: np.ndarray,
+        n_leaves: int,
+        permitted: np.ndarray,
+        scales: np.ndarray,
+        shift: int,
+    ) -> Any:
+        """The best question of each feature in a block, from the level's histograms, which are filled here."""
         hist = self._hist[block]
         half = n_leaves >> 1
         fresh = hist[half:n_leaves] if half else hist[:1]
@@ -219,7 +232,9 @@ class Grower:
         by_code = (bins & ((1 << shift) - 1)).sum(axis=0)
         return bool(2 * by_code[: code + 1].sum() < by_code.sum())
 
-    def _leaf_sums(self, packed, features, codes, sides, ended):
+    def _leaf_sums(
+        self, packed: PackedGradients, features: list[int], codes: list[int], sides: list[bool], ended: int | None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Sums in the leaves below the last question, from the histograms above it."""
         if not features:
             return packed.unpack(packed.words.sum(keepdims=True))

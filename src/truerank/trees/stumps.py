@@ -208,6 +208,42 @@ def apply_stump(
     _add_stump(X, rows, stump.feature, stump.threshold, stump.missing, weight, scores, first, last)
 
 
+class StepFunctions:
+    """A weighted sum of stumps as one step function for each feature: a row costs one search a feature.
+
+    Parameters
+    ----------
+    feature, threshold, missing, weight : arrays (T,)
+        The stumps.
+    """
+
+    def __init__(self, feature: np.ndarray, threshold: np.ndarray, missing: np.ndarray, weight: np.ndarray) -> None:
+        self.columns = np.unique(feature).astype(np.int64)
+        steps, values, starts, absent = [], [], [0], []
+        for k in self.columns:
+            chosen = feature == k
+            places, inverse = np.unique(threshold[chosen], return_inverse=True)
+            heights = np.bincount(inverse, weights=weight[chosen], minlength=len(places))
+            steps.append(places)
+            values.append(np.concatenate([[0.0], np.cumsum(heights)]))
+            starts.append(starts[-1] + len(places))
+            absent.append(float(np.sum(weight[chosen] * missing[chosen])))
+        self.steps = np.concatenate([np.empty(0), *steps])
+        self.values = np.concatenate([np.empty(0), *values])
+        self.starts = np.array(starts, dtype=np.int64)
+        self.absent = np.array(absent, dtype=np.float64)
+
+    def predict(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
+        """Scores (n,) of the rows of X."""
+        scores = np.zeros(X.shape[0])
+
+        def work(first: int, last: int) -> None:
+            _add_steps(X, self.columns, self.steps, self.starts, self.values, self.absent, scores, first, last)
+
+        run_blocks(work, row_blocks(X.shape[0]), n_jobs)
+        return scores
+
+
 def _pair_columns(codes: np.ndarray, n_bins: np.ndarray) -> np.ndarray:
     """Columns in pairs, int64 (q, 2), with -1 for none: those that leave their fullest bins in the same rows.
 
@@ -270,7 +306,7 @@ def _running(order: np.ndarray, potentials: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def _scan_ranges(X, rows, lowest, highest, missing):  # type: ignore[no-untyped-def]
+def _scan_ranges(X, rows, lowest, highest, missing):
     for row in rows:
         for k in range(X.shape[1]):
             x = np.float64(X[row, k])
@@ -282,7 +318,7 @@ def _scan_ranges(X, rows, lowest, highest, missing):  # type: ignore[no-untyped-
 
 
 @kernel
-def _code_rows(X, rows, columns, thresholds, starts, codes, first, last):  # type: ignore[no-untyped-def]
+def _code_rows(X, rows, columns, thresholds, starts, codes, first, last):
     """`codes[u, i]`: number of thresholds of column u below the value, one more than all of them where it is nan."""
     for u in range(len(columns)):
         k = columns[u]
@@ -308,7 +344,7 @@ def _code_rows(X, rows, columns, thresholds, starts, codes, first, last):  # typ
 
 
 @kernel
-def _join_codes(codes, pairs, n_bins, pair_start, paired, counts, first, last):  # type: ignore[no-untyped-def]
+def _join_codes(codes, pairs, n_bins, pair_start, paired, counts, first, last):
     for q in range(len(pairs)):
         a = pairs[q, 0]
         b = pairs[q, 1]
@@ -322,7 +358,7 @@ def _join_codes(codes, pairs, n_bins, pair_start, paired, counts, first, last): 
 
 
 @kernel
-def _leave_out(codes, left_out, starts):  # type: ignore[no-untyped-def]
+def _leave_out(codes, left_out, starts):
     """Pack the codes of all rows to the front of their own memory, without the left-out ones; returns their number."""
     n, p = codes.shape
     packed = codes.reshape(n * p)
@@ -339,7 +375,7 @@ def _leave_out(codes, left_out, starts):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _add_potentials(codes, starts, potentials, first, last, sums):  # type: ignore[no-untyped-def]
+def _add_potentials(codes, starts, potentials, first, last, sums):
     for i in range(first, last):
         potential = potentials[i]
         for j in range(starts[i], starts[i + 1]):
@@ -347,7 +383,7 @@ def _add_potentials(codes, starts, potentials, first, last, sums):  # type: igno
 
 
 @kernel
-def _sums_by_column(sums, pairs, pair_start, fullest, n_bins, bin_start):  # type: ignore[no-untyped-def]
+def _sums_by_column(sums, pairs, pair_start, fullest, n_bins, bin_start):
     """Sums by bin of each column from those by joint bin of the pairs; the fullest joint bins are filled in."""
     result = np.zeros(bin_start[-1])
     for q in range(len(pairs)):
@@ -371,7 +407,7 @@ def _sums_by_column(sums, pairs, pair_start, fullest, n_bins, bin_start):  # typ
 
 
 @kernel
-def _best_of_bins(sums, bin_start, n_thresholds, missing_bin, tolerance):  # type: ignore[no-untyped-def]
+def _best_of_bins(sums, bin_start, n_thresholds, missing_bin, tolerance):
     largest = 0.0
     for k in range(len(n_thresholds)):
         n = n_thresholds[k]
@@ -403,7 +439,7 @@ def _best_of_bins(sums, bin_start, n_thresholds, missing_bin, tolerance):  # typ
 
 
 @kernel
-def _add_above(codes, threshold, absent, weight, absent_weight, scores, first, last):  # type: ignore[no-untyped-def]
+def _add_above(codes, threshold, absent, weight, absent_weight, scores, first, last):
     for i in range(first, last):
         code = np.int64(codes[i])
         step = weight if code > threshold else 0.0
@@ -411,7 +447,7 @@ def _add_above(codes, threshold, absent, weight, absent_weight, scores, first, l
 
 
 @kernel
-def _walk(order, potentials, start, stop, sum_, other, largest):  # type: ignore[no-untyped-def]
+def _walk(order, potentials, start, stop, sum_, other, largest):
     """Largest |r| along a part of a column's order: r is the running sum, or that plus `other`."""
     for j in range(start, stop):
         entry = order[j]
@@ -422,7 +458,7 @@ def _walk(order, potentials, start, stop, sum_, other, largest):  # type: ignore
 
 
 @kernel
-def _walk_four(order, potentials, s0, s1, s2, s3, size, sums, largest):  # type: ignore[no-untyped-def]
+def _walk_four(order, potentials, s0, s1, s2, s3, size, sums, largest):
     """Four columns without missing values at a time, `size` entries of each: one sum would wait for each addition."""
     a = b = c = d = 0.0
     high_a = high_b = high_c = high_d = 0.0
@@ -450,7 +486,7 @@ def _walk_four(order, potentials, s0, s1, s2, s3, size, sums, largest):  # type:
 
 
 @kernel
-def _best_of_sorted(order, places, potentials, first, last):  # type: ignore[no-untyped-def]
+def _best_of_sorted(order, places, potentials, first, last):
     """Largest |r| of each column first … last - 1."""
     result = np.zeros(last - first)
     sums = np.zeros(4)
@@ -481,8 +517,28 @@ def _best_of_sorted(order, places, potentials, first, last):  # type: ignore[no-
 
 
 @kernel
-def _add_stump(X, rows, feature, threshold, missing, weight, scores, first, last):  # type: ignore[no-untyped-def]
+def _add_stump(X, rows, feature, threshold, missing, weight, scores, first, last):
     for i in range(first, last):
         x = np.float64(X[rows[i], feature])
         if x > threshold or (missing == 1 and x != x):
             scores[i] += weight
+
+
+@kernel
+def _add_steps(X, columns, steps, starts, values, absent, scores, first, last):
+    for i in range(first, last):
+        score = 0.0
+        for c in range(len(columns)):
+            x = np.float64(X[i, columns[c]])
+            if x != x:
+                score += absent[c]
+                continue
+            base = starts[c]
+            left = starts[c + 1] - base
+            while left > 1:
+                half = left >> 1
+                base += half * (steps[base + half - 1] < x)
+                left -= half
+            # Column c has one value more than steps, so its values start c places later.
+            score += values[base + c + (steps[base] < x)]
+        scores[i] = score

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections.abc import Callable
 from dataclasses import dataclass
 from operator import lt
 
@@ -285,7 +286,7 @@ class LineParser:
             values.append(self._number(value_text, refuse, place, f"a number as the value of feature {index}"))
         return grade, qid, indices, values
 
-    def _number(self, text: bytes, refuse, token: int, wanted: str) -> float:
+    def _number(self, text: bytes, refuse: Callable[[int, str], Exception], token: int, wanted: str) -> float:
         if NUMBER.fullmatch(text):
             value = float(text)
             if value in (INF, -INF):

@@ -89,7 +89,7 @@ class UbjsonReader:
     def _array(self, depth: int) -> list[Any]:
         kind, count = self._head()
         if kind in _NUMBERS and count is not None:
-            return self._numbers(kind, count).tolist()  # type: ignore[arg-type]
+            return self._numbers(kind, count).tolist()
         if count is not None and count > len(self.data) - self.place:
             raise self._fail(f"{count} values are claimed and {len(self.data) - self.place} bytes are left")
         result: list[Any] = []
