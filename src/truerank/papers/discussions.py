@@ -1,4 +1,4 @@
-"""Section 4.6 of the AdaRank paper as figures: wrong pairs, queries by their pairs, what was trained, the bound."""
+"""Section 4.5 of the AdaRank paper as figures: wrong pairs, queries by their pairs, what was trained, the bound."""
 
 from __future__ import annotations
 

@@ -28,8 +28,9 @@ from truerank.report.figures import Figure
 
 COLLECTION_NAMES = ("ohsumed", "mq2008")
 MEASURES = ("AP", "nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "P@1", "P@3", "P@5", "P@10")
-SHOWN = {"AP": "MAP"}
-REPEATED = ("AP", "nDCG@10")  # what is kept of the random assignments
+TIED = "AP, ties averaged"  # beside the convention's order of tied documents, which is the file's
+SHOWN = {"AP": "MAP", TIED: "MAP, ties averaged"}
+REPEATED = ("AP", TIED, "nDCG@10")  # what is kept of the random assignments
 PAIRS = ("pairs(2, 0)", "pairs(2, 1)", "pairs(1, 0)")
 TRAINING = ("AP", "nDCG@5")
 REPETITIONS = 20
@@ -73,7 +74,7 @@ def figures(args: argparse.Namespace) -> list[Figure]:
 
 def compute(args: argparse.Namespace) -> dict[str, Any]:
     """All results: kept ones from the folder `--out`, the others computed."""
-    stamp = {"experiment": "letor", "version": 1, "seed": args.seed, "quick": bool(args.quick)}
+    stamp = {"experiment": "letor", "version": 2, "seed": args.seed, "quick": bool(args.quick)}
     store = protocol.ResultStore(Path(args.out) / "results.jsonl", stamp)
     if store.n_resumed:
         note(f"{store.n_resumed} finished pieces found in {store.path}")
@@ -125,7 +126,7 @@ class _Run:
         }
 
     def _official(self, scheme: str, folds: list[protocol.Fold]) -> dict[str, Any]:
-        names = (*MEASURES, *PAIRS)
+        names = (*MEASURES, TIED, *PAIRS)
         result = {}
         learners = [x for x in self.learners if _candidates(x, scheme)]
         for learner in progress(learners, f"{self.collection.name}, published folds, {scheme} grids"):
@@ -133,7 +134,7 @@ class _Run:
             row: dict[str, Any] = {"chosen": [p["params"] for p in pieces], "status": [p["status"] for p in pieces]}
             row["fit_seconds"] = float(np.mean([p["fit_seconds"] for p in pieces]))
             pooled = {n: protocol.pool(folds, [_numbers(p["test"][n]) for p in pieces]) for n in names}
-            row["test"] = {SHOWN.get(n, n): protocol.mean_of_folds(folds, pooled[n]) for n in MEASURES}
+            row["test"] = {SHOWN.get(n, n): protocol.mean_of_folds(folds, pooled[n]) for n in (*MEASURES, TIED)}
             row["wrong_pairs"] = {n: float(np.nanmean(pooled[n])) for n in PAIRS}
             row["train"] = {SHOWN.get(n, n): [p["train"][n] for p in pieces] for n in TRAINING}
             row["ap_by_query"] = pooled["AP"].tolist()
@@ -166,7 +167,7 @@ class _Run:
             "repetitions": repetitions,
             "grid": scheme,
             "learners": rows,
-            "tests": _tests({name: a["AP"] for name, a in average.items()}),
+            "tests": _tests({name: a[TIED] for name, a in average.items()}),
         }
 
     def _piece(
@@ -187,7 +188,7 @@ class _Run:
             chosen = choose(learner, candidates, fold, self.selector, self.collection.convention, self.seed)
             seconds = (time.process_time() - start) / len(candidates)
             convention = self.collection.convention
-            measures = {n: parse_measure(n, convention=convention) for n in names}
+            measures = {n: _measure(n, convention) for n in names}
             scores = protocol.grouped_scores(chosen.ranker, fold.train)
             judgements = fold.train.judgements()
             return {
@@ -200,6 +201,12 @@ class _Run:
             }
 
         return self.store.compute(key, work)
+
+
+def _measure(name: str, convention: str) -> Any:
+    if name == TIED:
+        return parse_measure("AP", convention=convention).tie_averaged()
+    return parse_measure(name, convention=convention)
 
 
 def _candidates(learner: Learner, scheme: str) -> tuple[dict[str, Any], ...]:
@@ -227,13 +234,13 @@ def print_text(name: str, part: dict[str, Any]) -> None:
     """Tables of one collection."""
     out = print_line
     out(f"\n{name}: {part['queries']} queries ({part['queries_without_relevant']} without a relevant document), ")
-    out(f"{part['documents']} documents, convention {part['convention']}, settings chosen by validation MAP")
-    columns = [SHOWN.get(n, n) for n in MEASURES]
+    out(f"{part['documents']} documents, convention {part['convention']}, settings by validation MAP, ties averaged")
+    columns = ["MAP", SHOWN[TIED], "nDCG@5", "nDCG@10"]
     for scheme, rows in part["official"].items():
         out(f"\npublished folds, {scheme} grids, mean of the five test folds\n")
         ours = {learner: row["test"] for learner, row in rows.items()}
         published = {learner: row["published"] for learner, row in rows.items()}
-        out(protocol.beside_published(ours, published, columns[:1] + columns[3:5], label="learner"))
+        out(protocol.beside_published(ours, published, columns, label="learner"))
     repeated = part["random"]
     if not repeated["repetitions"]:
         return
@@ -245,11 +252,27 @@ def print_text(name: str, part: dict[str, Any]) -> None:
             better.setdefault(winner, []).append(loser)
     rows_ = []
     for learner, row in sorted(repeated["learners"].items(), key=lambda item: -item[1]["MAP"]["mean"]):
-        m, n = row["MAP"], row["nDCG@10"]
+        m, n, tied = row["MAP"], row["nDCG@10"], row[SHOWN[TIED]]["mean"]
         published = row["published"].get("MAP")
-        rows_.append([learner, m["mean"], m["sd"], m["min"], m["max"], published, n["mean"], n["sd"]]
+        rows_.append([learner, m["mean"], m["sd"], m["min"], m["max"], published, tied, n["mean"], n["sd"]]
                      + [", ".join(better.get(learner, [])) or "-"])  # fmt: skip
-    out(table(rows_, ["learner", "MAP", "sd", "min", "max", "publ.", "nDCG@10", "sd", "better than (paired t, Holm)"]))
+    out(
+        table(
+            rows_,
+            [
+                "learner",
+                "MAP",
+                "sd",
+                "min",
+                "max",
+                "publ.",
+                "ties averaged",
+                "nDCG@10",
+                "sd",
+                "better than (paired t, Holm)",
+            ],
+        )
+    )
 
 
 def print_line(text: str) -> None:
