@@ -204,6 +204,14 @@ def test_early_stopping_keeps_the_best_iterate(solver, tmp_path):
     early = ListNet(1e-4, patience=1, **params).fit(X[:150], y[:150], qid=qid[:150], eval_set=valid)
     assert np.array_equal(early.validation_scores_, scores[: len(early.validation_scores_)])
     assert "stopped early" in early.status_
+    assert full.history_["validation"] is scores
+    objective = full.history_["objective"]
+    assert len(objective) == len(scores)
+    if solver == "lbfgs":
+        assert (np.diff(objective) < 0).all()
+        assert objective[full.n_iter_ - 1] == pytest.approx(full.objective_, rel=1e-12)
+    else:
+        assert np.isnan(objective).all()
     save_model(full, tmp_path / "m.json")
     assert np.array_equal(load_model(tmp_path / "m.json").predict(X), full.predict(X))
 

@@ -135,7 +135,7 @@ def replay(ranker, X, y, offsets, n, target):
     sampler = make_sampler(ranker.sampling, y, offsets, None, relevant, ranker.pair_probability)
     draws = sampler.draw(stream(ranker.random_state or 0, "pairwise-descent"), n)
     return plain_descent(
-        X, target, draws, loss=ranker.loss, reg=ranker.reg_lambda, rate=ranker.learning_rate, eta0=ranker.eta0,
+        X, target, draws, loss=ranker.loss, reg=ranker.alpha, rate=ranker.learning_rate, eta0=ranker.eta0,
         limit=ranker.C if ranker.loss == "passive-aggressive" else ranker.margin, project=ranker.projection,
         average_from={False: np.inf, True: 1}.get(ranker.average, ranker.average),
     )  # fmt: skip
@@ -150,8 +150,8 @@ SETTINGS = [
     {"loss": "squared", "learning_rate": "constant"},
     {"loss": "squared", "learning_rate": "constant", "sampling": "combined-ranking", "rel": 1.0},
     {"loss": "squared", "learning_rate": "constant", "sampling": "roc", "rel": 1.0},
-    {"loss": "perceptron", "learning_rate": "constant", "reg_lambda": 0.0, "margin": 0.5},
-    {"loss": "passive-aggressive", "C": 0.1, "reg_lambda": 0.0, "average": 7},
+    {"loss": "perceptron", "learning_rate": "constant", "alpha": 0.0, "margin": 0.5},
+    {"loss": "passive-aggressive", "C": 0.1, "alpha": 0.0, "average": 7},
     {"sampling": "query-norm-rank"},
     {"sampling": "row-norm-rank"},
     {"sampling": "roc", "rel": 1.0, "projection": True},
@@ -168,7 +168,7 @@ SETTINGS = [
 def test_every_step_is_that_of_plain_descent(setting, kind):
     X, y, offsets, qid = judged(6, p=11)
     X[np.abs(X) < 0.4] = 0.0
-    setting = {"reg_lambda": 0.05, "random_state": 3} | setting
+    setting = {"alpha": 0.05, "random_state": 3} | setting
     ranker = PairwiseDescent(max_iter=300, **setting)
     classes = np.where(y >= (ranker.rel or 2), 1.0, -1.0)
     target = classes
@@ -229,6 +229,21 @@ def test_nothing_to_draw_leaves_the_weights_zero():
         PairwiseDescent(sampling=sampling, max_iter=5).fit([[1.0], [2.0]], [1, 1])
 
 
+def test_the_old_name_of_alpha_is_taken(tmp_path):
+    with pytest.warns(FutureWarning, match="reg_lambda is now called alpha"):
+        ranker = PairwiseDescent(reg_lambda=0.01, max_iter=10)
+    assert ranker.alpha == 0.01
+    save_model(ranker.fit([[1.0], [2.0]], [1, 0], qid=[1, 1]), tmp_path / "model.json")
+    text = (tmp_path / "model.json").read_text()
+    assert '"alpha"' in text
+    assert '"alpha_"' in text
+    # As an earlier release wrote it.
+    (tmp_path / "old.json").write_text(text.replace('"alpha"', '"reg_lambda"').replace('"alpha_"', '"reg_lambda_"'))
+    old = load_model(tmp_path / "old.json")
+    assert (old.alpha, old.alpha_) == (0.01, 0.01)
+    assert old.coef_.tolist() == ranker.coef_.tolist()
+
+
 def test_squared_loss_on_single_rows_finds_the_regression():
     rng = np.random.default_rng(11)
     X = rng.normal(size=(400, 3))
@@ -246,9 +261,9 @@ def test_squared_loss_on_single_rows_finds_the_regression():
         ({"sampling": "pairs"}, "sampling"),
         ({"loss": "l1"}, "loss"),
         ({"learning_rate": "optimal"}, "learning_rate"),
-        ({"reg_lambda": -1.0}, "reg_lambda"),
-        ({"reg_lambda": 0.0}, "reg_lambda must be > 0"),
-        ({"reg_lambda": 3.0, "learning_rate": "basic"}, "change sign"),
+        ({"alpha": -1.0}, "alpha"),
+        ({"alpha": 0.0}, "alpha must be > 0"),
+        ({"alpha": 3.0, "learning_rate": "basic"}, "change sign"),
         ({"max_iter": 0}, "max_iter"),
         ({"average": -1}, "average"),
         ({"projection": 1}, "projection"),
@@ -258,7 +273,7 @@ def test_squared_loss_on_single_rows_finds_the_regression():
         ({"eta0": 0}, "eta0"),
         ({"rel": "high"}, "rel"),
         ({"sampling": "roc"}, "give rel"),
-        ({"loss": "squared", "reg_lambda": 1e-9, "max_iter": 5000}, "diverged"),
+        ({"loss": "squared", "alpha": 1e-9, "max_iter": 5000}, "diverged"),
     ],
 )
 def test_bad_parameters(wrong, message):

@@ -299,6 +299,8 @@ def _decode_object(value: dict[str, Any]) -> Any:
     unknown = sorted(set(fitted) - set(cls.model_attributes))
     if unknown:
         raise ModelFileError(f"{name}: unknown fitted attribute {unknown[0]!r}")
+    renamed = getattr(cls.__init__, "renamed", {})
+    params = {renamed.get(key, key): item for key, item in params.items()}
     known = inspect.signature(cls).parameters
     strange = sorted(set(params) - set(known))
     if strange:

@@ -47,7 +47,7 @@ from truerank.rankers.pairwise_descent import PairwiseDescent
 from truerank.rankers.rank_svm import RankSVM
 
 N_TRAIN = 300
-ARTICLE = {"reg_lambda": 1e-5, "max_iter": 100_000}
+ARTICLE = {"alpha": 1e-5, "max_iter": 100_000}
 ARTICLE_TAU: dict[str, float] = published("descent")["tau"]
 LAMBDAS = [10.0**k for k in range(-4, 1)]
 STEPS = [10_000, 100_000, 1_000_000]
@@ -132,7 +132,7 @@ def diabetes(seed: int, seeds: int, quick: bool = False) -> dict[str, dict[str, 
     maker, params = choose(candidates)
     result["RankSVM, squared hinge, C by cross-validation"] = row(maker(**params), params, 1)
     candidates = [
-        (descent, {"reg_lambda": 10.0**k, "max_iter": 100_000, "average": average})
+        (descent, {"alpha": 10.0**k, "max_iter": 100_000, "average": average})
         for k in range(-6, -1)
         for average in (False, 50_000)
     ]
@@ -150,7 +150,7 @@ def printed_demonstration(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_te
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         svr = LinearSVR(random_state=random).fit(X, y)
-    w = printed_listing(X, y, ARTICLE["reg_lambda"], int(ARTICLE["max_iter"]), random)
+    w = printed_listing(X, y, ARTICLE["alpha"], int(ARTICLE["max_iter"]), random)
     labels = list(ARTICLE_TAU)
     return {
         labels[0]: {"tau": spread([float(kendalltau(X_test @ w, y_test)[0])]), "params": ARTICLE},

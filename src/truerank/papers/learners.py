@@ -68,8 +68,8 @@ LEARNERS = (
     Learner(
         "pairwise descent",
         "pairwise-descent",
-        _grid("reg_lambda", _decades(-6, -1)[::-1]),
-        _grid("reg_lambda", _decades(-6, -1)[::-1], max_iter=1_000_000),
+        _grid("alpha", _decades(-6, -1)[::-1]),
+        _grid("alpha", _decades(-6, -1)[::-1], max_iter=1_000_000),
     ),
     Learner(
         "RankBoost",

@@ -79,6 +79,9 @@ class ListNet(BinnedLinearRanker):
         Iterations or passes up to `coef_`.
     validation_scores_ : float64 array
         With `eval_set`, the measure after each iteration.
+    history_ : dict of arrays
+        After each iteration of the value that was chosen: `objective` (NaN in passes of gradient descent, which do not
+        compute it) and, with `eval_set`, `validation`.
     status_ : str
         Why training stopped, in words.
 
@@ -172,10 +175,11 @@ class ListNet(BinnedLinearRanker):
             if loss.n_queries == 0:
                 return SolverResult(np.zeros(loss.n_weights), Status.NOTHING_TO_LEARN, 0, 0.0, gap=0.0)
             curve = None if valid is None else EarlyStopping(chooser, self.convention, self.patience, valid=valid)
-            best = np.zeros(0)
+            best, objectives = np.zeros(0), []
 
-            def after(weights: np.ndarray) -> bool:
+            def after(weights: np.ndarray, objective: float) -> bool:
                 nonlocal best
+                objectives.append(objective)
                 if curve is None or valid is None:
                     return False
                 stop = curve.add(scores(weights, valid.X))
@@ -187,18 +191,22 @@ class ListNet(BinnedLinearRanker):
                 result = minimise(loss, tol, max_iter, after)
             else:
                 result = descend(loss, learning_rate, max_iter, after)
+            history = {"objective": np.array(objectives)}
             if curve is None or not curve.values:
-                return result
+                return replace(result, details=history)
+            history["validation"] = np.array(curve.values)
             objective, gradient = loss.value_and_gradient(best)
             return replace(
                 result, coef=best, n_iter=curve.best_round, objective=objective, gap=float(np.linalg.norm(gradient)),
-                details={"validation_scores": np.array(curve.values)},
+                details=history,
             )  # fmt: skip
 
         self.alpha_, result, self.path_ = best_of_path("alpha", values, solve, valid, scores, chooser, self.convention)
         self.coef_, self.scale_ = problem.rows.coef(result.coef), problem.scale
         self.n_iter_, self.objective_, self.gradient_norm_ = result.n_iter, result.objective, result.gap
+        nothing = np.zeros(0)
+        self.history_ = {"objective": result.details.get("objective", nothing)}
         self.__dict__.pop("validation_scores_", None)
         if valid is not None:
-            self.validation_scores_ = result.details.get("validation_scores", np.zeros(0))
+            self.validation_scores_ = self.history_["validation"] = result.details.get("validation", nothing)
         self._finish(result.status)

@@ -19,6 +19,7 @@ from truerank.core.random_streams import seed_of, stream
 from truerank.data.ranking_data import RankingData
 from truerank.losses.graded_pairs import HINGE, GradedPairs, weight_by
 from truerank.matrices.rows import linear_scores
+from truerank.rankers.base import renamed_parameters
 from truerank.rankers.linear import LinearRanker, Problem
 from truerank.solvers.pair_descent import (
     LEARNING_RATES,
@@ -71,13 +72,13 @@ class PairwiseDescent(LinearRanker):
 
         λ/2 ‖w‖² + (mean over all pairs with y_a > y_b of a query of max(0, 1 - w·(x_a - x_b)))
 
-    where λ is `reg_lambda` and pairs of query q weigh `query_weight[q]` in the mean. A step costs O(features) and a
+    where λ is `alpha` and pairs of query q weigh `query_weight[q]` in the mean. A step costs O(features) and a
     draw O(1), however many documents there are: use it where an exact solver (`RankSVM`) would take too long, or rows
     come in batches (`partial_fit`) or from a file larger than memory (`fit_file`).
 
     Parameters
     ----------
-    reg_lambda : float or list of float, default 1e-3
+    alpha : float or list of float, default 1e-3
         λ. From a list, in `fit`, the validation queries of `eval_set` choose. Scales: `MeasureSVM`'s C is divided by
         the number of queries, `RankSVM`'s C multiplies a sum over pairs, and this λ goes with a mean over pairs, so
         λ = 1 / (C · pairs) with `RankSVM`'s C.
@@ -136,12 +137,12 @@ class PairwiseDescent(LinearRanker):
         0 unless single rows are drawn.
     n_iter_ : int
         Steps taken, over all calls of `partial_fit`.
-    reg_lambda_ : float
+    alpha_ : float
         The value that was chosen.
     scale_ : float64 array (p,) or None
         What each column was divided by, if it was.
     path_ : list of dict
-        After `fit`, for each λ: `reg_lambda`, `validation`.
+        After `fit`, for each λ: `alpha`, `validation`.
 
     Raises
     ------
@@ -174,14 +175,16 @@ class PairwiseDescent(LinearRanker):
     """
 
     model_attributes: ClassVar[tuple[str, ...]] = (
-        *LinearRanker.model_attributes, "intercept_", "n_iter_", "reg_lambda_", "descent_state_", "path_",
+        *LinearRanker.model_attributes, "intercept_", "n_iter_", "alpha_", "descent_state_", "path_",
     )  # fmt: skip
+    renamed_attributes: ClassVar[dict[str, str]] = {"reg_lambda_": "alpha_"}
     uses_eval_set = True
     __metadata_request__partial_fit: ClassVar[dict[str, Any]] = {"qid": True, "query_weight": True, "n_steps": True}
 
+    @renamed_parameters(reg_lambda="alpha")
     def __init__(
         self,
-        reg_lambda: Any = 1e-3,
+        alpha: Any = 1e-3,
         *,
         sampling: str = "rank",
         loss: str = "hinge",
@@ -200,7 +203,7 @@ class PairwiseDescent(LinearRanker):
         scale: str = "auto",
         random_state: Any = None,
     ) -> None:
-        self.reg_lambda = reg_lambda
+        self.alpha = alpha
         self.sampling = sampling
         self.loss = loss
         self.learning_rate = learning_rate
@@ -220,7 +223,7 @@ class PairwiseDescent(LinearRanker):
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         steps = check_positive_int(self.max_iter, "max_iter")
-        values = path_values(self.reg_lambda, "reg_lambda", zero=True)
+        values = path_values(self.alpha, "alpha", zero=True)
         for value in values:
             self._check_parameters(value)
         problem = Problem(data, self.scale)
@@ -232,11 +235,11 @@ class PairwiseDescent(LinearRanker):
             states[reg] = self.descent_state_
             return SolverResult(self._weights(), self._status, steps, float("nan"))
 
-        self.reg_lambda_, _, self.path_ = best_of_path(
-            "reg_lambda", values, solve, valid, lambda w, X: linear_scores(X, problem.rows.coef(w[:-1])),
+        self.alpha_, _, self.path_ = best_of_path(
+            "alpha", values, solve, valid, lambda w, X: linear_scores(X, problem.rows.coef(w[:-1])),
             self.validation_measure, self.convention,
         )  # fmt: skip
-        self.descent_state_ = states[self.reg_lambda_]
+        self.descent_state_ = states[self.alpha_]
         self._keep()
 
     def partial_fit(
@@ -346,9 +349,9 @@ class PairwiseDescent(LinearRanker):
         self.n_features_in_, self.n_queries_in_ = int(n_features or 0), queries
         pair_share, row_share = np.array(weights) / max(sum(weights), 1e-300), np.array(rows) / sum(rows)
         if self.sampling == "combined-ranking":
-            alpha = float(self.pair_probability) if sum(weights) > 0 else 0.0
-            share = alpha * pair_share + (1 - alpha) * row_share
-            of_pairs = np.divide(alpha * pair_share, share, out=np.zeros_like(share), where=share > 0)
+            of_pairs_all = float(self.pair_probability) if sum(weights) > 0 else 0.0
+            share = of_pairs_all * pair_share + (1 - of_pairs_all) * row_share
+            of_pairs = np.divide(of_pairs_all * pair_share, share, out=np.zeros_like(share), where=share > 0)
         else:
             share, of_pairs = pair_share, np.ones(len(weights))
         generator = stream(seed_of(self.random_state), "pairwise-descent", "blocks")
@@ -384,7 +387,7 @@ class PairwiseDescent(LinearRanker):
 
         check_choice(self.loss, "loss", ("hinge",))
         check_choice(self.sampling, "sampling", (*_WEIGHTINGS, "roc"))
-        reg = check_number(self.reg_lambda, "reg_lambda", minimum=0.0, open_minimum=True)
+        reg = check_number(self.alpha, "alpha", minimum=0.0, open_minimum=True)
         check_is_fitted(self)
         data = clone(self)._training_data(X, y, qid, query_weight)
         self._check_width(data.n_features)
@@ -417,7 +420,7 @@ class PairwiseDescent(LinearRanker):
         if isinstance(state, dict) and "random" in state:  # a file of an earlier release: draws go on from the seed
             state = {"weights": np.array([state.get("v"), state.get("r")]), "scalars": state.get("scalars"), "seed": 0}
             self.descent_state_ = state
-            self.reg_lambda_ = float(self.reg_lambda)
+            self.alpha_ = float(self.alpha)
         shapes = {"weights": (2, width), "scalars": (5,)}
         if not isinstance(state, dict) or any(
             getattr(state.get(key), "shape", None) != shape or state[key].dtype != np.float64
@@ -432,9 +435,9 @@ class PairwiseDescent(LinearRanker):
 
     def _one_value(self) -> float:
         """λ for batches and files, where no validation queries choose."""
-        values = path_values(self.reg_lambda, "reg_lambda", zero=True)
+        values = path_values(self.alpha, "alpha", zero=True)
         if len(values) > 1:
-            raise InvalidInputError("reg_lambda: partial_fit and fit_file take one value; a list is for fit")
+            raise InvalidInputError("alpha: partial_fit and fit_file take one value; a list is for fit")
         return values[0]
 
     def _check_parameters(self, reg: float) -> None:
@@ -454,20 +457,20 @@ class PairwiseDescent(LinearRanker):
             check_positive_int(self.average, "average", 0)
         if reg == 0.0 and ((self.learning_rate == "pegasos" and self.loss != "passive-aggressive") or self.projection):
             raise InvalidInputError(
-                "reg_lambda must be > 0 with learning_rate='pegasos' and with projection, got 0; choose another "
-                "learning_rate or a positive reg_lambda"
+                "alpha must be > 0 with learning_rate='pegasos' and with projection, got 0; choose another "
+                "learning_rate or a positive alpha"
             )
         first = {"pegasos": 0.0, "basic": 10.0 / 11.0, "constant": eta0}[self.learning_rate]
         if self.loss in LOSSES[:3] and first * reg > 1.0:
             raise InvalidInputError(
-                f"reg_lambda times the first learning rate must be at most 1, got {reg:g} * {first:g}: the weights "
-                "would change sign at every step; lower reg_lambda or use learning_rate='pegasos'"
+                f"alpha times the first learning rate must be at most 1, got {reg:g} * {first:g}: the weights "
+                "would change sign at every step; lower alpha or use learning_rate='pegasos'"
             )
 
     def _start(self, problem: Problem, reg: float) -> None:
         weights, scalars = new_state(problem.rows.n_weights + 1)
         self.descent_state_ = {"weights": weights, "scalars": scalars, "seed": seed_of(self.random_state)}
-        self.scale_, self.reg_lambda_ = problem.scale, reg
+        self.scale_, self.alpha_ = problem.scale, reg
         self._status = Status.NOTHING_TO_LEARN
 
     def _batch(self, data: RankingData) -> Problem:
@@ -479,9 +482,9 @@ class PairwiseDescent(LinearRanker):
         result = averaged_weights(self.descent_state_["weights"], self.descent_state_["scalars"])
         if not np.isfinite(result).all():
             raise InvalidInputError(
-                f"the weights diverged (loss {self.loss!r}, learning_rate {self.learning_rate!r}, reg_lambda "
-                f"{self.reg_lambda_:g}): scale the columns, or use learning_rate='basic', a smaller eta0, a larger "
-                "reg_lambda or projection=True"
+                f"the weights diverged (loss {self.loss!r}, learning_rate {self.learning_rate!r}, alpha "
+                f"{self.alpha_:g}): scale the columns, or use learning_rate='basic', a smaller eta0, a larger "
+                "alpha or projection=True"
             )
         return result
 
@@ -531,9 +534,9 @@ class PairwiseDescent(LinearRanker):
         rows, order = problem.rows.parts()
         options = np.array(
             [
-                self.reg_lambda_,
+                self.alpha_,
                 self.C if self.loss == "passive-aggressive" else self.margin,
-                1.0 / np.sqrt(self.reg_lambda_) if self.projection else np.inf,
+                1.0 / np.sqrt(self.alpha_) if self.projection else np.inf,
                 float(self.average) if self.average else np.inf,  # True is 1: from the first step on
                 1.0 if self.fit_intercept else 0.0,
             ]
@@ -552,7 +555,7 @@ class PairwiseDescent(LinearRanker):
                 goal = target[a] - np.where(b >= 0, target[b], 0.0)
             elif sampler.single_rows:
                 goal = np.where(b >= 0, 1.0, target[a])
-            eta = rates(self.learning_rate, done + start + 1.0, n, self.reg_lambda_, float(self.eta0))
+            eta = rates(self.learning_rate, done + start + 1.0, n, self.alpha_, float(self.eta0))
             if order is not None:
                 a, b = order[a], np.where(b >= 0, order[b], -1)
             take_steps(rows, a, b, goal, eta, state["weights"], state["scalars"], options, self.loss)

@@ -17,10 +17,13 @@ _SAMPLE_ROWS = 20_000  # rows of the first queries from which the preconditioner
 _EPSILON = float(np.finfo(np.float64).eps)
 
 
-def minimise(problem: SmoothLoss, tol: float, max_iter: int, after: Callable[[np.ndarray], bool]) -> SolverResult:
+def minimise(
+    problem: SmoothLoss, tol: float, max_iter: int, after: Callable[[np.ndarray, float], bool]
+) -> SolverResult:
     """L-BFGS in preconditioned coordinates, finished by Newton steps where rounding stops its line search.
 
-    Returns a result whose `gap` is the gradient's norm.
+    `after(coef, objective)` is called after each iteration and ends the search by returning True. Returns a result
+    whose `gap` is the gradient's norm.
     """
     from scipy.optimize import fmin_l_bfgs_b
 
@@ -48,7 +51,7 @@ def minimise(problem: SmoothLoss, tol: float, max_iter: int, after: Callable[[np
             status = Status.CONVERGED
         elif n_iter >= max_iter:
             status = Status.MAX_ITERATIONS
-        if after(latest["coef"]):  # type: ignore[arg-type]
+        if after(latest["coef"], value):  # type: ignore[arg-type]
             status = Status.VALIDATION
         # Where the excess is lost in the objective's rounding, no line search can see a descent: Newton's turn.
         if status is not Status.NO_PROGRESS or (dense and excess < 4 * _EPSILON * abs(value)):
@@ -74,15 +77,18 @@ def minimise(problem: SmoothLoss, tol: float, max_iter: int, after: Callable[[np
         n_iter += 1
         if norm <= tol:
             status = Status.CONVERGED
-        if after(coef):
+        if after(coef, value):
             status = Status.VALIDATION
     return SolverResult(coef, status, n_iter, value, gap=norm)
 
 
 def descend(
-    problem: SumOverQueries, learning_rate: float, max_iter: int, after: Callable[[np.ndarray], bool]
+    problem: SumOverQueries, learning_rate: float, max_iter: int, after: Callable[[np.ndarray, float], bool]
 ) -> SolverResult:
-    """The paper's algorithm 1: a step after each query, in their order."""
+    """The paper's algorithm 1: a step after each query, in their order.
+
+    `after` gets NaN for the objective, which a pass does not compute.
+    """
     p = problem.n_weights
     coef = np.zeros(p)
     status, n_iter = Status.ALL_ROUNDS, 0
@@ -92,7 +98,7 @@ def descend(
             raise InvalidInputError(
                 f"ListNet: gradient descent diverged in pass {n_iter}; lower learning_rate (now {learning_rate:g})"
             )
-        if after(coef):
+        if after(coef, math.nan):
             status = Status.VALIDATION
             break
     value, gradient = problem.value_and_gradient(coef)
