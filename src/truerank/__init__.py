@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from truerank.features.score_binning import ScoreBinning
     from truerank.inspection.explanation import explain
     from truerank.inspection.fusion_evidence import cross_validate_fusion
+    from truerank.inspection.tuning import tune
     from truerank.io.documents import read_documents, read_judgements, read_queries
     from truerank.io.group_sizes import group_sizes, qid_from_group_sizes
     from truerank.io.letor.read import iter_letor, read_letor, write_letor
@@ -185,6 +186,7 @@ __all__ = [
     "retrieve",
     "save_model",
     "to_table",
+    "tune",
     "write_letor",
     "write_qrels",
     "write_run",

@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("truerank.cli.evaluate", "measure a score file or a TREC run"),
     "compare": ("truerank.cli.compare", "wins, losses and tests between score files or TREC runs"),
     "cross-validate": ("truerank.cli.cross_validate", "train and test over folds of queries"),
+    "tune": ("truerank.cli.tune", "choose a ranker's settings by cross-validation, and keep the best model"),
     "convert": ("truerank.cli.convert", "convert judged rankings between file formats"),
     "describe": ("truerank.cli.describe", "describe judged rankings and find what in them may surprise"),
     "pipeline": ("truerank.cli.pipeline", "documents, queries and judgements to a trained and tested ranker"),

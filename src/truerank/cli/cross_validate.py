@@ -34,6 +34,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--select", default="AP", metavar="MEASURE", help="measure of the choice (default: AP)")
     parser.add_argument("--measures", default="AP nDCG@5 nDCG@10", help="measures to report, separated by blanks")
     parser.add_argument("--splits", type=int, default=5, metavar="K", help="folds of a single file (default: 5)")
+    parser.add_argument(
+        "--scores",
+        metavar="OUT",
+        help="keep the test queries' scores: of one file, one score a line in its order, each by a ranker that has not "
+        "seen the query; of a folder, a folder with a file for each fold's test file",
+    )
     common.add_convention_option(parser)
     common.add_data_options(parser)
     common.add_json_option(parser)
@@ -53,6 +59,7 @@ def run(args: argparse.Namespace) -> int:
     seed = args.seed if seeded else None
     for candidate in candidates:
         common.make_ranker(args.ranker, candidate, seed, args.prepare)
+    kept = _Scores(args)
     results, tied = [], []
     for name, train, valid, test in common.progress(_folds(args), "folds"):
         best_value, best_ranker, best_params = None, None, None
@@ -66,11 +73,13 @@ def run(args: argparse.Namespace) -> int:
             if select.improves(value, best_value):
                 best_value, best_ranker, best_params = value, ranker, candidate
         judgements, scores = test.judgements(), _grouped_scores(best_ranker, test)
+        kept.add(name, test, scores)
         figures = {label: float(measure.mean(judgements, scores)) for label, measure in zip(names, measures)}
         results.append({"fold": name, "params": best_params, "measures": figures})
         tied.append(
             {label: float(measure.tie_averaged().mean(judgements, scores)) for label, measure in zip(names, measures)}
         )
+    kept.finish()
     mean, averaged = (
         {label: sum(row[label] for row in folds) / len(folds) for label in names}
         for folds in ([row["measures"] for row in results], tied)
@@ -93,6 +102,48 @@ def _grouped_scores(ranker: Any, data: Any) -> Any:
     return scores if data.order is None else scores[data.order]
 
 
+class _Scores:
+    """The test queries' scores, as `--scores` wants them."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.out, self.one_file = args.scores, Path(args.folds).is_file()
+        self.parts: list[tuple[str, Any, Any]] = []
+        if self.out is not None and self.one_file:
+            common.check_writable(self.out)
+        elif self.out is not None and not Path(args.folds).is_dir():
+            raise common.UsageError("--scores needs a file or a folder of data")
+        self.args = args
+
+    def add(self, name: str, test: Any, scores: Any) -> None:
+        """Scores (n,) of a fold's test rows in grouped order."""
+        if self.out is not None:
+            self.parts.append((name, test, scores))
+
+    def finish(self) -> None:
+        """Write what was added."""
+        import numpy as np
+
+        if self.out is None:
+            return
+        if not self.one_file:
+            Path(self.out).mkdir(parents=True, exist_ok=True)
+            for name, test, scores in self.parts:
+                _write(test.restore(scores), str(Path(self.out) / f"{name.replace(' ', '-')}.txt"))
+            return
+        data = common.read_data(self.args.folds, self.args)
+        by_query = {
+            query: scores[test.offsets[place] : test.offsets[place + 1]]
+            for _, test, scores in self.parts
+            for place, query in enumerate(test.query_ids.tolist())
+        }
+        _write(data.restore(np.concatenate([by_query[query] for query in data.query_ids.tolist()])), self.out)
+
+
+def _write(scores: Any, path: str) -> None:
+    with common.output(path) as stream:
+        stream.writelines(f"{score!r}\n" for score in scores.tolist())
+
+
 def _choices(grid: list[str]) -> list[dict[str, Any]]:
     """Every combination of the grid's values; one empty choice where there is no grid."""
     lists = common.parse_settings(grid)
@@ -110,15 +161,15 @@ def _folds(args: argparse.Namespace) -> Iterator[tuple[str, Any, Any, Any]]:
     if not place.is_dir():
         yield from _folds_of_one_file(args)
         return
-    folders = sorted(folder for folder in place.iterdir() if folder.is_dir() and folder.name.lower().startswith("fold"))
+    folders = fold_folders(place)
     if folders:
         for folder in folders:
             train, valid, test = (
-                common.read_data(str(_file(folder, stem)), args) for stem in ("train", "vali", "test")
+                common.read_data(str(file_of(folder, stem)), args) for stem in ("train", "vali", "test")
             )
             yield folder.name, train, valid, test
         return
-    data = [common.read_data(str(_file(place, f"S{k}")), args) for k in range(1, 6)]
+    data = [common.read_data(str(file_of(place, f"S{k}")), args) for k in range(1, 6)]
     for k in range(5):
         train = RankingData.concatenate([data[(k + shift) % 5] for shift in (1, 2, 3)])
         yield f"test S{k + 1}", train, data[(k - 1) % 5], data[k]
@@ -139,7 +190,13 @@ def _folds_of_one_file(args: argparse.Namespace) -> Iterator[tuple[str, Any, Any
         yield f"{k + 1}", data.take_queries(train), data.take_queries(valid), data.take_queries(test)
 
 
-def _file(folder: Path, stem: str) -> Path:
+def fold_folders(place: Path) -> list[Path]:
+    """The folders Fold1, Fold2 … inside, by name."""
+    return sorted(folder for folder in place.iterdir() if folder.is_dir() and folder.name.lower().startswith("fold"))
+
+
+def file_of(folder: Path, stem: str) -> Path:
+    """The file of this name with any of the endings that are read."""
     for suffix in _SUFFIXES:
         path = folder / f"{stem}.txt{suffix}"
         if path.is_file():

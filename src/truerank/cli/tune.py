@@ -1,0 +1,175 @@
+"""`truerank tune`: choose a ranker's settings by cross-validation over queries, and keep the model."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from truerank.cli import common
+from truerank.core.errors import InvalidInputError
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument(
+        "folds",
+        metavar="FOLDS",
+        help="one file (or table) that is split by query, a folder with five parts S1.txt … S5.txt, or a folder with "
+        "Fold*/{train,vali}.txt (test files are not looked at)",
+    )
+    common.add_ranker_options(parser)
+    parser.add_argument(
+        "--space",
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="key=VALUES",
+        help='what to choose from: a list, leaves=\'["constant","fuzzy"]\', or a range, depth=3..8, '
+        "learning_rate=0.01..0.3:log (default: a space for each ranker)",
+    )
+    parser.add_argument(
+        "--trials", type=int, metavar="N", help="settings that Optuna tries (default: every combination of lists; 30)"
+    )
+    parser.add_argument(
+        "--measure", default=None, metavar="MEASURE", help="measure of the choice (default: the ranker's)"
+    )
+    parser.add_argument("--splits", type=int, default=5, metavar="K", help="folds of a single file (default: 5)")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="folds fitted at once (default: 1)")
+    parser.add_argument(
+        "--state", metavar="FILE", help="trials as they end, as JSON lines; the same command goes on where it stopped"
+    )
+    parser.add_argument(
+        "--model", required=True, metavar="FILE", help="where the best model goes, fitted to all queries"
+    )
+    common.add_convention_option(parser)
+    common.add_data_options(parser)
+    common.add_json_option(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Try, choose, fit the best to all queries, save."""
+    from truerank.inspection.tuning import SPACES, tune
+    from truerank.models.model_file import save_model
+
+    common.check_writable(args.model)
+    fixed = common.parse_settings(args.set)
+    first = common.make_ranker(args.ranker, fixed, None, args.prepare)
+    seeded = args.seed if "random_state" in first.get_params() or "ranker__random_state" in first.get_params() else None
+    inner = getattr(first, "ranker", first)
+    space = parse_space(args.space) or {
+        name: values for name, values in SPACES.get(type(inner).__name__, {}).items() if name not in fixed
+    }
+    if not space:
+        raise common.UsageError(f"{args.ranker} has nothing to choose; give --space key=VALUES")
+    both = [name for name in space if name in fixed]
+    if both:
+        raise common.UsageError(f"--space and --set both give {both[0]!r}; give it once")
+    for name, values in space.items():
+        common.make_ranker(args.ranker, fixed | {name: values[0] if isinstance(values, list) else values.low})
+    measure = args.measure or getattr(inner, "measure", None) or "nDCG@10"
+
+    def watch(trial: dict[str, Any]) -> None:
+        value = f"{trial['mean']:.4f}" if trial["error"] is None else f"failed: {trial['error']}"
+        common.note(f"trial {trial['number'] + 1}: {measure} {value}  {json.dumps(trial['params'])}")
+
+    found = tune(
+        lambda settings: common.make_ranker(args.ranker, fixed | settings, seeded, args.prepare),
+        _data(args),
+        space,
+        measure=measure,
+        convention=args.convention,
+        trials=args.trials,
+        folds=args.splits,
+        random_state=args.seed,
+        jobs=args.jobs,
+        state=args.state,
+        watch=watch,
+    )
+    save_model(found.ranker, args.model)
+    if args.json:
+        common.print_json(
+            {
+                "ranker": args.ranker,
+                "measure": found.measure,
+                "convention": args.convention,
+                "params": fixed | found.best_params,
+                "value": found.best_value,
+                "trials": found.trials,
+                "model": args.model,
+            }
+        )
+        return 0
+    rows = [[t["number"] + 1, t["mean"], json.dumps(t["params"])] for t in found.trials if t["error"] is None]
+    rows.sort(key=lambda row: float(row[1]), reverse=found.trials[0]["mean"] is not None and _upwards(found, args))
+    print(common.table(rows[:10], ["trial", found.measure, "settings"]))
+    print(
+        f"best of {len(found.trials)} settings: {json.dumps(found.best_params)}, {found.measure} "
+        f"{found.best_value:.4f} ({args.convention}) on the held-out queries that chose it; `truerank evaluate` on "
+        f"other queries says what it is worth\nmodel written to {args.model}"
+    )
+    return 0
+
+
+def _upwards(found: Any, args: argparse.Namespace) -> bool:
+    from truerank.measures import parse_measure
+
+    return parse_measure(found.measure, convention=args.convention).higher_is_better
+
+
+def parse_space(pairs: Sequence[str]) -> dict[str, Any]:
+    """`key=[…]`, `key=low..high` and `key=low..high:log` as lists and ranges.
+
+    >>> parse_space(["depth=3..8", "C=0.01..100:log", "leaves=[\\"fuzzy\\"]"])
+    {'depth': Between(low=3, high=8, log=False), 'C': Between(low=0.01, high=100, log=True), 'leaves': ['fuzzy']}
+    """
+    from truerank.inspection.tuning import Between
+
+    space: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        key = key.strip().replace("-", "_")
+        if not equals or not key:
+            raise common.UsageError(f"--space takes key=VALUES, got {pair!r}")
+        if key in space:
+            raise common.UsageError(f"--space {key} was given twice")
+        ends, colon, scale = text.partition(":")
+        if ".." in ends and not text.startswith("["):
+            if colon and scale != "log":
+                raise common.UsageError(f"--space {key}: after the range comes :log or nothing, got {scale!r}")
+            low, _, high = ends.partition("..")
+            try:
+                space[key] = Between(json.loads(low), json.loads(high), bool(colon))
+            except (ValueError, TypeError) as error:
+                raise common.UsageError(f"--space {key}: expected low..high, got {ends!r} ({error})") from error
+            continue
+        try:
+            values = json.loads(text)
+        except ValueError:
+            values = None
+        if not isinstance(values, list) or not values:
+            raise common.UsageError(f"--space {key} takes a list such as [1,10] or a range such as 1..10, got {text!r}")
+        space[key] = values
+    return space
+
+
+def _data(args: argparse.Namespace) -> Any:
+    """One data set, or (training, held-out) pairs."""
+    from truerank.cli.cross_validate import file_of, fold_folders
+    from truerank.data.ranking_data import RankingData
+
+    place = Path(args.folds)
+    if not place.is_dir():
+        return common.read_data(args.folds, args)
+    folders = fold_folders(place)
+    if folders:
+        return [
+            tuple(common.read_data(str(file_of(folder, stem)), args) for stem in ("train", "vali"))
+            for folder in folders
+        ]
+    parts = [common.read_data(str(file_of(place, f"S{k}")), args) for k in range(1, 6)]
+    if len({part.n_features for part in parts}) > 1:
+        raise InvalidInputError(f"{place}: the parts have different numbers of features; give --n-features")
+    return [(RankingData.concatenate(parts[:k] + parts[k + 1 :]), parts[k]) for k in range(5)]

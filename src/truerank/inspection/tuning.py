@@ -1,0 +1,391 @@
+"""The settings of a ranker, chosen by its measure on held-out queries: a grid, or Optuna's search over ranges.
+
+Every setting is tried on the same folds of queries; the mean over folds chooses, ties averaged, in the direction in
+which the measure is better; the first of equal ones wins. Trials are kept in a file as they end, and a run that was
+interrupted goes on from it to the same result.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from truerank.core.checks import check_positive_int
+from truerank.core.errors import DataFileError, InvalidInputError, MissingExtraError
+from truerank.core.printing import plain
+from truerank.core.random_streams import seed_of
+from truerank.data.ranking_data import RankingData
+from truerank.data.splits import query_folds
+from truerank.measures import parse_measure
+from truerank.rankers.pipeline import fit_ranker, ranker_scores
+
+
+@dataclass(frozen=True)
+class Between:
+    """A range of a setting: `Between(0.01, 0.3, log=True)`; whole numbers where both ends are whole."""
+
+    low: float
+    high: float
+    log: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.low < self.high or (self.log and self.low <= 0):
+            raise InvalidInputError(
+                f"a range needs low < high, and low > 0 with log; got {self.low!r} to {self.high!r}"
+            )
+
+    @property
+    def whole(self) -> bool:
+        """Whether both ends are whole numbers."""
+        return isinstance(self.low, int) and isinstance(self.high, int)
+
+
+_STRENGTH = {"C": Between(1e-4, 1e4, log=True)}
+# What is searched where no space is given, by the name of the class.
+SPACES: dict[str, dict[str, Any]] = {
+    "AdaRank": {"update": ["adaboost", "compound", "paper"], "n_estimators": Between(20, 500, log=True)},
+    "RankBoost": {"n_estimators": Between(20, 500, log=True), "thresholds": [10, 30, 100]},
+    "MeasureSVM": _STRENGTH,
+    "PointwiseSVM": _STRENGTH,
+    "RankSVM": _STRENGTH,
+    "PairwiseDescent": _STRENGTH,
+    "ListNet": {"alpha": Between(1e-6, 10.0, log=True)},
+    "NonnegativeListNet": {"alpha": Between(1e-6, 10.0, log=True)},
+    "RidgeRanker": {"alpha": Between(1e-4, 1e4, log=True)},
+    "ObliviousBoosting": {
+        "n_estimators": Between(50, 400, log=True),
+        "learning_rate": Between(0.03, 0.3, log=True),
+        "depth": Between(3, 7),
+        "alpha": Between(0.1, 30.0, log=True),
+        "leaves": ["constant", "fuzzy"],
+    },
+}
+
+
+@dataclass
+class Tuning:
+    """What `tune` found.
+
+    Attributes
+    ----------
+    best_params : dict
+        Settings of the best trial, with the mean number of rounds in place of `patience` where early stopping chose it.
+    best_value : float
+        Mean of the measure over the folds' held-out queries. It chose, so it flatters: other queries say what the
+        ranker is worth.
+    ranker : fitted ranker
+        With the best settings, of all queries; None where it was not asked for.
+    trials : list of dict
+        By number: `{"number", "params", "values" (one a fold), "mean", "rounds" or None, "error" or None}`.
+    measure : str
+    """
+
+    best_params: dict[str, Any]
+    best_value: float
+    ranker: Any
+    trials: list[dict[str, Any]] = field(repr=False)
+    measure: str = ""
+
+
+def tune(
+    make: Callable[[dict[str, Any]], Any],
+    data: RankingData | Sequence[tuple[RankingData, RankingData]],
+    space: Mapping[str, Any],
+    *,
+    measure: Any = "nDCG@10",
+    convention: str = "ranklib",
+    trials: int | None = None,
+    folds: int = 5,
+    random_state: Any = None,
+    jobs: int = 1,
+    state: Any = None,
+    refit: bool = True,
+    watch: Callable[[dict[str, Any]], None] | None = None,
+) -> Tuning:
+    """Choose a ranker's settings by cross-validation over queries, and fit it with them.
+
+    Parameters
+    ----------
+    make : callable of a dict of settings, or a ranker
+        An unfitted ranker with these settings: a class, `lambda s: RankerPipeline("z-score-in-query", RankSVM(**s))`,
+        another library's. Of a ranker `clone(ranker).set_params(**settings)` is taken.
+    data : RankingData, or (training, held-out) pairs of these
+        One set is split into `folds` by query.
+    space : dict of setting to list of values, `Between`, or (low, high)
+        Lists alone are tried as a grid, every combination; with a range, or with `trials`, Optuna searches (its
+        tree-structured Parzen estimator).
+    measure : str, Measure or callable, default "nDCG@10"
+    convention : str
+    trials : int, optional
+        Settings to try; None means the whole grid, or 30 where there is a range.
+    folds : int, default 5
+    random_state : seed of the folds and the search
+    jobs : int, default 1
+        Folds fitted at once. The result does not depend on it.
+    state : path, optional
+        JSON lines, one a trial; what is there from a run with the same question is not run again.
+    refit : bool, default True
+        Fit the best settings to all queries.
+    watch : callable of a trial, optional
+        Called as each one ends.
+
+    Returns
+    -------
+    Tuning
+
+    Raises
+    ------
+    InvalidInputError
+        On an empty space, when every trial fails, and when `state` is of another question.
+    MissingExtraError
+        When Optuna is needed and not installed.
+
+    Notes
+    -----
+    A setting with `patience` is stopped by the held-out queries themselves, and its rounds are then fixed at the mean
+    over the folds for the final fit. A trial that raises `ValueError` (settings that do not go together) is kept with
+    its error, and does not win.
+
+    Examples
+    --------
+    >>> from truerank.data.samples import load_sample
+    >>> from truerank.rankers.baselines import RidgeRanker
+    >>> found = tune(RidgeRanker(), load_sample().take_queries(range(30)), {"alpha": [0.1, 1e6]}, folds=3)
+    >>> len(found.trials), found.best_params["alpha"] in (0.1, 1e6), found.ranker.n_queries_in_
+    (2, True, 30)
+    """
+    builder = make if not hasattr(make, "get_params") or isinstance(make, type) else _from(make)
+    build = (lambda settings: make(**settings)) if isinstance(make, type) else builder
+    judged = parse_measure(measure, convention=convention).tie_averaged()
+    ranges = _checked_space(space)
+    seed = seed_of(random_state)
+    pairs, whole = _pairs(data, folds, seed)
+    search = trials is not None or any(isinstance(values, Between) for values in ranges.values())
+    n_trials = check_positive_int(30 if trials is None else trials, "trials") if search else None
+    question = _question(build({}), ranges, judged, pairs, seed, search)
+    done = _read_state(state, question)
+    jobs = check_positive_int(jobs, "jobs")
+    keep = _Keeper(state, question, done, watch)
+    proposals = _searched(ranges, n_trials or 0, seed, judged.higher_is_better, done) if search else _grid(ranges, done)
+    with ThreadPoolExecutor(jobs) as pool:
+        settings = next(proposals, None)
+        while settings is not None:
+            trial = _tried(build, settings, pairs, judged, pool if jobs > 1 else None, len(done))
+            keep(trial)
+            settings = next(proposals, None)
+    best = None
+    for trial in done:
+        if trial["error"] is None and judged.improves(trial["mean"], None if best is None else best["mean"]):
+            best = trial
+    if best is None:
+        raise InvalidInputError(f"no setting could be fitted; the first failed with: {done[0]['error']}")
+    chosen = dict(best["params"])
+    if best["rounds"] is not None:
+        chosen.pop("patience", None)
+        chosen["n_estimators"] = best["rounds"]
+    ranker = None
+    if refit:
+        last = build({})
+        reset = {"patience": None} if best["rounds"] is not None and "patience" in last.get_params() else {}
+        ranker = fit_ranker(build(chosen | reset), whole)
+    return Tuning(chosen, float(best["mean"]), ranker, done, judged.name)
+
+
+def _from(ranker: Any) -> Callable[[dict[str, Any]], Any]:
+    from sklearn.base import clone
+
+    return lambda settings: clone(ranker).set_params(**settings)
+
+
+def _checked_space(space: Mapping[str, Any]) -> dict[str, Any]:
+    if not space:
+        raise InvalidInputError("there is nothing to choose: give a space, such as {'C': [0.1, 1, 10]}")
+    checked: dict[str, Any] = {}
+    for name, values in space.items():
+        if isinstance(values, tuple) and len(values) == 2:
+            values = Between(*values)
+        elif not isinstance(values, Between):
+            values = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else []
+            if not values:
+                raise InvalidInputError(
+                    f"{name}: expected a list of values or a range (low, high), got {space[name]!r}"
+                )
+        checked[name] = values
+    return checked
+
+
+def _pairs(data: Any, folds: int, seed: int) -> tuple[list[tuple[RankingData, RankingData]], RankingData]:
+    """(training, held-out) pairs, and the queries for the final fit."""
+    if isinstance(data, RankingData):
+        parts = query_folds(data.n_queries, folds, random_state=seed, query_ids=data.query_ids)
+        every = np.arange(data.n_queries)
+        return [(data.take_queries(np.setdiff1d(every, part)), data.take_queries(part)) for part in parts], data
+    pairs = list(data)
+    if not pairs:
+        raise InvalidInputError("data: got no (training, held-out) pairs")
+    return pairs, RankingData.concatenate(list(pairs[0]))
+
+
+def _tried(
+    build: Callable[[dict[str, Any]], Any],
+    settings: dict[str, Any],
+    pairs: list[tuple[RankingData, RankingData]],
+    judged: Any,
+    pool: ThreadPoolExecutor | None,
+    number: int,
+) -> dict[str, Any]:
+    """One setting on every fold."""
+
+    def one(pair: tuple[RankingData, RankingData]) -> tuple[float, int | None]:
+        train, held = pair
+        ranker = build(settings)
+        stops = hasattr(ranker, "staged_predict") and ranker.get_params().get("patience") is not None
+        fitted = fit_ranker(ranker, train, held if stops else None)
+        value = float(judged.mean(held.judgements(), ranker_scores(fitted, held)))
+        return value, int(fitted.best_iteration_) if stops else None
+
+    trial = {"number": number, "params": plain(settings), "values": [], "mean": None, "rounds": None, "error": None}
+    try:
+        with warnings.catch_warnings():
+            # A setting that learns slowly, or nothing, shows in its value.
+            warnings.filterwarnings("ignore", category=_convergence())
+            results = list(pool.map(one, pairs)) if pool is not None else [one(pair) for pair in pairs]
+    except ValueError as error:
+        return trial | {"error": str(error)}
+    values, rounds = [value for value, _ in results], [count for _, count in results if count is not None]
+    mean = float(np.mean(values))
+    if not np.isfinite(mean):
+        return trial | {"values": values, "error": "the measure is not finite"}
+    return trial | {"values": values, "mean": mean, "rounds": max(1, round(np.mean(rounds))) if rounds else None}
+
+
+def _grid(ranges: dict[str, Any], done: list[dict[str, Any]]) -> Any:
+    """The combinations that are not done yet, in order."""
+    known = {json.dumps(trial["params"], sort_keys=True) for trial in done}
+    for combination in itertools.product(*ranges.values()):
+        settings = dict(zip(ranges, combination))
+        if json.dumps(plain(settings), sort_keys=True) not in known:
+            yield settings
+
+
+def _searched(ranges: dict[str, Any], n_trials: int, seed: int, upwards: bool, done: list[dict[str, Any]]) -> Any:
+    """Settings that Optuna proposes. Trial k depends on the seed, k and the trials before it alone."""
+    if find_spec("optuna") is None:
+        raise MissingExtraError("optuna", "tune", "a search over ranges")
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(direction="maximize" if upwards else "minimize")
+    kinds: dict[str, Any] = {}
+    for name, values in ranges.items():
+        if isinstance(values, list):
+            # By place in the list: a value may be a list, a dict or None, which Optuna does not keep.
+            kinds[name] = optuna.distributions.CategoricalDistribution(range(len(values)))
+        elif values.whole:
+            kinds[name] = optuna.distributions.IntDistribution(int(values.low), int(values.high), log=values.log)
+        else:
+            kinds[name] = optuna.distributions.FloatDistribution(values.low, values.high, log=values.log)
+
+    def tell(trial: dict[str, Any]) -> None:
+        params = {
+            name: [plain(one) for one in ranges[name]].index(value) if isinstance(ranges[name], list) else value
+            for name, value in trial["params"].items()
+        }
+        failed = trial["error"] is not None
+        study.add_trial(
+            optuna.trial.create_trial(
+                params=params,
+                distributions=kinds,
+                value=None if failed else trial["mean"],
+                state=optuna.trial.TrialState.FAIL if failed else optuna.trial.TrialState.COMPLETE,
+            )
+        )
+
+    told = 0
+    while len(done) < n_trials:
+        for trial in done[told:]:
+            tell(trial)
+        told = len(done)
+        study.sampler = optuna.samplers.TPESampler(seed=(seed * 1_000_003 + told) % 2**32)
+        asked = study.ask(kinds)
+        settings = {
+            name: ranges[name][value] if isinstance(ranges[name], list) else value
+            for name, value in asked.params.items()
+        }
+        study.tell(asked, state=optuna.trial.TrialState.FAIL)  # what comes of it is told with its result
+        yield settings
+
+
+class _Keeper:
+    """Adds trials to the list, and to the file."""
+
+    def __init__(
+        self, state: Any, question: str, done: list[dict[str, Any]], watch: Callable[[dict[str, Any]], None] | None
+    ) -> None:
+        self.done, self.watch = done, watch
+        self.path = None if state is None else os.fspath(state)
+        if self.path is not None and not done:
+            Path(self.path).write_text(json.dumps({"question": question}) + "\n", encoding="utf-8")
+
+    def __call__(self, trial: dict[str, Any]) -> None:
+        self.done.append(trial)
+        if self.path is not None:
+            with open(self.path, "a", encoding="utf-8") as stream:
+                stream.write(json.dumps(trial) + "\n")
+                stream.flush()
+                os.fsync(stream.fileno())
+        if self.watch is not None:
+            self.watch(trial)
+
+
+def _read_state(state: Any, question: str) -> list[dict[str, Any]]:
+    """The trials of an earlier run; a last line that was cut off is dropped from the file."""
+    if state is None or not os.path.exists(state) or os.path.getsize(state) == 0:
+        return []
+    name = os.fspath(state)
+    text = Path(name).read_text(encoding="utf-8")
+    whole = text[: text.rfind("\n") + 1]
+    try:
+        rows = [json.loads(line) for line in whole.splitlines()]
+        asked, trials = rows[0]["question"], rows[1:]
+        keys = {"number", "params", "values", "mean", "rounds", "error"}
+        if any(set(trial) != keys for trial in trials):
+            raise KeyError("number")
+    except (ValueError, KeyError, IndexError, TypeError) as error:
+        raise DataFileError("is no file of trials; name another, or remove it", name) from error
+    if asked != question:
+        raise InvalidInputError(
+            f"{name}: holds trials of another ranker, space, measure, seed or other data; name another, or remove it"
+        )
+    if len(whole) < len(text):
+        with open(name, "r+b") as stream:
+            stream.truncate(len(whole.encode("utf-8")))
+    return trials
+
+
+def _question(ranker: Any, ranges: dict[str, Any], judged: Any, pairs: Any, seed: int, search: bool) -> str:
+    """A digest of all that a trial's value depends on."""
+    digest = sha256(f"{ranker!r}|{type(ranker).__name__}|{ranges!r}|{judged!r}|{seed}|{search}".encode())
+    for pair in pairs:
+        for data in pair:
+            X = data.X.data if hasattr(data.X, "tocsr") else getattr(data.X, "codes", data.X)
+            for array in (X, data.y, data.offsets):
+                digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def _convergence() -> type[Warning]:
+    from sklearn.exceptions import ConvergenceWarning
+
+    return ConvergenceWarning
