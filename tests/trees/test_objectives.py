@@ -1,18 +1,20 @@
 import numpy as np
 import pytest
 
-from truerank import ObliviousBoosting
-from truerank.core.errors import InvalidInputError
+from truerank import ListNet, ObliviousBoosting, load_model, save_model
+from truerank.core.errors import InvalidInputError, TruerankWarning
 from truerank.data.samples import load_sample
 from truerank.losses.boosting import (
-    LambdaRank,
     PairwiseLogistic,
-    Softmax,
     SquaredError,
     YetiRank,
     make_objective,
 )
 from truerank.losses.boosting_kernels import best_first
+from truerank.losses.lambda_rank import LambdaRank
+from truerank.losses.listwise import LISTWISE, CrossEntropyNDCG, Softmax
+from truerank.losses.mixture import take_beside
+from truerank.losses.swap_costs import ASK, SwapCosts
 from truerank.measures import parse_measure
 
 OFFSETS = np.array([0, 5, 6, 18, 18, 26])
@@ -66,6 +68,11 @@ def losses(name, y, sigma, measure, at):
         ("lambdarank", 1.0, "AP(rel=2)"),
         ("lambdarank", 1.0, "AP@4"),
         ("lambdarank", 1.0, "RR"),
+        ("lambdarank", 1.0, "RR(rel=2)@3"),
+        ("lambdarank", 1.0, "ERR(max_grade=4)@5"),
+        ("lambdarank", 1.0, "RBP(p=0.7)"),
+        ("lambdarank", 2.0, "P@4"),
+        ("lambdarank", 1.0, "ROC"),
     ],
 )
 def test_gradients_and_hessians_are_numeric_derivatives(query, name, sigma, measure):
@@ -83,16 +90,64 @@ def test_gradients_and_hessians_are_numeric_derivatives(query, name, sigma, meas
             assert h[i] == pytest.approx((up - 2 * at + down) / 1e-8, abs=1e-5)
 
 
-def test_closed_form_of_average_precision_is_the_brute_force(query):
+@pytest.mark.parametrize(
+    "text",
+    ["nDCG", "nDCG@3", "AP", "AP(rel=2)", "AP@4", "AP(rel=3,denominator='reachable')@2", "RR", "RR(rel=3)", "RR@2",
+     "Success@3", "P@4", "R@5", "Rprec", "RBP(p=0.7)", "RBP(rel=2)@3", "ERR(max_grade=4)", "ERR(max_grade=4)@2",
+     "AP(ties='pessimistic')", "nDCG(ties='optimistic')@4", "ROC", "Bpref"],
+)  # fmt: skip
+def test_swap_costs_are_the_brute_force(query, text):
     y, s = query
-    for text in ("AP", "AP(rel=2)"):
-        measure = parse_measure(text, convention="ranklib")
-        objective = LambdaRank(measure)
-        for a, b in zip(OFFSETS, OFFSETS[1:]):
+    for convention in ("ranklib", "trec"):
+        measure = parse_measure(text, convention=convention)
+        costs = SwapCosts(measure, y, OFFSETS)
+        for q, (a, b) in enumerate(zip(OFFSETS, OFFSETS[1:])):
             if b > a:
-                np.testing.assert_allclose(
-                    objective.deltas(y[a:b], s[a:b]), measure.swap_deltas(y[a:b], s[a:b]), atol=1e-12
-                )
+                found, expected = costs.of_query(q, s[a:b]), measure.swap_deltas(y[a:b], s[a:b])
+                np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("text", ["AP", "AP@5", "RR", "Success@3", "ERR(max_grade=3)@6", "Rprec", "nDCG@2"])
+def test_swap_costs_of_random_queries(text):
+    measure = parse_measure(text, convention="ranklib")
+    closed = 0
+    for seed in range(15):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(1, 14))
+        y, s = rng.integers(0, int(rng.integers(1, 4)) + 1, n).astype(float), rng.integers(0, 6, n).astype(float)
+        costs = SwapCosts(measure, y, np.array([0, n]))
+        closed += costs.kind != ASK
+        np.testing.assert_allclose(costs.of_query(0, s), measure.swap_deltas(y, s), atol=1e-12)
+    assert closed == 15
+
+
+def test_a_users_measure_is_trained():
+    """Only the second place counts: the gradient knows pairs that change what stands there, and no others."""
+
+    def second(grades):
+        return grades[1] if len(grades) > 1 else 0.0
+
+    measure = parse_measure(second, convention="ranklib")
+    y, s = np.array([0.0, 0.0, 2.0, 1.0]), np.array([4.0, 3.0, 2.0, 1.0])
+    g, h = LambdaRank(measure)(y, s, np.array([0, 4]))
+    # Swaps with place 2: of the grades 2 and 1 with the 0 there. Place 1 holds a 0 too, places 3 and 4 do not count.
+    wins = 2 / (1 + np.exp(2.0 - 3.0)), 1 / (1 + np.exp(1.0 - 3.0))
+    np.testing.assert_allclose(g, [0, sum(wins), -wins[0], -wins[1]], atol=1e-12)
+    assert (h >= 0).all()
+    data = load_sample().take_queries(range(8))
+    ranker = ObliviousBoosting("constant", objective="lambdarank", measure=second, n_estimators=3, depth=2).fit(data)
+    assert np.ptp(ranker.predict(data)) > 0
+
+
+def test_err_of_all_queries_has_one_largest_grade():
+    measure = parse_measure("ERR", convention="ranklib")
+    y, s, offsets = np.array([0.0, 1.0, 3.0, 0.0]), np.array([2.0, 1.0, 1.0, 2.0]), np.array([0, 2, 4])
+    expected = measure(max_grade=3).swap_deltas(y[:2], s[:2])
+    np.testing.assert_allclose(SwapCosts(measure, y, offsets).of_query(0, s[:2]), expected, atol=1e-15)
+    with pytest.raises(InvalidInputError, match="max_grade is 2"):
+        LambdaRank(measure(max_grade=2))(y, s, offsets)
+    high = np.where(y > 0, 60.0, 0.0)  # 1 - R rounds to 0: asked, not divided
+    assert np.isfinite(LambdaRank(measure)(high, s, offsets)[0]).all()
 
 
 def test_far_scores_stay_finite(query):
@@ -101,6 +156,7 @@ def test_far_scores_stay_finite(query):
         LambdaRank(parse_measure("nDCG", convention="ranklib")),
         PairwiseLogistic(),
         Softmax(),
+        CrossEntropyNDCG(),
         YetiRank(),
     ):
         g, h = objective(y, 1e4 * s, OFFSETS)
@@ -134,7 +190,7 @@ def test_yetirank_is_the_mean_over_its_rankings(query):
     np.testing.assert_array_equal(again(y, s, OFFSETS)[0], g)
 
 
-@pytest.mark.parametrize("objective", ["lambdarank", "softmax", "pairwise-logistic", "yetirank"])
+@pytest.mark.parametrize("objective", ["lambdarank", "softmax", "xe-ndcg", "pairwise-logistic", "yetirank"])
 def test_training_ranks_the_training_queries_better(objective):
     data = load_sample().take_queries(range(60))
     first, last = (
@@ -195,3 +251,88 @@ def test_any_layout_of_a_users_arrays(leaves):
     again = ObliviousBoosting(leaves, objective=lambda y, s, o: (s - y, [1.0] * len(s)), **kw).fit(data)
     np.testing.assert_array_equal(again.predict(data), mine.predict(data))
     assert np.ptp(mine.predict(data)) > 0
+
+
+def test_xe_ndcg_is_the_cross_entropy_with_drawn_targets(query):
+    y, s = query
+    objective = CrossEntropyNDCG()
+    objective.begin(np.random.default_rng(5))
+    g, h = objective(y, s, OFFSETS)
+    gains = 2.0**y - np.random.default_rng(5).random(26)
+
+    def loss(scores):
+        total = 0.0
+        for a, b in zip(OFFSETS, OFFSETS[1:]):
+            if b > a and np.ptp(y[a:b]) > 0:
+                share = np.exp(scores[a:b]) / np.exp(scores[a:b]).sum()
+                total -= (gains[a:b] / gains[a:b].sum() * np.log(share)).sum()
+        return total
+
+    for i in range(26):
+        step = np.zeros(26)
+        step[i] = 1e-4
+        assert g[i] == pytest.approx((loss(s + step) - loss(s - step)) / 2e-4, abs=1e-6)
+        assert h[i] == pytest.approx((loss(s + step) - 2 * loss(s) + loss(s - step)) / 1e-8, abs=1e-5)
+    objective.begin(np.random.default_rng(6))
+    assert not np.array_equal(objective(y, s, OFFSETS)[0], g)
+    with pytest.raises(InvalidInputError, match="grades must lie within"):
+        objective(y + 2000, s, OFFSETS)
+
+
+@pytest.mark.parametrize("objective", ["softmax", "xe-ndcg"])
+def test_trees_and_linear_rankers_share_listwise_objectives(objective):
+    """What a linear ranker minimises has the derivatives that trees read, carried to the weights."""
+    data = load_sample().take_queries(range(20))
+    ranker = ListNet(0.5, objective=objective, scale="never").fit(data)
+    gradients, _ = LISTWISE[objective]()(data.y, data.X @ ranker.coef_, data.offsets)
+    for a, b in zip(data.offsets, data.offsets[1:]):
+        if np.ptp(data.y[a:b]) == 0:  # a linear ranker leaves them out
+            gradients[a:b] = 0.0
+    np.testing.assert_allclose(data.X.T @ gradients + 0.5 * ranker.coef_, 0.0, atol=1e-5)
+
+
+def test_a_mixture_is_the_weighted_sum_of_its_parts(query):
+    y, s = query
+    clicks = np.random.default_rng(1).integers(0, 2, 26).astype(float)
+    measure = parse_measure("AP", convention="ranklib")
+    parts = ["lambdarank", {"objective": "softmax", "weight": 0.25, "label": "clicks"}, {"objective": "mse"}]
+    mixture = make_objective(parts, None, measure, None)
+    with pytest.raises(InvalidInputError, match="names the labels 'clicks'; fit was given none"):
+        mixture(y, s, OFFSETS)
+    take_beside(mixture, {"clicks": clicks}, None, None)
+    for found, *own in zip(
+        mixture(y, s, OFFSETS),
+        LambdaRank(measure)(y, s, OFFSETS),
+        Softmax()(clicks, s, OFFSETS),
+        SquaredError()(y, s, OFFSETS),
+    ):
+        np.testing.assert_allclose(found, own[0] + 0.25 * own[1] + own[2], atol=1e-14)
+    assert mixture.start(y, None) == y.mean()
+    for wrong, message in (
+        ([], "must have an entry"),
+        ([{"weight": 1}], "must be a name or have"),
+        ([{"objective": "mse", "weight": -1}], "weight must be"),
+        ([{"objective": "mse", "label": 3}], "label must be the name"),
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            make_objective(wrong, None, measure, None)
+
+
+@pytest.mark.parametrize("first", ["softmax", "lambdarank"])
+def test_labels_follow_the_rows_and_the_model_file(tmp_path, first):
+    data = load_sample().take_queries(range(20))
+    X, y, qid = data.X, data.y, data.query_index
+    clicks = (y > 0).astype(float) * np.arange(len(y)) % 2
+    objective = [{"objective": first, "label": "clicks", "weight": 0.5}, {"objective": "mse"}]
+    ranker = ObliviousBoosting("constant", objective=objective, n_estimators=5, depth=3)
+    one = ranker.fit(X, y, qid=qid, labels={"clicks": clicks}).predict(X)
+    rows = np.random.default_rng(2).permutation(len(y))
+    with pytest.warns(TruerankWarning, match="joined"):
+        other = ranker.fit(X[rows], y[rows], qid=qid[rows], labels={"clicks": clicks[rows]})
+    np.testing.assert_allclose(other.predict(X), one, atol=1e-9)
+    save_model(other, tmp_path / "model.json")
+    np.testing.assert_array_equal(load_model(tmp_path / "model.json").predict(X), other.predict(X))
+    with pytest.raises(InvalidInputError, match="read by no part"):
+        ObliviousBoosting(n_estimators=1).fit(X, y, qid=qid, labels={"clicks": clicks})
+    with pytest.raises(InvalidInputError, match="one value for each"):
+        ranker.fit(X, y, qid=qid, labels={"clicks": clicks[1:]})

@@ -13,6 +13,10 @@ With s the scores of a query, y its grades and ρ_ij = 1 / (1 + exp(σ (s_i - s_
     yetirank           Σ_{y_i > y_j} w_ij log(1 + exp(-(s_i - s_j))), with w_ij the mean over random rankings of
                        decay^place · (y_i - y_j) where i and j are neighbours in it
     softmax            -Σ_i t_i log(exp(s_i) / Σ_j exp(s_j)), t = softmax(y)
+    xe-ndcg            the same with t in proportion to 2^y - γ, γ uniform in [0, 1) anew for each tree
+    unbiased-lambdarank  lambdarank with each pair over the propensities of its positions; see `position_bias`
+
+A list of objectives is their weighted sum, each over the grades or labels of its own; see `mixture`.
 
 The pairs' gradient is -σ w ρ for i and the opposite for j, their hessian σ² w ρ (1 - ρ) for both.
 
@@ -25,24 +29,20 @@ Yahoo!'s learning to rank challenge with YetiRank, 2011.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
-from truerank.core.threads import query_blocks, run_blocks
-from truerank.losses.boosting_kernels import (
-    average_precision_deltas,
-    discounted_pairs,
-    given_pairs,
-    neighbour_pairs,
-    softmax_rows,
-)
+from truerank.losses.boosting_kernels import discounted_pairs, neighbour_pairs
+from truerank.losses.by_query import ByQuery
+from truerank.losses.lambda_rank import LambdaRank
+from truerank.losses.listwise import LISTWISE
+from truerank.losses.mixture import Mixture, Part
+from truerank.losses.position_bias import UnbiasedLambdaRank
 from truerank.losses.protocols import BoostingObjective, FunctionObjective
-from truerank.measures.average_precision import AveragePrecision
-from truerank.measures.ndcg import NormalisedDCG, gain_of_grade
 
 Arrays = tuple[np.ndarray, np.ndarray]
 
@@ -61,47 +61,6 @@ class SquaredError:
     def start(self, y: np.ndarray, weights: np.ndarray | None) -> float:
         """The best constant score."""
         return float(np.average(y, weights=weights))
-
-
-class ByQuery:
-    """Base of objectives over queries: blocks of whole queries, one task of a thread each.
-
-    `by_place` says that ties are broken, or numbers drawn, by the places of the rows: boosting then hands the rows over
-    in an order by content, so that the model does not depend on the file's.
-    """
-
-    quadratic = False
-    by_place = False
-    n_jobs: int | None = None
-
-    def begin(self, rng: np.random.Generator) -> None:
-        """Draw from `rng` for the next tree; most draw nothing."""
-
-    def start(self, y: np.ndarray, weights: np.ndarray | None) -> float:
-        """0: only differences within a query count."""
-        return 0.0
-
-    def __call__(self, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> Arrays:
-        gradients, hessians = np.zeros(len(y)), np.zeros(len(y))
-
-        def work(first: int, last: int) -> None:
-            self.add(y, scores, offsets, first, last, gradients, hessians)
-
-        run_blocks(work, query_blocks(offsets, 16_384), self.n_jobs)
-        return gradients, hessians
-
-    def add(
-        self,
-        y: np.ndarray,
-        scores: np.ndarray,
-        offsets: np.ndarray,
-        first: int,
-        last: int,
-        gradients: np.ndarray,
-        hessians: np.ndarray,
-    ) -> None:
-        """Write the gradients and hessians of the queries first … last - 1."""
-        raise NotImplementedError
 
 
 class PairwiseLogistic(ByQuery):
@@ -123,107 +82,6 @@ class PairwiseLogistic(ByQuery):
         """See the base class."""
         none = np.empty(0)
         discounted_pairs(y, scores, offsets, first, last, y, none, none, self.sigma, 0, gradients, hessians)
-
-
-class LambdaRank(ByQuery):
-    """Pairs weighed by what their swap would change in a measure.
-
-    nDCG and AP (without a cutoff) have closed forms, O(min(n, cutoff) n) and O(n²) a query; any other measure is asked
-    for its `swap_deltas`, which is slow.
-
-    Parameters
-    ----------
-    measure : Measure
-    sigma : float
-        Steepness of the logistic function.
-    """
-
-    by_place = True
-
-    def __init__(self, measure: Any, sigma: float = 1.0) -> None:
-        self.measure = measure
-        self.sigma = check_number(sigma, "sigma", minimum=0.0, open_minimum=True)
-        self._of: np.ndarray | None = None
-
-    def __call__(self, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> Arrays:
-        if isinstance(self.measure, NormalisedDCG) and self._of is not y:
-            self._gains, self._discounts, self._inverse = ndcg_parts(self.measure, y, offsets)
-            self._of = y
-        return super().__call__(y, scores, offsets)
-
-    def add(
-        self,
-        y: np.ndarray,
-        scores: np.ndarray,
-        offsets: np.ndarray,
-        first: int,
-        last: int,
-        gradients: np.ndarray,
-        hessians: np.ndarray,
-    ) -> None:
-        """See the base class."""
-        if isinstance(self.measure, NormalisedDCG):
-            cutoff = self.measure.cutoff or 0
-            discounted_pairs(
-                y, scores, offsets, first, last, self._gains, self._discounts, self._inverse, self.sigma,
-                cutoff or len(self._discounts), gradients, hessians,
-            )  # fmt: skip
-            return
-        for q in range(first, last):
-            rows = slice(int(offsets[q]), int(offsets[q + 1]))
-            if rows.start == rows.stop or np.ptp(y[rows]) == 0:
-                continue
-            weights = np.abs(self.deltas(y[rows], scores[rows]))
-            given_pairs(y[rows], scores[rows], weights, self.sigma, gradients[rows], hessians[rows])
-
-    def deltas(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """Changes of the measure by swaps in one query (n, n)."""
-        if isinstance(self.measure, AveragePrecision) and self.measure.cutoff is None:
-            relevant = (y >= self.measure.rel).astype(np.float64)
-            order = np.argsort(-scores, kind="stable")
-            place = np.empty(len(y), dtype=np.int64)
-            place[order] = np.arange(len(y))
-            ranked = average_precision_deltas(relevant[order])
-            return np.ascontiguousarray(ranked[place][:, place])
-        return np.ascontiguousarray(self.measure.swap_deltas(y, scores))
-
-
-def ndcg_parts(measure: Any, y: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Gain of each row, discount of each rank (0 beyond the cutoff), and 1 / ideal DCG of each query (0 where none)."""
-    gains = gain_of_grade(y, measure.setting("gain"))
-    sizes = np.diff(offsets)
-    longest = int(sizes.max(initial=1))
-    ranks = np.arange(1, longest + 1)
-    if measure.setting("discount") == "log2":
-        discounts = 1.0 / np.log2(ranks + 1)
-    else:
-        discounts = np.concatenate([np.ones(min(2, longest)), 1.0 / np.log2(ranks[2:])])
-    if measure.cutoff is not None:
-        discounts[measure.cutoff :] = 0.0
-    query = np.repeat(np.arange(len(sizes)), sizes)
-    best_first = gains[np.lexsort((-gains, query))]
-    discounted = best_first * discounts[np.arange(len(y)) - offsets[query]]
-    ideal = np.bincount(query, discounted, minlength=len(sizes))
-    if measure.setting("short") == "zero" and measure.cutoff is not None:
-        ideal = np.where(sizes < measure.cutoff, 0.0, ideal)
-    return gains, discounts, np.where(ideal > 0, 1.0 / np.where(ideal > 0, ideal, 1.0), 0.0)
-
-
-class Softmax(ByQuery):
-    """Cross entropy between the top-one probabilities of grades and of scores (ListNet's loss)."""
-
-    def add(
-        self,
-        y: np.ndarray,
-        scores: np.ndarray,
-        offsets: np.ndarray,
-        first: int,
-        last: int,
-        gradients: np.ndarray,
-        hessians: np.ndarray,
-    ) -> None:
-        """See the base class."""
-        softmax_rows(y, scores, offsets, first, last, gradients, hessians)
 
 
 class YetiRank(ByQuery):
@@ -271,16 +129,25 @@ class YetiRank(ByQuery):
 OBJECTIVES: dict[str, Callable[..., Any]] = {
     "mse": SquaredError,
     "lambdarank": LambdaRank,
-    "softmax": Softmax,
+    **LISTWISE,
     "pairwise-logistic": PairwiseLogistic,
     "yetirank": YetiRank,
+    "unbiased-lambdarank": UnbiasedLambdaRank,
 }
 
 
 def make_objective(
     objective: Any, params: dict[str, Any] | None, measure: Any, n_jobs: int | None
 ) -> BoostingObjective:
-    """An objective by name with its parameters, one that keeps the protocol as it is, or a user's function."""
+    """An objective by name with its parameters, one that keeps the protocol as it is, a user's function, or a list.
+
+    A list is a mixture. Its entries are names, or mappings with `objective` and any of `weight` (default 1), `label`
+    (name of its own labels; default the grades) and `params`.
+    """
+    if isinstance(objective, list | tuple):
+        if params:
+            raise InvalidInputError("objective_params are for one objective; in a list give each entry its `params`")
+        return Mixture([_part(entry, measure, n_jobs) for entry in objective]) if objective else _no_parts()
     if callable(objective):
         if params:
             raise InvalidInputError("objective_params are for objectives given by name; wrap your function instead")
@@ -288,7 +155,7 @@ def make_objective(
     if not isinstance(objective, str) or objective not in OBJECTIVES:
         raise InvalidInputError(f"objective must be one of {', '.join(OBJECTIVES)} or a function, got {objective!r}")
     given = dict(params or {})
-    if objective == "lambdarank":
+    if objective in ("lambdarank", "unbiased-lambdarank"):
         given["measure"] = measure
     try:
         made = OBJECTIVES[objective](**given)
@@ -297,6 +164,26 @@ def make_objective(
     if isinstance(made, ByQuery):
         made.n_jobs = n_jobs
     return made
+
+
+def _part(entry: Any, measure: Any, n_jobs: int | None) -> Part:
+    """One entry of a list of objectives."""
+    own = dict(entry) if isinstance(entry, Mapping) else {"objective": entry}
+    unknown = sorted(set(own) - {"objective", "weight", "label", "params"})
+    if unknown or "objective" not in own:
+        raise InvalidInputError(
+            "an entry of a list of objectives must be a name or have `objective` and any of `weight`, `label` and "
+            f"`params`; got {entry!r}"
+        )
+    weight = check_number(own.get("weight", 1.0), "weight", minimum=0.0)
+    label = own.get("label")
+    if label is not None and not isinstance(label, str):
+        raise InvalidInputError(f"label must be the name of labels that fit is given, got {label!r}")
+    return Part(make_objective(own["objective"], own.get("params"), measure, n_jobs), weight, label)
+
+
+def _no_parts() -> BoostingObjective:
+    raise InvalidInputError("a list of objectives must have an entry, got none")
 
 
 def checked(objective: Any, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> Arrays:

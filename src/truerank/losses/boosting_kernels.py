@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from truerank.core.kernel import kernel
-from truerank.losses.cross_entropy import softmax
 
 
 @kernel
@@ -93,45 +92,6 @@ def given_pairs(y, scores, weights, sigma, gradients, hessians):
                 gradients[j] += push
                 hessians[i] += bend
                 hessians[j] += bend
-
-
-@kernel
-def average_precision_deltas(relevant):
-    """Change of AP when the documents at two ranks swap (n, n), from their relevance (0 or 1) in ranked order."""
-    n = relevant.size
-    deltas = np.zeros((n, n))
-    count = np.zeros(n + 1)  # relevant documents among the first k
-    share = np.zeros(n + 1)  # Σ relevant / rank over the first k
-    for k in range(n):
-        count[k + 1] = count[k] + relevant[k]
-        share[k + 1] = share[k] + relevant[k] / (k + 1)
-    if count[n] == 0.0:
-        return deltas
-    for a in range(n):
-        for b in range(a + 1, n):
-            if relevant[a] == relevant[b]:
-                continue
-            between = share[b] - share[a + 1]
-            if relevant[b] > relevant[a]:
-                change = (count[a] + 1.0) / (a + 1) - count[b + 1] / (b + 1) + between
-            else:
-                change = count[b + 1] / (b + 1) - count[a + 1] / (a + 1) - between
-            deltas[a, b] = change / count[n]
-            deltas[b, a] = deltas[a, b]
-    return deltas
-
-
-@kernel
-def softmax_rows(y, scores, offsets, first, last, gradients, hessians):
-    """softmax(s) - softmax(y), and P (1 - P)."""
-    for q in range(first, last):
-        start, stop = offsets[q], offsets[q + 1]
-        softmax(y, hessians, start, stop)
-        softmax(scores, gradients, start, stop)
-        for i in range(start, stop):
-            p = gradients[i]
-            gradients[i] = p - hessians[i]
-            hessians[i] = p * (1.0 - p)
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""ListNet's objective for a linear scorer: the cross entropy between top-one probabilities, by queries."""
+"""Listwise objectives for a linear scorer: the cross entropy between targets and the softmax of scores, by queries."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.core.threads import one_blas_thread, query_blocks, run_blocks
+from truerank.losses.listwise import Softmax, softmax
 from truerank.matrices.rows import LinearRows, dense_scores, dense_sums
 
 _BLOCK_VALUES = 1 << 17  # numbers in a block of rows: its second pass finds them in the cache
@@ -25,6 +26,8 @@ class CrossEntropy:
     alpha : float
     normalize : bool
         Divide the weights of the queries that take part by their sum.
+    objective : Softmax, optional
+        What makes the targets P_y of grades; None is ListNet's softmax.
     n_jobs : int, optional
 
     Attributes
@@ -45,6 +48,7 @@ class CrossEntropy:
         *,
         alpha: float = 0.0,
         normalize: bool = False,
+        objective: Softmax | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.rows, self.offsets, self.alpha, self.n_jobs = rows, offsets, alpha, n_jobs
@@ -61,9 +65,7 @@ class CrossEntropy:
         if normalize and self.n_queries:
             weight /= weight.sum()
         self.weight = weight
-        self.targets = np.zeros(len(y))
-        for query in range(m):
-            softmax(y, self.targets, int(offsets[query]), int(offsets[query + 1]))
+        self.targets = (objective or Softmax()).targets(y, offsets)
         self._scores = np.zeros(len(y))
         self._blocks = query_blocks(offsets, max(64, int(_BLOCK_VALUES / rows.values_by_row)))
 
@@ -139,21 +141,6 @@ class CrossEntropy:
 
 
 # Kernels.
-
-
-@kernel
-def softmax(values, result, start, stop):
-    """`result[start:stop] = exp(v) / Σ exp(v)`; returns `ln Σ exp(v - h)` and h, the largest value."""
-    high = -np.inf
-    for i in range(start, stop):
-        high = max(high, values[i])
-    total = 0.0
-    for i in range(start, stop):
-        result[i] = np.exp(values[i] - high)
-        total += result[i]
-    for i in range(start, stop):
-        result[i] /= total
-    return np.log(total), high
 
 
 @kernel

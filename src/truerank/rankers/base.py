@@ -111,9 +111,20 @@ class Ranker(BaseEstimator):
         return self._whole_fit(X, y, qid, query_weight, None, eval_set, other)
 
     def _whole_fit(
-        self, X: Any, y: Any, qid: Any, query_weight: Any, sample_weight: Any, eval_set: Any, other: dict[str, Any]
+        self,
+        X: Any,
+        y: Any,
+        qid: Any,
+        query_weight: Any,
+        sample_weight: Any,
+        eval_set: Any,
+        other: dict[str, Any],
+        beside: Callable[[RankingData], dict[str, Any]] | None = None,
     ) -> Any:
-        """What `fit` does, in a ranker that takes `sample_weight` and in one that does not."""
+        """What `fit` does, in a ranker that takes `sample_weight` and in one that does not.
+
+        `beside` makes of the data what `_fit` takes by name beyond them.
+        """
         qid, sets = settled_fit(self, qid, eval_set, other)
         if sets and not self.uses_eval_set:
             raise InvalidInputError(
@@ -133,7 +144,7 @@ class Ranker(BaseEstimator):
             watched = [(name, fresh._validation_data(given)) for name, given in sets]
             fresh.n_queries_in_ = data.n_queries
             fresh.__dict__.pop("evals_result_", None)  # of an earlier fit
-            fresh._fit(data, watched[-1][1] if watched else None)
+            fresh._fit(data, watched[-1][1] if watched else None, **({} if beside is None else beside(data)))
             if watched:
                 fresh.evals_result_ = fresh._values_by_round(watched, other.get("eval_at") or ())
             fresh._warn_of_flat_scores(data)

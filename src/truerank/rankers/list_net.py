@@ -10,6 +10,7 @@ import numpy as np
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.data.ranking_data import RankingData
 from truerank.losses.cross_entropy import CrossEntropy
+from truerank.losses.listwise import LISTWISE
 from truerank.rankers.linear import BinnedLinearRanker, Problem
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.solvers.lbfgs import descend, minimise
@@ -33,6 +34,9 @@ class ListNet(BinnedLinearRanker):
     alpha : float or list of float, default 1.0
         Weight of the squared norm. It goes with a sum over queries; with `normalize` divide it by their number. From a
         list the validation queries of `eval_set` choose.
+    objective : {"softmax", "xe-ndcg"}, default "softmax"
+        What makes P_y of grades, the same objects as boosted trees have (`truerank.losses.listwise`): "softmax" as
+        above, "xe-ndcg" in proportion to `2^y - 1/2`, a bound of nDCG (Bruch 2021; its random part at its mean).
     solver : {"lbfgs", "gradient-descent"}, default "lbfgs"
         "lbfgs" minimises to a gradient norm of `tol`. "gradient-descent" is the paper's algorithm 1: query by query,
         `w <- w - learning_rate * gradient of the query`, `max_iter` times over the queries, from w = 0. They come in an
@@ -122,6 +126,7 @@ class ListNet(BinnedLinearRanker):
         self,
         alpha: Any = 1.0,
         *,
+        objective: str = "softmax",
         solver: str = "lbfgs",
         tol: float = 1e-6,
         max_iter: int = 1000,
@@ -135,6 +140,7 @@ class ListNet(BinnedLinearRanker):
         n_jobs: int | None = None,
     ) -> None:
         self.alpha = alpha
+        self.objective = objective
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -155,6 +161,7 @@ class ListNet(BinnedLinearRanker):
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         values = path_values(self.alpha, "alpha", zero=True)
         chooser = self.measure if self.validation_measure is None else self.validation_measure
+        check_choice(self.objective, "objective", tuple(LISTWISE))
         check_choice(self.solver, "solver", ("lbfgs", "gradient-descent"))
         tol = check_number(self.tol, "tol", minimum=0, open_minimum=True)
         max_iter = check_positive_int(self.max_iter, "max_iter")
@@ -170,7 +177,7 @@ class ListNet(BinnedLinearRanker):
         def solve(alpha: float) -> SolverResult:
             loss = CrossEntropy(
                 problem.rows, problem.y, problem.offsets, problem.query_weight,
-                alpha=alpha, normalize=bool(self.normalize), n_jobs=self.n_jobs,
+                alpha=alpha, normalize=bool(self.normalize), objective=LISTWISE[self.objective](), n_jobs=self.n_jobs,
             )  # fmt: skip
             if loss.n_queries == 0:
                 return SolverResult(np.zeros(loss.n_weights), Status.NOTHING_TO_LEARN, 0, 0.0, gap=0.0)

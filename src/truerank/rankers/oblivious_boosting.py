@@ -17,6 +17,8 @@ from truerank.core.random_streams import seed_of
 from truerank.core.threads import Workers
 from truerank.data.ranking_data import RankingData
 from truerank.losses.boosting import make_objective
+from truerank.losses.mixture import Mixture, take_beside
+from truerank.losses.position_bias import UnbiasedLambdaRank
 from truerank.matrices.binning import MAX_BORDERS, code_rows, find_borders, scan_columns
 from truerank.measures import parse_measure
 from truerank.rankers.base import Ranker
@@ -69,7 +71,8 @@ _PLACES = {
     "place_starts_": ("i", 1),
 }
 _SCALING = dict.fromkeys(("feature_mean_", "feature_scale_", "feature_low_", "feature_high_"), ("f", 1))
-_OF_SOME = ("p_swap_", *_PLACES, "start_weights_", *_SCALING)  # only with some leaves or a linear start
+_PROPENSITIES = ("click_propensities_", "skip_propensities_")
+_OF_SOME = ("p_swap_", *_PLACES, "start_weights_", *_SCALING, *_PROPENSITIES)  # only with some settings
 
 
 class ObliviousBoosting(Ranker):
@@ -97,13 +100,18 @@ class ObliviousBoosting(Ranker):
         `ConstantLeaves()`, `FuzzyLeaves(fuzziness=0.1, ties="average", ...)` (width of the borders), or
         `PolynomialLeaves(degree=1, smoothing=1000.0)` (λ between neighbours). In files, a dict:
         `{"kind": "fuzzy", "fuzziness": 0.05}`.
-    objective : {"mse", "lambdarank", "softmax", "pairwise-logistic", "yetirank"} or function, default "mse"
-        What is made small; see `truerank.losses.boosting`. A function
-        `objective(y, scores, offsets) -> (gradients, hessians)`, or an object as `truerank.losses.protocols` has it.
+    objective : str, function or list, default "mse"
+        What is made small: "mse", "lambdarank", "unbiased-lambdarank", "softmax", "xe-ndcg", "pairwise-logistic" or
+        "yetirank"; see `truerank.losses.boosting`. A function
+        `objective(y, scores, offsets) -> (gradients, hessians)`, or an object as `truerank.losses.protocols` has it. A
+        list is a weighted sum, whose entries may read labels of their own:
+        `["lambdarank", {"objective": "softmax", "weight": 0.2, "label": "clicks"}]` with
+        `fit(..., labels={"clicks": c})`.
     objective_params : dict, optional
-        `sigma` (lambdarank, pairwise-logistic), `permutations` and `decay` (yetirank).
-    measure : str or Measure, default "nDCG@10"
-        Trained by lambdarank, reported by `score`.
+        `sigma` (lambdarank, pairwise-logistic), `permutations` and `decay` (yetirank), `sigma`, `norm` and
+        `max_position` (unbiased-lambdarank).
+    measure : str, Measure or function, default "nDCG@10"
+        Trained by lambdarank, whatever the measure; reported by `score`.
     validation_measure : str or Measure, optional
         Watched on `eval_set`, ties averaged (`Measure.tie_averaged`); None means `measure`.
     convention : str, default "ranklib"
@@ -172,6 +180,8 @@ class ObliviousBoosting(Ranker):
         By tree that was tried: "validation" as above, and "objective", by how much the training objective has changed
         since the start (exact for squared error, where it is half of the change of the summed squared error; else of
         the parabola that gradients and hessians describe; nan where it was not measured).
+    click_propensities_, skip_propensities_ : float64 arrays (K,)
+        With unbiased-lambdarank: how much likelier a document is clicked, or passed over, at position k than at 1.
     p_swap_ : float
         With fuzzy leaves. `place_…_` hold the training quantiles of the features in use.
     n_features_in_, feature_names_in_, n_queries_in_, status_
@@ -331,13 +341,38 @@ class ObliviousBoosting(Ranker):
         query_weight: Any = None,
         sample_weight: Any = None,
         eval_set: Any = None,
+        labels: Any = None,
+        position: Any = None,
         **other: Any,
     ) -> ObliviousBoosting:
-        """Learn from judged rankings; as `Ranker.fit`, and `sample_weight` (n,) >= 0 weighs single rows."""
-        fitted: ObliviousBoosting = self._whole_fit(X, y, qid, query_weight, sample_weight, eval_set, other)
+        """Learn from judged rankings; as `Ranker.fit`, and what some objectives read beside the grades.
+
+        Parameters
+        ----------
+        sample_weight : array (n,) >= 0, optional
+            Weighs single rows.
+        labels : dict of str to array (n,), optional
+            Labels by name, for a list of objectives that names them.
+        position : array (n,) of whole numbers >= 1, optional
+            Where each row was shown, 1 is first; for unbiased-lambdarank.
+        """
+
+        def beside(data: RankingData) -> dict[str, Any]:
+            shown = beside_grades({"position": position}, data)["position"]
+            return {"labels": beside_grades(labels, data), "position": shown}
+
+        fitted: ObliviousBoosting = self._whole_fit(
+            X, y, qid, query_weight, sample_weight, eval_set, other, beside=beside
+        )
         return fitted
 
-    def _fit(self, data: RankingData, valid: RankingData | None) -> None:
+    def _fit(
+        self,
+        data: RankingData,
+        valid: RankingData | None,
+        labels: dict[str, Any] | None = None,
+        position: np.ndarray | None = None,
+    ) -> None:
         X, y = data.X, data.y
         assert y is not None
         self._warn_of_old_names()
@@ -361,6 +396,13 @@ class ObliviousBoosting(Ranker):
             watch = parse_measure(self.validation_measure, convention=self.convention)
         watch = watch.tie_averaged()  # leaves tie many documents: no order of the rows is to choose the trees
         objective = make_objective(self.objective, self.objective_params, measure, self.n_jobs)
+        take_beside(objective, labels, position, data.row_weight)
+        unbiased = _unbiased_part(objective)
+        if unbiased is not None and progress.trees:
+            raise InvalidInputError(
+                "warm_start: unbiased-lambdarank learns its propensities from tree to tree and cannot be continued; "
+                "set warm_start=False to start anew"
+            )
         with Workers(self.n_jobs) as workers:
 
             def look(k: int, values: np.ndarray) -> tuple[np.ndarray, Any, Any]:
@@ -424,6 +466,9 @@ class ObliviousBoosting(Ranker):
         self._keep(progress, start, scaling)
         if isinstance(kind, FuzzyLeaves):
             self._keep_places(places, p_swap)
+        if unbiased is not None:
+            self.click_propensities_ = unbiased.click_propensities
+            self.skip_propensities_ = unbiased.skip_propensities
         self._prepare()
         self._fitted_with = self._fit_settings()
         self._finish(status)
@@ -598,6 +643,8 @@ class ObliviousBoosting(Ranker):
         if callable(self.objective):
             name = getattr(self.objective, "__name__", type(self.objective).__name__)
             params["objective"] = f"the function {name}"
+        elif isinstance(self.objective, list | tuple):
+            params["objective"] = [_entry_of_file(entry) for entry in self.objective]
         if isinstance(self.monotone, dict):
             names = list(getattr(self, "feature_names_in_", []))
             params["monotone"] = monotone_signs(self.monotone, self.n_features_in_, names)
@@ -699,6 +746,46 @@ class ObliviousBoosting(Ranker):
         if isinstance(kind, FuzzyLeaves):
             self._flat_places().check(self.n_features_in_, self._ensemble())
         self._prepare()
+
+
+def _unbiased_part(objective: Any) -> UnbiasedLambdaRank | None:
+    """The objective, or the part of a mixture, that learns propensities."""
+    parts = [part.objective for part in objective.parts] if isinstance(objective, Mixture) else [objective]
+    return next((one for one in parts if isinstance(one, UnbiasedLambdaRank)), None)
+
+
+def _entry_of_file(entry: Any) -> Any:
+    """An entry of a list of objectives as a model file may hold it."""
+    if isinstance(entry, dict):
+        return entry | {"objective": _entry_of_file(entry.get("objective"))}
+    if callable(entry):
+        return f"the function {getattr(entry, '__name__', type(entry).__name__)}"
+    return entry
+
+
+def beside_grades(values: Any, data: RankingData) -> dict[str, Any]:
+    """Arrays by name (n,) in the caller's row order, as float64 in the data's order; None stays None."""
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise InvalidInputError(f"labels must be a dict of names to arrays, got {type(values).__name__}")
+    result: dict[str, Any] = {}
+    for name, given in values.items():
+        if given is None:
+            result[name] = None
+            continue
+        try:
+            column = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError(f"{name} must hold numbers: {error}") from error
+        if column.shape != (data.n_rows,):
+            raise InvalidInputError(
+                f"{name} must have one value for each of the {data.n_rows} rows, got {column.shape}"
+            )
+        if not np.isfinite(column).all():
+            raise InvalidInputError(f"{name} must be finite, got {column[~np.isfinite(column)][0]}")
+        result[name] = column if data.order is None else column[data.order]
+    return result
 
 
 def monotone_signs(given: Any, n_features: int, names: list[Any]) -> np.ndarray | None:

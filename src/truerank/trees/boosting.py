@@ -146,6 +146,8 @@ def boost(
     row_weight = data.row_weight
     samples = plan.replace or plan.subsample < 1.0
     order = ContentOrder(data) if samples or getattr(objective, "by_place", False) else None
+    if order is not None and getattr(objective, "by_place", False) and hasattr(objective, "reorder"):
+        objective.reorder(order.rows)
     grower = Grower(rows.matrix, plan.rules, workers)
     watchman = Watchman(start, objective.quadratic)
     have = len(progress.trees)

@@ -1,0 +1,120 @@
+"""A weighted sum of objectives, each over the grades or over labels of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError
+from truerank.losses.protocols import BoostingObjective, Derivatives
+
+
+@dataclass(frozen=True)
+class Part:
+    """One objective of a mixture.
+
+    Attributes
+    ----------
+    objective : BoostingObjective
+    weight : float
+    label : str or None
+        Name of its labels; None is the grades y.
+    """
+
+    objective: BoostingObjective
+    weight: float
+    label: str | None
+
+
+class Mixture:
+    """`Σ_k weight_k loss_k(labels_k, scores)`: derivatives of the parts, weighed and added.
+
+    Weights multiply losses as they are: a pairwise loss sums over pairs and squared error over rows, so equal weights
+    are not equal influence. The score before the first tree is the weighted mean of what those parts ask for that have
+    a level of their own (squared error); 0 without such.
+
+    Parameters
+    ----------
+    parts : sequence of Part
+    """
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self.parts = list(parts)
+        self.quadratic = all(part.objective.quadratic for part in self.parts)
+        self.by_place = any(getattr(part.objective, "by_place", False) for part in self.parts)
+        self._labels: dict[str, np.ndarray] = {}
+
+    def take_labels(self, labels: Mapping[str, np.ndarray]) -> None:
+        """Take the labels by name, each (n,)."""
+        self._labels = dict(labels)
+
+    def reorder(self, rows: np.ndarray) -> None:
+        """The rows are handed over in this order from now on."""
+        self._labels = {name: values[rows] for name, values in self._labels.items()}
+        for part in self.parts:
+            if hasattr(part.objective, "reorder"):
+                part.objective.reorder(rows)
+
+    def begin(self, rng: np.random.Generator) -> None:
+        """Each part draws in turn."""
+        for part in self.parts:
+            part.objective.begin(rng)
+
+    def start(self, y: np.ndarray, weights: np.ndarray | None) -> float:
+        """The weighted mean of the parts' own starts."""
+        own = [part for part in self.parts if part.objective.quadratic]
+        total = sum(part.weight for part in own)
+        if not total:
+            return 0.0
+        return sum(part.weight * part.objective.start(self._of(part, y), weights) for part in own) / total
+
+    def __call__(self, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> Derivatives:
+        gradients, hessians = np.zeros(len(y)), np.zeros(len(y))
+        for part in self.parts:
+            g, h = part.objective(self._of(part, y), scores, offsets)
+            gradients += part.weight * np.asarray(g, dtype=np.float64)
+            hessians += part.weight * np.asarray(h, dtype=np.float64)
+        return gradients, hessians
+
+    def _of(self, part: Part, y: np.ndarray) -> np.ndarray:
+        """The labels that a part reads."""
+        if part.label is None:
+            return y
+        if part.label not in self._labels:
+            have = ", ".join(map(repr, self._labels)) or "none"
+            raise InvalidInputError(
+                f"the objective names the labels {part.label!r}; fit was given {have}: "
+                f"fit(..., labels={{{part.label!r}: array}})"
+            )
+        return self._labels[part.label]
+
+
+def take_beside(
+    objective: Any, labels: Mapping[str, np.ndarray] | None, position: np.ndarray | None, weight: np.ndarray | None
+) -> None:
+    """Hand the labels and positions that came beside the grades to the objectives that read them.
+
+    Raises
+    ------
+    InvalidInputError
+        On labels that no part names, on positions that no part reads, and on a part that lacks its own.
+    """
+    parts = objective.parts if isinstance(objective, Mixture) else []
+    named = {part.label for part in parts if part.label is not None}
+    unread = sorted(set(labels or {}) - named)
+    if unread:
+        raise InvalidInputError(
+            f"labels {unread} are read by no part of the objective; name them: "
+            f'objective=[{{"objective": "softmax", "label": {unread[0]!r}}}, ...]'
+        )
+    if isinstance(objective, Mixture):
+        objective.take_labels(labels or {})
+    readers = [one for one in (objective, *(part.objective for part in parts)) if hasattr(one, "take_positions")]
+    if position is not None and not readers:
+        raise InvalidInputError('position is read by objective="unbiased-lambdarank" only; leave it out, or take that')
+    for reader in readers:
+        if position is not None:
+            reader.take_positions(position, weight)

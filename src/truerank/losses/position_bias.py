@@ -1,0 +1,166 @@
+"""Unbiased LambdaRank: pairs of clicks, corrected for the positions at which documents were shown (Hu et al. 2019).
+
+Clicks are few at low positions whatever is shown there. With p_i the position at which document i was shown, c_ij the
+logistic loss of the pair (i clicked, j not) times |Δ_ij|, the loss is
+
+    Σ_{y_i > y_j} c_ij / (t⁺(p_i) t⁻(p_j)),
+
+and after each tree, from the same sums of the training queries (weights included),
+
+    t⁺(k) = [ Σ_{p_i = k} c_ij / t⁻(p_j)  /  the same at position 1 ] ^ (1 / (1 + norm)),
+    t⁻(k) = [ Σ_{p_j = k} c_ij / t⁺(p_i)  /  the same at position 1 ] ^ (1 / (1 + norm)).
+
+t⁺ is how much likelier a relevant document is clicked at k than at 1, t⁻ the same of being passed over. Both start at 1
+and stay at it where a position has no pairs.
+
+References
+----------
+Z. Hu, Y. Wang, Q. Peng, H. Li: Unbiased LambdaMART, WWW 2019; equations 16 to 31.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from truerank.core.checks import check_number, check_positive_int
+from truerank.core.errors import InvalidInputError
+from truerank.core.kernel import kernel
+from truerank.core.threads import query_blocks, run_blocks
+from truerank.losses.boosting_kernels import best_first
+from truerank.losses.lambda_rank import LambdaRank
+
+_LEAST = 1e-3  # of a propensity: no pair weighs more than a million times another
+
+
+class UnbiasedLambdaRank(LambdaRank):
+    """LambdaRank for click logs whose positions are known.
+
+    Parameters
+    ----------
+    measure, sigma
+        As in `LambdaRank`.
+    norm : float >= 0
+        Regularisation: 0 takes the ratios of sums as they are, large values pull all propensities to 1.
+    max_position : int
+        Positions further down share one propensity.
+
+    Attributes
+    ----------
+    click_propensities, skip_propensities : float64 arrays (K,)
+        t⁺ and t⁻ of the positions 1 … K.
+    """
+
+    def __init__(self, measure: Any, sigma: float = 1.0, norm: float = 1.0, max_position: int = 50) -> None:
+        super().__init__(measure, sigma)
+        self.norm = check_number(norm, "norm", minimum=0.0)
+        self.max_position = check_positive_int(max_position, "max_position")
+        self._place: np.ndarray | None = None
+
+    def take_positions(self, position: np.ndarray, weight: np.ndarray | None) -> None:
+        """Take the positions (n,) of the rows, 1 is first, and the rows' weights (n,)."""
+        values = np.asarray(position, dtype=np.float64)
+        wrong = values[(values < 1) | (values != np.floor(values))]
+        if len(wrong):
+            raise InvalidInputError(f"position must hold whole numbers >= 1 (1 was shown first), got {wrong[0]:g}")
+        self._place = np.minimum(values, self.max_position).astype(np.int64) - 1
+        n_positions = int(self._place.max(initial=0)) + 1
+        self._weight = np.ones(len(values)) if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
+        self.click_propensities, self.skip_propensities = np.ones(n_positions), np.ones(n_positions)
+        self._sums: np.ndarray | None = None
+
+    def reorder(self, rows: np.ndarray) -> None:
+        """The rows are handed over in this order from now on."""
+        if self._place is not None:
+            self._place, self._weight = self._place[rows], self._weight[rows]
+
+    def begin(self, rng: np.random.Generator) -> None:
+        """The propensities from the sums of the tree before."""
+        if self._place is not None and self._sums is not None:
+            for sums, known in zip(self._sums, (self.click_propensities, self.skip_propensities)):
+                if sums[0] > 0.0:
+                    ratio = np.maximum(sums / sums[0], _LEAST ** (1.0 + self.norm)) ** (1.0 / (1.0 + self.norm))
+                    known[:] = np.where(sums > 0.0, ratio, known)
+            self._sums = None
+
+    def __call__(self, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if self._place is None:
+            raise InvalidInputError(
+                "unbiased-lambdarank needs the position of every training row: fit(X, y, qid=qid, position=position)"
+            )
+        self.prepare(y, offsets)
+        place, gradients, hessians = self._place, np.zeros(len(y)), np.zeros(len(y))
+        none = np.empty((0, 0))
+        both = np.stack([self.click_propensities, self.skip_propensities])
+
+        def work(first: int, last: int) -> np.ndarray:
+            sums = np.zeros_like(both)
+            if self._costs is None:
+                debiased_pairs(
+                    y, scores, offsets, first, last, self._gains, self._discounts, self._inverse, none, self._cutoff,
+                    self.sigma, place, self._weight, both, gradients, hessians, sums,
+                )  # fmt: skip
+                return sums
+            empty = np.empty(0)
+            for q in range(first, last):
+                rows = slice(int(offsets[q]), int(offsets[q + 1]))
+                if rows.start == rows.stop or np.ptp(y[rows]) == 0:
+                    continue
+                debiased_pairs(
+                    y, scores, offsets, q, q + 1, empty, empty, empty,
+                    np.abs(self._costs.of_query(q, scores[rows])), 0, self.sigma, place, self._weight, both,
+                    gradients, hessians, sums,
+                )  # fmt: skip
+            return sums
+
+        self._sums = np.zeros_like(both)
+        for part in run_blocks(work, query_blocks(offsets, 16_384), self.n_jobs):
+            self._sums += part
+        return gradients, hessians
+
+
+@kernel
+def debiased_pairs(
+    y, scores, offsets, first, last, gains, discounts, inverse, given, cutoff, sigma, place, weight, propensities,
+    gradients, hessians, sums,
+):  # fmt: skip
+    """Pairs over the propensities (2, K) of their positions; adds what each position's pairs cost to `sums` (2, K).
+
+    Pairs weigh |Δ gain| |Δ discount| / ideal, or where `cutoff` is 0 what is `given` (n, n) for the one query.
+    """
+    for q in range(first, last):
+        start = offsets[q]
+        n = offsets[q + 1] - start
+        discount = np.zeros(n)
+        if cutoff > 0:
+            if inverse[q] == 0.0:
+                continue
+            order = np.empty(n, dtype=np.int64)
+            best_first(scores[start : start + n], order)
+            for a in range(min(n, cutoff)):
+                discount[order[a]] = discounts[a] * inverse[q]
+        for i in range(n):
+            for j in range(n):
+                if y[start + i] <= y[start + j]:
+                    continue
+                if cutoff > 0:
+                    w = abs((gains[start + i] - gains[start + j]) * (discount[i] - discount[j]))
+                else:
+                    w = given[i, j]
+                if w == 0.0:
+                    continue
+                x = sigma * (scores[start + i] - scores[start + j])
+                small = np.exp(-abs(x))
+                rho = small / (1.0 + small) if x >= 0.0 else 1.0 / (1.0 + small)
+                cost = w * (np.log1p(small) + max(-x, 0.0)) * weight[start + i]
+                plus = propensities[0, place[start + i]]
+                minus = propensities[1, place[start + j]]
+                sums[0, place[start + i]] += cost / minus
+                sums[1, place[start + j]] += cost / plus
+                push = sigma * w * rho / (plus * minus)
+                bend = sigma * push * (1.0 - rho)
+                gradients[start + i] -= push
+                gradients[start + j] += push
+                hessians[start + i] += bend
+                hessians[start + j] += bend

@@ -1,0 +1,207 @@
+"""What a measure changes when two documents of a query swap their places, by closed forms.
+
+`Measure.swap_deltas` asks a measure again for every swap, O(n³ log n) a query. Where its rank form is known, the change
+follows from sums over the ranking, O(1) a pair. With documents at the places a < b (from 0), relevant or not as r says:
+
+    SUM        (gain_a - gain_b) (w_b - w_a) / norm
+    PRECISION  what the two places gain and lose, and ± Σ_(a < c < b) r_c / (c + 1) for the hits between them
+    FIRST      w at the new first hit less w at the old one
+    cascade    ERR: the terms between them times (1 - R_b) / (1 - R_a), those after b unchanged
+
+with w, and every term beyond the limit of ranks, 0. Any other measure (ROC, tau, Bpref, a function) is asked.
+
+References
+----------
+C. Burges, From RankNet to LambdaRank to LambdaMART, MSR-TR-2010-82. O. Chapelle et al., Expected reciprocal rank for
+graded relevance, CIKM 2009 (ERR).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from truerank.core.kernel import kernel
+from truerank.data.ranking_data import Judgements
+from truerank.measures.expected_reciprocal_rank import ExpectedReciprocalRank
+from truerank.measures.rank_form import FIRST, PRECISION
+
+CASCADE, ASK = 3, 4
+
+
+class SwapCosts:
+    """Changes of one measure over the queries of given grades.
+
+    Parameters
+    ----------
+    measure : Measure
+        ERR without `max_grade` takes the largest grade of all queries.
+    y : float64 array (n,)
+    offsets : int64 array (m + 1,)
+
+    Attributes
+    ----------
+    kind : int
+        SUM, PRECISION, FIRST, CASCADE, or ASK (no closed form).
+    gains : float64 array (n,)
+        Gain of each row; of ERR the probability of stopping there.
+    weights : float64 array (longest query,)
+        Weight of each rank.
+    limits : int64 array (m,)
+        Ranks that count.
+    inverse : float64 array (m,)
+        1 / norm, 0 for a query in which nothing can change.
+    """
+
+    def __init__(self, measure: Any, y: np.ndarray, offsets: np.ndarray) -> None:
+        judgements = Judgements(y, offsets)
+        self.measure, self.y, self.offsets = measure, y, offsets
+        longest = int(np.diff(offsets).max(initial=0))
+        self.kind, self.gains = ASK, np.zeros(len(y))
+        self.weights, self.inverse = np.zeros(longest), np.ones(len(offsets) - 1)
+        self.limits = np.full(len(offsets) - 1, longest)
+        form = None if measure.setting("judged_only") else measure.form_of(judgements)
+        if form is not None:
+            self.kind = form.kind
+            self.gains = np.ascontiguousarray(form.hits.mask if form.gains is None else form.gains, dtype=np.float64)
+            self.limits = np.minimum(form.limit_of(), longest)
+            if form.kind != PRECISION:
+                self.weights = np.ascontiguousarray(form.weights, dtype=np.float64)
+            self.inverse = np.where(form.empty, 0.0, 1.0 / form.norm)
+        elif isinstance(measure, ExpectedReciprocalRank):
+            largest = measure.largest(judgements)
+            if float(y.max(initial=0.0)) <= largest <= 50.0:  # beyond, 1 - R rounds to 0
+                self.kind = CASCADE
+                self.gains = (np.exp2(np.maximum(y, 0.0)) - 1.0) / np.exp2(largest)
+                if measure.cutoff is not None:
+                    self.limits = np.minimum(self.limits, measure.cutoff)
+            elif measure.setting("max_grade") is None:
+                self.measure = measure(max_grade=max(largest, 1.0))
+        self._sign = {"optimistic": -1.0, "pessimistic": 1.0}.get(measure.setting("ties"), 0.0)
+
+    @property
+    def in_row_order(self) -> bool:
+        """Whether documents of equal scores stand in row order, not by their grades."""
+        return self._sign == 0.0
+
+    @property
+    def one_limit(self) -> bool:
+        """Whether all queries count the same ranks, or all of theirs."""
+        return bool((self.limits == self.limits[:1]).all())
+
+    def of_query(self, query: int, scores: np.ndarray) -> np.ndarray:
+        """Changes of the measure (n, n) by swaps in one query, from its scores (n,); see `Measure.swap_deltas`."""
+        rows = slice(int(self.offsets[query]), int(self.offsets[query + 1]))
+        y = self.y[rows]
+        if self.kind == ASK:
+            return np.ascontiguousarray(self.measure.swap_deltas(y, scores))
+        order = np.argsort(-scores, kind="stable") if self.in_row_order else np.lexsort((self._sign * y, -scores))
+        place = np.empty(len(y), dtype=np.int64)
+        place[order] = np.arange(len(y))
+        gains, limit, inverse = self.gains[rows][order], int(self.limits[query]), float(self.inverse[query])
+        if self.kind == PRECISION:
+            ranked = precision_changes(gains, limit, 0.0 if inverse == 0.0 else 1.0 / inverse)
+        elif self.kind == FIRST:
+            ranked = first_changes(gains, self.weights, limit)
+        elif self.kind == CASCADE:
+            ranked = cascade_changes(gains, limit)
+        else:
+            ranked = sum_changes(gains, self.weights, limit, inverse)
+        return np.ascontiguousarray(ranked[place][:, place])
+
+
+# Kernels: from gains (n,) in ranked order, changes (n, n) by places.
+
+
+@kernel
+def sum_changes(gains, weights, limit, inverse):
+    """Σ gain · weight / norm: the two gains change their weights."""
+    n = gains.size
+    changes = np.zeros((n, n))
+    for a in range(min(n, limit)):
+        for b in range(a + 1, n):
+            lower = weights[b] if b < limit else 0.0
+            changes[a, b] = (gains[a] - gains[b]) * (lower - weights[a]) * inverse
+            changes[b, a] = changes[a, b]
+    return changes
+
+
+@kernel
+def precision_changes(relevant, limit, norm):
+    """AP, from relevance (0 or 1)."""
+    n = relevant.size
+    changes = np.zeros((n, n))
+    count = np.zeros(n + 1)  # relevant documents among the first k
+    share = np.zeros(n + 1)  # Σ relevant / rank over the first k, as far as ranks count
+    for k in range(n):
+        count[k + 1] = count[k] + relevant[k]
+        share[k + 1] = share[k] + (relevant[k] / (k + 1) if k < limit else 0.0)
+    if norm == 0.0:
+        return changes
+    for a in range(min(n, limit)):
+        for b in range(a + 1, n):
+            if relevant[a] == relevant[b]:
+                continue
+            between = share[b] - share[a + 1]
+            lower = count[b + 1] / (b + 1) if b < limit else 0.0
+            if relevant[b] > relevant[a]:
+                change = (count[a] + 1.0) / (a + 1) - lower + between
+            else:
+                change = lower - count[a + 1] / (a + 1) - between
+            changes[a, b] = change / norm
+            changes[b, a] = changes[a, b]
+    return changes
+
+
+@kernel
+def first_changes(relevant, weights, limit):
+    """A function of the rank of the first hit, from relevance (0 or 1)."""
+    n = relevant.size
+    changes = np.zeros((n, n))
+    first = n
+    second = n
+    for k in range(n - 1, -1, -1):
+        if relevant[k] > 0.0:
+            second = first
+            first = k
+    if first == n:
+        return changes
+    now = weights[first] if first < limit else 0.0
+    for a in range(first):  # a hit from below comes before the first
+        then = weights[a] if a < limit else 0.0
+        for b in range(first, n):
+            if relevant[b] > 0.0:
+                changes[a, b] = then - now
+                changes[b, a] = then - now
+    for b in range(first + 1, n):  # the first goes down: it or the second is first then
+        if relevant[b] == 0.0:
+            k = min(second, b)
+            then = weights[k] if k < limit else 0.0
+            changes[first, b] = then - now
+            changes[b, first] = then - now
+    return changes
+
+
+@kernel
+def cascade_changes(stops, limit):
+    """ERR, from the probabilities (< 1) of stopping at each place."""
+    n = stops.size
+    changes = np.zeros((n, n))
+    going = np.ones(n + 1)
+    total = np.zeros(n + 1)
+    for k in range(n):
+        total[k + 1] = total[k] + (going[k] * stops[k] / (k + 1) if k < limit else 0.0)
+        going[k + 1] = going[k] * (1.0 - stops[k])
+    for a in range(min(n, limit)):
+        for b in range(a + 1, n):
+            if stops[a] == stops[b]:
+                continue
+            ratio = (1.0 - stops[b]) / (1.0 - stops[a])
+            change = (stops[b] - stops[a]) * going[a] / (a + 1)
+            change += (ratio - 1.0) * (total[b] - total[a + 1])
+            if b < limit:
+                change += going[b] * (ratio * stops[a] - stops[b]) / (b + 1)
+            changes[a, b] = change
+            changes[b, a] = change
+    return changes
