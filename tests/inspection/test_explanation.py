@@ -57,6 +57,7 @@ def test_defaults_and_names(data):
     assert same.difference == result.difference
     assert result.query == str(query)
     assert "difference" in str(result)
+    assert result._repr_html_().count("<table") == 2
 
 
 def test_a_change_is_enough(data):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass, field
 from functools import partial
 from math import factorial
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
-from truerank.core.printing import table
+from truerank.core.printing import styled_table, table
 from truerank.core.random_streams import stream
 from truerank.data.ranking_data import RankingData
 from truerank.inspection.shapley import tree_shapley
@@ -154,7 +153,17 @@ class Explanation:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(self.to_text())}</pre>"
+        documents = [self._document(0, self.above), self._document(1, self.below)]
+        head = [[d["document"], d["rank"], d["score"], d["grade"]] for d in documents]
+        rows = [
+            [self.feature_names[k], float(self.contributions[k]), float(self.values[k, 0]), float(self.values[k, 1])]
+            for k in self.order()
+            if self.contributions[k] != 0
+        ]
+        rows.append(["difference", self.difference, None, None])
+        return styled_table(head, ["document", "rank", "score", "grade"], "html") + styled_table(
+            rows, ["feature", "contribution", self.above, self.below], "html"
+        )
 
 
 def explain(

@@ -94,7 +94,7 @@ def permutation_importance(
     if not isinstance(data.X, np.ndarray):
         raise InvalidInputError("permutation_importance needs dense rows; call X.toarray()")
     seed = seed_of(random_state)
-    pinned = _measure(ranker, measure, convention)
+    pinned = measure_of(ranker, measure, convention)
     judgements, query = data.judgements(), data.query_index
     sign = 1.0 if getattr(pinned, "higher_is_better", True) else -1.0
 
@@ -151,7 +151,7 @@ def removal_importance(
         raise InvalidInputError(f"train has {train.n_features} features and test {test.n_features}")
     if train.n_features < 2:
         raise InvalidInputError("removal_importance needs two features or more: nothing is left without the only one")
-    pinned, judgements = _measure(ranker, measure, convention), test.judgements()
+    pinned, judgements = measure_of(ranker, measure, convention), test.judgements()
     sign = 1.0 if getattr(pinned, "higher_is_better", True) else -1.0
 
     def values(kept: np.ndarray) -> np.ndarray:
@@ -222,7 +222,8 @@ def scores_of(ranker: Any, X: np.ndarray, data: RankingData) -> np.ndarray:
     return np.asarray(ranker.predict(X), dtype=np.float64)
 
 
-def _measure(ranker: Any, measure: Any, convention: str) -> Measure:
+def measure_of(ranker: Any, measure: Any, convention: str) -> Measure:
+    """The measure asked for, else the ranker's own, else nDCG@10."""
     chosen = measure if measure is not None else getattr(ranker, "measure", None) or "nDCG@10"
     return parse_measure(chosen, convention=convention)
 

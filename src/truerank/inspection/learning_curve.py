@@ -1,0 +1,109 @@
+"""How a ranker's quality grows with the number of training queries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from truerank.core.errors import InvalidInputError
+from truerank.core.printing import table
+from truerank.core.random_streams import seed_of, stream
+from truerank.data.ranking_data import RankingData
+from truerank.inspection.importance import measure_of, scores_of
+from truerank.significance.intervals import bootstrap_interval
+
+
+@dataclass(frozen=True)
+class LearningCurve:
+    """A measure on held-out queries by the number of training queries.
+
+    Attributes
+    ----------
+    train_sizes : int64 array (s,)
+    train_scores, test_scores : float64 arrays (s, draws)
+        Mean of the measure on the training queries and on the test queries of each draw.
+    low, high : float64 arrays (s,)
+        95 % bootstrap interval, over test queries, of the mean over the draws.
+    measure : str
+    """
+
+    train_sizes: np.ndarray
+    train_scores: np.ndarray = field(repr=False)
+    test_scores: np.ndarray = field(repr=False)
+    low: np.ndarray = field(repr=False)
+    high: np.ndarray = field(repr=False)
+    measure: str
+
+    def __str__(self) -> str:
+        rows: list[list[Any]] = [
+            [int(n), float(train), float(test), float(low), float(high)]
+            for n, train, test, low, high in zip(
+                self.train_sizes, self.train_scores.mean(axis=1), self.test_scores.mean(axis=1), self.low, self.high
+            )
+        ]
+        return table(rows, ["training queries", f"{self.measure} train", "test", "95 % from", "to"])
+
+
+def learning_curve(
+    ranker: Any,
+    train: RankingData,
+    test: RankingData,
+    *,
+    train_sizes: Sequence[int] | None = None,
+    draws: int = 5,
+    measure: Any = None,
+    convention: str = "ranklib",
+    random_state: Any = None,
+) -> LearningCurve:
+    """Train on more and more queries and measure on the same held-out ones: would more judgements help?
+
+    Parameters
+    ----------
+    ranker : ranker
+        Its settings; it is cloned and not changed.
+    train, test : RankingData
+        Queries to draw from, and queries that are measured.
+    train_sizes : sequence of int, optional
+        Numbers of training queries; default five from a tenth of them (2 at least) to all, evenly in the logarithm.
+    draws : int, default 5
+        Random draws of the training queries at each size; those of a larger size hold those of a smaller one.
+    measure, convention
+        What is measured; default the ranker's `measure`, else nDCG@10.
+    random_state : None, int or NumPy generator
+
+    Returns
+    -------
+    LearningCurve
+
+    Notes
+    -----
+    `len(train_sizes) * draws` fits.
+    """
+    m = train.n_queries
+    if train_sizes is None:
+        train_sizes = np.unique(np.geomspace(max(2, m // 10), m, 5).round().astype(int)).tolist()
+    sizes = np.asarray(train_sizes, dtype=np.int64)
+    if sizes.ndim != 1 or not len(sizes) or sizes.min() < 1 or sizes.max() > m:
+        raise InvalidInputError(f"train_sizes must be numbers of queries from 1 to {m}, got {list(train_sizes)}")
+    if draws < 1:
+        raise InvalidInputError(f"draws must be an integer >= 1, got {draws}")
+    pinned, seed = measure_of(ranker, measure, convention), seed_of(random_state)
+    shape = (len(sizes), draws)
+    train_scores, test_scores = np.empty(shape), np.empty(shape)
+    by_query = np.zeros((len(sizes), test.n_queries))
+    for draw in range(draws):
+        order = stream(seed, "learning curve", draw).permutation(m)
+        for k, size in enumerate(sizes):
+            part = train.take_queries(np.sort(order[:size]))
+            fitted = clone(ranker).fit(part)
+            train_scores[k, draw] = pinned.mean(part.judgements(), scores_of(fitted, part.X, part))
+            values = pinned.per_query(test.judgements(), scores_of(fitted, test.X, test))
+            test_scores[k, draw] = np.nanmean(values)
+            by_query[k] += values / draws
+    intervals = [bootstrap_interval(values, n_resamples=1_000, random_state=seed) for values in by_query]
+    low, high = np.array([i.low for i in intervals]), np.array([i.high for i in intervals])
+    return LearningCurve(sizes, train_scores, test_scores, low, high, str(pinned))

@@ -1,0 +1,43 @@
+"""Learning curves over training queries."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from truerank import RankingData, RidgeRanker
+from truerank.inspection.learning_curve import learning_curve
+
+
+def made(queries, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(queries * 10, 12))
+    y = (X[:, :3].sum(axis=1) + rng.normal(size=len(X)) > 1.5).astype(float)
+    return RankingData(X, y, np.repeat(np.arange(queries), 10))
+
+
+def test_more_queries_help_and_intervals_hold_the_mean():
+    curve = learning_curve(RidgeRanker(), made(60, 0), made(40, 1), measure="AP", draws=3, random_state=0)
+    assert curve.train_sizes.tolist() == sorted(curve.train_sizes.tolist())
+    assert curve.train_sizes[-1] == 60
+    mean = curve.test_scores.mean(axis=1)
+    assert mean[-1] > mean[0] + 0.02
+    assert ((curve.low <= mean) & (mean <= curve.high)).all()
+    # All draws of all queries are one.
+    assert np.ptp(curve.test_scores[-1]) == 0
+    assert "training queries" in str(curve)
+
+
+def test_the_same_seed_gives_the_same_curve():
+    a, b = (
+        learning_curve(RidgeRanker(), made(20, 0), made(10, 1), train_sizes=[5, 10], draws=2, random_state=3)
+        for _ in range(2)
+    )
+    np.testing.assert_array_equal(a.test_scores, b.test_scores)
+
+
+def test_what_is_refused():
+    with pytest.raises(ValueError, match="from 1 to 20"):
+        learning_curve(RidgeRanker(), made(20, 0), made(10, 1), train_sizes=[30])
+    with pytest.raises(ValueError, match="draws"):
+        learning_curve(RidgeRanker(), made(20, 0), made(10, 1), draws=0)
