@@ -9,7 +9,7 @@ SOURCE_HASH := $(shell find src -name '*.py' | LC_ALL=C sort | xargs cat | cksum
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.numba-cache/$(SOURCE_HASH)
 export TRUERANK_DATA := $(abspath $(TRUERANK_DATA))
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint peers bench lines clean
 
 $(VENV)/.demo: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -41,6 +41,10 @@ peers: $(VENV)/.peers
 
 bench: peers
 	$(BIN)/python -m benchmarks $(BENCH)
+
+lines:
+	@for room in src/truerank/*/; do printf '%6d %s\n' $$(find $$room -name '*.py' | xargs cat | wc -l) $$room; done | sort -rn
+	@find src -name '*.py' | xargs cat | wc -l
 
 clean:
 	rm -rf .numba-cache .mypy_cache .pytest_cache .ruff_cache demo-output build
