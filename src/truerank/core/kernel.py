@@ -18,6 +18,7 @@ from typing import Any
 import numba
 
 from truerank.core.errors import TruerankWarning
+from truerank.core.kernel_cache import KernelCache
 
 _warned = False
 
@@ -26,11 +27,16 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a serial loop: cached on disk, GIL released, IEEE arithmetic in the written order.
 
     numba caches beside the source, or in the user's cache folder when the installation is read-only. Where neither
-    can be written the function is compiled anew in each process and one warning says how to avoid that.
+    can be written the function is compiled anew in each process and one warning says how to avoid that. A cache that is
+    damaged is mended (`KernelCache`).
     """
     global _warned
+    compiled = numba.njit(nogil=True, error_model="numpy")(function)
+    if compiled is function:  # NUMBA_DISABLE_JIT
+        return compiled
     try:
-        return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+        compiled._cache = KernelCache(function)  # what njit(cache=True) does, with another cache
+        return compiled
     except RuntimeError as error:  # numba: "cannot cache function ...: no locator available for file ..."
         if "locator" not in str(error):
             raise
@@ -42,7 +48,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
                 TruerankWarning,
                 stacklevel=2,
             )
-        return numba.njit(nogil=True, error_model="numpy")(function)
+        return compiled
 
 
 def announce_compilation(say: Callable[[str], None]) -> None:
