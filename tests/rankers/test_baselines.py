@@ -53,6 +53,29 @@ def test_ridge_with_repeated_and_constant_columns():
     assert "no query offers a choice" in nothing.status_
 
 
+def test_ridge_says_at_once_that_wide_data_are_not_for_it():
+    X = sparse.csr_matrix(([1.0, 1.0], ([0, 1], [5, 99_999])), shape=(4, 100_000))
+    with pytest.raises(InvalidInputError, match=r"100,000 columns need 75 GiB.*rank-svm.*--sparse"):
+        RidgeRanker().fit(X, [0, 1, 0, 1], qid=[1, 1, 2, 2])
+
+
+def test_ridge_adds_few_matrices_at_a_time(monkeypatch):
+    from truerank.rankers import baselines
+
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.normal(size=(1500, 300)), rng.integers(0, 3, 1500), np.arange(1500) // 10
+    monkeypatch.setattr(baselines, "_BLOCK_VALUES", 1)  # blocks of 64 rows
+    usual = RidgeRanker().fit(X, y, qid=qid).coef_
+    monkeypatch.setattr(baselines, "_PARTS_BYTES", 1)
+    most, run = [], baselines.run_blocks
+    monkeypatch.setattr(
+        baselines, "run_blocks", lambda work, blocks, n: most.append(len(blocks)) or run(work, blocks, n)
+    )
+    np.testing.assert_array_equal(RidgeRanker().fit(X, y, qid=qid).coef_, usual)
+    assert len(most) > 4
+    assert max(most) == 4
+
+
 def test_query_weight_two_is_two_copies():
     X, y, qid = some_data(4, m=5)
     weight = np.array([1.0, 2.0, 1.0, 1.0, 1.0])

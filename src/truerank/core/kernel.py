@@ -31,7 +31,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     damaged is mended (`KernelCache`).
     """
     global _warned
-    compiled = numba.njit(nogil=True, error_model="numpy")(function)
+    compiled: Any = numba.njit(nogil=True, error_model="numpy")(function)
     if compiled is function:  # NUMBA_DISABLE_JIT
         return compiled
     try:

@@ -17,7 +17,7 @@ _DIGEST = hashlib.sha256().digest_size
 _warned: set[str] = set()  # folders of which a warning has been given
 
 
-class KernelCache(FunctionCache):  # type: ignore[misc]
+class KernelCache(FunctionCache):
     """numba's cache of one function, with a checksum.
 
     numba trusts what lies in its cache: half a file is an error out of every call of the kernel, and a changed byte in
@@ -47,7 +47,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
             _warn(self.cache_path, f"compiled code cannot be kept there ({_line(error)}): every process compiles again")
 
 
-class _CheckedFile(IndexDataCacheFile):  # type: ignore[misc]
+class _CheckedFile(IndexDataCacheFile):
     """Index and data files that end in a mark and the SHA-256 of what stands before it, where no pickle looks."""
 
     def _dump(self, obj: Any) -> bytes:

@@ -18,6 +18,8 @@ from truerank.solvers.path import best_of_path, path_values
 from truerank.solvers.result import SolverResult, Status
 
 _BLOCK_VALUES = 1 << 19  # numbers in a block of rows
+_PARTS_BYTES = 1 << 28  # of the blocks' matrices that are held at once, before they are added up
+_LARGEST_MATRIX = 1 << 31  # bytes of X' X
 
 
 class RidgeRanker(LinearRanker):
@@ -56,7 +58,7 @@ class RidgeRanker(LinearRanker):
     Raises
     ------
     InvalidInputError
-        On a negative alpha, on a list of them without `eval_set`.
+        On a negative alpha, on a list of them without `eval_set`, on more than 16,384 columns.
 
     Notes
     -----
@@ -94,18 +96,29 @@ class RidgeRanker(LinearRanker):
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         alphas = path_values(self.alpha, "alpha", zero=True)
+        if 8 * data.n_features**2 > _LARGEST_MATRIX:
+            raise InvalidInputError(
+                f"ridge solves for a matrix of columns by columns: {data.n_features:,} columns need "
+                f"{8 * data.n_features**2 / 2**30:.0f} GiB, more than {_LARGEST_MATRIX >> 30}. For wide data take "
+                "rank-svm, measure-svm or list-net, which hold one number a column and read sparse rows (--sparse), or "
+                "keep fewer columns"
+            )
         problem = Problem(data, self.scale, self.n_jobs)
         rows, p = problem.rows, data.n_features
         weight = np.ones(data.n_queries) if problem.query_weight is None else problem.query_weight
         blocks = query_blocks(problem.offsets, max(64, _BLOCK_VALUES // max(p, 1)))
         with one_blas_thread():
-            parts = run_blocks(
-                lambda a, b: _moments(rows, problem.y, problem.offsets, weight, a, b), blocks, self.n_jobs
-            )
             gram, moment = np.zeros((p, p)), np.zeros(p)
-            for part in parts:
-                gram += part[0]
-                moment += part[1]
+            at_once = max(4, _PARTS_BYTES // (8 * max(p, 1) ** 2))
+            for k in range(0, len(blocks), at_once):
+                parts = run_blocks(
+                    lambda a, b: _moments(rows, problem.y, problem.offsets, weight, a, b),
+                    blocks[k : k + at_once],
+                    self.n_jobs,
+                )
+                for part in parts:
+                    gram += part[0]
+                    moment += part[1]
             values, vectors = np.linalg.eigh(gram)
         values = np.maximum(values, 0.0)
         turned = np.einsum("ij,i->j", vectors, moment)
