@@ -123,7 +123,8 @@ def test_random_scores_are_uniform_and_belong_to_the_row(tmp_path):
     X = rng.normal(size=(20_000, 3))
     X[0] = [0.0, -0.0, np.nan]
     y = rng.integers(0, 2, len(X))
-    ranker = RandomRanker(random_state=5).fit(X, y)
+    qid = np.zeros(len(y))
+    ranker = RandomRanker(random_state=5).fit(X, y, qid=qid)
     scores = ranker.predict(X)
     assert 0 <= scores.min() < scores.max() < 1
     # Kolmogorov-Smirnov's distance at n = 20,000 exceeds 0.0138 once in a thousand.
@@ -132,7 +133,7 @@ def test_random_scores_are_uniform_and_belong_to_the_row(tmp_path):
     order = rng.permutation(len(X))
     assert np.array_equal(ranker.predict(X[order]), scores[order])
     assert ranker.predict([[-0.0, 0.0, np.nan]])[0] == scores[0]
-    other = RandomRanker(random_state=6).fit(X, y).predict(X)
+    other = RandomRanker(random_state=6).fit(X, y, qid=qid).predict(X)
     assert abs(np.corrcoef(other, scores)[0, 1]) < 0.03
     save_model(ranker, tmp_path / "m.json")
     assert np.array_equal(load_model(tmp_path / "m.json").predict(X), scores)
