@@ -112,7 +112,7 @@ def pages(tmp_path):
 def test_runs_of_all_variants(pages):
     index, _ = pages
     graph = LinkGraph([0, 1, 2, 4], [1, 2, 0, 0], 5)
-    parents = site_parents(index.document_ids())
+    parents = site_parents(index.document_ids().tolist())
     first = retrieve(index, {"q": "heat flow", "none": "zebra"}, "bm25").to_dict()
     runs = {v: propagated_run(index, {"q": "heat flow", "none": "zebra"}, graph, v, parents=parents) for v in VARIANTS}
     assert len(runs) == 10
@@ -139,7 +139,7 @@ def test_bad_edges_are_named():
 
 def test_the_command_writes_a_table_and_runs(pages, capsys):
     index, folder = pages
-    names = index.document_ids()
+    names = index.document_ids().tolist()
     (folder / "edges").write_text(f"{names[0]} {names[1]}\n{names[1]}\t{names[4]}\n")
     assert main(["links", str(folder / "edges"), "-o", str(folder / "ranks.csv")]) == 0
     rows = [line.split(",") for line in (folder / "ranks.csv").read_text().splitlines()]

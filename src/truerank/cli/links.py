@@ -89,7 +89,9 @@ def _propagate(args: argparse.Namespace, graph: Any, urls: dict[str, str]) -> in
     index, queries = Index(args.index), read_queries(args.queries)
     own = graph_of_index(graph, index)
     # A document that no link names has no URL: it is the root of a site of its own.
-    parents = site_parents([urls.get(name, f"//{name}.invalid") for name in index.document_ids()]) if urls else None
+    parents = (
+        site_parents([urls.get(name, f"//{name}.invalid") for name in index.document_ids().tolist()]) if urls else None
+    )
     out = Path(args.output)
     out.mkdir(parents=True, exist_ok=True)
     for variant in VARIANTS:

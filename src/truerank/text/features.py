@@ -179,7 +179,7 @@ class TextFeatures(BaseEstimator):
             None if qrels is None else _grades(qrels, ids, offsets, doc_ids),
             offsets,
             np.array(ids),
-            doc_ids=np.array(doc_ids, dtype=np.dtypes.StringDType()),
+            doc_ids=doc_ids,
             feature_names=self.feature_names_,
         )
 
@@ -208,7 +208,7 @@ def _documents(queries: Iterable[Document] | Mapping[str, str]) -> list[Document
     return list(queries)
 
 
-def _grades(qrels: Qrels, ids: Sequence[str], offsets: np.ndarray, doc_ids: Sequence[str]) -> np.ndarray:
+def _grades(qrels: Qrels, ids: Sequence[str], offsets: np.ndarray, doc_ids: np.ndarray) -> np.ndarray:
     place = {name: number for number, name in enumerate(qrels.query_ids.tolist())}
     y = np.zeros(int(offsets[-1]))
     for name, start, stop in zip(ids, offsets[:-1].tolist(), offsets[1:].tolist()):
@@ -216,7 +216,7 @@ def _grades(qrels: Qrels, ids: Sequence[str], offsets: np.ndarray, doc_ids: Sequ
         if number is not None:
             part = slice(int(qrels.offsets[number]), int(qrels.offsets[number + 1]))
             judged = dict(zip(qrels.doc_ids[part].tolist(), qrels.grades[part].tolist()))
-            y[start:stop] = [max(0.0, judged.get(document, 0.0)) for document in doc_ids[start:stop]]
+            y[start:stop] = [max(0.0, judged.get(document, 0.0)) for document in doc_ids[start:stop].tolist()]
     return y
 
 

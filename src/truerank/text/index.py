@@ -140,8 +140,8 @@ class Index:
         """Number of different terms."""
         return len(self._words[analyser])
 
-    def document_ids(self, numbers: Any = None) -> list[str]:
-        """Ids of documents by number; of all without `numbers`."""
+    def document_ids(self, numbers: Any = None) -> np.ndarray:
+        """Ids of documents by number, StringDType; of all without `numbers`."""
         return self._documents.take(np.arange(self.n_documents) if numbers is None else np.asarray(numbers, np.int64))
 
     def document_number(self, name: str) -> int:
@@ -438,7 +438,7 @@ class _Strings:
         )
         if len(self._ends) != len(self._sorted) + 1 or self._ends[-1] != len(self._bytes):
             raise DataFileError("the index is damaged (its strings do not fit together); make it anew", str(folder))
-        self._whole: str | bytes | None = None
+        self._array: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self._sorted)
@@ -449,31 +449,44 @@ class _Strings:
     def __getitem__(self, number: int) -> str:
         return self._at(number).decode("utf-8", "surrogatepass")
 
-    def take(self, numbers: np.ndarray) -> list[str]:
-        """Many strings by number."""
-        starts, stops = self._ends[numbers].tolist(), self._ends[numbers + 1].tolist()
-        if self._whole is None:
-            self._whole = self._bytes.tobytes()
-            if self._whole.isascii():
-                self._whole = self._whole.decode("ascii")  # slices of it are the strings
-        whole = self._whole
-        if isinstance(whole, str):
-            return [whole[start:stop] for start, stop in zip(starts, stops)]
-        return [whole[start:stop].decode("utf-8", "surrogatepass") for start, stop in zip(starts, stops)]
+    def take(self, numbers: np.ndarray) -> np.ndarray:
+        """Many strings by number; the first call reads all, 16 bytes for each and the long ones' bytes."""
+        if self._array is None:
+            whole, ends = self._bytes.tobytes(), self._ends.tolist()
+            if whole.isascii():
+                text = whole.decode("ascii")  # slices of it are the strings
+                strings = [text[start:stop] for start, stop in zip(ends, ends[1:])]
+            else:
+                strings = [whole[start:stop].decode("utf-8", "surrogatepass") for start, stop in zip(ends, ends[1:])]
+            self._array = np.array(strings, dtype=np.dtypes.StringDType())
+        return self._array[numbers]
 
     def find(self, string: str) -> int:
         """Number of a string, -1 where it is not here."""
-        wanted = string.encode("utf-8", "surrogatepass")
-        low, high = 0, len(self._sorted)
-        while low < high:
-            middle = (low + high) // 2
-            if self._at(self._sorted[middle]) < wanted:
-                low = middle + 1
-            else:
-                high = middle
-        if low < len(self._sorted) and self._at(self._sorted[low]) == wanted:
-            return int(self._sorted[low])
-        return -1
+        wanted = np.frombuffer(string.encode("utf-8", "surrogatepass"), dtype=np.uint8)
+        return int(_find_string(self._bytes, self._ends, self._sorted, wanted))
+
+
+@kernel
+def _find_string(texts, ends, order, wanted):
+    """Number of the string `wanted` among strings that `order` sorts by bytes, -1 where it is missing."""
+    low, high = 0, len(order)
+    while low < high:
+        middle = (low + high) // 2
+        start = ends[order[middle]]
+        size = ends[order[middle] + 1] - start
+        place = 0
+        while place < size and place < len(wanted) and texts[start + place] == wanted[place]:
+            place += 1
+        if place == len(wanted):
+            if place == size:
+                return order[middle]
+            high = middle
+        elif place == size or texts[start + place] < wanted[place]:
+            low = middle + 1
+        else:
+            high = middle
+    return -1
 
 
 @kernel

@@ -9,6 +9,7 @@ without known terms retrieves nothing. Equal scores keep the order of the docume
 from __future__ import annotations
 
 import math
+import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -294,9 +295,7 @@ def as_run(index: Index, names: Sequence[str], found: Sequence[tuple[np.ndarray,
     offsets = np.cumsum([0, *(len(documents) for documents, _ in found)])
     documents = np.concatenate([documents for documents, _ in found]) if found else np.zeros(0, np.int64)
     scores = np.concatenate([values for _, values in found]) if found else np.zeros(0)
-    return Run(
-        np.array(names), offsets, np.array(index.document_ids(documents), dtype=np.dtypes.StringDType()), scores, tag
-    )
+    return Run(np.array(names), offsets, index.document_ids(documents), scores, tag)
 
 
 def tuned_functions(index: Index, function: RetrievalFunction, grid: Mapping[str, Sequence[Any]]) -> list[Any]:
@@ -314,9 +313,38 @@ def _texts(queries: Iterable[Document] | Mapping[str, str]) -> list[tuple[str, s
 
 
 def _best_of(index: Index, function: RetrievalFunction, depth: int, text: str) -> tuple[np.ndarray, np.ndarray]:
-    scores, matched = np.zeros(index.n_documents), np.zeros(index.n_documents, dtype=np.uint8)
-    function.score(index, query_weights(index, text, function.analyser), scores, matched)
-    return best_documents(scores, matched, depth)
+    weights, starts = (
+        query_weights(index, text, function.analyser),
+        index.postings(function.analyser, function.field).starts,
+    )
+    terms = np.fromiter(weights, dtype=np.int64, count=len(weights))
+    scores, matched = _borrow(index.n_documents)
+    function.score(index, weights, scores, matched)
+    if int((starts[terms + 1] - starts[terms]).sum()) < index.n_documents:
+        numbers, values = (
+            np.empty(min(depth, index.n_documents), dtype=np.int64),
+            np.empty(min(depth, index.n_documents)),
+        )
+        documents = index.postings(function.analyser, function.field).documents
+        size = _take_best(starts, documents, terms, scores, matched, numbers, values)
+        found = numbers[:size], values[:size]
+    else:
+        found = best_documents(scores, matched, depth)
+        scores[:], matched[:] = 0.0, 0
+    _held.scores, _held.matched = scores, matched
+    return found
+
+
+_held = threading.local()
+
+
+def _borrow(n_documents: int) -> tuple[np.ndarray, np.ndarray]:
+    """Zeros for the scores of all documents, this thread's from its last query; whoever is stopped gives none back."""
+    scores, matched = getattr(_held, "scores", None), getattr(_held, "matched", None)
+    _held.scores = _held.matched = None
+    if scores is None or matched is None or len(scores) != n_documents:
+        return np.zeros(n_documents), np.zeros(n_documents, dtype=np.uint8)
+    return scores, matched
 
 
 def best_documents(scores: np.ndarray, matched: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
@@ -324,8 +352,7 @@ def best_documents(scores: np.ndarray, matched: np.ndarray, depth: int) -> tuple
     depth = min(depth, len(scores))
     numbers, values = np.empty(depth, dtype=np.int64), np.empty(depth)
     size = _keep_best(scores, matched, numbers, values)
-    order = np.lexsort((numbers[:size], -values[:size]))
-    return numbers[order], values[order]
+    return numbers[:size], values[:size]
 
 
 def _part(postings: Postings, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
@@ -414,45 +441,76 @@ def _add_squares(starts, documents, counts, n, squares):
 
 @kernel
 def _keep_best(scores, matched, numbers, values):
-    """The best matched documents in a heap whose root is the worst that is kept; returns how many.
-
-    Documents come in ascending order, so one that equals the root is worse than it.
-    """
+    """The best matched documents, best first, equal scores by number; returns how many."""
     size = 0
-    depth = len(numbers)
     for d in range(len(scores)):
-        if matched[d] == 0:
-            continue
-        score = scores[d]
-        if size < depth:
-            child = size
-            size += 1
-            while child > 0:
-                parent = (child - 1) // 2
-                if values[parent] < score or (values[parent] == score and numbers[parent] > d):
-                    break
-                values[child] = values[parent]
-                numbers[child] = numbers[parent]
-                child = parent
-            values[child] = score
-            numbers[child] = d
-        elif score > values[0]:
-            place = 0
-            while True:
-                child = 2 * place + 1
-                if child >= depth:
-                    break
-                right = child + 1
-                if right < depth and (
-                    values[right] < values[child]
-                    or (values[right] == values[child] and numbers[right] > numbers[child])
-                ):
-                    child = right
-                if values[child] > score or (values[child] == score and numbers[child] < d):
-                    break
-                values[place] = values[child]
-                numbers[place] = numbers[child]
-                place = child
-            values[place] = score
-            numbers[place] = d
+        if matched[d] != 0:
+            size = _offer(numbers, values, size, d, scores[d])
+    _sort_heap(numbers, values, size)
     return size
+
+
+@kernel
+def _take_best(starts, documents, terms, scores, matched, numbers, values):
+    """As `_keep_best`, over the documents of the terms alone; `scores` and `matched` become zeros there."""
+    size = 0
+    for term in terms:
+        for i in range(starts[term], starts[term + 1]):
+            d = documents[i]
+            if matched[d] != 0:
+                size = _offer(numbers, values, size, d, scores[d])
+                matched[d] = 0
+                scores[d] = 0.0
+    _sort_heap(numbers, values, size)
+    return size
+
+
+@kernel
+def _offer(numbers, values, size, number, value):
+    """Give a document to a heap whose root is the worst that is kept; returns the heap's new size."""
+    if size < len(numbers):
+        child = size
+        while child > 0:
+            parent = (child - 1) // 2
+            if values[parent] < value or (values[parent] == value and numbers[parent] > number):
+                break
+            values[child] = values[parent]
+            numbers[child] = numbers[parent]
+            child = parent
+        values[child] = value
+        numbers[child] = number
+        return size + 1
+    if value > values[0] or (value == values[0] and number < numbers[0]):
+        _sink(numbers, values, size, number, value)
+    return size
+
+
+@kernel
+def _sink(numbers, values, size, number, value):
+    """Put a document in the place of the heap's root."""
+    place = 0
+    while True:
+        child = 2 * place + 1
+        if child >= size:
+            break
+        right = child + 1
+        if right < size and (
+            values[right] < values[child] or (values[right] == values[child] and numbers[right] > numbers[child])
+        ):
+            child = right
+        if values[child] > value or (values[child] == value and numbers[child] < number):
+            break
+        values[place] = values[child]
+        numbers[place] = numbers[child]
+        place = child
+    values[place] = value
+    numbers[place] = number
+
+
+@kernel
+def _sort_heap(numbers, values, size):
+    """The heap in order, best first: the worst that is left goes to the end."""
+    for last in range(size - 1, 0, -1):
+        number, value = numbers[last], values[last]
+        numbers[last], values[last] = numbers[0], values[0]
+        _sink(numbers, values, last, number, value)
