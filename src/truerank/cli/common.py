@@ -141,12 +141,9 @@ def run_names(paths: list[str], *, or_paths: bool = False) -> list[str]:
 
     Two runs of one name are misuse; with `or_paths` the paths are the names then.
     """
-    names = []
-    for path in paths:
-        name = os.path.basename(path)
-        for suffix in (".gz", ".xz", ".zst", ".run", ".txt", ".trec"):
-            name = name.removesuffix(suffix)
-        names.append(name or path)
+    from truerank.io.trec import run_name
+
+    names = [run_name(path) for path in paths]
     if len(set(names)) < len(names):
         if or_paths:
             return paths

@@ -13,6 +13,7 @@ from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.data.grouping import group_rows
 from truerank.data.ranking_data import Judgements
 from truerank.io.letor.grammar import TEXT, check_bytes, check_line_ends
+from truerank.io.ranked_lists import as_lists
 from truerank.io.streams import Source, open_output
 
 
@@ -146,7 +147,7 @@ def read_qrels(source: Any) -> Qrels:
 
 
 def as_run(run: Any, tag: str = "") -> Run:
-    """A `Run` as it is, `{topic: {document: score}}` made one, a path or an open file read.
+    """A `Run` of whatever holds one: itself, a path or open file, or what `as_lists` takes (dicts, frames, ranx …).
 
     Examples
     --------
@@ -155,18 +156,18 @@ def as_run(run: Any, tag: str = "") -> Run:
     """
     if isinstance(run, Run):
         return run
-    if isinstance(run, Mapping):
-        return Run(*_from_dict(run), tag)
-    return read_run(run)
+    lists = as_lists(run, "score")
+    if lists is None:
+        return read_run(run)
+    return Run(*_from_dict(lists), tag or str(getattr(run, "name", None) or ""))
 
 
 def as_qrels(qrels: Any) -> Qrels:
-    """`Qrels` as they are, `{topic: {document: grade}}` made such, a path or an open file read."""
+    """`Qrels` of whatever holds them, as `as_run`."""
     if isinstance(qrels, Qrels):
         return qrels
-    if isinstance(qrels, Mapping):
-        return Qrels(*_from_dict(qrels))
-    return read_qrels(qrels)
+    lists = as_lists(qrels, "grade")
+    return read_qrels(qrels) if lists is None else Qrels(*_from_dict(lists))
 
 
 def _from_dict(lists: Mapping[Any, Mapping[Any, Any]]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -180,6 +181,18 @@ def _from_dict(lists: Mapping[Any, Mapping[Any, Any]]) -> tuple[np.ndarray, np.n
         raise InvalidInputError(f"expected finite numbers, got {values[~np.isfinite(values)][0]}")
     offsets = np.concatenate([[0], np.cumsum([len(documents) for documents in lists.values()])]).astype(np.int64)
     return np.array([str(topic) for topic in lists], dtype=str), offsets, np.array(ids, dtype=TEXT), values
+
+
+def run_name(path: str) -> str:
+    """A file's name without `.gz`, `.xz`, `.zst`, `.run`, `.txt`, `.trec`, which is how its run is called.
+
+    >>> run_name("runs/bm25.run.gz")
+    'bm25'
+    """
+    name = Path(path).name
+    for suffix in (".gz", ".xz", ".zst", ".run", ".txt", ".trec"):
+        name = name.removesuffix(suffix)
+    return name or path
 
 
 def files_of(folder: Any) -> list[Path]:

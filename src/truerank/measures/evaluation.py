@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, MissingExtraError
+from truerank.core.printing import styled_table
 from truerank.data.ranking_data import Judgements, RankingData
+from truerank.io.trec import Qrels, as_qrels, as_run, judge_run, run_name
 from truerank.measures.base import Measure
 from truerank.measures.conventions import DEFAULT_CONVENTION
 from truerank.measures.derived import best_grade, query_of_row
@@ -43,6 +47,24 @@ class Evaluation(dict[str, float]):
         self.empty = int(np.count_nonzero(best_grade(judgements) <= 0))
         self.missing_topics = int(np.count_nonzero(np.diff(judgements.offsets) == 0))
         self._ranking = ranking
+
+    def to_frame(self, *, per_query: bool = False) -> Any:
+        """A pandas data frame of one row of means; with `per_query`, of one row a query."""
+        pandas = _pandas()
+        if per_query:
+            return pandas.DataFrame(self.per_query, index=pandas.Index(self.query_ids, name="query_id"))
+        return pandas.DataFrame([dict(self)])
+
+    def to_markdown(self) -> str:
+        """The means as a Markdown table."""
+        return styled_table([list(self.values())], list(self), "markdown")
+
+    def to_latex(self) -> str:
+        """The means as a LaTeX tabular."""
+        return styled_table([list(self.values())], list(self), "latex")
+
+    def _repr_html_(self) -> str:
+        return styled_table([list(self.values())], list(self), "html")
 
     def empty_by_measure(self) -> dict[str, int]:
         """Queries in which each measure is undefined for lack of (its) relevant documents."""
@@ -80,6 +102,37 @@ class Evaluation(dict[str, float]):
         return result
 
 
+class Evaluations(dict[str, Evaluation]):
+    """Evaluations of several runs over the same judgements, by name."""
+
+    def to_frame(self, *, per_query: bool = False) -> Any:
+        """A pandas data frame of one row a run; with `per_query`, of one a run and query."""
+        pandas = _pandas()
+        if not per_query:
+            return pandas.DataFrame(
+                [dict(one) for one in self.values()], index=pandas.Index(list(self), name="run"), dtype=float
+            )
+        return pandas.concat({name: one.to_frame(per_query=True) for name, one in self.items()}, names=["run"])
+
+    def _table(self, style: str) -> str:
+        first = next(iter(self.values()))
+        return styled_table([[name, *one.values()] for name, one in self.items()], ["run", *first], style)
+
+    def to_markdown(self) -> str:
+        """The means as a Markdown table, one row a run."""
+        return self._table("markdown")
+
+    def to_latex(self) -> str:
+        """The means as a LaTeX tabular, one row a run."""
+        return self._table("latex")
+
+    def _repr_html_(self) -> str:
+        return self._table("html")
+
+    def __str__(self) -> str:
+        return self._table("text")
+
+
 def evaluate(
     measures: Any,
     y: Any,
@@ -87,25 +140,28 @@ def evaluate(
     *,
     qid: Any = None,
     doc_ids: Any = None,
-    convention: str = DEFAULT_CONVENTION,
-) -> Evaluation:
-    """Evaluate scores against relevance grades.
+    convention: str | None = None,
+) -> Any:
+    """Evaluate scores against relevance grades, or runs against qrels.
 
     Parameters
     ----------
     measures : str, Measure, or a sequence of these
         For example `"AP nDCG@10"` or `[AP(rel=2), nDCG @ 10]`.
-    y : array-like (n,), RankingData or Judgements
+    y : array-like (n,), RankingData or Judgements; or qrels
         Grades, in any row order, which the scores share; so they do the rows that a RankingData was made from. Scores
-        for Judgements follow their (grouped) rows.
-    scores : array-like (n,)
-        Higher is better.
+        for Judgements follow their (grouped) rows. Qrels are a path, `Qrels`, `{query: {document: grade}}`, a data
+        frame (columns such as query_id, doc_id, relevance), or an object of ranx or ir_measures.
+    scores : array-like (n,); with qrels a run, or a list or dict by name of runs
+        Higher is better. A run is a path, a `Run`, `{query: {document: score}}`, a frame (query_id, doc_id, score),
+        or an object of ranx or ir_measures. Of runs in a list the names are their files' or tags.
     qid : array-like (n,), optional
         Query of each row; None means one query.
     doc_ids : array-like (n,) of str, optional
         Break ties under `trec`.
-    convention : str
-        Fills in what the names leave open; trec_eval's names are always pinned to trec.
+    convention : str, optional
+        Fills in what the names leave open; by default ranklib for rows and trec for runs. trec_eval's names are always
+        pinned to trec.
 
     Raises
     ------
@@ -114,15 +170,32 @@ def evaluate(
 
     Returns
     -------
-    Evaluation
-        A dict of means by name, with `.per_query` and counts.
+    Evaluation, or Evaluations of several runs by name
+        A dict of means by name, with `.per_query` and counts, `.to_frame()`, `.to_markdown()`, `.to_latex()`.
 
     Examples
     --------
     >>> result = evaluate("AP nDCG@10", [1, 0, 0, 1], [0.1, 0.9, 0.5, 0.4], qid=[7, 7, 8, 8])
     >>> result["AP"], result.per_query["AP"].tolist(), result.query_ids.tolist()
     (0.5, [0.5, 0.5], [7, 8])
+    >>> qrels = {"7": {"a": 1, "b": 0}}
+    >>> print(evaluate("RR", qrels, {"good": {"7": {"a": 2.0, "b": 1.0}}, "bad": {"7": {"b": 2.0, "a": 1.0}}}))
+    run       RR
+    ----  ------
+    good  1.0000
+    bad   0.5000
     """
+    if is_qrels(y):
+        if qid is not None or doc_ids is not None:
+            raise InvalidInputError("qrels and runs bring their own queries and documents; give no qid, doc_ids")
+        qrels, runs = as_qrels(y), runs_by_name(scores)
+        if runs is not None:
+            return Evaluations(
+                {name: evaluate(measures, qrels, one, convention=convention) for name, one in runs.items()}
+            )
+        judgements, found = judge_run(qrels, as_run(scores))
+        return evaluate(measures, judgements, found, convention=convention or "trec")
+    convention = convention or DEFAULT_CONVENTION
     parsed = parse_measures(measures, convention)
     judgements, order = judged(y, qid, doc_ids)
     if judgements.n_rows == 0:
@@ -131,6 +204,46 @@ def evaluate(
             + (" (the run and the qrels share no topic)" if judgements.n_queries else "")
         )
     return Evaluation(parsed, convention, Ranking(judgements, scores_in_order(scores, judgements, order)))
+
+
+def is_qrels(y: Any) -> bool:
+    """Whether these are judgements by query and document, rather than grades of rows."""
+    if isinstance(y, Judgements | RankingData | np.ndarray):
+        return False
+    if isinstance(y, Qrels | Mapping | str | os.PathLike) or hasattr(y, "read") or hasattr(y, "columns"):
+        return True
+    if type(y).__module__.partition(".")[0] == "ranx":
+        return True
+    return isinstance(y, list | tuple) and len(y) > 0 and hasattr(y[0], "query_id")
+
+
+def runs_by_name(runs: Any) -> dict[str, Any] | None:
+    """Several runs by name, of a dict or list of them; None of a single run."""
+    if isinstance(runs, Mapping):
+        first = next(iter(runs.values()), None)
+        if isinstance(first, Mapping) and not any(isinstance(value, Mapping) for value in first.values()):
+            return None  # {query: {document: score}}
+        return {str(name): as_run(run, str(name)) for name, run in runs.items()}
+    if not isinstance(runs, list | tuple) or not runs or hasattr(runs[0], "query_id"):
+        return None
+    named: dict[str, Any] = {}
+    for place, run in enumerate(runs, 1):
+        if isinstance(run, str | os.PathLike):
+            name = run_name(os.fspath(run))
+        else:
+            name = str(getattr(run, "tag", None) or getattr(run, "name", None) or f"run {place}")
+        if name in named:
+            raise InvalidInputError(f"two runs are called {name!r}; give a dict of runs by name")
+        named[name] = as_run(run, name)
+    return named
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError as error:
+        raise MissingExtraError("pandas", "tables", "to_frame") from error
+    return pandas
 
 
 def judged(y: Any, qid: Any = None, doc_ids: Any = None) -> tuple[Judgements, np.ndarray | None]:

@@ -11,8 +11,9 @@ import numpy as np
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import styled_table, table
+from truerank.io.trec import as_qrels, judge_run
 from truerank.measures import DEFAULT_CONVENTION, mean_of, parse_measure
-from truerank.measures.evaluation import judged, scores_in_order
+from truerank.measures.evaluation import is_qrels, judged, runs_by_name, scores_in_order
 from truerank.significance.corrections import benjamini_hochberg, bonferroni, holm
 from truerank.significance.intervals import Interval, bootstrap_interval, smallest_detectable_difference
 from truerank.significance.pairwise import (
@@ -330,16 +331,17 @@ def compare_rankers(
     baseline: str | None = "first",
     test: str = "randomisation",
     correction: str = "holm",
-    convention: str = DEFAULT_CONVENTION,
+    convention: str | None = None,
     random_state: Any = 0,
 ) -> Comparison:
-    """Compare rankers by their scores of the same judged documents.
+    """Compare rankers by their scores of the same judged documents, or runs over the same qrels.
 
     Parameters
     ----------
-    y : array-like (n,), RankingData or Judgements
+    y : array-like (n,), RankingData or Judgements; or qrels
         As for `evaluate`.
-    scores : mapping of name to array-like (n,)
+    scores : mapping of name to array-like (n,); with qrels runs by name, or a list of them
+        A query that a run lacks counts 0.
     qid : array-like (n,), optional
         None means one query (on which no test can show anything).
     doc_ids : array-like (n,) of str, optional
@@ -350,7 +352,8 @@ def compare_rankers(
     test : {"randomisation", "t", "wilcoxon", "sign"}
     correction : {"holm", "bonferroni", "benjamini-hochberg", "tukey", "none"}
         Of the p-values of all pairs compared; "tukey" is Tukey's HSD by randomisation, over all rankers.
-    convention : str
+    convention : str, optional
+        By default ranklib for rows and trec for runs.
     random_state : seed of the randomisation test and the bootstrap
 
     Returns
@@ -366,14 +369,24 @@ def compare_rankers(
     >>> pair.a, pair.b, pair.wins, pair.losses, pair.ties
     ('new', 'old', 2, 0, 1)
     """
-    if not isinstance(scores, Mapping):
-        raise InvalidInputError("compare_rankers takes scores by name: {'ranker': scores, …}")
-    parsed = parse_measure(measure, convention)
-    judgements, order = judged(y, qid, doc_ids)
-    per_query = {
-        str(name): parsed.per_query(judgements, scores_in_order(given, judgements, order, f"scores of {name!r}"))
-        for name, given in scores.items()
-    }
+    if is_qrels(y):
+        runs = runs_by_name(scores)
+        if runs is None:
+            raise InvalidInputError("compare_rankers takes runs by name: {'bm25': run, …}")
+        parsed = parse_measure(measure, convention or "trec")(missing_topics="zero")
+        qrels = as_qrels(y)
+        found = {name: judge_run(qrels, run) for name, run in runs.items()}
+        per_query = {name: parsed.per_query(*one) for name, one in found.items()}
+        judgements = next(iter(found.values()))[0]
+    else:
+        if not isinstance(scores, Mapping):
+            raise InvalidInputError("compare_rankers takes scores by name: {'ranker': scores, …}")
+        parsed = parse_measure(measure, convention or DEFAULT_CONVENTION)
+        judgements, order = judged(y, qid, doc_ids)
+        per_query = {
+            str(name): parsed.per_query(judgements, scores_in_order(given, judgements, order, f"scores of {name!r}"))
+            for name, given in scores.items()
+        }
     return compare_values(
         per_query,
         baseline=baseline,

@@ -1,0 +1,76 @@
+"""Runs and qrels as other libraries hold them: data frames, ranx, ir_measures, PyTerrier."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from truerank.core.errors import InvalidInputError
+
+# What columns and fields are called elsewhere, the likeliest first.
+_QUERY = ("query_id", "q_id", "qid", "topic", "topic_id", "query")
+_DOCUMENT = ("doc_id", "docno", "docid", "document_id", "document", "doc")
+_VALUE = {
+    "score": ("score", "scores", "sim", "similarity"),
+    "grade": ("relevance", "grade", "label", "rel", "y", "score", "judgment", "judgement"),
+}
+
+
+def as_lists(value: Any, kind: str) -> Mapping[Any, Mapping[Any, Any]] | None:
+    """`{query: {document: value}}` of a dict, a data frame, a ranx object or ir_measures' rows; None of anything else.
+
+    Parameters
+    ----------
+    value : object
+    kind : {"score", "grade"}
+        What the values are, which says what their column may be called.
+
+    Raises
+    ------
+    InvalidInputError
+        On a frame without the columns, and on a document that stands twice under a query.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> as_lists(pandas.DataFrame({"qid": ["1", "1"], "docno": ["a", "b"], "score": [2.0, 1.0]}), "score")
+    {'1': {'a': 2.0, 'b': 1.0}}
+    """
+    if isinstance(value, Mapping):
+        return value
+    if isinstance(value, str | os.PathLike) or hasattr(value, "read"):
+        return None
+    if type(value).__module__.partition(".")[0] == "ranx" and hasattr(value, "to_dict"):
+        return dict(value.to_dict())
+    if hasattr(value, "columns") and hasattr(value, "__getitem__"):
+        names = {str(name): name for name in value.columns}
+        query, document, number = (_column(names, known) for known in (_QUERY, _DOCUMENT, _VALUE[kind]))
+        return _grouped(value[query].to_list(), value[document].to_list(), value[number].to_list())
+    if isinstance(value, Iterable):
+        rows = list(value)
+        field = {"score": "score", "grade": "relevance"}[kind]
+        if rows and all(hasattr(row, "query_id") and hasattr(row, "doc_id") and hasattr(row, field) for row in rows):
+            return _grouped(
+                [row.query_id for row in rows], [row.doc_id for row in rows], [getattr(row, field) for row in rows]
+            )
+    return None
+
+
+def _column(names: dict[str, Any], known: tuple[str, ...]) -> Any:
+    for name in known:
+        if name in names:
+            return names[name]
+    raise InvalidInputError(f"the table has the columns {', '.join(names)}; one of {', '.join(known)} is needed")
+
+
+def _grouped(queries: list[Any], documents: list[Any], values: list[Any]) -> dict[str, dict[str, Any]]:
+    lists: dict[str, dict[str, Any]] = {}
+    for query, document, value in zip(queries, documents, values):
+        inside = lists.setdefault(str(query), {})
+        if str(document) in inside:
+            raise InvalidInputError(
+                f"document {str(document)!r} stands twice under query {str(query)!r}; a query lists a document once"
+            )
+        inside[str(document)] = value
+    return lists

@@ -1,0 +1,76 @@
+"""truerank as a provider of ir_measures: its measures computed by ours.
+
+import ir_measures
+from truerank.measures.ir_measures_provider import provider
+
+provider().calc_aggregate([ir_measures.AP, ir_measures.nDCG @ 10], qrels, run)
+ir_measures.DefaultPipeline.providers.insert(0, provider())     # for ir_measures.calc_aggregate itself
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError, MissingExtraError
+from truerank.io.trec import as_qrels, as_run, judge_run
+from truerank.measures.names import parse_measure
+
+
+@cache
+def provider() -> Any:
+    """The provider, which is also in `ir_measures.providers.registry` from then on, under the name "truerank".
+
+    It takes every measure of ir_measures that has an equal here; ties are broken, and grades read, as in trec_eval.
+
+    Examples
+    --------
+    >>> import ir_measures
+    >>> qrels = {"1": {"a": 1, "b": 0}}
+    >>> provider().calc_aggregate([ir_measures.RR], qrels, {"1": {"b": 2.0, "a": 1.0}})
+    {RR: 0.5}
+    """
+    try:
+        import ir_measures
+        from ir_measures import providers, util
+    except ImportError as error:
+        raise MissingExtraError("ir_measures", "peers", "truerank as a provider of ir_measures") from error
+
+    class TruerankEvaluator(providers.Evaluator):
+        def __init__(self, measures: Iterable[Any], qrels: Any) -> None:
+            lists = util.QrelsConverter(qrels).as_dict_of_dict()
+            super().__init__(list(measures), set(lists))
+            self.qrels = as_qrels(lists)
+
+        def _iter_calc(self, run: Any) -> Iterator[Any]:
+            lists = util.RunConverter(run).as_dict_of_dict()
+            lists = {query: documents for query, documents in lists.items() if documents}
+            if not lists:
+                return
+            judgements, scores = judge_run(self.qrels, as_run(lists))
+            for measure in self.measures:
+                values = parse_measure(measure).per_query(judgements, scores)
+                for query, value in zip(self.qrels.query_ids.tolist(), values.tolist()):
+                    if query in lists and not np.isnan(value):
+                        yield ir_measures.Metric(query_id=query, measure=measure, value=value)
+
+    class TruerankProvider(providers.Provider):
+        NAME = "truerank"
+
+        def supports(self, measure: Any) -> bool:
+            measure.validate_params()
+            try:
+                parse_measure(measure)
+            except InvalidInputError:
+                return False
+            return True
+
+        def _evaluator(self, measures: Iterable[Any], qrels: Any) -> Any:
+            return TruerankEvaluator(measures, qrels)
+
+    made = TruerankProvider()
+    providers.register(made)
+    return made

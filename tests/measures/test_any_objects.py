@@ -1,0 +1,122 @@
+"""evaluate and compare_rankers over whatever holds qrels and runs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from truerank import compare_rankers, evaluate, read_qrels, read_run, write_qrels, write_run
+from truerank.core.errors import InvalidInputError
+from truerank.io.trec import as_qrels, as_run
+
+QRELS = {"1": {"a": 2, "b": 0, "c": 1}, "2": {"a": 1, "d": 0}}
+RUN = {"1": {"a": 1.0, "b": 3.0, "c": 2.0}, "2": {"d": 2.0, "a": 1.5}}
+OTHER = {"1": {"a": 3.0, "c": 2.0}, "2": {"a": 2.0, "d": 1.5}}
+MEASURES = ["AP", "nDCG@10"]
+
+
+@pytest.fixture
+def files(tmp_path):
+    write_qrels(as_qrels(QRELS), tmp_path / "qrels.txt")
+    for name, lists in (("mine", RUN), ("other", OTHER)):
+        run = as_run(lists, name)
+        write_run(tmp_path / f"{name}.run", run.query_ids, run.offsets, run.doc_ids, run.scores, tag=name)
+    return tmp_path
+
+
+def frame_of(lists, names, module):
+    rows = [(query, document, value) for query, inside in lists.items() for document, value in inside.items()]
+    columns = dict(zip(names, zip(*rows)))
+    return module.DataFrame({name: list(values) for name, values in columns.items()})
+
+
+def test_paths_objects_dicts_and_frames_agree(files):
+    expected = evaluate(MEASURES, QRELS, RUN)
+    assert expected["AP"] == pytest.approx(np.mean([(1 / 2 + 2 / 3) / 2, 1 / 2]))
+    given = [
+        (str(files / "qrels.txt"), files / "mine.run"),
+        (read_qrels(files / "qrels.txt"), read_run(files / "mine.run")),
+    ]
+    for library in ("pandas", "polars"):
+        module = pytest.importorskip(library)
+        given.append(
+            (
+                frame_of(QRELS, ("query_id", "doc_id", "relevance"), module),
+                frame_of(RUN, ("qid", "docno", "score"), module),
+            )
+        )
+    for qrels, run in given:
+        result = evaluate(MEASURES, qrels, run)
+        assert dict(result) == dict(expected)
+        assert result.convention == "trec"
+
+
+def test_objects_of_ir_measures_and_ranx(files):
+    ir_measures = pytest.importorskip("ir_measures")
+    expected = evaluate(MEASURES, QRELS, RUN)
+    qrels = list(ir_measures.read_trec_qrels(str(files / "qrels.txt")))
+    run = list(ir_measures.read_trec_run(str(files / "mine.run")))
+    assert dict(evaluate(MEASURES, qrels, run)) == dict(expected)
+    assert list(evaluate([ir_measures.AP, ir_measures.nDCG @ 10], qrels, run).values()) == list(expected.values())
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_objects_of_ranx():
+    ranx = pytest.importorskip("ranx")
+    result = evaluate(MEASURES, ranx.Qrels(QRELS), ranx.Run(RUN, name="mine"))
+    assert dict(result) == dict(evaluate(MEASURES, QRELS, RUN))
+
+
+def test_several_runs_at_once(files):
+    pandas = pytest.importorskip("pandas")
+    results = evaluate(MEASURES, files / "qrels.txt", [files / "mine.run", files / "other.run"])
+    assert list(results) == ["mine", "other"]
+    frame = results.to_frame()
+    assert isinstance(frame, pandas.DataFrame)
+    assert frame.loc["other", "AP"] == 1.0
+    assert results.to_frame(per_query=True).loc[("mine", "2"), "AP"] == 0.5
+    assert results.to_markdown().splitlines()[0] == "| run | AP | nDCG@10 |"
+    assert r"other & 1.0000 & 1.0000 \\" in results.to_latex()
+    assert str(results).splitlines()[-1].split() == ["other", "1.0000", "1.0000"]
+    assert list(evaluate("AP", QRELS, {"x": RUN, "y": read_run(files / "other.run")})) == ["x", "y"]
+    one = evaluate("AP", QRELS, RUN)
+    assert one.to_frame().shape == (1, 1)
+    assert one.to_frame(per_query=True).index.tolist() == ["1", "2"]
+    assert one.to_markdown().splitlines()[2] == f"| {one['AP']:.4f} |"
+
+
+def test_runs_are_compared_by_name(files):
+    paths = [files / "mine.run", files / "other.run"]
+    result = compare_rankers(files / "qrels.txt", paths, measure="AP")
+    assert (result.pairs[0].a, result.pairs[0].wins, result.convention) == ("other", 2, "trec")
+    lacking = compare_rankers(QRELS, {"whole": RUN, "half": {"1": OTHER["1"]}}, measure="AP")
+    assert (lacking.pairs[0].wins, lacking.pairs[0].losses) == (1, 1)
+
+
+def test_what_is_no_run_is_explained():
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(InvalidInputError, match="one of query_id"):
+        evaluate("AP", pandas.DataFrame({"a": [1]}), RUN)
+    twice = pandas.DataFrame({"qid": ["1", "1"], "docno": ["a", "a"], "score": [1.0, 2.0]})
+    with pytest.raises(InvalidInputError, match="stands twice"):
+        evaluate("AP", QRELS, twice)
+    with pytest.raises(InvalidInputError, match="no qid"):
+        evaluate("AP", QRELS, RUN, qid=[1, 2])
+
+
+def test_truerank_provides_the_measures_of_ir_measures():
+    ir_measures = pytest.importorskip("ir_measures")
+    from truerank.measures.ir_measures_provider import provider
+
+    ours = provider()
+    assert ir_measures.providers.registry["truerank"] is ours
+    measures = [ir_measures.AP, ir_measures.nDCG @ 10, ir_measures.RR, ir_measures.P @ 2, ir_measures.Judged @ 2]
+    assert not ours.supports(ir_measures.alpha_nDCG @ 10)
+    pytest.importorskip("pytrec_eval")
+    theirs = ir_measures.calc_aggregate(measures, QRELS, RUN)
+    for measure, value in ours.calc_aggregate(measures, QRELS, RUN).items():
+        assert value == pytest.approx(theirs[measure], abs=1e-9)
+    half = {"1": RUN["1"]}
+    assert ours.calc_aggregate(measures, QRELS, half) == pytest.approx(
+        ir_measures.calc_aggregate(measures, QRELS, half)
+    )
