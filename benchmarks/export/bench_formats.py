@@ -24,7 +24,8 @@ from truerank.export.form import form_of
 from truerank.export.formats import FORMATS, reason_against
 
 JAVA = Path(__file__).parent.parent.parent / "tests" / "export" / "java"
-JARS = {"ranklib": ("ranklib", "rankymcrankface"), "solr": ("solr",)}
+JARS = {"ranklib": ("ranklib", "rankymcrankface"), "solr": ("solr",), "vespa": ("vespa",)}
+MAINS = {"solr": "SolrScore", "vespa": "VespaScore"}
 
 
 def collections(folder: Path) -> dict[str, tuple[RankingData, RankingData]]:
@@ -51,12 +52,12 @@ def models() -> dict[str, Any]:
 
 
 class JavaPrograms:
-    """RankLib, RankyMcRankFace and Solr's LTR classes, fetched by Maven."""
+    """RankLib, RankyMcRankFace, Solr's LTR classes and Vespa's evaluator of expressions, fetched by Maven."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, names: tuple[str, ...] = ("ranklib", "rankymcrankface", "solr", "vespa")) -> None:
         self.folder, self.paths = folder, {}
         self.missing: list[str] = []
-        for name in ("ranklib", "rankymcrankface", "solr"):
+        for name in names:
             try:
                 self.paths[name] = self._build(name)
             except (OSError, subprocess.SubprocessError) as error:
@@ -70,7 +71,7 @@ class JavaPrograms:
         listed = target / "classpath"
         command = [maven, "-q", "-B", "dependency:build-classpath", f"-Dmdep.outputFile={listed}"]
         subprocess.run(command, cwd=JAVA / name, check=True, capture_output=True, timeout=600)
-        source = JAVA / ("SolrScore.java" if name == "solr" else "RankLibScore.java")
+        source = JAVA / f"{MAINS.get(name, 'RankLibScore')}.java"
         path = f"{listed.read_text().strip()}:{target}"
         subprocess.run(["javac", "-cp", path, "-d", target, source], check=True, capture_output=True, timeout=300)
         return path
@@ -82,8 +83,8 @@ class JavaPrograms:
         (place / "rows").write_text("\n".join(lines) + "\n")
         (place / "names").write_text("\n".join(names))
         (place / "model").write_text(text)
-        more = [str(place / "names")] if name == "solr" else []
-        main = "SolrScore" if name == "solr" else "RankLibScore"
+        more = [str(place / "names")] if name in MAINS else []
+        main = MAINS.get(name, "RankLibScore")
         command = ["java", "-Xmx1g", "-cp", self.paths[name], main, str(place / "rows"), *more, str(place / "model")]
         subprocess.run(command, check=True, capture_output=True, timeout=300)
         return np.loadtxt(place / "model.scores", ndmin=1)

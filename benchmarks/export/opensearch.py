@@ -49,6 +49,18 @@ def read_smart(path: Path) -> list[dict[str, str]]:
     return records
 
 
+def grades_of(folder: Path) -> dict[tuple[int, str], int]:
+    """Cranfield's grades by query number and document id, 4 the best."""
+    grades = {}
+    with gzip.open(folder / "cranqrel.gz", "rt") as stream:
+        judgements = stream.read().splitlines()
+    for line in judgements:
+        query, document, grade = line.split()[:3]
+        if int(grade) > 0:
+            grades[int(query), document] = 5 - int(grade)
+    return grades
+
+
 def build(engine: Engine, documents: list[dict[str, str]]) -> None:
     """The index, with stemmed sub-fields."""
     field = {"type": "text", "fields": {"stems": {"type": "text", "analyzer": "english"}}}
@@ -65,13 +77,7 @@ def main(url: str, folder: str) -> None:
     engine = Engine(url)
     documents = read_smart(Path(folder) / "cran.all.1400.gz")
     texts = [own["W"] for own in read_smart(Path(folder) / "cran.qry.gz")]
-    grades: dict[tuple[int, str], int] = {}
-    with gzip.open(Path(folder) / "cranqrel.gz", "rt") as stream:
-        judgements = stream.read().splitlines()
-    for line in judgements:
-        query, document, grade = line.split()[:3]
-        if int(grade) > 0:
-            grades[int(query), document] = 5 - int(grade)
+    grades = grades_of(Path(folder))
     build(engine, documents)
     try:
         names = list(QUERIES["features"])

@@ -62,6 +62,7 @@ FORMATS: dict[str, Format] = {
     "catboost": Format("truerank.export.catboost:write", ("stumps", "oblivious"), True),
     "onnx": Format("truerank.export.onnx:write", _ALL, True, expression=True),
     "painless": Format("truerank.export.painless:write", _ALL, expression=True, float32_scores=True),
+    "vespa": Format("truerank.export.vespa:write", _ALL, expression=True),
     "python": Format("truerank.export.python:write", _ALL, expression=True),
     "c": Format("truerank.export.c:write", _ALL, expression=True),
 }

@@ -35,6 +35,10 @@ def evaluators(content: str | bytes, form: ModelForm, format: str) -> dict[str, 
         return {"c": run_c(str(content), compiler)}
     if format == "painless":
         return {"mimic": run_painless(str(content), form)}
+    if format == "vespa":
+        from truerank.export.expression import run_profile
+
+        return {"mimic": run_profile(str(content), form.names)}
     if format == "onnx":
         return _onnx(content)
     foreign = read_foreign(content, Reader(f"the {format} export"), form.names)

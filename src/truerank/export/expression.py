@@ -1,0 +1,146 @@
+"""An evaluator of Vespa's ranking expressions, as far as `export.vespa` writes them: float64, from left to right."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError
+
+_FUNCTION = re.compile(r"^    function (\w+)\(\) \{\n        expression \{\n(.*?)\n        \}\n    \}$", re.M | re.S)
+_RESULT = re.compile(r"^    second-phase \{\n        expression: (\w+)\n    \}$", re.M)
+_LEVELS: tuple[dict[str, Callable[[Any, Any], Any]], ...] = (
+    {"||": np.logical_or},
+    {"<=": np.less_equal, ">=": np.greater_equal, "<": np.less, ">": np.greater},
+    {"+": np.add, "-": np.subtract},
+    {"*": np.multiply, "/": np.divide},
+)
+_CALLS: dict[str, Callable[..., Any]] = {
+    "min": np.minimum, "max": np.maximum, "exp": np.exp, "isNan": np.isnan, "abs": np.abs,
+}  # fmt: skip
+
+
+def run_profile(text: str, names: tuple[str, ...]) -> Callable[[np.ndarray], np.ndarray]:
+    """Scores (n,) of rows (n, p) whose columns are the features `names`, by a rank profile's second phase."""
+    result = _RESULT.search(text)
+    functions = [(name, _parsed(body, names)) for name, body in _FUNCTION.findall(text)]
+    if result is None or result[1] not in [name for name, _ in functions]:
+        raise InvalidInputError("the rank profile has no second-phase expression of its functions")
+
+    def score(X: np.ndarray) -> np.ndarray:
+        values = {name: X[:, k] for k, name in enumerate(names)}
+        rows = np.arange(len(X))
+        with np.errstate(all="ignore"):
+            for name, tree in functions:
+                values[name] = np.broadcast_to(np.asarray(_value(tree, values, rows), dtype=np.float64), len(X))
+        return np.array(values[result[1]])
+
+    return score
+
+
+def _parsed(text: str, names: tuple[str, ...]) -> Any:
+    """Nested tuples: ("number", v), ("name", n), ("call", f, arguments), ("if", c, a, b), ("chain", operands, ops)."""
+    features = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    token = re.compile(rf"\s*(?:(?P<feature>(?:{features})(?![\w.(]))|(?P<number>-?\d[\d.]*(?:[eE][+-]?\d+)?)|"
+                       r"(?P<word>\w+)|(?P<sign>\|\||<=|>=|[-+*/<>(),]))")  # fmt: skip
+    tokens: list[tuple[str, str]] = []
+    place = 0
+    operand_before = False
+    while place < len(text.rstrip()):
+        found = token.match(text, place)
+        if found is None:
+            raise InvalidInputError(f"unknown sign in an expression: {text[place : place + 30]!r}")
+        kind, word = str(found.lastgroup), found[str(found.lastgroup)]
+        if kind == "number" and word[0] == "-" and operand_before:  # a subtraction
+            kind, word = "sign", "-"
+            place = found.start("number") + 1
+        else:
+            place = found.end()
+        tokens.append((kind, word))
+        operand_before = kind != "sign" or word == ")"
+    at = 0
+
+    def expect(word: str) -> None:
+        nonlocal at
+        if at >= len(tokens) or tokens[at][1] != word:
+            raise InvalidInputError(f"expected {word!r} in an expression, got {tokens[at : at + 3]}")
+        at += 1
+
+    def expression() -> Any:
+        nonlocal at
+        operands, signs = [operand()], []
+        while at < len(tokens) and tokens[at][0] == "sign" and tokens[at][1] not in "(),":
+            signs.append(tokens[at][1])
+            at += 1
+            operands.append(operand())
+        return _grouped(operands, signs, 0)
+
+    def operand() -> Any:
+        nonlocal at
+        if at >= len(tokens):
+            raise InvalidInputError("an expression ends too soon")
+        kind, word = tokens[at]
+        at += 1
+        if kind == "number":
+            return ("number", float(word))
+        if word == "(":
+            inside = expression()
+            expect(")")
+            return inside
+        if kind == "word" and at < len(tokens) and tokens[at][1] == "(":
+            at += 1
+            arguments = [expression()]
+            while at < len(tokens) and tokens[at][1] == ",":
+                at += 1
+                arguments.append(expression())
+            expect(")")
+            if word != "if" and word not in _CALLS:
+                raise InvalidInputError(f"unknown function {word!r} in an expression")
+            return ("if", *arguments) if word == "if" else ("call", _CALLS[word], arguments)
+        if kind == "sign":
+            raise InvalidInputError(f"unexpected {word!r} in an expression")
+        return ("name", word)
+
+    tree = expression()
+    if at != len(tokens):
+        raise InvalidInputError(f"more after the end of an expression: {tokens[at : at + 3]}")
+    return tree
+
+
+def _grouped(operands: list[Any], signs: list[str], level: int) -> Any:
+    if not signs:
+        return operands[0]
+    own = [place for place, sign in enumerate(signs) if sign in _LEVELS[level]]
+    if not own:
+        return _grouped(operands, signs, level + 1)
+    cuts = [-1, *own, len(signs)]
+    parts = [_grouped(operands[a + 1 : z + 1], signs[a + 1 : z], level + 1) for a, z in zip(cuts[:-1], cuts[1:])]
+    return ("chain", parts, [_LEVELS[level][signs[place]] for place in own])
+
+
+def _value(tree: Any, values: dict[str, np.ndarray], rows: np.ndarray) -> Any:
+    """The expression at some rows; of an `if` each side only at the rows that come there."""
+    kind = tree[0]
+    if kind == "number":
+        return tree[1]
+    if kind == "name":
+        if tree[1] not in values:
+            raise InvalidInputError(f"unknown feature or function {tree[1]!r} in an expression")
+        return values[tree[1]][rows]
+    if kind == "call":
+        return tree[1](*(_value(argument, values, rows) for argument in tree[2]))
+    if kind == "chain":
+        result = _value(tree[1][0], values, rows)
+        for part, operation in zip(tree[1][1:], tree[2]):
+            result = operation(result, _value(part, values, rows))
+        return result
+    yes = np.broadcast_to(np.asarray(_value(tree[1], values, rows), dtype=bool), len(rows))
+    if yes.all() or not yes.any():
+        return _value(tree[2] if len(yes) and yes[0] else tree[3], values, rows)
+    result = np.empty(len(rows))
+    result[yes] = _value(tree[2], values, rows[yes])
+    result[~yes] = _value(tree[3], values, rows[~yes])
+    return result

@@ -1,0 +1,289 @@
+"""A rank profile of Vespa: each part of the model is a function, and `second-phase` ranks by their sum.
+
+Vespa evaluates expressions in float64. Feature names are its own, `bm25(title)` or `attribute(age)`, or functions of
+the profile that is inherited. A number that a document does not have is nan there, as an attribute without a value is.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError
+from truerank.export.arrays import Arrays, arrays_of
+from truerank.export.form import ModelForm, as_plain
+from truerank.export.nested import nested_trees
+
+_FEATURE = re.compile(r"[A-Za-z_@][A-Za-z0-9_@$]*(\([A-Za-z0-9_@$., ]*\))?(\.[A-Za-z0-9_]+)*")
+_LARGEST = float(np.finfo(np.float64).max)
+_DEEPEST = 200
+
+
+class _Profile:
+    """Functions in the order in which they need each other."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.functions: list[tuple[str, str]] = []
+
+    def add(self, name: str, expression: str) -> str:
+        """The name by which others call the function."""
+        name = f"{self.prefix}_{name}"
+        self.functions.append((name, expression))
+        return name
+
+
+def write(form: ModelForm, name: str, exact: bool) -> str:
+    """The text of the file `NAME.profile`."""
+    bad = next((own for own in form.names if not _FEATURE.fullmatch(own)), None)
+    if bad is not None:
+        raise InvalidInputError(
+            f"{bad!r} is no feature of Vespa, which are like bm25(title), attribute(age) or age; pass feature_names"
+        )
+    prefix = re.sub(r"\W", "_", name)
+    prefix = prefix if prefix[:1].isalpha() else f"m{prefix}"
+    while any(own.startswith(prefix) for own in form.names):
+        prefix += "_"
+    profile = _Profile(prefix)
+    if form.kind in ("oblivious", "trees"):
+        # A linear start reads normalised columns, as the questions then still do.
+        whole = as_plain(replace(form, linear_start=None, normalizers=None))
+        form = replace(form, body=whole.body)
+    arrays = arrays_of(form)
+    x = list(form.names)
+    if form.normalizers is not None:
+        x = _normalised(profile, form, x)
+    terms = [_number(form.start)]
+    if form.linear_start is not None:
+        terms.append(profile.add("linear_start", _linear_start(arrays, x)))
+    body = {"linear": _linear, "stumps": _stumps, "trees": _trees, "fuzzy": _fuzzy, "polynomial": _polynomial}
+    terms += body[form.kind](profile, form, arrays, x)
+    if form.intercept:
+        terms.append(_number(form.intercept))
+    result = profile.add("score", "\n+ ".join(terms))
+    if form.calibration is not None:
+        result = profile.add("probability", _probability(arrays, result))
+    return _text(prefix, profile.functions, result)
+
+
+def _text(name: str, functions: list[tuple[str, str]], result: str) -> str:
+    lines = [f"rank-profile {name} inherits default {{"]
+    for own, expression in functions:
+        lines += [f"    function {own}() {{", "        expression {", *expression.splitlines(), "        }", "    }"]
+    return "\n".join([*lines, "    second-phase {", f"        expression: {result}", "    }", "}", ""])
+
+
+def _number(value: float) -> str:
+    text = repr(float(np.clip(value, -_LARGEST, _LARGEST)) + 0.0)
+    return f"({text})" if text.startswith("-") else text
+
+
+def _if(condition: str, yes: str, no: str) -> str:
+    return yes if yes == no else f"if ({condition}, {yes}, {no})"
+
+
+def _normalised(profile: _Profile, form: ModelForm, x: list[str]) -> list[str]:
+    own = form.normalizers
+    assert own is not None
+    result = list(x)
+    for k in form.used.tolist():
+        first, second = _number(own.first[k]), _number(own.second[k])
+        result[k] = profile.add(
+            f"x{k}", f"{x[k]} * {first} + {second}" if own.affine else f"({x[k]} - {first}) / {second}"
+        )
+    return result
+
+
+def _clipped(x: str, low: float, high: float) -> str:
+    return f"min(max({x}, {_number(low)}), {_number(high)})"
+
+
+def _linear_start(arrays: Arrays, x: list[str]) -> str:
+    parts = ["0.0"]
+    for i, k in enumerate(arrays["start_columns"].tolist()):
+        clipped = _clipped(x[k], arrays["start_low"][i], arrays["start_high"][i])
+        own = f"{_number(arrays['start_slope'][i])} * ({clipped} - {_number(arrays['start_mean'][i])})"
+        parts.append(_if(f"isNan({x[k]})", "0.0", own))
+    return "\n+ ".join(parts)
+
+
+def _linear(profile: _Profile, form: ModelForm, arrays: Arrays, x: list[str]) -> list[str]:
+    """In the order of `predict`: eight sums side by side where there are many columns."""
+    columns, weights, until = arrays["columns"].tolist(), arrays["weights"].tolist(), arrays["lanes"]
+    parts = [f"{x[k]} * {_number(w)}" for k, w in zip(columns, weights)]
+    if not until:
+        return ["(" + "\n+ ".join(parts) + ")"] if parts else []
+    a, b, c, d, e, f, g, h = (f"({' + '.join(parts[lane:until:8])})" for lane in range(8))
+    sums = [f"((({a}\n+ {e}) + ({c}\n+ {g})) + (({b}\n+ {f}) + ({d}\n+ {h})))", *parts[until:]]
+    return ["(" + "\n+ ".join(sums) + ")"]
+
+
+def _stumps(profile: _Profile, form: ModelForm, arrays: Arrays, x: list[str]) -> list[str]:
+    steps, starts, values = arrays["steps"].tolist(), arrays["starts"].tolist(), arrays["values"].tolist()
+    terms = []
+    for c, k in enumerate(arrays["columns"].tolist()):
+        own, heights = steps[starts[c] : starts[c + 1]], values[starts[c] + c : starts[c + 1] + c + 1]
+        name = x[k]
+
+        def search(a: int, z: int, own: list[float] = own, heights: list[float] = heights, name: str = name) -> str:
+            if a == z:
+                return _number(heights[a])
+            m = (a + z) // 2
+            return _if(f"{name} > {_number(own[m])}", search(m + 1, z), search(a, m))
+
+        # One step at -inf: every number is above it.
+        found = search(1, len(own)) if own and own[0] == -np.inf else search(0, len(own))
+        terms.append(_if(f"isNan({name})", _number(arrays["absent"][c]), found))
+    return ["(" + "\n+ ".join(["0.0", *terms]) + ")"]
+
+
+def _trees(profile: _Profile, form: ModelForm, arrays: Arrays, x: list[str]) -> list[str]:
+    trees = form.body.trees
+
+    def split(node: int, left: tuple[int, str], right: tuple[int, str]) -> tuple[int, str]:
+        name, side = x[int(trees.features[node])], bool(trees.missing_right[node])
+        threshold = _number(trees.thresholds[node])
+        (deep, a), (deeper, b) = left, right
+        if trees.thresholds[node] == np.inf:
+            text = _if(f"isNan({name})", b if side else a, a)
+        elif trees.zero_missing[node]:
+            question = _if(f"{name} > {threshold}", b, a)
+            text = _if(f"isNan({name}) || abs({name}) <= 1e-35", b if side else a, question)
+        else:  # a comparison with nan is false
+            text = _if(f"{name} <= {threshold}", a, b) if side else _if(f"{name} > {threshold}", b, a)
+        return 1 + max(deep, deeper), text
+
+    built = nested_trees(trees, lambda leaf: (0, _number(trees.values[leaf])), split)
+    deepest = max((depth for depth, _ in built), default=0)
+    if deepest > _DEEPEST:
+        raise InvalidInputError(
+            f"a tree has {deepest} questions below one another; an expression is held to {_DEEPEST}. Export it as "
+            "lightgbm, whose JSON Vespa reads, or as onnx"
+        )
+    return [text for _, text in built]
+
+
+def _fuzzy(profile: _Profile, form: ModelForm, arrays: Arrays, x: list[str]) -> list[str]:
+    first, lower, upper = arrays["first"].tolist(), arrays["lower"].tolist(), arrays["upper"].tolist()
+    steep = arrays["steep"].astype(bool) if "log_p" in arrays else np.zeros(len(arrays["used"]), dtype=bool)
+    lookups = {"above": arrays["up"], "below": arrays["down"]}
+    if steep.any():
+        lookups |= {"low": arrays["state_start"], "high": arrays["state_stop"]}
+    called: dict[tuple[str, int], str] = {}
+    for i, k in enumerate(arrays["used"].tolist()):
+        a, z = first[i], first[i + 1]
+        states = np.arange(2 * (z - a) + 1, dtype=np.float64)
+        found = _search(x[k], lower[a:z], upper[a:z], states.tolist())
+        called["state", i] = profile.add(f"state{i}", _if(f"isNan({x[k]})", "(-1.0)", found))
+        for title, table in lookups.items():
+            if title in ("low", "high") and not steep[i]:
+                continue
+            own = table[2 * a + i : 2 * z + i + 1].tolist()
+            called[title, i] = profile.add(f"{title}{i}", _search(x[k], lower[a:z], upper[a:z], own))
+    rights: dict[tuple[float, ...], str] = {}
+    trees = []
+    columns, values, depth = arrays["columns"], arrays["values"].tolist(), arrays["columns"].shape[1]
+    fields = ("columns", "border_states", "left_factor", "right_factor", "border_place", "missing_right")
+    for t in range(len(columns)):
+        shares = []
+        for level in range(depth):
+            key = tuple(float(arrays[field][t, level]) for field in fields)
+            if key not in rights:
+                text = _share(called, int(key[0]), key, bool(steep[int(key[0])]), arrays)
+                rights[key] = profile.add(f"right{len(rights)}", text)
+            shares.append(rights[key])
+        trees.append(_between(shares, values[t]))
+    return trees
+
+
+def _search(x: str, lower: list[float], upper: list[float], values: list[float]) -> str:
+    """`values[s]` of the state s of x: 2j + 1 within place j, 2j below it and above the one before."""
+
+    def search(a: int, z: int) -> str:
+        if a < z:
+            m = (a + z) // 2
+            return _if(f"{x} <= {_number(upper[m])}", search(a, m), search(m + 1, z))
+        if a == len(upper):
+            return _number(values[2 * a])
+        return _if(f"{x} >= {_number(lower[a])}", _number(values[2 * a + 1]), _number(values[2 * a]))
+
+    return search(0, len(upper))
+
+
+def _share(called: dict[tuple[str, int], str], i: int, key: tuple[float, ...], steep: bool, arrays: Arrays) -> str:
+    """P(right) of one question."""
+    _, limit, left, right, place, missing_right = key
+    above, below = called["above", i], called["below", i]
+    if steep:
+        log_p = _number(arrays["log_p"])
+        above = f"{above} * exp({log_p} * ({called['low', i]} - {_number(place)} + 1.0))"
+        below = f"{below} * exp({log_p} * ({_number(place)} - {called['high', i]}))"
+    state = called["state", i]
+    inside = f"if ({state} > {_number(limit)}, 1.0 - {above} * {_number(left)}, {below} * {_number(right)})"
+    return f"if ({state} < 0.0, {_number(missing_right)}, {inside})"
+
+
+def _between(shares: list[str], values: list[float]) -> str:
+    """The average of leaves; each level halves them."""
+    texts = [_number(value) for value in values]
+    for level in range(len(shares) - 1, -1, -1):
+        half, r = 1 << level, shares[level]
+        texts = [
+            texts[q] if texts[q] == texts[q + half] else f"((1.0 - {r}) * {texts[q]} + {r} * {texts[q + half]})"
+            for q in range(half)
+        ]
+    return texts[0]
+
+
+def _polynomial(profile: _Profile, form: ModelForm, arrays: Arrays, x: list[str]) -> list[str]:
+    z = []
+    for i, k in enumerate(arrays["used"].tolist()):
+        clipped = _clipped(x[k], arrays["low"][i], arrays["high"][i])
+        own = f"({clipped} - {_number(arrays['mean'][i])}) / {_number(arrays['scale'][i])}"
+        z.append(profile.add(f"z{i}", _if(f"isNan({x[k]})", "0.0", own)))
+    features, depth = arrays["features"], arrays["features"].shape[1]
+    terms = []
+    for t in range(len(features)):
+        names = [z[k] for k in arrays["columns"][t].tolist()]
+        monomials = [""]
+        for earlier, level in arrays["table"][1:].tolist():
+            monomials.append(f"{monomials[earlier]} * {names[level]}" if earlier else names[level])
+        texts = []
+        for own in arrays["values"][t]:
+            parts = [_number(own[0])] + [
+                f"{_number(c)} * ({monomial})" for c, monomial in zip(own[1:], monomials[1:]) if c
+            ]
+            texts.append(f"({' + '.join(parts)})" if len(parts) > 1 else parts[0])
+        for level in range(depth - 1, -1, -1):
+            half = 1 << level
+            name, border = x[int(features[t, level])], arrays["borders"][t, level]
+            side = bool(arrays["missing_right"][t, level])
+            pairs = zip(texts[:half], texts[half:])
+            if border == np.inf:
+                texts = [_if(f"isNan({name})", b if side else a, a) for a, b in pairs]
+            elif side:
+                texts = [_if(f"{name} <= {_number(border)}", a, b) for a, b in pairs]
+            else:
+                texts = [_if(f"{name} > {_number(border)}", b, a) for a, b in pairs]
+        terms.append(texts[0])
+    return terms
+
+
+def _probability(arrays: Arrays, score: str) -> str:
+    pieces = []
+    for k in range(len(arrays["centres"])):
+        quadratic, linear, constant, centre = (
+            _number(arrays[key][k]) for key in ("quadratic", "linear", "constant", "centres")
+        )
+        d = f"({score} - {centre})"
+        pieces.append(f"({quadratic} * {d} + {linear}) * {d} + {constant}")
+
+    def search(a: int, z: int) -> str:
+        if a == z:
+            return pieces[a]
+        m = (a + z) // 2
+        return _if(f"{score} > {_number(arrays['knots'][m])}", search(m + 1, z), search(a, m))
+
+    return f"1.0 / (1.0 + exp(-1.0 * ({search(0, len(pieces) - 1)})))"
