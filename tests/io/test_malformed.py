@@ -232,7 +232,7 @@ COMMANDS = [
     ("convert {d}/t.csv {d}/out.txt --query-column topic --grade-column z", 1, "the table has no column 'z'"),
     ("convert {d}/t.csv {d}/out.txt --query-column topic --to qrels", 1, "qrels need document ids and grades"),
     ("convert {d}/t.parquet {d}/out.txt", 1, r"t\.parquet: cannot be read as parquet"),
-    ("describe-all {d}/good.txt", 2, "invalid choice: 'describe-all'"),
+    ("describe-all {d}/good.txt", 2, "unknown command 'describe-all', did you mean 'describe'"),
     ("", 2, "the following arguments are required: COMMAND"),
 ]
 

@@ -25,6 +25,10 @@ from truerank.io.streams import Source, open_output
 KERNEL_AFTER_LOADED, KERNEL_AFTER = 1 << 20, 8 << 20
 
 _HEADER = re.compile(rb"#\s*features:\s*(.*)", re.ASCII)
+# What rows cannot say: grades of judged documents that are not among a query's rows, and which rows nobody judged.
+_JUDGING = re.compile(rb"#\s*(not retrieved|unjudged):\s*qid:(\S+)\s+(.*)", re.ASCII)
+MAX_UNRANKED = 10_000_000
+_GRADE_COUNT = re.compile(rb"([+-]?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)\*([0-9]{1,9})")
 
 
 def read_letor(
@@ -79,7 +83,10 @@ def read_letor(
     Notes
     -----
     A comment that starts with `docid = ` or is a single word names the document. A comment line
-    `# features: name name ...` before the first row gives `feature_names`; other comment lines are skipped.
+    `# features: name name ...` before the first row gives `feature_names`. So do `# not retrieved: qid:7 0*12 2*1` say
+    that query 7 has 13 judged documents without a row, twelve of grade 0 and one of grade 2, which count in recall and
+    in the ideal ranking, and `# unjudged: qid:7 1 4` that its first and fourth rows were never judged
+    (`RankingData.with_judgements`). Other comment lines are skipped.
 
     Query ids are int64 when all are whole numbers in their usual form, else strings.
 
@@ -212,6 +219,8 @@ class _Reader:
         self._dtype, self._sparse, self._n_features = check_dtype(dtype), sparse, n_features
         self._names: list[str] | None = None
         self._store = _Store(self._dtype, sparse, n_features)
+        self._unranked: dict[bytes, list[tuple[float, int]]] = {}  # by query: grades and how many documents have them
+        self._unjudged: dict[bytes, list[int]] = {}  # by query: places of its rows, from 1
         self._sources: list[str] = []
         self._parsed = 0  # bytes of the present source
         self._parsed_before = 0  # bytes of the sources before it
@@ -262,9 +271,53 @@ class _Reader:
                     raise DataFileError(f"{len(names)} feature names for {self._n_features} features", name, number)
                 self._names, self._n_features = names, len(names)
                 self._store.set_width(len(names))
-            elif content.strip() and not content.lstrip().startswith(b"#"):
-                return True
+                continue
+            if not content.lstrip().startswith(b"#"):
+                if content.strip():
+                    return True
+            elif judging := _JUDGING.match(content.strip()):
+                self._take_judging(judging, name, number)
         return False
+
+    def _take_judging(self, found_line: re.Match[bytes], name: str, line: int) -> None:
+        """One comment line about judgements."""
+        kind, qid, words = found_line.groups()
+        if kind == b"unjudged":
+            if not all(word.isdigit() and int(word[:12]) > 0 for word in words.split()):
+                raise DataFileError("expected numbers of rows, from 1, after '# unjudged: qid:…'", name, line)
+            self._unjudged.setdefault(qid, []).extend(int(word[:12]) for word in words.split())
+            return
+        for word in words.split():
+            found = _GRADE_COUNT.fullmatch(word)
+            grade = float(found.group(1)) if found else float("nan")
+            if found is None or not np.isfinite(grade):
+                raise DataFileError("expected grade*count words, as 0*12, after '# not retrieved: qid:…'", name, line)
+            self._unranked.setdefault(qid, []).append((grade, int(found.group(2))))
+            if sum(count for _, count in self._unranked[qid]) > MAX_UNRANKED:
+                raise DataFileError(f"more than {MAX_UNRANKED} documents of one query that have no row", name, line)
+
+    def _judged(self, data: RankingData) -> RankingData:
+        """The data with what comment lines say of their judgements."""
+        if not self._unranked and not self._unjudged:
+            return data
+        names = [str(name).encode() for name in data.query_ids.tolist()]
+        grades = [[g for g, count in self._unranked.get(name, []) for _ in range(count)] for name in names]
+        if any(grades):
+            data.missing_grades = np.array([grade for some in grades for grade in some], dtype=np.float64)
+            data.missing_offsets = np.cumsum([0, *map(len, grades)], dtype=np.int64)
+        judged = np.ones(data.n_rows, dtype=np.bool_)
+        for query, name in enumerate(names):
+            start, stop = int(data.offsets[query]), int(data.offsets[query + 1])
+            for place in self._unjudged.get(name, []):
+                if place > stop - start:
+                    raise DataFileError(
+                        f"row {place} of query {name.decode()} is said to be unjudged, but it has {stop - start} rows",
+                        ", ".join(self._sources),
+                    )
+                judged[start + place - 1] = False
+        if not judged.all():
+            data.judged = judged
+        return data
 
     def _check_width(self, rows: Rows, name: str) -> None:
         if self._n_features is None or not len(rows.indices):
@@ -283,7 +336,7 @@ class _Reader:
         store.extend(rows, 0.0, name)
         data = store.result(self._names)
         self._n_features = data.n_features
-        return data
+        return self._judged(data)
 
     def result(self) -> RankingData:
         """All rows that were read."""
@@ -295,7 +348,7 @@ class _Reader:
             warnings.warn(
                 f"{name}: {data.n_joined} queries came in several pieces and were joined", TruerankWarning, stacklevel=3
             )
-        return data
+        return self._judged(data)
 
 
 class _Store:
@@ -376,6 +429,9 @@ def write_letor(data: RankingData, target: Any, *, comments: bool = True) -> Non
         A path ending in `.gz`, `.xz` or `.zst` is compressed. A file is written atomically.
     comments : bool, default=True
         Write comments beside document ids.
+
+    Judged documents that are not among the rows, and rows that nobody judged (`RankingData.with_judgements`), are
+    written as comment lines before the rows, which `read_letor` reads and others skip.
 
     Raises
     ------

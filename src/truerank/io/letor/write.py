@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import IO, Any
 
 import numpy as np
@@ -21,6 +22,8 @@ def write_rows(data: RankingData, stream: IO[bytes], comments: bool, plain: bool
     if not plain and data.feature_names is not None and all(map(_is_word, data.feature_names)):
         stream.write(f"# features: {' '.join(data.feature_names)}\n".encode())
     queries = ["" if plain else f" qid:{_query(name)}" for name in data.query_ids.tolist()]
+    if not plain:
+        stream.write("".join(_judging(data, queries)).encode())
     query_index = data.query_index
     width = data.n_features
     # The width of data whose last column is nowhere written would be lost: the first row then writes it.
@@ -34,6 +37,21 @@ def write_rows(data: RankingData, stream: IO[bytes], comments: bool, plain: bool
             f"{grade}{queries[name]}{body}{tail}\n" for grade, name, body, tail in zip(grades, names, bodies, tails)
         ]
         stream.write("".join(lines).encode("utf-8"))
+
+
+def _judging(data: RankingData, queries: list[str]) -> Iterator[str]:
+    """Comment lines of the judged documents without a row, and of the rows without a judgement."""
+    for number, query in enumerate(queries):
+        if data.missing_grades is not None and data.missing_offsets is not None:
+            start, stop = data.missing_offsets[number : number + 2].tolist()
+            grades, counts = np.unique(data.missing_grades[start:stop], return_counts=True)
+            if len(grades):
+                words = " ".join(f"{text}*{count}" for text, count in zip(number_texts(grades), counts.tolist()))
+                yield f"# not retrieved:{query} {words}\n"
+        if data.judged is not None:
+            places = np.flatnonzero(~data.judged[data.offsets[number] : data.offsets[number + 1]]) + 1
+            if len(places):
+                yield f"# unjudged:{query} {' '.join(map(str, places.tolist()))}\n"
 
 
 def _bodies(X: Any, first: bool, width: int) -> list[str]:
