@@ -43,6 +43,7 @@ from truerank.losses.listwise import LISTWISE
 from truerank.losses.mixture import Mixture, Part
 from truerank.losses.position_bias import UnbiasedLambdaRank
 from truerank.losses.protocols import BoostingObjective, FunctionObjective
+from truerank.matrices.exact_sums import exact_sum
 
 Arrays = tuple[np.ndarray, np.ndarray]
 
@@ -59,8 +60,10 @@ class SquaredError:
         return scores - y, np.broadcast_to(1.0, scores.shape)  # a view of one number: no memory
 
     def start(self, y: np.ndarray, weights: np.ndarray | None) -> float:
-        """The best constant score."""
-        return float(np.average(y, weights=weights))
+        """The best constant score: sums without rounding, the same for any order of the rows."""
+        if weights is None:
+            return exact_sum(y) / len(y)
+        return exact_sum(weights * y) / exact_sum(weights)
 
 
 class PairwiseLogistic(ByQuery):

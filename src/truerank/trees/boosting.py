@@ -14,10 +14,11 @@ from truerank.core.threads import Workers, row_blocks
 from truerank.data.ranking_data import RankingData
 from truerank.losses.boosting import checked
 from truerank.losses.protocols import BoostingObjective
+from truerank.matrices.exact_sums import exact_parts, exact_total
 from truerank.solvers.result import Status
 from truerank.trees.ensemble import pad_tree
 from truerank.trees.grower import Grower, GrowthRules
-from truerank.trees.histogram import pack_gradients
+from truerank.trees.histogram import GradientSizes, pack_gradients
 from truerank.trees.rows import ContentOrder, Rows, Sample
 
 
@@ -91,19 +92,14 @@ class Watchman:
     def __init__(self, start: Any, quadratic: bool) -> None:
         self.start, self.quadratic, self.scale = start, quadratic, 0.0
 
-    def begin(self, gradients: np.ndarray, hessians: np.ndarray) -> None:
+    def begin(self, sizes: GradientSizes) -> None:
         """Take the derivatives at the start: the objective is about (Σ|g|)² / 2Σh there, or less."""
-        total = float(np.sum(hessians))
-        self.scale = 0.5 * float(np.sum(np.abs(gradients))) ** 2 / total if total > 0 else 0.0
+        total = exact_total(sizes.hessians)
+        self.scale = 0.5 * exact_total(sizes.gradients) ** 2 / total if total > 0 else 0.0
 
     def change(self, gradients: np.ndarray, hessians: np.ndarray, scores: np.ndarray) -> float:
         """The change since the start, in the objective's own unit."""
-        total = 0.0
-        for first, last in row_blocks(len(scores)):
-            block = slice(first, last)
-            u = scores[block] - (self.start[block] if isinstance(self.start, np.ndarray) else self.start)
-            total += float(np.sum(u * (gradients[block] - 0.5 * hessians[block] * u)))
-        return total
+        return exact_total(change_parts(self.start, gradients, hessians, scores))
 
     def diverges(self, changes: list[float]) -> bool:
         """Whether the last of the changes by tree says that training diverges."""
@@ -113,6 +109,17 @@ class Watchman:
         if self.quadratic:
             return last > min(0.0, float(np.nanmin(changes))) + self._RISE * self.scale
         return last > self._ABOVE_START * self.scale
+
+
+def change_parts(start: Any, gradients: np.ndarray, hessians: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """`exact_parts` of the rows' shares in the change since the start, a number or an array (n,); they add up."""
+    parts = np.zeros((2, 2048), dtype=np.int64)
+    for first, last in row_blocks(len(scores)):
+        block = slice(first, last)
+        u = scores[block] - (start[block] if isinstance(start, np.ndarray) else start)
+        with np.errstate(over="ignore", invalid="ignore"):
+            parts += exact_parts(u * (gradients[block] - 0.5 * hessians[block] * u))
+    return parts
 
 
 def boost(
@@ -163,13 +170,13 @@ def boost(
     if have:
         objective.begin(stream(plan.seed, "objective", 0))
         first = np.broadcast_to(start, scores.shape).astype(np.float64)
-        watchman.begin(*_derivatives(objective, data, first, order))
+        watchman.begin(GradientSizes.of(*_derivatives(objective, data, first, order)))
         del first
     for t in range(have, plan.n_estimators + 1):
         objective.begin(stream(plan.seed, "objective", t))
         gradients, hessians = _derivatives(objective, data, scores, order)
         if t == 0:
-            watchman.begin(gradients, hessians)
+            watchman.begin(GradientSizes.of(gradients, hessians))
         elif t > len(progress.change):
             progress.change.append(watchman.change(gradients, hessians, scores))
             if watchman.diverges(progress.change):
@@ -181,7 +188,7 @@ def boost(
         if samples:
             assert order is not None
             drawn = order.draw(stream(plan.seed, "rows", t), plan.unit, plan.replace, plan.subsample)
-        allowed = _allowed(rows.matrix.n_features, plan.feature_fraction, stream(plan.seed, "features", t))
+        allowed = allowed_features(rows.matrix.n_features, plan.feature_fraction, stream(plan.seed, "features", t))
         packed = pack_gradients(gradients, hessians, drawn)
         unit = 1.0
         if leaves.needs_sample and not objective.quadratic:
@@ -246,7 +253,7 @@ def _derivatives(
     )
 
 
-def _allowed(n_features: int, share: float, rng: np.random.Generator) -> np.ndarray:
+def allowed_features(n_features: int, share: float, rng: np.random.Generator) -> np.ndarray:
     """The features that one tree may ask about."""
     chosen = max(1, round(share * n_features))
     allowed = np.zeros(n_features, dtype=np.bool_)

@@ -17,7 +17,7 @@ The number of a leaf has bit t set when the answer at level t was no (`x > c`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,8 @@ import numpy as np
 from truerank.core.kernel import kernel
 from truerank.core.threads import Workers, row_blocks
 from truerank.matrices.binning import BLOCK, MISSING, CodedMatrix
-from truerank.trees.histogram import PackedGradients, accumulate, split_histograms
+from truerank.matrices.exact_sums import exact_parts, exact_total
+from truerank.trees.histogram import PackedGradients, PackingScales, accumulate, split_histograms
 
 _ROWS = 65_536
 
@@ -86,66 +87,72 @@ class GrowthRules:
     smoothing: np.ndarray | None = None
 
 
-class Grower:
-    """Grows trees over one coded matrix; holds the histograms between levels and trees.
+class LevelSearch:
+    """The level search over histograms that a subclass fills: from the rows here, or from the sums of many partitions.
 
+    A subclass writes `_begin`, `_fill` and `_ask`; `step` in the words of a sum over partitions is `grow`'s loop.
     Memory: 2 KB a leaf and feature, `2^(d-1) * p * 2` KB.
     """
 
-    def __init__(self, matrix: CodedMatrix, rules: GrowthRules, workers: Workers) -> None:
-        self.matrix, self.rules, self.workers = matrix, rules, workers
-        n_blocks, n, _ = matrix.codes.shape
-        self._words = matrix.codes.view(np.uint64).reshape(n_blocks, n)
+    def __init__(self, n_bins: np.ndarray, has_missing: np.ndarray, rules: GrowthRules, workers: Workers) -> None:
+        self.n_bins, self.has_missing, self.rules, self.workers = n_bins, has_missing, rules, workers
+        n_blocks = -(-len(n_bins) // BLOCK)
+        self.n_blocks = n_blocks
         self._hist = np.zeros((n_blocks, 1 << max(0, rules.depth - 1), BLOCK * 256), dtype=np.int64)
         padded = n_blocks * BLOCK
         self._n_bins = np.ones(padded, dtype=np.int32)
-        self._n_bins[: matrix.n_features] = matrix.n_bins
+        self._n_bins[: len(n_bins)] = n_bins
         self._missing = np.zeros(padded, dtype=np.bool_)
-        self._missing[: matrix.n_features] = matrix.has_missing
+        self._missing[: len(n_bins)] = has_missing
         self._monotone = np.zeros(padded, dtype=np.int8)
         if rules.monotone is not None:
-            self._monotone[: matrix.n_features] = rules.monotone
+            self._monotone[: len(n_bins)] = rules.monotone
         self._smoothing = np.zeros((padded, 4, 256)) if rules.smoothing is None else rules.smoothing
 
-    def grow(self, packed: PackedGradients, allowed: np.ndarray) -> TreeStructure:
-        """The tree of at most `rules.depth` levels for these gradients.
+    # What a subclass writes.
 
-        Growth ends early when no allowed question improves the level.
+    def _begin(self, level: int, used: list[int], small_is_right: np.ndarray) -> None:
+        """Called before the blocks `used` of a level are searched."""
+        raise NotImplementedError
 
-        Parameters
-        ----------
-        packed : PackedGradients
-        allowed : bool array (p,)
-            Features that this tree may ask about.
-        """
-        n_blocks = len(self._words)
+    def _fill(self, block: int, level: int, fresh: np.ndarray) -> None:
+        """Write the histograms of the root, or of the smaller child of each leaf, of one block into zeros."""
+        raise NotImplementedError
+
+    def _ask(self, level: int, feature: int, code: int, side: bool) -> np.ndarray:
+        """Put the chosen question to the rows; returns of each leaf which child's histogram `_fill` will give."""
+        raise NotImplementedError
+
+    def _search(
+        self, allowed: np.ndarray, scales: PackingScales, total: np.ndarray, n_rows: int, loss_unit: float
+    ) -> TreeStructure:
+        """The tree of at most `rules.depth` levels; `total` (1,) is the sum of all words, of `n_rows` rows."""
+        n_blocks = self.n_blocks
         permitted = np.zeros(n_blocks * BLOCK, dtype=np.bool_)
-        permitted[: len(allowed)] = allowed & ((self.matrix.n_bins > 1) | self.matrix.has_missing)
+        permitted[: len(allowed)] = allowed & ((self.n_bins > 1) | self.has_missing)
         used = [block for block in range(n_blocks) if permitted[block * BLOCK : (block + 1) * BLOCK].any()]
-        rows, words = packed.rows, packed.words
-        leaf = np.zeros(len(rows), dtype=np.int32)
-        hessian_unit = float(packed.unpack(words.sum(keepdims=True))[1][0]) / max(1, len(rows))
-        scales = np.array(
+        hessian_unit = float(scales.unpack(total)[1][0]) / max(1, n_rows)
+        weights = np.array(
             [
-                self.rules.alpha * packed.hessian_scale,
-                self.rules.small_leaf_penalty * self._loss_unit(packed),
-                hessian_unit * packed.hessian_scale,
+                self.rules.alpha * scales.hessian_scale,
+                self.rules.small_leaf_penalty * loss_unit,
+                hessian_unit * scales.hessian_scale,
             ]
         )
         features: list[int] = []
         codes: list[int] = []
         sides: list[bool] = []
         gains: list[float] = []
-        level_rows, level_words, level_slots = rows, words, np.zeros(len(rows), dtype=np.int32)
         small_is_right = np.zeros(1, dtype=np.bool_)
         before = -np.inf
         ended = None  # a block whose histograms are already those of the final leaves
         for level in range(self.rules.depth):
             n_leaves = 1 << level
-            args = (level_rows, level_words, level_slots, small_is_right, n_leaves, permitted, scales, packed.shift)
-            found = self.workers.run(lambda block, args=args: self._search_block(block, *args), [(b,) for b in used])
-            if not found:
+            if not used:
                 break
+            self._begin(level, used, small_is_right)
+            args = (level, small_is_right, permitted, weights, scales.shift)
+            found = self.workers.run(lambda block, args=args: self._search_block(block, *args), [(b,) for b in used])
             gain, start, best = -np.inf, 0.0, (0, 0, False)
             for block, (block_gains, block_codes, block_sides, parent) in zip(used, found):
                 start = parent
@@ -157,19 +164,16 @@ class Grower:
                 ended = used[0]
                 break
             feature, code, side = best
-            if not self.matrix.has_missing[feature]:
-                side = self._heavier_is_right(feature, code, n_leaves, packed.shift)
+            if not self.has_missing[feature]:
+                side = self._heavier_is_right(feature, code, n_leaves, scales.shift)
             features.append(feature)
             codes.append(code)
             sides.append(side)
-            gains.append((gain - before) * packed.hessian_scale / packed.gradient_scale**2)
+            gains.append((gain - before) * scales.hessian_scale / scales.gradient_scale**2)
             before = gain
-            column = self.matrix.column(feature)
-            small_is_right, taken = _divide(column, rows, leaf, level, code, side)
-            if level + 1 < self.rules.depth:
-                del args, found, level_rows, level_words, level_slots  # memory: the next level's are made beside these
-                level_rows, level_words, level_slots = _gather(rows, words, leaf, level, small_is_right, taken)
-        sum_g, sum_h = self._leaf_sums(packed, features, codes, sides, ended)
+            del args, found  # memory: the next level's are made beside these
+            small_is_right = self._ask(level, feature, code, side)
+        sum_g, sum_h = scales.unpack(self._leaf_words(total, features, codes, sides, ended))
         return TreeStructure(
             np.array(features, dtype=np.int32),
             np.array(codes, dtype=np.int32),
@@ -177,38 +181,24 @@ class Grower:
             np.array(gains, dtype=np.float64),
             sum_g,
             sum_h,
-            leaf if len(rows) == self.matrix.n_rows else None,
         )
-
-    def _loss_unit(self, packed: PackedGradients) -> float:
-        """Σg²/Σh in units of the packed gain."""
-        if not self.rules.small_leaf_penalty:
-            return 0.0
-        low = packed.words & ((1 << packed.shift) - 1)
-        g = ((packed.words - low) >> packed.shift).astype(np.float64)
-        h = low.astype(np.float64)
-        total = float(h.sum())
-        # g of a row drawn twice counts twice: g²/h is its squared residual times the draws.
-        return float((g * g / np.maximum(h, 1.0)).sum()) / total if total > 0 else 0.0
 
     def _search_block(
         self,
         block: int,
-        rows: np.ndarray,
-        words: np.ndarray,
-        slots: np.ndarray,
+        level: int,
         small_is_right: np.ndarray,
-        n_leaves: int,
         permitted: np.ndarray,
-        scales: np.ndarray,
+        weights: np.ndarray,
         shift: int,
     ) -> Any:
         """The best question of each feature in a block, from the level's histograms, which are filled here."""
         hist = self._hist[block]
+        n_leaves = 1 << level
         half = n_leaves >> 1
         fresh = hist[half:n_leaves] if half else hist[:1]
         fresh[:] = 0
-        accumulate(self._words[block], rows, words, slots, fresh)
+        self._fill(block, level, fresh)
         if half:
             split_histograms(hist, half, small_is_right)
         mine = slice(block * BLOCK, (block + 1) * BLOCK)
@@ -221,7 +211,7 @@ class Grower:
             self._monotone[mine],
             self.rules.smoothing is not None,
             self._smoothing[mine],
-            scales,
+            weights,
             shift,
         )
 
@@ -232,21 +222,107 @@ class Grower:
         by_code = (bins & ((1 << shift) - 1)).sum(axis=0)
         return bool(2 * by_code[: code + 1].sum() < by_code.sum())
 
-    def _leaf_sums(
-        self, packed: PackedGradients, features: list[int], codes: list[int], sides: list[bool], ended: int | None
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _child_words(self, level: int, feature: int, code: int, side: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Sums of words in the left and the right child of each leaf of a level (2^level,)."""
+        block, j = divmod(feature, BLOCK)
+        hist = self._hist[block, : 1 << level].reshape(-1, BLOCK, 256)[:, j]
+        left = hist[:, : code + 1].sum(axis=1)
+        if not side:
+            left += hist[:, MISSING]
+        return left, hist.sum(axis=1) - left
+
+    def _leaf_words(
+        self, total: np.ndarray, features: list[int], codes: list[int], sides: list[bool], ended: int | None
+    ) -> np.ndarray:
         """Sums in the leaves below the last question, from the histograms above it."""
         if not features:
-            return packed.unpack(packed.words.sum(keepdims=True))
+            return total
         if ended is not None:
-            return packed.unpack(self._hist[ended, : 1 << len(features), :256].sum(axis=1))
-        level = len(features) - 1
-        block, j = divmod(features[-1], BLOCK)
-        hist = self._hist[block, : 1 << level].reshape(-1, BLOCK, 256)[:, j]
-        left = hist[:, : codes[-1] + 1].sum(axis=1)
-        if not sides[-1]:
-            left += hist[:, MISSING]
-        return packed.unpack(np.concatenate([left, hist.sum(axis=1) - left]))
+            return self._hist[ended, : 1 << len(features), :256].sum(axis=1)
+        return np.concatenate(self._child_words(len(features) - 1, features[-1], codes[-1], sides[-1]))
+
+
+class Grower(LevelSearch):
+    """Grows trees over one coded matrix; holds the histograms between levels and trees."""
+
+    def __init__(self, matrix: CodedMatrix, rules: GrowthRules, workers: Workers) -> None:
+        super().__init__(matrix.n_bins, matrix.has_missing, rules, workers)
+        self.matrix = matrix
+
+    def grow(self, packed: PackedGradients, allowed: np.ndarray) -> TreeStructure:
+        """The tree of at most `rules.depth` levels for these gradients.
+
+        Growth ends early when no allowed question improves the level.
+
+        Parameters
+        ----------
+        packed : PackedGradients
+        allowed : bool array (p,)
+            Features that this tree may ask about.
+        """
+        self._sampled = SampledRows(self.matrix, packed)
+        total, n_rows = packed.words.sum(keepdims=True), len(packed.rows)
+        loss_unit = 0.0
+        if self.rules.small_leaf_penalty:
+            loss_unit = loss_unit_of(exact_parts(squared_losses(packed)), total, packed.shift)
+        tree = self._search(allowed, packed.scales, total, n_rows, loss_unit)
+        leaf = self._sampled.leaf
+        del self._sampled
+        return replace(tree, leaf=leaf if n_rows == self.matrix.n_rows else None)
+
+    def _begin(self, level: int, used: list[int], small_is_right: np.ndarray) -> None:
+        self._sampled.gather(level, small_is_right)
+
+    def _fill(self, block: int, level: int, fresh: np.ndarray) -> None:
+        self._sampled.fill(block, fresh)
+
+    def _ask(self, level: int, feature: int, code: int, side: bool) -> np.ndarray:
+        count = self._sampled.ask(level, feature, code, side)
+        return count[1 << level :] <= count[: 1 << level]
+
+
+class SampledRows:
+    """The sampled rows of a tree while it grows: the leaf of each, and the histograms of one child of each leaf."""
+
+    def __init__(self, matrix: CodedMatrix, packed: PackedGradients) -> None:
+        self.matrix, self.rows, self.words = matrix, packed.rows, packed.words
+        n_blocks, n, _ = matrix.codes.shape
+        self._codes = matrix.codes.view(np.uint64).reshape(n_blocks, n)
+        self.leaf = np.zeros(len(self.rows), dtype=np.int32)
+        self._count = np.array([len(self.rows)])
+        self._level = self.rows, self.words, np.zeros(len(self.rows), dtype=np.int32)
+
+    def ask(self, level: int, feature: int, code: int, side: bool) -> np.ndarray:
+        """Answer a question; returns how many rows are in each leaf of the next level, int64 (2^(level + 1),)."""
+        self._level = (self.rows[:0],) * 3  # memory
+        self._count = _divide(self.matrix.column(feature), self.rows, self.leaf, level, code, side)
+        return self._count
+
+    def gather(self, level: int, small_is_right: np.ndarray) -> None:
+        """Take the rows of one child of each leaf of the level before; all rows at level 0."""
+        if level == 0:
+            return
+        half = 1 << (level - 1)
+        taken = int(np.where(small_is_right, self._count[half:], self._count[:half]).sum())
+        self._level = _gather(self.rows, self.words, self.leaf, level - 1, small_is_right, taken)
+
+    def fill(self, block: int, fresh: np.ndarray) -> None:
+        """Add the gathered rows' words to the histograms (leaves, 8 * 256) of one block of features."""
+        rows, words, slots = self._level
+        accumulate(self._codes[block], rows, words, slots, fresh)
+
+
+def squared_losses(packed: PackedGradients) -> np.ndarray:
+    """g²/h of each sampled row in packed units: of a row drawn twice its squared residual times the draws."""
+    low = packed.words & ((1 << packed.shift) - 1)
+    g = ((packed.words - low) >> packed.shift).astype(np.float64)
+    return g * g / np.maximum(low.astype(np.float64), 1.0)
+
+
+def loss_unit_of(parts: np.ndarray, total: np.ndarray, shift: int) -> float:
+    """Σg²/Σh in units of the packed gain, from `exact_parts` of the squared losses and the sum of all words (1,)."""
+    hessian = float(int(total[0]) & ((1 << shift) - 1))
+    return exact_total(parts) / hessian if hessian > 0 else 0.0
 
 
 def leaf_numbers(matrix: CodedMatrix, tree: TreeStructure, workers: Workers) -> np.ndarray:
@@ -273,7 +349,7 @@ def _answer(column, leaf, level, code, missing_right):
 
 @kernel
 def _divide(column, rows, leaf, level, code, missing_right):
-    """Answer the sampled rows' question; returns which child of each leaf is the smaller, and their number of rows.
+    """Answer the sampled rows' question; returns the number of rows in each leaf of the next level.
 
     No branch depends on a row: half of them would be mispredicted.
     """
@@ -285,17 +361,12 @@ def _divide(column, rows, leaf, level, code, missing_right):
         q = leaf[i] | (right << level)
         leaf[i] = q
         count[q] += 1
-    small_is_right = np.zeros(bit, dtype=np.bool_)
-    taken = 0
-    for q in range(bit):
-        small_is_right[q] = count[q | bit] <= count[q]
-        taken += min(count[q], count[q | bit])
-    return small_is_right, taken
+    return count
 
 
 @kernel
 def _gather(rows, words, leaf, level, small_is_right, taken):
-    """Rows, words and parents of the rows in the smaller child of each leaf, in row order."""
+    """Rows, words and parents of the rows in the chosen child of each leaf, in row order."""
     bit = 1 << level
     # One place more than is taken: every row is written, and the next one over it unless it belongs here.
     out_rows = np.empty(taken + 1, dtype=np.int32)

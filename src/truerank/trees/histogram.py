@@ -13,11 +13,101 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
+from truerank.matrices.exact_sums import exact_parts, exact_total
 
 _HESSIAN_BITS = 30
 _ROWS = 65_536
-_FINE = 4096  # units of an average row, below which rounding carries over
+_FINE = 4096  # units of an average row, below which rows are rounded up and down in turn
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 times the golden ratio's fraction
 _LEAST_SUM, _LARGEST_SUM = 1e-130, 1e130
+
+
+@dataclass(frozen=True)
+class PackingScales:
+    """How gradients and hessians become whole numbers: the same for all rows of a tree, wherever they live.
+
+    Attributes
+    ----------
+    shift : int
+        Bits of the hessian's sum.
+    gradient_scale, hessian_scale : float
+    coarse_gradients, coarse_hessians : bool
+        Whether single values are small whole numbers, which are then rounded up or down in turn.
+    """
+
+    shift: int
+    gradient_scale: float
+    hessian_scale: float
+    coarse_gradients: bool = False
+    coarse_hessians: bool = False
+
+    @classmethod
+    def of(cls, sizes: GradientSizes) -> PackingScales:
+        """Scales under which no sum of words overflows: the magnitudes of all words add up to less than 2^63.
+
+        Raises
+        ------
+        InvalidInputError
+            When the squares of sums would overflow. Sums below 1e-130 count as 0.
+        """
+        total_g, total_h = exact_total(sizes.gradients), exact_total(sizes.hessians)
+        n = sizes.n_rows
+        if not max(total_g, total_h) < _LARGEST_SUM:
+            raise InvalidInputError(
+                f"the gradients and hessians of the loss add up to {total_g:g} and {total_h:g}: training diverges. "
+                "Lower learning_rate, or divide the grades or the weights by their largest"
+            )
+        whole = bool(sizes.whole) and total_h < 2**_HESSIAN_BITS
+        h_scale = 1.0 if whole or total_h <= _LEAST_SUM else 2.0**_HESSIAN_BITS / total_h
+        # Rounding moves a value by less than 1.
+        most = int(total_h) if whole else (2**_HESSIAN_BITS if total_h > _LEAST_SUM else 0) + n
+        shift = max(1, most.bit_length())
+        room = 2.0 ** (62 - shift) - n
+        g_scale = 1.0 if total_g <= _LEAST_SUM else min(room, 2.0**52) / total_g
+        return cls(shift, g_scale, h_scale, room < _FINE * n, not whole and _FINE * n > 2.0**_HESSIAN_BITS)
+
+    def unpack(self, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Sums of gradients and of hessians, float64, from sums of words."""
+        low = words & ((1 << self.shift) - 1)
+        return ((words - low) >> self.shift) / self.gradient_scale, low / self.hessian_scale
+
+
+@dataclass(frozen=True)
+class GradientSizes:
+    """What the scales rest on, of some rows; those of more rows are the sums, without rounding.
+
+    Attributes
+    ----------
+    n_rows : int
+    gradients, hessians : int64 arrays (2, 2048)
+        `exact_parts` of the magnitudes.
+    whole : bool
+        Whether all hessians are whole numbers.
+    """
+
+    n_rows: int
+    gradients: np.ndarray = field(repr=False)
+    hessians: np.ndarray = field(repr=False)
+    whole: bool
+
+    @classmethod
+    def of(cls, g: np.ndarray, h: np.ndarray) -> GradientSizes:
+        """The sizes of gradients and hessians (n,), weights and draws included."""
+        gradients, hessians, whole = np.zeros((2, 2048), np.int64), np.zeros((2, 2048), np.int64), True
+        for start in range(0, len(g), _ROWS):  # temporary arrays stay small
+            block = slice(start, start + _ROWS)
+            gradients += exact_parts(np.abs(g[block]))
+            hessians += exact_parts(h[block])
+            whole = whole and bool((h[block] == np.rint(h[block])).all())
+        return cls(len(g), gradients, hessians, whole)
+
+    def __add__(self, other: GradientSizes) -> GradientSizes:
+        return GradientSizes(
+            self.n_rows + other.n_rows,
+            self.gradients + other.gradients,
+            self.hessians + other.hessians,
+            self.whole and other.whole,
+        )
 
 
 @dataclass(frozen=True)
@@ -30,21 +120,31 @@ class PackedGradients:
         The sampled rows, ascending.
     words : int64 array (s,)
         `(round(g * gradient_scale) << shift) + round(h * hessian_scale)`.
-    shift : int
-        Bits of the hessian's sum.
-    gradient_scale, hessian_scale : float
+    scales : PackingScales
     """
 
     rows: np.ndarray = field(repr=False)
     words: np.ndarray = field(repr=False)
-    shift: int
-    gradient_scale: float
-    hessian_scale: float
+    scales: PackingScales
+
+    @property
+    def shift(self) -> int:
+        """Bits of the hessian's sum."""
+        return self.scales.shift
+
+    @property
+    def gradient_scale(self) -> float:
+        """Units of a gradient."""
+        return self.scales.gradient_scale
+
+    @property
+    def hessian_scale(self) -> float:
+        """Units of a hessian."""
+        return self.scales.hessian_scale
 
     def unpack(self, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Sums of gradients and of hessians, float64, from sums of words."""
-        low = words & ((1 << self.shift) - 1)
-        return ((words - low) >> self.shift) / self.gradient_scale, low / self.hessian_scale
+        return self.scales.unpack(words)
 
 
 def pack_gradients(gradients: np.ndarray, hessians: np.ndarray, multiplicity: np.ndarray | None) -> PackedGradients:
@@ -52,7 +152,7 @@ def pack_gradients(gradients: np.ndarray, hessians: np.ndarray, multiplicity: np
 
     Whole-number hessians (squared error without weights) are kept exactly, others to 2^-30 of their sum. The gradients
     take the remaining bits: 2^-44 of the sum of their magnitudes for a quarter of a million rows of squared error,
-    2^-31 with other hessians. No sum overflows: the magnitudes of all words add up to less than 2^63.
+    2^-31 with other hessians.
 
     Parameters
     ----------
@@ -64,52 +164,47 @@ def pack_gradients(gradients: np.ndarray, hessians: np.ndarray, multiplicity: np
     Raises
     ------
     InvalidInputError
-        When the squares of sums would overflow. Sums below 1e-130 count as 0.
+        When the squares of sums would overflow.
     """
+    rows, g, h = drawn_rows(gradients, hessians, multiplicity)
+    return pack_rows(rows, g, h, PackingScales.of(GradientSizes.of(g, h)))
+
+
+def drawn_rows(
+    gradients: np.ndarray, hessians: np.ndarray, multiplicity: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The rows that were drawn, int32 (s,), and their gradients and hessians (s,) times their draws."""
     if multiplicity is None:
-        rows = np.arange(len(gradients), dtype=np.int32)
-        g, h = gradients, hessians
-    else:
-        rows = np.flatnonzero(multiplicity).astype(np.int32)
-        drawn = multiplicity[rows]
-        g, h = gradients[rows] * drawn, hessians[rows] * drawn
-    blocks = [slice(i, i + _ROWS) for i in range(0, len(rows), _ROWS)]  # temporary arrays stay small
-    total_h = sum(float(h[block].sum()) for block in blocks)
-    total_g = sum(float(np.abs(g[block]).sum()) for block in blocks)
-    if not max(total_g, total_h) < _LARGEST_SUM:
-        raise InvalidInputError(
-            f"the gradients and hessians of the loss add up to {total_g:g} and {total_h:g}: training diverges. Lower "
-            "learning_rate, or divide the grades or the weights by their largest"
-        )
-    whole = total_h < 2**_HESSIAN_BITS and all(bool((h[block] == np.rint(h[block])).all()) for block in blocks)
-    h_scale = 1.0 if whole or total_h <= _LEAST_SUM else 2.0**_HESSIAN_BITS / total_h
+        return np.arange(len(gradients), dtype=np.int32), gradients, hessians
+    rows = np.flatnonzero(multiplicity).astype(np.int32)
+    drawn = multiplicity[rows]
+    return rows, gradients[rows] * drawn, hessians[rows] * drawn
+
+
+def pack_rows(
+    rows: np.ndarray, g: np.ndarray, h: np.ndarray, scales: PackingScales, first_row: int = 0
+) -> PackedGradients:
+    """The words of `rows` (s,), the first row of all being number `first_row` of the whole training set."""
     words = np.empty(len(rows), dtype=np.int64)
-    carry = 0.0
-    coarse = not whole and _FINE * len(rows) > 2.0**_HESSIAN_BITS
-    for block in blocks:
-        words[block], carry = _rounded(h[block] * h_scale, carry, coarse)
-    shift = max(1, int(words.sum()).bit_length())
-    # A sum of |round(x)| exceeds the sum of |x| by half a unit a row at most.
-    room = 2.0 ** (62 - shift) - len(rows)
-    g_scale = 1.0 if total_g <= _LEAST_SUM else min(room, 2.0**52) / total_g
-    carry = 0.0
-    coarse = room < _FINE * len(rows)
-    for block in blocks:
-        rounded, carry = _rounded(g[block] * g_scale, carry, coarse)
-        words[block] += rounded << shift
-    return PackedGradients(rows, words, shift, g_scale, h_scale)
+    for start in range(0, len(rows), _ROWS):
+        block = slice(start, start + _ROWS)
+        numbers = rows[block].astype(np.int64) + first_row
+        words[block] = _rounded(h[block] * scales.hessian_scale, numbers, scales.coarse_hessians)
+        words[block] += _rounded(g[block] * scales.gradient_scale, numbers, scales.coarse_gradients) << scales.shift
+    return PackedGradients(rows, words, scales)
 
 
-def _rounded(values: np.ndarray, carry: float, coarse: bool) -> tuple[np.ndarray, float]:
-    """Whole numbers near `values`; where these are small numbers, what rounding one took off is given to the next.
+def _rounded(values: np.ndarray, numbers: np.ndarray, coarse: bool) -> np.ndarray:
+    """Whole numbers near `values`, which depend on a row's value and number alone.
 
-    Millions of equal values would all be rounded to one side; with the carry, sums over any rows stay near the truth.
+    Millions of equal small values would all be rounded to one side. Where values are coarse, row i is rounded up if
+    its fraction is at least 1 - u_i, with u_i the multiples of the golden ratio modulo 1, which fill [0, 1) evenly over
+    any run of rows.
     """
     if not coarse:
-        return np.rint(values).astype(np.int64), 0.0
-    total = np.cumsum(values) + carry
-    edges = np.rint(total)
-    return np.diff(edges, prepend=0.0).astype(np.int64), float(total[-1] - edges[-1])
+        return np.rint(values).astype(np.int64)
+    turns = (numbers.astype(np.uint64) * _GOLDEN) >> np.uint64(11)
+    return np.floor(values + turns * 2.0**-53).astype(np.int64)
 
 
 @kernel

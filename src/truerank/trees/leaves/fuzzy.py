@@ -104,7 +104,11 @@ class FuzzyFitter:
         self._shares: dict[int, Shares] = {}
 
     def fit(self, tree: TreeStructure, rows: Rows, sample: Sample) -> np.ndarray:
-        """Leaf values (2^d,): sums over blocks of rows, added in order."""
+        """Leaf values (2^d,)."""
+        return self.values(tree, *self.sums(tree, rows, sample))
+
+    def sums(self, tree: TreeStructure, rows: Rows, sample: Sample) -> tuple[np.ndarray]:
+        """ΣP g and ΣP h of each leaf (2, 2^d): over blocks of rows, added in order; they add up over partitions."""
         tables = self._tables(tree, rows)
         states = self._states(tree, rows)
 
@@ -114,6 +118,10 @@ class FuzzyFitter:
         total = np.zeros((2, 1 << tree.depth))
         for part in self.workers.run(work, row_blocks(rows.matrix.n_rows)):
             total += part
+        return (total,)
+
+    def values(self, tree: TreeStructure, total: np.ndarray) -> np.ndarray:
+        """Leaf values (2^d,) from the sums over all rows."""
         return constrain(newton_values(total[0], total[1], self.alpha), total[1], tree.features, self.monotone)
 
     def add(self, tree: TreeStructure, rows: Rows, values: np.ndarray, scores: np.ndarray) -> None:

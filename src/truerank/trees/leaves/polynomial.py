@@ -147,7 +147,11 @@ class PolynomialFitter:
 
     def fit(self, tree: TreeStructure, rows: Rows, sample: Sample) -> np.ndarray:
         """Coefficients (2^d, M); those of a feature's second level in the tree are 0."""
-        table, active = self._table(tree)
+        return self.values(tree, *self.sums(tree, rows, sample), sample.unit)
+
+    def sums(self, tree: TreeStructure, rows: Rows, sample: Sample) -> tuple[np.ndarray, np.ndarray]:
+        """Σ h x xᵀ, lower triangles (2^d, m, m), and -Σ g x (2^d, m), which add up over partitions."""
+        table, _ = self._table(tree)
         leaf = rows.leaf_numbers(tree, self.workers)
         size, m = 1 << tree.depth, len(table)
         features = tree.features.astype(np.int64)
@@ -164,11 +168,16 @@ class PolynomialFitter:
             for a, b in self.workers.run(work, blocks[i : i + at_once]):
                 matrix += a
                 right += b
-        matrix += np.tril(matrix, -1).transpose(0, 2, 1)
-        values = np.zeros((size, len(self.table)))
+        return matrix, right
+
+    def values(self, tree: TreeStructure, matrix: np.ndarray, right: np.ndarray, unit: float) -> np.ndarray:
+        """Coefficients (2^d, M) from the sums over all rows, of which `unit` is the mean hessian."""
+        _, active = self._table(tree)
+        matrix = matrix + np.tril(matrix, -1).transpose(0, 2, 1)
+        values = np.zeros((1 << tree.depth, len(self.table)))
         penalty = _SHARE * float(matrix[:, 0, 0].sum())  # of the sampled rows' hessians
         if self.leaves.smoothing is not None:
-            penalty = self.leaves.smoothing * sample.unit
+            penalty = self.leaves.smoothing * unit
         solve = solve_jointly if self.leaves.solution == "joint" else solve_in_two_rounds
         values[:, active] = solve(matrix, right, self.alpha, penalty)
         return values
