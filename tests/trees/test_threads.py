@@ -6,7 +6,7 @@ import pytest
 from truerank import ObliviousBoosting
 from truerank.core.threads import row_blocks
 from truerank.data.samples import load_sample
-from truerank.losses import boosting as objectives
+from truerank.losses import by_query as objectives
 from truerank.matrices import binning as borders
 from truerank.trees import grower, predictor
 from truerank.trees.leaves import constant, fuzzy, polynomial
