@@ -166,11 +166,11 @@ def test_a_users_objective_that_misbehaves():
 def test_categories_are_refused_by_name(library):
     frames = pytest.importorskip(library)
     frame = frames.DataFrame({"a": [1.0, 2.0], "colour": ["red", "blue"]})
-    with pytest.raises(InvalidInputError, match="'colour'.*no categorical features"):
+    with pytest.raises(InvalidInputError, match="'colour'.*name it in categorical"):
         ObliviousBoosting("constant").fit(frame, [0, 1])
     if library == "pandas":
         frame["colour"] = frame["colour"].astype("category")
-        with pytest.raises(InvalidInputError, match="'colour'.*no categorical features"):
+        with pytest.raises(InvalidInputError, match="'colour'.*name it in categorical"):
             ObliviousBoosting("constant").fit(frame, [0, 1])
 
 
@@ -276,9 +276,9 @@ def test_categories_are_refused_at_prediction_too():
     ranker = ObliviousBoosting("constant", n_estimators=1).fit(frame, [0, 1])
     assert ranker.feature_names_in_.tolist() == ["a", "b"]
     for wrong in (["x", "y"], pandas.Timestamp("2020-01-01")):
-        with pytest.raises(InvalidInputError, match="'b'.*no categorical features"):
+        with pytest.raises(InvalidInputError, match="'b'.*name it in categorical"):
             ranker.predict(frame.assign(b=wrong))
-        with pytest.raises(InvalidInputError, match="'b'.*no categorical features"):
+        with pytest.raises(InvalidInputError, match="'b'.*name it in categorical"):
             ranker.fit(frame, [0, 1], eval_set=(frame.assign(b=wrong), [0, 1], None))
 
 

@@ -301,6 +301,11 @@ def _form_of_ranker(model: Any) -> ModelForm:
         weights = np.zeros(model.n_features_in_)
         weights[model.feature_] = model.sign_
         return ModelForm(names, Linear(weights), allow_nan=False)
+    if hasattr(model, "category_features_"):
+        raise InvalidInputError(
+            "a model with categorical features asks about statistics of categories, which the formats do not look up; "
+            "replace the columns by `ranker.encoded(X)`, train on these without `categorical`, and export that model"
+        )
     if hasattr(model, "tree_features_"):
         return _form_of_trees(model, names)
     raise InvalidInputError(

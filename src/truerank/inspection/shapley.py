@@ -80,8 +80,9 @@ def tree_shapley(ranker: Any, X: np.ndarray, reference: np.ndarray) -> ShapleyVa
     Machine Intelligence 2, 2020 (the game); G. Owen, Multilinear extensions of games, Management Science 18, 1972.
     """
     trees = ranker._ensemble()
-    X = np.ascontiguousarray(X, dtype=np.float64)
-    reference = np.ascontiguousarray(reference, dtype=np.float64)
+    same = X is reference
+    X = np.ascontiguousarray(ranker.encoded(X), dtype=np.float64)
+    reference = X if same else np.ascontiguousarray(ranker.encoded(reference), dtype=np.float64)
     if len(reference) == 0:
         raise InvalidInputError("Shapley values need reference rows, got none; pass the training or the test rows")
     if ranker.kind_of_leaves.name == "fuzzy" and len(reference) > _MOST_REFERENCE:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numbers
+import numbers as number_types
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,16 +13,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
-from truerank.core.random_streams import seed_of
+from truerank.core.random_streams import seed_of, stream
 from truerank.core.threads import Workers
 from truerank.data.ranking_data import RankingData
 from truerank.losses.boosting import make_objective
 from truerank.losses.mixture import Mixture, take_beside
 from truerank.losses.position_bias import UnbiasedLambdaRank
 from truerank.matrices.binning import MAX_BORDERS, code_rows, find_borders, scan_columns
+from truerank.matrices.content import order_by_content
 from truerank.measures import parse_measure
 from truerank.rankers.base import Ranker
 from truerank.trees.boosting import Plan, Progress, Watched, boost
+from truerank.trees.categories import CategoryTables, fit_categories
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.grower import GrowthRules
 from truerank.trees.leaves.constant import ConstantFitter
@@ -71,8 +73,14 @@ _PLACES = {
     "place_starts_": ("i", 1),
 }
 _SCALING = dict.fromkeys(("feature_mean_", "feature_scale_", "feature_low_", "feature_high_"), ("f", 1))
+_CATEGORIES = {
+    "category_features_": ("i", 1),
+    "category_sizes_": ("i", 1),
+    "category_values_": ("f", 1),
+    "category_statistics_": ("f", 1),
+}
 _PROPENSITIES = ("click_propensities_", "skip_propensities_")
-_OF_SOME = ("p_swap_", *_PLACES, "start_weights_", *_SCALING, *_PROPENSITIES)  # only with some settings
+_OF_SOME = ("p_swap_", *_PLACES, "start_weights_", *_SCALING, *_PROPENSITIES, *_CATEGORIES)  # only with some settings
 
 
 class ObliviousBoosting(Ranker):
@@ -91,8 +99,8 @@ class ObliviousBoosting(Ranker):
     `"polynomial"`: a leaf holds a polynomial of the tree's own features instead of a value.
 
     When to use it: features that interact or have no linear effect, thousands to tens of millions of rows.
-    `leaves="constant"` predicts about ten times as fast. There are no categorical features: encode them as numbers
-    first (an error otherwise).
+    `leaves="constant"` predicts about ten times as fast. Columns of categories are named in `categorical` (an error
+    otherwise).
 
     Parameters
     ----------
@@ -145,6 +153,10 @@ class ObliviousBoosting(Ranker):
     monotone : array (p,) of -1, 0, 1, or dict of column or name to these, optional
         1: the score must not fall when the feature rises; -1: must not rise. Holds for constant and fuzzy leaves, and
         says nothing of missing values; an error with polynomial leaves, whose slopes nothing holds.
+    categorical : list of column numbers or names, optional
+        Features whose values are categories, not quantities: numbers that stand for them, or columns of text or
+        categories of a data frame. Each becomes the mean of its grades within queries, in training of the queries
+        before (`truerank.trees.categories`); one never seen counts as average, a missing one as missing.
     patience : int, optional
         Stop when `measure` on `eval_set` has not improved for this many trees; the best round is kept. The measure of
         a few hundred queries jumps from tree to tree: a patience of less than half of the trees often stops too early.
@@ -247,6 +259,7 @@ class ObliviousBoosting(Ranker):
         "history_",
         "n_iter_",
         "seed_",
+        "category_names_",
         *_OF_SOME,
     )
     renamed_attributes: ClassVar[dict[str, str]] = {"valid_scores_": "validation_scores_"}
@@ -282,6 +295,7 @@ class ObliviousBoosting(Ranker):
         subsample: float = 1.0,
         feature_fraction: float = 1.0,
         monotone: Any = None,
+        categorical: Any = None,
         patience: int | None = None,
         warm_start: bool = False,
         random_state: Any = None,
@@ -317,6 +331,7 @@ class ObliviousBoosting(Ranker):
         self.subsample = subsample
         self.feature_fraction = feature_fraction
         self.monotone = monotone
+        self.categorical = categorical
         self.patience = patience
         self.warm_start = warm_start
         self.random_state = random_state
@@ -403,6 +418,19 @@ class ObliviousBoosting(Ranker):
                 "warm_start: unbiased-lambdarank learns its propensities from tree to tree and cannot be continued; "
                 "set warm_start=False to start anew"
             )
+        columns = self._category_columns(data.n_features)
+        if columns is not None:
+            if progress.trees:
+                raise InvalidInputError(
+                    "warm_start: a model with categorical features cannot be continued; set warm_start=False"
+                )
+            rows_in_order, queries = order_by_content(X, y, data.offsets, data.query_weight)
+            order = queries[stream(self.seed_, "categories", 0).permutation(len(queries))]
+            del rows_in_order
+            tables, X = fit_categories(X, y, data.offsets, data.row_weight, columns, order)
+        else:
+            tables = None
+        valid_X = None if valid is None else valid.X if tables is None else tables.encode(valid.X)
         with Workers(self.n_jobs) as workers:
 
             def look(k: int, values: np.ndarray) -> tuple[np.ndarray, Any, Any]:
@@ -446,9 +474,10 @@ class ObliviousBoosting(Ranker):
             watched = None
             if valid is not None:
                 assert valid.y is not None
+                assert valid_X is not None
                 watched = Watched(
-                    Rows(valid.X, code_rows(valid.X, borders, self.n_jobs)),
-                    start.scores(valid.X, self.n_jobs),
+                    Rows(valid_X, code_rows(valid_X, borders, self.n_jobs)),
+                    start.scores(valid_X, self.n_jobs),
                     watch,
                     valid.judgements(),
                 )
@@ -466,6 +495,9 @@ class ObliviousBoosting(Ranker):
         self._keep(progress, start, scaling)
         if isinstance(kind, FuzzyLeaves):
             self._keep_places(places, p_swap)
+        if tables is not None:
+            for name in ("features", "sizes", "values", "statistics"):
+                setattr(self, f"category_{name}_", getattr(tables, name))
         if unbiased is not None:
             self.click_propensities_ = unbiased.click_propensities
             self.skip_propensities_ = unbiased.skip_propensities
@@ -574,10 +606,57 @@ class ObliviousBoosting(Ranker):
     # Scores.
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
+        if reset:
+            self.__dict__.pop("category_names_", None)  # of an earlier fit
+        X = self._numbered(X, reset)
         refuse_categories(X)
         return super()._checked(X, reset=reset)
 
+    def _numbered(self, X: Any, reset: bool) -> Any:
+        """A data frame whose named columns of text or categories hold the numbers of these; anything else as it is."""
+        if self.categorical is None or not (hasattr(X, "columns") and hasattr(X, "dtypes")):
+            return X
+        names = {} if reset else dict(getattr(self, "category_names_", {}))
+        columns = list(X.columns)
+        for k in category_columns(self.categorical, len(columns), columns).tolist():
+            given = X[columns[k]].to_numpy()
+            if given.dtype.kind in "iufb" and str(k) not in names:
+                numbers = given.astype(np.float64)
+            else:
+                text = [None if is_missing(value) else str(value) for value in given.tolist()]
+                if reset:
+                    names[str(k)] = sorted({value for value in text if value is not None})
+                elif str(k) not in names:
+                    continue  # numbers in training: the error is `refuse_categories`'
+                number = {name: float(place) for place, name in enumerate(names[str(k)])}
+                numbers = np.array([np.nan if value is None else number.get(value, -1.0) for value in text])
+            if hasattr(X, "with_columns"):
+                X = X.with_columns(type(X[columns[k]])(columns[k], numbers))
+            else:
+                X = X.assign(**{columns[k]: numbers})
+        if reset and names:
+            self.category_names_ = names
+        return X
+
+    def _category_columns(self, n_features: int) -> np.ndarray | None:
+        """The columns that hold categories, int64 (u,); None without any."""
+        if self.categorical is None:
+            return None
+        found = category_columns(self.categorical, n_features, list(getattr(self, "feature_names_in_", [])))
+        return found if len(found) else None
+
+    def encoded(self, X: np.ndarray) -> np.ndarray:
+        """X (n, p) as the trees see it: statistics in place of categories; X itself without categorical features."""
+        if not hasattr(self, "category_features_"):
+            return X
+        return self._category_tables().encode(X)
+
+    def _category_tables(self) -> CategoryTables:
+        names = ("features", "sizes", "values", "statistics")
+        return CategoryTables(*(getattr(self, f"category_{name}_") for name in names))
+
     def _predict(self, X: Any) -> np.ndarray:
+        X = self.encoded(X)
         return self._predictor.predict(X, self.n_jobs, self._start().scores(X, self.n_jobs))
 
     def _feature_shares(self) -> np.ndarray:
@@ -597,6 +676,7 @@ class ObliviousBoosting(Ranker):
 
     def _staged(self, X: np.ndarray) -> Iterator[np.ndarray]:
         """Scores after each tree, in one array that is advanced."""
+        X = self.encoded(X)
         scores = self._start().scores(X, self.n_jobs)
         for t in range(self.n_iter_):
             yield self._predictor.predict(X, self.n_jobs, scores, slice(t, t + 1))
@@ -711,6 +791,8 @@ class ObliviousBoosting(Ranker):
             kinds |= {"start_weights_": ("f", 1)}
         if polynomial:
             kinds["tree_values_"] = ("f", 3)
+        if hasattr(self, "category_features_") or self.categorical is not None:
+            kinds |= _CATEGORIES
         for name, (kind, dimensions) in kinds.items():
             array = getattr(self, name, None)
             if not isinstance(array, np.ndarray) or array.dtype.kind != kind or array.ndim != dimensions:
@@ -743,6 +825,11 @@ class ObliviousBoosting(Ranker):
         if monomials is not None or hasattr(self, "start_weights_"):
             check_scaling(self._scaling(), self.n_features_in_)
             self._start().check(self.n_features_in_)
+        if hasattr(self, "category_features_"):
+            self._category_tables().check(self.n_features_in_)
+        names = getattr(self, "category_names_", {})
+        if not isinstance(names, dict) or not all(isinstance(one, list) for one in names.values()):
+            raise ModelFileError("ObliviousBoosting: category_names_ must hold a list of names by column")
         if isinstance(kind, FuzzyLeaves):
             self._flat_places().check(self.n_features_in_, self._ensemble())
         self._prepare()
@@ -788,6 +875,29 @@ def beside_grades(values: Any, data: RankingData) -> dict[str, Any]:
     return result
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a value of a data frame's column is None, nan or NA."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
+
+
+def category_columns(given: Any, n_features: int, names: list[Any]) -> np.ndarray:
+    """Columns by number or name as int64 (u,), ascending."""
+    if isinstance(given, str | bytes) or not isinstance(given, list | tuple | np.ndarray):
+        raise InvalidInputError(f"categorical must be a list of column numbers or names, got {given!r}")
+    found = set()
+    for key in given:
+        if isinstance(key, str):
+            if key not in names:
+                have = "which X does not have" if names else "and X has no names; give column numbers from 0"
+                raise InvalidInputError(f"categorical names the feature {key!r}, {have}")
+            found.add(names.index(key))
+        elif isinstance(key, number_types.Integral) and not isinstance(key, bool) and 0 <= int(key) < n_features:
+            found.add(int(key))
+        else:
+            raise InvalidInputError(f"categorical names the column {key!r}; X has the columns 0 … {n_features - 1}")
+    return np.array(sorted(found), dtype=np.int64)
+
+
 def monotone_signs(given: Any, n_features: int, names: list[Any]) -> np.ndarray | None:
     """-1, 0 or 1 for each feature, int8 (p,); None without constraints."""
     if given is None:
@@ -804,9 +914,9 @@ def monotone_signs(given: Any, n_features: int, names: list[Any]) -> np.ndarray 
                     have = "which X does not have" if names else "and X has no names; give column numbers from 0"
                     raise InvalidInputError(f"monotone names the feature {key!r}, {have}")
                 key = names.index(key)
-            elif not isinstance(key, numbers.Integral) or not 0 <= int(key) < n_features:
+            elif not isinstance(key, number_types.Integral) or not 0 <= int(key) < n_features:
                 raise InvalidInputError(f"monotone names the column {key!r}; X has the columns 0 … {n_features - 1}")
-            if not isinstance(value, numbers.Real):
+            if not isinstance(value, number_types.Real):
                 raise InvalidInputError(message)
             signs[int(key)] = float(value)
     else:
@@ -848,6 +958,6 @@ def refuse_categories(X: Any) -> None:
         kind = str(dtype).lower()
         if kind.startswith(("category", "categorical", "enum", "object", "str", "date", "time", "duration", "period")):
             raise InvalidInputError(
-                f"column {name!r} has the type {dtype}: ObliviousBoosting has no categorical features; encode it as "
-                "numbers first, one column for each category or the mean grade of each"
+                f"column {name!r} has the type {dtype}: name it in categorical=[{name!r}], or encode "
+                "it as numbers first"
             )

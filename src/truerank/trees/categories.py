@@ -1,0 +1,146 @@
+"""Categorical features as numbers: ordered target statistics within queries.
+
+A category c of a feature becomes the mean of its rows' grades, each less the mean grade of its query, shrunk to 0:
+
+    s(c) = Σ_{rows of c} w (y - ȳ_query) / (Σ_{rows of c} w + PRIOR).
+
+Only differences within a query can rank, so a category is not credited with easy queries. A training row must not see
+its own grade: queries stand in a random order, and a row's statistic is made of the queries before its own. New rows
+take the statistic of all queries; a category never seen in training is 0, the mean; a missing one stays missing (nan),
+on whose side the trees decide.
+
+References
+----------
+L. Prokhorenkova et al., CatBoost: unbiased boosting with categorical features, NeurIPS 2018, section 3.2 (ordered
+target statistics; here the order is of queries, and grades are centred within them).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from truerank.core.errors import ModelFileError
+from truerank.core.kernel import kernel
+
+PRIOR = 10.0  # rows of mean 0 that are added to every category
+
+
+@dataclass(frozen=True)
+class CategoryTables:
+    """Statistics of the categories of some features, one feature after the other.
+
+    Attributes
+    ----------
+    features : int64 array (u,)
+        Columns, ascending.
+    sizes : int64 array (u,)
+        Categories of each.
+    values : float64 array (Σ sizes,)
+        The categories, ascending within each feature.
+    statistics : float64 array (Σ sizes,)
+    """
+
+    features: np.ndarray
+    sizes: np.ndarray
+    values: np.ndarray = field(repr=False)
+    statistics: np.ndarray = field(repr=False)
+
+    def encode(self, X: np.ndarray) -> np.ndarray:
+        """X (n, p) with the statistics in place of categories, a copy."""
+        result = X.copy()
+        start = 0
+        for feature, size in zip(self.features.tolist(), self.sizes.tolist()):
+            values, statistics = self.values[start : start + size], self.statistics[start : start + size]
+            column = X[:, feature].astype(np.float64)
+            if size:
+                place = np.minimum(np.searchsorted(values, column), size - 1)
+                found = np.where(values[place] == column, statistics[place], 0.0)
+            else:
+                found = np.zeros(len(column))
+            result[:, feature] = np.where(np.isnan(column), np.nan, found)
+            start += size
+        return result
+
+    def check(self, n_features: int) -> None:
+        """Raise `ModelFileError` when arrays from a file do not fit together."""
+        total = int(self.sizes.sum()) if self.sizes.size else 0
+        if (
+            self.sizes.shape != self.features.shape
+            or (self.sizes < 0).any()
+            or self.values.shape != (total,)
+            or self.statistics.shape != (total,)
+            or (np.diff(self.features) <= 0).any()
+            or (self.features.size and not 0 <= self.features.min() <= self.features.max() < n_features)
+            or not np.isfinite(self.values).all()
+            or not np.isfinite(self.statistics).all()
+            or any((np.diff(part) <= 0).any() for part in np.split(self.values, np.cumsum(self.sizes)[:-1]))
+        ):
+            raise ModelFileError("ObliviousBoosting: the tables of the categorical features do not fit together")
+
+
+def fit_categories(
+    X: np.ndarray,
+    y: np.ndarray,
+    offsets: np.ndarray,
+    weight: np.ndarray | None,
+    features: np.ndarray,
+    order: np.ndarray,
+) -> tuple[CategoryTables, np.ndarray]:
+    """The tables, and the training rows in which each row's statistic is of the queries before its own.
+
+    Parameters
+    ----------
+    X : float array (n, p)
+    y : float64 array (n,)
+    offsets : int64 array (m + 1,)
+    weight : float64 array (n,), optional
+    features : int64 array (u,)
+        Columns that hold categories.
+    order : int64 array (m,)
+        The queries, first to last.
+    """
+    sizes = np.diff(offsets)
+    w = np.ones(len(y)) if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
+    query = np.repeat(np.arange(len(sizes)), sizes)
+    total = np.bincount(query, w, minlength=len(sizes))
+    mean = np.bincount(query, w * y, minlength=len(sizes)) / np.where(total > 0, total, 1.0)
+    centred = w * (y - mean[query])
+    result = X.copy()
+    values, statistics = [], []
+    for feature in features.tolist():
+        column = X[:, feature].astype(np.float64)
+        known = ~np.isnan(column)
+        own, code = np.unique(column[known], return_inverse=True)
+        codes = np.full(len(column), -1, dtype=np.int64)
+        codes[known] = code
+        found, last = ordered_statistics(codes, centred, w, offsets, order, len(own), PRIOR)
+        result[:, feature] = found
+        values.append(own)
+        statistics.append(last)
+    empty = [np.empty(0)]
+    tables = CategoryTables(
+        features.astype(np.int64),
+        np.array([len(one) for one in values], dtype=np.int64),
+        np.concatenate(empty + values),
+        np.concatenate(empty + statistics),
+    )
+    return tables, result
+
+
+@kernel
+def ordered_statistics(codes, centred, weight, offsets, order, size, prior):
+    """Statistic of each row from the queries before its own (n,), nan without a category; and of all (size,)."""
+    sums = np.zeros(size)
+    counts = np.zeros(size)
+    found = np.full(codes.size, np.nan)
+    for q in order:
+        for i in range(offsets[q], offsets[q + 1]):
+            if codes[i] >= 0:
+                found[i] = sums[codes[i]] / (counts[codes[i]] + prior)
+        for i in range(offsets[q], offsets[q + 1]):
+            if codes[i] >= 0:
+                sums[codes[i]] += centred[i]
+                counts[codes[i]] += weight[i]
+    return found, sums / (counts + prior)
