@@ -21,8 +21,10 @@ from truerank.io.trec import read_run
 from truerank.text import feedback
 from truerank.text.features import FAMILIES, PAPERS
 from truerank.text.index import build_index
+from truerank.text.joint_scores import JointScores
 from truerank.text.latent import add_documents, cosines, document_vectors, query_vector
 from truerank.text.proximity import proximity
+from truerank.text.retrieval import FUNCTIONS, best_documents, query_weights
 
 # Words that the stemmer leaves alone and that are no stop words, so that the plain reference serves all analysers.
 WORDS = [f"w{number}" for number in range(60)]
@@ -76,6 +78,32 @@ def test_functions_and_xu_and_li_by_their_formulas(world, features):
         ours = features.X[row, [features.feature_names.index(f"xu-li-{n}.all") for n in (
             "tf", "icf", "idf", "tf-share", "tf-share-idf", "tf-lift", "bm25")]]  # fmt: skip
         assert ours == pytest.approx(xu_li(collection, query, d), rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("depth", [1, 3, 1000])
+@pytest.mark.parametrize("field", ["all", "title"])
+def test_all_functions_at_once_have_the_bits_and_the_best_of_each(world, tmp_path, field, depth):
+    texts, queries = world[0], [*world[1].values(), "w0 w0 w1 w2", "unheard words", ""]
+    documents = [
+        Document(f"d{k}", {"title": text[: 3 * (k % 4)], "text": text}, {}, {})
+        for k, text in enumerate([*texts, "w0 " * 40, "", *texts[:9]])
+    ]
+    index = build_index(documents, tmp_path / "index")
+    for analyser in index.analysers:
+        for text in queries:
+            weights = query_weights(index, text, analyser)
+            joint = JointScores(index, weights, analyser, field)
+            expected = []
+            for column, function in enumerate(FUNCTIONS.values()):
+                scores, matched = np.zeros(index.n_documents), np.zeros(index.n_documents, dtype=np.uint8)
+                function(analyser, field).score(index, weights, scores, matched)
+                assert sorted(joint.numbers.tolist()) == np.flatnonzero(matched).tolist()
+                assert joint.values[:, column].tolist() == scores[joint.numbers].tolist()
+                expected.append(best_documents(scores, matched, depth)[0])
+                scores, matched = np.zeros(index.n_documents), np.ones(index.n_documents, dtype=np.uint8)
+                function(analyser, field).score(index, weights, scores, matched)
+                assert joint.of(np.arange(index.n_documents))[:, column].tolist() == scores.tolist()
+            assert sorted(joint.best(depth).tolist()) == np.unique(np.concatenate(expected)).tolist()
 
 
 def test_a_language_model_scores_candidates_without_the_words_as_tf_0(world, features):

@@ -23,6 +23,7 @@ from truerank.io.trec import Qrels
 from truerank.text.analysers import STEMMED_AND_STOPPED
 from truerank.text.feedback import feedback_scores, relevance_model_scores
 from truerank.text.index import ALL, Index
+from truerank.text.joint_scores import JointScores
 from truerank.text.latent import DIMENSIONS, add_documents, cosines, document_vectors, query_vector
 from truerank.text.proximity import proximity
 from truerank.text.retrieval import BM25, FUNCTIONS, best_documents, query_weights
@@ -228,6 +229,7 @@ class _Query:
         self.text = query.text["text"]
         self.weights = {name: query_weights(index, self.text, name) for name in index.analysers}
         self.terms = index.terms(self.text, STEMMED_AND_STOPPED)
+        self.joint = {name: JointScores(index, self.weights[name], name) for name in index.analysers}
         self.scores: dict[str, np.ndarray] = {}
 
 
@@ -235,8 +237,8 @@ def _rows(index: Index, families: Sequence[str], depth: int, query: Document) ->
     """Numbers of the candidates, best BM25 first, and their features (n, p)."""
     shared = _Query(index, query)
     candidates = _candidates(index, shared, families, depth)
-    bm25 = shared.scores[f"bm25.{STEMMED_AND_STOPPED}.{ALL}"]
-    candidates = candidates[np.lexsort((candidates, -bm25[candidates]))]
+    bm25 = shared.joint[STEMMED_AND_STOPPED].of(candidates)[:, list(FUNCTIONS).index("bm25")]
+    candidates = candidates[np.lexsort((candidates, -bm25))]
     columns = [_COLUMNS[family](index, shared, candidates) for family in families]
     return candidates, np.column_stack(columns).astype(np.float32)
 
@@ -252,19 +254,11 @@ def _scaled(X: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 def _candidates(index: Index, query: _Query, families: Sequence[str], depth: int) -> np.ndarray:
-    found = []
-    for analyser in index.analysers:
-        for name, function in FUNCTIONS.items():
-            scores = np.zeros(index.n_documents)
-            matched = np.zeros(index.n_documents, dtype=np.uint8)
-            value = function(analyser)
-            value.score(index, query.weights[analyser], scores, matched)
-            found.append(best_documents(scores, matched, depth)[0])
-            query.scores[f"{name}.{analyser}.{ALL}"] = scores
+    found = [query.joint[analyser].best(depth) for analyser in index.analysers]
     weights = query.weights[STEMMED_AND_STOPPED]
     everywhere = np.ones(index.n_documents, dtype=np.uint8)
     if not weights:
-        return np.unique(np.concatenate(found))
+        return _different(found)
     if "feedback" in families:
         for n_documents in ROCCHIO_DOCUMENTS:
             scores = feedback_scores(index, weights, n_documents, STEMMED_AND_STOPPED)
@@ -292,7 +286,13 @@ def _candidates(index: Index, query: _Query, families: Sequence[str], depth: int
                 scores = cosines(rows[:, :dimensions], grown)
                 query.scores[next(names)] = scores
                 found.append(best_documents(scores, (scores > 0).astype(np.uint8), depth)[0])
-    return np.unique(np.concatenate(found))
+    return _different(found)
+
+
+def _different(found: Sequence[np.ndarray]) -> np.ndarray:
+    """The different numbers of some arrays, ascending."""
+    numbers = np.sort(np.concatenate(found))
+    return np.asarray(numbers[np.diff(numbers, prepend=-1) != 0])
 
 
 def _fields(index: Index) -> list[str]:
@@ -303,12 +303,11 @@ def _functions(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarra
     columns = []
     for field in _fields(index):
         for analyser in index.analysers:
-            for function in FUNCTIONS.values():
-                scores, matched = np.zeros(index.n_documents), np.zeros(index.n_documents, dtype=np.uint8)
-                matched[candidates] = 1
-                function(analyser, field).score(index, query.weights[analyser], scores, matched)
-                columns.append(scores[candidates])
-    return np.column_stack(columns)
+            joint = (
+                JointScores(index, query.weights[analyser], analyser, field) if field != ALL else query.joint[analyser]
+            )
+            columns.append(joint.of(candidates))
+    return np.hstack(columns)
 
 
 def _xu_li(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarray:

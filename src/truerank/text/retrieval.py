@@ -83,22 +83,27 @@ class BM25(RetrievalFunction):
             raise InvalidInputError(f"k3 must be a number >= 0, got {self.k3!r}")
 
     def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
-        postings, n = index.postings(self.analyser, self.field), index.n_documents
-        norms = _length_norms(index, self.analyser, self.field, self.k1, self.b)
-        for term, weight in weights.items():
-            start, stop = int(postings.starts[term]), int(postings.starts[term + 1])
+        postings, norms = index.postings(self.analyser, self.field), self.norms(index)
+        for start, stop, weight in self.constants(index, weights):
+            _add_saturated(*_part(postings, start, stop), norms, weight, scores, matched)
+
+    def norms(self, index: Index) -> np.ndarray:
+        """k1 (1 - b + b |d|/avdl) of every document, float64."""
+        return _length_norms(index, self.analyser, self.field, self.k1, self.b)
+
+    def constants(self, index: Index, weights: Mapping[int, float]) -> list[tuple[int, int, float]]:
+        """Where each term's postings begin and end, and what its tf part is multiplied by."""
+        n, rows = index.n_documents, []
+        for start, stop, weight in _ranges(index.postings(self.analyser, self.field), weights):
             df = stop - start
-            if not df:
-                continue
             idf = {
                 "lucene": math.log1p((n - df + 0.5) / (df + 0.5)),
                 "robertson": math.log((n - df + 0.5) / (df + 0.5)),
                 "atire": math.log(n / df),
             }[self.idf]
             of_query = weight if math.isinf(self.k3) else weight * (self.k3 + 1) / (weight + self.k3)
-            _add_saturated(
-                *_part(postings, start, stop), norms, idf * of_query * (self.k1 + 1), scores, matched
-            )  # fmt: skip
+            rows.append((start, stop, idf * of_query * (self.k1 + 1)))
+        return rows
 
 
 @dataclass(frozen=True)
@@ -116,13 +121,21 @@ class TFIDF(RetrievalFunction):
         check_number(self.b, "b", minimum=0.0, maximum=1.0)
 
     def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
-        postings = index.postings(self.analyser, self.field)
-        norms = _length_norms(index, self.analyser, self.field, self.k1, self.b)
-        for term, weight in weights.items():
-            start, stop = int(postings.starts[term]), int(postings.starts[term + 1])
-            if stop > start:
-                idf = math.log(index.n_documents / (stop - start))
-                _add_saturated(*_part(postings, start, stop), norms, weight * idf * idf * self.k1, scores, matched)
+        postings, norms = index.postings(self.analyser, self.field), self.norms(index)
+        for start, stop, weight in self.constants(index, weights):
+            _add_saturated(*_part(postings, start, stop), norms, weight, scores, matched)
+
+    def norms(self, index: Index) -> np.ndarray:
+        """k1 (1 - b + b |d|/avdl) of every document, float64."""
+        return _length_norms(index, self.analyser, self.field, self.k1, self.b)
+
+    def constants(self, index: Index, weights: Mapping[int, float]) -> list[tuple[int, int, float]]:
+        """Where each term's postings begin and end, and what its tf part is multiplied by."""
+        rows = []
+        for start, stop, weight in _ranges(index.postings(self.analyser, self.field), weights):
+            idf = math.log(index.n_documents / (stop - start))
+            rows.append((start, stop, weight * idf * idf * self.k1))
+        return rows
 
 
 @dataclass(frozen=True)
@@ -133,19 +146,22 @@ class Cosine(RetrievalFunction):
     """
 
     def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
-        postings = index.postings(self.analyser, self.field)
-        norms = _cosine_norms(index, self.analyser, self.field)
-        sizes = {term: int(postings.starts[term + 1] - postings.starts[term]) for term in weights}
-        vector = {
-            term: (1 + math.log(weight) if weight >= 1 else weight) * (1 + math.log(index.n_documents / sizes[term]))
-            for term, weight in weights.items()
-            if sizes[term]
-        }
-        norm = math.sqrt(math.fsum(value * value for value in vector.values()))
-        for term, value in vector.items():
-            start, stop = int(postings.starts[term]), int(postings.starts[term + 1])
+        postings, norms = index.postings(self.analyser, self.field), self.norms(index)
+        for start, stop, weight in self.constants(index, weights):
+            _add_cosine(*_part(postings, start, stop), norms, weight, scores, matched)
+
+    def norms(self, index: Index) -> np.ndarray:
+        """Length of every document's vector, float64."""
+        return _cosine_norms(index, self.analyser, self.field)
+
+    def constants(self, index: Index, weights: Mapping[int, float]) -> list[tuple[int, int, float]]:
+        """Where each term's postings begin and end, and what 1 + ln tf is multiplied by."""
+        rows = []
+        for start, stop, weight in _ranges(index.postings(self.analyser, self.field), weights):
             idf = 1 + math.log(index.n_documents / (stop - start))
-            _add_cosine(*_part(postings, start, stop), norms, value * idf / norm, scores, matched)
+            rows.append((start, stop, idf, (1 + math.log(weight) if weight >= 1 else weight) * idf))
+        norm = math.sqrt(math.fsum(value * value for *_, value in rows))
+        return [(start, stop, value * idf / norm) for start, stop, idf, value in rows]
 
 
 @dataclass(frozen=True)
@@ -161,16 +177,25 @@ class Dirichlet(RetrievalFunction):
         check_number(self.mu, "mu", minimum=0.0, open_minimum=True)
 
     def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
-        postings = index.postings(self.analyser, self.field)
-        total = constant = 0.0
-        found = matched.copy()
-        for term, weight in weights.items():
-            start, stop = int(postings.starts[term]), int(postings.starts[term + 1])
-            if stop > start:
-                prior = self.mu * float(postings.totals[term]) / postings.n_tokens
-                total, constant = total + weight, constant + weight * math.log(prior)
-                _add_dirichlet(*_part(postings, start, stop), prior, weight, scores, found)
-        _add_length_part(found, postings.lengths, self.mu, total, constant, scores, matched)
+        postings, rows, found = (
+            index.postings(self.analyser, self.field),
+            self.constants(index, weights),
+            matched.copy(),
+        )
+        for start, stop, prior, weight in rows:
+            _add_dirichlet(*_part(postings, start, stop), prior, weight, scores, found)
+        _add_length_part(found, postings.lengths, self.mu, *self.without_terms(rows), scores, matched)
+
+    def constants(self, index: Index, weights: Mapping[int, float]) -> list[tuple[int, int, float, float]]:
+        """Where each term's postings begin and end, its prior μ cf/|C|, and q_t."""
+        return _priors(index.postings(self.analyser, self.field), weights, self.mu)
+
+    def without_terms(self, rows: Sequence[tuple[int, int, float, float]]) -> tuple[float, float]:
+        """(a, c): a document without the query's terms has c - a ln(|d| + μ)."""
+        total = 0.0
+        for *_, weight in rows:
+            total += weight
+        return total, _log_priors(rows)
 
 
 @dataclass(frozen=True)
@@ -186,18 +211,24 @@ class JelinekMercer(RetrievalFunction):
         check_number(self.lam, "lam", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
 
     def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
-        postings = index.postings(self.analyser, self.field)
-        constant = 0.0
-        found = matched.copy()
-        for term, weight in weights.items():
-            start, stop = int(postings.starts[term]), int(postings.starts[term + 1])
-            if stop > start:
-                prior = self.lam * float(postings.totals[term]) / postings.n_tokens
-                constant += weight * math.log(prior)
-                _add_jelinek_mercer(
-                    *_part(postings, start, stop), postings.lengths, (1 - self.lam) / prior, weight, scores, found
-                )
-        _add_length_part(found, postings.lengths, 1.0, 0.0, constant, scores, matched)
+        postings, rows, found = (
+            index.postings(self.analyser, self.field),
+            self.constants(index, weights),
+            matched.copy(),
+        )
+        for start, stop, prior, weight in rows:
+            _add_jelinek_mercer(
+                *_part(postings, start, stop), postings.lengths, (1 - self.lam) / prior, weight, scores, found
+            )
+        _add_length_part(found, postings.lengths, 1.0, *self.without_terms(rows), scores, matched)
+
+    def constants(self, index: Index, weights: Mapping[int, float]) -> list[tuple[int, int, float, float]]:
+        """Where each term's postings begin and end, its prior λ cf/|C|, and q_t."""
+        return _priors(index.postings(self.analyser, self.field), weights, self.lam)
+
+    def without_terms(self, rows: Sequence[tuple[int, int, float, float]]) -> tuple[float, float]:
+        """(0, c): a document without the query's terms has c."""
+        return 0.0, _log_priors(rows)
 
 
 FUNCTIONS: dict[str, type[RetrievalFunction]] = {
@@ -353,6 +384,29 @@ def best_documents(scores: np.ndarray, matched: np.ndarray, depth: int) -> tuple
     numbers, values = np.empty(depth, dtype=np.int64), np.empty(depth)
     size = _keep_best(scores, matched, numbers, values)
     return numbers[:size], values[:size]
+
+
+def _ranges(postings: Postings, weights: Mapping[int, float]) -> list[tuple[int, int, float]]:
+    """Where the postings of each term of a query begin and end, and q_t; without terms that no document has."""
+    rows = [(int(postings.starts[term]), int(postings.starts[term + 1]), weight) for term, weight in weights.items()]
+    return [row for row in rows if row[1] > row[0]]
+
+
+def _priors(postings: Postings, weights: Mapping[int, float], scale: float) -> list[tuple[int, int, float, float]]:
+    """The ranges of terms, each with scale · cf/|C| and q_t."""
+    known = {term: weight for term, weight in weights.items() if postings.starts[term + 1] > postings.starts[term]}
+    return [
+        (start, stop, scale * float(postings.totals[term]) / postings.n_tokens, weight)
+        for term, (start, stop, weight) in zip(known, _ranges(postings, known))
+    ]
+
+
+def _log_priors(rows: Sequence[tuple[int, int, float, float]]) -> float:
+    """Σ q_t ln prior, added in the terms' order."""
+    constant = 0.0
+    for _, _, prior, weight in rows:
+        constant += weight * math.log(prior)
+    return constant
 
 
 def _part(postings: Postings, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
