@@ -1,13 +1,18 @@
-"""`truerank reproduce`: published experiments, one module of `experiments` each."""
+"""`truerank reproduce`: published experiments, one module of `papers` each."""
 
 from __future__ import annotations
 
 import argparse
+import io
+import sys
+from contextlib import nullcontext, redirect_stdout
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from truerank.cli import common
 from truerank.core.errors import MissingExtraError
+from truerank.core.printing import print_json
 
 # Name -> module with `configure(parser)` and `run(args)`.
 EXPERIMENTS: dict[str, str] = {
@@ -29,7 +34,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         sub = experiments.add_parser(name, help=summary, description=summary, allow_abbrev=False)
         experiment.configure(sub)
         sub.set_defaults(run_experiment=run_one, experiment_module=experiment)
-    sub = experiments.add_parser("all", help="every experiment that needs only --data", allow_abbrev=False)
+    sub = experiments.add_parser(
+        "all", help="every experiment, and one table of published figures, ours and verdicts", allow_abbrev=False
+    )
     sub.add_argument("--data", required=True, metavar="DIR", help="folder that holds letor4-mq2008/ and so on")
     sub.add_argument("--quick", action="store_true", help="fewer repetitions: shows that everything runs")
     sub.add_argument(
@@ -66,17 +73,43 @@ def _run_and_draw(experiment: Any, args: argparse.Namespace) -> int:
 
 
 def run_all(args: argparse.Namespace) -> int:
-    """Run every experiment that takes --data, with its defaults, one after the other."""
-    words = ["--data", args.data, *(["--quick"] if args.quick else []), *(["--json"] if args.json else [])]
+    """Run every experiment, one after the other, then print one table of published figures, ours and verdicts.
+
+    Every experiment keeps its finished pieces in its own folder, so that a run that was killed goes on. `svm-map` takes
+    part where the folder holds trec9-web-runs/. With `--quick` random assignments and wide grids are left out.
+    """
+    from truerank.papers.overview import ROWS, overview_table, write_manifest
+
+    quick = ["--quick"] if args.quick else []
+    rows: list[dict[str, Any]] = []
+    settings: dict[str, Any] = {}
     for name, module in EXPERIMENTS.items():
         experiment = import_module(module)
         parser = argparse.ArgumentParser(prog=f"truerank reproduce {name}")
         experiment.configure(parser)
-        if not any("--data" in action.option_strings for action in parser._actions):
-            continue
+        if name == "svm-map":
+            runs = Path(args.data, "trec9-web-runs")
+            if not runs.is_dir():
+                common.note(f"== {name}: left out, {runs} is not there ==")
+                continue
+            words = ["--runs", str(runs / "runs"), "--qrels", str(runs / "qrels.451-500.txt.xz"), *quick]
+        else:
+            words = ["--data", args.data, *quick]
+        if name == "letor" and args.quick:
+            words += ["--repetitions", "0"]
         common.note(f"== {name} ==")
-        out = ["--out", f"{args.out}/{name}"] if args.out else []
-        code = _run_and_draw(experiment, parser.parse_args(words + out))
+        own = parser.parse_args(words + (["--out", f"{args.out}/{name}"] if args.out else []))
+        with redirect_stdout(io.StringIO()) if args.json else nullcontext():
+            code = _run_and_draw(experiment, own)
         if code:
             return int(code)
+        settings[name] = {key: value for key, value in vars(own).items() if key != "result"}
+        rows += ROWS[name](own.result)
+    manifest = Path(args.out or "reproduce-output", "manifest.json")
+    written = write_manifest(manifest, args.data, settings)
+    common.note(f"wrote {manifest}")
+    if args.json:
+        print_json({"rows": rows, "manifest": written})
+    else:
+        sys.stdout.write(f"\nPublished, ours, verdict\n\n{overview_table(rows)}\n")
     return 0

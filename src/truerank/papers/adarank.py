@@ -57,13 +57,14 @@ def run(args: argparse.Namespace) -> int:
         if not args.json:
             adarank_trials.print_trials(result["trials"])
     results: dict[str, Any] = {}
+    result["collections"] = results
     for name in COLLECTIONS if "letor" in args.part else ():
         collection = protocol.load_collection(args.data, name)
         results[name] = run_collection(collection, store, assignments=assignments, seed=args.seed)
         if not args.json:
             _print(name, collection, results[name])
     if args.json:
-        print_json(result | {"collections": results})
+        print_json(result)
     return 0
 
 

@@ -67,6 +67,7 @@ def run(args: argparse.Namespace) -> int:
     result: dict[str, Any] = {"diabetes": store.compute("diabetes", lambda: diabetes(args.seed, seeds, args.quick))}
     for name in COLLECTIONS[: 1 if args.quick else 2]:
         result[name] = letor(args.data, name, store, seeds=1 if args.quick else 5, seed=args.seed, quick=args.quick)
+    args.result = result
     if args.json:
         print_json(result)
     else:

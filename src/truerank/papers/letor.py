@@ -34,6 +34,7 @@ REPEATED = ("AP", TIED, "nDCG@10")  # what is kept of the random assignments
 PAIRS = ("pairs(2, 0)", "pairs(2, 1)", "pairs(1, 0)")
 TRAINING = ("AP", "nDCG@5")
 REPETITIONS = 20
+GRIDS = ("plain", "wide")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -48,6 +49,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="ohsumed, mq2008 (default: both)",
     )
     parser.add_argument("--learners", nargs="+", metavar="RANKER", help="registered rankers to run (default: all)")
+    parser.add_argument(
+        "--grids",
+        nargs="+",
+        choices=GRIDS,
+        help="plain: a few settings; wide: many (default: both; plain with --quick)",
+    )
     parser.add_argument(
         "--repetitions", type=int, metavar="N", help=f"random assignments (default: {REPETITIONS}; 2 with --quick)"
     )
@@ -80,14 +87,13 @@ def compute(args: argparse.Namespace) -> dict[str, Any]:
         note(f"{store.n_resumed} finished pieces found in {store.path}")
     repetitions = args.repetitions if args.repetitions is not None else (2 if args.quick else REPETITIONS)
     learners = known_learners(args.learners)
+    grids = [grid for grid in GRIDS if grid in (args.grids or (GRIDS[:1] if args.quick else GRIDS))]
     if not learners:
         raise InvalidInputError(f"--learners: none of {args.learners} has a row in these tables")
     result: dict[str, Any] = {"seed": args.seed, "quick": bool(args.quick), "collections": {}}
     for name in args.collections:
         collection = protocol.load_collection(args.data, name)
-        result["collections"][name] = _Run(collection, store, learners, args.seed, bool(args.quick)).results(
-            repetitions
-        )
+        result["collections"][name] = _Run(collection, store, learners, args.seed, grids).results(repetitions)
         if name == "ohsumed":
             work = partial(learning_curves, protocol.letor_folds(collection)[0], 50 if args.quick else 350)
             result["learning_curves"] = store.compute({"learning curves": name, "quick": bool(args.quick)}, work)
@@ -103,18 +109,17 @@ class _Run:
         store: protocol.ResultStore,
         learners: list[Learner],
         seed: int,
-        quick: bool,
+        grids: list[str],
     ) -> None:
         self.collection, self.store, self.learners = collection, store, learners
-        self.seed, self.quick = seed, quick
+        self.seed, self.grids = seed, grids
         self.selector = parse_measure("AP", convention=collection.convention)
 
     def results(self, repetitions: int) -> dict[str, Any]:
         folds = protocol.letor_folds(self.collection)
         data = self.collection.data
         empty = int(np.sum(np.maximum.reduceat(data.judgements().grades, data.offsets[:-1]) <= 0))
-        schemes = {"plain": folds} if self.quick else {"plain": folds, "wide": folds}
-        official = {scheme: self._official(scheme, folds) for scheme in schemes}
+        official = {scheme: self._official(scheme, folds) for scheme in self.grids}
         return {
             "convention": self.collection.convention,
             "queries": data.n_queries,
@@ -143,7 +148,7 @@ class _Run:
         return result
 
     def _random(self, repetitions: int) -> dict[str, Any]:
-        scheme = "plain" if self.quick else "wide"
+        scheme = self.grids[-1]
         learners = [x for x in self.learners if _candidates(x, scheme)]
         means: dict[str, dict[str, list[float]]] = {x.name: {n: [] for n in REPEATED} for x in learners}
         by_query: dict[str, dict[str, list[np.ndarray]]] = {x.name: {n: [] for n in REPEATED} for x in learners}

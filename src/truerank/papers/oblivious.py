@@ -99,8 +99,9 @@ def run(args: argparse.Namespace) -> int:
         for c in collections
     }
     curves = {c.name: learning_curves(c, settings[c.name], args.seed, store, args.n_jobs) for c in collections}
+    args.result = {"experiment": "oblivious", "runs": runs, "collections": results, "curves": curves}
     if args.json:
-        print_json({"experiment": "oblivious", "runs": runs, "collections": results, "curves": curves})
+        print_json(args.result)
     else:
         for collection in collections:
             print_summary(collection, results[collection.name], runs)

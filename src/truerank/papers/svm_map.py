@@ -129,7 +129,7 @@ def run(args: Any) -> int:
         for part in parts.values():
             part.run(methods, store)
     results = {title: part.results for title, part in parts.items()}
-    report = summarise(task, results, rule, args)
+    report = args.result = summarise(task, results, rule, args)
     if args.json:
         print_json(report)
     else:
