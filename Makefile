@@ -9,7 +9,7 @@ SOURCE_HASH := $(shell find src -name '*.py' | LC_ALL=C sort | xargs cat | cksum
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.numba-cache/$(SOURCE_HASH)
 export TRUERANK_DATA := $(abspath $(TRUERANK_DATA))
 
-.PHONY: demo test lint peers bench lines clean
+.PHONY: demo test lint peers bench lines clean docs
 
 $(VENV)/.demo: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -45,6 +45,14 @@ bench: peers
 lines:
 	@for room in src/truerank/*/; do printf '%6d %s\n' $$(find $$room -name '*.py' | xargs cat | wc -l) $$room; done | sort -rn
 	@find src -name '*.py' | xargs cat | wc -l
+
+$(VENV)/.docs: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	touch $@
+
+docs: $(VENV)/.docs
+	$(BIN)/mkdocs build --strict --quiet --site-dir build/site
 
 clean:
 	rm -rf .numba-cache .mypy_cache .pytest_cache .ruff_cache demo-output build

@@ -1,0 +1,93 @@
+"""README and how-to pages do what they say: every block is executed, on the shipped sample.
+
+A page's blocks run in their order in one folder, into which `truerank sample .` has written the data: `python` blocks
+in one namespace, `sh` blocks line by line. A block that cannot run here stands after `<!-- not run: reason -->`.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import shlex
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import pytest
+
+from truerank.cli import main
+from truerank.core.names import resolve
+from truerank.models.registry import RANKERS, public_names
+
+ROOT = Path(__file__).parents[2]
+PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "howto").glob("*.md"))]
+BLOCK = re.compile(r"(<!-- not run: (?P<reason>[^\n]+) -->\n+)?```(?P<kind>python|sh)\n(?P<text>.*?)```", re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sample")
+    with open(os.devnull, "w") as nothing, redirect_stdout(nothing):
+        assert main(["sample", str(folder)]) == 0
+    return folder
+
+
+def commands(text):
+    """The lines of a `sh` block as words, joined where a backslash ends one, without comments."""
+    for line in text.replace("\\\n", " ").splitlines():
+        words = shlex.split(line, comments=True)
+        if words:
+            yield words
+
+
+def run_command(words):
+    assert words[0] == "truerank", f"only truerank runs here: {words}"
+    target = None
+    if ">" in words:
+        place = words.index(">")
+        words, target = words[:place], words[place + 1]
+    words = [match for word in words[1:] for match in (sorted(glob.glob(word)) if "*" in word else [word])]
+    with open(target or os.devnull, "w") as stream, redirect_stdout(stream):
+        assert main(words) == 0, words
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_of_the_page_runs(page, sample, tmp_path, monkeypatch, capfd):
+    for path in sample.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / page).read_text(encoding="utf-8")
+    blocks = list(BLOCK.finditer(text))
+    assert len(blocks) == len(re.findall(r"^```(?:python|sh)$", text, re.MULTILINE))
+    names = {"__name__": "page"}
+    for block in blocks:
+        if block["reason"]:
+            continue
+        if block["kind"] == "python":
+            exec(compile(block["text"], f"{page}, a block", "exec"), names)
+        else:
+            for words in commands(block["text"]):
+                run_command(words)
+    assert any(not block["reason"] for block in blocks), "a page without a block that runs"
+
+
+def test_every_ranker_has_a_page():
+    pages = {path.stem for path in (ROOT / "docs" / "rankers").glob("*.md")} - {"index"}
+    assert pages == set(RANKERS)
+
+
+def test_every_public_name_is_in_the_reference():
+    text = "\n".join(path.read_text() for path in (ROOT / "docs" / "api").glob("*.md"))
+    text += "\n".join(path.read_text() for path in (ROOT / "docs" / "rankers").glob("*.md"))
+    named = set(re.findall(r"^::: (\S+)$", text, re.MULTILINE))
+    assert {target.replace(":", ".") for target in public_names().values()} - named == set()
+    for name in named:
+        resolve(":".join(name.rsplit(".", 1)))
+
+
+def test_links_lead_somewhere():
+    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.relative_to(ROOT)}: {target}"
