@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from itertools import combinations
 from math import comb
@@ -11,6 +12,7 @@ import numpy as np
 
 def shapley_by_enumeration(value: Callable[[frozenset[int]], float], n_players: int) -> np.ndarray:
     """φ_j = Σ_S (|S|! (n - |S| - 1)! / n!) (v(S ∪ j) - v(S)) over all coalitions S without j."""
+    value = functools.cache(value)  # 2^p sets, each of which is asked for p times
     result = np.zeros(n_players)
     for j in range(n_players):
         others = [k for k in range(n_players) if k != j]

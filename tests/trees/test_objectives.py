@@ -10,7 +10,6 @@ from truerank.losses.boosting import (
     YetiRank,
     make_objective,
 )
-from truerank.losses.boosting_kernels import best_first
 from truerank.losses.lambda_rank import LambdaRank
 from truerank.losses.listwise import LISTWISE, CrossEntropyNDCG, Softmax
 from truerank.losses.mixture import take_beside
@@ -226,16 +225,6 @@ def test_parameters_of_objectives_are_checked():
         make_objective("pairwise-logistic", {"sigma": 0}, None, None)
     with pytest.raises(InvalidInputError, match="by name"):
         make_objective(SquaredError(), {"sigma": 1}, None, None)
-
-
-@pytest.mark.parametrize("n", [0, 1, 2, 47, 48, 49, 130])
-def test_short_and_long_queries_are_sorted_alike(n):
-    rng = np.random.default_rng(n)
-    for keys in (rng.standard_normal(n), rng.integers(-2, 3, n).astype(float), np.zeros(n), -np.arange(float(n))):
-        order = np.full(n + 3, -1)
-        best_first(keys, order)
-        np.testing.assert_array_equal(order[:n], np.argsort(-keys, kind="stable"))
-        assert (order[n:] == -1).all()
 
 
 @pytest.mark.parametrize("leaves", ["constant", "fuzzy", "polynomial"])

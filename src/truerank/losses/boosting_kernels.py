@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from truerank.core.kernel import kernel
+from truerank.matrices.sorting import best_first
 
 
 @kernel
@@ -130,19 +131,3 @@ def _longest(offsets, first, last):
     for q in range(first, last):
         longest = max(longest, offsets[q + 1] - offsets[q])
     return longest
-
-
-@kernel
-def best_first(keys, order):
-    """The places of `keys` (n,) from the largest down into `order`, equal ones in their order."""
-    n = keys.size
-    if n > 48:
-        order[:n] = np.argsort(-keys, kind="mergesort")
-        return
-    for i in range(n):  # by insertion: most queries are short, and nothing is allocated
-        key = keys[i]
-        j = i
-        while j > 0 and keys[order[j - 1]] < key:
-            order[j] = order[j - 1]
-            j -= 1
-        order[j] = i

@@ -28,8 +28,8 @@ from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 from truerank.core.threads import query_blocks, run_blocks
-from truerank.losses.boosting_kernels import best_first
 from truerank.losses.lambda_rank import LambdaRank
+from truerank.matrices.sorting import best_first
 
 _LEAST = 1e-3  # of a propensity: no pair weighs more than a million times another
 

@@ -1,6 +1,12 @@
-"""The sort that the oracles share: rows of one query by descending score, equal ones in their order."""
+"""The compiled sort within a query: rows by descending score, equal ones in their order.
+
+Two others have their reasons: `losses/graded_pairs` carries the keys along and starts from the last order, and
+`measures/kernel` sorts the few relevant documents by counts.
+"""
 
 from __future__ import annotations
+
+import numpy as np
 
 from truerank.core.kernel import kernel
 
@@ -62,3 +68,12 @@ def sort_descending(values, order, size, spare):
                 i += 1
                 k += 1
         width *= 2
+
+
+@kernel
+def best_first(keys, order):
+    """The places of `keys` (n,) from the largest down into `order`, equal ones in their order."""
+    n = keys.size
+    for i in range(n):
+        order[i] = i
+    sort_descending(keys, order, n, np.empty(n, dtype=np.int64))
