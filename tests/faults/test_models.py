@@ -19,10 +19,10 @@ from truerank.rankers.adarank import AdaRank
 
 
 def test_edited_models_are_refused_or_work(tmp_path):
-    counts, wrong = fuzz(tmp_path, 250, seed=3)
+    counts, wrong = fuzz(tmp_path, 100, seed=3)
     assert not wrong, [(name, what) for name, what, _ in wrong][:10]
-    assert counts["refused"] > 60
-    assert counts["works"] > 20
+    assert counts["refused"] > 24
+    assert counts["works"] > 5
 
 
 @pytest.mark.parametrize("content", ["null", "5", "{}", "[]", '"x"', '{"$class": 5}', '{"$class": "os.system"}',

@@ -1,4 +1,4 @@
-"""Fuzz of every reader, guided by coverage where atheris is installed; the test suite runs the kept inputs.
+"""Fuzz of every reader, with `--guided` by coverage (the extra `fuzz`); the test suite runs the kept inputs.
 
     PYTHONPATH=src:tests python tests/support/fuzz_readers.py --reader letor --inputs 1000000
 
@@ -81,6 +81,7 @@ SEEDS: dict[str, list[bytes]] = {
         b"AP(rel=2)",
         b"RBP(p=0.8)@10",
         b"nDCG@" + b"9" * 5000,
+        b"AP(" + b"\0" * 150 + b"rel=3)",
     ],
 }
 MAGIC = (b"\x1f\x8b", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd")  # archives are fuzzed as text: what they hold
@@ -146,11 +147,11 @@ def guided(reader: str, inputs: int) -> None:
         for value in vars(module).values():
             if callable(value) and getattr(value, "__module__", "") == module.__name__ and hasattr(value, "__code__"):
                 atheris.instrument_func(value)
-    corpus = Path(tempfile.mkdtemp())
+    corpus, found = Path(tempfile.mkdtemp()), Path(tempfile.mkdtemp())
     for number, seed in enumerate(SEEDS[reader]):
         (corpus / str(number)).write_bytes(seed)
-    atheris.Setup([sys.argv[0], f"-runs={inputs}", "-max_len=600", "-verbosity=0", str(corpus)],
-                  lambda text: check(reader, text))  # fmt: skip
+    atheris.Setup([sys.argv[0], f"-runs={inputs}", "-max_len=600", "-verbosity=0", f"-artifact_prefix={found}/",
+                   str(corpus)], lambda text: check(reader, text))  # fmt: skip
     atheris.Fuzz()
 
 
@@ -164,7 +165,8 @@ def main() -> int:
     rng, start = random.Random(args.seed), time.process_time()
     read = sum(check(args.reader, mutated(args.reader, rng)) for _ in range(args.inputs))
     seconds = time.process_time() - start
-    print(f"{args.reader}: {args.inputs} inputs, {read} read, the others refused; {seconds:.0f} CPU s", flush=True)
+    what = "both parsers agree" if args.reader == "letor" else f"{read} read, the others refused"
+    print(f"{args.reader}: {args.inputs} inputs, {what}; {seconds:.0f} CPU s", flush=True)
     if args.guided:
         guided(args.reader, args.inputs)
     return 0

@@ -178,6 +178,9 @@ def _from_text(text: str) -> Measure:
         raise InvalidInputError(
             f"a measure's name has at most {_LONGEST} characters, got {len(text)}, which start with {text[:40]!r}"
         )
+    odd = next((character for character in text if not character.isprintable() and character not in "\t\r\n"), None)
+    if odd is not None:
+        raise InvalidInputError(f"a measure's name holds the character {odd!r}, which none has: {text[:40]!r}")
     trec = _trec_measure(text.strip())
     if trec is not None:
         return trec
