@@ -103,5 +103,16 @@ def bare_functions(path: Path) -> list[str]:
     return found
 
 
+def test_kernels_have_few_arguments_or_say_why():
+    crowded = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and len(node.args.args) > 12:
+                marks = {mark.id for mark in node.decorator_list if isinstance(mark, ast.Name)}
+                if "kernel" in marks and "arguments" not in (ast.get_docstring(node) or ""):
+                    crowded.append(f"{path.relative_to(SOURCE)}:{node.lineno} {node.name}")
+    assert crowded == []
+
+
 def test_only_kernels_have_no_types():
     assert [name for path in sorted(SOURCE.rglob("*.py")) for name in bare_functions(path)] == []

@@ -127,6 +127,8 @@ def debiased_pairs(
 ):  # fmt: skip
     """Pairs over the propensities (2, K) of their positions; adds what each position's pairs cost to `sums` (2, K).
 
+    Many arguments: data, discount, bias and results are arrays of their own, and a kernel takes nothing but arrays.
+
     Pairs weigh |Δ gain| |Δ discount| / ideal, or where `cutoff` is 0 what is `given` (n, n) for the one query.
     """
     for q in range(first, last):

@@ -150,6 +150,7 @@ def _score_jointly(
 
     `constants` (6, terms): the weights of cosine, tf-idf and BM25, the prior of Dirichlet, the ratio of Jelinek-Mercer,
     q_t; `likelihood`: Σ q_t and the constants of the two models. `place` (n_documents,) is -1 before and after.
+    Many arguments: five retrieval functions are scored in one pass, and each has its own norms.
     """
     size = 0
     tables = 16  # logarithms of small counts are taken once

@@ -385,7 +385,7 @@ def _add_fuzzy(
     """Add every tree's expected leaf value to the scores; X is (used features, n).
 
     The factors of all rows are looked up feature by feature, while a feature's table is in the cache; trees then take
-    64 rows at a time.
+    64 rows at a time. Many arguments: they are the arrays of the borders' tables and of the trees, one each.
     """
     used, n = X.shape
     n_trees, depth = columns.shape
