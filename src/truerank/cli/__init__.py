@@ -41,6 +41,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "run a published experiment and print its tables beside the published ones",
     ),
     "sample": ("truerank.cli.sample", "write the data that ship with truerank as files, to try every command on"),
+    "completion": ("truerank.cli.completion", "completion of commands, options and rankers for bash, zsh and fish"),
     "demo": ("truerank.cli.demo", "train and test on the data that ship with truerank"),
 }
 

@@ -1,0 +1,78 @@
+"""`truerank completion SHELL`: a script that completes commands, options, rankers and files."""
+
+from __future__ import annotations
+
+import argparse
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.description = (
+        'bash and zsh: eval "$(truerank completion bash)" in ~/.bashrc (zsh: completion zsh in ~/.zshrc); '
+        "fish: truerank completion fish > ~/.config/fish/completions/truerank.fish"
+    )
+    parser.add_argument("shell", choices=SHELLS)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the script."""
+    print(script(args.shell), end="")
+    return 0
+
+
+def script(shell: str) -> str:
+    """The completion script of a shell in `SHELLS`."""
+    from truerank.cli.common import CONVENTIONS
+    from truerank.models.registry import RANKERS
+
+    options = _options()
+    if shell == "fish":
+        lines = []
+        for command, (words, summary) in options.items():
+            described = summary.replace("'", "")
+            lines.append(f"complete -c truerank -n __fish_use_subcommand -f -a {command} -d '{described}'")
+            for word in words:
+                known = {"--ranker": RANKERS, "--convention": CONVENTIONS}.get(word)
+                values = f" -x -a '{' '.join(known)}'" if known else ""
+                after = f"__fish_seen_subcommand_from {command}"
+                lines.append(f"complete -c truerank -n '{after}' -l {word.removeprefix('--')}{values}")
+        return "\n".join(lines) + "\n"
+    cases = "\n".join(f'        {command}) words="{" ".join(words)}" ;;' for command, (words, _) in options.items())
+    start = "autoload -U +X bashcompinit && bashcompinit\n" if shell == "zsh" else ""
+    return f"""{start}_truerank() {{
+    local current="${{COMP_WORDS[COMP_CWORD]}}" before="${{COMP_WORDS[COMP_CWORD-1]}}" words=""
+    if [ "$COMP_CWORD" -eq 1 ]; then
+        COMPREPLY=( $(compgen -W "{" ".join(options)}" -- "$current") )
+        return
+    fi
+    case "$before" in
+        --ranker) COMPREPLY=( $(compgen -W "{" ".join(RANKERS)}" -- "$current") ); return ;;
+        --convention) COMPREPLY=( $(compgen -W "{" ".join(CONVENTIONS)}" -- "$current") ); return ;;
+    esac
+    case "${{COMP_WORDS[1]}}" in
+{cases}
+    esac
+    case "$current" in
+        -*) COMPREPLY=( $(compgen -W "$words" -- "$current") ) ;;
+        *) COMPREPLY=() ;; # the shell's own completion of files
+    esac
+}}
+complete -o bashdefault -o default -F _truerank truerank
+"""
+
+
+def _options() -> dict[str, tuple[list[str], str]]:
+    """Long options and summary of each command."""
+    from importlib import import_module
+
+    from truerank.cli import COMMANDS
+
+    found = {}
+    for command, (module, summary) in COMMANDS.items():
+        parser = argparse.ArgumentParser(prog=command)
+        import_module(module).configure(parser)
+        words = [word for action in parser._actions for word in action.option_strings if word.startswith("--")]
+        found[command] = (words, summary)
+    return found
