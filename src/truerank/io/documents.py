@@ -289,6 +289,8 @@ def _of_mapping(record: dict[str, Any], line: int | None = None) -> Document | _
         return _Bad(f"no id; expected one of {', '.join(ID_NAMES)}, a string or whole number", line)
     if len(str(name).split()) != 1:
         return _Bad(f"id {str(name)[:40]!r} is not one word, and could not stand in a TREC run", line)
+    if re.search("[\ud800-\udfff]", str(name)):
+        return _Bad(f"id {str(name)[:40]!r} holds half a surrogate pair, which no text file can", line)
     text: dict[str, str] = {}
     numbers: dict[str, float] = {}
     vectors: dict[str, list[float]] = {}
