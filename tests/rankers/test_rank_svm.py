@@ -17,7 +17,8 @@ from truerank.data.ranking_data import RankingData
 from truerank.losses.graded_pairs import HINGE, SQUARED_HINGE, GradedPairs, order_by_rank
 from truerank.matrices.rows import LinearRows
 from truerank.models.model_file import load_model, save_model
-from truerank.rankers.rank_svm import RankSVM, solve_squared_hinge
+from truerank.rankers.rank_svm import RankSVM
+from truerank.solvers.newton import solve_squared_hinge
 from truerank.solvers.result import Status
 
 test_scikit_learn_conformance = ranker_checks([RankSVM()])

@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from truerank.core.errors import InvalidInputError as InvalidInputError
@@ -67,6 +68,67 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--query-column", metavar="NAME", help="column of the query in a table (default: qid)")
     group.add_argument("--grade-column", metavar="NAME", help="column of the grade in a table (default: y)")
     group.add_argument("--document-column", metavar="NAME", help="column of the document id in a table")
+
+
+def add_cluster_option(parser: argparse.ArgumentParser) -> None:
+    """`--cluster`: where partitions live."""
+    parser.add_argument(
+        "--cluster",
+        metavar="WHERE",
+        help="local:N (N worker processes) or tcp://scheduler:port: each file that the pattern names is a partition, "
+        "which the workers read",
+    )
+    parser.add_argument(
+        "--out-of-core", action="store_true", help="with --cluster: do not keep rows in memory between passes"
+    )
+
+
+@contextmanager
+def cluster_of(args: argparse.Namespace) -> Iterator[Any]:
+    """A client for `--cluster`, closed in the end, or None; says where the dashboard is."""
+    if args.cluster is None:
+        if args.out_of_core:
+            raise UsageError("--out-of-core goes with --cluster")
+        yield None
+        return
+    from truerank.cluster import connect
+
+    client = connect(args.cluster)
+    try:
+        n_workers = len(client.scheduler_info(n_workers=-1)["workers"])
+        note(f"truerank: {n_workers} workers; dashboard {client.dashboard_link}")
+        yield client
+    finally:
+        cluster = client.cluster
+        client.close()
+        if cluster is not None:
+            cluster.close()
+
+
+def read_partitions(pattern: str, args: argparse.Namespace, client: Any) -> Any:
+    """The files that a pattern names, one partition each."""
+    from truerank.cluster import read_letor, read_parquet
+    from truerank.cluster.partition import expand
+    from truerank.io.tables import table_kind
+
+    tables = {bool(table_kind(path)) for path in expand(pattern)}
+    if len(tables) > 1:
+        raise UsageError(f"{pattern}: names both tables and LETOR text; give one kind of files")
+    common_options: dict[str, Any] = {"client": client, "hold": not args.out_of_core, "missing": args.missing}
+    if tables == {True}:
+        if args.document_column is not None:
+            common_options["document"] = args.document_column
+        return read_parquet(pattern, qid=args.query_column, y=args.grade_column, **common_options)
+    return read_letor(pattern, n_features=args.n_features, sparse=args.sparse, max_line=args.max_line, **common_options)
+
+
+def parts_folder(args: argparse.Namespace) -> Path:
+    """The folder of `--output`, made where it is not there: with --cluster there is one file a partition."""
+    if args.output is None or args.output == "-":
+        raise UsageError("--cluster writes one file a partition: name a folder with -o")
+    folder = Path(args.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def add_json_option(parser: argparse.ArgumentParser) -> None:

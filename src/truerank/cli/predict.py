@@ -18,16 +18,31 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a model that `truerank train` wrote")
     parser.add_argument("data", metavar="DATA", help="a LETOR file (.gz .xz .zst), a table, or -")
     parser.add_argument("-o", "--output", metavar="FILE", help="where the scores go (default: stdout)")
+    common.add_cluster_option(parser)
     common.add_data_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Score every row; the text of a score gives back its exact bits."""
-    common.check_writable(args.output)
+    if args.cluster is None:
+        common.check_writable(args.output)
     model = common.load_ranker(args.model)
+    if args.cluster is not None:
+        return _parts(args, model)
     scores = predicted(model, common.read_data(args.data, args))
     with common.output(args.output) as stream:
         stream.writelines(f"{score!r}\n" for score in scores.tolist())
+    return 0
+
+
+def _parts(args: argparse.Namespace, model: Any) -> int:
+    """One file of scores a partition, in a folder."""
+    folder = common.parts_folder(args)
+    with common.cluster_of(args) as client:
+        parts = model.predict(common.read_partitions(args.data, args, client))
+    for number, scores in enumerate(parts):
+        with common.output(str(folder / f"part-{number:05d}.txt")) as stream:
+            stream.writelines(f"{score!r}\n" for score in scores.tolist())
     return 0
 
 

@@ -24,6 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", help="where the run goes (default: stdout)")
     parser.add_argument("--tag", default="truerank", help="name of the run (default: truerank)")
     parser.add_argument("--depth", type=int, metavar="K", help="keep the best K documents of each query")
+    common.add_cluster_option(parser)
     common.add_data_options(parser)
 
 
@@ -35,7 +36,8 @@ def run(args: argparse.Namespace) -> int:
     from truerank.io.trec import write_run
     from truerank.models.model_file import load_model
 
-    common.check_writable(args.output)
+    if args.cluster is None:
+        common.check_writable(args.output)
     if args.depth is not None and args.depth < 1:
         raise common.UsageError(f"--depth must be at least 1, got {args.depth}")
     if not args.tag or any(character.isspace() for character in args.tag):
@@ -48,6 +50,8 @@ def run(args: argparse.Namespace) -> int:
     if hasattr(model, "features_"):
         raise common.InvalidInputError(f"{args.model}: this model ranks raw text; give --index and --queries")
     common.check_ranks(model, args.model)
+    if args.cluster is not None:
+        return _rank_parts(args, model)
     data = common.read_data(args.data, args)
     scores = predicted(model, data)
     scores = scores if data.order is None else scores[data.order]
@@ -60,6 +64,23 @@ def run(args: argparse.Namespace) -> int:
         _check_ids(args.data, data, data.doc_ids)
     with common.output(args.output) as stream:
         write_run(stream, data.query_ids, data.offsets, doc_ids, scores, tag=args.tag, depth=args.depth)
+    return 0
+
+
+def _rank_parts(args: argparse.Namespace, model: Any) -> int:
+    """One run a partition, in a folder; documents without an id are named by partition and row, from 1."""
+    import numpy as np
+
+    from truerank.io.trec import write_run
+
+    folder = common.parts_folder(args)
+    with common.cluster_of(args) as client:
+        parts = common.read_partitions(args.data, args, client).scored_with(model)
+    for number, (query_ids, offsets, doc_ids, scores) in enumerate(parts):
+        if doc_ids is None:
+            doc_ids = np.char.add(f"{number}-", (np.arange(len(scores)) + 1).astype(str))
+        with common.output(str(folder / f"part-{number:05d}.run")) as stream:
+            write_run(stream, query_ids, offsets, doc_ids, scores, tag=args.tag, depth=args.depth)
     return 0
 
 

@@ -23,6 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "(rankers that can: pairwise-descent)",
     )
     parser.add_argument("--model", required=True, metavar="FILE", help="where the model goes, as JSON")
+    common.add_cluster_option(parser)
     common.add_data_options(parser)
     common.add_json_option(parser)
 
@@ -37,11 +38,23 @@ def run(args: argparse.Namespace) -> int:
             f"--valid: {args.ranker} has nothing that validation queries could choose (no early stopping, no path of "
             "settings); leave it out, and see `truerank cross-validate --grid` for choosing settings"
         )
-    loaded = time.process_time()
+    if args.cluster is not None and (args.stream is not None or args.prepare):
+        raise common.UsageError("--cluster goes with neither --stream nor --prepare")
     if args.stream is not None:
         return _stream(args, ranker)
-    data = common.read_data(args.train, args)
-    valid = None if args.valid is None else common.read_data(args.valid, args)
+    with common.cluster_of(args) as client:
+        return _train(args, ranker, client, start)
+
+
+def _train(args: argparse.Namespace, ranker: Any, client: Any, start: float) -> int:
+    """Read and fit, in this process or on a cluster."""
+    loaded = time.process_time()
+
+    def read_one(name: str) -> Any:
+        return common.read_data(name, args) if client is None else common.read_partitions(name, args, client)
+
+    data = read_one(args.train)
+    valid = None if args.valid is None else read_one(args.valid)
     read = time.process_time()
     ranker.fit(data, eval_set=valid)
     fitted = time.process_time()

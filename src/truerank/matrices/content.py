@@ -55,16 +55,21 @@ def order_by_content(
     True
     """
     m = len(offsets) - 1
-    keys = _row_hashes(X)
-    grades = np.asarray(y, dtype=np.float64) + 0.0  # -0.0 is 0.0
-    starts = np.asarray(offsets)
-    own, with_grades = _sums(hashed(keys), starts), _sums(hashed(keys ^ hashed(grades.view(np.uint64))), starts)
+    keys, grades, own, with_grades = content_hashes(X, y, offsets)
     weight = np.ones(m) if query_weight is None else query_weight
     queries = np.lexsort((weight, with_grades, own))
     place = np.empty(m, dtype=np.int64)
     place[queries] = np.arange(m)
     rows = np.lexsort((grades, keys, np.repeat(place, np.diff(offsets))))
     return rows.astype(np.int64), queries.astype(np.int64)
+
+
+def content_hashes(X: Any, y: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """What `order_by_content` sorts by: hashes and grades of rows, hashes of queries without and with grades."""
+    keys = _row_hashes(X)
+    grades = np.asarray(y, dtype=np.float64) + 0.0  # -0.0 is 0.0
+    starts = np.asarray(offsets)
+    return keys, grades, _sums(hashed(keys), starts), _sums(hashed(keys ^ hashed(grades.view(np.uint64))), starts)
 
 
 def column_scales(X: Any, offsets: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray | None:
@@ -99,7 +104,7 @@ def column_scales(X: Any, offsets: np.ndarray, rows: np.ndarray | None = None) -
         data, indices, _ = csr_parts(X)
         largest = np.zeros(X.shape[1])
         np.maximum.at(largest, indices, np.abs(data.astype(np.float64)))
-        unit = _powers_of_two(largest)
+        unit = powers_of_two(largest)
         shares = np.abs(data) / unit[indices]
         order = np.argsort(shares, kind="stable")  # a sum that is the same for any order of the rows
         shares, indices = shares[order], indices[order]
@@ -108,19 +113,24 @@ def column_scales(X: Any, offsets: np.ndarray, rows: np.ndarray | None = None) -
     else:
         dense = writable_view(np.ascontiguousarray(X))
         largest = np.maximum(np.abs(dense.max(axis=0)), np.abs(dense.min(axis=0))).astype(np.float64)
-        unit = _powers_of_two(largest)
-        squares = _squares_within(dense, positions, np.ascontiguousarray(offsets, dtype=np.int64), 1.0 / unit)
+        unit = powers_of_two(largest)
+        squares = squares_within(dense, positions, np.ascontiguousarray(offsets, dtype=np.int64), 1.0 / unit)
         spread = np.sqrt(squares / len(positions)) * unit
+    return scales_of_spread(spread)
+
+
+def scales_of_spread(spread: np.ndarray) -> np.ndarray | None:
+    """The scales of columns with these spreads (p,), by the rule of `column_scales`."""
     there = spread[spread > 0]
     if len(there) == 0:
         return None
     most = float(there.max())
     if LEAST_SPREAD <= most <= MOST_SPREAD and most / MOST_RATIO <= float(there.min()):
         return None
-    return np.where(spread > 0, _powers_of_two(spread), 0.0)
+    return np.where(spread > 0, powers_of_two(spread), 0.0)
 
 
-def _powers_of_two(values: np.ndarray) -> np.ndarray:
+def powers_of_two(values: np.ndarray) -> np.ndarray:
     """The power of two nearest (in the exponent) to each value, 1 for 0, between 2^-1000 and 2^1000."""
     safe = np.where(values > 0, values, 1.0)
     return np.asarray(np.exp2(np.clip(np.round(np.log2(safe)), -1000, 1000)))
@@ -164,7 +174,7 @@ def _sums(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def _squares_within(X, rows, offsets, inverse):
+def squares_within(X, rows, offsets, inverse):
     """Sum of the squared deviations of each column from its mean within the query, times `inverse`."""
     p = X.shape[1]
     total, mean, origin = np.zeros(p), np.zeros(p), np.zeros(p)

@@ -215,6 +215,8 @@ def linear_scores(X: Any, coef: np.ndarray) -> np.ndarray:
     [1.0, 1.0]
     """
     coef = np.ascontiguousarray(coef, dtype=np.float64)
+    if hasattr(X, "linear_scores"):  # rows that live elsewhere
+        return X.linear_scores(coef)
     used = np.flatnonzero(coef)
     dense = not hasattr(X, "tocsr") and not getattr(X, "is_binned_matrix", False)
     if not dense or len(used) > FEW:

@@ -185,6 +185,8 @@ def evaluate(
     good  1.0000
     bad   0.5000
     """
+    if getattr(y, "is_cluster_data", False):
+        return y.evaluate(measures, scores, convention=convention or DEFAULT_CONVENTION)
     if is_qrels(y):
         if qid is not None or doc_ids is not None:
             raise InvalidInputError("qrels and runs bring their own queries and documents; give no qid, doc_ids")

@@ -186,7 +186,7 @@ class AdaRank(LinearRanker):
         stopping = EarlyStopping(chooser, self.convention, patience, tolerance=_TIE)
         if valid is None:
             stopping = EarlyStopping(self.measure, self.convention, patience, tolerance=_TIE)
-        validation = None if valid is None else _Combined(valid, stopping.measure)
+        validation = None if valid is None else combined(valid, stopping.measure)
         if validation is not None and not validation.offers_choice():
             warnings.warn(
                 "AdaRank: no validation query offers a choice (one grade, or one document, everywhere); the best round "
@@ -254,19 +254,19 @@ class _Boosting:
         self,
         data: RankingData,
         measure: Any,
-        valid: _Combined | None,
+        valid: Combined | None,
         update: str,
         signed: bool,
         drop: bool,
         n_jobs: int | None,
     ) -> None:
         self.update = update
-        self.train = _Combined(data, measure)
+        self.train = combined(data, measure)
         self.query_ids = data.query_ids
         self.valid = valid
-        matrix = self.train.of_columns(data.X, n_jobs=n_jobs)
+        matrix = self.train.of_columns(n_jobs=n_jobs)
         if signed:
-            ascending = self.train.of_columns(data.X, descending=False, n_jobs=n_jobs)
+            ascending = self.train.of_columns(descending=False, n_jobs=n_jobs)
             matrix = np.concatenate([matrix, ascending], axis=1)
         self._check_range(matrix, data.query_ids)
         constant = self._constant_queries(matrix)
@@ -354,7 +354,14 @@ class _Boosting:
         return constant
 
 
-class _Combined:
+def combined(data: Any, measure: Any) -> Any:
+    """E_i(f_t) of these data: `Combined`, or what data that live on a cluster give in its place."""
+    if getattr(data, "is_cluster_data", False):
+        return data.combined(measure)
+    return Combined(data, measure)
+
+
+class Combined:
     """E_i(f_t) of some queries, from the columns that f_t uses.
 
     E is the measure itself, or 1 less a measure of which less is better; `reported` turns a mean of it back.
@@ -385,9 +392,9 @@ class _Combined:
         """E of every query (m,) for scores (n,)."""
         return self._turned(self.measure.of_scores(scores))
 
-    def of_columns(self, X: Any, *, descending: bool = True, n_jobs: int | None = None) -> np.ndarray:
+    def of_columns(self, *, descending: bool = True, n_jobs: int | None = None) -> np.ndarray:
         """E of every query when it is ranked by each column, (m, p)."""
-        return self._turned(self.measure.of_columns(X, descending=descending, n_jobs=n_jobs))
+        return self._turned(self.measure.of_columns(self._X, descending=descending, n_jobs=n_jobs))
 
     def reported(self, value: float) -> float:
         """The measure's mean from the mean of E."""

@@ -125,6 +125,9 @@ class Ranker(BaseEstimator):
 
         `beside` makes of the data what `_fit` takes by name beyond them.
         """
+        if getattr(X, "is_cluster_data", False):
+            given = {"y": y, "qid": qid, "query_weight": query_weight, "sample_weight": sample_weight}
+            return X.fit_ranker(self, eval_set, **given, **other)
         qid, sets = settled_fit(self, qid, eval_set, other)
         if sets and not self.uses_eval_set:
             raise InvalidInputError(
@@ -209,6 +212,8 @@ class Ranker(BaseEstimator):
         each row, and none where X is a RankingData, which has its own.
         """
         check_is_fitted(self)
+        if getattr(X, "is_cluster_data", False):
+            return X.predict_with(self)
         if qid is not None and isinstance(X, RankingData):
             raise InvalidInputError("X is a RankingData, which has its own qid; do not pass it again")
         with Interruptible():
@@ -226,6 +231,8 @@ class Ranker(BaseEstimator):
 
     def rank(self, X: Any, *, qid: Any = None) -> np.ndarray:
         """Rank of each row within its query (n,), int64, 1 is best; equal scores keep the order of the rows."""
+        if getattr(X, "is_cluster_data", False):
+            return X.rank_with(self)
         scores = self.predict(X, qid=qid)
         if isinstance(X, RankingData):
             grouped = scores if X.order is None else scores[X.order]
@@ -261,6 +268,13 @@ class Ranker(BaseEstimator):
             with metadata routing on, `sklearn.set_config(enable_metadata_routing=True)`.
         """
         check_is_fitted(self)
+        if getattr(X, "is_cluster_data", False):
+            from truerank.measures import parse_measure
+
+            named = parse_measure(
+                getattr(self, "measure", "nDCG@10"), convention=getattr(self, "convention", "ranklib")
+            )
+            return float(X.score_of(self, named))
         if isinstance(X, RankingData):
             scores, judgements = self.predict(X), X.judgements()
             scores = scores if X.order is None else scores[X.order]

@@ -13,7 +13,7 @@ from truerank.data.ranking_data import RankingData
 from truerank.matrices.content import hashed
 from truerank.matrices.rows import LinearRows, linear_scores
 from truerank.rankers.base import Ranker
-from truerank.rankers.linear import LinearRanker, Problem
+from truerank.rankers.linear import LinearRanker, Problem, make_problem
 from truerank.solvers.path import best_of_path, path_values
 from truerank.solvers.result import SolverResult, Status
 
@@ -103,22 +103,9 @@ class RidgeRanker(LinearRanker):
                 "rank-svm, measure-svm or list-net, which hold one number a column and read sparse rows (--sparse), or "
                 "keep fewer columns"
             )
-        problem = Problem(data, self.scale, self.n_jobs)
-        rows, p = problem.rows, data.n_features
-        weight = np.ones(data.n_queries) if problem.query_weight is None else problem.query_weight
-        blocks = query_blocks(problem.offsets, max(64, _BLOCK_VALUES // max(p, 1)))
+        problem = make_problem(data, self.scale, self.n_jobs)
+        gram, moment = within_query_moments(problem) if isinstance(problem, Problem) else problem.moments()
         with one_blas_thread():
-            gram, moment = np.zeros((p, p)), np.zeros(p)
-            at_once = max(4, _PARTS_BYTES // (8 * max(p, 1) ** 2))
-            for k in range(0, len(blocks), at_once):
-                parts = run_blocks(
-                    lambda a, b: _moments(rows, problem.y, problem.offsets, weight, a, b),
-                    blocks[k : k + at_once],
-                    self.n_jobs,
-                )
-                for part in parts:
-                    gram += part[0]
-                    moment += part[1]
             values, vectors = np.linalg.eigh(gram)
         values = np.maximum(values, 0.0)
         turned = np.einsum("ij,i->j", vectors, moment)
@@ -131,10 +118,30 @@ class RidgeRanker(LinearRanker):
             return SolverResult(coef, status, 1, float("nan"))
 
         self.alpha_, result, self.path_ = best_of_path(
-            "alpha", alphas, solve, valid, lambda w, X: linear_scores(X, rows.coef(w)), self.measure, self.convention
+            "alpha", alphas, solve, valid, lambda w, X: linear_scores(X, problem.coef(w)), self.measure, self.convention
         )
-        self.coef_, self.scale_ = rows.coef(result.coef), problem.scale
+        self.coef_, self.scale_ = problem.coef(result.coef), problem.scale
         self._finish(result.status)
+
+
+def within_query_moments(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+    """`sum_q w_q Xc' Xc` (p, p) and `sum_q w_q Xc' yc` (p,) of centred rows: statistics that add up over partitions."""
+    rows, p = problem.rows, problem.n_weights
+    weight = np.ones(len(problem.offsets) - 1) if problem.query_weight is None else problem.query_weight
+    blocks = query_blocks(problem.offsets, max(64, _BLOCK_VALUES // max(p, 1)))
+    gram, moment = np.zeros((p, p)), np.zeros(p)
+    at_once = max(4, _PARTS_BYTES // (8 * max(p, 1) ** 2))
+    with one_blas_thread():
+        for k in range(0, len(blocks), at_once):
+            parts = run_blocks(
+                lambda a, b: _moments(rows, problem.y, problem.offsets, weight, a, b),
+                blocks[k : k + at_once],
+                problem.n_jobs,
+            )
+            for part in parts:
+                gram += part[0]
+                moment += part[1]
+    return gram, moment
 
 
 def _moments(
@@ -247,7 +254,7 @@ class SingleFeature(Ranker):
         best: float | None = None
         for sign in (1, -1):
             for k in range(data.n_features):
-                scores = _last_if_missing(sign * data.X[:, k].astype(np.float64))
+                scores = last_if_missing(sign * data.X[:, k].astype(np.float64))
                 value = measure.mean(judgements, scores, data.query_weight)
                 if measure.improves(value, best):
                     best, self.feature_, self.sign_ = value, k, sign
@@ -271,7 +278,7 @@ class SingleFeature(Ranker):
         return np.eye(self.n_features_in_)[self.feature_]
 
     def _predict(self, X: np.ndarray) -> np.ndarray:
-        return _last_if_missing(self.sign_ * X[:, self.feature_].astype(np.float64))
+        return last_if_missing(self.sign_ * X[:, self.feature_].astype(np.float64))
 
     def check_model(self) -> None:
         """Called after loading: the column exists."""
@@ -281,7 +288,7 @@ class SingleFeature(Ranker):
             raise ModelFileError(f"SingleFeature: no column {feature!r} with sign {sign!r}")
 
 
-def _last_if_missing(scores: np.ndarray) -> np.ndarray:
+def last_if_missing(scores: np.ndarray) -> np.ndarray:
     missing = np.isnan(scores)
     if missing.any():
         # Finite, so that every consumer of scores takes them.

@@ -9,6 +9,7 @@ import numpy as np
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.data.ranking_data import RankingData
+from truerank.losses.cross_entropy import CrossEntropy
 from truerank.matrices.binned import BinnedMatrix
 from truerank.matrices.content import column_scales, order_by_content
 from truerank.matrices.rows import LinearRows, linear_scores
@@ -57,6 +58,26 @@ class Problem:
         if self.scale is None and scale == "auto":
             self.scale = column_scales(data.X, self.offsets, self.order)
         self.rows = LinearRows(data.X, order=self.order, scale=self.scale, intercept=intercept, n_jobs=n_jobs)
+        self.n_jobs, self.n_weights = n_jobs, self.rows.n_weights
+
+    def coef(self, weights: np.ndarray) -> np.ndarray:
+        """Weights (p,) for the columns as they are, from those of the learner."""
+        return self.rows.coef(weights)
+
+    def cross_entropy(self, alpha: float, normalize: bool, objective: Any) -> CrossEntropy:
+        """ListNet's loss, or another listwise one, over these data."""
+        return CrossEntropy(
+            self.rows, self.y, self.offsets, self.query_weight,
+            alpha=alpha, normalize=normalize, objective=objective, n_jobs=self.n_jobs,
+        )  # fmt: skip
+
+
+def make_problem(data: Any, scale: Any, n_jobs: int | None = None) -> Any:
+    """The problem of these data: `Problem`, or what data that live on a cluster give in its place."""
+    if getattr(data, "is_cluster_data", False):
+        check_choice(scale, "scale", ("auto", "never"))
+        return data.linear_problem(scale)
+    return Problem(data, scale, n_jobs)
 
 
 class LinearRanker(Ranker):

@@ -9,9 +9,8 @@ import numpy as np
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.data.ranking_data import RankingData
-from truerank.losses.cross_entropy import CrossEntropy
 from truerank.losses.listwise import LISTWISE
-from truerank.rankers.linear import BinnedLinearRanker, Problem
+from truerank.rankers.linear import BinnedLinearRanker, make_problem
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.solvers.lbfgs import descend, minimise
 from truerank.solvers.path import best_of_path, path_values
@@ -169,16 +168,13 @@ class ListNet(BinnedLinearRanker):
         self._keep_edges(data.X)
         if valid is not None:
             self._check_edges(valid.X)
-        problem = Problem(data, self.scale, self.n_jobs)
+        problem = make_problem(data, self.scale, self.n_jobs)
 
         def scores(weights: np.ndarray, X: Any) -> np.ndarray:
-            return self._linear_scores(problem.rows.coef(weights), X)
+            return self._linear_scores(problem.coef(weights), X)
 
         def solve(alpha: float) -> SolverResult:
-            loss = CrossEntropy(
-                problem.rows, problem.y, problem.offsets, problem.query_weight,
-                alpha=alpha, normalize=bool(self.normalize), objective=LISTWISE[self.objective](), n_jobs=self.n_jobs,
-            )  # fmt: skip
+            loss = problem.cross_entropy(alpha, bool(self.normalize), LISTWISE[self.objective]())
             if loss.n_queries == 0:
                 return SolverResult(np.zeros(loss.n_weights), Status.NOTHING_TO_LEARN, 0, 0.0, gap=0.0)
             curve = None if valid is None else EarlyStopping(chooser, self.convention, self.patience, valid=valid)
@@ -209,7 +205,7 @@ class ListNet(BinnedLinearRanker):
             )  # fmt: skip
 
         self.alpha_, result, self.path_ = best_of_path("alpha", values, solve, valid, scores, chooser, self.convention)
-        self.coef_, self.scale_ = problem.rows.coef(result.coef), problem.scale
+        self.coef_, self.scale_ = problem.coef(result.coef), problem.scale
         self.n_iter_, self.objective_, self.gradient_norm_ = result.n_iter, result.objective, result.gap
         nothing = np.zeros(0)
         self.history_ = {"objective": result.details.get("objective", nothing)}

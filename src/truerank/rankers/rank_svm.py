@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
+from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
 from truerank.losses.graded_pairs import GradedPairs, weight_by
 from truerank.losses.pair_oracle import PairHingeOracle
 from truerank.matrices.rows import LinearRows
-from truerank.rankers.linear import BinnedLinearRanker, Problem
+from truerank.rankers.linear import BinnedLinearRanker, make_problem
 from truerank.solvers.cutting_planes import CuttingPlanes
-from truerank.solvers.newton import solve_squared_hinge
+from truerank.solvers.newton import PairSums, minimise_pairs
 from truerank.solvers.path import best_of_path, path_values
 from truerank.solvers.result import SolverResult, Status
 
@@ -159,34 +160,42 @@ class RankSVM(BinnedLinearRanker):
         self._keep_edges(data.X)
         if valid is not None:
             self._check_edges(valid.X)
-        problem = Problem(data, self.scale, self.n_jobs)
-        pairs = GradedPairs(problem.y, problem.offsets, problem.query_weight, self.n_jobs)
-        pairs.set_weight(weight_by(weighting, pairs.n_pairs, problem.offsets, problem.query_weight))
+        problem = make_problem(data, self.scale, self.n_jobs)
+        cluster = getattr(data, "is_cluster_data", False)
+        if cluster and (loss == "hinge" or weighting != "pairs"):
+            raise InvalidInputError('on a cluster RankSVM has loss="squared_hinge" and weighting="pairs" alone')
+        if cluster:
+            sums, pairs = problem.pair_sums(), None
+        else:
+            pairs = GradedPairs(problem.y, problem.offsets, problem.query_weight, self.n_jobs)
+            pairs.set_weight(weight_by(weighting, pairs.n_pairs, problem.offsets, problem.query_weight))
+            sums = PairSums(problem.rows, pairs)
         last = self._start(problem)
 
         def solve(C: float) -> SolverResult:
             nonlocal last
             if loss == "hinge":
+                assert pairs is not None
                 return solve_hinge(problem.rows, pairs, problem.y, C, tol, max_iter)
-            result = solve_squared_hinge(problem.rows, pairs, C, tol, max_iter, last)
+            result = minimise_pairs(sums, C, tol, max_iter, last)
             last = result.coef if len(values) > 1 else None
             return result
 
         self.C_, result, self.path_ = best_of_path(
-            "C", values, solve, valid, lambda w, X: self._linear_scores(problem.rows.coef(w), X),
+            "C", values, solve, valid, lambda w, X: self._linear_scores(problem.coef(w), X),
             self.validation_measure, self.convention,
         )  # fmt: skip
-        self.coef_, self.scale_ = problem.rows.coef(result.coef), problem.scale
+        self.coef_, self.scale_ = problem.coef(result.coef), problem.scale
         self.n_iter_ = result.n_iter
         self.objective_, self.dual_objective_, self.gap_ = result.objective, result.dual_objective, result.gap
         self.gradient_norm_ = float(result.details.get("gradient_norm", np.nan))
-        self.n_pairs_ = int(np.sum(pairs.n_pairs))
+        self.n_pairs_ = int(sums.n_pairs)
         self._finish(result.status)
 
-    def _start(self, problem: Problem) -> np.ndarray | None:
+    def _start(self, problem: Any) -> np.ndarray | None:
         """The last fit's weights, in the units of this problem."""
         start = getattr(self, "coef_", None) if self.warm_start else None
-        if start is None or len(start) != problem.rows.n_weights:
+        if start is None or len(start) != problem.n_weights:
             return None
         return start if problem.scale is None else start * problem.scale
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -36,34 +37,96 @@ def solve_squared_hinge(
     Cholesky factor takes the step and preconditions the ones to come. Along the direction the scores are linear in
     the step, so a line search needs no pass over X.
     """
-    n, p = rows.n_rows, rows.n_weights
-    offsets = pairs.offsets
-    w = np.zeros(p) if start is None else np.array(start, dtype=np.float64)
-    if pairs.total_weight == 0.0:
-        zero = np.zeros(p)
-        return SolverResult(zero, Status.NOTHING_TO_LEARN, 0, 0.0, 0.0, 0.0, {"gradient_norm": 0.0})
-    blocks = query_blocks(offsets, max(64, int(_BLOCK_VALUES / rows.values_by_row)))
-    scores, values, products = np.zeros(n), np.empty(n), np.empty(n)
-    bounds = [(int(offsets[first]), int(offsets[last])) for first, last in blocks]
+    return minimise_pairs(PairSums(rows, pairs), C, tol, max_iter, start)
 
-    def sum_rows(coefficients: np.ndarray) -> np.ndarray:
-        return _in_order(run_blocks(lambda lo, hi: rows.sums(coefficients, lo, hi), bounds, pairs.n_jobs), p)
 
-    def hessian_product(direction: np.ndarray) -> np.ndarray:
+class PairSums:
+    """What Newton's method asks of the pairs: sums over queries, at the weights where it stands and along a direction.
+
+    A sum over partitions of the rows has the same methods, each the sum of the partitions'.
+
+    Parameters
+    ----------
+    rows : LinearRows
+    pairs : GradedPairs
+    """
+
+    def __init__(self, rows: LinearRows, pairs: GradedPairs) -> None:
+        self.rows, self.pairs = rows, pairs
+        self.n_weights, self.total_weight = rows.n_weights, pairs.total_weight
+        self.n_pairs = float(np.sum(pairs.n_pairs))
+        self._blocks = query_blocks(pairs.offsets, max(64, int(_BLOCK_VALUES / rows.values_by_row)))
+        self._bounds = [(int(pairs.offsets[first]), int(pairs.offsets[last])) for first, last in self._blocks]
+        n = rows.n_rows
+        self._scores, self._values, self._products = np.zeros(n), np.empty(n), np.empty(n)
+        self._derivative = self._trial = np.zeros(n)
+
+    def spread(self) -> np.ndarray:
+        """`Σ weight (x_a - x_b)²` over all pairs, by feature (p,)."""
+        order = order_by_rank(self.pairs.ranks, self.pairs.offsets)
+        return self.rows.pair_spread(order, self.pairs.ranks, self.pairs.offsets, self.pairs.weight)
+
+    def begin(self, w: np.ndarray) -> tuple[float, np.ndarray, float]:
+        """Stand at w; returns the loss, its gradient (p,), and twice the number of violated pairs."""
+        self._scores[:] = 0.0
+        if np.any(w):
+            self._write_scores(w, self._scores)
+        loss, self._derivative = self.pairs.loss(self._scores, SQUARED_HINGE)
+        return loss, self._gradient(), float(np.sum(self.pairs.degrees))
+
+    def product(self, direction: np.ndarray) -> np.ndarray:
+        """Second derivatives where the method stands, times a direction (p,)."""
+        offsets = self.pairs.offsets
+
         def work(first: int, last: int) -> np.ndarray:
             lo, hi = int(offsets[first]), int(offsets[last])
-            rows.write_scores(direction, values, lo, hi)
-            pairs.curvature(values, products, first, last)
-            return rows.sums(products, lo, hi)
+            self.rows.write_scores(direction, self._values, lo, hi)
+            self.pairs.curvature(self._values, self._products, first, last)
+            return self.rows.sums(self._products, lo, hi)
 
-        return direction + C * _in_order(run_blocks(work, blocks, pairs.n_jobs), p)
+        return _in_order(run_blocks(work, self._blocks, self.pairs.n_jobs), self.n_weights)
 
-    if np.any(w):
-        run_blocks(lambda lo, hi: rows.write_scores(w, scores, lo, hi), bounds, pairs.n_jobs)
-    spread = rows.pair_spread(order_by_rank(pairs.ranks, offsets), pairs.ranks, offsets, pairs.weight)
-    loss, derivative = pairs.loss(scores, SQUARED_HINGE)
+    def along(self, direction: np.ndarray) -> float:
+        """Turn to a direction (p,); returns the loss's derivative along it."""
+        self._write_scores(direction, self._values)
+        return float(self._derivative @ self._values)
+
+    def trial(self, t: float) -> tuple[float, float]:
+        """Loss, and its derivative along the direction, a step t away."""
+        loss, self._trial = self.pairs.loss(self._scores + t * self._values, SQUARED_HINGE)
+        return loss, float(self._trial @ self._values)
+
+    def accept(self, t: float) -> tuple[np.ndarray, float]:
+        """Take the step of the last trial; returns the gradient (p,) and twice the number of violated pairs there."""
+        self._scores += t * self._values
+        self._derivative = self._trial
+        return self._gradient(), float(np.sum(self.pairs.degrees))
+
+    def _write_scores(self, weights: np.ndarray, result: np.ndarray) -> None:
+        run_blocks(lambda lo, hi: self.rows.write_scores(weights, result, lo, hi), self._bounds, self.pairs.n_jobs)
+
+    def _gradient(self) -> np.ndarray:
+        sums = run_blocks(lambda lo, hi: self.rows.sums(self._derivative, lo, hi), self._bounds, self.pairs.n_jobs)
+        return _in_order(sums, self.n_weights)
+
+
+def minimise_pairs(
+    sums: Any, C: float, tol: float, max_iter: int = 1000, start: np.ndarray | None = None
+) -> SolverResult:
+    """`solve_squared_hinge` over any object with the methods of `PairSums`."""
+    p = sums.n_weights
+    w = np.zeros(p) if start is None else np.array(start, dtype=np.float64)
+    if sums.total_weight == 0.0:
+        zero = np.zeros(p)
+        return SolverResult(zero, Status.NOTHING_TO_LEARN, 0, 0.0, 0.0, 0.0, {"gradient_norm": 0.0})
+
+    def hessian_product(direction: np.ndarray) -> np.ndarray:
+        return direction + C * sums.product(direction)
+
+    spread = sums.spread()
+    loss, gradient, degrees = sums.begin(w)
     objective = 0.5 * float(w @ w) + C * loss
-    gradient = w + C * sum_rows(derivative)
+    gradient = w + C * gradient
     squared = float(gradient @ gradient)
     first_squared = max(squared, np.finfo(float).tiny)
     preconditioner: Callable[[np.ndarray], np.ndarray] | None = None
@@ -75,7 +138,7 @@ def solve_squared_hinge(
         if n_iter == max_iter:
             break
         n_iter += 1
-        share = float(np.sum(pairs.degrees)) / max(1.0, 2.0 * float(np.sum(pairs.n_pairs)))
+        share = degrees / max(1.0, 2.0 * sums.n_pairs)
         if preconditioner is None:
             diagonal = 1.0 + 2.0 * C * share * spread
             precondition: Callable[[np.ndarray], np.ndarray] = lambda r: r / diagonal  # noqa: B023, E731
@@ -92,16 +155,15 @@ def solve_squared_hinge(
             preconditioner = _inverse(hessian_product, p)
             direction = -preconditioner(gradient)
             n_products += p
-        run_blocks(lambda lo, hi: rows.write_scores(direction, values, lo, hi), bounds, pairs.n_jobs)  # noqa: B023
-        step = _line_search(pairs, C, w, scores, objective, derivative, direction, values)
+        step = _line_search(sums, C, w, objective, direction)
         if step is None:
             status = Status.NO_PROGRESS
             # The counts kept by the pairs belong to a trial step; nothing reads them again.
             break
-        t, objective, derivative = step
+        t, objective = step
         w = w + t * direction
-        scores += t * values
-        gradient = w + C * sum_rows(derivative)
+        gradient, degrees = sums.accept(t)
+        gradient = w + C * gradient
         squared = float(gradient @ gradient)
     gap = 0.5 * squared
     details = {"gradient_norm": float(np.sqrt(squared)), "n_products": n_products}
@@ -165,32 +227,25 @@ def _inverse(product: Callable[[np.ndarray], np.ndarray], p: int) -> Callable[[n
 
 
 def _line_search(
-    pairs: GradedPairs,
-    C: float,
-    w: np.ndarray,
-    scores: np.ndarray,
-    objective: float,
-    derivative: np.ndarray,
-    direction: np.ndarray,
-    values: np.ndarray,
-) -> tuple[float, float, np.ndarray] | None:
-    """Step t, objective and loss derivative at `w + t direction`, or None where floating point finds no descent.
+    sums: Any, C: float, w: np.ndarray, objective: float, direction: np.ndarray
+) -> tuple[float, float] | None:
+    """Step t and objective at `w + t direction`, or None where floating point finds no descent.
 
     The full step nearly always does; else the derivative along the direction, which is increasing, is brought towards
     0 by the secant rule.
     """
     ww, wd, dd = float(w @ w), float(w @ direction), float(direction @ direction)
-    slope = wd + C * float(derivative @ values)
+    slope = wd + C * sums.along(direction)
     if not slope < 0.0:
         return None
     t = 1.0
     for _ in range(30):
-        loss, trial_derivative = pairs.loss(scores + t * values, SQUARED_HINGE)
+        loss, along = sums.trial(t)
         trial = 0.5 * (ww + 2.0 * t * wd + t * t * dd) + C * loss
-        trial_slope = wd + t * dd + C * float(trial_derivative @ values)
+        trial_slope = wd + t * dd + C * along
         # The second test is for the last steps, where the gain drowns in the rounding of the objective.
         if trial_slope <= 0.5 * abs(slope) and trial <= objective * (1.0 + 1e-13):
-            return t, trial, trial_derivative
+            return t, trial
         # Too far: the slope has turned steeply upwards.
         t *= max(0.05, min(0.95, slope / (slope - trial_slope))) if trial_slope > 0.0 else 0.5
         if t * np.sqrt(dd) <= 1e-16 * np.sqrt(ww):

@@ -1,0 +1,403 @@
+"""ClusterRankingData: judged rankings in partitions of whole queries that live on the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from truerank.cluster.crew import Crew
+from truerank.cluster.partition import (
+    FrameSource,
+    GivenSource,
+    JoinedSource,
+    LetorSource,
+    Partition,
+    Source,
+    TableSource,
+    expand,
+)
+from truerank.cluster.sums import beside
+from truerank.core.errors import InvalidInputError, MissingExtraError
+from truerank.core.printing import note
+from truerank.data.ranking_data import Judgements, RankingData
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+def read_letor(
+    paths: Paths, *, client: Any = None, hold: bool = True, n_jobs: int | None = None, **options: Any
+) -> Any:
+    """Judged rankings from LETOR files, one partition a file, which the workers read.
+
+    Parameters
+    ----------
+    paths : str or list of str
+        Files or patterns, `"parts/*.txt"`; every worker must see them under these names.
+    client : distributed.Client, optional
+        None: the client of this process (`distributed.Client(...)`), or this process itself where there is none.
+    hold : bool, default True
+        Whether the workers keep the rows in memory. False reads a file anew in each pass: for more data than memory.
+    n_jobs : int, optional
+        Threads, without a client; workers use their own threads.
+    **options
+        As `truerank.read_letor` takes them (`missing`, `n_features`, `dtype`, …).
+
+    Returns
+    -------
+    ClusterRankingData
+
+    Raises
+    ------
+    InvalidInputError, DataFileError
+        When no file fits, or a file cannot be read, with its name and line.
+
+    Notes
+    -----
+    A file that lacks the highest features needs `n_features`. Each file is read once for its queries.
+    """
+    return ClusterRankingData([LetorSource(path, options) for path in expand(paths)], client, hold, n_jobs)
+
+
+def read_parquet(
+    paths: Paths,
+    *,
+    qid: str | None = None,
+    y: str | None = None,
+    client: Any = None,
+    hold: bool = True,
+    n_jobs: int | None = None,
+    **options: Any,
+) -> Any:
+    """Judged rankings from Parquet files (or other tables), one partition a file, which the workers read.
+
+    Parameters
+    ----------
+    paths, client, hold, n_jobs
+        As in `read_letor`.
+    qid, y : str, optional
+        Columns of the query and of the grade; None means "qid" and "y".
+    **options
+        As `truerank.read_table` takes them (`document`, `features`, `missing`, `dtype`).
+
+    Examples
+    --------
+    >>> import tempfile, truerank
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     train = truerank.load_sample()
+    ...     truerank.write_table(train.take_queries(range(9)), folder + "/1.parquet")
+    ...     truerank.write_table(train.take_queries(range(9, 20)), folder + "/2.parquet")
+    ...     data = read_parquet(folder + "/*.parquet")
+    ...     data.n_partitions, data.n_queries
+    (2, 20)
+    """
+    options |= {name: value for name, value in (("query", qid), ("grade", y)) if value is not None}
+    return ClusterRankingData([TableSource(path, options) for path in expand(paths)], client, hold, n_jobs)
+
+
+def from_dask_dataframe(
+    ddf: Any, qid: str = "qid", y: str | None = "y", *, client: Any = None, hold: bool = True, **options: Any
+) -> Any:
+    """Judged rankings from a Dask data frame, one partition each; queries split over partitions are joined.
+
+    Parameters
+    ----------
+    ddf : dask.dataframe.DataFrame
+        One row a document. It is computed on the workers (`persist`), never on the client.
+    qid, y : str
+        Columns of the query and of the grade; all others are features, unless `features` names these.
+    client, hold
+        As in `read_letor`; a client is needed.
+    **options
+        As `truerank.read_table` takes them.
+    """
+    client = _current(client)
+    if client is None:
+        raise InvalidInputError("from_dask_dataframe needs a cluster: make a distributed.Client first")
+    frames = client.compute(ddf.to_delayed())
+    options = {"query": qid} | ({} if y is None else {"grade": y}) | options
+    return ClusterRankingData([FrameSource(frame, options) for frame in frames], client, hold)
+
+
+def from_parts(parts: Sequence[RankingData], *, client: Any = None, n_jobs: int | None = None) -> Any:
+    """Partitions that are in memory here and are sent to the workers: for tests, and for data made by code."""
+    return ClusterRankingData([GivenSource(part) for part in parts], client, True, n_jobs)
+
+
+class ClusterRankingData:
+    """Rows grouped by query in partitions of whole queries, which live on workers; made by `read_parquet` and others.
+
+    Every ranker's `fit`, `predict` and `rank`, and `evaluate`, take it in place of a `RankingData`. What the client
+    holds of it is one number a query and partition.
+
+    Attributes
+    ----------
+    n_partitions, n_rows, n_queries, n_features : int
+    feature_names : list of str or None
+    query_ids : array (m,)
+        Names of the queries, partition by partition.
+    crew : Crew
+        The workers; `crew.bytes_sent` and `crew.bytes_received` count what went over the wire.
+    """
+
+    is_cluster_data = True
+
+    def __init__(self, sources: list[Source], client: Any = None, hold: bool = True, n_jobs: int | None = None) -> None:
+        if not sources:
+            raise InvalidInputError("there are no partitions; expected at least one")
+        self.client, self.n_jobs, self.hold = _current(client), n_jobs, hold
+        self.crew = Crew(self.client, sources, hold, n_jobs)
+        shapes = self.crew.round(_describe, merge=beside)
+        joined = self._join(sources, [shape["queries"] for shape in shapes])
+        if joined is not None:
+            self.crew = Crew(self.client, joined, hold, n_jobs)
+            shapes = self.crew.round(_describe, merge=beside)
+        self._take(shapes)
+
+    def _take(self, shapes: list[dict[str, Any]]) -> None:
+        widths = [shape["n_features"] for shape in shapes]
+        if len(set(widths)) > 1:
+            other = next(i for i, width in enumerate(widths) if width != widths[0])
+            raise InvalidInputError(
+                f"partition {other} has {widths[other]} features and partition 0 has {widths[0]}; all must have the "
+                "same (LETOR files that lack the last features need n_features)"
+            )
+        for i, shape in enumerate(shapes):
+            if shape["names"] != shapes[0]["names"]:
+                raise InvalidInputError(f"partition {i} names its features otherwise than partition 0")
+        self.n_features, self.feature_names = widths[0], shapes[0]["names"]
+        self.judged = all(shape["judged"] for shape in shapes)
+        self.dense = all(shape["dense"] for shape in shapes)
+        self.finite = all(shape["finite"] for shape in shapes)
+        self.rows_by_partition = np.array([shape["n_rows"] for shape in shapes], dtype=np.int64)
+        self.first_rows = np.concatenate([[0], np.cumsum(self.rows_by_partition)]).astype(np.int64)
+        self.queries_by_partition = np.array([len(shape["queries"]) for shape in shapes], dtype=np.int64)
+        self.query_ids = np.array([query for shape in shapes for query in shape["queries"]])
+        weights = [shape["query_weight"] for shape in shapes]
+        some = any(weight is not None for weight in weights)
+        self.query_weight = None
+        if some:
+            filled = [np.ones(n) if weight is None else weight for n, weight in zip(self.queries_by_partition, weights)]
+            self.query_weight = np.concatenate(filled)
+        self.weighs_rows = any(shape["weighs_rows"] for shape in shapes)
+
+    def _join(self, sources: list[Source], queries: list[list[Any]]) -> list[Source] | None:
+        """Sources in which every query is whole, at the first partition that has it; None where it is so already."""
+        home: dict[Any, int] = {}
+        foreign: list[set[Any]] = [set() for _ in sources]
+        more: list[dict[int, set[Any]]] = [{} for _ in sources]
+        for i, names in enumerate(queries):
+            for query in names:
+                first = home.setdefault(query, i)
+                if first != i:
+                    foreign[i].add(query)
+                    more[first].setdefault(i, set()).add(query)
+        split = set().union(*foreign)
+        if not split:
+            return None
+        note(f"truerank: {len(split)} queries were split over partitions; their rows now live with the first of them")
+        return [
+            JoinedSource(
+                source, frozenset(foreign[i]), tuple((sources[j], frozenset(names)) for j, names in more[i].items())
+            )
+            if foreign[i] or more[i]
+            else source
+            for i, source in enumerate(sources)
+        ]
+
+    @property
+    def n_partitions(self) -> int:
+        """Number of partitions."""
+        return self.crew.n_partitions
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows n."""
+        return int(self.first_rows[-1])
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries m."""
+        return len(self.query_ids)
+
+    @property
+    def X(self) -> Any:
+        """A stand-in for the matrix of features, which knows its shape and linear scores (gathered here)."""
+        from truerank.cluster.fits.linear import PartitionedMatrix
+
+        return PartitionedMatrix(self)
+
+    # What estimators and measures call. They know this class by these methods alone.
+
+    def fit_ranker(self, ranker: Any, eval_set: Any = None, **given: Any) -> Any:
+        """What `ranker.fit(self)` does: see `truerank.cluster.fits`."""
+        from truerank.cluster.fits import fit
+
+        named = [name for name, value in given.items() if value is not None]
+        if named:
+            raise InvalidInputError(
+                f"data on a cluster have their own queries, grades and weights; do not pass {', '.join(named)}"
+            )
+        return fit(ranker, self, eval_set)
+
+    def linear_problem(self, scale: str) -> Any:
+        """What linear learners ask of the rows, as sums over partitions."""
+        from truerank.cluster.fits.linear import PartitionedProblem
+
+        return PartitionedProblem(self, scale)
+
+    def combined(self, measure: Any) -> Any:
+        """What AdaRank asks of the rows."""
+        from truerank.cluster.fits.adarank import PartitionedCombined
+
+        return PartitionedCombined(self, measure)
+
+    def predict_with(self, ranker: Any) -> list[np.ndarray]:
+        """Scores of each partition (list of arrays (n_i,)), in the order of its rows."""
+        return list(self.crew.round(_scores, ranker, merge=beside))
+
+    def rank_with(self, ranker: Any) -> list[np.ndarray]:
+        """Ranks within queries of each partition (list of arrays (n_i,)), in the order of its rows."""
+        return list(self.crew.round(_ranks, ranker, merge=beside))
+
+    def scored_with(self, ranker: Any) -> list[tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray]]:
+        """Of each partition: names and offsets of its queries, document ids or None, and scores in grouped order."""
+        return list(self.crew.round(_scored, ranker, merge=beside))
+
+    def score_of(self, ranker: Any, measure: Any) -> float:
+        """Mean of a measure (a value) over all queries, ranked by a ranker."""
+        scores = np.concatenate([part[3] for part in self.scored_with(ranker)])
+        return float(measure.mean(self.judgements(), scores))
+
+    def judgements(self) -> Judgements:
+        """Grades and offsets of all partitions, gathered here: 16 bytes a row; X stays where it is."""
+        if not self.judged:
+            raise InvalidInputError("these data have no grades (y); measures and training need them")
+        return self.without_features().judgements()
+
+    def without_features(self) -> RankingData:
+        """Grades, queries and weights of all partitions in one `RankingData` on the client, without X."""
+        return RankingData.concatenate(self.crew.round(_light, merge=beside))
+
+    def evaluate(self, measures: Any, scores: Any, *, convention: str = "ranklib") -> Any:
+        """`truerank.evaluate` of a ranker, or of the scores that its `predict` gave, over all partitions.
+
+        Parameters
+        ----------
+        measures : str, Measure or a list of these
+        scores : ranker, or list of arrays (n_i,) as `predict` gives them
+        convention : str
+        """
+        from truerank.measures.evaluation import evaluate
+
+        given = scores.predict(self) if hasattr(scores, "predict") else scores
+        orders = self.crew.round(_orders, merge=beside)
+        grouped = [
+            np.asarray(values) if order is None else np.asarray(values)[order]
+            for values, order in zip(given, orders, strict=True)
+        ]
+        return evaluate(measures, self.judgements(), np.concatenate(grouped), convention=convention)
+
+    def gather(self) -> RankingData:
+        """All rows in one `RankingData` on the client: for data that fit there."""
+        return RankingData.concatenate(self.crew.round(_whole, merge=beside))
+
+
+def _current(client: Any) -> Any:
+    """The client given, or that of this process, or None."""
+    if client is not None:
+        return client
+    import sys
+
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import get_client
+
+    try:
+        return get_client()
+    except ValueError:
+        return None
+
+
+def connect(where: str) -> Any:
+    """A client: `"local:N"` starts N worker processes on this machine, `"tcp://host:port"` joins a scheduler.
+
+    Raises
+    ------
+    MissingExtraError
+        Without the extra `cluster`.
+    InvalidInputError
+        When `where` is neither.
+    """
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError as error:
+        raise MissingExtraError("distributed", "cluster", "training on a cluster") from error
+    kind, _, rest = where.partition(":")
+    if kind == "local" and rest.isdigit() and int(rest) >= 1:
+        cluster = LocalCluster(
+            n_workers=int(rest), threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+        )
+        return Client(cluster, direct_to_workers=True)
+    if kind in ("tcp", "tls", "ucx", "ws") and rest.startswith("//"):
+        return Client(where, direct_to_workers=True, timeout=30)
+    raise InvalidInputError(f"a cluster is local:N (N worker processes) or tcp://scheduler:port, got {where!r}")
+
+
+def without_features(data: RankingData) -> RankingData:
+    """The data without X."""
+    return RankingData.from_grouped(
+        np.zeros((data.n_rows, 0)), data.y, data.offsets, data.query_ids, doc_ids=data.doc_ids,
+        query_weight=data.query_weight, sample_weight=data.sample_weight,
+    )._take_unranked(data)  # fmt: skip
+
+
+# Statistics of a partition.
+
+
+def _describe(partition: Partition) -> list[dict[str, Any]]:
+    data = partition.data
+    values = data.X.data if hasattr(data.X, "tocsr") else data.X
+    with np.errstate(all="ignore"):
+        finite = bool(np.isfinite(np.sum(values, dtype=np.float64))) or bool(np.isfinite(values).all())
+    return [
+        {
+            "n_rows": data.n_rows,
+            "n_features": data.n_features,
+            "queries": data.query_ids.tolist(),
+            "names": data.feature_names,
+            "judged": data.y is not None,
+            "dense": not hasattr(data.X, "tocsr"),
+            "finite": finite,
+            "query_weight": data.query_weight,
+            "weighs_rows": data.sample_weight is not None,
+        }
+    ]
+
+
+def _scores(partition: Partition, ranker: Any) -> list[np.ndarray]:
+    return [np.asarray(ranker.predict(partition.data))]
+
+
+def _scored(partition: Partition, ranker: Any) -> list[tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray]]:
+    data = partition.data
+    scores = np.asarray(ranker.predict(data))
+    return [(data.query_ids, data.offsets, data.doc_ids, scores if data.order is None else scores[data.order])]
+
+
+def _ranks(partition: Partition, ranker: Any) -> list[np.ndarray]:
+    return [np.asarray(ranker.rank(partition.data))]
+
+
+def _light(partition: Partition) -> list[RankingData]:
+    return [without_features(partition.data)]
+
+
+def _orders(partition: Partition) -> list[np.ndarray | None]:
+    return [partition.data.order]
+
+
+def _whole(partition: Partition) -> list[RankingData]:
+    return [partition.data]

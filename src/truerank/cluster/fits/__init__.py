@@ -1,0 +1,96 @@
+"""Training over partitions: for each ranker what a partition adds up, and the step that is taken from the sums.
+
+The estimators stay what they are: they check their parameters, keep the result and predict. Here stands, one file a
+family, how `fit` gets there without the rows: `statistics(partition, state) -> arrays that add up` run where the
+partitions live, `step(sum, state) -> state` on the client.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+
+from truerank.cluster.data import ClusterRankingData, from_parts
+from truerank.core.errors import InvalidInputError
+from truerank.core.fitting import whole_fit
+from truerank.data.ranking_data import RankingData
+
+# Class -> module with `fit_partitions(ranker, data, valid)`, which sets the fitted attributes.
+FITS = {
+    "AdaRank": "adarank",
+    "ListNet": "list_net",
+    "ObliviousBoosting": "oblivious_boosting",
+    "RandomRanker": "baselines",
+    "RankSVM": "rank_svm",
+    "RidgeRanker": "baselines",
+    "SingleFeature": "baselines",
+}
+_INSTEAD = {
+    "PairwiseDescent": "it learns from a stream: `fit_file` reads a LETOR file of any size block by block",
+}
+
+
+def fit(ranker: Any, data: ClusterRankingData, eval_set: Any = None) -> Any:
+    """Fit a ranker to data on a cluster; on any error it is as it was before.
+
+    Raises
+    ------
+    InvalidInputError
+        For a ranker that does not learn from partitions, and for what it refuses on one machine too.
+    """
+    name = type(ranker).__name__
+    if name not in FITS:
+        reason = _INSTEAD.get(
+            name, f"on a cluster learn {', '.join(FITS)}; fit to `data.gather()` if the rows fit here"
+        )
+        raise InvalidInputError(f"{name} does not learn from partitions: {reason}")
+    if eval_set is not None and not ranker.uses_eval_set:
+        raise InvalidInputError(f"eval_set: {name} has nothing that validation queries could choose; leave it out")
+    module = importlib.import_module(f"truerank.cluster.fits.{FITS[name]}")
+    with whole_fit(ranker) as fresh:
+        valid = None if eval_set is None else _validation(eval_set, data)
+        for one in (data, valid):
+            if one is not None:
+                _check(fresh, one)
+        fresh.n_features_in_, fresh.n_queries_in_ = data.n_features, data.n_queries
+        fresh.__dict__.pop("feature_names_in_", None)
+        if data.feature_names is not None:
+            fresh.feature_names_in_ = np.asarray(data.feature_names, dtype=object)
+        data.crew.begin()
+        if valid is not None:
+            valid.crew.begin()
+        module.fit_partitions(fresh, data, valid)
+        data.crew.begin()
+        if valid is not None:
+            valid.crew.begin()
+    return ranker
+
+
+def _validation(eval_set: Any, data: ClusterRankingData) -> ClusterRankingData:
+    if isinstance(eval_set, ClusterRankingData):
+        return eval_set
+    if not isinstance(eval_set, RankingData):
+        if not isinstance(eval_set, tuple | list) or len(eval_set) != 3:
+            raise InvalidInputError("eval_set must be (X, y, qid), a RankingData or a ClusterRankingData")
+        eval_set = RankingData(*eval_set)
+    return from_parts([eval_set], client=data.client, n_jobs=data.n_jobs)
+
+
+def _check(ranker: Any, data: ClusterRankingData) -> None:
+    name = type(ranker).__name__
+    if not data.judged:
+        raise InvalidInputError("these data have no grades (y); training needs them")
+    if data.n_rows == 0:
+        raise InvalidInputError("these data have no rows; training needs some")
+    if not data.dense and not ranker.allow_sparse:
+        raise InvalidInputError(f"{name} needs a dense matrix, these data are sparse")
+    if not data.finite:
+        data.crew.round(_check_values, ranker)
+    if data.weighs_rows and not ranker.allow_sample_weight:
+        raise InvalidInputError(f"{name} does not weigh single rows, and these data have a sample_weight")
+
+
+def _check_values(partition: Any, ranker: Any) -> None:
+    ranker._check_values(partition.data.X)

@@ -1,0 +1,78 @@
+"""AdaRank over partitions: the measure of every query by every feature comes to the client, and stays small.
+
+The client holds m · p numbers for m queries, the workers the rows; a round sends the weights down and m numbers up.
+Every sum runs over the queries in the order of the partitions, so the model is one machine's, bit for bit, where no
+query changes its place.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from truerank.cluster.data import ClusterRankingData
+from truerank.cluster.partition import Partition
+from truerank.cluster.sums import beside
+from truerank.rankers.adarank import Combined
+
+
+def fit_partitions(ranker: Any, data: ClusterRankingData, valid: ClusterRankingData | None) -> None:
+    """The estimator's own fit, whose measures are evaluated where the rows live."""
+    ranker._fit(data, valid)
+
+
+class PartitionedCombined(Combined):
+    """`Combined` whose queries live in partitions."""
+
+    def __init__(self, data: ClusterRankingData, measure: Any) -> None:
+        self._crew = data.crew
+        self._crew.round(_open, measure, keep=True)
+        self.measure: Any = _Measure(measure)
+        weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
+        self._skipped = self._gather("skipped").astype(bool)
+        self._any_skipped = bool(self._skipped.any())
+        weight = np.where(self._skipped, 0.0, weight)
+        self._weight = weight / (weight.sum() or 1.0)
+
+    def evaluate(self, coef: np.ndarray) -> np.ndarray:
+        """E of every query (m,) ranked by the weights (p,)."""
+        return self._gather("evaluate", coef)
+
+    def of_columns(self, *, descending: bool = True, n_jobs: int | None = None) -> np.ndarray:
+        """E of every query by each column, (m, p)."""
+        return self._gather("columns", descending)
+
+    def extremes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Measures (m,) of the best and of the worst order by grade."""
+        both = self._gather("extremes")
+        return both[:, 0], both[:, 1]
+
+    def _gather(self, what: str, *arguments: Any) -> np.ndarray:
+        return np.concatenate(self._crew.round(_ask, what, *arguments, merge=beside))
+
+
+class _Measure:
+    """What is asked of the measure itself."""
+
+    def __init__(self, measure: Any) -> None:
+        self.measure = measure
+
+
+def _open(partition: Partition, measure: Any) -> None:
+    if partition.hold:
+        partition.memory["combined"] = Combined(partition.data, measure)
+    partition.memory["measure"] = measure
+
+
+def _ask(partition: Partition, what: str, *arguments: Any) -> list[np.ndarray]:
+    combined = partition.memory.get("combined")
+    if combined is None:
+        combined = Combined(partition.data, partition.memory["measure"])
+    if what == "skipped":
+        return [combined._skipped]
+    if what == "extremes":
+        return [np.stack(combined.extremes(), axis=1)]
+    if what == "columns":
+        return [combined.of_columns(descending=arguments[0], n_jobs=1)]
+    return [combined.evaluate(np.array(arguments[0]))]

@@ -1,0 +1,45 @@
+"""Ridge, the best single feature, and chance over partitions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from truerank.cluster.data import ClusterRankingData
+from truerank.cluster.fits.linear import fit_linear
+from truerank.cluster.partition import Partition
+from truerank.cluster.sums import beside
+from truerank.measures import parse_measure
+from truerank.rankers.baselines import SingleFeature, last_if_missing
+from truerank.solvers.result import Status
+
+
+def fit_partitions(ranker: Any, data: ClusterRankingData, valid: ClusterRankingData | None) -> None:
+    """Set the fitted attributes of `ranker`."""
+    if isinstance(ranker, SingleFeature) and ranker.feature is None:
+        _choose(ranker, data)
+        ranker._finish(Status.CONVERGED)
+    elif type(ranker).__name__ == "RidgeRanker":
+        fit_linear(ranker, data, valid)
+    else:  # nothing is learned from the rows
+        ranker._fit(data, None)
+
+
+def _choose(ranker: SingleFeature, data: ClusterRankingData) -> None:
+    """The column and direction with the best mean measure: values by query come here, m numbers a column."""
+    measure = parse_measure(ranker.measure, convention=ranker.convention).tie_averaged()
+    best: float | None = None
+    for sign in (1, -1):
+        for k in range(data.n_features):
+            by_query = np.concatenate(data.crew.round(_measured, k, sign, measure, merge=beside))
+            value = measure.aggregate(by_query, data.query_weight)
+            if measure.improves(value, best):
+                best, ranker.feature_, ranker.sign_ = value, k, sign
+    ranker.train_score_ = best
+
+
+def _measured(partition: Partition, k: int, sign: int, measure: Any) -> list[np.ndarray]:
+    data = partition.data
+    scores = last_if_missing(sign * data.X[:, k].astype(np.float64))
+    return [np.asarray(measure.per_query(data.judgements(), scores))]

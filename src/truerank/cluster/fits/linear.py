@@ -1,0 +1,236 @@
+"""Linear learners over partitions: each sum of a loss is the sum of the partitions' sums, in the order of a fixed tree.
+
+A partition keeps its own `Problem` (its rows in an order that depends on their content alone, in units that all
+partitions share) and what a solver leaves between two calls. The solvers are those of one machine.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from truerank.cluster.data import ClusterRankingData
+from truerank.cluster.partition import Partition
+from truerank.cluster.sums import beside, largest
+from truerank.data.ranking_data import RankingData
+from truerank.losses.graded_pairs import GradedPairs
+from truerank.matrices.content import powers_of_two, scales_of_spread, squares_within
+from truerank.matrices.rows import linear_scores
+from truerank.rankers.baselines import within_query_moments
+from truerank.rankers.linear import Problem
+from truerank.solvers.newton import PairSums
+
+_SAMPLE_ROWS = 20_000  # of all partitions, from which the first Hessian is made
+
+
+class PartitionedProblem:
+    """What `Problem` is on one machine.
+
+    Attributes
+    ----------
+    scale : float64 array (p,) or None
+    n_weights : int
+    """
+
+    def __init__(self, data: ClusterRankingData, scale: str) -> None:
+        self.crew, self.n_weights, self._n_rows = data.crew, data.n_features, data.n_rows
+        self.scale: np.ndarray | None = None
+        if scale == "auto":
+            unit = powers_of_two(self.crew.round(_largest_magnitudes, merge=largest))
+            squares = self.crew.round(_squares, unit)
+            self.scale = scales_of_spread(np.sqrt(squares / data.n_rows) * unit)
+        self._unit = None
+        if self.scale is not None:
+            self._unit = np.divide(1.0, self.scale, out=np.zeros(len(self.scale)), where=self.scale > 0)
+        self.crew.round(_open, "never" if self.scale is None else self.scale, keep=True)
+
+    def coef(self, weights: np.ndarray) -> np.ndarray:
+        """Weights (p,) for the columns as they are, from those of the learner."""
+        return weights.copy() if self._unit is None else weights * self._unit
+
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """`within_query_moments` of all rows."""
+        gram, moment = self.crew.round(_moments)
+        return np.array(gram), np.array(moment)
+
+    def cross_entropy(self, alpha: float, normalize: bool, objective: Any) -> PartitionedCrossEntropy:
+        """ListNet's loss over all partitions."""
+        return PartitionedCrossEntropy(self, alpha, normalize, objective, self._n_rows)
+
+    def pair_sums(self) -> PartitionedPairs:
+        """The pairs of RankSVM's loss."""
+        return PartitionedPairs(self)
+
+
+class PartitionedCrossEntropy:
+    """A `SmoothLoss`: the sum of the partitions' cross entropies, and the penalty."""
+
+    has_hessian = True
+
+    def __init__(self, problem: PartitionedProblem, alpha: float, normalize: bool, objective: Any, n_rows: int) -> None:
+        self._crew, self.alpha, self.n_weights = problem.crew, alpha, problem.n_weights
+        self._share = min(1.0, _SAMPLE_ROWS / max(1, n_rows))
+        queries, weight = self._crew.round(_open_cross_entropy, objective, keep=True)
+        self.n_queries = int(queries)
+        self._factor = 1.0 / float(weight) if normalize and self.n_queries else 1.0
+
+    def value_and_gradient(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
+        """The objective, penalty included, and its gradient (p,)."""
+        loss, gradient = self._crew.round(_cross_entropy, weights)
+        value = self._factor * float(loss) + 0.5 * self.alpha * float(np.sum(weights * weights))
+        return value, self._factor * gradient + self.alpha * weights
+
+    def hessian(self, weights: np.ndarray, max_rows: float = np.inf) -> np.ndarray:
+        """Second derivatives (p, p); with `max_rows`, from the first queries of each partition."""
+        share = 1.0 if np.isinf(max_rows) else self._share
+        return self._factor * self._crew.round(_hessian, weights, share) + self.alpha * np.eye(self.n_weights)
+
+    def curvature(self) -> np.ndarray:
+        """An upper bound of the diagonal of the second derivatives at 0, (p,)."""
+        return self._factor * self._crew.round(_curvature) + self.alpha
+
+
+class PartitionedPairs:
+    """What Newton's method asks of pairs, as `PairSums` answers on one machine."""
+
+    def __init__(self, problem: PartitionedProblem) -> None:
+        self._crew, self.n_weights = problem.crew, problem.n_weights
+        self.total_weight, self.n_pairs = (float(value) for value in self._crew.round(_open_pairs, keep=True))
+        self._mark = self._crew.mark()
+        self._w = np.zeros(self.n_weights)
+
+    def spread(self) -> np.ndarray:
+        """`Σ weight (x_a - x_b)²` over all pairs, by feature (p,)."""
+        return np.array(self._crew.round(_pairs, "spread"))
+
+    def begin(self, w: np.ndarray) -> tuple[float, np.ndarray, float]:
+        """Stand at w."""
+        self._crew.rewind(self._mark)
+        loss, gradient, degrees = self._crew.round(_pairs, "begin", w, keep=True)
+        return float(loss), np.array(gradient), float(degrees)
+
+    def product(self, direction: np.ndarray) -> np.ndarray:
+        """Second derivatives where the method stands, times a direction (p,)."""
+        return np.array(self._crew.round(_pairs, "product", direction))
+
+    def along(self, direction: np.ndarray) -> float:
+        """Turn to a direction (p,)."""
+        return float(self._crew.round(_pairs, "along", direction, keep=True))
+
+    def trial(self, t: float) -> tuple[float, float]:
+        """Loss, and its derivative along the direction, a step t away."""
+        loss, slope = self._crew.round(_pairs, "trial", t, keep=True)
+        return float(loss), float(slope)
+
+    def accept(self, t: float) -> tuple[np.ndarray, float]:
+        """Take the step of the last trial."""
+        gradient, degrees = self._crew.round(_pairs, "accept", t, keep=True)
+        return np.array(gradient), float(degrees)
+
+
+class PartitionedMatrix:
+    """Rows that live elsewhere, as far as a validation curve asks: a shape, and linear scores."""
+
+    def __init__(self, data: ClusterRankingData) -> None:
+        self._crew, self.shape = data.crew, (data.n_rows, data.n_features)
+
+    def linear_scores(self, coef: np.ndarray) -> np.ndarray:
+        """`linear_scores` of all rows (n,), gathered here."""
+        return np.concatenate(self._crew.round(_linear_scores, coef, merge=beside))
+
+
+def view(data: ClusterRankingData | None) -> RankingData | None:
+    """Validation data with their grades here and their X where it lives."""
+    if data is None:
+        return None
+    light = data.without_features()
+    light.X = PartitionedMatrix(data)
+    return light
+
+
+def fit_linear(ranker: Any, data: ClusterRankingData, valid: ClusterRankingData | None) -> None:
+    """The estimator's own fit, whose problem is in partitions."""
+    ranker._fit(data, view(valid))
+
+
+# Statistics of a partition.
+
+
+def _largest_magnitudes(partition: Partition) -> np.ndarray:
+    X = partition.data.X
+    if not len(X):
+        return np.zeros(X.shape[1])
+    return np.maximum(np.abs(X.max(axis=0)), np.abs(X.min(axis=0))).astype(np.float64)
+
+
+def _squares(partition: Partition, unit: np.ndarray) -> np.ndarray:
+    data = partition.data
+    return squares_within(np.array(data.X, order="C"), np.arange(data.n_rows), data.offsets, 1.0 / unit)
+
+
+def _open(partition: Partition, scale: Any) -> None:
+    partition.memory["scale"] = np.array(scale) if isinstance(scale, np.ndarray) else scale
+    if partition.hold:
+        partition.memory["problem"] = Problem(partition.data, partition.memory["scale"], 1)
+
+
+def _problem(partition: Partition) -> Problem:
+    kept = partition.memory.get("problem")
+    return Problem(partition.data, partition.memory["scale"], 1) if kept is None else kept
+
+
+def _moments(partition: Partition) -> tuple[np.ndarray, np.ndarray]:
+    return within_query_moments(_problem(partition))
+
+
+def _loss(partition: Partition) -> Any:
+    kept = partition.memory.get("loss")
+    if kept is not None:
+        return kept
+    return _problem(partition).cross_entropy(0.0, False, partition.memory["objective"])
+
+
+def _open_cross_entropy(partition: Partition, objective: Any) -> tuple[int, float]:
+    partition.memory["objective"] = objective
+    loss = _problem(partition).cross_entropy(0.0, False, objective)
+    if partition.hold:
+        partition.memory["loss"] = loss
+    return loss.n_queries, float(loss.weight.sum())
+
+
+def _cross_entropy(partition: Partition, weights: np.ndarray) -> tuple[float, np.ndarray]:
+    return _loss(partition).value_and_gradient(np.array(weights))
+
+
+def _hessian(partition: Partition, weights: np.ndarray, share: float) -> np.ndarray:
+    loss = _loss(partition)
+    p = loss.n_weights
+    if not loss.n_queries:
+        return np.zeros((p, p))
+    rows = np.inf if share >= 1.0 else max(1, round(share * loss.rows.n_rows))
+    return loss.hessian(np.array(weights), rows)
+
+
+def _curvature(partition: Partition) -> np.ndarray:
+    return _loss(partition).curvature()
+
+
+def _pair_sums(partition: Partition) -> PairSums:
+    problem = _problem(partition)
+    return PairSums(problem.rows, GradedPairs(problem.y, problem.offsets, problem.query_weight, 1))
+
+
+def _open_pairs(partition: Partition) -> tuple[float, float]:
+    sums = _pair_sums(partition)
+    partition.memory["pairs"] = sums  # scores and sorted pairs: 60 bytes a row, with the values
+    return sums.total_weight, sums.n_pairs
+
+
+def _pairs(partition: Partition, method: str, *arguments: Any) -> Any:
+    given = [np.array(one) if isinstance(one, np.ndarray) else one for one in arguments]
+    return getattr(partition.memory["pairs"], method)(*given)
+
+
+def _linear_scores(partition: Partition, coef: np.ndarray) -> list[np.ndarray]:
+    return [linear_scores(partition.data.X, np.array(coef))]

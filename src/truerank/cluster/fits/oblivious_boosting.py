@@ -1,0 +1,501 @@
+"""Boosted oblivious trees over partitions: a tree is a sum of histograms of whole numbers, level by level.
+
+What a partition remembers: codes (one byte a value), scores, and while a tree grows gradients and the leaf of each row;
+fuzzy and polynomial leaves need the values too. A round sends what the next level asks up and down; after each tree the
+journal holds that tree alone, so that a lost partition is made again from its source and the model so far.
+
+Histograms of plain leaves are integers and all scales are sums without rounding, so the trees are one machine's, bit
+for bit, for any partitioning. Sums of fuzzy and polynomial leaves are floating-point, along the fixed
+tree over partitions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from truerank.cluster.column_summaries import LIMIT, ColumnSummary, merge_summaries
+from truerank.cluster.crew import Crew
+from truerank.cluster.data import ClusterRankingData, without_features
+from truerank.cluster.partition import Partition
+from truerank.cluster.sums import beside, largest
+from truerank.core.checks import check_choice, check_positive_int
+from truerank.core.errors import InvalidInputError
+from truerank.core.printing import note
+from truerank.core.random_streams import stream
+from truerank.core.threads import Workers
+from truerank.losses.boosting import SquaredError, checked, make_objective
+from truerank.losses.by_query import ByQuery
+from truerank.losses.protocols import FunctionObjective
+from truerank.matrices.binning import BLOCK, MAX_BORDERS, code_rows, find_borders
+from truerank.matrices.content import content_hashes
+from truerank.matrices.exact_sums import exact_parts, exact_total
+from truerank.measures import parse_measure
+from truerank.rankers.oblivious_boosting import ObliviousBoosting, check_grades, check_weights, monotone_signs
+from truerank.solvers.result import Status
+from truerank.trees.boosting import Plan, Progress, Watchman, allowed_features, change_parts
+from truerank.trees.ensemble import pad_tree
+from truerank.trees.grower import LevelSearch, SampledRows, TreeStructure, loss_unit_of, squared_losses
+from truerank.trees.histogram import GradientSizes, PackingScales, drawn_rows, pack_rows
+from truerank.trees.leaves.constant import ConstantFitter
+from truerank.trees.leaves.fuzzy import FuzzyFitter, FuzzyLeaves
+from truerank.trees.leaves.places import make_places, smoothing_of
+from truerank.trees.leaves.polynomial import PolynomialFitter, PolynomialLeaves
+from truerank.trees.linear_start import Start
+from truerank.trees.rows import Rows, Sample, draw_rows
+from truerank.trees.scaling import Scaling, column_scaling
+
+_OBJECTIVES = ("mse", "lambdarank", "softmax", "pairwise-logistic", "yetirank")
+_COLUMNS = 8  # columns that are summarised in one round
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What every partition must know of a fit: sent once."""
+
+    objective: Any
+    quadratic: bool
+    plan: Plan
+    kind: Any
+    borders: list[np.ndarray]
+    places: list[Any]
+    scaling: Scaling | None
+    p_swap: float
+    n_rows: int
+    first_rows: np.ndarray
+    query_starts: (
+        np.ndarray | None
+    )  # places by content: offsets (m + 1,), and of each partition where its queries start
+    query_places: list[np.ndarray] | None
+
+    def fitter(self, workers: Workers) -> Any:
+        """The leaves' fitter."""
+        rules = self.plan.rules
+        if isinstance(self.kind, FuzzyLeaves):
+            return FuzzyFitter(rules.alpha, rules.monotone, self.places, self.p_swap, self.kind.ties, workers)
+        if isinstance(self.kind, PolynomialLeaves):
+            assert self.scaling is not None
+            return PolynomialFitter(rules.alpha, self.kind, rules.depth, self.scaling, workers)
+        return ConstantFitter(rules.alpha, rules.monotone, workers)
+
+
+def fit_partitions(ranker: ObliviousBoosting, data: ClusterRankingData, valid: ClusterRankingData | None) -> None:
+    """Set the fitted attributes of `ranker` from the partitions of `data`."""
+    crew = data.crew
+    ranker._warn_of_old_names()
+    parts = check_positive_int(ranker.borders, "borders")
+    if parts > MAX_BORDERS + 1:
+        raise InvalidInputError(f"borders must be at most {MAX_BORDERS + 1}, got {parts}: a code is one byte")
+    kind = ranker.kind_of_leaves
+    if check_choice(ranker.start, "start", ("constant", "linear")) == "linear":
+        raise InvalidInputError('start="linear" is not there on a cluster; fit with start="constant"')
+    if ranker.categorical is not None:
+        raise InvalidInputError("categorical features are not there on a cluster; encode them as numbers first")
+    if not callable(ranker.objective) and ranker.objective not in _OBJECTIVES:
+        raise InvalidInputError(f"on a cluster objective must be one of {', '.join(_OBJECTIVES)} or a function")
+    if ranker.warm_start and hasattr(ranker, "tree_values_"):
+        raise InvalidInputError("warm_start is not there on a cluster; set warm_start=False")
+    polynomial = isinstance(kind, PolynomialLeaves)
+    if polynomial and (data.query_weight is not None or data.weighs_rows):
+        raise InvalidInputError("polynomial leaves take no weights on a cluster; use constant or fuzzy leaves")
+    progress = ranker._progress(data.n_features)
+    monotone = monotone_signs(ranker.monotone, data.n_features, list(getattr(ranker, "feature_names_in_", [])))
+    if monotone is not None and polynomial:
+        raise InvalidInputError("polynomial leaves cannot keep monotone constraints; use constant or fuzzy leaves")
+    largest_grade, largest_weight = crew.round(_extremes, merge=largest)
+    check_grades(np.array([largest_grade]))
+    check_weights(None if largest_weight < 0 else np.array([largest_weight]))
+    measure = parse_measure(ranker.measure, convention=ranker.convention)
+    watch = measure
+    if ranker.validation_measure is not None:
+        watch = parse_measure(ranker.validation_measure, convention=ranker.convention)
+    watch = watch.tie_averaged()
+    objective = make_objective(ranker.objective, ranker.objective_params, measure, 1)
+    p_swap = kind.swap_probability(data.n_rows) if isinstance(kind, FuzzyLeaves) else 0.0
+    plan = ranker._plan(monotone)
+    if plan.patience is not None and valid is None:
+        raise InvalidInputError("patience needs eval_set=(X, y, qid), the validation queries")
+    borders: list[np.ndarray] = []
+    places: list[Any] = []
+    scalings: list[Any] = []
+    for first in range(0, data.n_features, _COLUMNS):
+        last = min(first + _COLUMNS, data.n_features)
+        for summary in crew.round(_summaries, first, last, merge=merge_summaries):
+            values = summary.sorted_values()
+            borders.append(find_borders(values, parts))
+            places.append(make_places(values, borders[-1], kind.places) if isinstance(kind, FuzzyLeaves) else None)
+            scalings.append(column_scaling(values) if polynomial else None)
+    if isinstance(kind, FuzzyLeaves) and kind.search:
+        plan = replace(plan, rules=replace(plan.rules, smoothing=smoothing_of(borders, places, p_swap)))
+    scaling = Scaling.of(scalings, bool(ranker.clip)) if polynomial else None
+    by_place = plan.replace or plan.subsample < 1.0 or getattr(objective, "by_place", False)
+    setup = Setup(
+        objective, objective.quadratic, plan, kind, borders, places, scaling, p_swap, data.n_rows, data.first_rows,
+        *(_places(data) if by_place else (None, None)),
+    )  # fmt: skip
+    missing, grades, weights = crew.round(_open, setup, keep=True)
+    constant = 0.0
+    if isinstance(objective, SquaredError):
+        constant = exact_total(grades) / exact_total(weights)
+    elif not isinstance(objective, ByQuery | FunctionObjective):
+        raise InvalidInputError("on a cluster objective must be one by name or a function")
+    crew.round(_start, constant, keep=True)
+    watched = None
+    if valid is not None:
+        valid.crew.round(_open_valid, setup, constant, keep=True)
+        watched = (valid.crew, watch)
+    with Workers(ranker.n_jobs) as workers:
+        status = _boost(crew, setup, missing > 0, constant, watched, progress, workers)
+    ranker._keep(progress, Start(constant, None), scaling)
+    if isinstance(kind, FuzzyLeaves):
+        ranker._keep_places(places, p_swap)
+    ranker._prepare()
+    ranker._fitted_with = ranker._fit_settings()
+    ranker._finish(status)
+
+
+def _places(data: ClusterRankingData) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The order of all queries by content: starts of places (m + 1,), and by partition where its queries start."""
+    own, with_grades, sizes = (np.concatenate(parts) for parts in zip(*data.crew.round(_hashes, merge=beside)))
+    weight = np.ones(len(own)) if data.query_weight is None else data.query_weight
+    order = np.lexsort((weight, with_grades, own))
+    offsets = np.concatenate([[0], np.cumsum(sizes[order])]).astype(np.int64)
+    starts = np.empty(len(order), dtype=np.int64)
+    starts[order] = offsets[:-1]
+    return offsets, np.split(starts, np.cumsum(data.queries_by_partition)[:-1])
+
+
+def _boost(
+    crew: Crew,
+    setup: Setup,
+    has_missing: np.ndarray,
+    start: float,
+    watched: tuple[Crew, Any] | None,
+    progress: Progress,
+    workers: Workers,
+) -> Status:
+    """The loop of `truerank.trees.boosting.boost`, with sums over partitions in place of passes over rows."""
+    plan = setup.plan
+    n_bins = np.array([len(own) + 1 for own in setup.borders], dtype=np.int32)
+    grower = PartitionGrower(crew, n_bins, has_missing, plan, workers)
+    fitter = setup.fitter(workers)
+    watchman = Watchman(start, setup.quadratic)
+    sign = 1.0 if watched is None or getattr(watched[1], "higher_is_better", True) else -1.0
+    best, best_round = -np.inf, 0
+    status = Status.ALL_ROUNDS
+    trees_end = crew.mark()
+    derived = crew.round(_derive, 0, keep=True)
+    for t in range(plan.n_estimators + 1):
+        sizes = GradientSizes(derived["n"], derived["gradients"], derived["hessians"], derived["broken"] == 0)
+        if t == 0:
+            watchman.begin(GradientSizes(0, derived["all_gradients"], derived["all_hessians"], True))
+        else:
+            progress.change.append(exact_total(derived["change"]))
+            if watchman.diverges(progress.change):
+                status = Status.DIVERGED
+                break
+        if t == plan.n_estimators:
+            break
+        scales = PackingScales.of(sizes)
+        allowed = allowed_features(len(n_bins), plan.feature_fraction, stream(plan.seed, "features", t))
+        tree = grower.grow(scales, sizes.n_rows, allowed)
+        unit = 1.0
+        if fitter.needs_sample:
+            if not setup.quadratic:
+                unit = exact_total(derived["all_hessians"]) / exact_total(derived["weight"])
+            sums = crew.round(_leaf_sums, tree)
+            values = fitter.values(tree, *sums, unit) if setup.scaling is not None else fitter.values(tree, *sums)
+        else:
+            values = fitter.fit(tree, None)
+        values = plan.learning_rate * values
+        padded = pad_tree(tree, values, setup.borders, plan.rules.depth)
+        gains = np.zeros(len(n_bins))
+        np.add.at(gains, tree.features, tree.gains)
+        progress.trees.append(padded)
+        progress.gains.append(gains)
+        derived = crew.round(_add_and_derive, tree, values, t + 1)
+        crew.rewind(trees_end)
+        crew.note(_add, tree, values)
+        trees_end = crew.mark()
+        crew.note(_derive, t + 1)
+        if watched is None:
+            if plan.verbose and (t + 1) % plan.verbose == 0:
+                note(f"tree {t + 1}")
+            continue
+        by_query = watched[0].round(_add_and_measure, tree, values, watched[1], merge=beside)
+        watched[0].note(_add, tree, values)
+        progress.valid.append(float(watched[1].aggregate(np.concatenate(by_query))))
+        if plan.verbose and (t + 1) % plan.verbose == 0:
+            note(f"tree {t + 1}: validation {watched[1].name} {progress.valid[-1]:.4f}")
+        if sign * progress.valid[-1] > best:
+            best, best_round = sign * progress.valid[-1], t + 1
+        elif plan.patience is not None and t + 1 - best_round >= plan.patience:
+            status = Status.VALIDATION
+            break
+    progress.change += [np.nan] * (len(progress.trees) - len(progress.change))
+    if status is Status.DIVERGED:
+        least = int(np.nanargmin(progress.change)) + 1
+        if not progress.change[least - 1] < 0.0:
+            raise InvalidInputError(
+                f"training diverges. Lower learning_rate (it is {plan.learning_rate:g}) or raise alpha (it is "
+                f"{plan.rules.alpha:g})"
+            )
+        progress.keep(least)
+        best_round = min(best_round, least)
+    if watched is not None and plan.patience is not None:
+        progress.keep(best_round)
+    return status
+
+
+class PartitionGrower(LevelSearch):
+    """The level search over histograms that are summed over partitions."""
+
+    def __init__(self, crew: Crew, n_bins: np.ndarray, has_missing: np.ndarray, plan: Plan, workers: Workers) -> None:
+        super().__init__(n_bins, has_missing, plan.rules, workers)
+        self.crew = crew
+        self._width = int(n_bins.max(initial=1))
+        self._question: tuple[int, int, bool] | None = None
+
+    def grow(self, scales: PackingScales, n_rows: int, allowed: np.ndarray) -> TreeStructure:
+        """The tree for gradients that the partitions have derived."""
+        wanted = np.zeros(self.n_blocks * BLOCK, dtype=np.bool_)
+        wanted[: len(allowed)] = allowed & ((self.n_bins > 1) | self.has_missing)
+        used = np.flatnonzero(wanted.reshape(-1, BLOCK).any(axis=1)).tolist()
+        self._mask = (1 << scales.shift) - 1
+        self._question = None
+        penalty = bool(self.rules.small_leaf_penalty)
+        total, losses, histograms = self.crew.round(_first_level, scales, used, self._width, penalty, keep=True)
+        self._keep(used, histograms)
+        loss_unit = loss_unit_of(losses, total, scales.shift) if penalty else 0.0
+        return self._search(allowed, scales, total, n_rows, loss_unit)
+
+    def _begin(self, level: int, used: list[int], small_is_right: np.ndarray) -> None:
+        if level:
+            found = self.crew.round(_level, level, self._question, small_is_right, used, self._width, keep=True)
+            self._keep(used, found)
+
+    def _keep(self, used: list[int], histograms: np.ndarray) -> None:
+        self._summed = dict(zip(used, histograms))
+
+    def _fill(self, block: int, level: int, fresh: np.ndarray) -> None:
+        widened = fresh.reshape(len(fresh), BLOCK, 256)
+        widened[:, :, : self._width] = self._summed[block][:, :, :-1]
+        widened[:, :, 255] = self._summed[block][:, :, -1]
+
+    def _ask(self, level: int, feature: int, code: int, side: bool) -> np.ndarray:
+        self._question = (feature, code, side)
+        left, right = self._child_words(level, feature, code, side)
+        return (right & self._mask) <= (left & self._mask)
+
+
+# Statistics of a partition. What it remembers stands in `partition.memory["trees"]`.
+
+
+class PartitionTrees:
+    """Codes, grades, scores, and the tree that grows."""
+
+    g: np.ndarray
+    h: np.ndarray
+
+    def __init__(self, partition: Partition, setup: Setup, training: bool) -> None:
+        data = partition.data
+        self.setup, self.number = setup, partition.number
+        codes = code_rows(data.X, setup.borders, 1)
+        self.workers = Workers(1)
+        self.fitter = setup.fitter(self.workers)
+        # Plain leaves never look at the values again.
+        self.rows = Rows(data.X if self.fitter.needs_sample else data.X[:0], codes)
+        self.light = without_features(data)
+        self.weight = data.row_weight
+        self.scores = np.zeros(data.n_rows)
+        self.start = 0.0
+        self.sampled: SampledRows | None = None
+        if training and setup.query_places is not None:
+            assert data.y is not None
+            keys, grades, _, _ = content_hashes(data.X, data.y, data.offsets)
+            sizes = np.diff(data.offsets)
+            self.by_content = np.lexsort((grades, keys, data.query_index))  # rows of each query, queries as they stand
+            shift = np.repeat(setup.query_places[self.number] - data.offsets[:-1], sizes)
+            self.positions = np.arange(data.n_rows) + shift
+
+    def derive(self, t: int) -> None:
+        """Gradients, hessians and draws of tree t."""
+        setup, y, plan = self.setup, self.light.y, self.setup.plan
+        assert y is not None
+        g: Any
+        h: Any
+        rng = stream(plan.seed, "objective", t)
+        if getattr(setup.objective, "by_place", False):
+            setup.objective.begin(_RowDraws(rng, setup.n_rows, self.positions))
+            order = self.by_content
+            there = checked(setup.objective, y[order], self.scores[order], self.light.offsets)
+            g, h = (self._back(values) for values in there)
+        else:
+            setup.objective.begin(rng)
+            g, h = checked(setup.objective, y, self.scores, self.light.offsets)
+        self.g, self.h = (g, h) if self.weight is None else (g * self.weight, h * self.weight)
+        self.drawn = None
+        if plan.replace or plan.subsample < 1.0:
+            assert setup.query_starts is not None
+            rng = stream(plan.seed, "rows", t)
+            drawn = draw_rows(rng, setup.query_starts, plan.unit, plan.replace, plan.subsample)
+            self.drawn = None if drawn is None else self._back(drawn[self.positions])
+        self.sampled = None
+
+    def _back(self, values: np.ndarray) -> np.ndarray:
+        """Values in the order by content as values by row."""
+        moved = np.empty_like(values)
+        moved[self.by_content] = values
+        return moved
+
+    def sizes(self) -> dict[str, Any]:
+        """What the scales and the watch over the objective rest on."""
+        _, g, h = drawn_rows(self.g, self.h, self.drawn)
+        sizes = GradientSizes.of(g, h)
+        whole = sizes if self.drawn is None else GradientSizes.of(self.g, self.h)
+        weight = np.broadcast_to(1.0, self.scores.shape) if self.weight is None else self.weight
+        return _Sums(
+            n=sizes.n_rows,
+            gradients=sizes.gradients,
+            hessians=sizes.hessians,
+            broken=0 if sizes.whole else 1,
+            all_gradients=whole.gradients,
+            all_hessians=whole.hessians,
+            change=change_parts(self.start, self.g, self.h, self.scores),
+            weight=exact_parts(weight) if self.fitter.needs_sample else np.zeros((2, 2048), np.int64),
+        )
+
+    def histograms(self, level: int, small_is_right: np.ndarray, used: list[int], width: int) -> np.ndarray:
+        """Words by leaf, feature and code, int64 (blocks, leaves, 8, width + 1), missing values last."""
+        assert self.sampled is not None
+        self.sampled.gather(level, small_is_right)
+        leaves = 1 << max(0, level - 1)
+        result = np.empty((len(used), leaves, BLOCK, width + 1), dtype=np.int64)
+        fresh = np.empty((leaves, BLOCK * 256), dtype=np.int64)
+        for i, block in enumerate(used):
+            fresh[:] = 0
+            self.sampled.fill(block, fresh)
+            by_code = fresh.reshape(leaves, BLOCK, 256)
+            result[i, :, :, :-1] = by_code[:, :, :width]
+            result[i, :, :, -1] = by_code[:, :, 255]
+        return result
+
+
+class _Sums(dict[str, Any]):
+    """Named sums that add up."""
+
+    def __add__(self, other: dict[str, Any]) -> _Sums:
+        return _Sums({name: value + other[name] for name, value in self.items()})
+
+
+class _RowDraws:
+    """The draws (k, n) of a generator over all rows at some positions: what one machine would draw for these."""
+
+    def __init__(self, rng: np.random.Generator, n: int, positions: np.ndarray) -> None:
+        self.rng, self.n, self.positions = rng, n, positions
+
+    def logistic(self, size: tuple[int, int]) -> np.ndarray:
+        """As `Generator.logistic`; O(k n) for the n rows of all partitions."""
+        result = np.empty(size)
+        for k in range(size[0]):
+            result[k] = self.rng.logistic(size=self.n)[self.positions]
+        return result
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.rng, name)
+
+
+def _extremes(partition: Partition) -> tuple[float, float]:
+    data = partition.data
+    weight = data.row_weight
+    largest_weight = -1.0 if weight is None else float(np.max(weight, initial=0.0))
+    assert data.y is not None
+    return float(np.abs(data.y).max(initial=0.0)), largest_weight
+
+
+def _summaries(partition: Partition, first: int, last: int) -> list[ColumnSummary]:
+    X = partition.data.X
+    return [ColumnSummary.of(np.ascontiguousarray(X[:, k]), LIMIT) for k in range(first, last)]
+
+
+def _hashes(partition: Partition) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    data = partition.data
+    assert data.y is not None
+    _, _, own, with_grades = content_hashes(data.X, data.y, data.offsets)
+    return [(own, with_grades, np.diff(data.offsets))]
+
+
+def _open(partition: Partition, setup: Setup) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    trees = PartitionTrees(partition, setup, True)
+    partition.memory["trees"] = trees
+    y = trees.light.y
+    assert y is not None
+    weight = np.broadcast_to(1.0, y.shape) if trees.weight is None else trees.weight
+    grades = y if trees.weight is None else trees.weight * y
+    return trees.rows.matrix.has_missing.astype(np.int64), exact_parts(grades), exact_parts(weight)
+
+
+def _open_valid(partition: Partition, setup: Setup, start: float) -> None:
+    partition.memory["trees"] = PartitionTrees(partition, setup, False)
+    _start(partition, start)
+
+
+def _start(partition: Partition, start: float) -> None:
+    trees = partition.memory["trees"]
+    trees.start = start
+    trees.scores[:] = start
+
+
+def _derive(partition: Partition, t: int) -> dict[str, Any]:
+    trees = partition.memory["trees"]
+    trees.derive(t)
+    return trees.sizes()
+
+
+def _first_level(
+    partition: Partition, scales: PackingScales, used: list[int], width: int, penalty: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    trees = partition.memory["trees"]
+    first = int(trees.setup.first_rows[trees.number])
+    packed = pack_rows(*drawn_rows(trees.g, trees.h, trees.drawn), scales, first)
+    trees.sampled = SampledRows(trees.rows.matrix, packed)
+    losses = exact_parts(squared_losses(packed)) if penalty else np.zeros((2, 1), np.int64)
+    total = packed.words.sum(keepdims=True)
+    return total, losses, trees.histograms(0, np.zeros(1, np.bool_), used, width)
+
+
+def _level(
+    partition: Partition,
+    level: int,
+    question: tuple[int, int, bool],
+    small_is_right: np.ndarray,
+    used: list[int],
+    width: int,
+) -> np.ndarray:
+    trees = partition.memory["trees"]
+    trees.sampled.ask(level - 1, *question)
+    return trees.histograms(level, np.array(small_is_right), used, width)
+
+
+def _leaf_sums(partition: Partition, tree: TreeStructure) -> tuple[np.ndarray, ...]:
+    trees = partition.memory["trees"]
+    return trees.fitter.sums(tree, trees.rows, Sample(trees.g, trees.h, trees.drawn))
+
+
+def _add(partition: Partition, tree: TreeStructure, values: np.ndarray) -> None:
+    trees = partition.memory["trees"]
+    trees.sampled = None
+    trees.fitter.add(tree, trees.rows, np.array(values), trees.scores)
+
+
+def _add_and_derive(partition: Partition, tree: TreeStructure, values: np.ndarray, t: int) -> dict[str, Any]:
+    _add(partition, tree, values)
+    return _derive(partition, t)
+
+
+def _add_and_measure(partition: Partition, tree: TreeStructure, values: np.ndarray, measure: Any) -> list[np.ndarray]:
+    _add(partition, tree, values)
+    trees = partition.memory["trees"]
+    return [np.asarray(measure.per_query(trees.light.judgements(), trees.scores))]

@@ -1,0 +1,173 @@
+"""A partition of whole queries where it lives: its source, its rows, and what a fit derives from them."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.data.ranking_data import RankingData
+
+
+class Source(Protocol):
+    """Where a partition's rows come from; reading it again gives the same rows."""
+
+    def read(self) -> RankingData:
+        """The rows."""
+        ...
+
+
+@dataclass(frozen=True)
+class LetorSource:
+    """A LETOR file, read with the options of `read_letor`."""
+
+    path: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def read(self) -> RankingData:
+        """The file's rows."""
+        from truerank.io.letor.read import read_letor
+
+        return read_letor(self.path, **self.options)
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """A Parquet file (or another table), read with the options of `read_table`."""
+
+    path: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def read(self) -> RankingData:
+        """The file's rows."""
+        from truerank.io.tables import read_table
+
+        try:
+            return read_table(self.path, **self.options)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"{self.path}: {error}") from error
+
+
+@dataclass(frozen=True)
+class FrameSource:
+    """A partition of a Dask data frame, which Dask computes again where its worker is lost."""
+
+    frame: Any
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def read(self) -> RankingData:
+        """The frame's rows."""
+        from truerank.io.tables import read_table
+
+        frame = self.frame
+        if hasattr(frame, "result"):
+            from distributed import get_client
+
+            frame = get_client().gather(frame, direct=True)
+        return read_table(frame, **self.options)
+
+
+@dataclass(frozen=True)
+class GivenSource:
+    """Rows that are given, for data that are small enough to be sent."""
+
+    data: RankingData
+
+    def read(self) -> RankingData:
+        """The rows."""
+        return self.data
+
+
+@dataclass(frozen=True)
+class JoinedSource:
+    """A source without the queries that live elsewhere, and with the rest of its own from other sources.
+
+    Attributes
+    ----------
+    own : Source
+    foreign : frozenset
+        Queries of `own` whose home is another partition.
+    others : tuple of (Source, frozenset of queries)
+        Where the rest of this partition's queries is.
+    """
+
+    own: Source
+    foreign: frozenset[Any]
+    others: tuple[tuple[Source, frozenset[Any]], ...]
+
+    def read(self) -> RankingData:
+        """The rows, queries in order of first appearance."""
+        parts = [_without(self.own.read(), self.foreign)]
+        parts += [_only(source.read(), queries) for source, queries in self.others]
+        whole = RankingData.concatenate(parts)
+        return RankingData(
+            whole.X, whole.y, whole.qid, doc_ids=whole.doc_ids, comments=whole.comments,
+            feature_names=whole.feature_names,
+        )  # fmt: skip
+
+
+def _without(data: RankingData, queries: frozenset[Any]) -> RankingData:
+    return data.take_queries(np.array([query not in queries for query in data.query_ids.tolist()], dtype=bool))
+
+
+def _only(data: RankingData, queries: frozenset[Any]) -> RankingData:
+    return data.take_queries(np.array([query in queries for query in data.query_ids.tolist()], dtype=bool))
+
+
+class Partition:
+    """One partition on its worker.
+
+    Parameters
+    ----------
+    number : int
+    source : Source
+    hold : bool
+        Whether the rows stay in memory between passes; else every pass reads the source again.
+
+    Attributes
+    ----------
+    memory : dict
+        What a fit has derived from the rows; lost with the worker, and made again from the source and the journal.
+    """
+
+    def __init__(self, number: int, source: Source, hold: bool = True) -> None:
+        self.number, self.source, self.hold = number, source, hold
+        self.memory: dict[str, Any] = {}
+        self.last: tuple[int, Any] = (-1, None)
+        self._data: RankingData | None = None
+
+    @property
+    def data(self) -> RankingData:
+        """The rows, in grouped order."""
+        if self._data is not None:
+            return self._data
+        try:
+            data = self.source.read()
+        except OSError as error:
+            raise DataFileError(f"partition {self.number}: {error}") from error
+        if self.hold:
+            self._data = data
+        return data
+
+
+def expand(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
+    """The files of one pattern or of several, each pattern's by name.
+
+    Raises
+    ------
+    InvalidInputError
+        When a pattern fits no file.
+    """
+    patterns = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    files: list[str] = []
+    for pattern in [os.fspath(one) for one in patterns]:
+        found = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern))
+        if not found:
+            raise InvalidInputError(f"{pattern}: no such file; expected a file or a pattern such as 'parts/*.parquet'")
+        files += [os.path.abspath(name) for name in found]
+    return files

@@ -1,0 +1,40 @@
+"""`--cluster local:1`: train, predict and rank by files that a pattern names."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from truerank import load_sample, write_letor
+from truerank.cli import main
+
+pytest.importorskip("distributed")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_train_predict_and_rank_write_what_one_machine_writes(tmp_path, capsys):
+    whole = load_sample().take_queries(range(40))
+    write_letor(whole, tmp_path / "whole.txt")
+    for number, queries in enumerate((range(25), range(25, 40))):
+        write_letor(whole.take_queries(queries), tmp_path / f"part{number}.txt")
+    pattern, cluster = str(tmp_path / "part?.txt"), ["--cluster", "local:1"]
+    settings = ["--ranker", "oblivious-boosting", "--set", "leaves=constant", "n_estimators=3", "depth=3", "n_jobs=1"]
+    model = str(tmp_path / "model.json")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert main(["train", str(tmp_path / "whole.txt"), *settings, "--model", str(tmp_path / "one.json")]) == 0
+        assert main(["train", pattern, *settings, "--model", model, *cluster]) == 0
+        assert "dashboard http" in capsys.readouterr().err
+        assert main(["predict", model, pattern, "-o", str(tmp_path / "scores"), *cluster]) == 0
+        assert main(["rank", model, pattern, "-o", str(tmp_path / "runs"), *cluster]) == 0
+    assert (tmp_path / "one.json").read_text() == (tmp_path / "model.json").read_text()
+    assert main(["predict", model, str(tmp_path / "whole.txt"), "-o", str(tmp_path / "scores.txt")]) == 0
+    assert main(["rank", model, str(tmp_path / "whole.txt"), "-o", str(tmp_path / "whole.run")]) == 0
+    for folder, single in (("scores", "scores.txt"), ("runs", "whole.run")):
+        parts = sorted((tmp_path / folder).iterdir())
+        assert len(parts) == 2
+        assert "".join(part.read_text() for part in parts) == (tmp_path / single).read_text()
+    assert np.isfinite(np.loadtxt(tmp_path / "scores.txt")).all()
+    assert main(["predict", model, pattern, *cluster]) == 2

@@ -1,0 +1,176 @@
+"""Partitions of whole queries give what one machine gives, however the rows are cut."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import truerank
+from truerank import (
+    AdaRank,
+    ListNet,
+    ObliviousBoosting,
+    PairwiseDescent,
+    RandomRanker,
+    RankSVM,
+    RidgeRanker,
+    SingleFeature,
+)
+from truerank.cluster import from_parts, read_letor, read_parquet
+from truerank.cluster.column_summaries import ColumnSummary, largest_error
+from truerank.cluster.sums import add, fold
+from truerank.core.errors import DataFileError, InvalidInputError
+
+
+def cut(data, k):
+    bounds = np.linspace(0, data.n_queries, k + 1).astype(int)
+    return [data.take_queries(np.arange(a, b)) for a, b in zip(bounds[:-1], bounds[1:])]
+
+
+@pytest.fixture(scope="module")
+def judged():
+    rng = np.random.default_rng(5)
+
+    def made(m):
+        sizes = rng.integers(1, 30, m)
+        X = rng.standard_normal((sizes.sum(), 11)).round(2)
+        X[:, 3] = rng.integers(0, 3, len(X))
+        y = np.clip(np.rint(X[:, 0] + X[:, 1] * X[:, 2] + rng.standard_normal(len(X))), 0, 2)
+        return truerank.RankingData(X, y, np.repeat(np.arange(m), sizes))
+
+    return made(60), made(25)
+
+
+TREES = [
+    {"leaves": "constant"},
+    {"leaves": "constant", "objective": "lambdarank", "small_leaf_penalty": 2.0},
+    {"leaves": "constant", "objective": "yetirank", "bootstrap": "query", "subsample": 0.6, "feature_fraction": 0.5},
+    {"leaves": "constant", "bootstrap": "row", "patience": 2, "monotone": {0: 1}},
+]
+
+
+@pytest.mark.parametrize("parameters", TREES)
+@pytest.mark.parametrize("k", [1, 3, 50])
+def test_trees_of_plain_leaves_have_the_same_bits(judged, parameters, k):
+    train, valid = judged
+    parameters = {"n_estimators": 6, "depth": 4, "n_jobs": 1} | parameters
+    one = ObliviousBoosting(**parameters).fit(train, eval_set=valid)
+    many = ObliviousBoosting(**parameters).fit(from_parts(cut(train, k)), eval_set=from_parts(cut(valid, 2)))
+    for name in one.model_attributes:
+        a, b = getattr(one, name, None), getattr(many, name, None)
+        if isinstance(a, dict):
+            assert all(np.array_equal(a[key], b[key], equal_nan=True) for key in a)
+        else:
+            assert np.array_equal(a, b), name
+    np.testing.assert_array_equal(one.predict(valid), many.predict(valid))
+
+
+@pytest.mark.parametrize("leaves", ["fuzzy", "polynomial"])
+def test_trees_of_other_leaves_agree_to_rounding(judged, leaves):
+    train, valid = judged
+    one = ObliviousBoosting(leaves, n_estimators=5, depth=3, n_jobs=1).fit(train)
+    many = ObliviousBoosting(leaves, n_estimators=5, depth=3, n_jobs=1).fit(from_parts(cut(train, 7)))
+    np.testing.assert_array_equal(one.tree_borders_, many.tree_borders_)
+    np.testing.assert_allclose(one.predict(valid), many.predict(valid), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("k", [1, 7, 50])
+@pytest.mark.parametrize("make", [ListNet, RankSVM, RidgeRanker, lambda: RidgeRanker(alpha=[0.1, 10.0])])
+def test_linear_learners_reach_the_same_objective(judged, make, k):
+    train, valid = judged
+    eval_set = valid if isinstance(make().get_params().get("alpha"), list) else None
+    one, many = make().fit(train, eval_set=eval_set), make().fit(from_parts(cut(train, k)), eval_set=eval_set)
+    np.testing.assert_allclose(many.coef_, one.coef_, rtol=1e-6, atol=1e-9)
+    if hasattr(one, "objective_"):
+        assert many.objective_ == pytest.approx(one.objective_, rel=1e-9)
+
+
+def test_a_scaled_problem_is_the_same_in_partitions(judged):
+    train, _ = judged
+    X = train.X * 10.0 ** np.arange(-4, 7)
+    train = truerank.RankingData.from_grouped(X, train.y, train.offsets, train.query_ids)
+    one, many = RankSVM().fit(train), RankSVM().fit(from_parts(cut(train, 4)))
+    np.testing.assert_array_equal(one.scale_, many.scale_)
+    assert many.objective_ == pytest.approx(one.objective_, rel=1e-9)
+
+
+@pytest.mark.parametrize("make", [lambda: AdaRank(n_estimators=15, n_jobs=1), SingleFeature, RandomRanker])
+def test_what_rests_on_measures_by_query_has_the_same_bits(judged, make):
+    train, valid = judged
+    eval_set = valid if make().uses_eval_set else None
+    one, many = make().fit(train, eval_set=eval_set), make().fit(from_parts(cut(train, 7)), eval_set=eval_set)
+    np.testing.assert_array_equal(one.predict(valid), many.predict(valid))
+
+
+def test_prediction_and_evaluation(judged):
+    train, _ = judged
+    data, ranker = from_parts(cut(train, 5)), RidgeRanker().fit(train)
+    assert np.array_equal(np.concatenate(ranker.predict(data)), ranker.predict(train))
+    assert np.array_equal(np.concatenate(ranker.rank(data)), ranker.rank(train))
+    for convention in ("trec", "letor3"):
+        expected = truerank.evaluate("AP nDCG@10 RR", train, ranker.predict(train), convention=convention)
+        got = truerank.evaluate("AP nDCG@10 RR", data, ranker.predict(data), convention=convention)
+        assert dict(got) == dict(expected)
+
+
+def test_queries_split_over_files_are_joined(judged, tmp_path, capsys):
+    train, _ = judged
+    middle = int(train.offsets[np.flatnonzero(np.diff(train.offsets) > 3)[20]]) + 2
+    for number, rows in enumerate((slice(None, middle), slice(middle, None)), 1):
+        part = truerank.RankingData(train.X[rows], train.y[rows], train.qid[rows])
+        truerank.write_letor(part, tmp_path / f"{number}.txt")
+        truerank.write_table(part, tmp_path / f"{number}.parquet")
+    for read in (
+        lambda: read_letor(tmp_path / "*.txt"),
+        lambda: read_parquet(str(tmp_path / "*.parquet"), hold=False),
+    ):
+        data = read()
+        assert "1 queries were split" in capsys.readouterr().err
+        assert (data.n_partitions, data.n_queries, data.n_rows) == (2, train.n_queries, train.n_rows)
+        for ranker in (ObliviousBoosting("constant", n_estimators=3, n_jobs=1), RankSVM(), ListNet(), AdaRank()):
+            got = ranker.fit(data).predict(train)
+            np.testing.assert_allclose(got, ranker.fit(train).predict(train), rtol=1e-6, atol=1e-9)
+
+
+def test_errors_name_the_file_and_the_line(judged, tmp_path):
+    (tmp_path / "a.txt").write_text("1 qid:1 1:0.5\n")
+    (tmp_path / "b.txt").write_text("1 qid:2 1:0.5\n0 qid:2 1:oops\n")
+    with pytest.raises(DataFileError, match=r"b\.txt.*2"):
+        read_letor(str(tmp_path / "*.txt"))
+    with pytest.raises(InvalidInputError, match="no such file"):
+        read_letor(str(tmp_path / "c*.txt"))
+    with pytest.raises(InvalidInputError, match="fit_file"):
+        PairwiseDescent().fit(from_parts(cut(judged[0], 2)))
+    with pytest.raises(InvalidInputError, match="do not pass y"):
+        RidgeRanker().fit(from_parts(cut(judged[0], 2)), [1.0])
+    ranker = RidgeRanker().fit(judged[0])
+    before = ranker.coef_.copy()
+    with pytest.raises(InvalidInputError, match="alpha"):
+        ranker.set_params(alpha=-1.0).fit(from_parts(cut(judged[0], 2)))
+    np.testing.assert_array_equal(ranker.coef_, before)
+
+
+def test_a_summary_beyond_its_limit_keeps_ranks_within_its_error():
+    rng = np.random.default_rng(2)
+    values, limit, k = rng.standard_normal(40_000), 500, 8
+    summaries = {(0, i): ColumnSummary.of(part, limit) for i, part in enumerate(np.split(values, k))}
+    (whole,) = fold(summaries, lambda a, b: a.merged(b, limit), k).values()
+    assert whole.n == len(values)
+    assert 0 < whole.error <= largest_error(k, limit)
+    shares = np.arange(0.01, 1.0, 0.01)
+    found = whole.sorted_values()[(shares * whole.n).astype(int)]
+    assert np.abs(np.searchsorted(np.sort(values), found) / len(values) - shares).max() <= whole.error
+    assert whole.values[0] == values.min()
+    assert whole.values[-1] == values.max()
+
+
+@pytest.mark.parametrize("n", range(1, 20))
+def test_the_tree_of_sums_does_not_depend_on_who_holds_what(n):
+    rng = np.random.default_rng(n)
+    values = rng.standard_normal(n)
+    (expected,) = fold({(0, i): values[i] for i in range(n)}, add, n).values()
+    holder = rng.integers(0, 3, n)
+    parts = {}
+    for worker in range(3):
+        parts |= fold({(0, int(i)): values[i] for i in np.flatnonzero(holder == worker)}, add, n)
+    assert list(fold(parts, add, n).values()) == [expected]
