@@ -32,6 +32,7 @@ from truerank.calibration.names import make_calibrator
 from truerank.core.checks import check_choice, check_number
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.fitting import fits_whole
+from truerank.core.threads import one_blas_thread
 
 FORMS = ("temperature", "vector", "matrix")
 INPUTS = ("scores", "log-softmax", "log-sigmoid")
@@ -189,7 +190,6 @@ class SoftmaxCalibrator(JointCalibrator):
 
     def _fit(self, scores: np.ndarray, index: np.ndarray, weight: np.ndarray | None) -> None:
         from scipy.optimize import minimize
-        from threadpoolctl import threadpool_limits
 
         check_choice(self.form, "form", FORMS)
         check_choice(self.inputs, "inputs", INPUTS)
@@ -201,7 +201,7 @@ class SoftmaxCalibrator(JointCalibrator):
         self.scale_ = self.scale_ if self.scale_ > 1e-150 else 1.0
         x = (x - self.centre_) / self.scale_
         weights = np.ones(len(x)) if weight is None else weight
-        with threadpool_limits(1):  # bits of products depend on the number of threads
+        with one_blas_thread():  # bits of products depend on the number of threads
             objective = _Objective(x, index, weights, self.form, ridge)
             # The slope starts where scores of unit spread are taken at their word, and cannot turn negative.
             start = np.zeros(objective.size)

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import numpy as np
 from scipy import sparse
-from threadpoolctl import threadpool_limits
 
+from truerank.core.threads import one_blas_thread
 from truerank.text.index import Index
 
 DIMENSIONS = 300
@@ -77,7 +77,7 @@ def _decomposed(index: Index, analyser: str) -> tuple[np.ndarray, np.ndarray]:
     values = (1 + np.log(postings.counts)) * np.repeat(np.log(n / np.maximum(df, 1)), df)
     matrix = sparse.csc_matrix((values, postings.documents, postings.starts), shape=(n, n_terms))
     matrix = normalize(matrix.tocsr(), copy=False)
-    with threadpool_limits(1):
+    with one_blas_thread():
         solver = TruncatedSVD(k, algorithm="randomized", n_iter=7, random_state=0)
         rows = solver.fit_transform(matrix)
     return rows.astype(np.float32), np.ascontiguousarray(solver.components_.T, dtype=np.float32)

@@ -15,11 +15,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.optimize import lsq_linear
-from threadpoolctl import threadpool_limits
 
 from truerank.core.errors import ModelFileError
 from truerank.core.kernel import kernel
-from truerank.core.threads import query_blocks, row_blocks, run_blocks
+from truerank.core.threads import one_blas_thread, query_blocks, row_blocks, run_blocks
 from truerank.trees.leaves.polynomial import least_norm_solutions
 from truerank.trees.predictor import writable
 from truerank.trees.scaling import Scaling
@@ -93,7 +92,7 @@ def fit_linear_start(
     p = X.shape[1]
     matrix, right, total = np.zeros((p, p)), np.zeros(p), 0.0
     every = np.arange(p)
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         for first, last in query_blocks(offsets, _ROWS):
             rows = slice(int(offsets[first]), int(offsets[last]))
             starts = offsets[first:last] - offsets[first]

@@ -35,12 +35,11 @@ from math import comb
 from typing import Any, ClassVar
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
-from truerank.core.threads import Workers, row_blocks, run_blocks
+from truerank.core.threads import Workers, one_blas_thread, row_blocks, run_blocks
 from truerank.trees.ensemble import Ensemble, pad_tree
 from truerank.trees.grower import TreeStructure
 from truerank.trees.leaves.constant import empty_leaves
@@ -267,7 +266,7 @@ def least_norm_solutions(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 def _one_thread(size: int) -> Any:
     """A large system's bits change with the number of threads of LAPACK."""
-    return threadpool_limits(1, user_api="blas") if size > _SMALL_SYSTEM else nullcontext()
+    return one_blas_thread() if size > _SMALL_SYSTEM else nullcontext()
 
 
 class PolynomialPredictor:
