@@ -18,7 +18,7 @@ from truerank.core.errors import InvalidInputError
 pytest.importorskip("distributed")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def client():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
