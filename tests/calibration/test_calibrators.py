@@ -203,7 +203,10 @@ def test_never_nan_and_never_certain(rows):
     queries = np.r_[scores, -1e7, 0, 1e7]
     # The spline and the pool, which are slow, meet their strange rows above.
     for name in (name for name in NAMES if name not in ("spline", "pool")):
-        calibrator = fit_quietly(make(name), scores, y)
+        with warnings.catch_warnings():
+            # Scores a thousandth of a millionth apart may end at max_iter, which is said; what is promised holds.
+            warnings.filterwarnings("ignore", message=".*stopped at max_iter", category=TruerankWarning)
+            calibrator = fit_quietly(make(name), scores, y)
         assert np.isfinite(calibrator.log_odds(queries)).all()
         p = calibrator.predict_proba(queries)
         assert ((p > 0) & (p < 1)).all()
