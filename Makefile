@@ -18,11 +18,11 @@ $(VENV)/.demo: pyproject.toml
 
 $(VENV)/.test: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,tables,zstd,plots]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,tables,text,zstd,plots,onnx,tune,cluster,report]'
 	touch $@
 
 $(VENV)/.peers: $(VENV)/.test
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[peers]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[peers,docs]'
 	touch $@
 
 demo: $(VENV)/.demo
