@@ -68,3 +68,25 @@ def test_same_bits_where_a_worker_is_killed(client, monkeypatch, at):
 def test_a_cluster_is_local_or_a_scheduler(where):
     with pytest.raises(InvalidInputError, match="local:N"):
         connect(where)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_data_frame_of_dask(client):
+    frames = pytest.importorskip("dask.dataframe")
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    table = pandas.DataFrame(rng.normal(size=(240, 4)), columns=list("abcd"))
+    table["y"] = (table["a"] + rng.normal(size=240) > 0.5).astype(int)
+    table["qid"] = np.repeat(np.arange(24), 10)
+    ddf = frames.from_pandas(table, npartitions=5, sort=False)
+    from truerank import RidgeRanker
+    from truerank.cluster import from_dask_dataframe
+
+    data = from_dask_dataframe(ddf, client=client)
+    assert (data.n_rows, data.n_queries, data.n_features) == (240, 24, 4)
+    here = truerank.RankingData(table[list("abcd")].to_numpy(), table["y"], table["qid"])
+    np.testing.assert_allclose(RidgeRanker().fit(data).coef_, RidgeRanker().fit(here).coef_, rtol=1e-9)
+    with pytest.raises(InvalidInputError, match="persisted"):
+        from_dask_dataframe(client.persist(ddf), client=client)
+    with pytest.raises(InvalidInputError, match="Dask data frame"):
+        from_dask_dataframe(table, client=client)

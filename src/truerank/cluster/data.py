@@ -105,18 +105,34 @@ def from_dask_dataframe(
     Parameters
     ----------
     ddf : dask.dataframe.DataFrame
-        One row a document. It is computed on the workers (`persist`), never on the client.
+        One row a document. Each partition's tasks run on the worker that holds it, and again on another one where that
+        is lost, never on the client. Not `persist`ed: then the tasks are gone and only results are left.
     qid, y : str
         Columns of the query and of the grade; all others are features, unless `features` names these.
     client, hold
-        As in `read_letor`; a client is needed.
+        As in `read_letor`.
     **options
         As `truerank.read_table` takes them.
+
+    Raises
+    ------
+    InvalidInputError
+        When the frame is not a Dask data frame, or was persisted.
+
+    Notes
+    -----
+    Tasks that several partitions share (a shuffle, say) are run by each of them: write such a frame to Parquet first
+    and use `read_parquet`.
     """
     client = _current(client)
-    if client is None:
-        raise InvalidInputError("from_dask_dataframe needs a cluster: make a distributed.Client first")
-    frames = client.compute(ddf.to_delayed())
+    if not hasattr(ddf, "to_delayed"):
+        raise InvalidInputError(f"from_dask_dataframe takes a Dask data frame, got {type(ddf).__name__}")
+    frames = ddf.to_delayed()
+    if any(hasattr(task, "key") and hasattr(task, "client") for f in frames for task in dict(f.dask).values()):
+        raise InvalidInputError(
+            "the data frame was persisted, so its partitions cannot be made again where a worker is lost; pass it "
+            "before `persist()`, or write it to Parquet and use read_parquet"
+        )
     options = {"query": qid} | ({} if y is None else {"grade": y}) | options
     return ClusterRankingData([FrameSource(frame, options) for frame in frames], client, hold)
 

@@ -55,21 +55,16 @@ class TableSource:
 
 @dataclass(frozen=True)
 class FrameSource:
-    """A partition of a Dask data frame, which Dask computes again where its worker is lost."""
+    """A partition of a Dask data frame as the tasks that make it: whoever holds the partition runs them."""
 
     frame: Any
     options: dict[str, Any] = field(default_factory=dict)
 
     def read(self) -> RankingData:
-        """The frame's rows."""
+        """The frame's rows. The tasks run in the thread that asks: a worker's thread cannot wait for its scheduler."""
         from truerank.io.tables import read_table
 
-        frame = self.frame
-        if hasattr(frame, "result"):
-            from distributed import get_client
-
-            frame = get_client().gather(frame, direct=True)
-        return read_table(frame, **self.options)
+        return read_table(self.frame.compute(scheduler="synchronous"), **self.options)
 
 
 @dataclass(frozen=True)
