@@ -75,13 +75,13 @@ def test_bits_do_not_depend_on_blas_threads():
 
 def test_weights_by_name_and_the_check_of_a_loaded_model():
     ranker = LinearRanker()
-    ranker.n_features_in_, ranker.coef_ = 3, np.array([0.5, 0.0, -2.0])
+    ranker.n_features_in_, ranker.coef_, ranker.n_queries_in_ = 3, np.array([0.5, 0.0, -2.0]), 1
     assert ranker.feature_weights() == {"feature 3": -2.0, "feature 1": 0.5}
     ranker.feature_names_in_ = np.array(["a", "b", "c"], dtype=object)
     assert list(ranker.feature_weights()) == ["c", "a"]
     ranker.check_model()
     ranker.coef_ = np.array([0.5, np.nan, 1.0])
-    with pytest.raises(ModelFileError, match="finite"):
+    with pytest.raises(ModelFileError, match="within"):
         ranker.check_model()
     ranker.coef_ = np.zeros(2)
     with pytest.raises(ModelFileError, match="must hold 3 weights"):

@@ -252,6 +252,7 @@ def test_any_small_data_has_finite_scores(data, leaves, objective):
     assert np.isfinite(ranker.predict(np.array([[np.nan, 0.5], [-7.0, 1e300], [2.0, -1e300]]))).all()
     if leaves != "polynomial":  # equal rows have equal scores; only the order of values counts
         np.testing.assert_array_equal(scores, ranker.predict(X))
+    if leaves != "polynomial" and objective not in ("lambdarank", "yetirank"):  # these break ties by what rows hold
         larger = np.sign(X) * np.cbrt(np.abs(X))
         moved = ObliviousBoosting(leaves, objective=objective, n_estimators=3, depth=2).fit(
             RankingData(larger, y, qid), sample_weight=weight
