@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from support.edited_models import fuzz, models
 from truerank import cli
 from truerank.calibration.ranker import CalibratedRanker
-from truerank.core.errors import ModelFileError
+from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.data.ranking_data import RankingData
 from truerank.features.per_query import MinMaxInQuery
 from truerank.models.model_file import load_model, save_model
@@ -35,9 +35,9 @@ def test_no_model_where_the_model_should_be(tmp_path, content):
 
 
 def test_a_model_that_was_never_fitted_is_refused(tmp_path):
-    save_model(AdaRank(), tmp_path / "m.json")
-    with pytest.raises(ModelFileError, match="AdaRank"):
-        load_model(tmp_path / "m.json")
+    with pytest.raises(InvalidInputError, match="AdaRank is not fitted"):
+        save_model(AdaRank(), tmp_path / "m.json")
+    assert not (tmp_path / "m.json").exists()
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ A sub-command's module has `configure(parser)` and `run(args) -> int | None`.
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 # Name -> (module, one line of help). The order is that of `truerank --help`.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -85,4 +86,37 @@ def _main(argv: list[str]) -> int:
     args = parser.parse_args(argv)
     if run is None:
         parser.error("no command given")
+    same = _output_that_is_read(args)
+    if same is not None:
+        parser.error(f"{same} is read and would be overwritten; name another file for the output")
     return guarded(run, args, argv)
+
+
+def _output_that_is_read(args: Any) -> str | None:
+    """A regular file that the command would both read and write, or None."""
+    import os
+
+    given = {key: value for key, value in vars(args).items() if key != "command"}
+    # What --model is: written by training, read elsewhere.
+    trains = args.command in ("train", "tune") or bool(given.get("train") or given.get("qrels"))
+    outputs = {key for key in ("output", "model") if key in given and (key == "output" or trains)}
+    if args.command in ("train", "tune", "classify", "fuse"):
+        outputs |= {"model"} if trains else set()
+    else:
+        outputs -= {"model"}
+
+    def files(keys: Any) -> list[str]:
+        found = []
+        for key in keys:
+            value = given[key]
+            for item in value if isinstance(value, list | tuple) else [value]:
+                if isinstance(item, str) and os.path.isfile(item):
+                    found.append(item)
+        return found
+
+    read = files(key for key in given if key not in outputs)
+    for written in files(outputs & set(given)):
+        for path in read:
+            if os.path.samefile(path, written):
+                return written
+    return None

@@ -28,11 +28,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the contributions; rows without document ids are named by their number in the file, from 1."""
     from truerank.inspection.explanation import explain
-    from truerank.models.model_file import load_model
 
     if args.most < 1:
         raise common.UsageError(f"--most must be at least 1, got {args.most}")
-    model = load_model(args.model)
+    model = common.load_ranker(args.model)
     data = common.read_data(args.data, args)
     common.announce_compilation()
     above, below = args.above, args.below

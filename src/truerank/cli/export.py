@@ -38,14 +38,13 @@ def run(args: argparse.Namespace) -> int:
     """Write the export, unless a rank differs, and print its certificate."""
     from truerank.core.files import atomic_write
     from truerank.export.formats import export_model
-    from truerank.models.model_file import load_model
 
     common.check_writable(args.output)
     names = None
     if args.features is not None:
         with open(args.features, encoding="utf-8") as stream:
             names = [line.strip() for line in stream if line.strip()]
-    model = load_model(args.model)
+    model = common.load_ranker(args.model)
     common.announce_compilation()
     data = None if args.certify is None else common.read_data(args.certify, args)
     distil = None if args.distil is None else common.read_data(args.distil, args)

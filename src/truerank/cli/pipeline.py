@@ -281,6 +281,12 @@ def _calibrate(model: Any, scores: Any, data: Any, parts: Any, missing: Any) -> 
         share = relevant[others].mean()
         base -= float(np.log(np.where(relevant[rows] == 1, share, 1 - share)).sum())
     model.calibrator_ = PooledCalibrator(random_state=0).fit(scores, relevant)
+    if log_loss > base:
+        common.note(
+            "truerank pipeline: the probabilities are worse than one constant (log loss "
+            f"{log_loss / data.n_rows:.4f} against {base / data.n_rows:.4f}): this ranker's scores stand on another "
+            "level in each fold; do not use them, rank by the scores"
+        )
     return {"log_loss": log_loss / data.n_rows, "log_loss_of_share": base / data.n_rows}
 
 

@@ -74,14 +74,13 @@ def run(args: argparse.Namespace) -> int:
 def _of_data(args: argparse.Namespace) -> tuple[list[Any], Any]:
     from truerank.cli.predict import predicted
     from truerank.io.scores import read_scores
-    from truerank.models.model_file import load_model
     from truerank.report.evidence import System
 
     if args.runs:
         raise common.UsageError("runs belong to --qrels; with --data give models or --scores")
     if not args.models and not args.scores:
         raise common.UsageError("--data needs models or --scores FILE …")
-    models = [load_model(path) for path in args.models]
+    models = [common.load_ranker(path) for path in args.models]
     data = common.read_data(args.data, args)
     judgements = data.judgements()
     found = [(path, predicted(model, data), model) for path, model in zip(args.models, models)]

@@ -100,9 +100,18 @@ def certify_export(
     made_up = data is None
     X = made_up_rows(form) if made_up else np.array(data.X.toarray() if hasattr(data.X, "toarray") else data.X, float)
     offsets = np.array([0, len(X)]) if made_up else data.offsets
+    given = X
     if missing == "zero":
         X = np.nan_to_num(X, nan=0.0)
     expected = reference_scores(form, X)
+    absent_rows = np.isnan(given).any(axis=1)
+    if missing == "zero" and absent_rows.any():
+        with_absent = reference_scores(form, given[absent_rows])
+        differ = int((np.abs(with_absent - expected[absent_rows]) > 1e-9 * (1.0 + np.abs(with_absent))).sum())
+        notes += (
+            f"{int(absent_rows.sum())} rows hold missing values, which this export scores as 0; {differ} of them have "
+            "another score in predict, which knows them as missing: their places are NOT certified",
+        )
     left_out = constant_left_out(form, format, properties)
     runs = evaluators(content, form, format)
     differences: dict[str, float] = {}

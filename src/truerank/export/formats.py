@@ -165,7 +165,7 @@ def export_model(
     if not force and certificate.rank_agreement < 1.0:
         raise InvalidInputError(
             f"the {format} export puts {certificate.out_of_order} documents in another place than predict does (rank "
-            f"agreement {certificate.rank_agreement:.4f} of queries); pass force=True to take it all the same"
+            f"agreement {certificate.rank_agreement:.4f} of queries); pass force=True (--force) to take it all the same"
         )
     result = BytesExport(content) if isinstance(content, bytes) else TextExport(content)
     result.certificate = certificate

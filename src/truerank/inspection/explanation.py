@@ -218,6 +218,11 @@ def explain(
     >>> bool(abs(result.contributions.sum() - result.difference) < 1e-12)
     True
     """
+    if not isinstance(data, RankingData):
+        raise InvalidInputError(
+            f"data must be a RankingData, got {type(data).__name__}; make one of a table with read_table, or of arrays "
+            "with RankingData(X, y, qid)"
+        )
     ranker = _below_probabilities(ranker)
     number, rows = _query_rows(data, query, above, below)
     X = _dense(data.X, rows)

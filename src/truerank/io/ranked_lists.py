@@ -66,7 +66,10 @@ def _column(names: dict[str, Any], known: tuple[str, ...]) -> Any:
 
 def _grouped(queries: list[Any], documents: list[Any], values: list[Any]) -> dict[str, dict[str, Any]]:
     lists: dict[str, dict[str, Any]] = {}
-    for query, document, value in zip(queries, documents, values):
+    for row, (query, document, value) in enumerate(zip(queries, documents, values)):
+        for name, part in (("query", query), ("document", document)):
+            if part is None or part != part:
+                raise InvalidInputError(f"row {row} of the table has no {name} id; leave the row out, or name it")
         inside = lists.setdefault(str(query), {})
         if str(document) in inside:
             raise InvalidInputError(

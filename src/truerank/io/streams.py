@@ -66,6 +66,8 @@ class Source:
             name = getattr(source, "name", None)
             self.name = name if isinstance(name, str) else "<stream>"
             self._raw = _AsBytes(source) if isinstance(source, io.TextIOBase) else source
+        elif not isinstance(source, str | os.PathLike):
+            raise WrongTypeError(f"expected a path, '-' or an open file, got a {type(source).__name__}")
         else:
             self.name = os.fspath(source)
             self._raw = open(source, "rb")  # noqa: SIM115 - closed in close()

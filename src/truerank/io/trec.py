@@ -172,15 +172,26 @@ def as_qrels(qrels: Any) -> Qrels:
 
 def _from_dict(lists: Mapping[Any, Mapping[Any, Any]]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Topics, offsets, documents and values of `{topic: {document: value}}`."""
+    topics = [str(topic) for topic in lists]
+    if len(set(topics)) < len(topics):
+        twice = next(topic for topic in topics if topics.count(topic) > 1)
+        raise InvalidInputError(f"topic {twice!r} stands twice, once as another type; ids are compared as text")
+    for topic, documents in lists.items():
+        if not hasattr(documents, "values"):
+            raise InvalidInputError(
+                f"expected {{topic: {{document: number}}}}, got a {type(documents).__name__} for topic {topic!r}"
+            )
+        if len({str(document) for document in documents}) < len(documents):
+            raise InvalidInputError(f"a document of topic {topic!r} stands twice, once as another type")
     ids = [str(document) for documents in lists.values() for document in documents]
     try:
         values = np.array([float(value) for documents in lists.values() for value in documents.values()])
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInputError(f"expected {{topic: {{document: number}}}}: {error}") from error
     if not np.isfinite(values).all():
         raise InvalidInputError(f"expected finite numbers, got {values[~np.isfinite(values)][0]}")
     offsets = np.concatenate([[0], np.cumsum([len(documents) for documents in lists.values()])]).astype(np.int64)
-    return np.array([str(topic) for topic in lists], dtype=str), offsets, np.array(ids, dtype=TEXT), values
+    return np.array(topics, dtype=str), offsets, np.array(ids, dtype=TEXT), values
 
 
 def run_name(path: str) -> str:

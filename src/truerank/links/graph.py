@@ -152,7 +152,10 @@ def depth_of(url: str) -> int:
 
 
 def _steps(url: str) -> tuple[str, ...]:
-    parts = urlsplit(url if "://" in url else f"//{url}")
+    try:
+        parts = urlsplit(url if "://" in url else f"//{url}")
+    except ValueError as error:
+        raise InvalidInputError(f"the URL {url!r} cannot be read: {error}; mend it or leave the page out") from error
     steps = [step for step in parts.path.split("/") if step]
     if steps and steps[-1].lower() in ("index.html", "index.htm", "index.php", "default.htm", "default.asp"):
         steps.pop()

@@ -52,6 +52,9 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     """
     from truerank import __version__
 
+    names = getattr(type(model), "model_attributes", ())
+    if names and not any(hasattr(model, name) for name in names):
+        raise InvalidInputError(f"this {type(model).__name__} is not fitted; call fit before save_model")
     document = {"format": FORMAT, "version": VERSION, "truerank": __version__, "model": encode(model)}
     with atomic_write(path) as stream:
         json.dump(document, stream, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

@@ -358,7 +358,7 @@ def _rest_of_fit(ranker: Any, other: dict[str, Any]) -> None:
         if value is None:
             other.pop(key)
             continue
-        if key in ("verbose", "verbose_eval") and ("verbose" not in known or isinstance(value, bool)):
+        if key in ("verbose", "verbose_eval") and ("verbose" not in known or isinstance(value, bool | int)):
             other.pop(key)  # the constructor's `verbose` says how often
             continue
         if key == "eval_at":
