@@ -246,3 +246,15 @@ def test_ids_of_any_letters_come_back(tmp_path):
     assert index.document_ids([2, 0, 1]).tolist() == ["a", "é", "日本"]
     assert index.document_ids().tolist() == ["é", "日本", "a"]
     assert [index.document_number(name) for name in ("日本", "b")] == [1, -1]
+
+
+@pytest.mark.parametrize("number", [2**30, -1, 3])
+def test_postings_that_do_not_fit_are_refused(tmp_path, number):
+    index = build_index([Document(name, {"text": "cat dog"}, {}, {}) for name in "abc"], tmp_path / "index")
+    analyser = index.analysers[0]
+    path = tmp_path / "index" / f"{analyser}.0.documents.npy"
+    documents = np.load(path)
+    documents[:] = number
+    np.save(path, documents)
+    with pytest.raises(DataFileError, match="damaged"):
+        Index(tmp_path / "index").postings(analyser)

@@ -158,6 +158,19 @@ class Index:
         if name not in self._held:
             parts = (self._array(f"{name}.{part}") for part in ("starts", "documents", "counts", "lengths", "totals"))
             starts, documents, counts, lengths, totals = parts
+            # Compiled loops take these numbers as places in arrays: one pass over them here, once, or a crash there.
+            if (
+                len(starts) != len(totals) + 1
+                or starts[0] != 0
+                or starts[-1] != len(documents)
+                or (np.diff(starts) < 0).any()
+                or len(counts) != len(documents)
+                or len(lengths) != self.n_documents
+                or (len(documents) and not 0 <= int(documents.min()) <= int(documents.max()) < self.n_documents)
+            ):
+                raise DataFileError(
+                    f"the index is damaged (the postings of {name} do not fit together); make it anew", str(self.path)
+                )
             self._held[name] = Postings(starts, documents, counts, lengths, totals, int(totals.sum()))
         return self._held[name]
 
