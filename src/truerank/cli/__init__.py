@@ -97,13 +97,10 @@ def _output_that_is_read(args: Any) -> str | None:
     import os
 
     given = {key: value for key, value in vars(args).items() if key != "command"}
-    # What --model is: written by training, read elsewhere.
-    trains = args.command in ("train", "tune") or bool(given.get("train") or given.get("qrels"))
-    outputs = {key for key in ("output", "model") if key in given and (key == "output" or trains)}
-    if args.command in ("train", "tune", "classify", "fuse"):
-        outputs |= {"model"} if trains else set()
-    else:
-        outputs -= {"model"}
+    outputs = {"output"}
+    learns = bool(given.get("train") or given.get("qrels"))  # `classify` and `fuse` learn or apply
+    if args.command in ("train", "tune") or (args.command in ("classify", "fuse") and learns):
+        outputs.add("model")  # elsewhere it is read
 
     def files(keys: Any) -> list[str]:
         found = []

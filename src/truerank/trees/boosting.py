@@ -224,6 +224,16 @@ def boost(
         elif plan.patience is not None and t + 1 - best_round >= plan.patience:
             status = Status.VALIDATION
             break
+    keep_best(progress, plan, status, best_round if watched is not None and plan.patience is not None else None)
+    return status
+
+
+def keep_best(progress: Progress, plan: Plan, status: Status, best_round: int | None) -> None:
+    """Keep the trees up to the best round by validation, or up to the least objective where training diverged.
+
+    `best_round` is None where no validation queries stop the training. Training that diverges from its first tree is an
+    `InvalidInputError`.
+    """
     progress.change += [np.nan] * (len(progress.trees) - len(progress.change))
     if status is Status.DIVERGED:
         least = int(np.nanargmin(progress.change)) + 1
@@ -233,10 +243,9 @@ def boost(
                 f"{plan.rules.alpha:g})"
             )
         progress.keep(least)
-        best_round = min(best_round, least)
-    if watched is not None and plan.patience is not None:
+        best_round = None if best_round is None else min(best_round, least)
+    if best_round is not None:
         progress.keep(best_round)
-    return status
 
 
 def _derivatives(

@@ -35,7 +35,7 @@ from truerank.matrices.exact_sums import exact_parts, exact_total
 from truerank.measures import parse_measure
 from truerank.rankers.oblivious_boosting import ObliviousBoosting, check_grades, check_weights, monotone_signs
 from truerank.solvers.result import Status
-from truerank.trees.boosting import Plan, Progress, Watchman, allowed_features, change_parts
+from truerank.trees.boosting import Plan, Progress, Watchman, allowed_features, change_parts, keep_best
 from truerank.trees.ensemble import pad_tree
 from truerank.trees.grower import LevelSearch, SampledRows, TreeStructure, loss_unit_of, squared_losses
 from truerank.trees.histogram import GradientSizes, PackingScales, drawn_rows, pack_rows
@@ -234,18 +234,7 @@ def _boost(
         elif plan.patience is not None and t + 1 - best_round >= plan.patience:
             status = Status.VALIDATION
             break
-    progress.change += [np.nan] * (len(progress.trees) - len(progress.change))
-    if status is Status.DIVERGED:
-        least = int(np.nanargmin(progress.change)) + 1
-        if not progress.change[least - 1] < 0.0:
-            raise InvalidInputError(
-                f"training diverges. Lower learning_rate (it is {plan.learning_rate:g}) or raise alpha (it is "
-                f"{plan.rules.alpha:g})"
-            )
-        progress.keep(least)
-        best_round = min(best_round, least)
-    if watched is not None and plan.patience is not None:
-        progress.keep(best_round)
+    keep_best(progress, plan, status, best_round if watched is not None and plan.patience is not None else None)
     return status
 
 
