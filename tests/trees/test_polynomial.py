@@ -1,4 +1,3 @@
-import os
 from math import comb
 
 import numpy as np
@@ -257,10 +256,8 @@ def test_training_objective_falls_to_the_last_tree(objective, degree, depth, smo
 
 @pytest.mark.parametrize("name", ["mq2008", "ohsumed"])
 @pytest.mark.parametrize(("leaves", "depth"), [(PolynomialLeaves(), 5), (PolynomialLeaves(2, 10.0), 3)])
-def test_long_runs_on_real_data_fall_and_rank(name, leaves, depth):
-    if "TRUERANK_DATA" not in os.environ:
-        pytest.skip("needs the LETOR collections: set TRUERANK_DATA")
-    fold = protocol.letor_folds(protocol.load_collection(os.environ["TRUERANK_DATA"], name))[0]
+def test_long_runs_on_real_data_fall_and_rank(collections, name, leaves, depth):
+    fold = protocol.letor_folds(protocol.load_collection(collections, name))[0]
     ranker = ObliviousBoosting(leaves, depth=depth, n_estimators=150, borders=32).fit(fold.train)
     assert ranker.n_iter_ == 150
     assert (np.diff(ranker.history_["objective"]) < 0).all()
