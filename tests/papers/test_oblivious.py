@@ -45,9 +45,9 @@ def test_protocol_tables_and_resuming(small_collections, tmp_path, capsys, monke
     # A run is the ranker of the chosen setting and the run's seed, cut at the best tree of the validation queries.
     collection = protocol.load_collection(small_collections, "mq2008")
     folds = protocol.letor_folds(collection)
-    better = {"nDCG@5": max, "squared error": min}
+    better = {"nDCG@5": max, "squared error": min, "all trees": max}
     for stop, kind in product(better, ("constant", "fuzzy", "polynomial")):
-        settings = mq2008["settings"][kind][stop]
+        settings = mq2008["settings"][kind]["nDCG@5" if stop == "all trees" else stop]
         tried = {json.dumps(params): value for params, value in settings["tried"]}
         assert len(tried) == 2
         assert tried[json.dumps(settings["params"])] == settings["valid"] == better[stop](tried.values())
@@ -57,7 +57,8 @@ def test_protocol_tables_and_resuming(small_collections, tmp_path, capsys, monke
                 **settings["params"], n_estimators=5, borders=32, bootstrap="row", measure="nDCG@5", random_state=4
             ).fit(fold.train, eval_set=fold.valid)
             errors = [((scores - fold.valid.y) ** 2).mean() for scores in ranker.staged_predict(fold.valid)]
-            n = 1 + (np.argmax(ranker.validation_scores_) if stop == "nDCG@5" else np.argmin(errors))
+            by_ndcg = np.argmax(ranker.validation_scores_)
+            n = 1 + {"nDCG@5": by_ndcg, "squared error": np.argmin(errors), "all trees": 4}[stop]
             scores = list(ranker.staged_predict(fold.test))[n - 1]
             found.append(
                 [
@@ -73,10 +74,11 @@ def test_protocol_tables_and_resuming(small_collections, tmp_path, capsys, monke
             assert values["five folds"][name][1] == pytest.approx(np.mean(found, axis=0)[i])
 
     pairs = [(by, test) for by in better for test in mq2008["tests"][by]["five folds"]]
-    assert len(pairs) == 18
+    assert len(pairs) == 27
     for by, test in pairs:
         a, b = (mq2008["values"][by][test[side]]["five folds"][test["figure"]] for side in ("a", "b"))
         assert test["difference"] == pytest.approx(np.mean(a) - np.mean(b))
+        assert test["halves"] == pytest.approx([a[0] - b[0], np.mean(a[1:]) - np.mean(b[1:])])
         two_sided = mannwhitneyu(a, b).pvalue
         agree = (mannwhitneyu(a, b).statistic - 4.5) * test["difference"] >= 0
         assert test["p"] == pytest.approx(two_sided / 2 if agree else 1 - two_sided / 2)

@@ -261,13 +261,21 @@ class FuzzyPredictor:
 
     def predict(self, X: np.ndarray, n_jobs: int | None, scores: np.ndarray, trees: slice = slice(None)) -> np.ndarray:
         """Add the values of `trees` for the rows of X, float32 or float64, to `scores` (n,) and return these."""
-        flat = self.flat
+        flat, first, factors, steep, asked = self.flat, self.first, self.factors, self.steep, self.columns[trees]
+        used = np.unique(asked)
+        features, lower, upper = flat.features, flat.lower, flat.upper
+        if 0 < len(used) < len(features):  # one tree after the other: places in the other features are not looked for
+            knots = np.concatenate([np.arange(first[k], first[k + 1]) for k in used])
+            both = np.concatenate([np.arange(2 * first[k] + k, 2 * first[k + 1] + k + 1) for k in used])
+            features, steep, lower, upper = features[used], steep[used], lower[knots], upper[knots]
+            factors, asked = factors[:, both], np.searchsorted(used, asked)
+            first = np.concatenate([[0], np.cumsum(flat.sizes[used])]).astype(np.int64)
 
         def work(start: int, stop: int) -> None:
-            columns = np.ascontiguousarray(X[start:stop].T[flat.features], dtype=np.float64)
+            columns = np.ascontiguousarray(X[start:stop].T[features], dtype=np.float64)
             _add_fuzzy(
-                columns, self.first, flat.lower, flat.upper, self.factors, self.steep, self.log_p,
-                self.columns[trees], self.border_states[trees], self.border_factors[trees],
+                columns, first, lower, upper, factors, steep, self.log_p,
+                asked, self.border_states[trees], self.border_factors[trees],
                 self.missing_right[trees], self.values[trees], scores[start:stop],
             )  # fmt: skip
 
