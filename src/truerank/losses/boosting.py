@@ -37,7 +37,7 @@ import numpy as np
 from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.losses.boosting_kernels import discounted_pairs, neighbour_pairs
-from truerank.losses.by_query import ByQuery
+from truerank.losses.by_query import Block, ByQuery
 from truerank.losses.lambda_rank import LambdaRank
 from truerank.losses.listwise import LISTWISE
 from truerank.losses.mixture import Mixture, Part
@@ -72,19 +72,10 @@ class PairwiseLogistic(ByQuery):
     def __init__(self, sigma: float = 1.0) -> None:
         self.sigma = check_number(sigma, "sigma", minimum=0.0, open_minimum=True)
 
-    def add(
-        self,
-        y: np.ndarray,
-        scores: np.ndarray,
-        offsets: np.ndarray,
-        first: int,
-        last: int,
-        gradients: np.ndarray,
-        hessians: np.ndarray,
-    ) -> None:
+    def add(self, block: Block) -> None:
         """See the base class."""
         none = np.empty(0)
-        discounted_pairs(y, scores, offsets, first, last, y, none, none, self.sigma, 0, gradients, hessians)
+        discounted_pairs(*block, block.y, none, none, self.sigma, 0)
 
 
 class YetiRank(ByQuery):
@@ -115,18 +106,9 @@ class YetiRank(ByQuery):
         self._noise = self._rng.logistic(size=(self.permutations, len(y)))
         return super().__call__(y, scores, offsets)
 
-    def add(
-        self,
-        y: np.ndarray,
-        scores: np.ndarray,
-        offsets: np.ndarray,
-        first: int,
-        last: int,
-        gradients: np.ndarray,
-        hessians: np.ndarray,
-    ) -> None:
+    def add(self, block: Block) -> None:
         """See the base class."""
-        neighbour_pairs(y, scores, offsets, first, last, self._noise, self.decay, gradients, hessians)
+        neighbour_pairs(*block, self._noise, self.decay)
 
 
 OBJECTIVES: dict[str, Callable[..., Any]] = {

@@ -9,7 +9,7 @@ from truerank.matrices.sorting import best_first
 
 
 @kernel
-def discounted_pairs(y, scores, offsets, first, last, gains, discounts, inverse, sigma, cutoff, gradients, hessians):
+def discounted_pairs(y, scores, offsets, first, last, gradients, hessians, gains, discounts, inverse, sigma, cutoff):
     """Logistic pairs weighed by |Δ gain| |Δ discount| / ideal (lambdarank), or by 1 where `cutoff` is 0.
 
     ρ_ij = e_j / (e_i + e_j) with e = exp(σ (s - max s)), so a pair costs a division and no exponential. e is at least
@@ -96,7 +96,7 @@ def given_pairs(y, scores, weights, sigma, gradients, hessians):
 
 
 @kernel
-def neighbour_pairs(y, scores, offsets, first, last, noise, decay, gradients, hessians):
+def neighbour_pairs(y, scores, offsets, first, last, gradients, hessians, noise, decay):
     """Logistic pairs of neighbours in the rankings by `scores + noise`, weighed by decay^place |Δ grade|."""
     rankings = noise.shape[0]
     keys = np.empty(_longest(offsets, first, last))

@@ -16,7 +16,7 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
-from truerank.losses.by_query import ByQuery
+from truerank.losses.by_query import Block, ByQuery
 
 _LARGEST_GRADE = 1000.0  # 2^grade and sums of it stay finite
 
@@ -44,18 +44,9 @@ class Softmax(ByQuery):
             self._targets, self._of = self.targets(y, offsets), y
         return super().__call__(y, scores, offsets)
 
-    def add(
-        self,
-        y: np.ndarray,
-        scores: np.ndarray,
-        offsets: np.ndarray,
-        first: int,
-        last: int,
-        gradients: np.ndarray,
-        hessians: np.ndarray,
-    ) -> None:
+    def add(self, block: Block) -> None:
         """See the base class."""
-        listwise_rows(self._targets, scores, offsets, first, last, gradients, hessians)
+        listwise_rows(*block, self._targets)
 
 
 class CrossEntropyNDCG(Softmax):
@@ -93,19 +84,10 @@ class CrossEntropyNDCG(Softmax):
             result = gains / np.repeat(totals, np.diff(offsets)[filled])
         return result
 
-    def add(
-        self,
-        y: np.ndarray,
-        scores: np.ndarray,
-        offsets: np.ndarray,
-        first: int,
-        last: int,
-        gradients: np.ndarray,
-        hessians: np.ndarray,
-    ) -> None:
+    def add(self, block: Block) -> None:
         """See the base class."""
-        super().add(y, scores, offsets, first, last, gradients, hessians)
-        forget_equal(y, offsets, first, last, gradients, hessians)
+        super().add(block)
+        forget_equal(*block)
 
 
 LISTWISE: dict[str, type[Softmax]] = {"softmax": Softmax, "xe-ndcg": CrossEntropyNDCG}
@@ -138,7 +120,7 @@ def softmax_targets(y, offsets, targets):
 
 
 @kernel
-def listwise_rows(targets, scores, offsets, first, last, gradients, hessians):
+def listwise_rows(y, scores, offsets, first, last, gradients, hessians, targets):
     """softmax(s) - targets, and P (1 - P)."""
     for q in range(first, last):
         start, stop = offsets[q], offsets[q + 1]
@@ -152,7 +134,7 @@ def listwise_rows(targets, scores, offsets, first, last, gradients, hessians):
 
 
 @kernel
-def forget_equal(y, offsets, first, last, gradients, hessians):
+def forget_equal(y, scores, offsets, first, last, gradients, hessians):
     """Derivatives 0 in the queries whose grades are all equal."""
     for q in range(first, last):
         start, stop = offsets[q], offsets[q + 1]

@@ -27,7 +27,7 @@ import numpy as np
 from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
-from truerank.core.threads import query_blocks, run_blocks
+from truerank.losses.by_query import Block
 from truerank.losses.lambda_rank import LambdaRank
 from truerank.matrices.sorting import best_first
 
@@ -89,41 +89,31 @@ class UnbiasedLambdaRank(LambdaRank):
             raise InvalidInputError(
                 "unbiased-lambdarank needs the position of every training row: fit(X, y, qid=qid, position=position)"
             )
-        self.prepare(y, offsets)
-        place, gradients, hessians = self._place, np.zeros(len(y)), np.zeros(len(y))
-        none = np.empty((0, 0))
+        return super().__call__(y, scores, offsets)
+
+    def add(self, block: Block) -> np.ndarray:
+        """See the base class; returns the sums of `debiased_pairs` (2, K)."""
         both = np.stack([self.click_propensities, self.skip_propensities])
-
-        def work(first: int, last: int) -> np.ndarray:
-            sums = np.zeros_like(both)
-            if self._costs is None:
-                debiased_pairs(
-                    y, scores, offsets, first, last, self._gains, self._discounts, self._inverse, none, self._cutoff,
-                    self.sigma, place, self._weight, both, gradients, hessians, sums,
-                )  # fmt: skip
-                return sums
+        bias = (self.sigma, self._place, self._weight, both, np.zeros_like(both))
+        if self._costs is None:
+            parts = (self._gains, self._discounts, self._inverse, np.empty((0, 0)), self._cutoff)
+            debiased_pairs(*block, *parts, *bias)
+        else:
             empty = np.empty(0)
-            for q in range(first, last):
-                rows = slice(int(offsets[q]), int(offsets[q + 1]))
-                if rows.start == rows.stop or np.ptp(y[rows]) == 0:
-                    continue
-                debiased_pairs(
-                    y, scores, offsets, q, q + 1, empty, empty, empty,
-                    np.abs(self._costs.of_query(q, scores[rows])), 0, self.sigma, place, self._weight, both,
-                    gradients, hessians, sums,
-                )  # fmt: skip
-            return sums
+            for q, rows in block.mixed():
+                weights = np.abs(self._costs.of_query(q, block.scores[rows]))
+                debiased_pairs(*block._replace(first=q, last=q + 1), empty, empty, empty, weights, 0, *bias)
+        return bias[-1]
 
-        self._sums = np.zeros_like(both)
-        for part in run_blocks(work, query_blocks(offsets, 16_384), self.n_jobs):
-            self._sums += part
-        return gradients, hessians
+    def collect(self, answers: list[np.ndarray]) -> None:
+        """Add the blocks' sums up for the next tree."""
+        self._sums = sum(answers, np.zeros((2, len(self.click_propensities))))
 
 
 @kernel
 def debiased_pairs(
-    y, scores, offsets, first, last, gains, discounts, inverse, given, cutoff, sigma, place, weight, propensities,
-    gradients, hessians, sums,
+    y, scores, offsets, first, last, gradients, hessians, gains, discounts, inverse, given, cutoff, sigma, place,
+    weight, propensities, sums,
 ):  # fmt: skip
     """Pairs over the propensities (2, K) of their positions; adds what each position's pairs cost to `sums` (2, K).
 

@@ -63,6 +63,7 @@ def losses(name, y, sigma, measure, at):
         ("pairwise-logistic", 0.5, None),
         ("lambdarank", 1.0, "nDCG"),
         ("lambdarank", 2.0, "nDCG@3"),
+        ("lambdarank", 1.0, "nDCG(gains={2: 6, 3: 7})@4"),
         ("lambdarank", 1.0, "AP"),
         ("lambdarank", 1.0, "AP(rel=2)"),
         ("lambdarank", 1.0, "AP@4"),
