@@ -188,14 +188,31 @@ static double linear_start(const double *x) {
 """
 _PROBABILITY = """
 static double probability(double s) {
-    int k = 0;
-    double d, log_odds, odds;
-    while (k < N_KNOTS && knots[k] < s) k++;
-    d = s - centres[k];
-    log_odds = (quadratic[k] * d + linear[k]) * d + constant[k];
-    if (log_odds >= 0) return 1.0 / (1.0 + exp(-log_odds));
-    odds = exp(log_odds);
-    return odds / (1.0 + odds);
+    double least = 1.0, total = 0.0;
+    int m;
+    for (m = 0; m < N_MEMBERS; m++) {
+        int low = member_starts[m], high = member_starts[m + 1], k;
+        double p;
+        while (low < high) {
+            int middle = (low + high) / 2;
+            if (knots[middle] < s) low = middle + 1; else high = middle;
+        }
+        k = low + m;
+        if (member_kinds[m] == 1) {
+            double tail = log1p(exp(-fabs(s)));
+            p = quadratic[k] * ((s < 0 ? s : 0.0) - tail) - linear[k] * ((s > 0 ? -s : 0.0) - tail) + constant[k];
+        } else {
+            double d = s - centres[k];
+            p = (quadratic[k] * d + linear[k]) * d + constant[k];
+        }
+        if (member_kinds[m] != 2) p = p >= 0 ? 1.0 / (1.0 + exp(-p)) : exp(p) / (1.0 + exp(p));
+        total += member_shares[m] * p;
+        if (member_closes[m]) {
+            if (total < least) least = total;
+            total = 0.0;
+        }
+    }
+    return least;
 }
 """
 
@@ -232,7 +249,7 @@ def write(form: ModelForm, name: str, exact: bool) -> str:
     if form.linear_start is not None:
         numbers["N_START"] = len(arrays["start_columns"])
     if form.calibration is not None:
-        numbers["N_KNOTS"] = len(arrays["knots"])
+        numbers["N_MEMBERS"] = len(arrays["member_kinds"])
     if numbers.get("N_USED") == 0:
         numbers["N_USED"] = 1
         arrays["used"] = np.zeros(1, dtype=np.int64)
@@ -273,8 +290,8 @@ def _with_leaves_as_nodes(form: ModelForm) -> dict[str, Any]:
     return {
         "used": used, "roots": roots, "heights": heights, "columns": columns, "thresholds": thresholds,
         "missing": flags, "children": children, "values": values,
-    } | {key: value for key, value in arrays_of(form).items() if key.startswith(("norm_", "start_", "knots"))
-         or key in ("centres", "quadratic", "linear", "constant")}  # fmt: skip
+    } | {key: value for key, value in arrays_of(form).items() if key.startswith(("norm_", "start_", "member_"))
+         or key in ("knots", "centres", "quadratic", "linear", "constant")}  # fmt: skip
 
 
 def _first(form: ModelForm, start: float) -> str:

@@ -1,30 +1,45 @@
-"""A calibrator as log-odds that are a polynomial of degree two at most between knots of the score."""
+"""A calibrator as a formula of the score, for the formats that hold formulas.
+
+    P(relevant) = min over grades of Σ_m share_m P_m(score)
+
+A member P_m is the logistic function of pieces of degree two at most between knots of the score (densities, Platt,
+spline, …), the logistic function of beta calibration's two logarithms, or pieces of probability (isotonic regression).
+A pool is several members, and P(grade ≥ g) is the least over the grades up to g.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from truerank.calibration.densities import DensityCalibrator
+from truerank.calibration.pool import PooledCalibrator
 from truerank.calibration.posteriors import (
+    BetaCalibrator,
     IdentityCalibrator,
+    IsotonicCalibrator,
     LogisticCalibrator,
     SplineCalibrator,
     TemperatureCalibrator,
 )
 from truerank.core.errors import InvalidInputError
 
-_TOLERANCE = 1e-8  # of log-odds, relative to 1 + their magnitude
+LOG_ODDS, BETA, PROBABILITY = 0, 1, 2
 
 
 @dataclass(frozen=True)
-class Calibration:
-    """Piece k holds scores above `knots[k - 1]` and up to `knots[k]`: `(quadratic d + linear) d + constant`, d from
-    `centres[k]`; P(relevant) is the logistic function of that.
+class Member:
+    """One calibrator: piece k holds scores above `knots[k - 1]` and up to `knots[k]`, and d is score - `centres[k]`.
+
+    With the kind LOG_ODDS the log-odds are `(quadratic d + linear) d + constant`, with PROBABILITY that is the
+    probability. With BETA there is one piece: log-odds are `quadratic log p - linear log(1 - p) + constant`,
+    p the logistic function of the score.
     """
 
+    kind: int
     knots: np.ndarray
     centres: np.ndarray
     quadratic: np.ndarray
@@ -32,14 +47,37 @@ class Calibration:
     constant: np.ndarray
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The arrays by name."""
-        return dict(vars(self))
+        """The pieces by name."""
+        return {key: getattr(self, key) for key in ("knots", "centres", "quadratic", "linear", "constant")}
 
-    def log_odds(self, scores: np.ndarray) -> np.ndarray:
-        """Log-odds (n,)."""
-        k = np.searchsorted(self.knots, scores)
-        d = scores - self.centres[k]
-        return np.asarray((self.quadratic[k] * d + self.linear[k]) * d + self.constant[k])
+
+@dataclass(frozen=True)
+class Calibration:
+    """`grades[g]` are the members of P(grade ≥ g) with their shares; what counts is the least of these."""
+
+    grades: tuple[tuple[tuple[float, Member], ...], ...]
+
+    def members(self) -> Iterator[tuple[float, Member, bool]]:
+        """Share, member, and whether it is the last of its grade."""
+        for own in self.grades:
+            for place, (share, member) in enumerate(own):
+                yield share, member, place == len(own) - 1
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All members one after the other.
+
+        Member m has the knots from `member_starts[m]` to `member_starts[m + 1]`; its pieces start at
+        `member_starts[m] + m`.
+        """
+        parts = list(self.members())
+        sizes = [len(member.knots) for _, member, _ in parts]
+        pieces = {key: np.concatenate([member.arrays()[key] for _, member, _ in parts]) for key in parts[0][1].arrays()}
+        return {
+            "member_kinds": np.array([member.kind for _, member, _ in parts], dtype=np.int64),
+            "member_shares": np.array([share for share, _, _ in parts]),
+            "member_closes": np.array([closes for _, _, closes in parts], dtype=np.int64),
+            "member_starts": np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        } | pieces
 
 
 def calibration_of(model: Any) -> Calibration:
@@ -48,47 +86,92 @@ def calibration_of(model: Any) -> Calibration:
     Raises
     ------
     InvalidInputError
-        When the probability depends on the other documents of the query, on several calibrators, or on a function that
-        is no such polynomial (isotonic, beta, pool).
+        When the probability depends on the other documents of the query, or the calibrator is none of truerank's.
     """
     if len(model.statistics_coef_):
         raise InvalidInputError(
             "with query_statistics a probability depends on the other documents of the query, and an engine sees one "
-            "document at a time; calibrate without"
+            "document at a time; calibrate without, or export the ranker alone (its ranker_)"
         )
     place = int(np.searchsorted(model.grades_, model.rel))
-    if place:
-        raise InvalidInputError(
-            f"P(grade >= {model.rel:g}) is the least of {place + 1} calibrators, which no format holds; calibrate with "
-            f"the lowest relevant grade {model.grades_[0]:g}"
-        )
-    calibrator = model.calibrators_[0]
-    knots = _knots(calibrator)
-    span = float(np.ptp(knots)) if len(knots) > 1 and np.ptp(knots) > 0 else 1.0
-    ends = np.concatenate([[knots[0] - 2 * span], knots, [knots[-1] + 2 * span]]) if len(knots) else np.array([-1.0, 1])
-    centres, steps = (ends[1:] + ends[:-1]) / 2, np.diff(ends) / 4
-    low, middle, high = (calibrator.log_odds(centres + sign * steps) for sign in (-1, 0, 1))
-    quadratic = (high + low - 2 * middle) / (2 * steps**2)
-    quadratic[np.abs(quadratic) * steps**2 < 1e-11 * (1 + np.abs(middle))] = 0.0
-    result = Calibration(knots, centres, quadratic, (high - low) / (2 * steps), middle)
-    grid = np.concatenate([np.linspace(a, b, 7)[1:-1] for a, b in zip(ends[:-1], ends[1:])] + [ends])
-    expected = calibrator.log_odds(grid)
-    if (np.abs(result.log_odds(grid) - expected) > _TOLERANCE * (1 + np.abs(expected))).any():
-        raise InvalidInputError(f"the log-odds of {type(calibrator).__name__} have no such form; calibrate with platt")
-    return result
+    if place == len(model.grades_):
+        raise InvalidInputError(f"rel={model.rel:g} is above every grade seen in fit: {model.grades_.tolist()}")
+    return Calibration(tuple(tuple(_members(own)) for own in model.calibrators_[: place + 1]))
 
 
-def _knots(calibrator: Any) -> np.ndarray:
-    if isinstance(calibrator, LogisticCalibrator | IdentityCalibrator | TemperatureCalibrator):
-        return np.empty(0)
+def _members(calibrator: Any) -> Iterator[tuple[float, Member]]:
+    if not isinstance(calibrator, PooledCalibrator):
+        yield 1.0, _member(calibrator)
+        return
+    for weight, own in zip(calibrator.weights_.tolist(), calibrator.calibrators_):
+        for share, member in _members(own):
+            yield weight * share, member
+
+
+def _member(calibrator: Any) -> Member:
+    if isinstance(calibrator, LogisticCalibrator):
+        return _lines([], [calibrator.centre_], [calibrator.b_], [calibrator.level_])
+    if isinstance(calibrator, IdentityCalibrator):
+        return _lines([], [0.0], [1.0], [0.0])
+    if isinstance(calibrator, TemperatureCalibrator):
+        return _lines([], [0.0], [calibrator.slope_], [0.0])
     if isinstance(calibrator, SplineCalibrator):
-        return np.unique(calibrator.centred_knots_ + calibrator.centre_)
+        low, high = calibrator.centred_knots_ + calibrator.centre_
+        width = calibrator.centred_knots_[1] - calibrator.centred_knots_[0]
+        level, slopes = calibrator.level_, calibrator.slopes_
+        return _lines([low, high], [low, low, high], slopes, [level, level, level + slopes[1] * width])
+    if isinstance(calibrator, BetaCalibrator):
+        numbers = np.array([[0.0], [calibrator.a_], [calibrator.b_], [calibrator.c_]])
+        return Member(BETA, np.empty(0), *numbers)
+    if isinstance(calibrator, IsotonicCalibrator):
+        return _between_corners(PROBABILITY, calibrator.scores_, calibrator.probabilities_)
     if isinstance(calibrator, DensityCalibrator):
         if len(calibrator.monotone_scores_):
-            return np.unique(calibrator.monotone_scores_ + calibrator.centre_)
-        own = np.concatenate([calibrator.predictive_[:, 0], calibrator.flat_])
-        return np.unique(own[np.isfinite(own)] + calibrator.centre_)
+            corners = calibrator.monotone_scores_ + calibrator.centre_
+            return _between_corners(LOG_ODDS, corners, calibrator.monotone_log_odds_)
+        return _of_densities(calibrator)
     raise InvalidInputError(
-        f"the log-odds of {type(calibrator).__name__} are no polynomials between knots, which is what formats hold; "
-        "logistic, platt, temperature, spline and the densities have such log-odds"
+        f"a {type(calibrator).__name__} has no formula that another program could compute; the calibrators of "
+        "`truerank calibrate` have (pool, platt, isotonic, beta, …)"
     )
+
+
+def _lines(knots: Any, centres: Any, slopes: Any, levels: Any) -> Member:
+    own = [np.array(part, dtype=np.float64) for part in (knots, centres, slopes, levels)]
+    return Member(LOG_ODDS, own[0], own[1], np.zeros(len(own[1])), own[2], own[3])
+
+
+def _between_corners(kind: int, scores: np.ndarray, values: np.ndarray) -> Member:
+    """Linear between the corners and constant outside, as `numpy.interp` has it."""
+    kept = np.concatenate([[True], np.diff(scores) > 0])
+    x, v = scores[kept], values[kept]
+    slopes = np.concatenate([[0.0], np.diff(v) / np.diff(x), [0.0]])
+    centres, constant = np.concatenate([x[:1], x]), np.concatenate([v[:1], v])
+    return Member(kind, x, centres, np.zeros(len(slopes)), slopes, constant)
+
+
+def _of_densities(calibrator: Any) -> Member:
+    """Log of a ratio of two densities, each with another parabola on either side of its mode."""
+    sides, (low, high) = calibrator.predictive_, calibrator.flat_
+    # Where a density jumps at its mode, the mode has a value of its own.
+    jumps = [mode for mode, _, left, _, _, right, _, _ in sides if left != right]
+    knots = np.unique(np.concatenate([sides[:, 0], np.nextafter(jumps, -np.inf), [low, high]]))
+    knots = knots[(knots >= low) & (knots <= high)]
+    home = float(np.clip(sides[:, 0].mean(), low, high))
+    edges = np.concatenate([[-np.inf], knots, [np.inf]])
+    pieces = []
+    for a, z in zip(edges[:-1], edges[1:]):
+        if not np.isfinite(z - a) or np.nextafter(a, z) == z:
+            point = z if np.isfinite(z) else a
+            pieces.append([point, 0.0, 0.0, float(calibrator._free_log_odds(np.array([point]))[0])])
+            continue
+        centre = float(np.clip(home, a, z))
+        total = np.array([centre, 0.0, 0.0, np.log(calibrator.prior_[1] / calibrator.prior_[0])])
+        for sign, (mode, _, *own) in zip((-1.0, 1.0), sides):
+            norm, slope, square = own[3:] if a >= mode else (own[0], -own[1], own[2])
+            d = centre - mode
+            # norm - slope (x - mode) - square (x - mode)², about the centre
+            total[1:] -= sign * np.array([square, slope + 2.0 * square * d, (slope + square * d) * d - norm])
+        pieces.append(total.tolist())
+    centres, quadratic, linear, constant = np.array(pieces).T
+    return Member(LOG_ODDS, knots + calibrator.centre_, centres + calibrator.centre_, quadratic, linear, constant)

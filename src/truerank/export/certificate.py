@@ -19,6 +19,7 @@ from truerank.export.run import evaluators
 
 _CASES = 20_000  # border cases at most
 _MADE_UP = 200
+_ROUNDING = 1e-12  # of probabilities: where a calibrator is flat, those of different scores differ by rounding alone
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,9 @@ def certify_export(
     for evaluator, score in runs.items():
         scores = score(X) + left_out
         differences[evaluator] = float(np.abs(scores - expected).max(initial=0.0))
-        reversed_queries, places, made, broken = compare_orders(expected, scores, offsets)
+        reversed_queries, places, made, broken = compare_orders(
+            expected, scores, offsets, _ROUNDING if form.calibration is not None else 0.0
+        )
         agreeing &= ~reversed_queries
         out_of_order, ties_made = max(out_of_order, places), max(ties_made, made)
         ties_broken = max(ties_broken, broken)
@@ -141,6 +144,8 @@ def certify_export(
         "inputs": "float32 numbers" if exact else "decimal texts", "constant_left_out": left_out,
         "output": "probability" if form.calibration is not None else "score",
     }  # fmt: skip
+    if form.calibration is not None:
+        policy["equal_within"] = _ROUNDING
     raw = content if isinstance(content, bytes) else content.encode()
     return Certificate(
         format=format, rows=len(X), queries=len(offsets) - 1, made_up=made_up,
@@ -174,10 +179,12 @@ def constant_left_out(form: ModelForm, format: str, properties: Any) -> float:
     return form.start + form.intercept
 
 
-def compare_orders(expected: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, int, int, int]:
+def compare_orders(
+    expected: np.ndarray, scores: np.ndarray, offsets: np.ndarray, slack: float = 0.0
+) -> tuple[np.ndarray, int, int, int]:
     """Queries with a reversed pair (m,), documents out of order, ties made and ties broken.
 
-    A pair is reversed when each side puts another of the two strictly higher. O(n log n).
+    A pair is reversed when each side puts another of the two strictly higher, by more than `slack`. O(n log n).
     """
     wrong = np.zeros(len(offsets) - 1, dtype=bool)
     places = made = broken = 0
@@ -187,9 +194,9 @@ def compare_orders(expected: np.ndarray, scores: np.ndarray, offsets: np.ndarray
         a, b = ours[order], theirs[order]
         new = np.concatenate([[True], a[1:] != a[:-1]]) if len(a) else np.zeros(0, dtype=bool)
         lowest = np.minimum.accumulate(b) if len(b) else b
-        first = np.maximum.accumulate(np.where(new, np.arange(len(a)), 0))  # start of the group of equal scores
+        first = np.searchsorted(-a, -(a + slack))  # start of the group of equal scores
         above = np.where(first > 0, lowest[first - 1], np.inf)
-        reversed_rows = b > above
+        reversed_rows = b > above + slack
         wrong[q] = bool(reversed_rows.any())
         places += int(reversed_rows.sum())
         made += int((new[1:] & (b[1:] == b[:-1])).sum())

@@ -19,7 +19,7 @@ _LEVELS: tuple[dict[str, Callable[[Any, Any], Any]], ...] = (
     {"*": np.multiply, "/": np.divide},
 )
 _CALLS: dict[str, Callable[..., Any]] = {
-    "min": np.minimum, "max": np.maximum, "exp": np.exp, "isNan": np.isnan, "abs": np.abs,
+    "min": np.minimum, "max": np.maximum, "exp": np.exp, "log": np.log, "isNan": np.isnan, "abs": np.abs,
 }  # fmt: skip
 
 

@@ -190,7 +190,7 @@ def _start_columns(start: LinearStart | None) -> np.ndarray:
 # From rankers.
 
 
-def form_of(model: Any, feature_names: Sequence[str] | None = None) -> ModelForm:
+def form_of(model: Any, feature_names: Sequence[str] | None = None, *, calibrated: bool = True) -> ModelForm:
     """The intermediate form of a fitted ranker, a `CalibratedRanker`, or a `Pipeline` of column scalings and a ranker.
 
     Parameters
@@ -198,6 +198,8 @@ def form_of(model: Any, feature_names: Sequence[str] | None = None) -> ModelForm
     model : fitted ranker
     feature_names : sequence of str, optional
         By default the names of the training data, or "f1", "f2", … without any.
+    calibrated : bool, default True
+        Whether a `CalibratedRanker`'s probability is part of the form, or its scores alone.
 
     Raises
     ------
@@ -217,7 +219,7 @@ def form_of(model: Any, feature_names: Sequence[str] | None = None) -> ModelForm
         from truerank.export.calibration import calibration_of
 
         form = form_of(model.ranker_, feature_names)
-        return replace(form, calibration=calibration_of(model), model=model)
+        return replace(form, calibration=calibration_of(model) if calibrated else None, model=model)
     form = _form_of_ranker(model)
     return replace(form, names=_names(model, form.n_features, feature_names), model=model)
 

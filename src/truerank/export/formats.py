@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from truerank.core.checks import check_choice
@@ -139,11 +139,10 @@ def export_model(
     own = FORMATS[check_choice(format, "format", FORMATS)]
     if missing is not None:
         check_choice(missing, "missing", ("zero", "nan"))
-    form = form_of(ranker, feature_names)
+    form = form_of(ranker, feature_names, calibrated=own.expression)
     notes: list[str] = []
     distilled = None
-    if form.calibration is not None and not own.expression:
-        form = replace(form, calibration=None)
+    if hasattr(ranker, "calibrators_") and not own.expression:
         notes.append("calibration left out: the format has no expression for it; scores are the ranker's")
     why = reason_against(form, format)
     if why is not None:

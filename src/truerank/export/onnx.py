@@ -13,6 +13,7 @@ import numpy as np
 from truerank.core.errors import InvalidInputError, MissingExtraError
 from truerank.core.float32 import float32_threshold
 from truerank.export.arrays import arrays_of
+from truerank.export.calibration import BETA, PROBABILITY, Calibration, Member
 from truerank.export.form import ModelForm, as_oblivious, as_plain, undo_normalizers
 
 
@@ -70,7 +71,7 @@ def write(form: ModelForm, name: str, exact: bool) -> bytes:
             total = graph.add("Add", total, _linear_start(graph, x, arrays))
     total = graph.add("Add", total, graph.constant(form.start + form.intercept, np.float64))
     if form.calibration is not None:
-        total = _probability(graph, total, arrays_of(form))
+        total = _probability(graph, total, form.calibration)
     graph.nodes.append(helper.make_node("Identity", [total], ["score"]))
     proto = helper.make_graph(
         graph.nodes, name,
@@ -273,14 +274,37 @@ def _trees(graph: _Graph, form: ModelForm, exact: bool) -> str:
     return graph.add("Cast", graph.add("Reshape", score, graph.constant([-1], np.int64)), to=11)
 
 
-def _probability(graph: _Graph, total: str, a: dict[str, Any]) -> str:
+def _probability(graph: _Graph, total: str, calibration: Calibration) -> str:
+    least, sums = "", []
+    for share, member, closes in calibration.members():
+        p = _log_odds_of_beta(graph, total, member) if member.kind == BETA else _of_pieces(graph, total, member)
+        p = p if member.kind == PROBABILITY else graph.add("Sigmoid", p)
+        sums.append(graph.add("Mul", p, graph.constant(share, np.float64)))
+        if closes:
+            own = sums[0]
+            for other in sums[1:]:
+                own = graph.add("Add", own, other)
+            least, sums = graph.add("Min", least or graph.constant(1.0, np.float64), own), []
+    return least
+
+
+def _log_odds_of_beta(graph: _Graph, total: str, member: Member) -> str:
+    zero, one = graph.constant(0.0, np.float64), graph.constant(1.0, np.float64)
+    opposite = graph.add("Neg", total)
+    tail = graph.add("Log", graph.add("Add", one, graph.add("Exp", graph.add("Neg", graph.add("Abs", total)))))
+    a, b, c = (graph.constant(v[0], np.float64) for v in (member.quadratic, member.linear, member.constant))
+    log_p = graph.add("Mul", a, graph.add("Sub", graph.add("Min", total, zero), tail))
+    log_q = graph.add("Mul", b, graph.add("Sub", graph.add("Min", opposite, zero), tail))
+    return graph.add("Add", graph.add("Sub", log_p, log_q), c)
+
+
+def _of_pieces(graph: _Graph, total: str, member: Member) -> str:
     wide = graph.add("Unsqueeze", total, graph.constant([1], np.int64))
-    below = graph.add("Cast", graph.add("Less", graph.constant(a["knots"][None], np.float64), wide), to=7)
+    below = graph.add("Cast", graph.add("Less", graph.constant(member.knots[None], np.float64), wide), to=7)
     piece = graph.sum(below, 1)
     centre, q, b, c = (
-        graph.add("Gather", graph.constant(a[key], np.float64), piece)
-        for key in ("centres", "quadratic", "linear", "constant")
+        graph.add("Gather", graph.constant(values, np.float64), piece)
+        for values in (member.centres, member.quadratic, member.linear, member.constant)
     )
     d = graph.add("Sub", total, centre)
-    odds = graph.add("Add", graph.add("Mul", graph.add("Add", graph.add("Mul", q, d), b), d), c)
-    return graph.add("Sigmoid", odds)
+    return graph.add("Add", graph.add("Mul", graph.add("Add", graph.add("Mul", q, d), b), d), c)

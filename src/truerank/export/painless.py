@@ -157,11 +157,25 @@ for (int t = 0; t < params.trees; ++t) {
 _BODIES = {"linear": _LINEAR, "stumps": _STUMPS, "oblivious": _OBLIVIOUS, "trees": _TREES, "fuzzy": _FUZZY,
            "polynomial": _POLYNOMIAL}  # fmt: skip
 _PROBABILITY = """
-int piece = 0;
-while (piece < params.knots.size() && params.knots[piece] < total) { ++piece; }
-double d = total - params.centres[piece];
-double odds = (params.quadratic[piece] * d + params.linear[piece]) * d + params.constant[piece];
-total = odds >= 0 ? 1.0 / (1.0 + Math.exp(-odds)) : Math.exp(odds) / (1.0 + Math.exp(odds));
+List kinds = params.member_kinds; List firsts = params.member_starts; List knots = params.knots;
+double least = 1.0; double sum = 0;
+for (int m = 0; m < kinds.size(); ++m) {
+  int kind = kinds.get(m); int a = firsts.get(m); int z = firsts.get(m + 1);
+  while (a < z) { int h = (a + z) / 2; double knot = knots.get(h); if (knot < total) { a = h + 1; } else { z = h; } }
+  int piece = a + m; double p = 0;
+  if (kind == 1) {
+    double tail = Math.log1p(Math.exp(-Math.abs(total)));
+    p = params.quadratic[piece] * (Math.min(total, 0.0) - tail)
+      - params.linear[piece] * (Math.min(-total, 0.0) - tail) + params.constant[piece];
+  } else {
+    double d = total - params.centres[piece];
+    p = (params.quadratic[piece] * d + params.linear[piece]) * d + params.constant[piece];
+  }
+  if (kind != 2) { p = p >= 0 ? 1.0 / (1.0 + Math.exp(-p)) : Math.exp(p) / (1.0 + Math.exp(p)); }
+  sum += params.member_shares[m] * p;
+  if (params.member_closes[m] == 1) { least = Math.min(least, sum); sum = 0; }
+}
+total = least;
 """
 _LARGEST = float(np.finfo(np.float64).max)
 

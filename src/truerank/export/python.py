@@ -126,13 +126,21 @@ def _linear_start(x):
 """
 _PROBABILITY = """
 def _probability(s):
-    k = bisect_left(knots, s)
-    d = s - centres[k]
-    log_odds = (quadratic[k] * d + linear[k]) * d + constant[k]
-    if log_odds >= 0:
-        return 1.0 / (1.0 + exp(-log_odds))
-    odds = exp(log_odds)
-    return odds / (1.0 + odds)
+    least, total = 1.0, 0.0
+    for m, kind in enumerate(member_kinds):
+        k = bisect_left(knots, s, member_starts[m], member_starts[m + 1]) + m
+        if kind == 1:
+            tail = log1p(exp(-abs(s)))
+            p = quadratic[k] * (min(s, 0.0) - tail) - linear[k] * (min(-s, 0.0) - tail) + constant[k]
+        else:
+            d = s - centres[k]
+            p = (quadratic[k] * d + linear[k]) * d + constant[k]
+        if kind != 2:
+            p = 1.0 / (1.0 + exp(-p)) if p >= 0.0 else exp(p) / (1.0 + exp(p))
+        total += member_shares[m] * p
+        if member_closes[m]:
+            least, total = min(least, total), 0.0
+    return least
 """
 _MAIN = '''
 def score_rows(rows):
@@ -176,7 +184,7 @@ def _text(form: ModelForm, name: str, arrays: Arrays) -> str:
         f'"""Scores of the model {name!r}, written by truerank. `score(x)` takes {form.n_features} numbers, in the',
         'order of FEATURES, nan for a missing one; higher ranks first."""',
         "from bisect import bisect_left",
-        "from math import exp",
+        "from math import exp, log1p",
         *(["from struct import pack, unpack"] if form.float32_sums else []),
         "",
         'inf, nan = float("inf"), float("nan")',

@@ -13,6 +13,7 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError
 from truerank.export.arrays import Arrays, arrays_of
+from truerank.export.calibration import BETA, PROBABILITY, Calibration, Member
 from truerank.export.form import ModelForm, as_plain
 from truerank.export.nested import nested_trees
 
@@ -64,7 +65,7 @@ def write(form: ModelForm, name: str, exact: bool) -> str:
         terms.append(_number(form.intercept))
     result = profile.add("score", "\n+ ".join(terms))
     if form.calibration is not None:
-        result = profile.add("probability", _probability(arrays, result))
+        result = profile.add("probability", _probability(profile, form.calibration, result))
     return _text(prefix, profile.functions, result)
 
 
@@ -271,19 +272,36 @@ def _polynomial(profile: _Profile, form: ModelForm, arrays: Arrays, x: list[str]
     return terms
 
 
-def _probability(arrays: Arrays, score: str) -> str:
+def _probability(profile: _Profile, calibration: Calibration, score: str) -> str:
+    least, total = "", "0.0"
+    for place, (share, member, closes) in enumerate(calibration.members()):
+        own = profile.add(f"member{place}", _member(member, score))
+        if member.kind != PROBABILITY:
+            own = profile.add(f"member{place}_p", f"1.0 / (1.0 + exp(-1.0 * {own}))")
+        total += f" + {_number(share)} * {own}"
+        if closes:
+            least, total = f"min({least}, {total})" if least else f"min(1.0, {total})", "0.0"
+    return least
+
+
+def _member(member: Member, score: str) -> str:
+    """Its log-odds, or its probability."""
+    quadratic, linear, constant, centres = (
+        [_number(v) for v in part] for part in (member.quadratic, member.linear, member.constant, member.centres)
+    )
+    if member.kind == BETA:
+        tail = f"log(1.0 + exp(-1.0 * abs({score})))"
+        log_p, log_q = f"(min({score}, 0.0) - {tail})", f"(min(0.0 - {score}, 0.0) - {tail})"
+        return f"{quadratic[0]} * {log_p} - {linear[0]} * {log_q} + {constant[0]}"
     pieces = []
-    for k in range(len(arrays["centres"])):
-        quadratic, linear, constant, centre = (
-            _number(arrays[key][k]) for key in ("quadratic", "linear", "constant", "centres")
-        )
+    for k, centre in enumerate(centres):
         d = f"({score} - {centre})"
-        pieces.append(f"({quadratic} * {d} + {linear}) * {d} + {constant}")
+        pieces.append(f"({quadratic[k]} * {d} + {linear[k]}) * {d} + {constant[k]}")
 
     def search(a: int, z: int) -> str:
         if a == z:
             return pieces[a]
         m = (a + z) // 2
-        return _if(f"{score} > {_number(arrays['knots'][m])}", search(m + 1, z), search(a, m))
+        return _if(f"{score} > {_number(member.knots[m])}", search(m + 1, z), search(a, m))
 
-    return f"1.0 / (1.0 + exp(-1.0 * ({search(0, len(pieces) - 1)})))"
+    return search(0, len(pieces) - 1)
