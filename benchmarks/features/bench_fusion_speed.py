@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import compare, peer
-from truerank import RunPool, read_run
+from truerank import RunPool, fuse, read_run
 from truerank.features.fusion import METHODS
 from truerank.io.trec import files_of
 
@@ -38,12 +38,21 @@ def run() -> None:
 
         def fuse_ours() -> Any:
             pool = RunPool(ours)
-            return pool.to_run(METHODS["rrf"](pool))
+            fused = pool.to_run(METHODS["rrf"](pool))
+            return fused, fused.doc_ids  # strings, as ranx gives them
 
         theirs = None if ranx is None else read_theirs()
         compare(
             f"RRF of {RUNS} runs that are in memory",
             {"truerank": fuse_ours, "ranx": None if ranx is None else lambda: ranx.fuse(theirs, method="rrf")},
+            rounds=7,
+        )
+        compare(
+            f"From {RUNS} files to the fused run",
+            {
+                "truerank": lambda: fuse(read_ours(), "rrf").doc_ids,
+                "ranx": None if ranx is None else lambda: ranx.fuse(read_theirs(), method="rrf"),
+            },
             rounds=3,
         )
         compare(

@@ -169,3 +169,44 @@ def test_rules_equal_ranx_without_ties(method):
     assert found.keys() == theirs.keys()
     for topic, scores in found.items():
         assert scores == pytest.approx(theirs[topic], rel=1e-9, abs=1e-9)
+
+
+def awkward_ids(n, generator):
+    """Ids that share long beginnings, that begin each other, beyond ASCII, with zeros in them, one empty."""
+    letters = ["a", "b", "\0", "\x7f", "é", "中", "\U0001f600", "/"]
+    long = "http://www.example.org/a/very/long/path/"
+    ids = {"", long, long[:8], long[:16], long + "\0", long + "\0\0", *(str(k) for k in range(20))}
+    while len(ids) < n:
+        tail = "".join(generator.choice(letters, size=generator.integers(1, 12)).tolist())
+        ids.add(long[: generator.integers(0, len(long))] + tail)
+    return sorted(ids)
+
+
+def test_rows_stand_by_descending_id_whatever_ids_look_like():
+    generator = np.random.default_rng(0)
+    ids = awkward_ids(300, generator)
+    runs = {
+        name: {
+            topic: {ids[k]: float(generator.integers(5)) for k in generator.choice(len(ids), size=size, replace=False)}
+            for topic, size in sizes.items()
+        }
+        for name, sizes in {"a": {"1": 200, "2": 1}, "b": {"2": 7, "1": 150, "3": 300}, "c": {"1": 0, "4": 0}}.items()
+    }
+    pool = RunPool(runs)
+    assert pool.query_ids.tolist() == ["1", "2", "3", "4"]
+    for i, topic in enumerate(pool.query_ids.tolist()):
+        union = {name for run in runs.values() for name in run.get(topic, {})}
+        assert pool.doc_ids[pool.offsets[i] : pool.offsets[i + 1]].tolist() == sorted(union, reverse=True)
+        for j, run in enumerate(runs.values()):
+            a, b = pool.list_offsets[i * 3 + j : i * 3 + j + 2]
+            assert pool.doc_ids[pool.rows[a:b]].tolist() == reference.ranked(run.get(topic, {}))
+            assert pool.scores[a:b].tolist() == sorted(run.get(topic, {}).values(), reverse=True)
+
+
+@pytest.mark.parametrize("depth", [1, 7, 1000, None])
+def test_best_rows_equal_a_stable_sort(depth):
+    generator = np.random.default_rng(1)
+    pool = RunPool(random_runs(4, n_documents=60))
+    scores = generator.integers(4, size=pool.n_rows) / 2.0 - 1.0
+    expected = [(np.argsort(-scores[a:b], kind="stable") + a)[:depth] for a, b in zip(pool.offsets, pool.offsets[1:])]
+    assert pool.best(scores, depth).tolist() == np.concatenate(expected).tolist()

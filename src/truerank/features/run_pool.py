@@ -9,8 +9,12 @@ import numpy as np
 
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
+from truerank.core.kernel import kernel
 from truerank.data.ranking_data import Judgements
+from truerank.io.document_ids import DocumentIds
+from truerank.io.letor.decimal_kernel import byte
 from truerank.io.trec import Qrels, Run, as_run
+from truerank.matrices.sorting import best_first, sort_descending
 
 
 class RunPool:
@@ -34,8 +38,10 @@ class RunPool:
     query_ids : str array (m,)
     offsets : int64 array (m + 1,)
         Rows of topic i are `offsets[i]:offsets[i + 1]`.
-    doc_ids : StringDType array (n,)
+    ids : DocumentIds (n,)
         By descending id within a topic.
+    doc_ids : StringDType array (n,)
+        The same as strings.
     list_offsets : int64 array (m r + 1,)
         Entries of run j's list for topic i are `list_offsets[i * r + j]:list_offsets[i * r + j + 1]`.
     rows : int64 array (e,)
@@ -73,37 +79,28 @@ class RunPool:
                     f"have {qrels.query_ids[:3].tolist()}…; topics are compared as text"
                 )
         self.query_ids = np.array(topics, dtype=str)
-        documents = [run.doc_ids.tolist() for run in named.values()]
-        sizes, counts = [0], [0]
-        ids: list[str] = []
-        rows, scores = [], []
-        for topic in topics:
-            start = len(ids)
-            found: dict[str, int] = {}
-            first: list[int] = []
-            spans = []
-            for run, place, texts in zip(named.values(), places, documents):
-                number = place.get(topic)
-                span = slice(0, 0) if number is None else slice(int(run.offsets[number]), int(run.offsets[number + 1]))
-                first += [found.setdefault(text, len(found)) for text in texts[span]]
-                spans.append(run.scores[span])
-                counts.append(span.stop - span.start)
-            union = list(found)
-            falling = sorted(range(len(union)), key=union.__getitem__, reverse=True)
-            row_of = np.empty(len(union), dtype=np.int64)
-            row_of[falling] = np.arange(len(union))
-            ids += [union[number] for number in falling]
-            sizes.append(len(ids))
-            rows.append(row_of[np.array(first, dtype=np.int64)] + start)
-            scores.append(np.concatenate(spans))
-        self.offsets = np.array(sizes, dtype=np.int64)
-        self.list_offsets = np.cumsum(counts, dtype=np.int64)
-        self.doc_ids = np.array(ids, dtype=np.dtypes.StringDType())
-        self.rows = np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64)
-        self.scores = np.concatenate(scores) if scores else np.zeros(0)
+        lists = np.zeros((len(topics), len(named), 2), dtype=np.int64)  # first entry and length of every list
+        first = 0
+        for j, (run, place) in enumerate(zip(named.values(), places)):
+            here = [i for i, topic in enumerate(topics) if topic in place]
+            numbers = np.array([place[topics[i]] for i in here], dtype=np.int64)
+            lists[here, j, 0] = run.offsets[numbers] + first
+            lists[here, j, 1] = run.offsets[numbers + 1] - run.offsets[numbers]
+            first += run.n_rows
+        counts = lists[:, :, 1].ravel()
+        self.list_offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        source = np.repeat(lists[:, :, 0].ravel() - self.list_offsets[:-1], counts) + np.arange(self.list_offsets[-1])
+        ids = DocumentIds.concatenate(run.ids for run in named.values()).take(source)
+        self.offsets = np.zeros(len(topics) + 1, dtype=np.int64)
+        self.rows, entries = np.empty(len(source), dtype=np.int64), np.empty(len(source), dtype=np.int64)
+        ends = self.list_offsets[:: len(named)].copy()
+        with np.errstate(over="ignore"):  # hashes wrap around, where nothing is compiled too
+            _join(ids.utf8, ids.begins, ids.ends, ends, self.offsets, self.rows, entries)
+        self.ids = ids.take(entries[: self.offsets[-1]])
+        self.scores = np.concatenate([run.scores for run in named.values()])[source]
         if not np.isfinite(self.scores).all():
             raise InvalidInputError("scores of runs must be finite numbers, got nan or infinity")
-        self._rank_lists()
+        _rank_lists(self.list_offsets, self.scores, self.rows)
         self.grades: np.ndarray | None = None
         self.unretrieved: np.ndarray | None = None
         self.unretrieved_offsets: np.ndarray | None = None
@@ -126,6 +123,11 @@ class RunPool:
         self.grades = grades
         self.unretrieved = np.array(unretrieved, dtype=np.float64)
         self.unretrieved_offsets = np.array(ends, dtype=np.int64)
+
+    @property
+    def doc_ids(self) -> np.ndarray:
+        """The documents' ids as strings, StringDType (n,)."""
+        return self.ids.texts
 
     @property
     def n_rows(self) -> int:
@@ -214,11 +216,11 @@ class RunPool:
 
     def best(self, scores: np.ndarray, depth: int | None = None) -> np.ndarray:
         """Rows of each topic by falling score, equal scores by descending document id, at most `depth` a topic."""
-        order = np.lexsort((-scores, self.query_of_row))  # stable: rows stand by descending id
-        if depth is None:
-            return order
-        place = np.arange(self.n_rows) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
-        return order[place < depth]
+        sizes = np.diff(self.offsets)
+        kept = np.minimum(sizes, self.n_rows if depth is None else depth)
+        rows = np.empty(int(kept.sum()), dtype=np.int64)
+        _best(np.ascontiguousarray(scores, dtype=np.float64), self.offsets, kept, rows)
+        return rows
 
     def judgements(self, rows: np.ndarray) -> Judgements:
         """Judgements of a retrieved list: the chosen rows, grouped by topic; every other judged document is missing.
@@ -250,7 +252,7 @@ class RunPool:
         rows = self.best(scores, depth)
         sizes = np.bincount(self.query_of_row[rows], minlength=self.n_queries)
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        return Run(self.query_ids, offsets, self.doc_ids[rows], scores[rows], tag)
+        return Run(self.query_ids, offsets, self.ids.take(rows), scores[rows], tag)
 
     def take(self, queries: Any) -> RunPool:
         """The pool of some topics (numbers), in the order given."""
@@ -261,7 +263,7 @@ class RunPool:
         part = self._like(self.names, chosen)
         new_row = np.empty(self.n_rows, dtype=np.int64)
         new_row[rows] = np.arange(len(rows))
-        part.offsets, part.doc_ids = offsets, self.doc_ids[rows]
+        part.offsets, part.ids = offsets, self.ids.take(rows)
         part.list_offsets, part.rows, part.scores = list_offsets, new_row[self.rows[entries]], self.scores[entries]
         if self.grades is not None and self.unretrieved is not None and self.unretrieved_offsets is not None:
             part.grades = self.grades[rows]
@@ -279,7 +281,7 @@ class RunPool:
         kept[self.rows[entries]] = True
         new_row = np.cumsum(kept) - 1
         part.offsets = np.concatenate([[0], np.cumsum(kept)])[self.offsets]
-        part.doc_ids = self.doc_ids[kept]
+        part.ids = self.ids.take(kept)
         part.list_offsets, part.rows, part.scores = list_offsets, new_row[self.rows[entries]], self.scores[entries]
         if self.grades is not None:
             judged = self.judgements(np.flatnonzero(kept))
@@ -290,7 +292,7 @@ class RunPool:
     def regraded(self, grades: np.ndarray) -> RunPool:
         """The same pool with other grades (n,), NaN where unjudged; what no run retrieved keeps its grades."""
         part = self._like(self.names, np.arange(self.n_queries))
-        part.offsets, part.doc_ids, part.list_offsets = self.offsets, self.doc_ids, self.list_offsets
+        part.offsets, part.ids, part.list_offsets = self.offsets, self.ids, self.list_offsets
         part.rows, part.scores, part.grades = self.rows, self.scores, np.asarray(grades, dtype=np.float64)
         part.unretrieved, part.unretrieved_offsets = self.unretrieved, self.unretrieved_offsets
         return part
@@ -300,19 +302,6 @@ class RunPool:
         part.names, part.query_ids = list(names), self.query_ids[queries]
         part.grades = part.unretrieved = part.unretrieved_offsets = None
         return part
-
-    def _rank_lists(self) -> None:
-        """Bring every list into ranked order; most are written in it already."""
-        place = np.arange(len(self.rows) - 1)
-        ends = np.zeros(len(self.rows), dtype=bool)
-        ends[self.list_offsets[1:-1][self.list_offsets[1:-1] < len(self.rows)]] = True  # where a new list starts
-        score, following = self.scores[:-1], self.scores[1:]
-        fine = (score > following) | ((score == following) & (self.rows[:-1] < self.rows[1:])) | ends[1:]
-        wrong = np.unique(np.searchsorted(self.list_offsets, place[~fine], side="right") - 1)
-        for number in wrong.tolist():
-            part = slice(int(self.list_offsets[number]), int(self.list_offsets[number + 1]))
-            order = np.lexsort((self.rows[part], -self.scores[part]))
-            self.rows[part], self.scores[part] = self.rows[part][order], self.scores[part][order]
 
     def __repr__(self) -> str:
         return f"RunPool({self.n_runs} runs, {self.n_queries} topics, {self.n_rows} documents)"
@@ -340,3 +329,156 @@ def _segments(offsets: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.n
     sizes = np.diff(offsets)[chosen]
     ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     return np.repeat(offsets[chosen] - ends[:-1], sizes) + np.arange(ends[-1]), ends
+
+
+@kernel
+def _same(utf8, begins, ends, a, b):
+    """Whether entries a and b have the same id."""
+    same, k = ends[a] - begins[a] == ends[b] - begins[b], begins[a]
+    while same and k < ends[a]:
+        same = byte(utf8, k) == byte(utf8, begins[b] + k - begins[a])
+        k += 1
+    return same
+
+
+@kernel
+def _eight_bytes(utf8, begin, end):
+    """The next eight bytes of an id as a number that sorts as they do; zeros behind its end."""
+    key = np.uint64(0)
+    for k in range(8):
+        key <<= np.uint64(8)
+        if begin + k < end:
+            key |= np.uint64(byte(utf8, begin + k))
+    return key
+
+
+@kernel
+def _sort_ids(utf8, begins, ends, entries, order):
+    """Places of `entries`, whose ids differ, by descending id: eight bytes at a time, then those that still agree."""
+    n = len(entries)
+    skip = ends[entries[0]] - begins[entries[0]]  # bytes that all ids begin with
+    longest = 0
+    for entry in entries:
+        length = ends[entry] - begins[entry]
+        longest = max(longest, length)
+        k = 0
+        while k < min(skip, length) and utf8[begins[entry] + k] == utf8[begins[entries[0]] + k]:
+            k += 1
+        skip = k
+    keys, spare = np.empty(n, dtype=np.uint64), np.empty(n, dtype=np.int64)
+    same = np.zeros(n + 1, dtype=np.bool_)  # whether the place agrees with the one before so far
+    for i in range(n):
+        order[i] = i
+        same[i] = i > 0
+    while True:
+        unsettled = False
+        start = 0
+        while start < n:
+            stop = start + 1
+            while same[stop]:
+                stop += 1
+            if stop - start > 1:
+                unsettled = True
+                for place in range(start, stop):
+                    entry = entries[order[place]]
+                    if skip < longest:
+                        keys[order[place]] = _eight_bytes(utf8, begins[entry] + skip, ends[entry])
+                    else:  # one is the other with zeros behind
+                        keys[order[place]] = np.uint64(ends[entry] - begins[entry])
+                sort_descending(keys, order[start:stop], stop - start, spare)
+                for place in range(start + 1, stop):
+                    same[place] = keys[order[place]] == keys[order[place - 1]]
+            start = stop
+        if not unsettled or skip >= longest:
+            return
+        skip += 8
+
+
+@kernel
+def _join(utf8, begins, ends, topics, offsets, rows, entries):
+    """Union of each topic's entries `topics[i]:topics[i + 1]`: `offsets` of its rows, the row of each entry, and an
+    entry of each row; rows by descending id."""
+    largest = 0
+    for i in range(len(topics) - 1):
+        largest = max(largest, topics[i + 1] - topics[i])
+    room = 1
+    while room < 2 * largest:
+        room *= 2
+    slots, hashes = np.empty(room, dtype=np.int64), np.empty(largest, dtype=np.uint64)
+    order, row_of = np.empty(largest, dtype=np.int64), np.empty(largest, dtype=np.int64)
+    found = np.empty(largest, dtype=np.int64)
+    for i in range(len(topics) - 1):
+        size = 1
+        while size < 2 * (topics[i + 1] - topics[i]):
+            size *= 2
+        mask = np.uint64(size - 1)
+        slots[:size] = -1
+        n = 0
+        for entry in range(topics[i], topics[i + 1]):
+            mixed = np.uint64(14695981039346656037)  # FNV-1a
+            for k in range(begins[entry], ends[entry]):
+                mixed = (mixed ^ np.uint64(byte(utf8, k))) * np.uint64(1099511628211)
+            slot = mixed & mask
+            while True:
+                number = slots[slot]
+                if number < 0:
+                    slots[slot] = n
+                    hashes[n] = mixed
+                    found[n] = entry
+                    rows[entry] = n
+                    n += 1
+                    break
+                if hashes[number] == mixed and _same(utf8, begins, ends, found[number], entry):
+                    rows[entry] = number
+                    break
+                slot = (slot + np.uint64(1)) & mask
+        start = offsets[i]
+        offsets[i + 1] = start + n
+        if n == 0:
+            continue
+        _sort_ids(utf8, begins, ends, found[:n], order)
+        for place in range(n):
+            row_of[order[place]] = start + place
+            entries[start + place] = found[order[place]]
+        for entry in range(topics[i], topics[i + 1]):
+            rows[entry] = row_of[rows[entry]]
+
+
+@kernel
+def _rank_lists(lists, scores, rows):
+    """Bring every list into ranked order: by falling score, equal scores by ascending row; most are so already."""
+    for i in range(len(lists) - 1):
+        start, stop = lists[i], lists[i + 1]
+        if np.any(scores[start + 1 : stop] > scores[start : stop - 1]):
+            order = np.empty(stop - start, dtype=np.int64)
+            best_first(scores[start:stop], order)
+            scores[start:stop] = scores[start:stop][order]
+            rows[start:stop] = rows[start:stop][order]
+        tied = start
+        for k in range(start + 1, stop + 1):
+            if k == stop or scores[k] != scores[tied]:
+                if k - tied > 1:
+                    rows[tied:k].sort()
+                tied = k
+
+
+@kernel
+def _best(scores, offsets, kept, rows):
+    """The first `kept` rows of each topic by falling score, equal scores in their order."""
+    end = 0
+    for i in range(len(kept)):
+        start, n, k = offsets[i], offsets[i + 1] - offsets[i], kept[i]
+        values, order = scores[start : start + n], rows[end : end + k]
+        end += k
+        if k == 0:
+            continue
+        last = np.partition(values, n - k)[n - k]  # the k-th best value
+        equal = k - (values > last).sum()  # places for rows that have it
+        size = 0
+        for row in range(n):
+            if values[row] > last or (values[row] == last and equal > 0):
+                equal -= values[row] == last
+                order[size] = row
+                size += 1
+        sort_descending(values, order, k, np.empty(k, dtype=np.int64))
+        order += start

@@ -12,6 +12,7 @@ import numpy as np
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.data.grouping import group_rows
 from truerank.data.ranking_data import Judgements
+from truerank.io.document_ids import DocumentIds
 from truerank.io.letor.grammar import TEXT, check_bytes, check_line_ends
 from truerank.io.ranked_lists import as_lists
 from truerank.io.streams import Source, open_output
@@ -32,12 +33,29 @@ class Run:
         Name of the run; "" where rows differ in it.
     """
 
-    __slots__ = ("doc_ids", "offsets", "query_ids", "scores", "tag")
+    __slots__ = ("_ids", "offsets", "query_ids", "scores", "tag")
 
     def __init__(
-        self, query_ids: np.ndarray, offsets: np.ndarray, doc_ids: np.ndarray, scores: np.ndarray, tag: str = ""
+        self,
+        query_ids: np.ndarray,
+        offsets: np.ndarray,
+        doc_ids: np.ndarray | DocumentIds,
+        scores: np.ndarray,
+        tag: str = "",
     ) -> None:
-        self.query_ids, self.offsets, self.doc_ids, self.scores, self.tag = query_ids, offsets, doc_ids, scores, tag
+        self.query_ids, self.offsets, self._ids, self.scores, self.tag = query_ids, offsets, doc_ids, scores, tag
+
+    @property
+    def doc_ids(self) -> np.ndarray:
+        """The documents' ids as strings, StringDType (n,)."""
+        return self._ids.texts if isinstance(self._ids, DocumentIds) else self._ids
+
+    @property
+    def ids(self) -> DocumentIds:
+        """The documents' ids as bytes."""
+        if not isinstance(self._ids, DocumentIds):
+            self._ids = DocumentIds.of(self._ids)
+        return self._ids
 
     @property
     def n_rows(self) -> int:

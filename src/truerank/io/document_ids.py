@@ -1,0 +1,96 @@
+"""Ids of documents as they stand in files, bytes of UTF-8 back to back, and as strings only when somebody asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from truerank.io.letor.grammar import TEXT
+
+_MOST_PADDED = 1 << 26
+"""Bytes up to which ids are padded to their longest on their way into strings."""
+
+
+class DocumentIds:
+    """A column of ids. UTF-8 sorts as the strings do, so ids are compared, hashed and sorted as bytes.
+
+    Attributes
+    ----------
+    utf8 : uint8 array
+    begins, ends : int64 arrays (n,)
+        Id i is `utf8[begins[i]:ends[i]]`; ids may share bytes and stand in any order.
+
+    Examples
+    --------
+    >>> ids = DocumentIds.of(["D7", "Ü1", "D11"])
+    >>> ids.utf8[ids.begins[1] : ids.ends[1]].tobytes().decode(), ids.take([2, 0]).texts.tolist()
+    ('Ü1', ['D11', 'D7'])
+    """
+
+    __slots__ = ("_texts", "begins", "ends", "utf8")
+
+    def __init__(self, utf8: np.ndarray, begins: np.ndarray, ends: np.ndarray) -> None:
+        self.utf8, self.begins, self.ends = utf8, begins, ends
+        self._texts: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, texts: Any) -> DocumentIds:
+        """Of strings: a list, or an array of any kind of text."""
+        names = texts.tolist() if hasattr(texts, "tolist") else list(texts)
+        joined = "".join(names)
+        if joined.isascii():
+            ids = cls.back_to_back(joined.encode("ascii"), map(len, names), len(names))
+        else:
+            encoded = [name.encode("utf-8") for name in names]
+            ids = cls.back_to_back(b"".join(encoded), map(len, encoded), len(names))
+        if isinstance(texts, np.ndarray) and texts.dtype == TEXT:
+            ids._texts = texts
+        return ids
+
+    @classmethod
+    def back_to_back(cls, utf8: bytes, lengths: Iterable[int], n: int) -> DocumentIds:
+        """Of the bytes of n ids, one behind the other, and their lengths."""
+        offsets = np.zeros(n + 1, dtype=np.int64)
+        np.cumsum(np.fromiter(lengths, dtype=np.int64, count=n), out=offsets[1:])
+        return cls(np.frombuffer(utf8, dtype=np.uint8), offsets[:-1], offsets[1:])
+
+    @classmethod
+    def concatenate(cls, parts: Iterable[DocumentIds]) -> DocumentIds:
+        """All ids of several columns."""
+        given = list(parts)
+        starts = np.cumsum([0, *(len(part.utf8) for part in given)])
+        return cls(
+            np.concatenate([part.utf8 for part in given]) if given else np.zeros(0, dtype=np.uint8),
+            np.concatenate([part.begins + start for part, start in zip(given, starts)] or [np.zeros(0, np.int64)]),
+            np.concatenate([part.ends + start for part, start in zip(given, starts)] or [np.zeros(0, np.int64)]),
+        )
+
+    @property
+    def texts(self) -> np.ndarray:
+        """The ids as a StringDType array (n,), made once."""
+        if self._texts is None:
+            self._texts = self._decode()
+        return self._texts
+
+    def take(self, places: Any) -> DocumentIds:
+        """The ids at some places, which share their bytes with these."""
+        return DocumentIds(self.utf8, self.begins[places], self.ends[places])
+
+    def __len__(self) -> int:
+        return len(self.begins)
+
+    def _decode(self) -> np.ndarray:
+        n = len(self)
+        width = int((self.ends - self.begins).max()) if n else 0
+        if n == 0 or width == 0:
+            return np.full(n, "", dtype=TEXT)
+        if width * n > _MOST_PADDED or (self.utf8 == 0).any():  # padding with zeros would lose an id's own
+            data = self.utf8.tobytes()
+            return np.array([data[a:b].decode() for a, b in zip(self.begins.tolist(), self.ends.tolist())], dtype=TEXT)
+        padded = np.zeros((n, width), dtype=np.uint8)
+        for k in range(width):
+            long = self.begins + k < self.ends
+            padded[long, k] = self.utf8[self.begins[long] + k]
+        return padded.reshape(-1).view(f"S{width}").astype(TEXT)
