@@ -165,13 +165,10 @@ def expected_relevant(probabilities: Any, k: int, *, qid: Any = None, scores: An
     if ranked_by.shape != p.shape:
         raise InvalidInputError(f"scores must have the shape {p.shape}, got {ranked_by.shape}")
     grouping = group_rows(qid, len(p))
-    if grouping.order is not None:
-        p, ranked_by = p[grouping.order], ranked_by[grouping.order]
-    sizes = np.diff(grouping.offsets)
-    query = np.repeat(np.arange(len(sizes)), sizes)
+    p, ranked_by, query = grouping.grouped(p), grouping.grouped(ranked_by), grouping.query_index
     order = np.lexsort((-ranked_by, query))
-    place = np.arange(len(p)) - np.repeat(grouping.offsets[:-1], sizes)
-    return np.bincount(query, weights=np.where(place < k, p[order], 0.0), minlength=len(sizes))
+    place = np.arange(len(p)) - grouping.offsets[query]
+    return np.bincount(query, weights=np.where(place < k, p[order], 0.0), minlength=grouping.n_queries)
 
 
 def as_probabilities(probabilities: Any) -> np.ndarray:

@@ -293,12 +293,7 @@ def held_out_losses(log_odds: np.ndarray, positive: np.ndarray) -> np.ndarray:
 def group_numbers(groups: Any, n_rows: int) -> np.ndarray:
     """Number of the group of each row, int64 (n,), in order of first appearance."""
     grouping = group_rows(groups, n_rows)
-    number = np.repeat(np.arange(len(grouping.offsets) - 1), np.diff(grouping.offsets))
-    if grouping.order is None:
-        return number
-    result = np.empty(n_rows, dtype=np.int64)
-    result[grouping.order] = number
-    return result
+    return grouping.restore(grouping.query_index)
 
 
 def rarest_class(positive: np.ndarray) -> int:

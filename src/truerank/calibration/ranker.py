@@ -220,19 +220,11 @@ class CalibratedRanker(Ranker):
         scores = self.predict(X, qid=qid)
         if not len(self.statistics_coef_):
             values = scores
-        elif isinstance(X, RankingData):
-            grouped = scores if X.order is None else scores[X.order]
-            values = X.restore(self._calibrated_from(grouped, X.offsets))
         else:
-            if qid is None and self.n_queries_in_ > 1:
+            if not isinstance(X, RankingData) and qid is None and self.n_queries_in_ > 1:
                 raise InvalidInputError("query_statistics need qid: pass the query of each row")
-            grouping = group_rows(qid, len(scores))
-            grouped = scores if grouping.order is None else scores[grouping.order]
-            values = self._calibrated_from(grouped, grouping.offsets)
-            if grouping.order is not None:
-                ungrouped = np.empty_like(values)
-                ungrouped[grouping.order] = values
-                values = ungrouped
+            grouping = X if isinstance(X, RankingData) else group_rows(qid, len(scores))
+            values = grouping.restore(self._calibrated_from(grouping.grouped(scores), grouping.offsets))
         columns = [calibrator.log_odds(values) for calibrator in self.calibrators_]
         return np.minimum.accumulate(np.stack(columns, axis=1), axis=1)
 

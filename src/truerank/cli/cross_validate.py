@@ -98,8 +98,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _grouped_scores(ranker: Any, data: Any) -> Any:
-    scores = ranker.predict(data)
-    return scores if data.order is None else scores[data.order]
+    return data.grouped(ranker.predict(data))
 
 
 class _Scores:

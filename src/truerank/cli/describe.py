@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
                 from truerank.io.scores import read_scores
 
                 scores = read_scores(args.scores, data.n_rows)
-                found += scored(data, scores if data.order is None else scores[data.order])
+                found += scored(data, data.grouped(scores))
             scales.append(spreads(data))
             for finding in found:
                 if several:

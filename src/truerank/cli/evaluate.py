@@ -120,7 +120,7 @@ def read_judged(
 
         data = common.read_data(args.data, args)
         scores = [read_scores(path, data.n_rows) for path in files]
-        return data.judgements(), [one if data.order is None else one[data.order] for one in scores]
+        return data.judgements(), [data.grouped(one) for one in scores]
     if args.qrels is None:
         raise common.UsageError("give --data FILE with --scores FILE, or --qrels FILE with a run")
     if any(path is not None for path in score_files):
@@ -156,7 +156,7 @@ def _scored(args: argparse.Namespace) -> tuple[Any, list[Any], Any]:
         from truerank.inspection.stability import ranking_stability
 
         stability = ranking_stability(model, data)
-    return data.judgements(), [scores if data.order is None else scores[data.order]], stability
+    return data.judgements(), [data.grouped(scores)], stability
 
 
 def _report(result: Any, per_query: bool) -> dict[str, Any]:

@@ -159,12 +159,8 @@ def _family_of(column: str, index: Any) -> str:
 def _columns(data: Any, kept: Any) -> Any:
     import numpy as np
 
-    from truerank.data.ranking_data import RankingData
-
     names = [name for name, keep in zip(data.feature_names, kept) if keep]
-    return RankingData.from_grouped(
-        np.ascontiguousarray(data.X[:, kept]), data.y, data.offsets, data.query_ids, feature_names=names
-    )
+    return data.replaced(X=np.ascontiguousarray(data.X[:, kept]), feature_names=names)
 
 
 def _judged_rows(index: Any, numbered: Any, data: Any) -> Any:

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         return _rank_parts(args, model)
     data = common.read_data(args.data, args)
     scores = predicted(model, data)
-    scores = scores if data.order is None else scores[data.order]
+    scores = data.grouped(scores)
     if data.doc_ids is None:
         common.note("truerank rank: the data have no document ids; rows are named by their number, from 1")
         places = np.arange(data.n_rows) if data.order is None else data.order

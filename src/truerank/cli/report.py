@@ -87,8 +87,7 @@ def _of_data(args: argparse.Namespace) -> tuple[list[Any], Any]:
     found += [(path, read_scores(path, data.n_rows), None) for path in args.scores]
     names = _names([path for path, _, _ in found])
     return [
-        System(name, judgements, scores if data.order is None else scores[data.order], model)
-        for name, (_, scores, model) in zip(names, found)
+        System(name, judgements, data.grouped(scores), model) for name, (_, scores, model) in zip(names, found)
     ], data
 
 

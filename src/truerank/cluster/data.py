@@ -22,6 +22,7 @@ from truerank.cluster.partition import (
 from truerank.cluster.sums import beside
 from truerank.core.errors import InvalidInputError, MissingExtraError
 from truerank.core.printing import note
+from truerank.data.grouping import offsets_of
 from truerank.data.ranking_data import Judgements, RankingData
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -188,7 +189,7 @@ class ClusterRankingData:
         self.dense = all(shape["dense"] for shape in shapes)
         self.finite = all(shape["finite"] for shape in shapes)
         self.rows_by_partition = np.array([shape["n_rows"] for shape in shapes], dtype=np.int64)
-        self.first_rows = np.concatenate([[0], np.cumsum(self.rows_by_partition)]).astype(np.int64)
+        self.first_rows = offsets_of(self.rows_by_partition)
         self.queries_by_partition = np.array([len(shape["queries"]) for shape in shapes], dtype=np.int64)
         self.query_ids = np.array([query for shape in shapes for query in shape["queries"]])
         weights = [shape["query_weight"] for shape in shapes]
@@ -364,10 +365,7 @@ def connect(where: str) -> Any:
 
 def without_features(data: RankingData) -> RankingData:
     """The data without X."""
-    return RankingData.from_grouped(
-        np.zeros((data.n_rows, 0)), data.y, data.offsets, data.query_ids, doc_ids=data.doc_ids,
-        query_weight=data.query_weight, sample_weight=data.sample_weight,
-    )._take_unranked(data)  # fmt: skip
+    return data.replaced(X=np.zeros((data.n_rows, 0)), feature_names=None, comments=None, order=None)
 
 
 # Statistics of a partition.
@@ -400,7 +398,7 @@ def _scores(partition: Partition, ranker: Any) -> list[np.ndarray]:
 def _scored(partition: Partition, ranker: Any) -> list[tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray]]:
     data = partition.data
     scores = np.asarray(ranker.predict(data))
-    return [(data.query_ids, data.offsets, data.doc_ids, scores if data.order is None else scores[data.order])]
+    return [(data.query_ids, data.offsets, data.doc_ids, data.grouped(scores))]
 
 
 def _ranks(partition: Partition, ranker: Any) -> list[np.ndarray]:

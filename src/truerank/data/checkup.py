@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from truerank.data.grouping import mixed_queries
 from truerank.data.ranking_data import RankingData
 
 _NAMED = 8  # places that a finding names in words
@@ -191,9 +192,7 @@ def scored(data: RankingData, scores: np.ndarray) -> list[Finding]:
     np.maximum.at(high, block, data.y[order])
     tied = np.zeros(data.n_queries, dtype=bool)
     tied[query[order][(low < high)[block]]] = True
-    starts = data.offsets[:-1]
-    constant = np.minimum.reduceat(scores, starts) == np.maximum.reduceat(scores, starts)
-    constant &= np.diff(data.offsets) > 1
+    constant = ~mixed_queries(scores, data.offsets) & (data.group_sizes > 1)
     return [*_of_queries("constant-scores", names, constant), *_of_queries("tied-scores", names, tied & ~constant)]
 
 
@@ -258,9 +257,8 @@ def _queries(data: RankingData) -> Iterable[Finding]:
         yield Finding("joined-query", f"{data.n_joined} queries", data.n_joined)
     yield from _of_queries("single-document-query", names, sizes == 1)
     if data.y is not None and data.n_rows:
-        lowest = np.minimum.reduceat(data.y, data.offsets[:-1])
         highest = np.maximum.reduceat(data.y, data.offsets[:-1])
-        yield from _of_queries("query-without-pairs", names, lowest == highest)
+        yield from _of_queries("query-without-pairs", names, ~mixed_queries(data.y, data.offsets))
         yield from _of_queries("query-without-relevant", names, highest <= 0)
         for code, rows in (
             ("negative-grade", data.y < 0),
@@ -303,8 +301,7 @@ def _answers(data: RankingData) -> Iterable[Finding]:
     if data.y is None or not data.n_rows or hasattr(data.X, "tocsr"):
         return
     query = data.query_index
-    lowest = np.minimum.reduceat(data.y, data.offsets[:-1])
-    judged = np.flatnonzero(lowest < np.maximum.reduceat(data.y, data.offsets[:-1]))
+    judged = np.flatnonzero(mixed_queries(data.y, data.offsets))
     if len(judged) < 3:
         return  # a query or two may be ordered so by chance
     few = np.isin(query, judged[:_FIRST_QUERIES])
@@ -389,12 +386,11 @@ class _Column(NamedTuple):
 
 
 def _dense_columns(data: RankingData) -> Iterable[_Column]:
-    starts = data.offsets[:-1]
     for k in range(data.n_features):
         column = np.asarray(data.X[:, k], dtype=np.float64) + 0.0  # adding 0 makes -0 equal to 0
         absent = np.isnan(column)
         level = np.where(absent, np.inf, column)  # a query with missing and other values is not constant
-        query_level = np.array_equal(np.minimum.reduceat(level, starts), np.maximum.reduceat(level, starts))
+        query_level = not mixed_queries(level, data.offsets).any()
         constant = bool((level == level[0]).all())
         yield _Column(int(absent.sum()), constant, query_level, blake2b(level.tobytes(), digest_size=16).digest())
 

@@ -10,6 +10,34 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 
 
+def offsets_of(sizes: Any) -> np.ndarray:
+    """Where each group starts, and the end: int64 (m + 1,), from the groups' sizes (m,)."""
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def query_of_rows(offsets: np.ndarray) -> np.ndarray:
+    """Number of each grouped row's query, int64 (n,)."""
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+
+
+def sums_by_query(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Sums of the grouped rows' values `(n, …)` by query `(m, …)`; 0 for a query without rows."""
+    filled = np.flatnonzero(np.diff(offsets))
+    result = np.zeros((len(offsets) - 1, *values.shape[1:]), dtype=values.dtype)
+    if len(filled):
+        result[filled] = np.add.reduceat(values, offsets[filled], axis=0)
+    return result
+
+
+def mixed_queries(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Queries whose rows differ in their values (n,), such as grades; bool (m,)."""
+    filled = np.flatnonzero(np.diff(offsets))
+    result = np.zeros(len(offsets) - 1, dtype=bool)
+    if len(filled):
+        result[filled] = np.minimum.reduceat(values, offsets[filled]) < np.maximum.reduceat(values, offsets[filled])
+    return result
+
+
 class Grouping:
     """How rows fall into queries.
 
@@ -30,6 +58,46 @@ class Grouping:
 
     def __init__(self, offsets: np.ndarray, query_ids: np.ndarray, order: np.ndarray | None, n_joined: int) -> None:
         self.offsets, self.query_ids, self.order, self.n_joined = offsets, query_ids, order, n_joined
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows n (documents)."""
+        return int(self.offsets[-1])
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries m."""
+        return len(self.offsets) - 1
+
+    @property
+    def group_sizes(self) -> np.ndarray:
+        """Rows of each query, int64 (m,): what LightGBM and XGBoost take as `group`."""
+        return np.diff(self.offsets)
+
+    @property
+    def query_index(self) -> np.ndarray:
+        """Number of each row's query, int64 (n,), in grouped order."""
+        return query_of_rows(self.offsets)
+
+    @property
+    def qid(self) -> np.ndarray:
+        """Name of each row's query (n,), in grouped order."""
+        return np.repeat(self.query_ids, self.group_sizes)
+
+    def grouped(self, values: Any) -> Any:
+        """The caller's values `(n, …)` in grouped order; `values` itself where no row was moved."""
+        return values if self.order is None else values[self.order]
+
+    def restore(self, values: Any) -> np.ndarray:
+        """Values of the grouped rows `(n, …)` in the caller's row order."""
+        values = np.asarray(values)
+        if len(values) != self.n_rows:
+            raise InvalidInputError(f"restore: got {len(values)} values for {self.n_rows} rows")
+        if self.order is None:
+            return values
+        result = np.empty_like(values)
+        result[self.order] = values
+        return result
 
 
 def group_rows(qid: Any, n_rows: int | None = None) -> Grouping:
@@ -80,7 +148,7 @@ def group_rows(qid: Any, n_rows: int | None = None) -> Grouping:
     order = np.argsort(query_of_row, kind="stable").astype(np.int64)
     counts = np.bincount(query_of_row, minlength=len(appearance))
     n_joined = int(np.sum(np.bincount(query_of_piece) > 1))
-    return Grouping(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), query_ids, order, n_joined)
+    return Grouping(offsets_of(counts), query_ids, order, n_joined)
 
 
 def name_order(query_ids: np.ndarray) -> np.ndarray:

@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
-from truerank.data.grouping import Grouping, group_rows
+from truerank.data.grouping import Grouping, group_rows, offsets_of
+
+_BY_ROW = ("X", "y", "doc_ids", "comments", "sample_weight", "judged")
+_BY_QUERY = ("query_ids", "query_weight")
 
 
-class RankingData:
+class RankingData(Grouping):
     """Rows grouped by query, as flat arrays and offsets.
 
     Made once, at the border, from rows in any order; rows that are grouped already are not copied. All arrays are in
@@ -77,10 +80,6 @@ class RankingData:
         "judged",
         "missing_grades",
         "missing_offsets",
-        "n_joined",
-        "offsets",
-        "order",
-        "query_ids",
         "query_weight",
         "sample_weight",
         "y",
@@ -107,16 +106,16 @@ class RankingData:
         X = as_matrix(X)
         n = X.shape[0]
         grouping = group_rows(qid, n)
-        self._take_grouping(grouping)
-        self.X = X if self.order is None else X[self.order]
-        self.y = None if y is None else self._grouped(as_grades(y, n))
-        self.doc_ids = None if doc_ids is None else self._grouped(_as_text(doc_ids, n, "doc_ids"))
-        self.comments = None if comments is None else self._grouped(_as_text(comments, n, "comments"))
+        super().__init__(grouping.offsets, grouping.query_ids, grouping.order, grouping.n_joined)
+        self.X = self.grouped(X)
+        self.y = None if y is None else self.grouped(as_grades(y, n))
+        self.doc_ids = None if doc_ids is None else self.grouped(_as_text(doc_ids, n, "doc_ids"))
+        self.comments = None if comments is None else self.grouped(_as_text(comments, n, "comments"))
         self.feature_names = _check_feature_names(feature_names, X.shape[1])
         self.query_weight = (
             None if query_weight is None else as_query_weight(query_weight, self.offsets, order=self.order)
         )
-        self.sample_weight = None if sample_weight is None else self._grouped(as_sample_weight(sample_weight, n))
+        self.sample_weight = None if sample_weight is None else self.grouped(as_sample_weight(sample_weight, n))
 
         self.judged = self.missing_grades = self.missing_offsets = None
 
@@ -165,37 +164,24 @@ class RankingData:
                 f"the judgements are of {judgements.n_rows} documents of {judgements.n_queries} queries, the data of "
                 f"{self.n_rows} of {self.n_queries}; they must have the same rows"
             )
-        made = RankingData.from_grouped(
-            self.X, np.maximum(judgements.grades, 0.0), self.offsets, self.query_ids, doc_ids=self.doc_ids,
-            comments=self.comments, feature_names=self.feature_names, query_weight=self.query_weight,
-            sample_weight=self.sample_weight, order=self.order, n_joined=self.n_joined,
-        )  # fmt: skip
-        made.judged = None if judgements.known.all() else judgements.known
-        made.missing_grades, made.missing_offsets = judgements.missing_grades, judgements.missing_offsets
+        return self.replaced(
+            y=np.maximum(judgements.grades, 0.0),
+            judged=None if judgements.known.all() else judgements.known,
+            missing_grades=judgements.missing_grades,
+            missing_offsets=judgements.missing_offsets,
+        )
+
+    def replaced(self, **changes: Any) -> RankingData:
+        """The same data with other attributes, given in grouped order and not checked; nothing is copied.
+
+        `order=None` makes the grouped order the caller's.
+        """
+        made = type(self).__new__(type(self))
+        for name in (*Grouping.__slots__, *RankingData.__slots__):
+            setattr(made, name, changes.pop(name) if name in changes else getattr(self, name))
+        if changes:
+            raise TypeError(f"RankingData has no {', '.join(changes)}")
         return made
-
-    def _take_unranked(self, other: RankingData) -> RankingData:
-        """Take over what `with_judgements` gave another set of the same rows."""
-        self.judged = other.judged
-        self.missing_grades, self.missing_offsets = other.missing_grades, other.missing_offsets
-        return self
-
-    def _take_grouping(self, grouping: Grouping) -> None:
-        self.offsets, self.query_ids = grouping.offsets, grouping.query_ids
-        self.order, self.n_joined = grouping.order, grouping.n_joined
-
-    def _grouped(self, values: Any) -> Any:
-        return values if self.order is None else values[self.order]
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows n (documents)."""
-        return int(self.offsets[-1])
-
-    @property
-    def n_queries(self) -> int:
-        """Number of queries m."""
-        return len(self.offsets) - 1
 
     @property
     def n_features(self) -> int:
@@ -203,47 +189,16 @@ class RankingData:
         return int(self.X.shape[1])
 
     @property
-    def query_index(self) -> np.ndarray:
-        """Number of each row's query, int64 (n,), in grouped order."""
-        return np.repeat(np.arange(self.n_queries), np.diff(self.offsets))
-
-    @property
-    def qid(self) -> np.ndarray:
-        """Name of each row's query (n,), in grouped order."""
-        return np.repeat(self.query_ids, np.diff(self.offsets))
-
-    @property
-    def group_sizes(self) -> np.ndarray:
-        """Rows of each query, int64 (m,): what LightGBM and XGBoost take as `group`."""
-        return np.diff(self.offsets)
-
-    @property
     def row_weight(self) -> np.ndarray | None:
         """Sample weight times query weight of each row, float64 (n,), in grouped order; None where all are 1."""
         if self.query_weight is None:
             return self.sample_weight
-        by_row = np.repeat(self.query_weight, np.diff(self.offsets))
+        by_row = np.repeat(self.query_weight, self.group_sizes)
         return by_row if self.sample_weight is None else self.sample_weight * by_row
-
-    def restore(self, values: Any) -> np.ndarray:
-        """Values of the grouped rows `(n, …)` in the caller's row order."""
-        values = np.asarray(values)
-        if len(values) != self.n_rows:
-            raise InvalidInputError(f"restore: got {len(values)} values for {self.n_rows} rows")
-        if self.order is None:
-            return values
-        result = np.empty_like(values)
-        result[self.order] = values
-        return result
 
     def with_sample_weight(self, weight: Any) -> RankingData:
         """The same data with other weights of single rows (n,), in the caller's row order; nothing else is copied."""
-        values = self._grouped(as_sample_weight(weight, self.n_rows))
-        return RankingData.from_grouped(
-            self.X, self.y, self.offsets, self.query_ids, doc_ids=self.doc_ids, comments=self.comments,
-            feature_names=self.feature_names, query_weight=self.query_weight, sample_weight=values, order=self.order,
-            n_joined=self.n_joined,
-        )._take_unranked(self)  # fmt: skip
+        return self.replaced(sample_weight=self.grouped(as_sample_weight(weight, self.n_rows)))
 
     def take_queries(self, queries: Any) -> RankingData:
         """The data of some queries, in the order given (indices or a boolean mask); a query may be taken twice.
@@ -256,30 +211,23 @@ class RankingData:
             index = np.flatnonzero(index)
         index = index.astype(np.int64)
         sizes = np.diff(self.offsets)[index]
-        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        offsets = offsets_of(sizes)
         rows: Any
         if len(index) and np.all(np.diff(index) == 1):
             rows = slice(int(self.offsets[index[0]]), int(self.offsets[index[-1] + 1]))
         else:
             rows = np.repeat(self.offsets[index] - offsets[:-1], sizes) + np.arange(offsets[-1])
-        taken = RankingData.from_grouped(
-            self.X[rows],
-            None if self.y is None else self.y[rows],
-            offsets,
-            self.query_ids[index],
-            doc_ids=None if self.doc_ids is None else self.doc_ids[rows],
-            comments=None if self.comments is None else self.comments[rows],
-            feature_names=self.feature_names,
-            query_weight=None if self.query_weight is None else self.query_weight[index],
-            sample_weight=None if self.sample_weight is None else self.sample_weight[rows],
-        )
-        taken.judged = None if self.judged is None else self.judged[rows]
+        taken: dict[str, Any] = {"offsets": offsets, "order": None, "n_joined": 0}
+        for names, places in ((_BY_ROW, rows), (_BY_QUERY, index)):
+            for name in names:
+                values = getattr(self, name)
+                taken[name] = None if values is None else values[places]
         if self.missing_grades is not None and self.missing_offsets is not None:
             counts = np.diff(self.missing_offsets)[index]
-            taken.missing_offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-            first = np.repeat(self.missing_offsets[index] - taken.missing_offsets[:-1], counts)
-            taken.missing_grades = self.missing_grades[first + np.arange(taken.missing_offsets[-1])]
-        return taken
+            starts = taken["missing_offsets"] = offsets_of(counts)
+            first = np.repeat(self.missing_offsets[index] - starts[:-1], counts)
+            taken["missing_grades"] = self.missing_grades[first + np.arange(starts[-1])]
+        return self.replaced(**taken)
 
     @staticmethod
     def concatenate(parts: Sequence[RankingData]) -> RankingData:
@@ -307,17 +255,8 @@ class RankingData:
             values = [getattr(part, name) for part in parts]
             return None if any(value is None for value in values) else np.concatenate(values)
 
-        whole = RankingData.from_grouped(
-            X,
-            joined("y"),
-            offsets,
-            joined("query_ids"),
-            doc_ids=joined("doc_ids"),
-            comments=joined("comments"),
-            feature_names=parts[0].feature_names,
-            query_weight=joined("query_weight"),
-            sample_weight=joined("sample_weight"),
-        )
+        names: dict[str, Any] = {name: joined(name) for name in (*_BY_ROW[1:-1], *_BY_QUERY)}
+        whole = RankingData.from_grouped(X, offsets=offsets, feature_names=parts[0].feature_names, **names)
         if any(part.judged is not None for part in parts):
             known = [np.ones(part.n_rows, dtype=bool) if part.judged is None else part.judged for part in parts]
             whole.judged = np.concatenate(known)
@@ -329,7 +268,7 @@ class RankingData:
                 else np.diff(part.missing_offsets)
                 for part in parts
             ]
-            whole.missing_offsets = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int64)
+            whole.missing_offsets = offsets_of(np.concatenate(counts))
             whole.missing_grades = np.concatenate(
                 [none if p.missing_grades is None else p.missing_grades for p in parts]
             )
@@ -402,10 +341,8 @@ class Judgements:
         grades = as_grades(y, None)
         grouping = group_rows(qid, len(grades))
         keys = None if doc_ids is None else _as_text(doc_ids, len(grades), "doc_ids")
-        if grouping.order is not None:
-            grades = grades[grouping.order]
-            keys = None if keys is None else keys[grouping.order]
-        return cls(grades, grouping.offsets, tie_keys=keys, query_ids=grouping.query_ids), grouping
+        keys = None if keys is None else grouping.grouped(keys)
+        return cls(grouping.grouped(grades), grouping.offsets, tie_keys=keys, query_ids=grouping.query_ids), grouping
 
     @property
     def n_rows(self) -> int:

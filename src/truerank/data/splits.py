@@ -82,12 +82,7 @@ class QueryKFold:
             )
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
         grouping = group_rows(qid, n_rows)
-        query_of_place = np.repeat(np.arange(len(grouping.offsets) - 1), np.diff(grouping.offsets))
-        query = query_of_place
-        if grouping.order is not None:
-            query = np.empty(n_rows, dtype=np.int64)
-            query[grouping.order] = query_of_place
-        n_queries = len(grouping.offsets) - 1
+        query, n_queries = grouping.restore(grouping.query_index), grouping.n_queries
         for fold in query_folds(
             n_queries, self.n_splits, shuffle=self.shuffle, random_state=self.random_state, query_ids=grouping.query_ids
         ):

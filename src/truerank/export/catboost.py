@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.float32 import float32_threshold
+from truerank.data.grouping import offsets_of
 from truerank.export.form import ModelForm, as_oblivious
 
 
@@ -21,7 +22,7 @@ def write(form: ModelForm, name: str, exact: bool) -> str:
     limits = np.clip(float32_threshold(ensemble.borders, exact), -largest, largest)
     asked = np.isfinite(ensemble.borders) | ensemble.missing_right
     borders = [np.unique(limits[asked & (ensemble.features == k)]) for k in range(form.n_features)]
-    first = np.concatenate([[0], np.cumsum([len(own) for own in borders])])
+    first = offsets_of([len(own) for own in borders])
     features = []
     for k, own in enumerate(borders):
         mine = asked & (ensemble.features == k)

@@ -17,6 +17,7 @@ import numpy as np
 
 from truerank.core.checks import check_choice, check_number
 from truerank.core.errors import InvalidInputError
+from truerank.data.grouping import offsets_of
 from truerank.features.run_pool import RunPool
 
 K = 60  # of reciprocal rank fusion: Cormack et al.'s
@@ -83,7 +84,7 @@ def comb_med(pool: RunPool) -> np.ndarray:
     scores = min_max_scores(pool)
     order = np.lexsort((scores, pool.rows))
     count = np.bincount(pool.rows, minlength=pool.n_rows)
-    first = np.concatenate([[0], np.cumsum(count)])[:-1]
+    first = offsets_of(count)[:-1]
     ranked = scores[order]
     return 0.5 * (ranked[first + (count - 1) // 2] + ranked[first + count // 2])
 

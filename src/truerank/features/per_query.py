@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from truerank.core.fitting import fits_whole
-from truerank.data.grouping import group_rows
+from truerank.data.grouping import group_rows, offsets_of, query_of_rows
 
 
 class _InQuery(TransformerMixin, BaseEstimator):
@@ -45,11 +45,7 @@ class _InQuery(TransformerMixin, BaseEstimator):
         grouping = group_rows(qid, len(X))
         if len(X) == 0:
             return X
-        if grouping.order is None:
-            return self._map(X, grouping.offsets)
-        result = np.empty_like(X)
-        result[grouping.order] = self._map(X[grouping.order], grouping.offsets)
-        return result
+        return grouping.restore(self._map(grouping.grouped(X), grouping.offsets))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the columns, unchanged."""
@@ -79,8 +75,7 @@ class PercentileInQuery(_InQuery):
     """
 
     def _map(self, X: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-        sizes = np.diff(offsets)
-        query = np.repeat(np.arange(len(sizes)), sizes)
+        query, m = query_of_rows(offsets), len(offsets) - 1
         result = np.full(X.shape, np.nan)
         for j in range(X.shape[1]):
             there = np.flatnonzero(~np.isnan(X[:, j]))
@@ -89,8 +84,8 @@ class PercentileInQuery(_InQuery):
             q, x = query[there], X[there, j]
             order = np.lexsort((x, q))
             q, x = q[order], x[order]
-            count = np.bincount(q, minlength=len(sizes))
-            place = np.arange(len(q)) - np.concatenate([[0], np.cumsum(count)])[q]
+            count = np.bincount(q, minlength=m)
+            place = np.arange(len(q)) - offsets_of(count)[q]
             new = np.concatenate([[True], (np.diff(x) != 0) | (np.diff(q) != 0)])
             run = np.cumsum(new) - 1
             mean_place = np.bincount(run, weights=place) / np.bincount(run)

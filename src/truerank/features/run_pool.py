@@ -10,6 +10,7 @@ import numpy as np
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
+from truerank.data.grouping import offsets_of, query_of_rows
 from truerank.data.ranking_data import Judgements
 from truerank.io.document_ids import DocumentIds
 from truerank.io.letor.decimal_kernel import byte
@@ -163,7 +164,7 @@ class RunPool:
     @property
     def query_of_row(self) -> np.ndarray:
         """Number of each row's topic, int64 (n,)."""
-        return np.repeat(np.arange(self.n_queries), np.diff(self.offsets))
+        return query_of_rows(self.offsets)
 
     def findings(self) -> list[dict[str, Any]]:
         """What is odd about the runs' lists: dicts of "code", "run" and "topics".
@@ -233,14 +234,12 @@ class RunPool:
         grades = self.grades[rows]
         left_out = ~np.isnan(self.grades)
         left_out[rows] = False
-        topics = np.concatenate(
-            [query[left_out], np.repeat(np.arange(self.n_queries), np.diff(self.unretrieved_offsets))]
-        )
+        topics = np.concatenate([query[left_out], query_of_rows(self.unretrieved_offsets)])
         order = np.argsort(topics, kind="stable")
         missing = np.concatenate([self.grades[left_out], self.unretrieved])[order]
 
         def ends(of: np.ndarray) -> np.ndarray:
-            return np.concatenate([[0], np.cumsum(np.bincount(of, minlength=self.n_queries))])
+            return offsets_of(np.bincount(of, minlength=self.n_queries))
 
         return Judgements(
             np.nan_to_num(grades), ends(query[rows]), judged=~np.isnan(grades), tie_keys=-rows,
@@ -251,7 +250,7 @@ class RunPool:
         """Scores (n,) of the pool's documents as a run: the best `depth` of each topic."""
         rows = self.best(scores, depth)
         sizes = np.bincount(self.query_of_row[rows], minlength=self.n_queries)
-        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        offsets = offsets_of(sizes)
         return Run(self.query_ids, offsets, self.ids.take(rows), scores[rows], tag)
 
     def take(self, queries: Any) -> RunPool:
@@ -327,7 +326,7 @@ def named_runs(runs: Any) -> dict[str, Run]:
 def _segments(offsets: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Places of the chosen segments' elements, and the segments' offsets among them."""
     sizes = np.diff(offsets)[chosen]
-    ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    ends = offsets_of(sizes)
     return np.repeat(offsets[chosen] - ends[:-1], sizes) + np.arange(ends[-1]), ends
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from truerank.core.checks import check_choice, check_number
 from truerank.core.errors import InvalidInputError
+from truerank.data.grouping import offsets_of
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.io.trec import Qrels, Run
 
@@ -102,7 +103,7 @@ def join_runs(
         blocks.append(block)
         documents.append(ids)
         sizes.append(len(ids))
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    offsets = offsets_of(sizes)
     judgements = None if qrels is None else _judge(qrels, topics, documents, offsets)
     data = RankingData.from_grouped(
         np.concatenate(blocks),

@@ -13,6 +13,7 @@ from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import progress, table
 from truerank.core.random_streams import seed_of, stream
+from truerank.data.grouping import offsets_of
 from truerank.data.splits import query_folds
 from truerank.features import fusion
 from truerank.features.run_pool import RunPool
@@ -368,7 +369,7 @@ def list_values(
 def run_values(pool: RunPool, measures: Mapping[str, Measure]) -> dict[str, np.ndarray]:
     """Per-topic values (r, m) of every run's own lists."""
     order = np.argsort(pool.run_of_entry, kind="stable")
-    ends = np.concatenate([[0], np.cumsum(pool.lengths.sum(axis=0))])
+    ends = offsets_of(pool.lengths.sum(axis=0))
     result = {name: np.zeros((pool.n_runs, pool.n_queries)) for name in measures}
     for run in range(pool.n_runs):
         entries = order[ends[run] : ends[run + 1]]

@@ -235,7 +235,4 @@ def _names(data: RankingData) -> list[str]:
 def _columns(data: RankingData, kept: np.ndarray) -> RankingData:
     """The data with some of their columns."""
     names = None if data.feature_names is None else [data.feature_names[k] for k in kept]
-    return RankingData.from_grouped(
-        np.ascontiguousarray(data.X[:, kept]), data.y, data.offsets, data.query_ids, doc_ids=data.doc_ids,
-        feature_names=names, query_weight=data.query_weight,
-    )  # fmt: skip
+    return data.replaced(X=np.ascontiguousarray(data.X[:, kept]), feature_names=names)

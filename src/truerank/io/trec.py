@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import DataFileError, InvalidInputError
-from truerank.data.grouping import group_rows
+from truerank.data.grouping import group_rows, offsets_of
 from truerank.data.ranking_data import Judgements
 from truerank.io.document_ids import DocumentIds
 from truerank.io.letor.grammar import TEXT, check_bytes, check_line_ends
@@ -208,7 +208,7 @@ def _from_dict(lists: Mapping[Any, Mapping[Any, Any]]) -> tuple[np.ndarray, np.n
         raise InvalidInputError(f"expected {{topic: {{document: number}}}}: {error}") from error
     if not np.isfinite(values).all():
         raise InvalidInputError(f"expected finite numbers, got {values[~np.isfinite(values)][0]}")
-    offsets = np.concatenate([[0], np.cumsum([len(documents) for documents in lists.values()])]).astype(np.int64)
+    offsets = offsets_of([len(documents) for documents in lists.values()])
     return np.array(topics, dtype=str), offsets, np.array(ids, dtype=TEXT), values
 
 
@@ -416,13 +416,8 @@ def _read(
         raise DataFileError(f"the file holds no rows; expected lines '{form}'", name)
     grouping = group_rows(np.concatenate(code_parts))
     doc_ids, values_all, line_numbers = (
-        np.concatenate(document_parts),
-        np.concatenate(value_parts),
-        np.concatenate(lines),
+        grouping.grouped(np.concatenate(parts)) for parts in (document_parts, value_parts, lines)
     )
-    if grouping.order is not None:
-        doc_ids, values_all = doc_ids[grouping.order], values_all[grouping.order]
-        line_numbers = line_numbers[grouping.order]
     names = [topic.decode("utf-8") for topic in codes]
     offsets = grouping.offsets
     for topic, start, stop in zip(names, offsets[:-1].tolist(), offsets[1:].tolist()):

@@ -8,6 +8,7 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.core.threads import one_blas_thread, query_blocks, run_blocks
+from truerank.data.grouping import mixed_queries, query_of_rows, sums_by_query
 from truerank.losses.listwise import Softmax, softmax
 from truerank.matrices.rows import LinearRows, dense_scores, dense_sums
 
@@ -55,12 +56,7 @@ class CrossEntropy:
         self.n_weights, self.has_hessian = rows.n_weights, rows.is_dense
         m = len(offsets) - 1
         weight = np.ones(m) if query_weight is None else np.array(query_weight, dtype=np.float64)
-        filled = np.flatnonzero(np.diff(offsets))
-        high, low = np.full(m, -np.inf), np.full(m, np.inf)
-        if len(filled):
-            high[filled] = np.maximum.reduceat(y, offsets[filled])
-            low[filled] = np.minimum.reduceat(y, offsets[filled])
-        weight[low >= high] = 0.0
+        weight[~mixed_queries(y, offsets)] = 0.0
         self.n_queries = int(np.count_nonzero(weight))
         if normalize and self.n_queries:
             weight /= weight.sum()
@@ -111,17 +107,12 @@ class CrossEntropy:
             self.rows.write_scores(weights, self._scores, start, stop)
             for one in range(first, stop_query):
                 softmax(self._scores, self._scores, int(self.offsets[one]), int(self.offsets[one + 1]))
-            sizes = np.diff(self.offsets[first : stop_query + 1])
             # v Σ_j P(j) (x_j - mean)(x_j - mean)', mean = Σ_j P(j) x_j, as one product of centred rows.
             X = self.rows.block(start, stop)
             share = self._scores[start:stop]
-            query = np.repeat(np.arange(len(sizes)), sizes)
-            filled = np.flatnonzero(sizes)
-            means = np.zeros((len(sizes), X.shape[1]))
-            if len(filled):
-                starts = self.offsets[first:stop_query][filled] - start
-                means[filled] = np.add.reduceat(X * share[:, None], starts, axis=0)
-            X -= means[query]
+            within = self.offsets[first : stop_query + 1] - start
+            query = query_of_rows(within)
+            X -= sums_by_query(X * share[:, None], within)[query]
             X *= np.sqrt(self.weight[first:stop_query][query] * share)[:, None]
             return X.T @ X
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.core.threads import query_blocks, run_blocks
+from truerank.data.grouping import sums_by_query
 
 HINGE, SQUARED_HINGE = 0, 1
 _FEW_GRADES = 16  # up to here plain running sums by grade, beyond a Fenwick tree
@@ -97,9 +98,8 @@ class GradedPairs:
 
     def n_violated(self) -> np.ndarray:
         """Pairs of each query within the margin at the scores of the last `loss`, float64 (m,)."""
-        by_row = np.append(self.degrees, 0.0)  # by position, which stays within the query; each pair counts twice
-        counts = np.add.reduceat(by_row, self.offsets[:-1]) if len(self.n_pairs) else self.n_pairs
-        return np.where(np.diff(self.offsets) > 0, 0.5 * counts, 0.0)
+        # By position, which stays within the query; each pair counts twice.
+        return 0.5 * sums_by_query(self.degrees, self.offsets)
 
     def curvature(self, values: np.ndarray, result: np.ndarray, first: int, last: int) -> None:
         """Second derivative of the squared hinge at the scores of the last `loss`, times `values`, for some queries.

@@ -16,6 +16,7 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
+from truerank.data.grouping import query_of_rows, sums_by_query
 from truerank.losses.by_query import Block, ByQuery
 
 _LARGEST_GRADE = 1000.0  # 2^grade and sums of it stay finite
@@ -77,12 +78,7 @@ class CrossEntropyNDCG(Softmax):
             )
         draw = 0.5 if self._rng is None else self._rng.random(len(y))
         gains = np.exp2(np.maximum(y, 0.0)) - draw
-        filled = np.flatnonzero(np.diff(offsets))
-        result = np.zeros(len(y))
-        if len(filled):
-            totals = np.add.reduceat(gains, offsets[filled])
-            result = gains / np.repeat(totals, np.diff(offsets)[filled])
-        return result
+        return gains / sums_by_query(gains, offsets)[query_of_rows(offsets)]
 
     def add(self, block: Block) -> None:
         """See the base class."""

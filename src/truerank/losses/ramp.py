@@ -20,6 +20,7 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.core.threads import query_blocks, run_blocks
+from truerank.data.grouping import mixed_queries, sums_by_query
 from truerank.matrices.sorting import sort_descending
 from truerank.measures.ndcg import discounts, gain_of_grade
 
@@ -80,13 +81,8 @@ class RampOracle:
         self._discounts = weights
         gains = gain_of_grade(np.asarray(grades, dtype=np.float64), gain)
         self._order = np.arange(len(gains), dtype=np.int64)
-        ideal = self._sums(gains * self._weights_by_rank(gains))
-        filled = np.flatnonzero(sizes)
-        differ = np.zeros(len(sizes), dtype=bool)
-        starts = self.offsets[filled]
-        if len(filled):
-            differ[filled] = np.maximum.reduceat(gains, starts) > np.minimum.reduceat(gains, starts)
-        self.kept = differ & (ideal > 0)
+        ideal = sums_by_query(gains * self._weights_by_rank(gains), self.offsets)
+        self.kept = mixed_queries(gains, self.offsets) & (ideal > 0)
         # G / IDCG; 0 in the queries that are left out, so that they have loss and coefficients 0.
         scale = np.where(self.kept, 1.0 / np.where(ideal > 0, ideal, 1.0), 0.0)
         self._shares = gains * np.repeat(scale, sizes)
@@ -101,14 +97,14 @@ class RampOracle:
     def __call__(self, scores: np.ndarray, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Loss Δ (m,) of each query's worst ranking y, and its coefficients (n,), `ψ(y) - ψ(anchor)`, of the scores."""
         worst = self._weights_by_rank(scores - self._shares, n_jobs)
-        loss = np.where(self.kept, 1.0 - self._sums(self._shares * worst), 0.0)
+        loss = np.where(self.kept, 1.0 - sums_by_query(self._shares * worst, self.offsets), 0.0)
         return loss, np.where(self._kept_rows, worst - self._anchor, 0.0)
 
     def bounds(self, scores: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         """The ramp bound R (m,) of each query under these scores (n,), whatever the anchor; 0 for those left out."""
         worst = self._weights_by_rank(scores - self._shares, n_jobs)
         best = self._weights_by_rank(scores, n_jobs)
-        values = self._sums((worst - best) * scores - worst * self._shares)
+        values = sums_by_query((worst - best) * scores - worst * self._shares, self.offsets)
         return np.where(self.kept, 1.0 + values, 0.0)
 
     def _weights_by_rank(self, values: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
@@ -121,12 +117,6 @@ class RampOracle:
 
         run_blocks(work, query_blocks(self.offsets, 16_384), n_jobs)
         return result
-
-    def _sums(self, values: np.ndarray) -> np.ndarray:
-        """Sum over the rows of each query, float64 (m,)."""
-        sums = np.add.reduceat(np.append(values, 0.0), self.offsets[:-1])
-        sums[np.diff(self.offsets) == 0] = 0.0
-        return sums
 
 
 @kernel

@@ -33,6 +33,7 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 from truerank.core.threads import query_blocks, run_blocks
+from truerank.data.grouping import query_of_rows, sums_by_query
 from truerank.matrices.sorting import sort_descending
 
 _AP, _ROC, _RR, _CONVEX, _LATTICE = range(5)
@@ -90,13 +91,11 @@ class RankingOracle:
         self.code, self.measure = codes[measure], measure
         self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
         relevant = np.asarray(grades) >= rel
-        self.n_relevant = np.add.reduceat(np.append(relevant, False).astype(np.int64), self.offsets[:-1])
-        self.n_relevant[np.diff(self.offsets) == 0] = 0
+        self.n_relevant = sums_by_query(relevant.astype(np.int64), self.offsets)
         sizes = np.diff(self.offsets)
         self.kept = (self.n_relevant > 0) & (self.n_relevant < sizes)
-        query = np.repeat(np.arange(len(sizes)), sizes)
         # Relevant rows first within each query; each call leaves both parts in the order of its scores.
-        self.rows = np.lexsort((~relevant, query))
+        self.rows = np.lexsort((~relevant, query_of_rows(self.offsets)))
         longest = int(sizes.max(initial=0))
         self.cutoff = longest if cutoff is None else int(cutoff)
         if discount == "letor" and cutoff is None:

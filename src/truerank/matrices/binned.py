@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
+from truerank.data.grouping import offsets_of
 
 MISSING_CODE = 0
 MAX_EDGES = 254
@@ -55,7 +56,7 @@ class BinnedMatrix:
             raise InvalidInputError(f"got edges for {len(edges)} columns and codes for {codes.shape[1]}")
         self.codes = codes
         self.edges = tuple(check_edges(e, column) for column, e in enumerate(edges))
-        self.starts = np.concatenate([[0], np.cumsum([len(e) + 1 for e in self.edges])]).astype(np.int64)
+        self.starts = offsets_of([len(e) + 1 for e in self.edges])
         if codes.size:
             largest = codes.max(axis=0)
             for column in np.flatnonzero(largest > np.diff(self.starts)):
@@ -130,13 +131,13 @@ class BinnedMatrix:
         from scipy import sparse
 
         widths = np.array([len(edges) + 1 for edges in self.edges], dtype=np.int64)
-        first = np.concatenate([[0], np.cumsum(widths)])[:-1]
+        first = offsets_of(widths)[:-1]
         # A code c means that the first c binary features of its column are there.
         counts = self.codes.ravel().astype(np.int64)
         starts = np.cumsum(counts) - counts
         within = np.arange(int(counts.sum())) - np.repeat(starts, counts)
         columns = np.repeat(np.tile(first, len(self)), counts) + within
-        rows = np.concatenate([[0], np.cumsum(self.codes.sum(axis=1, dtype=np.int64))])
+        rows = offsets_of(self.codes.sum(axis=1, dtype=np.int64))
         return sparse.csr_matrix((np.ones(len(columns)), columns, rows), shape=(len(self), self.n_binary))
 
     def to_dense(self) -> np.ndarray:

@@ -14,6 +14,7 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 from truerank.core.threads import row_blocks, run_blocks
+from truerank.data.grouping import offsets_of
 
 BLOCK = 32_768
 FEW = 16  # columns with a weight up to which `linear_scores` does not even read the others
@@ -415,7 +416,7 @@ class _PresentCodes(_Codes):
     """Where most codes are missing: the others row by row, their columns, and where each row starts."""
 
     def __init__(self, codes: np.ndarray, starts: np.ndarray, sizes: np.ndarray) -> None:
-        row_starts = np.concatenate([[0], np.cumsum(sizes)])
+        row_starts = offsets_of(sizes)
         super().__init__(starts, len(codes), int(row_starts[-1]))
         present = np.empty(row_starts[-1], dtype=np.uint8)
         columns = np.empty(row_starts[-1], dtype=np.uint16)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from truerank.data.grouping import offsets_of, query_of_rows
 from truerank.data.ranking_data import Judgements
 from truerank.measures.blocks import Blocks
 
@@ -107,7 +108,7 @@ def _falling_within(keys: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 def query_of_row(judgements: Judgements) -> np.ndarray:
     """Number of each row's query, int64 (n,), from the cache."""
     if "query_of_row" not in judgements.cache:
-        judgements.cache["query_of_row"] = np.repeat(np.arange(judgements.n_queries), np.diff(judgements.offsets))
+        judgements.cache["query_of_row"] = query_of_rows(judgements.offsets)
     return judgements.cache["query_of_row"]
 
 
@@ -127,7 +128,7 @@ def ideal_grades(judgements: Judgements) -> tuple[np.ndarray, np.ndarray]:
             absent, absent_sizes = _positive(judgements.missing_grades, judgements.missing_offsets)
             query = np.concatenate([np.repeat(np.arange(judgements.n_queries), part) for part in (sizes, absent_sizes)])
             kept, sizes = np.concatenate([kept, absent])[np.argsort(query, kind="stable")], sizes + absent_sizes
-        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        offsets = offsets_of(sizes)
         judgements.cache["ideal"] = (-Blocks(offsets).sort(-kept), offsets)
     return judgements.cache["ideal"]
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
+from truerank.data.grouping import offsets_of, query_of_rows
 from truerank.data.ranking_data import Judgements
 from truerank.measures.blocks import Blocks
 from truerank.measures.derived import Hits, hits_of, tie_order
@@ -252,11 +253,11 @@ def _sort_runs(key: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 
 def _without_unjudged(judgements: Judgements) -> Judgements:
     judged = judgements.known
-    query = np.repeat(np.arange(judgements.n_queries), np.diff(judgements.offsets))[judged]
+    query = query_of_rows(judgements.offsets)[judged]
     counts = np.bincount(query, minlength=judgements.n_queries)
     return Judgements(
         judgements.grades[judged],
-        np.concatenate([[0], np.cumsum(counts)]),
+        offsets_of(counts),
         tie_keys=None if judgements.tie_keys is None else judgements.tie_keys[judged],
         query_ids=judgements.query_ids,
         missing_grades=judgements.missing_grades,

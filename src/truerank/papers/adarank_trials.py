@@ -226,8 +226,7 @@ def _groups(fold: Fold) -> dict[str, Any]:
 def pairs_by_query(data: RankingData) -> np.ndarray:
     """Pairs of documents with different grades, by query (m,)."""
     assert data.y is not None
-    sizes = np.diff(data.offsets)
-    query = np.repeat(np.arange(data.n_queries), sizes)
+    sizes, query = data.group_sizes, data.query_index
     grades, code = np.unique(data.y, return_inverse=True)
     counts = np.bincount(query * len(grades) + code, minlength=data.n_queries * len(grades))
     counts = counts.reshape(data.n_queries, len(grades))

@@ -149,8 +149,7 @@ def _cyclic_folds(data: RankingData, parts: Sequence[np.ndarray], prefix: str) -
 
 def grouped_scores(ranker: Any, data: RankingData) -> np.ndarray:
     """A ranker's scores (n,) in the grouped order of `data`, as measures take them."""
-    scores = ranker.predict(data)
-    return scores if data.order is None else scores[data.order]
+    return data.grouped(ranker.predict(data))
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import numpy as np
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.printing import note, plain, print_json, table
 from truerank.core.threads import resolve_n_jobs
+from truerank.data.grouping import offsets_of
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.data.splits import balanced_trials
 from truerank.features.per_query import MinMaxInQuery, PercentileInQuery
@@ -334,10 +335,10 @@ def part_of(task: Task, matrix: Any, topics: np.ndarray) -> tuple[Judgements, An
     spans = [np.arange(full.missing_offsets[q], full.missing_offsets[q + 1]) for q in topics]
     judgements = Judgements(
         full.grades[rows],
-        np.concatenate([[0], np.cumsum(np.diff(full.offsets)[topics])]),
+        offsets_of(np.diff(full.offsets)[topics]),
         judged=None if full.judged is None else full.judged[rows],
         missing_grades=full.missing_grades[np.concatenate(spans)],
-        missing_offsets=np.concatenate([[0], np.cumsum([len(span) for span in spans])]),
+        missing_offsets=offsets_of([len(span) for span in spans]),
     )
     return judgements, matrix[rows]
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning, WrongTypeError
 from truerank.core.fitting import whole_fit
 from truerank.core.interrupts import Interruptible
-from truerank.data.grouping import group_rows
+from truerank.data.grouping import Grouping, group_rows, query_of_rows
 from truerank.data.ranking_data import Judgements, RankingData, as_grades, as_query_weight
 from truerank.rankers.other_names import settled_fit, translated
 from truerank.solvers.result import Status
@@ -171,7 +171,7 @@ class Ranker(BaseEstimator):
             if watched_in_fit:
                 values[name][watch.name] = np.asarray(getattr(self, "validation_scores_", ()), dtype=np.float64)
             if measures:
-                ordered = data if data.order is None else data.take_queries(np.arange(data.n_queries))
+                ordered = data.replaced(order=None)
                 judgements = ordered.judgements()
                 rounds = [
                     [one.tie_averaged().mean(judgements, scores) for one in measures]
@@ -235,14 +235,10 @@ class Ranker(BaseEstimator):
             return X.rank_with(self)
         scores = self.predict(X, qid=qid)
         if isinstance(X, RankingData):
-            grouped = scores if X.order is None else scores[X.order]
-            return X.restore(ranks_by_query(grouped, X.offsets))
-        grouping = group_rows(qid, len(scores))
-        if grouping.order is None:
-            return ranks_by_query(scores, grouping.offsets)
-        ranks = np.empty(len(scores), dtype=np.int64)
-        ranks[grouping.order] = ranks_by_query(scores[grouping.order], grouping.offsets)
-        return ranks
+            grouping: Grouping = X
+        else:
+            grouping = group_rows(qid, len(scores))
+        return grouping.restore(ranks_by_query(grouping.grouped(scores), grouping.offsets))
 
     def permutation_importance(
         self, X: Any, y: Any = None, *, qid: Any = None, repeats: int = 5, random_state: Any = None
@@ -276,8 +272,7 @@ class Ranker(BaseEstimator):
             )
             return float(X.score_of(self, named))
         if isinstance(X, RankingData):
-            scores, judgements = self.predict(X), X.judgements()
-            scores = scores if X.order is None else scores[X.order]
+            scores, judgements = X.grouped(self.predict(X)), X.judgements()
         else:
             if qid is None and self.n_queries_in_ > 1:
                 raise InvalidInputError(
@@ -285,9 +280,8 @@ class Ranker(BaseEstimator):
                     "rows would count as one. In GridSearchCV and cross_validate call "
                     "sklearn.set_config(enable_metadata_routing=True) and pass params={'qid': qid}"
                 )
-            scores = self.predict(X, qid=qid)
             judgements, grouping = Judgements.from_labels(y, qid)
-            scores = scores if grouping.order is None else scores[grouping.order]
+            scores = grouping.grouped(self.predict(X, qid=qid))
         from truerank.measures import parse_measure
 
         measure = parse_measure(getattr(self, "measure", "nDCG@10"), convention=getattr(self, "convention", "ranklib"))
@@ -438,10 +432,7 @@ class Ranker(BaseEstimator):
         if query_weight is None:
             return data
         weight = as_query_weight(query_weight, data.offsets, order=data.order)
-        return RankingData.from_grouped(
-            data.X, data.y, data.offsets, data.query_ids, doc_ids=data.doc_ids, comments=data.comments,
-            feature_names=data.feature_names, query_weight=weight, sample_weight=data.sample_weight, order=data.order,
-        )._take_unranked(data)  # fmt: skip
+        return data.replaced(query_weight=weight)
 
     def _validation_data(self, eval_set: Any) -> RankingData:
         if isinstance(eval_set, RankingData):
@@ -561,7 +552,7 @@ def _renamed(owner: str, given: dict[str, Any], old_to_new: dict[str, str]) -> d
 
 def ranks_by_query(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Rank of each grouped row within its query, 1 is best, equal scores in row order; int64 (n,)."""
-    query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    query = query_of_rows(offsets)
     order = np.lexsort((-np.asarray(scores, dtype=np.float64), query))
     ranks = np.empty(len(scores), dtype=np.int64)
     ranks[order] = np.arange(len(scores)) - np.repeat(offsets[:-1], np.diff(offsets)) + 1

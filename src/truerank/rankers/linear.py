@@ -8,6 +8,7 @@ import numpy as np
 
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.data.grouping import offsets_of
 from truerank.data.ranking_data import RankingData
 from truerank.losses.cross_entropy import CrossEntropy
 from truerank.matrices.binned import BinnedMatrix
@@ -52,7 +53,7 @@ class Problem:
         grades, weight = np.asarray(data.y), data.query_weight
         self.order, self.queries = order_by_content(data.X, grades, data.offsets, weight)
         self.y = grades[self.order]
-        self.offsets = np.concatenate([[0], np.cumsum(np.diff(data.offsets)[self.queries])]).astype(np.int64)
+        self.offsets = offsets_of(np.diff(data.offsets)[self.queries])
         self.query_weight = None if weight is None else weight[self.queries]
         self.scale: np.ndarray | None = scale if isinstance(scale, np.ndarray) else None
         if self.scale is None and scale == "auto":

@@ -871,7 +871,7 @@ def beside_grades(values: Any, data: RankingData) -> dict[str, Any]:
             )
         if not np.isfinite(column).all():
             raise InvalidInputError(f"{name} must be finite, got {column[~np.isfinite(column)][0]}")
-        result[name] = column if data.order is None else column[data.order]
+        result[name] = data.grouped(column)
     return result
 
 

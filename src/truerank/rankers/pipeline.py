@@ -162,7 +162,9 @@ def fit_ranker(ranker: Any, data: RankingData, valid: RankingData | None = None)
         Where it has neither `fit` nor `predict`.
     """
     if isinstance(ranker, Ranker):
-        return clone(ranker).fit(_in_order(data), **({} if valid is None else {"eval_set": _in_order(valid)}))
+        return clone(ranker).fit(
+            data.replaced(order=None), **({} if valid is None else {"eval_set": valid.replaced(order=None)})
+        )
     if not hasattr(ranker, "fit") or not hasattr(ranker, "predict"):
         raise InvalidInputError(f"expected a ranker or a pipeline that ends in one, got {type(ranker).__name__}")
     if hasattr(ranker, "steps"):
@@ -188,7 +190,7 @@ def fit_ranker(ranker: Any, data: RankingData, valid: RankingData | None = None)
 def ranker_scores(ranker: Any, data: RankingData) -> np.ndarray:
     """Scores (n,), float64, grouped order, of a fitted ranker, whoever's it is."""
     if isinstance(ranker, Ranker):
-        return np.asarray(ranker.predict(_in_order(data)), dtype=np.float64)
+        return np.asarray(ranker.predict(data.replaced(order=None)), dtype=np.float64)
     if hasattr(ranker, "steps"):
         for _, step in ranker.steps[:-1]:
             if step is not None and step != "passthrough":
@@ -222,15 +224,7 @@ def _transformed(transformer: Any, data: RankingData) -> RankingData:
     """The same rows with other columns, in the same order."""
     X = transformer.transform(data.X, **({"qid": data.query_index} if _takes(transformer.transform, "qid") else {}))
     names = None if X.shape[1] != data.n_features else data.feature_names
-    return RankingData.from_grouped(
-        X, data.y, data.offsets, data.query_ids, doc_ids=data.doc_ids, feature_names=names,
-        query_weight=data.query_weight, sample_weight=data.sample_weight, order=data.order,
-    )  # fmt: skip
-
-
-def _in_order(data: RankingData) -> RankingData:
-    """The same rows, as data whose row order is the grouped one."""
-    return data if data.order is None else data.take_queries(np.arange(data.n_queries))
+    return data.replaced(X=X, feature_names=names)
 
 
 def _takes(method: Any, name: str) -> bool:

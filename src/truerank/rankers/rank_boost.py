@@ -11,6 +11,7 @@ from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.kernel import kernel
 from truerank.core.threads import query_blocks, run_blocks
+from truerank.data.grouping import mixed_queries
 from truerank.data.ranking_data import RankingData
 from truerank.rankers.base import Ranker
 from truerank.solvers.early_stopping import EarlyStopping
@@ -259,14 +260,9 @@ class PairWeights:
         self.n_jobs = n_jobs
         y, offsets = data.y, data.offsets
         assert y is not None  # Ranker.fit has checked
-        sizes = np.diff(offsets)
         weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
-        starts = offsets[:-1][sizes > 0]
-        mixed = np.zeros(data.n_queries, dtype=bool)
-        if len(starts):
-            mixed[sizes > 0] = np.minimum.reduceat(y, starts) < np.maximum.reduceat(y, starts)
-        mixed &= weight > 0
-        query = np.repeat(np.arange(data.n_queries), sizes)
+        mixed = mixed_queries(y, offsets) & (weight > 0)
+        query = data.query_index
         chosen = np.flatnonzero(mixed[query])
         query, grade = query[chosen], y[chosen]
         order = np.lexsort((grade, query))

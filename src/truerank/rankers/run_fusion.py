@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
 from truerank.core.fitting import fits_whole
+from truerank.data.grouping import offsets_of
 from truerank.data.ranking_data import RankingData
 from truerank.features.run_features import (
     MinMax,
@@ -137,7 +138,7 @@ class RunFusion(BaseEstimator):
         sizes = np.bincount(pool.query_of_row[rows], minlength=pool.n_queries)
         filled = np.flatnonzero(sizes)
         data = RankingData.from_grouped(
-            X, grades[rows], np.concatenate([[0], np.cumsum(sizes[filled])]), pool.query_ids[filled],
+            X, grades[rows], offsets_of(sizes[filled]), pool.query_ids[filled],
             doc_ids=pool.doc_ids[rows], feature_names=pool.names if binned else features.names(pool.names, edges),
         )  # fmt: skip
         ranker.fit(data)

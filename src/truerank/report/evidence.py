@@ -321,7 +321,7 @@ def _probabilities(systems: Sequence[System], data: RankingData | None) -> list[
         if data is None or not hasattr(system.model, "predict_proba") or data.y is None:
             continue
         p = np.asarray(system.model.predict_proba(data))[:, -1]
-        p = p if data.order is None else p[data.order]
+        p = data.grouped(p)
         relevant = data.y >= float(getattr(system.model, "rel", 1) or 1)
         if relevant.all() or not relevant.any():
             continue

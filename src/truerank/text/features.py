@@ -16,6 +16,7 @@ from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.kernel import kernel
 from truerank.core.printing import progress
 from truerank.core.threads import query_blocks, resolve_n_jobs, run_blocks
+from truerank.data.grouping import query_of_rows
 from truerank.data.ranking_data import RankingData
 from truerank.features.per_query import MinMaxInQuery
 from truerank.io.documents import Document
@@ -245,7 +246,7 @@ def _rows(index: Index, families: Sequence[str], depth: int, query: Document) ->
 
 def _scaled(X: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Each column scaled to [0, 1] within the query, float32."""
-    query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    query = query_of_rows(offsets)
     parts = [
         MinMaxInQuery().fit_transform(X[start:stop], qid=query[start:stop]).astype(np.float32)
         for start, stop in ((int(offsets[a]), int(offsets[b])) for a, b in query_blocks(offsets))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.threads import Workers
+from truerank.data.grouping import offsets_of
 from truerank.data.ranking_data import RankingData
 from truerank.losses.protocols import BoostingObjective, Derivatives
 from truerank.matrices.binning import CodedMatrix
@@ -74,7 +75,7 @@ class ContentOrder:
     def __init__(self, data: RankingData) -> None:
         assert data.y is not None
         self.rows, queries = order_by_content(data.X, data.y, data.offsets, data.query_weight)
-        self.offsets = np.concatenate([[0], np.cumsum(np.diff(data.offsets)[queries])]).astype(np.int64)
+        self.offsets = offsets_of(np.diff(data.offsets)[queries])
         self.y = data.y[self.rows]
 
     def draw(self, rng: np.random.Generator, unit: str, replace: bool, share: float) -> np.ndarray | None:

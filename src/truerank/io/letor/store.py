@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.data.grouping import offsets_of
 from truerank.io.letor.grammar import TEXT, Rows
 
 # Dense reading of wider data is refused unless the width is asked for: one damaged index would take all memory.
@@ -175,7 +176,7 @@ class SparseStore:
         except FloatingPointError:
             raise _too_large(rows, name) from None
         self._indices.extend(rows.indices[stored], expected)
-        running = np.concatenate([[0], np.cumsum(stored)])
+        running = offsets_of(stored)
         self._counts.extend(np.diff(running[rows.indptr]), expected_rows)
 
     def finish(self) -> Any:
