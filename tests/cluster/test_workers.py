@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 
 import truerank
-from truerank import AdaRank, ObliviousBoosting, load_sample
+from truerank import AdaRank, ListNet, ObliviousBoosting, RidgeRanker, load_sample
 from truerank.cluster import connect, from_parts
-from truerank.cluster.crew import Crew
+from truerank.cluster import crew as crew_module
+from truerank.cluster.crew import ClusterError, Crew
 from truerank.core.errors import InvalidInputError
 
 pytest.importorskip("distributed")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def client():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -31,37 +32,104 @@ def parts_of(data, k):
     return [data.take_queries(np.arange(i, data.n_queries, k)) for i in range(k)]
 
 
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("at", [7, 30])
-def test_same_bits_where_a_worker_is_killed(client, monkeypatch, at):
-    parts = parts_of(load_sample().take_queries(range(60)), 4)
-    makes = {
-        30: lambda: ObliviousBoosting("constant", n_estimators=6, depth=3, n_jobs=1),
-        7: lambda: AdaRank(n_estimators=6, n_jobs=1),
-    }
-    make = makes[at]
-    expected = make().fit(truerank.RankingData.concatenate(parts)).predict(parts[0])
-    client.wait_for_workers(2, timeout=60)
-    data = from_parts(parts, client=client)
-    ask, asked = Crew._ask, []
+def signal_a_worker(client, number):
+    victim = next(iter(client.run(os.getpid).values()))
+    os.kill(victim, number)
+    return victim
 
-    def ask_and_kill(crew, call, merge):
-        if crew is data.crew:
-            asked.append(call)
-            if len(asked) == at:
-                victim = next(iter(client.run(os.getpid).values()))
-                os.kill(victim, signal.SIGKILL)
+
+def before_round(monkeypatch, at, act):
+    """Call `act` before each of the rounds `at` of one data set after the other."""
+    ask = Crew._ask
+
+    def ask_and_act(crew, call, merge):
+        if call[0] in at and crew.n_rounds == call[0]:
+            act()
         return ask(crew, call, merge)
 
-    monkeypatch.setattr(Crew, "_ask", ask_and_kill)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        fitted = make().fit(data)
-    assert len(asked) > at
-    assert data.crew.n_lost == 1
+    monkeypatch.setattr(Crew, "_ask", ask_and_act)
+
+
+MAKES = {
+    "trees": (27, lambda: ObliviousBoosting("constant", n_estimators=6, depth=3, n_jobs=1)),
+    "trees begun": (8, lambda: ObliviousBoosting("constant", n_estimators=2, depth=3, n_jobs=1)),
+    "adarank": (7, lambda: AdaRank(n_estimators=6, n_jobs=1)),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", MAKES)
+def test_same_bits_where_workers_are_killed_one_fit_after_the_other(client, monkeypatch, name):
+    at, make = MAKES[name]
+    parts = parts_of(load_sample().take_queries(range(60)), 4)
+    expected = make().fit(truerank.RankingData.concatenate(parts)).predict(parts[0])
+    data = from_parts(parts, client=client)
+    before_round(monkeypatch, {at, at + 3}, lambda: signal_a_worker(client, signal.SIGKILL))
+    fitted = make().fit(data)
+    assert data.crew.n_rounds > at + 3
+    assert data.crew.n_lost >= 2
     assert np.array_equal(fitted.predict(parts[0]), expected)
     assert data.crew.bytes_sent > 0
     assert data.crew.bytes_received > 0
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_worker_that_is_known_and_silent_is_given_up(client, monkeypatch):
+    parts = parts_of(load_sample().take_queries(range(40)), 3)
+    client.wait_for_workers(2, timeout=60)
+    monkeypatch.setattr(crew_module, "SILENCE_SECONDS", 4.0)
+    monkeypatch.setattr(crew_module, "_LOOK_SECONDS", 0.5)
+    data = from_parts(parts, client=client)
+    if data.crew.n_workers < 2:
+        pytest.skip("the second worker has not come back yet")
+    stopped = []
+    before_round(monkeypatch, {4}, lambda: stopped.append(signal_a_worker(client, signal.SIGSTOP)))
+    try:
+        fitted = ListNet().fit(data)
+    finally:
+        os.kill(stopped[0], signal.SIGKILL)
+    assert data.crew.n_lost == 1
+    assert np.array_equal(fitted.coef_, ListNet().fit(from_parts(parts)).coef_)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_sums_go_up_through_other_workers_and_a_lost_call_is_sent_again(client, monkeypatch):
+    from distributed import Actor
+
+    parts = parts_of(load_sample().take_queries(range(40)), 5)
+    monkeypatch.setattr(crew_module, "FAN_IN", 1)
+    monkeypatch.setattr(crew_module, "_LOOK_SECONDS", 0.2)
+    data = from_parts(parts, client=client)
+    start, dropped = Crew._start, []
+
+    class Nothing:
+        def result(self, timeout):
+            raise TimeoutError
+
+    def start_but_one(crew, address, method, *arguments):
+        if method == "do" and arguments[1] == "run" and len(dropped) == 0:
+            dropped.append(arguments)
+            return Nothing()
+        return start(crew, address, method, *arguments)
+
+    monkeypatch.setattr(Crew, "_start", start_but_one)
+    fitted = RidgeRanker().fit(data)
+    assert len(dropped) == 1
+    assert np.array_equal(fitted.coef_, RidgeRanker().fit(from_parts(parts)).coef_)
+    assert all(isinstance(member, Actor) for member in data.crew._members.values())
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_without_workers_the_error_says_so(monkeypatch):
+    from distributed import Client, LocalCluster
+
+    monkeypatch.setattr(crew_module, "SILENCE_SECONDS", 1.0)
+    with (
+        LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=None) as empty,
+        Client(empty) as alone,
+        pytest.raises(ClusterError, match="no worker is left"),
+    ):
+        from_parts(parts_of(load_sample().take_queries(range(4)), 2), client=alone)
 
 
 @pytest.mark.parametrize("where", ["local", "local:0", "local:x", "here", "tcp:host"])
@@ -79,7 +147,6 @@ def test_a_data_frame_of_dask(client):
     table["y"] = (table["a"] + rng.normal(size=240) > 0.5).astype(int)
     table["qid"] = np.repeat(np.arange(24), 10)
     ddf = frames.from_pandas(table, npartitions=5, sort=False)
-    from truerank import RidgeRanker
     from truerank.cluster import from_dask_dataframe
 
     data = from_dask_dataframe(ddf, client=client)

@@ -5,112 +5,35 @@ binary tree (`sums`). Rounds that change what a partition remembers are kept in 
 partitions go to the others, which read them again from their source and play the journal. A round that was broken off
 is asked again: a partition that had answered already gives the same answer without working twice.
 
+No wait is without a limit. Every two seconds of waiting the scheduler is asked who is there, and every member whether
+it knows of the call. A worker that has left the cluster is lost at once; one that answers nothing for `SILENCE_SECONDS`
+is given up and not used again; a call that a member has never heard of is sent again.
+
 The same class runs without Dask: with `client=None` the partitions live in this process.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from truerank.cluster.partition import Partition, Source
+from truerank.cluster.member import Call, Failure, Member, Step
+from truerank.cluster.partition import Source
 from truerank.cluster.sums import Merge, Nodes, add, fold, size_of
 from truerank.core.errors import TruerankError
 from truerank.core.printing import note
-from truerank.core.threads import Workers
+from truerank.core.threads import resolve_n_jobs
 
 FAN_IN = 8  # workers whose sums one process adds up
-_LOOK_SECONDS = 2.0  # between two looks whether a silent worker is still there
-_REMEMBERED = 2  # answers that a partition keeps for a round that is asked again
-
-Step = Callable[..., Any]
-Call = tuple[int, Step, tuple[Any, ...]]
+SILENCE_SECONDS = 60.0  # after which a worker that answers nothing is given up, and the scheduler too
+_LOOK_SECONDS = 2.0  # between two looks at who is there
+_UNKNOWN_LOOKS = 3  # after which a call that a member does not know of is sent again
+_ATTEMPTS = 20  # at one round, or at giving partitions to workers
 
 
 class ClusterError(TruerankError):
     """The cluster cannot go on: no worker is left, or none answers."""
-
-
-class Failure:
-    """An error of a step, as an answer: it ends the fit, where an error of the connection moves partitions."""
-
-    def __init__(self, number: int, error: BaseException) -> None:
-        self.number, self.error = number, error
-
-
-class Member:
-    """What runs on one worker: its partitions, and their part of each round."""
-
-    def __init__(self, n_threads: int | None = None) -> None:
-        self.partitions: dict[int, Partition] = {}
-        if n_threads is None:
-            from distributed import get_worker
-
-            n_threads = int(get_worker().state.nthreads)
-        self._workers = Workers(n_threads)
-
-    def take(self, partitions: list[tuple[int, Source, bool]], journal: list[Call]) -> Any:
-        """Hold these partitions, and bring them to where the fit is."""
-
-        def open_one(number: int, source: Source, hold: bool) -> Failure | None:
-            partition = Partition(number, source, hold)
-            try:
-                for _, step, arguments in journal:
-                    step(partition, *arguments)
-            except Exception as error:
-                return Failure(number, error)
-            self.partitions[number] = partition
-            return None
-
-        failed = [answer for answer in self._workers.run(open_one, partitions) if answer is not None]
-        return failed[0] if failed else None
-
-    def here(self) -> bool:
-        """Whether this member answers."""
-        return True
-
-    def forget(self) -> None:
-        """Forget what a fit has left behind."""
-        for partition in self.partitions.values():
-            partition.memory.clear()
-            partition.last = (-1, None)
-
-    def run(
-        self, serial: int, step: Step, arguments: tuple[Any, ...], merge: Merge, n: int, below: list[Any]
-    ) -> tuple[Nodes | Failure, int]:
-        """This worker's nodes of the tree of sums, with those of the workers below it; and the bytes sent so far."""
-        answers = [actor.run(serial, step, arguments, merge, n, under) for actor, under in below]
-
-        def one(number: int) -> Any:
-            partition = self.partitions[number]
-            if partition.last[0] != serial:
-                try:
-                    partition.last = (serial, step(partition, *arguments))
-                except Exception as error:
-                    return Failure(number, error)
-            return partition.last[1]
-
-        numbers = sorted(self.partitions)
-        values = self._workers.run(one, [(number,) for number in numbers])
-        nodes: Nodes = {}
-        sent = 0
-        failed: Failure | None = None
-        for number, value in zip(numbers, values):
-            if isinstance(value, Failure):
-                failed = failed or value
-            nodes[0, number] = value
-        for answer in answers:
-            theirs, count = answer.result()
-            sent += count
-            if isinstance(theirs, Failure):
-                failed = failed or theirs
-            else:
-                nodes.update(theirs)
-        if failed is not None:
-            return failed, sent
-        nodes = fold(nodes, merge, n)
-        return nodes, sent + size_of(list(nodes.values()))
 
 
 class Crew:
@@ -135,17 +58,19 @@ class Crew:
 
     def __init__(self, client: Any, sources: Sequence[Source], hold: bool = True, n_jobs: int | None = None) -> None:
         self.client, self.sources, self.hold = client, list(sources), hold
-        self._serial = 0
+        self._serial = self._calls = 0
         self._journal: list[Call] = []
         self._members: dict[str, Any] = {}
+        self._futures: dict[str, Any] = {}  # as long as they are held, their workers keep the members
         self._held: dict[str, list[int]] = {}
+        self._given_up: set[str] = set()
         self.bytes_sent = self.bytes_received = self.n_rounds = self.n_lost = 0
         if client is None:
-            from truerank.core.threads import resolve_n_jobs
-
-            self._members = {"": Member(resolve_n_jobs(n_jobs))}
-            self._held = {"": []}
-        self._spread(list(range(len(sources))))
+            self._here = Member(resolve_n_jobs(n_jobs))
+            self._members = {"": self._here}
+            _raise(self._here.take(self._parts(range(len(sources))), []))
+        else:
+            self._settle()
 
     @property
     def n_partitions(self) -> int:
@@ -160,11 +85,16 @@ class Crew:
     def begin(self) -> None:
         """A new fit: nothing is remembered of an earlier one."""
         self._journal.clear()
-        for address in list(self._members):
+        if self.client is None:
+            self._here.forget()
+            return
+        for _ in range(_ATTEMPTS):
             try:
-                self._wait(address, self._call(address, "forget"))
+                self._do_all("forget", ())
+                return
             except _Lost:
-                self._replace_lost()
+                self._settle()
+        raise self._no_progress()
 
     def mark(self) -> int:
         """A place in the journal, for `rewind`."""
@@ -186,45 +116,43 @@ class Crew:
         Exception
             What a step raised, with the partition's number in a note.
         ClusterError
-            When no worker is left.
+            When no worker is left, or the scheduler does not answer.
         """
         self._serial += 1
         self.n_rounds += 1
         call = (self._serial, step, arguments)
-        while True:
-            try:
-                result = self._ask(call, merge)
-                break
-            except _Lost:
-                self._replace_lost()
+        result = self._ask(call, merge)
         if keep:
             self._journal.append(call)
         return result
 
     def _ask(self, call: Call, merge: Merge) -> Any:
-        roots = self._tree(list(self._members))
-        arguments = (*call, merge, self.n_partitions)
+        if self.client is None:
+            nodes, _ = self._here.join([self._here.run(*call, merge, self.n_partitions)], merge, self.n_partitions)
+            return self._whole(nodes, merge)
+        for _ in range(_ATTEMPTS):
+            try:
+                return self._ask_once(call, merge)
+            except _Lost:
+                self._settle()
+        raise self._no_progress()
+
+    def _ask_once(self, call: Call, merge: Merge) -> Any:
         self.bytes_sent += size_of(call[2]) * len(self._members)
-        futures = [(address, self._call(address, "run", *arguments, below)) for address, below in roots]
         nodes: Nodes = {}
-        for address, future in futures:
-            theirs, sent = self._wait(address, future)
-            self.bytes_received += sent if self.client is not None else 0
+        for theirs, sent in self._do(self._tree(list(self._members)), "run", (*call, merge, self.n_partitions)):
+            self.bytes_received += sent
             _raise(theirs)
             nodes.update(theirs)
+        return self._whole(nodes, merge)
+
+    def _whole(self, nodes: Nodes | Failure, merge: Merge) -> Any:
+        _raise(nodes)
+        assert isinstance(nodes, dict)
         whole = fold(nodes, merge, self.n_partitions)
-        if len(whole) != 1:  # a member was replaced and does not hold what it should
+        if len(whole) != 1:  # a member does not hold what it should
             raise _Lost
         return next(iter(whole.values()))
-
-    def _call(self, address: str, method: str, *arguments: Any) -> Any:
-        """Start a method of a member; `_Lost` where it is known to be gone."""
-        try:
-            return getattr(self._members[address], method)(*arguments)
-        except Exception as error:
-            if self.client is None:
-                raise
-            raise _Lost from error
 
     def _tree(self, addresses: list[str]) -> list[tuple[str, list[Any]]]:
         """At most `FAN_IN` roots, each with at most as many below it: member i hangs under member i // FAN_IN - 1."""
@@ -233,117 +161,209 @@ class Crew:
             below[i // FAN_IN - 1].append((self._members[addresses[i]], below[i]))
         return [(addresses[i], below[i]) for i in range(min(FAN_IN, len(addresses)))]
 
-    # Workers come and go.
+    # Calls, and the wait for their answers.
 
-    def _addresses(self) -> list[str]:
-        return sorted(self.client.scheduler_info(n_workers=-1)["workers"])
+    def _do_all(self, method: str, arguments: tuple[Any, ...]) -> list[Any]:
+        return self._do([(address, []) for address in self._members], method, arguments)
 
-    def _spread(self, numbers: list[int]) -> None:
-        """Give partitions to members, to those with the fewest first, neighbours together."""
-        if self.client is None:
-            self._give("", numbers)
-            return
-        addresses = self._addresses()
-        until = time.monotonic() + 60.0
-        while not addresses:
-            if time.monotonic() > until:
-                raise ClusterError(
-                    "no worker is left in the cluster, and none came within 60 s; start workers and fit again"
-                )
-            time.sleep(0.5)
-            addresses = self._addresses()
-        for address in addresses:
-            if address not in self._members:
-                actor = self.client.submit(Member, workers=[address], actor=True, pure=False)
-                try:
-                    self._members[address] = actor.result(timeout=60)
-                except Exception as error:
-                    if address in self._addresses():
-                        raise ClusterError(f"worker {address} cannot hold partitions: {error!r}") from error
-                    continue
-                self._held[address] = []
-        if not self._members:
-            self._spread(numbers)
-            return
-        share = -(-(sum(map(len, self._held.values())) + len(numbers)) // len(self._members))
-        rest = list(numbers)
-        for address in sorted(self._members, key=lambda name: (len(self._held[name]), name)):
-            room = max(0, share - len(self._held[address]))
-            mine, rest = rest[:room], rest[room:]
-            if mine:
-                self._give(address, mine)
+    def _do(self, roots: list[tuple[str, list[Any]]], method: str, arguments: Any) -> list[Any]:
+        """A call of a method of members; `arguments` are the same for all, or a dict by address."""
+        self._calls += 1
+        call = _Watch(self._calls, time.monotonic())
+        futures = []
+        for address, below in roots:
+            own = arguments[address] if isinstance(arguments, dict) else arguments
+            futures.append(self._start(address, "do", self._calls, method, own, below))
+        return [self._wait(future, call) for future in futures]
 
-    def _give(self, address: str, numbers: list[int]) -> None:
-        self._held[address] += numbers
-        parts = [(number, self.sources[number], self.hold) for number in numbers]
-        _raise(self._wait(address, self._call(address, "take", parts, self._journal)))
+    def _start(self, address: str, method: str, *arguments: Any) -> Any:
+        """Start a method of a member; `_Lost` where it is known to be gone."""
+        try:
+            return getattr(self._members[address], method)(*arguments)
+        except Exception as error:
+            raise _Lost from error
 
-    def _wait(self, address: str, future: Any) -> Any:
-        """The answer of a member; `_Lost` where it is no longer there."""
-        if self.client is None:
-            return future
+    def _wait(self, future: Any, call: _Watch) -> Any:
+        """An answer; `_Lost` where it will not come."""
         while True:
             try:
                 return future.result(timeout=_LOOK_SECONDS)
             except TimeoutError:
-                alive = set(self._addresses())
-                if not set(self._members) <= alive:
-                    raise _Lost from None
-            except Exception as error:
+                self._look(call)
+            except (OSError, ValueError, KeyError, RuntimeError) as error:
                 # An error of a step is an answer (`Failure`); any other is of the connection.
-                time.sleep(0.1)
-                if not isinstance(error, OSError | ValueError | KeyError | RuntimeError):
-                    raise
                 raise _Lost from error
 
-    def _replace_lost(self) -> None:
-        """Give the partitions of lost workers to the others."""
-        until = time.monotonic() + 120.0
-        while True:
+    def _look(self, call: _Watch) -> None:
+        """`_Lost` where a member has left, is silent for too long, or has not heard of the call."""
+        if not set(self._members) <= set(self._addresses()):
+            raise _Lost
+        now = time.monotonic()
+        for address in self._members:
+            question = call.questions.pop(address, None)
+            if question is not None and question.done():
+                try:
+                    under_way, ended, _ = question.result(timeout=1)
+                except Exception:
+                    question = None
+                else:
+                    question = None
+                    call.heard[address] = now
+                    if call.number in under_way:
+                        call.unknown[address] = 0
+                    elif call.number not in ended or now - call.begun > 5 * SILENCE_SECONDS:
+                        call.unknown[address] = call.unknown.get(address, 0) + 1
+                    if call.unknown.get(address, 0) >= _UNKNOWN_LOOKS:
+                        raise _Lost
+            call.questions[address] = self._start(address, "state") if question is None else question
+            if now - call.heard.get(address, call.begun) > SILENCE_SECONDS:
+                raise _Lost
+
+    # Workers come and go.
+
+    def _addresses(self) -> list[str]:
+        """Workers that the scheduler knows of and that have not been given up."""
+        try:
+            known = self.client.sync(
+                self.client.scheduler.identity, n_workers=-1, callback_timeout=SILENCE_SECONDS
+            )["workers"]  # fmt: skip
+        except Exception as error:
+            raise ClusterError(f"the scheduler does not answer ({error!r}); start it and fit again") from error
+        return sorted(set(known) - self._given_up)
+
+    def _settle(self) -> None:
+        """Every partition with a member that is there: who is lost goes, and others take what it held."""
+        for _ in range(_ATTEMPTS):
+            try:
+                self._count()
+                homeless = set(range(self.n_partitions)) - {n for held in self._held.values() for n in held}
+                if homeless:
+                    self._spread(sorted(homeless))
+                return
+            except _Lost:
+                continue
+        raise self._no_progress()
+
+    def _count(self) -> None:
+        """Drop members that are gone or silent, and ask the others what they hold."""
+        until = time.monotonic() + SILENCE_SECONDS
+        waiting, lost = set(self._members), []
+        while waiting:
             alive = set(self._addresses())
-            lost = [address for address in self._members if address not in alive]
-            silent = [] if lost else self._silent()
-            if lost or not silent:
+            for address in sorted(waiting - alive):
+                lost.append(address)
+                waiting.remove(address)
+            for address in sorted(waiting):
+                try:
+                    self._held[address] = self._start(address, "state").result(timeout=_LOOK_SECONDS)[2]
+                    waiting.remove(address)
+                except Exception:  # no answer, whatever the reason
+                    continue
+            if waiting and time.monotonic() > until:
+                for address in sorted(waiting):
+                    note(f"truerank: worker {address} has not answered for {SILENCE_SECONDS:g} s and is given up")
+                self._given_up |= waiting
+                lost += waiting
                 break
+            if waiting:
+                time.sleep(0.2)
+        homeless = sum(len(self._held.get(address, [])) for address in lost)
+        for address in lost:
+            for of in (self._members, self._held, self._futures):
+                of.pop(address, None)
+        if lost:
+            self.n_lost += len(lost)
+            note(f"truerank: lost {len(lost)} worker(s); {homeless} partition(s) are read again by the others")
+
+    def _spread(self, numbers: list[int]) -> None:
+        """Give partitions to members, to those with the fewest first, neighbours together."""
+        self._enlist()
+        share = -(-(sum(map(len, self._held.values())) + len(numbers)) // len(self._members))
+        rest = list(numbers)
+        given: dict[str, tuple[Any, ...]] = {}
+        for address in sorted(self._members, key=lambda name: (len(self._held[name]), name)):
+            room = max(0, share - len(self._held[address]))
+            mine, rest = rest[:room], rest[room:]
+            if mine:
+                given[address] = (self._parts(mine), list(self._journal))
+        for failed in self._do([(address, []) for address in given], "take", given):
+            _raise(failed)
+        for address, (parts, _) in given.items():
+            self._held[address] = sorted({*self._held[address], *(number for number, _, _ in parts)})
+
+    def _parts(self, numbers: Sequence[int]) -> list[tuple[int, Source, bool]]:
+        return [(number, self.sources[number], self.hold) for number in numbers]
+
+    def _enlist(self) -> None:
+        """A member on every worker; waits for a worker where there is none."""
+        until = time.monotonic() + SILENCE_SECONDS
+        while True:
+            fresh = [address for address in self._addresses() if address not in self._members]
+            futures = {
+                address: self.client.submit(Member, workers=[address], actor=True, pure=False) for address in fresh
+            }
+            for address, future in futures.items():
+                self._make(address, future)
+            if self._members:
+                return
             if time.monotonic() > until:
+                silent = f" ({len(self._given_up)} that do not answer were given up)" if self._given_up else ""
                 raise ClusterError(
-                    f"worker {silent[0]} is in the cluster and does not answer; restart it and fit again"
+                    f"no worker is left in the cluster{silent}, and none came within {SILENCE_SECONDS:g} s; start "
+                    "workers and fit again"
                 )
             time.sleep(0.5)
-        homeless: list[int] = []
-        for address in lost:
-            del self._members[address]
-            homeless += self._held.pop(address)
-        self.n_lost += len(lost)
-        if not lost:
-            return
-        note(f"truerank: lost {len(lost)} worker(s); {len(homeless)} partition(s) are read again by the others")
-        try:
-            self._spread(sorted(homeless))
-        except _Lost:
-            missing = set(range(self.n_partitions)) - {n for held in self._held.values() for n in held}
-            self._replace_lost()
-            if missing:
-                self._spread(sorted(missing))
 
-    def _silent(self) -> list[str]:
-        """Members that the scheduler knows and that do not answer."""
-        silent = []
-        for address, actor in self._members.items():
+    def _make(self, address: str, future: Any) -> None:
+        from distributed import Actor, wait
+
+        until = time.monotonic() + SILENCE_SECONDS
+        while not future.done():
+            if address not in self._addresses():
+                return
+            if time.monotonic() > until:
+                note(f"truerank: worker {address} has not answered for {SILENCE_SECONDS:g} s and is given up")
+                self._given_up.add(address)
+                return
             try:
-                actor.here().result(timeout=10)
-            except Exception:
-                silent.append(address)
-        return silent
+                wait([future], timeout=_LOOK_SECONDS)
+            except TimeoutError:
+                continue
+        if future.status == "error":
+            if address in self._addresses():
+                raise ClusterError(f"worker {address} cannot hold partitions: {future.exception()!r}")
+            return
+        if future.status != "finished":
+            return
+        with self.client.as_current():  # this process may have several clients, and the actor must be of this one
+            self._members[address] = Actor(Member, address, future.key)
+        self._futures[address], self._held[address] = future, []
+
+    def _no_progress(self) -> ClusterError:
+        return ClusterError(
+            f"{_ATTEMPTS} attempts at round {self._serial} came to nothing: workers are lost or do not answer, one "
+            "after the other (often for lack of memory); look at their logs, and give them more memory or smaller "
+            "partitions"
+        )
 
     def close(self) -> None:
         """Let go of the partitions."""
-        self._members.clear()
-        self._held.clear()
+        for of in (self._members, self._held, self._futures):
+            of.clear()
+
+
+class _Watch:
+    """What the client knows of a call under way."""
+
+    def __init__(self, number: int, begun: float) -> None:
+        self.number, self.begun = number, begun
+        self.questions: dict[str, Any] = {}
+        self.heard: dict[str, float] = {}
+        self.unknown: dict[str, int] = {}
 
 
 class _Lost(Exception):
-    """A worker does not answer any more."""
+    """A worker does not answer any more, or not to this call."""
 
 
 def _raise(answer: Any) -> None:

@@ -357,6 +357,8 @@ def connect(where: str) -> Any:
         cluster = LocalCluster(
             n_workers=int(rest), threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0"
         )
+        # A worker that is killed while it starts is not started again by its nanny: this asks for another one.
+        cluster.adapt(minimum=int(rest), maximum=int(rest), interval="2s")
         return Client(cluster, direct_to_workers=True)
     if kind in ("tcp", "tls", "ucx", "ws") and rest.startswith("//"):
         return Client(where, direct_to_workers=True, timeout=30)

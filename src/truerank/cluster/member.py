@@ -1,0 +1,118 @@
+"""What runs on one worker: its partitions, and their part of each round."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from truerank.cluster.partition import Partition, Source
+from truerank.cluster.sums import Merge, Nodes, fold, size_of
+from truerank.core.threads import Workers
+
+_REMEMBERED = 256  # calls that a member remembers to have ended
+
+Step = Callable[..., Any]
+Call = tuple[int, Step, tuple[Any, ...]]
+
+
+class Failure:
+    """An error of a step, as an answer: it ends the fit, where an error of the connection moves partitions."""
+
+    def __init__(self, number: int, error: BaseException) -> None:
+        self.number, self.error = number, error
+
+
+class Member:
+    """The partitions of one worker.
+
+    What takes time runs on a thread of the member's own, so that `state` is answered meanwhile, and so that the members
+    of two data sets on one worker do not wait for one another.
+    """
+
+    def __init__(self, n_threads: int | None = None) -> None:
+        self.partitions: dict[int, Partition] = {}
+        if n_threads is None:
+            from distributed import get_worker
+
+            n_threads = int(get_worker().state.nthreads)
+        self._workers = Workers(n_threads)
+        self._thread = ThreadPoolExecutor(1)
+        self._under_way: set[int] = set()
+        self._ended: deque[int] = deque(maxlen=_REMEMBERED)
+
+    async def state(self) -> tuple[list[int], list[int], list[int]]:
+        """Numbers of the calls that are under way and that have ended, and of the partitions held."""
+        return list(self._under_way), list(self._ended), sorted(self.partitions)
+
+    async def do(self, call: int, method: str, arguments: tuple[Any, ...], below: list[Any]) -> Any:
+        """Call number `call`: a method here and on the members below, whose answers `join` puts together."""
+        self._under_way.add(call)
+        try:
+            answers = [actor.do(call, method, arguments, under) for actor, under in below]
+            mine = await self._aside(getattr(self, method), *arguments)
+            theirs = [await answer for answer in answers]
+            return await self._aside(self.join, [mine, *theirs], *arguments[-2:]) if method == "run" else mine
+        finally:
+            self._under_way.discard(call)
+            self._ended.append(call)
+
+    async def _aside(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        context = contextvars.copy_context()
+        return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: context.run(work, *arguments))
+
+    def take(self, partitions: list[tuple[int, Source, bool]], journal: list[Call]) -> Failure | None:
+        """Hold these partitions, and bring them to where the fit is."""
+
+        def open_one(number: int, source: Source, hold: bool) -> Failure | None:
+            partition = Partition(number, source, hold)
+            try:
+                for _, step, arguments in journal:
+                    step(partition, *arguments)
+            except Exception as error:
+                return Failure(number, error)
+            self.partitions[number] = partition
+            return None
+
+        failed = [answer for answer in self._workers.run(open_one, partitions) if answer is not None]
+        return failed[0] if failed else None
+
+    def forget(self) -> None:
+        """Forget what a fit has left behind."""
+        for partition in self.partitions.values():
+            partition.memory.clear()
+            partition.last = (-1, None)
+
+    def run(
+        self, serial: int, step: Step, arguments: tuple[Any, ...], merge: Merge, n: int
+    ) -> tuple[Nodes | Failure, int]:
+        """Round `serial`: this worker's nodes of the tree of sums, not yet folded, and 0 bytes sent."""
+
+        def one(number: int) -> Any:
+            partition = self.partitions[number]
+            if partition.last[0] != serial:
+                try:
+                    partition.last = (serial, step(partition, *arguments))
+                except Exception as error:
+                    return Failure(number, error)
+            return partition.last[1]
+
+        numbers = sorted(self.partitions)
+        values = self._workers.run(one, [(number,) for number in numbers])
+        failed = [value for value in values if isinstance(value, Failure)]
+        return (failed[0] if failed else {(0, number): value for number, value in zip(numbers, values)}), 0
+
+    @staticmethod
+    def join(answers: list[tuple[Nodes | Failure, int]], merge: Merge, n: int) -> tuple[Nodes | Failure, int]:
+        """Nodes of several members folded, and the bytes that they and this member send."""
+        nodes: Nodes = {}
+        sent = sum(count for _, count in answers)
+        for theirs, _ in answers:
+            if isinstance(theirs, Failure):
+                return theirs, sent
+            nodes.update(theirs)
+        nodes = fold(nodes, merge, n)
+        return nodes, sent + size_of(list(nodes.values()))
