@@ -38,12 +38,12 @@ def signal_a_worker(client, number):
     return victim
 
 
-def before_round(monkeypatch, at, act):
-    """Call `act` before each of the rounds `at` of one data set after the other."""
+def before_round(monkeypatch, data, at, act):
+    """Call `act` before each of the rounds `at` of a data set."""
     ask = Crew._ask
 
     def ask_and_act(crew, call, merge):
-        if call[0] in at and crew.n_rounds == call[0]:
+        if crew is data.crew and call[0] in at:
             act()
         return ask(crew, call, merge)
 
@@ -64,7 +64,7 @@ def test_same_bits_where_workers_are_killed_one_fit_after_the_other(client, monk
     parts = parts_of(load_sample().take_queries(range(60)), 4)
     expected = make().fit(truerank.RankingData.concatenate(parts)).predict(parts[0])
     data = from_parts(parts, client=client)
-    before_round(monkeypatch, {at, at + 3}, lambda: signal_a_worker(client, signal.SIGKILL))
+    before_round(monkeypatch, data, {at, at + 3}, lambda: signal_a_worker(client, signal.SIGKILL))
     fitted = make().fit(data)
     assert data.crew.n_rounds > at + 3
     assert data.crew.n_lost >= 2
@@ -83,7 +83,7 @@ def test_a_worker_that_is_known_and_silent_is_given_up(client, monkeypatch):
     if data.crew.n_workers < 2:
         pytest.skip("the second worker has not come back yet")
     stopped = []
-    before_round(monkeypatch, {4}, lambda: stopped.append(signal_a_worker(client, signal.SIGSTOP)))
+    before_round(monkeypatch, data, {4}, lambda: stopped.append(signal_a_worker(client, signal.SIGSTOP)))
     try:
         fitted = ListNet().fit(data)
     finally:
