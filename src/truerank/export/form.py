@@ -141,6 +141,14 @@ class ModelForm:
         else:
             moved = place[body.ensemble.features].astype(np.int32)
             body = replace(body, ensemble=replace(body.ensemble, features=moved))
+            if isinstance(body, Fuzzy):
+                body = replace(body, places=replace(body.places, features=place[body.places.features]))
+            elif isinstance(body, Polynomial):
+                body = replace(body, scaling=_spread_scaling(body.scaling, place, len(names)))
+        start = self.linear_start
+        if start is not None:
+            weights = _spread(start.weights, place, len(names), 0.0)
+            start = LinearStart(weights, _spread_scaling(start.scaling, place, len(names)))
         scaling = self.normalizers
         if scaling is not None:
             first, second = (1.0, 0.0) if scaling.affine else (0.0, 1.0)
@@ -149,7 +157,7 @@ class ModelForm:
                 first=_spread(scaling.first, place, len(names), first),
                 second=_spread(scaling.second, place, len(names), second),
             )
-        return replace(self, names=names, body=body, normalizers=scaling)
+        return replace(self, names=names, body=body, linear_start=start, normalizers=scaling)
 
     @property
     def n_features(self) -> int:
@@ -171,6 +179,11 @@ def _spread(values: np.ndarray, place: np.ndarray, size: int, other: float) -> n
     result = np.full(size, other)
     result[place] = values
     return result
+
+
+def _spread_scaling(scaling: Scaling, place: np.ndarray, size: int) -> Scaling:
+    parts = ((scaling.mean, 0.0), (scaling.scale, 1.0), (scaling.low, 0.0), (scaling.high, 0.0))
+    return Scaling(*(_spread(values, place, size, other) for values, other in parts))
 
 
 def _columns(body: Any) -> np.ndarray:
@@ -237,31 +250,33 @@ def _names(model: Any, n_features: int, given: Sequence[str] | None) -> tuple[st
 
 
 def _form_of_steps(model: Any, steps: list[Any], feature_names: Sequence[str] | None) -> ModelForm:
-    ranker = steps[-1]
-    if len(steps) == 1:
+    ranker, before = steps[-1], steps[:-1]
+    if not before:
         return replace(form_of(ranker, feature_names), model=model)
-    if len(steps) > 2:
-        raise InvalidInputError(
-            f"a pipeline can be exported with one step before the ranker, this has {len(steps) - 1}"
-        )
-    step = steps[0]
-    name = type(step).__name__
-    if name.endswith("InQuery"):
-        raise InvalidInputError(
-            f"{name} scales a column by the other documents of the query, and an engine scores one document at a time: "
-            "no format can hold it. Train on features as the engine computes them, or scale them there"
-        )
-    if name == "ScoreBinning":
-        form = _form_of_ranker(ranker)
-    else:
-        form = replace(form_of(ranker), normalizers=_normalizers(step))
-    names = _names(step, int(step.n_features_in_), feature_names)
+    form = _form_of_ranker(ranker) if type(before[-1]).__name__ == "ScoreBinning" else form_of(ranker)
+    for step in reversed(before):
+        name = type(step).__name__
+        if name.endswith("InQuery"):
+            raise InvalidInputError(
+                f"{name} scales a column by the other documents of the query, and an engine scores one document at a "
+                "time: no format can hold it. Train on features as the engine computes them, or scale them there"
+            )
+        if hasattr(step, "get_support"):
+            kept = np.flatnonzero(step.get_support()).tolist()
+            form = form.with_columns(kept, tuple(f"f{k + 1}" for k in range(int(step.n_features_in_))))
+        elif name != "ScoreBinning":
+            if form.normalizers is not None:
+                raise InvalidInputError("a pipeline can be exported with one scaling before the ranker, this has more")
+            form = replace(form, normalizers=_normalizers(step))
+    names = _names(before[0], int(before[0].n_features_in_), feature_names)
     return replace(form, names=names, model=model)
 
 
 def _normalizers(step: Any) -> Normalizers:
     """The column scaling of a fitted scikit-learn transformer."""
-    name, p = type(step).__name__, int(getattr(step, "n_features_in_", 0))
+    known = ("StandardScaler", "RobustScaler", "MaxAbsScaler", "MinMaxScaler")
+    name = next((cls.__name__ for cls in type(step).__mro__ if cls.__name__ in known), type(step).__name__)
+    p = int(getattr(step, "n_features_in_", 0))
     zeros, ones = np.zeros(p), np.ones(p)
     if name == "StandardScaler":
         mean = step.mean_ if step.with_mean else zeros
@@ -275,7 +290,8 @@ def _normalizers(step: Any) -> Normalizers:
         return Normalizers(step.scale_, step.min_, affine=True)
     raise InvalidInputError(
         f"a {name} before the ranker has no form in an export; StandardScaler, RobustScaler, MaxAbsScaler, "
-        "MinMaxScaler(clip=False) and ScoreBinning have"
+        "MinMaxScaler(clip=False), ScoreBinning and choices of columns have; do in the engine, or before the features "
+        "are written, what it does"
     )
 
 

@@ -1,7 +1,8 @@
 """Models as data: versioned JSON, written atomically, checked on load, never executed.
 
-A model is an object of a class that the registry knows (a ranker, a calibrator, a transformer, a wrapper of these), or
-a scikit-learn `Pipeline` of such objects. A class takes part by being registered and by naming its fitted attributes:
+A model is an object of a class that the registry knows (a ranker, a calibrator, a transformer, a wrapper of these), one
+of scikit-learn's transformers that `models.scikit_learn` lists, or a `Pipeline` of such objects. A class of truerank's
+takes part by being registered and by naming its fitted attributes:
 
 * `get_params(deep=False)` gives the constructor's arguments (scikit-learn estimators have it), or `model_params()`
   where some of them have no form in a file;
@@ -22,7 +23,7 @@ import json
 import math
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from truerank.calibration.names import CALIBRATORS
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.files import atomic_write
 from truerank.core.names import resolve
-from truerank.models import registry
+from truerank.models import registry, scikit_learn
 
 FORMAT = "truerank-model"
 VERSION = 1
@@ -105,6 +106,8 @@ def _check_fitted(model: Any) -> None:
             _check_fitted(step)
     elif hasattr(model, "check_model"):
         _guarded(type(model).__name__, model.check_model)
+    elif scikit_learn.is_known(model):
+        _guarded(type(model).__name__, lambda: scikit_learn.finish(model))
 
 
 def _try(model: Any) -> None:
@@ -183,13 +186,15 @@ def encode(value: Any) -> Any:
     name = _class_names().get(type(value).__name__)
     if name is not None and resolve(name) is type(value):
         return _encode_object(value)
+    if scikit_learn.is_known(value):
+        return _encode_object(value, scikit_learn.attributes_of(type(value)))
     if type(value).__name__ == "Pipeline" and type(value).__module__.startswith("sklearn."):
         return {"$class": "Pipeline", "steps": [[step, encode(part)] for step, part in value.steps]}
     if type(value).__module__.startswith("truerank.measures") and not hasattr(value, "function"):
         return {"$measure": repr(value)}
     raise InvalidInputError(
         f"a model file cannot keep {value!r} of type {type(value).__name__}; it keeps numbers, strings, lists, dicts, "
-        "arrays and truerank's own models"
+        f"arrays, truerank's own models, and of scikit-learn's transformers {', '.join(scikit_learn.FITTED)}"
     )
 
 
@@ -262,10 +267,11 @@ def _decode_array(value: dict[str, Any]) -> np.ndarray:
         raise ModelFileError(f"an array of {dtype} holds a value out of range: {error}") from error
 
 
-def _encode_object(model: Any) -> dict[str, Any]:
+def _encode_object(model: Any, attributes: Sequence[str] | None = None) -> dict[str, Any]:
     own = model.model_params() if hasattr(model, "model_params") else model.get_params(deep=False)
     params = {name: encode(value) for name, value in own.items()}
-    fitted = {name: encode(getattr(model, name)) for name in model.model_attributes if hasattr(model, name)}
+    names = model.model_attributes if attributes is None else attributes
+    fitted = {name: encode(getattr(model, name)) for name in names if hasattr(model, name)}
     if fitted and hasattr(model, "check_model"):
         # What could not be loaded is not saved: weights that are not finite, say.
         try:
@@ -291,15 +297,16 @@ def _decode_object(value: dict[str, Any]) -> Any:
             raise ModelFileError("a pipeline must have steps that are models")
         return _guarded("Pipeline", lambda: Pipeline(parts))
     target = _class_names().get(name) if isinstance(name, str) else None
-    if target is None:
+    cls: Any = scikit_learn.class_of(name) if target is None else resolve(target)
+    if cls is None:
         raise ModelFileError(f"unknown class {name!r}; known are: {', '.join(sorted(_class_names()))}")
-    cls = resolve(target)
+    attributes = scikit_learn.attributes_of(cls) if target is None else cls.model_attributes
     params, fitted = value.get("params"), value.get("fitted")
     if not isinstance(params, dict) or not isinstance(fitted, dict):
         raise ModelFileError(f'{name}: expected the objects "params" and "fitted"')
     renamed = getattr(cls, "renamed_attributes", {})  # names of earlier releases
     fitted = {renamed.get(key, key): item for key, item in fitted.items()}
-    unknown = sorted(set(fitted) - set(cls.model_attributes))
+    unknown = sorted(set(fitted) - set(attributes))
     if unknown:
         raise ModelFileError(f"{name}: unknown fitted attribute {unknown[0]!r}")
     renamed = getattr(cls.__init__, "renamed", {})
@@ -309,9 +316,12 @@ def _decode_object(value: dict[str, Any]) -> Any:
     if strange:
         raise ModelFileError(f"{name}: unknown parameter {strange[0]!r}")
     given = {key: decode(item) for key, item in params.items()}
+    given = scikit_learn.params_of(given) if target is None else given
     model = _guarded(name, lambda: cls(**given))
     for key, item in fitted.items():
         setattr(model, key, decode(item))
     if fitted and hasattr(model, "check_model"):  # a wrapper keeps what it wraps as an unfitted parameter
         _guarded(name, model.check_model)
+    if fitted and target is None:
+        _guarded(name, lambda: scikit_learn.finish(model))
     return model

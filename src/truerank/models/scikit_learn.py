@@ -1,0 +1,91 @@
+"""scikit-learn's transformers as data: their parameters and fitted numbers, by name.
+
+A class takes part by standing in `FITTED`; functions (`FunctionTransformer`, `SelectKBest`) have no form in a file.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from truerank.core.errors import ModelFileError
+from truerank.core.names import resolve
+
+# Class -> where it lives, and the fitted attributes that `transform` needs or a reader may want.
+FITTED: dict[str, tuple[str, tuple[str, ...]]] = {
+    "StandardScaler": ("sklearn.preprocessing", ("mean_", "var_", "scale_", "n_samples_seen_")),
+    "MinMaxScaler": (
+        "sklearn.preprocessing", ("min_", "scale_", "data_min_", "data_max_", "data_range_", "n_samples_seen_"),
+    ),
+    "MaxAbsScaler": ("sklearn.preprocessing", ("max_abs_", "scale_", "n_samples_seen_")),
+    "RobustScaler": ("sklearn.preprocessing", ("center_", "scale_")),
+    "Normalizer": ("sklearn.preprocessing", ()),
+    "Binarizer": ("sklearn.preprocessing", ()),
+    "PowerTransformer": ("sklearn.preprocessing", ("lambdas_", "_scaler")),
+    "QuantileTransformer": ("sklearn.preprocessing", ("n_quantiles_", "references_", "quantiles_")),
+    "PolynomialFeatures": (
+        "sklearn.preprocessing", ("n_output_features_", "_min_degree", "_max_degree", "_n_out_full"),
+    ),
+    "SimpleImputer": ("sklearn.impute", ("statistics_", "indicator_")),
+    "VarianceThreshold": ("sklearn.feature_selection", ("variances_",)),
+}  # fmt: skip
+_ALWAYS = ("n_features_in_", "feature_names_in_")
+_MOST_TRIED = 1_000_000  # columns
+
+
+def is_known(value: Any) -> bool:
+    """Whether an object is of one of these classes, and not of a class derived from it."""
+    cls = type(value)
+    return cls.__module__.startswith("sklearn.") and cls.__name__ in FITTED
+
+
+def class_of(name: Any) -> Any:
+    """The class of this name, or None."""
+    if not isinstance(name, str) or name not in FITTED:
+        return None
+    return resolve(f"{FITTED[name][0]}:{name}")
+
+
+def attributes_of(cls: Any) -> tuple[str, ...]:
+    """Fitted attributes that a model file keeps of a class."""
+    return (*_ALWAYS, *FITTED[cls.__name__][1])
+
+
+def params_of(given: dict[str, Any]) -> dict[str, Any]:
+    """Parameters as the constructors want them: what a file keeps as a list was a tuple."""
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
+
+
+def finish(model: Any) -> None:
+    """Called after loading: what follows from the attributes, and a trial on a row of zeros.
+
+    Raises
+    ------
+    ModelFileError
+        When the attributes do not fit together.
+    """
+    name, width = type(model).__name__, getattr(model, "n_features_in_", None)
+    if type(width) is not int or width < 1:
+        raise ModelFileError(f"{name}: n_features_in_ must be an integer >= 1, got {width!r}")
+    for key in FITTED[name][1]:
+        value = getattr(model, key, None)
+        if not isinstance(value, np.ndarray):
+            continue
+        if value.dtype.kind not in "fiu" or not np.isfinite(value).all():
+            raise ModelFileError(f"{name}: {key} must hold finite numbers")
+        if value.ndim == 1 and key != "references_" and len(value) != width:
+            raise ModelFileError(f"{name}: {key} must hold {width} numbers, got {len(value)}")
+    if hasattr(model, "feature_names_in_"):
+        model.feature_names_in_ = np.array(model.feature_names_in_, dtype=object)
+    if name == "SimpleImputer":
+        model._fit_dtype = model._fill_dtype = model.statistics_.dtype
+    if width <= _MOST_TRIED:
+        names = vars(model).pop("feature_names_in_", None)  # the row has none, and would be warned about
+        try:
+            row = model.transform(np.zeros((1, width)))
+        finally:
+            if names is not None:
+                model.feature_names_in_ = names
+        if not np.isfinite(row).all():
+            raise ModelFileError(f"{name}: its attributes make {row.ravel()[:3].tolist()} of a row of zeros")
