@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from truerank.cli import main
+from truerank.data.ranking_data import RankingData
+from truerank.features.score_binning import ScoreBinning
 from truerank.papers import svm_map
 from truerank.papers.protocol import ResultStore
+from truerank.rankers.measure_svm import MeasureSVM
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +108,27 @@ def test_a_killed_run_keeps_its_trials(folder, tmp_path, monkeypatch, capsys):
     for report in (whole, again):
         for title in ("all runs", "without the best run"):
             del report[title]["CPU seconds"]
+    assert set(whole["figure 2"]["functions"]) == set(list(whole["best runs"])[:3])
     assert whole == again
+
+
+def test_the_figure_of_the_binning_is_what_the_ranker_adds(folder):
+    parser = __import__("argparse").ArgumentParser()
+    svm_map.configure(parser)
+    task, _ = svm_map.load_task(parser.parse_args(words(folder, "unused")[2:]))
+    train = np.arange(4)
+    found = svm_map.learned_functions(task, train, 1.0, n_points=7)
+    assert list(found["functions"]) == list(task.base)[:3]
+    # Another way to the same values: documents that one run alone retrieved, through the fitted ranker.
+    X = task.data.X[svm_map.rows_of(task.data, train)]
+    binning = ScoreBinning(output="binned").fit(X)
+    data = RankingData.from_grouped(binning.transform(task.data.X), task.data.y, task.data.offsets)
+    ranker = MeasureSVM("AP", C=1.0, rel=1, tol=svm_map.TOL).fit(data.take_queries(train))
+    for name, values in found["functions"].items():
+        alone = np.full((7, X.shape[1]), np.nan)
+        alone[:, task.data.feature_names.index(name)] = found["x"]
+        np.testing.assert_allclose(ranker.predict(binning.transform(alone)), values, rtol=0, atol=1e-12)
+        assert len(set(values)) > 1
 
 
 def test_relevant_documents_that_nobody_retrieved_count(folder):

@@ -23,6 +23,7 @@ from truerank.features.score_binning import ScoreBinning
 from truerank.io.trec import Qrels, Run, files_of, judge_run, read_qrels, read_run
 from truerank.measures import parse_measure
 from truerank.papers.protocol import ResultStore, published
+from truerank.report.figures import Figure
 from truerank.significance import wilcoxon, win_loss
 
 # Runs of TREC-9's web track in which a person took part, by NIST's list of the track's runs ("Type: manual").
@@ -131,11 +132,60 @@ def run(args: Any) -> int:
             part.run(methods, store)
     results = {title: part.results for title, part in parts.items()}
     report = args.result = summarise(task, results, rule, args)
+    first = parts["all runs"]
+    chosen = first.results[0]["svm-map"]["C"]
+    report["figure 2"] = store.compute({"figure 2": chosen}, lambda: learned_functions(task, first.roles[0][0], chosen))
     if args.json:
         print_json(report)
     else:
         print_report(report)
     return 0
+
+
+def figures(args: Any) -> list[Figure]:
+    """Figure 2: what the first trial's SVM-MAP adds to a document's score, by the score of each of the best runs."""
+    found = args.result["figure 2"]
+    return [
+        Figure(
+            "figure-2-binning", "lines", "A run's score as SVM-MAP uses it", "score of the run", "added to w·x",
+            found["x"], found["functions"],
+            note="The three best runs as 51 binary features each; first trial's ten training topics, its chosen C",
+        )
+    ]  # fmt: skip
+
+
+def learned_functions(task: Task, train: np.ndarray, C: float, n_points: int = 401) -> dict[str, Any]:
+    """SVM-MAP's piecewise constant function of the score of each of the three best runs.
+
+    Parameters
+    ----------
+    task : Task
+    train : int array
+        Training topics.
+    C : float
+    n_points : int
+        Scores at which the functions are given, evenly spaced over the runs' range.
+
+    Returns
+    -------
+    dict
+        `x`, the scores, and `functions`: values by run; a document that the run did not retrieve has 0.
+    """
+    from truerank.rankers.measure_svm import MeasureSVM
+
+    X = task.data.X[rows_of(task.data, train)]
+    binning = ScoreBinning(output="binned").fit(X)
+    data = RankingData.from_grouped(binning.transform(task.data.X), task.data.y, task.data.offsets)
+    weights = MeasureSVM("AP", C=C, rel=1, tol=TOL).fit(data.take_queries(train)).coef_
+    starts = np.cumsum([0] + [len(edges) + 1 for edges in binning.edges_])
+    names = list(task.data.feature_names or [])
+    columns = [names.index(name) for name in task.base if name in names][:3]
+    x = np.linspace(float(np.nanmin(X[:, columns])), float(np.nanmax(X[:, columns])), n_points)
+    functions = {}
+    for k in columns:
+        steps = np.cumsum(weights[starts[k] : starts[k + 1]])  # "is there", then one weight for each threshold below
+        functions[names[k]] = steps[np.searchsorted(binning.edges_[k], x, side="left")].tolist()
+    return {"x": x.tolist(), "functions": functions}
 
 
 def load_task(args: Any) -> tuple[Task, str]:
@@ -208,6 +258,8 @@ class Trials:
 
     Attributes
     ----------
+    roles : list of three arrays
+        Training, validation and test topics of each trial.
     results : list of dict
         For each trial `test`, the test topics, and for each method C, AP by test topic, gap and seconds.
     """
@@ -221,21 +273,21 @@ class Trials:
         if n_train < 1 or n_valid < 1 or m - n_train - n_valid < 1:
             raise InvalidInputError(f"{m} topics are too few for training, validation and test")
         sizes = (n_train, n_valid, m - n_train - n_valid)
-        self._trials = balanced_trials(m, sizes, n_trials, random_state=args.seed)
+        self.roles = balanced_trials(m, sizes, n_trials, random_state=args.seed)
         self._mapped: dict[str, Any] = {}
-        self.results: list[dict[str, Any]] = [{"test": roles[2].tolist()} for roles in self._trials]
+        self.results: list[dict[str, Any]] = [{"test": roles[2].tolist()} for roles in self.roles]
 
     def run(self, methods: Sequence[str], store: ResultStore) -> None:
         """Run some methods on every trial that is not done yet, `n_jobs` trials at a time."""
         label = "all runs" if self._left_out is None else f"without {self._left_out}"
-        keys = [{"left out": self._left_out, "trial": t, "methods": methods} for t in range(len(self._trials))]
+        keys = [{"left out": self._left_out, "trial": t, "methods": methods} for t in range(len(self.roles))]
         to_do = [number for number, key in enumerate(keys) if key not in store]
         started = time.monotonic()
         for method in methods:
             self.mapped(method)  # once, before threads ask for it
         with ThreadPoolExecutor(self._n_jobs) as pool:
             futures = {
-                pool.submit(one_trial, self._task, self._X, self.mapped, self._trials[number], methods): number
+                pool.submit(one_trial, self._task, self._X, self.mapped, self.roles[number], methods): number
                 for number in to_do
             }
             try:
