@@ -14,14 +14,14 @@ from truerank.cli import common
 from truerank.core.errors import MissingExtraError
 from truerank.core.printing import print_json
 
-# Name -> module with `configure(parser)` and `run(args)`.
+# Name -> module with `configure(parser)` and `run(args)`; `all` takes them in this order, the longest last.
 EXPERIMENTS: dict[str, str] = {
-    "oblivious": "truerank.papers.oblivious",
     "adarank": "truerank.papers.adarank",
     "letor": "truerank.papers.letor",
     "descent": "truerank.papers.descent",
     "calibration": "truerank.papers.calibration",
     "svm-map": "truerank.papers.svm_map",
+    "oblivious": "truerank.papers.oblivious",
 }
 
 
