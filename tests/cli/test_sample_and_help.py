@@ -61,3 +61,20 @@ def test_typos_get_the_nearest_name(words, meant, capsys):
         code = stop.code
     assert code == 2
     assert meant in capsys.readouterr().err
+
+
+def test_sample_leaves_other_files_alone(tmp_path, capsys):
+    (tmp_path / "README.md").write_text("mine")
+    assert main(["sample", str(tmp_path)]) == 0
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert main(["sample", str(tmp_path)]) == 0  # the same again
+    (tmp_path / "bm25.run").write_text("a run of mine")
+    (tmp_path / "qrels.txt").unlink()
+    capsys.readouterr()
+    assert main(["sample", str(tmp_path)]) == 1
+    assert "bm25.run is there already" in capsys.readouterr().err
+    assert (tmp_path / "bm25.run").read_text() == "a run of mine"
+    assert not (tmp_path / "qrels.txt").exists()
+    assert main(["sample", str(tmp_path), "--replace"]) == 0
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert before["README.md"] == b"mine"

@@ -269,3 +269,17 @@ def test_ten_measures_share_one_sort(monkeypatch):
 
 def test_every_measure_is_covered_here():
     assert {measure.NAME for measure in parse_measures(NAMES).values()} == set(MEASURES)
+
+
+@pytest.mark.parametrize(
+    ("qrels", "run"),
+    [
+        ({}, {}),
+        ({}, {"1": {"a": 1.0}}),
+        ({"1": {"a": 1}}, {}),
+        ({"1": {"a": 1}}, {"1": {}}),
+    ],
+)
+def test_empty_qrels_and_runs_are_errors(qrels, run):
+    with pytest.raises(InvalidInputError, match="nothing to evaluate"):
+        evaluate("AP", qrels, run)

@@ -291,6 +291,10 @@ def test_the_pipeline_ends_with_a_model_that_ranks(collection, capsys):
     assert summary["MAP"]["ranker"] == pytest.approx(np.mean(values))
     assert (collection / "out" / "summary.txt").exists()
     assert (collection / "out" / "probabilities.csv").read_text().startswith("query,document,fold,score,probability\n")
+    model = (collection / "out" / "model.json").read_bytes()
+    assert main(words) == 1  # refused before any work
+    assert "model.json, probabilities.csv and 2 more are there already" in json.loads(capsys.readouterr().out)["error"]
+    assert (collection / "out" / "model.json").read_bytes() == model
     run = collection / "new.run"
     words = ["rank", str(collection / "out" / "model.json"), "--index", str(collection / "out" / "index")]
     assert main([*words, "--queries", str(collection / "q.jsonl"), "-o", str(run), "--depth", "7"]) == 0

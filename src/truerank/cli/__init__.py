@@ -75,6 +75,7 @@ def _main(argv: list[str]) -> int:
 
         parser.error(f"unknown command {named!r}{nearest(named, COMMANDS)}; `truerank --help` lists the commands")
     run = None
+    options: frozenset[str] = frozenset()
     for name, (module_name, summary) in COMMANDS.items():
         sub = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
         if name == named:
@@ -83,13 +84,35 @@ def _main(argv: list[str]) -> int:
             module = import_module(module_name)
             module.configure(sub)
             run = module.run
+            options = frozenset(sub._option_string_actions)
+            if "--json" in options and "--json" in argv:
+                _fail_as_json(sub)
+                _fail_as_json(parser)
     args = parser.parse_args(argv)
     if run is None:
         parser.error("no command given")
     same = _output_that_is_read(args)
     if same is not None:
-        parser.error(f"{same} is read and would be overwritten; name another file for the output")
-    return guarded(run, args, argv)
+        message = f"{same} is read and would be overwritten; name another file for the output"
+        if getattr(args, "json", False):
+            from truerank.cli.guard import print_failure
+
+            print_failure(message, 2)
+        parser.error(message)
+    return guarded(run, args, argv, options)
+
+
+def _fail_as_json(parser: Any) -> None:
+    """Make a parser print the one object of `--json` also when it refuses the arguments."""
+    refuse = parser.error
+
+    def error(message: str) -> Any:
+        from truerank.cli.guard import print_failure
+
+        print_failure(message, 2)
+        refuse(message)
+
+    parser.error = error
 
 
 def _output_that_is_read(args: Any) -> str | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from truerank.cli import common
+from truerank.cli.index import add_bad_option
 
 CLASSIFIERS = ("naive-bayes", "linear-svm", "voted-perceptron")
 LABELS = ("labels", "label")
@@ -59,6 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cost-fn", type=float, metavar="C", help="cost of a label left out (default: 1)")
     parser.add_argument("--seed", type=int, metavar="N", help="seed of everything that is drawn (default: 0)")
     parser.add_argument("-o", "--output", metavar="FILE", help="where the JSON lines go (default: stdout)")
+    add_bad_option(parser)
     common.add_json_option(parser)
 
 
@@ -180,7 +182,7 @@ def read_examples(path: str, args: argparse.Namespace) -> Examples:
     from truerank.io.tables import table_kind
 
     separator = args.separator if path != "-" and table_kind(path) else "\n"
-    documents = list(read_documents(path))
+    documents = list(read_documents(path, bad=args.bad))
     field = args.label_field
     if field is None:
         field = next((name for name in LABELS if any(name in d.text or name in d.numbers for d in documents)), None)

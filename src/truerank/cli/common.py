@@ -372,6 +372,23 @@ def output(path: str | None) -> Iterator[IO[str]]:
         yield stream
 
 
+def add_replace_option(parser: argparse.ArgumentParser) -> None:
+    """`--replace`, in a command that writes files of its own names into a folder."""
+    parser.add_argument(
+        "--replace", action="store_true", help="write over files of these names that stand in the folder already"
+    )
+
+
+def check_folder(folder: Path, taken: Sequence[str]) -> None:
+    """Refuse to write over files of a folder whose names the user did not give; `taken` are their names."""
+    if taken:
+        names = ", ".join(taken[:3]) + (f" and {len(taken) - 3} more" if len(taken) > 3 else "")
+        raise InvalidInputError(
+            f"{folder}: {names} {'is' if len(taken) == 1 else 'are'} there already and would be overwritten; name "
+            "another folder, or say --replace"
+        )
+
+
 def check_writable(path: str | None) -> None:
     """Fail before the work when the output could not be written after it."""
     if path is None or path == "-":

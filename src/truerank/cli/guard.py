@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import threading
 import time
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any
 
@@ -34,14 +35,25 @@ def as_program(command: Callable[[], int]) -> int:
     return _flushed(code)
 
 
-def guarded(run: Callable[[Any], int | None], args: Namespace, argv: list[str]) -> int:
-    """Run a command: expected failures become one line on stderr, others a report; a closed pipe ends quietly."""
+def guarded(run: Callable[[Any], int | None], args: Namespace, argv: list[str], options: Collection[str]) -> int:
+    """Run a command: expected failures become one line on stderr, others a report; a closed pipe ends quietly.
+
+    With `--json` a failure prints one object too, `{"error": message, "exit_code": code}`. `options` are those of the
+    command, which its messages may name.
+    """
     from truerank.cli.common import UsageError, warnings_to_stderr
     from truerank.core.errors import TruerankError
     from truerank.core.interrupts import Interruptible
     from truerank.core.printing import note
 
     name = f"truerank {args.command}"
+
+    def failed(text: str, code: int, advice: str = "") -> int:
+        note(f"{name}: {text}{advice}")
+        if getattr(args, "json", False):
+            print_failure(text, code)
+        return code
+
     try:
         with warnings_to_stderr(), Interruptible():
             code = run(args)
@@ -56,18 +68,33 @@ def guarded(run: Callable[[Any], int | None], args: Namespace, argv: list[str]) 
         note("truerank: interrupted")
         return INTERRUPTED
     except UsageError as error:
-        note(f"{name}: {error}\ntry: {name} --help")
-        return 2
+        return failed(str(error), 2, f"\ntry: {name} --help")
     except Exception as error:
         if os.environ.get("TRUERANK_DEBUG"):
             raise
         if isinstance(error, OSError) and error.filename is None:
             _silence_stdout()  # most likely what could not be written: do not fail again at the end
         if isinstance(error, TruerankError | OSError | MemoryError) or _is_about_input(error):
-            note(f"{name}: {message(error)}")
-            return 1
-        note(f"{name}: {_reported(error, argv)}")
-        return INTERNAL_ERROR
+            return failed(with_options(message(error), options), 1)
+        return failed(_reported(error, argv), INTERNAL_ERROR)
+
+
+def print_failure(text: str, code: int) -> None:
+    """The JSON object of a command that failed; where nobody reads it, it is dropped."""
+    from truerank.core.printing import print_json
+
+    with suppress(OSError, AttributeError, ValueError):
+        print_json({"error": text, "exit_code": code})
+        sys.stdout.flush()
+
+
+def with_options(text: str, options: Collection[str]) -> str:
+    """A message without the `(--option …)` that the command does not have: the library names them for all commands."""
+
+    def kept(found: re.Match[str]) -> str:
+        return found.group(0) if found.group(1) in options else ""
+
+    return re.sub(r" \((--[a-z][a-z0-9-]*)[^()]*\)", kept, text)
 
 
 def message(error: BaseException) -> str:
@@ -76,8 +103,9 @@ def message(error: BaseException) -> str:
         text = f"{os.fsdecode(error.filename)}: {error.strerror}"
     elif isinstance(error, MemoryError):
         text = (
-            f"not enough memory: {error or 'an array did not fit'}. Wide data may fit with --sparse, and a damaged "
-            "feature index may ask for columns that are not there: --n-features says how many there are"
+            f"not enough memory: {error or 'an array did not fit'}. Wide data may fit as a sparse matrix (--sparse), "
+            "and a damaged feature index may ask for columns that are not there (--n-features N says how many there "
+            "are)"
         )
     else:
         text = str(error) or type(error).__name__

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
 }
 BINNED = ("measure-svm",)
 """Rankers that see binned scores: SVM-MAP as its paper has it."""
+
+OUTPUTS = ("index", "model.json", "probabilities.csv", "summary.json", "summary.txt")
 
 BASE = ("bm25", "cosine", "dirichlet", "jelinek-mercer", "tfidf")
 
@@ -48,8 +51,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--leave-one-out", action="store_true", help="train once more without each family of features")
     parser.add_argument("--depth", type=int, default=1000, metavar="K", help="candidates of each function (1000)")
-    parser.add_argument("--splits", type=int, default=5, metavar="K", help="folds of queries (default: 5)")
+    parser.add_argument("--splits", type=int, default=5, metavar="K", help="folds of queries, 3 or more (default: 5)")
     parser.add_argument("--threads", type=int, metavar="N", help="threads (default: 1); -1 uses all processors")
+    common.add_replace_option(parser)
     add_bad_option(parser)
     common.add_json_option(parser)
 
@@ -72,7 +76,13 @@ def run(args: argparse.Namespace) -> int:
     candidates = [each for place, each in enumerate(candidates) if each not in candidates[:place]]
     for each in candidates:
         common.make_ranker(args.ranker, each, args.seed)
+    if args.splits < 3:
+        raise common.UsageError(
+            f"--splits must be at least 3, got {args.splits}: one fold tests, one chooses settings, the others train"
+        )
     out = Path(args.out)
+    if not args.replace:
+        common.check_folder(out, [name for name in OUTPUTS if os.path.lexists(out / name)])
     out.mkdir(parents=True, exist_ok=True)
     qrels = read_judgements(args.qrels)
     judged = {
@@ -82,10 +92,10 @@ def run(args: argparse.Namespace) -> int:
     }
     asked = read_queries(args.queries, field=args.query_field)
     queries = [query for query in asked if query.id in judged]
-    if len(queries) < args.splits or args.splits < 3:
+    if len(queries) < args.splits:
         raise InvalidInputError(
-            f"{args.queries}, {args.qrels}: {len(queries)} queries have relevant documents; at least {args.splits} are "
-            "needed for the folds (--splits, at least 3); do the ids of the two files agree?"
+            f"{args.queries}, {args.qrels}: {len(queries)} queries have relevant documents; {args.splits} are needed "
+            "for as many folds (--splits, 3 at least); do the ids of the two files agree?"
         )
     index = build_index(read_documents(args.documents, bad=args.bad), out / "index")
     common.note(f"{index.n_documents} documents indexed, {len(queries)} of {len(asked)} queries have relevant ones")

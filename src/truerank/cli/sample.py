@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import filecmp
+import os
 import shutil
+import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
 from truerank.cli import common
+from truerank.core.files import atomic_write
 
 # Features that serve as systems of their own: name of the run -> column.
 RUNS = {
@@ -16,30 +20,60 @@ RUNS = {
     "feedback": "rm3-10",
     "latent": "latent-300",
 }
+TERMS = "cranfield.md"
+"""Not README.md: the folder may be somebody's project."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument("out", metavar="DIR", help="folder to write into; it is made where there is none")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the split of queries (default: 0)")
+    common.add_replace_option(parser)
     common.add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write training, validation and test queries, qrels, runs and tables of the Cranfield sample."""
+    """Write training, validation and test queries, qrels, runs and tables of the Cranfield sample.
+
+    Everything is made in a folder beside and moved where it belongs: what stands there with the same bytes stays, and
+    other files of these names are not written over without `--replace`.
+    """
+    out = Path(args.out)
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="truerank-sample-") as made:
+        written = write_sample(Path(made), args.seed)
+        other = [name for name in written if os.path.lexists(out / name) and not _same(Path(made) / name, out / name)]
+        if not args.replace:
+            common.check_folder(out, other)
+        for name in written:
+            if name in other or not os.path.lexists(out / name):
+                with open(Path(made) / name, "rb") as source, atomic_write(out / name, "wb") as stream:
+                    shutil.copyfileobj(source, stream)
+    if args.json:
+        common.print_json({"out": str(out), "files": written})
+        return 0
+    print(common.table([[str(out / name), what] for name, what in written.items()], ["file", "what it holds"]))
+    if find_spec("pyarrow") is None:
+        common.note("truerank: tables (.parquet) need the extra: pip install 'truerank[tables]'")
+    return 0
+
+
+def _same(made: Path, there: Path) -> bool:
+    return there.is_file() and filecmp.cmp(made, there, shallow=False)
+
+
+def write_sample(out: Path, seed: int) -> dict[str, str]:
+    """Write the files into a folder; what each one holds, by name. The same seed gives the same bytes."""
     import numpy as np
 
     from truerank.data.samples import load_sample, sample_path
     from truerank.data.splits import query_folds
     from truerank.io.letor.read import write_letor
-    from truerank.io.streams import open_output
     from truerank.io.tables import write_table
     from truerank.io.trec import read_qrels, write_qrels, write_run
 
-    out = Path(args.out)
-    out.mkdir(parents=True, exist_ok=True)
     data = load_sample("cranfield-text")
-    parts = query_folds(data.n_queries, 5, random_state=args.seed, query_ids=data.query_ids)
+    parts = query_folds(data.n_queries, 5, random_state=seed, query_ids=data.query_ids)
     roles = {"train": np.sort(np.concatenate(parts[2:])), "vali": parts[0], "test": parts[1]}
     written = {}
     for role, queries in roles.items():
@@ -57,13 +91,6 @@ def run(args: argparse.Namespace) -> int:
         scores = data.X[:, names.index(column)]
         write_run(out / f"{name}.run", data.query_ids, data.offsets, data.doc_ids, scores, tag=name)
         written[f"{name}.run"] = f"a TREC run by the feature {column}"
-    with (sample_path().parent / "README.md").open("rb") as terms, open_output(out / "README.md") as stream:
-        shutil.copyfileobj(terms, stream)
-    written["README.md"] = "origin, terms, and what the features are"
-    if args.json:
-        common.print_json({"out": str(out), "files": written})
-        return 0
-    print(common.table([[str(out / name), what] for name, what in written.items()], ["file", "what it holds"]))
-    if find_spec("pyarrow") is None:
-        common.note("truerank: tables (.parquet) need the extra: pip install 'truerank[tables]'")
-    return 0
+    shutil.copyfile(sample_path().parent / "README.md", out / TERMS)
+    written[TERMS] = "origin, terms, and what the features are"
+    return written

@@ -48,7 +48,9 @@ CODES = {
         "normalise within queries, or all files by the training file's values",
     ),
     "different-width": Code(
-        WARNING, "files with different numbers of features", "give --n-features, or export the files alike"
+        WARNING,
+        "files with different numbers of features",
+        "read with n_features=N (--n-features N), or export the files alike",
     ),
     "joined-query": Code(
         NOTE, "queries whose rows were not adjacent; they were joined", "sort the rows by query if that was not meant"

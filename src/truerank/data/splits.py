@@ -28,7 +28,9 @@ def query_folds(
     """
     n_splits = check_positive_int(n_splits, "n_splits", 2)
     if n_queries < n_splits:
-        raise InvalidInputError(f"cannot make {n_splits} folds of {n_queries} queries; lower n_splits")
+        raise InvalidInputError(
+            f"cannot make {n_splits} folds of {n_queries} queries; there can be one fold a query at most"
+        )
     order = stream(seed_of(random_state), "query-folds").permutation(n_queries) if shuffle else np.arange(n_queries)
     if query_ids is not None and shuffle:
         order = name_order(query_ids)[order]

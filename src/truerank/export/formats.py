@@ -177,7 +177,7 @@ def reason_against(form: ModelForm, format: str) -> str | None:
     can = ", ".join(key for key, other in FORMATS.items() if other.expression)
     if form.kind not in own.kinds:
         holding = ", ".join(key for key, other in FORMATS.items() if form.kind in other.kinds)
-        advice = "; or distil it to plain trees (distil=DATA, --distil DATA)" if form.kind != "linear" else ""
+        advice = "; or distil it to plain trees with distil=DATA (--distil DATA)" if form.kind != "linear" else ""
         return f"it is of {form.kind} form, which these formats hold: {holding}{advice}"
     if form.linear_start is not None and not own.expression:
         return f"its trees start from a linear ranker, which only formats with expressions hold: {can}; or distil it"

@@ -188,5 +188,7 @@ def _checked(model: RunFusion, engine: str) -> tuple[RunFeature, dict[str, float
     feature = parse_features(model.features or "min-max").parts[0]
     if not isinstance(feature, ENGINES[engine]):
         known = " or ".join(kind.NAME for kind in ENGINES[engine])
-        raise InvalidInputError(f"{engine} computes {known} itself, not {feature}; learn the fusion with --features")
+        raise InvalidInputError(
+            f"{engine} computes {known} itself, not {feature}; learn the fusion with other features (--features NAME …)"
+        )
     return feature, weights

@@ -191,11 +191,15 @@ def evaluate(
         if qid is not None or doc_ids is not None:
             raise InvalidInputError("qrels and runs bring their own queries and documents; give no qid, doc_ids")
         qrels, runs = as_qrels(y), runs_by_name(scores)
-        if runs is not None:
+        if runs is not None and len(runs):
             return Evaluations(
                 {name: evaluate(measures, qrels, one, convention=convention) for name, one in runs.items()}
             )
-        judgements, found = judge_run(qrels, as_run(scores))
+        run = as_run(scores)
+        if qrels.n_queries == 0 or run.n_queries == 0:
+            what = "the qrels judge" if qrels.n_queries == 0 else "the run ranks"
+            raise InvalidInputError(f"there is nothing to evaluate: {what} no document of any query")
+        judgements, found = judge_run(qrels, run)
         return evaluate(measures, judgements, found, convention=convention or "trec")
     convention = convention or DEFAULT_CONVENTION
     parsed = parse_measures(measures, convention)

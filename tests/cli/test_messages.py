@@ -1,0 +1,168 @@
+"""What commands say when they refuse: options that they name exist, and `--json` prints one object then too."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import re
+import warnings
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import truerank
+from truerank.cli import COMMANDS, main
+from truerank.cli.guard import with_options
+
+SOURCE = Path(truerank.__file__).parent
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*+(?!\{)")
+OF_ANOTHER = re.compile(r"`?truerank ([a-z-]+)[^`;]*?$")
+IN_PARENTHESES = re.compile(r" \((--[a-z][a-z0-9-]*)[^()]*\)")
+
+
+def options_of(command: str) -> set[str]:
+    parser = argparse.ArgumentParser()
+    import_module(COMMANDS[command][0]).configure(parser)
+    return _options(parser) | {"--help", "--version"}
+
+
+def _options(parser: argparse.ArgumentParser) -> set[str]:
+    found = set(parser._option_string_actions)
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            found = found.union(*map(_options, action.choices.values()))
+    return found
+
+
+def texts(tree: ast.AST) -> list[str]:
+    """Strings of a piece of code that are no documentation; an f-string's parts as one, values as {}."""
+    skipped: set[int] = set()
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node) is not None:
+            skipped.add(id(node.body[0].value))  # type: ignore[attr-defined]
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            skipped.add(id(node.value))
+        if isinstance(node, ast.JoinedStr):
+            skipped |= {id(part) for part in node.values}
+            parts = [part.value if isinstance(part, ast.Constant) else "{}" for part in node.values]
+            found.append("".join(map(str, parts)))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in skipped:
+            found.append(node.value)
+    return found
+
+
+def named(text: str, own: str) -> list[tuple[str, str]]:
+    """(command, option) for each option that a text names; that of `truerank OTHER …` belongs to the other."""
+    found = []
+    for match in OPTION.finditer(text):
+        other = OF_ANOTHER.search(text[: match.start()])
+        command = other.group(1) if other and other.group(1) in COMMANDS else own
+        found.append((command, match.group(0)))
+    return found
+
+
+@pytest.fixture(scope="module")
+def options() -> dict[str, set[str]]:
+    return {command: options_of(command) for command in COMMANDS}
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "completion"])
+def test_a_command_names_options_that_exist(command, options):
+    module = SOURCE / "cli" / f"{COMMANDS[command][0].rpartition('.')[2]}.py"
+    wrong = [
+        (of, option, text)
+        for text in texts(ast.parse(module.read_text(encoding="utf-8")))
+        for of, option in named(text, command)
+        if option not in options[of]
+    ]
+    assert not wrong
+
+
+def test_what_commands_share_names_options_that_all_of_them_have(options):
+    shared = {
+        node.name: node
+        for node in ast.parse((SOURCE / "cli" / "common.py").read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("add_")
+    }
+    wrong = []
+    for command, (module, _) in COMMANDS.items():
+        code = (SOURCE / "cli" / f"{module.rpartition('.')[2]}.py").read_text(encoding="utf-8")
+        for name, function in shared.items():
+            if re.search(rf"\bcommon\.{name}\(", code):
+                for text in texts(function):
+                    wrong += [(command, name, o) for of, o in named(text, command) if o not in options[of]]
+    # Said only where the option was given: the value of an option that is not there is None.
+    only_if_given = {"--max-line", "--n-features", "--prepare", "--out-of-core"}
+    assert not [found for found in wrong if found[2] not in only_if_given]
+
+
+def test_the_library_names_options_so_that_a_command_without_them_can_leave_them_out(options):
+    known = set.union(*options.values())
+    files = [path for path in SOURCE.rglob("*.py") if not {"cli", "papers", "report"} & set(path.parts)]
+    wrong = []
+    for path in files:
+        for text in texts(ast.parse(path.read_text(encoding="utf-8"))):
+            if "\n" in text:  # a program in another language
+                continue
+            bare = IN_PARENTHESES.sub("", text)
+            wrong += [(path.name, o, text) for of, o in named(bare, "") if of == "" or o not in options[of]]
+            wrong += [(path.name, o, text) for o in IN_PARENTHESES.findall(text) if o not in known]
+    assert not wrong
+
+
+def test_options_that_a_command_lacks_are_left_out():
+    text = "the line is long; read with max_line=2 (--max-line 2), or sparse=True (--sparse)."
+    assert with_options(text, {"--sparse"}) == "the line is long; read with max_line=2, or sparse=True (--sparse)."
+
+
+def test_bad_documents_of_classify_can_be_skipped_as_its_message_says(tmp_path, capsys):
+    lines = [json.dumps({"id": f"d{i}", "text": f"word{i % 2} again", "label": "ab"[i % 2]}) for i in range(20)]
+    (tmp_path / "d.jsonl").write_text("\n".join([*lines, lines[0]]) + "\n")
+    words = ["classify", "--train", str(tmp_path / "d.jsonl"), "--model", str(tmp_path / "m.json")]
+    words += ["--method", "platt", "--classifier", "naive-bayes"]
+    assert main(words) == 1
+    assert "(--bad skip)" in capsys.readouterr().err
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")  # else an error before it is printed
+        assert main([*words, "--bad", "skip"]) == 0
+    assert "left out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["export", "none.json", "--to", "solr", "-o", "x", "--json"], 1),
+        (["evaluate", "--json"], 2),
+        (["evaluate", "--json", "--no-such-option"], 2),
+        (["describe", "none.txt", "--json"], 1),
+        (["train", "none.txt", "--ranker", "ridge", "--model", "none.txt", "--json"], 1),
+    ],
+)
+def test_json_prints_one_object_when_a_command_refuses(words, code, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    try:
+        ended = main(words)
+    except SystemExit as stop:
+        ended = stop.code
+    out, err = capsys.readouterr()
+    assert ended == code
+    report = json.loads(out)
+    assert report["exit_code"] == code
+    assert report["error"] in err
+
+
+def test_json_of_an_error_that_is_not_ours(tmp_path, monkeypatch, capsys):
+    from truerank.cli import rankers
+
+    monkeypatch.setattr(rankers, "run", lambda args: 1 // 0)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert main(["rankers", "--json"]) == 70
+    assert json.loads(capsys.readouterr().out)["exit_code"] == 70
+
+
+def test_every_command_with_figures_has_json(options):
+    without = {command for command in COMMANDS if "--json" not in options[command]}
+    assert without == {"predict", "rank", "convert", "search", "links", "report", "completion"}
