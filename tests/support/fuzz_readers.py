@@ -2,15 +2,21 @@
 
     PYTHONPATH=src:tests python tests/support/fuzz_readers.py --reader letor --inputs 1000000
 
-Readers: letor, run, qrels, scores, sizes, csv, model, measure. Each input is either read or refused with an error of
-truerank's that is one short line; anything else is a failure, printed with the input. LETOR text goes through both
-parsers, which must agree.
+Readers: letor, run, qrels, scores, sizes, csv, parquet, arrow, archives (gz, xz, zstd), documents (JSON lines, TREC,
+SMART), queries, tables of documents, judgements, links, objects (dicts, frames), model, measure. Each input is either
+read or refused with an error of truerank's that is one short line; anything else is a failure, printed with the input.
+LETOR text goes through both parsers, which must agree. The process may take 1 GiB beyond what it has when the fuzz
+starts, and its growth is printed.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
+import gzip
 import io
+import lzma
+import os
 import random
 import sys
 import tempfile
@@ -21,13 +27,24 @@ from pathlib import Path
 
 from support.letor_texts import compiled_parser, damaged_text, outcome, python_parser
 from truerank.core.errors import TruerankError
+from truerank.io.documents import read_documents, read_judgements, read_queries
 from truerank.io.group_sizes import read_group_sizes
 from truerank.io.scores import read_scores
 from truerank.io.trec import read_qrels, read_run
-from truerank.measures import parse_measure
+from truerank.links.graph import read_links, site_parents
+from truerank.links.pagerank import pagerank
+from truerank.measures import evaluate, parse_measure
 from truerank.models.model_file import load_model
 
-_FOLDER = Path(tempfile.gettempdir())
+_FOLDER = Path("/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir())
+MEMORY = 1 << 30
+"""Bytes that the readers may take beyond what the process has when the fuzz starts."""
+
+
+def _file(ending: str, text: bytes) -> Path:
+    path = _FOLDER / f"truerank-fuzz-{os.getpid()}{ending}"
+    path.write_bytes(text)
+    return path
 
 
 def _letor(text: bytes) -> None:
@@ -37,15 +54,75 @@ def _letor(text: bytes) -> None:
 def _csv(text: bytes) -> None:
     from truerank.io.tables import read_table
 
-    path = _FOLDER / "truerank-fuzz.csv"
-    path.write_bytes(text)
-    read_table(path)
+    read_table(_file(".csv", text))
+
+
+def _table(ending: str, text: bytes) -> None:
+    from truerank.io.tables import read_table
+
+    read_table(_file(ending, text))
 
 
 def _model(text: bytes) -> None:
-    path = _FOLDER / "truerank-fuzz.json"
-    path.write_bytes(text)
-    load_model(path)
+    load_model(_file(".json", text))
+
+
+def _documents(text: bytes) -> None:
+    for document in read_documents(io.BytesIO(text), bad="skip"):
+        assert len(document.id.split()) == 1, document
+    for _ in read_documents(io.BytesIO(text)):
+        pass
+
+
+def _document_table(ending: str, text: bytes) -> None:
+    for document in read_documents(_file(ending, text), bad="skip"):
+        assert len(document.id.split()) == 1, document
+
+
+def _archive(text: bytes) -> None:
+    read_run(io.BytesIO(text))
+
+
+def _links(text: bytes) -> None:
+    graph = read_links(io.BytesIO(text))
+    pagerank(graph)
+    site_parents(graph.names or [])
+
+
+_VALUES: tuple[object, ...] = (
+    "a", "b", "", " ", "1", 1, 0, -1, 2.5, float("nan"), float("inf"), None, True, b"a", (1,), [1], {"a": 1}, {},
+    10**30, "x\ny", "\ud800", object(),
+)  # fmt: skip
+_COLUMNS = ("query_id", "qid", "query", "doc_id", "docno", "docid", "relevance", "score", "label", "rank", "run", "", 7)
+
+
+def _objects(text: bytes) -> None:
+    """Qrels and runs as nested dicts and as data frames, made of the bytes' numbers."""
+    import pandas
+
+    rng = random.Random(text)
+    usual = rng.random() < 0.6
+
+    def value(kind: int) -> object:
+        if usual and rng.random() < 0.93:
+            return rng.choice((("q1", "q2"), ("a", "b", "c"), (0, 1, 2, 0.5))[kind])
+        return rng.choice(_VALUES)
+
+    def key(kind: int) -> object:
+        one = value(kind)
+        return one if getattr(one, "__hash__", None) else str(one)
+
+    def made(last: str) -> object:
+        if rng.random() < 0.5:
+            return {key(0): {key(1): value(2) for _ in range(rng.randrange(4))} if rng.random() < 0.95 else value(2)
+                    for _ in range(rng.randrange(4))}  # fmt: skip
+        names = ["query_id", "doc_id", last] if usual else rng.sample(_COLUMNS, rng.randrange(1, 5))
+        n = rng.randrange(5)
+        return pandas.DataFrame(
+            {name: [value(min(k, 2)) for _ in range(n)] for k, name in enumerate(names)}, dtype=object
+        )
+
+    evaluate(["AP", "nDCG@10"], made("relevance"), made("score")).to_frame()
 
 
 READERS: dict[str, Callable[[bytes], object]] = {
@@ -55,9 +132,60 @@ READERS: dict[str, Callable[[bytes], object]] = {
     "scores": lambda text: read_scores(io.BytesIO(text)),
     "sizes": lambda text: read_group_sizes(io.BytesIO(text)),
     "csv": _csv,
+    "parquet": functools.partial(_table, ".parquet"),
+    "arrow": functools.partial(_table, ".arrow"),
+    "gz": _archive,
+    "xz": _archive,
+    "zst": _archive,
+    "json-lines": _documents,
+    "trec": _documents,
+    "smart": _documents,
+    "queries": lambda text: read_queries(io.BytesIO(text)),
+    "document-csv": functools.partial(_document_table, ".csv"),
+    "document-parquet": functools.partial(_document_table, ".parquet"),
+    "judgements": lambda text: read_judgements(io.BytesIO(text)),
+    "links": _links,
+    "objects": _objects,
     "model": _model,
     "measure": lambda text: parse_measure(text.decode("utf-8", "replace")),
 }
+
+NEEDS_PYARROW = ("csv", "parquet", "arrow", "document-csv", "document-parquet")
+
+
+def _as_table(ending: str, columns: dict[str, list]) -> bytes:
+    """A small table as the bytes of a file; empty without pyarrow."""
+    try:
+        import pyarrow
+        import pyarrow.feather
+        import pyarrow.parquet
+    except ImportError:
+        return b""
+    sink = io.BytesIO()
+    table = pyarrow.table(columns)
+    if ending == "parquet":
+        pyarrow.parquet.write_table(table, sink, compression="none")
+    else:
+        pyarrow.feather.write_feather(table, sink, compression="uncompressed")
+    return sink.getvalue()
+
+
+def _as_zstd(text: bytes) -> bytes:
+    try:
+        import zstandard
+    except ImportError:
+        return b""
+    return zstandard.ZstdCompressor().compress(text)
+
+
+_ROWS: dict[str, list] = {"qid": ["1", "1", "2"], "y": [1, 0, 2], "docid": ["a", "b", "a"], "f": [0.5, 1.5, 2.0]}
+_TEXTS: dict[str, list] = {
+    "id": ["a", "b"],
+    "text": ["heat flow", ""],
+    "age": [1.5, None],
+    "v": [[0.5, 1.0], [1.0, 2.0]],
+}
+_RUN = b"".join(b"1 Q0 D%d %d %d mine\n" % (i, i, 9 - i) for i in range(1, 7))
 
 # Inputs that a fuzz starts from, and what was once read wrongly.
 SEEDS: dict[str, list[bytes]] = {
@@ -67,6 +195,34 @@ SEEDS: dict[str, list[bytes]] = {
     "scores": [b"1\n-2.5e-3\n.5\n", b"1e400\n", b"1_0\n", b"1 2\n\n", b"inf\n", b"1\x00\n", b"1\n\n2\n"],
     "sizes": [b"2\n1\n3\n", b"9" * 5000 + b"\n", b"0\n", "٣\n".encode()],
     "csv": [b"qid,y,f\n1,0,0.5\n1,1,2\n", b'qid,y,f\n"a""b",0,\n', b"qid\n1\n", b"qid,y,f,f\n1,1,1,1\n"],
+    "parquet": [_as_table("parquet", _ROWS)],
+    "arrow": [_as_table("arrow", _ROWS)],
+    "gz": [gzip.compress(_RUN, mtime=0), gzip.compress(_RUN, mtime=0) * 2, gzip.compress(b"", mtime=0)],
+    "xz": [lzma.compress(_RUN), lzma.compress(_RUN) * 2, lzma.compress(b"")],
+    "zst": [_as_zstd(_RUN), _as_zstd(_RUN) * 2, _as_zstd(b"")],
+    "json-lines": [
+        b'{"id": 7, "text": "heat flow", "title": "Flow", "age": 3, "v": [1, 2.5]}\n{"_id": "b", "text": ["a", "b"]}\n',
+        b'{"id": ' + b"9" * 5000 + b"}\n",
+        b'{"id": 1, "age": NaN}\n{"id": 2, "v": [1e39]}\n{"id": "\\ud800"}\n',
+        b'{"id": 1, "text": ' + b"[" * 3000 + b"}\n",
+    ],
+    "trec": [
+        b"<DOC>\n<DOCNO> d1 </DOCNO>\n<TITLE>Heat</TITLE>\n<TEXT>flow &amp; <b>wing</b></TEXT>\n</DOC>\n"
+        b"<doc><docno>d2</docno>x</doc>\n",
+        b"<DOC><DOCNO>Number:</DOCNO></DOC>\n",
+    ],
+    "smart": [b".I 1\n.T\nheat\n.W\nflow of heat\n.X\n1 2\n.I 2\n.W\nwing\n", b".I\n.W\n", b".I 1 2\n.W\nx\n"],
+    "queries": [
+        b'{"id": "q1", "text": "heat"}\n',
+        b"<top>\n<num> Number: 301\n<title> Topic: heat flow\n<desc> Description:\nall of it\n</top>\n",
+        b".I 001\n.W\nheat\n",
+        b"<top>\n<num> Number:\n<title> heat\n</top>\n",
+    ],
+    "document-csv": [b'id,text,age\n1,heat flow,3\n2,"a ""b""",\n', b"id,text\n1\n", b"id,text\n\n" + b"1,a\n" * 9],
+    "document-parquet": [_as_table("parquet", _TEXTS)],
+    "judgements": [b"1 184 2\n1 29 -1\n", b" 1 28 0 0.000000\n 1 35 0 0.000000\n", b"1 0 D7 2\n1 0 D1 -1\n"],
+    "links": [b"a b\nb c\na b\n", b"# x\nhttp://h/a http://h/b\n", b"http://[h/ b\n"],
+    "objects": [b"", b"0", b"1"],
     "model": [
         b'{"format":"truerank-model","version":1,"model":{"$class":"PlattCalibrator","params":{},"fitted":{}}}',
         b'{"format":"truerank-model","version":1,"model":null}',
@@ -84,25 +240,22 @@ SEEDS: dict[str, list[bytes]] = {
         b"AP(" + b"\0" * 150 + b"rel=3)",
     ],
 }
-MAGIC = (b"\x1f\x8b", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd")  # archives are fuzzed as text: what they hold
 
 
 def check(reader: str, text: bytes) -> bool:
     """Whether an input is read; False where it is refused. AssertionError on anything else."""
-    if text.startswith(MAGIC):
-        return False
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             READERS[reader](text)
         return True
-    except TruerankError as error:
+    except (TruerankError, FileNotFoundError, IsADirectoryError) as error:
         message = str(error)
         assert 10 < len(message) < 1000, (reader, text, message)
         assert "Traceback" not in message
         return False
-    except AssertionError:
-        raise
+    except AssertionError as error:
+        raise AssertionError(f"{reader}: {error} for {text!r}") from error
     except Exception as error:
         raise AssertionError(f"{reader}: {type(error).__name__}: {error} for {text!r}") from error
 
@@ -142,34 +295,95 @@ def guided(reader: str, inputs: int) -> None:
     """Fuzz with atheris, which looks at what each input reaches."""
     import atheris
 
-    modules = ("streams", "scores", "trec", "group_sizes", "tables", "grammar", "model_file", "names")
-    for module in [m for name, m in sys.modules.items() if name.startswith("truerank.") and name.endswith(modules)]:
-        for value in vars(module).values():
-            if callable(value) and getattr(value, "__module__", "") == module.__name__ and hasattr(value, "__code__"):
-                atheris.instrument_func(value)
+    instrumented = instrument(atheris.instrument_func)
+    print(f"{reader}: {instrumented} functions instrumented", flush=True)
     corpus, found = Path(tempfile.mkdtemp()), Path(tempfile.mkdtemp())
     for number, seed in enumerate(SEEDS[reader]):
         (corpus / str(number)).write_bytes(seed)
-    atheris.Setup([sys.argv[0], f"-runs={inputs}", "-max_len=600", "-verbosity=0", f"-artifact_prefix={found}/",
+    atheris.Setup([sys.argv[0], f"-runs={inputs}", "-max_len=600", "-verbosity=1", f"-artifact_prefix={found}/",
                    str(corpus)], lambda text: check(reader, text))  # fmt: skip
     atheris.Fuzz()
 
 
+def instrument(by: Callable[[object], object]) -> int:
+    """Hand the readers' functions and methods to atheris, in place; their number."""
+    modules = (
+        "streams",
+        "scores",
+        "trec",
+        "group_sizes",
+        "tables",
+        "grammar",
+        "model_file",
+        "names",
+        "documents",
+        "graph",
+    )
+    n = 0
+    for module in [m for name, m in sys.modules.items() if name.startswith("truerank.") and name.endswith(modules)]:
+        owners = [
+            module,
+            *(v for v in vars(module).values() if isinstance(v, type) and v.__module__ == module.__name__),
+        ]
+        for value in [v for owner in owners for v in vars(owner).values()]:
+            function = getattr(value, "__func__", value)
+            if getattr(function, "__module__", "") == module.__name__ and hasattr(function, "__code__"):
+                by(function)
+                n += 1
+    return n
+
+
+def bound_memory() -> None:
+    """Let an allocation beyond `MEMORY` more than the process has now fail."""
+    import resource
+
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * os.sysconf("SC_PAGE_SIZE") + MEMORY
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def resident() -> int:
+    """Largest memory of the process so far, in bytes."""
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--reader", choices=tuple(READERS), required=True)
-    parser.add_argument("--inputs", type=int, default=1_000_000)
+    parser.add_argument("--reader", choices=tuple(READERS), action="append", help="default: all, one after the other")
+    parser.add_argument("--inputs", type=int, default=1_000_000, help="of each reader, at most")
+    parser.add_argument("--seconds", type=float, help="for each reader, at most")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--guided", action="store_true", help="with atheris, after the random ones")
+    parser.add_argument("--guided", action="store_true", help="with atheris, of one reader")
     args = parser.parse_args()
-    rng, start = random.Random(args.seed), time.process_time()
-    read = sum(check(args.reader, mutated(args.reader, rng)) for _ in range(args.inputs))
-    seconds = time.process_time() - start
-    what = "both parsers agree" if args.reader == "letor" else f"{read} read, the others refused"
-    print(f"{args.reader}: {args.inputs} inputs, {what}; {seconds:.0f} CPU s", flush=True)
+    for reader in args.reader or READERS:
+        for seed in SEEDS[reader]:
+            check(reader, seed)  # what it imports and compiles is no growth
+    before, wrong = resident(), 0
+    bound_memory()
     if args.guided:
-        guided(args.reader, args.inputs)
-    return 0
+        guided((args.reader or list(READERS))[0], args.inputs)
+    for reader in args.reader or READERS:
+        rng, start = random.Random(args.seed), time.process_time()
+        read = n = 0
+        found = ""
+        while not found and n < args.inputs and (args.seconds is None or time.process_time() - start < args.seconds):
+            try:
+                for _ in range(min(200, args.inputs - n)):
+                    n += 1
+                    read += check(reader, mutated(reader, rng))
+            except AssertionError as error:
+                found = str(error)
+                print(f"  {found}", flush=True)
+        wrong += bool(found)
+        what = "FAILED" if found else "both parsers agree" if reader == "letor" else f"{read} read, the others refused"
+        grown = (resident() - before) / 2**20
+        print(
+            f"{reader}: {n} inputs, {what}; {time.process_time() - start:.0f} CPU s; memory grew by {grown:.0f} MiB",
+            flush=True,
+        )
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

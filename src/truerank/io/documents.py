@@ -28,7 +28,7 @@ import numpy as np
 from truerank.core.checks import check_choice
 from truerank.core.errors import DataFileError, MissingExtraError, TruerankWarning
 from truerank.io.streams import Source
-from truerank.io.tables import table_kind
+from truerank.io.tables import first_line, table_kind
 from truerank.io.trec import Qrels, read_qrels
 
 LONGEST_LINE = 1 << 26
@@ -273,7 +273,7 @@ def _of_json(lines: Iterator[tuple[int, bytes | None]]) -> Iterator[Document | _
             except UnicodeDecodeError as error:
                 yield _Bad(f"the line is not UTF-8 (byte {line[error.start]:#04x} at column {error.start + 1})", number)
                 continue
-            except (json.JSONDecodeError, RecursionError) as error:
+            except (ValueError, RecursionError) as error:  # no JSON, or a number of thousands of digits
                 yield _Bad(f"the line is not JSON ({error})", number)
                 continue
             if not isinstance(record, dict):
@@ -323,22 +323,28 @@ def _of_table(path: Any) -> Iterator[Document | _Bad]:
     except ImportError as error:
         raise MissingExtraError("pyarrow", "tables", "a table of documents") from error
     kind = table_kind(path)
-    blocks: Any
-    if kind in ("csv", "tsv"):
-        options = pyarrow.csv.ParseOptions(delimiter="\t" if kind == "tsv" else ",", newlines_in_values=True)
-        convert = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(ID_NAMES, pa.string()))
+
+    def blocks() -> Iterator[Any]:
+        if kind in ("csv", "tsv"):
+            options = pyarrow.csv.ParseOptions(delimiter="\t" if kind == "tsv" else ",", newlines_in_values=True)
+            convert = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(ID_NAMES, pa.string()))
+            yield from pyarrow.csv.open_csv(str(path), parse_options=options, convert_options=convert)
+        else:
+            form = "parquet" if kind == "parquet" else "feather"
+            yield from pyarrow.dataset.dataset(str(path), format=form).to_batches()
+
+    def records() -> Iterator[dict[str, Any]]:
         try:
-            blocks = pyarrow.csv.open_csv(str(path), parse_options=options, convert_options=convert)
-        except pa.ArrowInvalid as error:
-            raise DataFileError(str(error), str(path)) from error
-    else:
-        form = "parquet" if kind == "parquet" else "feather"
-        blocks = pyarrow.dataset.dataset(str(path), format=form).to_batches()
-    number = 1
-    for block in blocks:
-        for record in block.to_pylist():
-            number += 1
-            yield _of_mapping({key: value for key, value in record.items() if value is not None}, number)
+            for block in blocks():
+                block.validate(full=True)  # a damaged block names places outside of itself
+                yield from block.to_pylist()
+        except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
+            if isinstance(error, OSError) and error.filename is not None:
+                raise
+            raise DataFileError(f"cannot be read as {kind}: {first_line(error)}", str(path)) from error
+
+    for number, record in enumerate(records(), 2):
+        yield _of_mapping({key: value for key, value in record.items() if value is not None}, number)
 
 
 def _of_smart(lines: Iterator[tuple[int, bytes | None]], queries: bool) -> Iterator[Document | _Bad]:
@@ -359,8 +365,8 @@ def _of_smart(lines: Iterator[tuple[int, bytes | None]], queries: bool) -> Itera
             if start:
                 yield done()
             held, name, field, start, count = {}, line[2:].strip(), None, number, count + 1
-            if not name:
-                yield _Bad("no id after .I", number)
+            if len(name.split()) != 1:
+                yield _Bad("no id after .I" if not name else f"id {name[:40]!r} is not one word", number)
                 start, count = 0, count - 1
         elif re.fullmatch(r"\.[A-Z]\s*", line):
             field = SMART_FIELDS.get(line[1])
@@ -434,7 +440,8 @@ def _of_tagged(text: str, line: int, *, topic: bool) -> Document | _Bad:
         part = text[place : len(text) if match is None else match.start()].strip()
         if part:
             if field in ("docno", "num"):
-                name = name or re.sub(r"^Number:\s*", "", part, flags=re.I).split()[0]
+                name = name or re.sub(r"^Number:\s*", "", part, flags=re.I).partition("\n")[0]
+                name = name.split()[0] if name.split() else ""
             elif field not in ("docid", "dochdr", "docoldno"):
                 if topic:
                     part = re.sub(r"^(Topic|Description|Narrative):\s*", "", part, flags=re.I)

@@ -70,7 +70,10 @@ class Source:
             raise WrongTypeError(f"expected a path, '-' or an open file, got a {type(source).__name__}")
         else:
             self.name = os.fspath(source)
-            self._raw = open(source, "rb")  # noqa: SIM115 - closed in close()
+            try:
+                self._raw = open(source, "rb")  # noqa: SIM115 - closed in close()
+            except ValueError as error:  # a NUL, half a surrogate pair
+                raise DataFileError(f"no file can have this name ({error})", repr(self.name)) from error
             self._owned = True
         self.total = _size(self._raw)
         self.taken = 0  # bytes of the file itself, so compressed ones where it is compressed

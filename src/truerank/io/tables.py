@@ -253,15 +253,23 @@ def _read_file(path: Any, kind: str | None, query: str, document: str) -> Any:
             if kind == "parquet":
                 from pyarrow import parquet
 
-                return parquet.read_table(file)
-            from pyarrow import feather
+                table = parquet.read_table(file)
+            else:
+                from pyarrow import feather
 
-            return feather.read_table(file)
-    except (arrow.ArrowException, OSError) as error:
+                table = feather.read_table(file)
+        table.validate(full=True)  # a damaged file names places outside of its columns, and what lies there is read
+        return table
+    except (arrow.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
         if isinstance(error, OSError) and error.filename is not None:
             raise
-        first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataFileError(f"cannot be read as {kind}: {first}", name) from error
+        raise DataFileError(f"cannot be read as {kind}: {first_line(error)}", name) from error
+
+
+def first_line(error: BaseException) -> str:
+    """What an error of another library says, in at most 300 characters that can be printed."""
+    text = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
 def _columns(table: Any) -> tuple[list[str], Callable[[str], np.ndarray]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -190,7 +191,7 @@ def as_qrels(qrels: Any) -> Qrels:
 
 def _from_dict(lists: Mapping[Any, Mapping[Any, Any]]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Topics, offsets, documents and values of `{topic: {document: value}}`."""
-    topics = [str(topic) for topic in lists]
+    topics = [_as_id(topic) for topic in lists]
     if len(set(topics)) < len(topics):
         twice = next(topic for topic in topics if topics.count(topic) > 1)
         raise InvalidInputError(f"topic {twice!r} stands twice, once as another type; ids are compared as text")
@@ -201,7 +202,7 @@ def _from_dict(lists: Mapping[Any, Mapping[Any, Any]]) -> tuple[np.ndarray, np.n
             )
         if len({str(document) for document in documents}) < len(documents):
             raise InvalidInputError(f"a document of topic {topic!r} stands twice, once as another type")
-    ids = [str(document) for documents in lists.values() for document in documents]
+    ids = [_as_id(document) for documents in lists.values() for document in documents]
     try:
         values = np.array([float(value) for documents in lists.values() for value in documents.values()])
     except (TypeError, ValueError, OverflowError) as error:
@@ -210,6 +211,14 @@ def _from_dict(lists: Mapping[Any, Mapping[Any, Any]]) -> tuple[np.ndarray, np.n
         raise InvalidInputError(f"expected finite numbers, got {values[~np.isfinite(values)][0]}")
     offsets = offsets_of([len(documents) for documents in lists.values()])
     return np.array(topics, dtype=str), offsets, np.array(ids, dtype=TEXT), values
+
+
+def _as_id(name: Any) -> str:
+    """An id as text, which must be there and have a form in a file."""
+    text = str(name)
+    if name is None or name != name or not text or re.search("[\ud800-\udfff]", text):
+        raise InvalidInputError(f"{name!r} is no id of a topic or document; expected text or a number")
+    return text
 
 
 def run_name(path: str) -> str:
