@@ -83,7 +83,7 @@ class ImportedRanker(Ranker):
             ranker.normalizers_ = {"first": scaling.first, "second": scaling.second, "affine": scaling.affine}
         ranker.n_features_in_, ranker.n_queries_in_ = form.n_features, 0
         ranker.feature_names_ = list(form.names)
-        ranker.status_ = f"imported from {foreign.tool}"
+        ranker.status_ = "; ".join([f"imported from {foreign.tool}", *foreign.notes])
         ranker._prepare()
         return ranker
 

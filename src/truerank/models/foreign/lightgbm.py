@@ -1,11 +1,13 @@
 """LightGBM's models: the text of `save_model` and the JSON of `dump_model`.
 
-`x <= threshold` goes left, float64 throughout; raw scores add up the trees in order. A missing value is replaced by 0
+`x <= threshold` goes left, float64 throughout; raw scores add up the trees in order, and a random forest's
+(`average_output`) are their mean, to rounding. A missing value is replaced by 0
 (missing type None), or is nan or zero and goes where `default_left` says.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,8 +23,6 @@ def read_text(text: str, reader: Reader) -> ForeignModel:
     head, blocks = _blocks(text, reader)
     if head.get("version") not in ("v2", "v3", "v4"):
         raise reader.fail("", f"expected LightGBM's version v2 to v4, got {head.get('version')!r}")
-    if "average_output" in head:
-        raise reader.fail("average_output", "random forests average their trees, which is not read; boost instead")
     _one_class(head.get("num_tree_per_iteration", head.get("num_class")), "num_tree_per_iteration", reader)
     names = reader.names(head.get("feature_names", "").split(), "feature_names")
     if reader.integer(head.get("max_feature_idx"), "max_feature_idx") + 1 != len(names):
@@ -32,7 +32,15 @@ def read_text(text: str, reader: Reader) -> ForeignModel:
         _add_text_tree(block, f"line {line}, Tree={number}", len(names), reader, builder)
     if not blocks:
         raise reader.fail("", "there is no tree in the file")
-    return ForeignModel("lightgbm", ModelForm(names, Plain(builder.trees())))
+    return _of_trees(names, builder, "average_output" in head)
+
+
+def _of_trees(names: tuple[str, ...], builder: TreeBuilder, average: bool) -> ForeignModel:
+    trees = builder.trees()
+    if average and trees.n_trees:
+        trees = replace(trees, values=trees.values / trees.n_trees)
+    notes = ("a random forest: the mean of its trees, as `predict` has it",) if average else ()
+    return ForeignModel("lightgbm", ModelForm(names, Plain(trees)), notes=notes)
 
 
 def _blocks(text: str, reader: Reader) -> tuple[dict[str, str], list[tuple[int, dict[str, str]]]]:
@@ -108,8 +116,6 @@ def _add_text_tree(block: dict[str, str], place: str, n_features: int, reader: R
 def read_json(value: Any, reader: Reader) -> ForeignModel:
     """The model of the JSON that `Booster.dump_model` gives."""
     _one_class(value.get("num_tree_per_iteration", value.get("num_class", 1)), "num_tree_per_iteration", reader)
-    if value.get("average_output"):
-        raise reader.fail("average_output", "random forests average their trees, which is not read; boost instead")
     names = reader.names(reader.part(value, "feature_names", list, ""), "feature_names")
     builder = TreeBuilder()
     for number, tree in enumerate(reader.part(value, "tree_info", list, "")):
@@ -134,7 +140,7 @@ def read_json(value: Any, reader: Reader) -> ForeignModel:
             )  # fmt: skip
 
         builder.add(reader.part(tree, "tree_structure", dict, place), look)
-    return ForeignModel("lightgbm", ModelForm(names, Plain(builder.trees())))
+    return _of_trees(names, builder, bool(value.get("average_output")))
 
 
 def _one_class(value: Any, key: str, reader: Reader) -> None:

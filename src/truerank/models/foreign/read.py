@@ -13,6 +13,17 @@ from truerank.models.foreign.ubjson import UbjsonReader, looks_like_ubjson
 from truerank.models.imported import ImportedRanker
 
 _MOST_BYTES = 4 << 30
+_SAVE_XGBOOST = 'save the model with save_model("model.json") or "model.ubj"'
+# How binary files begin that hold models in other ways.
+_BINARY = {
+    b"CBM1": 'CatBoost\'s binary format is not read; save the model with save_model("model.json", format="json")',
+    b"binf": f"XGBoost's old binary format is not read; {_SAVE_XGBOOST}",
+    b"\x80\x03": "this is a pickle, which is a program and is not run; save the model in its tool's own format",
+    b"\x80\x04": "this is a pickle, which is a program and is not run; save the model in its tool's own format",
+    b"\x80\x05": "this is a pickle, which is a program and is not run; save the model in its tool's own format",
+    b"PK\x03\x04": "this is an archive; unpack it, and import the model file in it",
+    b"\x1f\x8b": "this is gzip; unpack it first",
+}
 
 
 def import_model(
@@ -40,7 +51,9 @@ def import_model(
     Returns
     -------
     ImportedRanker
-        Scores as the tool's raw scores (margins), before any link function.
+        Scores as the tool's raw scores (margins), before any link function. Its `status_` says where these are not all
+        that the tool gives: a dump of XGBoost lacks the base score; of an XGBRanker that was stopped early the trees up
+        to the best round count, of a Booster all.
 
     Raises
     ------
@@ -100,6 +113,9 @@ def _read(data: bytes | str, reader: Reader, names: list[str] | None, size: int 
     if isinstance(data, bytes):
         if looks_like_ubjson(data):
             return xgboost.read_saved(UbjsonReader(data, reader).read(), reader)
+        advice = next((own for start, own in _BINARY.items() if data.startswith(start)), None)
+        if advice is not None:
+            raise reader.fail("byte 0", advice)
         try:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -109,6 +125,8 @@ def _read(data: bytes | str, reader: Reader, names: list[str] | None, size: int 
     head = text.lstrip()[:200]
     if not head:
         raise reader.fail("", "the file is empty")
+    if head.startswith("booster["):
+        raise reader.fail("line 1", "XGBoost's text dump has rounded numbers and no base score; " + _SAVE_XGBOOST)
     if head.startswith("##"):
         return ranklib.read_text(text.lstrip(), reader, size)
     if head.startswith("tree") and "version" in head:

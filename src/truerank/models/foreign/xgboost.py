@@ -18,7 +18,7 @@ from truerank.models.foreign.model import ForeignModel, Leaf, Reader, Split, Tre
 
 # Base scores are kept as outputs; the margin is what these objectives' links turn them into.
 _LOGIT = ("binary:logistic", "reg:logistic")
-_LOG = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox")
+_LOG = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft")
 
 
 def read_saved(value: Any, reader: Reader) -> ForeignModel:
@@ -52,12 +52,36 @@ def read_saved(value: Any, reader: Reader) -> ForeignModel:
         raise reader.fail(f"{place}.gbtree_model_param", f"num_trees is {claimed!r}, and there are {len(trees)} trees")
     if weights is not None and len(weights) != len(trees):
         raise reader.fail("learner.gradient_booster.weight_drop", f"{len(weights)} weights for {len(trees)} trees")
+    kept, notes = _kept_trees(learner, model, len(trees), reader)
     builder = TreeBuilder()
-    for number, tree in enumerate(trees):
+    for number, tree in enumerate(trees[:kept]):
         weight = 1.0 if weights is None else weights[number]
         _add_saved_tree(tree, f"{place}.trees[{number}]", n_features, weight, reader, builder)
     form = ModelForm(names, Plain(builder.trees()), start=base, float32_sums=True)
-    return ForeignModel("xgboost", form, float32=True)
+    return ForeignModel("xgboost", form, float32=True, notes=notes)
+
+
+def _kept_trees(learner: dict[str, Any], model: dict[str, Any], count: int, reader: Reader) -> tuple[int, Any]:
+    """How many trees `predict` adds up: with scikit-learn's wrapper (XGBRanker) those up to the best round."""
+    attributes = learner.get("attributes")
+    if not isinstance(attributes, dict) or "best_iteration" not in attributes:
+        return count, ()
+    best = reader.integer(attributes["best_iteration"], "learner.attributes.best_iteration", 0, 1 << 31)
+    ends = model.get("iteration_indptr")
+    if isinstance(ends, list) and ends:
+        place = "learner.gradient_booster.model.iteration_indptr"
+        stop = reader.integer(ends[min(best + 1, len(ends) - 1)], place, 0, count)
+    else:
+        parallel = model.get("gbtree_model_param", {}).get("num_parallel_tree", 1)
+        stop = (best + 1) * max(1, reader.integer(parallel, "num_parallel_tree", 0, 1 << 31))
+    if stop >= count:
+        return count, ()
+    if "scikit_learn" in attributes:
+        return stop, (f"the first {stop} of {count} trees, as XGBRanker.predict takes them after early stopping",)
+    return count, (
+        f"all {count} trees, as Booster.predict takes them; early stopping found the first {stop} best: save "
+        f"booster[:{best + 1}] to have these",
+    )
 
 
 def _base_margin(text: Any, learner: dict[str, Any], reader: Reader) -> float:
