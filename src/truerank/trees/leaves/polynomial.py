@@ -43,6 +43,7 @@ from truerank.core.threads import Workers, one_blas_thread, row_blocks, run_bloc
 from truerank.trees.ensemble import Ensemble, pad_tree
 from truerank.trees.grower import TreeStructure
 from truerank.trees.leaves.constant import empty_leaves
+from truerank.trees.predictor import writable
 from truerank.trees.rows import Rows, Sample
 from truerank.trees.scaling import Scaling
 
@@ -54,6 +55,7 @@ _SMALL_SYSTEM = 32
 _TOLERANCE = 1e-10  # of the residual, in the preconditioner's norm, as a share of the right side's
 _MOST_ROUNDS = 2_000
 _FLOOR = 1e-12  # of a block's trace
+_TASK = 16_384  # rows of one task of a thread
 SOLUTIONS = ("joint", "two-rounds")
 
 
@@ -275,22 +277,22 @@ class PolynomialPredictor:
     def __init__(self, ensemble: Ensemble, scaling: Scaling, degree: int) -> None:
         self.used = np.unique(ensemble.features).astype(np.int64)
         self.columns = np.searchsorted(self.used, ensemble.features).astype(np.int64)
-        self.scaling = scaling
+        own = (scaling.low, scaling.high, scaling.mean, scaling.scale)
+        self.scaling = np.ascontiguousarray(np.stack([part[self.used] for part in own]))
         self.table = monomial_table(ensemble.depth, degree)
-        self.borders, self.missing_right, self.values = ensemble.borders, ensemble.missing_right, ensemble.values
+        self.borders, self.missing_right = ensemble.borders, ensemble.missing_right
+        self.values = np.ascontiguousarray(ensemble.values.transpose(0, 2, 1))  # a monomial's, leaf by leaf
 
     def predict(self, X: np.ndarray, n_jobs: int | None, scores: np.ndarray, trees: slice = slice(None)) -> np.ndarray:
         """Add the values of `trees` for the rows of X, float32 or float64, to `scores` (n,) and return these."""
 
         def work(start: int, stop: int) -> None:
-            x = np.ascontiguousarray(X[start:stop].T[self.used], dtype=np.float64)
-            z = self.scaling.standardise(x, self.used)
             _add_polynomials(
-                x, z, self.columns[trees], self.borders[trees], self.missing_right[trees], self.values[trees],
-                self.table, scores[start:stop],
+                writable(X[start:stop]), self.used, self.scaling, self.columns[trees], self.borders[trees],
+                self.missing_right[trees], self.values[trees], self.table, scores[start:stop],
             )  # fmt: skip
 
-        run_blocks(work, row_blocks(len(X), 4_096), n_jobs)
+        run_blocks(work, row_blocks(len(X), _TASK), n_jobs)
         return scores
 
 
@@ -389,37 +391,78 @@ def _conjugate_gradients(own, right, inverse, coarse, penalty, tolerance, most_r
 
 
 @kernel
-def _add_polynomials(x, z, columns, borders, missing_right, values, table, scores):
-    """Add every tree's polynomial to the scores; x and z are (used features, n)."""
+def _add_polynomials(X, used, scaling, columns, borders, missing_right, values, table, scores):
+    """Add every tree's polynomial to the scores, 128 rows at a time.
+
+    A block's used columns are copied side by side, as they are and standardised, with room for 136 values, so that
+    neighbouring columns do not fall on the same lines of the cache. `values` is (trees, monomials, leaves): a row's
+    coefficients are fetched monomial by monomial from a short array. Monomials are added in order, two in a pass.
+    """
     n = scores.size
     n_trees, depth = columns.shape
     m = table.shape[0]
-    leaf = np.empty(64, dtype=np.int64)
-    monomials = np.empty((m, 64))
-    total = np.empty(64)
-    for start in range(0, n, 64):
-        rows = min(64, n - start)
+    x = np.empty((used.size, 136))
+    z = np.empty((used.size, 136))
+    leaf = np.empty(128, dtype=np.uint16)
+    products = np.empty((m, 128))
+    total = np.empty(128)
+    zero = np.uint16(0)
+    for start in range(0, n, 128):
+        rows = min(128, n - start)
+        for i in range(rows):
+            own = X[start + i]
+            for k in range(used.size):
+                x[k, i] = own[used[k]]
+        for k in range(used.size):
+            low, high, mean, scale = scaling[0, k], scaling[1, k], scaling[2, k], scaling[3, k]
+            here = x[k]
+            out = z[k]
+            for i in range(rows):
+                value = here[i]
+                value = low if value < low else value
+                value = high if value > high else value
+                value = (value - mean) / scale
+                out[i] = value if value == value else 0.0
         for tree in range(n_trees):
-            leaf[:] = 0
+            for i in range(rows):
+                leaf[i] = zero
             for level in range(depth):
-                value = x[columns[tree, level]]
+                here = x[columns[tree, level]]
                 c = borders[tree, level]
-                bit = 1 << level
+                bit = np.uint16(1 << level)
                 if missing_right[tree, level]:
                     for i in range(rows):
-                        leaf[i] |= 0 if value[start + i] <= c else bit
+                        leaf[i] |= zero if here[i] <= c else bit
                 else:
                     for i in range(rows):
-                        leaf[i] |= bit if value[start + i] > c else 0
+                        leaf[i] |= bit if here[i] > c else zero
+            coefficients = values[tree, 0]
             for i in range(rows):
-                monomials[0, i] = 1.0
-                total[i] = values[tree, leaf[i], 0]
-            for j in range(1, m):
-                earlier = monomials[table[j, 0]]
-                factor = z[columns[tree, table[j, 1]]]
-                own = monomials[j]
-                for i in range(rows):
-                    own[i] = earlier[i] * factor[start + i]
-                    total[i] += values[tree, leaf[i], j] * own[i]
+                total[i] = coefficients[leaf[i]]
+            j = 1
+            while j < m:
+                first = z[columns[tree, table[j, 1]]]
+                if table[j, 0] > 0:
+                    earlier = products[table[j, 0]]
+                    out = products[j]
+                    for i in range(rows):
+                        out[i] = earlier[i] * first[i]
+                    first = out
+                elif m > depth + 1:  # of a higher degree: a factor of later monomials
+                    products[j, :rows] = first[:rows]
+                of_first = values[tree, j]
+                if j + 1 < m and table[j + 1, 0] == 0:
+                    second = z[columns[tree, table[j + 1, 1]]]
+                    if m > depth + 1:
+                        products[j + 1, :rows] = second[:rows]
+                    of_second = values[tree, j + 1]
+                    for i in range(rows):
+                        q = leaf[i]
+                        total[i] = total[i] + of_first[q] * first[i] + of_second[q] * second[i]
+                    j += 2
+                else:
+                    for i in range(rows):
+                        total[i] += of_first[leaf[i]] * first[i]
+                    j += 1
             for i in range(rows):
                 scores[start + i] += total[i]
