@@ -20,6 +20,7 @@ from truerank.losses.boosting import make_objective
 from truerank.losses.mixture import Mixture, take_beside
 from truerank.losses.position_bias import UnbiasedLambdaRank
 from truerank.matrices.binning import MAX_BORDERS, code_rows, find_borders, scan_columns
+from truerank.matrices.bundles import add_in_dense_blocks, bundle_columns, scan_sparse_columns, summed
 from truerank.matrices.content import order_by_content
 from truerank.measures import parse_measure
 from truerank.rankers.base import Ranker
@@ -221,6 +222,9 @@ class ObliviousBoosting(Ranker):
     depend on their order. Fuzzy and polynomial fits are float64 sums over fixed blocks of rows. Unlimited
     polynomials (`clip=False`) end 1e30 standard deviations out.
 
+    *Sparse rows* (CSR): features of which a row has at most one beside zero share a byte (`truerank.matrices.bundles`).
+    The trees are those of dense rows. Not with polynomial leaves, a linear start or categorical features.
+
     *Order of the rows*: rows and queries are drawn, and ties of lambdarank broken, in an order by their content, so
     that another order of the training file gives the same model up to rounding.
 
@@ -264,6 +268,7 @@ class ObliviousBoosting(Ranker):
     )
     renamed_attributes: ClassVar[dict[str, str]] = {"valid_scores_": "validation_scores_"}
     allow_nan = True
+    allow_sparse = True
     uses_eval_set = True
     allow_sample_weight = True
 
@@ -390,6 +395,7 @@ class ObliviousBoosting(Ranker):
     ) -> None:
         X, y = data.X, data.y
         assert y is not None
+        sparse = hasattr(X, "tocsc")
         self._warn_of_old_names()
         parts = check_positive_int(self.borders, "borders")
         if parts > MAX_BORDERS + 1:
@@ -398,6 +404,15 @@ class ObliviousBoosting(Ranker):
         first = check_choice(self.start, "start", ("constant", "linear"))
         start_alpha = check_number(self._renamed("start_alpha"), "start_alpha", minimum=0.0)
         scaled = isinstance(kind, PolynomialLeaves) or first == "linear"
+        if sparse and (scaled or self.categorical is not None):
+            what = "categorical features" if self.categorical is not None else "polynomial leaves and a linear start"
+            raise InvalidInputError(
+                f"{what} need dense rows, and X is sparse; give X.toarray(), or constant or fuzzy leaves"
+            )
+        if valid is not None and hasattr(valid.X, "tocsc") != sparse:
+            raise InvalidInputError(
+                f"X is {'sparse' if sparse else 'dense'} and that of eval_set is not: give both in the same form"
+            )
         check_grades(y)
         check_weights(data.row_weight)
         progress = self._progress(data.n_features)
@@ -430,7 +445,7 @@ class ObliviousBoosting(Ranker):
             tables, X = fit_categories(X, y, data.offsets, data.row_weight, columns, order)
         else:
             tables = None
-        valid_X = None if valid is None else valid.X if tables is None else tables.encode(valid.X)
+        valid_X: Any = None if valid is None else valid.X if tables is None else tables.encode(valid.X)
         with Workers(self.n_jobs) as workers:
 
             def look(k: int, values: np.ndarray) -> tuple[np.ndarray, Any, Any]:
@@ -441,11 +456,12 @@ class ObliviousBoosting(Ranker):
                 weight = data.row_weight
                 return found, table, column_scaling(values) if weight is None else column_scaling(X[:, k], weight)
 
-            looked = scan_columns(X, look, self.n_jobs)
+            by_column = summed(X).tocsc() if sparse else X
+            looked = (scan_sparse_columns if sparse else scan_columns)(by_column, look, self.n_jobs)
             borders = [found for found, _, _ in looked]
             places = [table for _, table, _ in looked]
             scaling = Scaling.of([found for _, _, found in looked], bool(self.clip)) if scaled else None
-            rows = Rows(X, code_rows(X, borders, self.n_jobs), training=True)
+            rows = self._coded(by_column, borders, training=True)
             plan = self._plan(monotone)
             fitter: Any
             if isinstance(kind, FuzzyLeaves):
@@ -463,6 +479,9 @@ class ObliviousBoosting(Ranker):
                 if scaling is not None and not np.array_equal(scaling.mean, self.feature_mean_):
                     raise InvalidInputError(_OTHER_DATA)
                 start, scores = self._start(), self._predict(X)
+            elif sparse:
+                start = Start(float(objective.start(y, data.row_weight)), None)
+                scores = np.full(data.n_rows, start.constant)
             else:
                 linear = None
                 if first == "linear":
@@ -475,9 +494,10 @@ class ObliviousBoosting(Ranker):
             if valid is not None:
                 assert valid.y is not None
                 assert valid_X is not None
+                known = np.full(valid.n_rows, start.constant) if sparse else start.scores(valid_X, self.n_jobs)
                 watched = Watched(
-                    Rows(valid_X, code_rows(valid_X, borders, self.n_jobs)),
-                    start.scores(valid_X, self.n_jobs),
+                    self._coded(summed(valid_X).tocsc() if sparse else valid_X, borders),
+                    known,
                     watch,
                     valid.judgements(),
                 )
@@ -645,9 +665,12 @@ class ObliviousBoosting(Ranker):
         found = category_columns(self.categorical, n_features, list(getattr(self, "feature_names_in_", [])))
         return found if len(found) else None
 
-    def encoded(self, X: np.ndarray) -> np.ndarray:
-        """X (n, p) as the trees see it: statistics in place of categories; X itself without categorical features."""
-        if not hasattr(self, "category_features_"):
+    def encoded(self, X: Any) -> Any:
+        """X (n, p) as the trees see it: statistics in place of categories; X itself without categorical features.
+
+        Sparse rows stay as they are, and are encoded where they become dense.
+        """
+        if not hasattr(self, "category_features_") or hasattr(X, "tocsr"):
             return X
         return self._category_tables().encode(X)
 
@@ -655,9 +678,35 @@ class ObliviousBoosting(Ranker):
         names = ("features", "sizes", "values", "statistics")
         return CategoryTables(*(getattr(self, f"category_{name}_") for name in names))
 
+    def _coded(self, X: Any, borders: list[np.ndarray], training: bool = False) -> Rows:
+        """Rows of an array or a CSC matrix, with their codes."""
+        matrix = bundle_columns(X, borders) if hasattr(X, "tocsc") else code_rows(X, borders, self.n_jobs)
+        return Rows(X, matrix, training)
+
     def _predict(self, X: Any) -> np.ndarray:
         X = self.encoded(X)
-        return self._predictor.predict(X, self.n_jobs, self._start().scores(X, self.n_jobs))
+        return self._advance(X, self._start_scores(X))
+
+    def _start_scores(self, X: Any) -> np.ndarray:
+        """Scores (n,) before the first tree, of rows as `encoded` gives them."""
+        start = self._start()
+        if not hasattr(X, "tocsr"):
+            return start.scores(X, self.n_jobs)
+
+        def add(rows: np.ndarray, scores: np.ndarray) -> None:
+            scores += start.scores(self.encoded(rows), self.n_jobs)
+
+        return add_in_dense_blocks(X, add, np.zeros(X.shape[0]))
+
+    def _advance(self, X: Any, scores: np.ndarray, trees: slice = slice(None)) -> np.ndarray:
+        """Add the values of `trees` to the scores (n,) of rows as `encoded` gives them."""
+        if not hasattr(X, "tocsr"):
+            return np.asarray(self._predictor.predict(X, self.n_jobs, scores, trees))
+
+        def add(rows: np.ndarray, scores: np.ndarray) -> None:
+            self._predictor.predict(self.encoded(rows), self.n_jobs, scores, trees)
+
+        return add_in_dense_blocks(X, add, scores)
 
     def _feature_shares(self) -> np.ndarray:
         return np.asarray(self.tree_gains_.sum(axis=0))
@@ -677,9 +726,9 @@ class ObliviousBoosting(Ranker):
     def _staged(self, X: np.ndarray) -> Iterator[np.ndarray]:
         """Scores after each tree, in one array that is advanced."""
         X = self.encoded(X)
-        scores = self._start().scores(X, self.n_jobs)
+        scores = self._start_scores(X)
         for t in range(self.n_iter_):
-            yield self._predictor.predict(X, self.n_jobs, scores, slice(t, t + 1))
+            yield self._advance(X, scores, slice(t, t + 1))
 
     # The model.
 

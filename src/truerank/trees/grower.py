@@ -25,6 +25,7 @@ import numpy as np
 from truerank.core.kernel import kernel
 from truerank.core.threads import Workers, row_blocks
 from truerank.matrices.binning import BLOCK, MISSING, CodedMatrix
+from truerank.matrices.bundles import BundledMatrix, unbundle
 from truerank.matrices.exact_sums import exact_parts, exact_total
 from truerank.trees.histogram import PackedGradients, PackingScales, accumulate, split_histograms
 
@@ -94,12 +95,23 @@ class LevelSearch:
     Memory: 2 KB a leaf and feature, `2^(d-1) * p * 2` KB.
     """
 
-    def __init__(self, n_bins: np.ndarray, has_missing: np.ndarray, rules: GrowthRules, workers: Workers) -> None:
+    def __init__(
+        self,
+        n_bins: np.ndarray,
+        has_missing: np.ndarray,
+        rules: GrowthRules,
+        workers: Workers,
+        bundles: BundledMatrix | None = None,
+    ) -> None:
         self.n_bins, self.has_missing, self.rules, self.workers = n_bins, has_missing, rules, workers
-        n_blocks = -(-len(n_bins) // BLOCK)
-        self.n_blocks = n_blocks
+        padded = -(-len(n_bins) // BLOCK) * BLOCK
+        n_blocks = padded // BLOCK if bundles is None else len(bundles.codes)
+        self.n_blocks, self._bundles = n_blocks, bundles
+        # The features whose histograms a block holds: eight, or those of eight bundles.
+        self._members = [np.arange(b * BLOCK, (b + 1) * BLOCK) for b in range(n_blocks)]
+        if bundles is not None:
+            self._members = bundles.features_by_block()
         self._hist = np.zeros((n_blocks, 1 << max(0, rules.depth - 1), BLOCK * 256), dtype=np.int64)
-        padded = n_blocks * BLOCK
         self._n_bins = np.ones(padded, dtype=np.int32)
         self._n_bins[: len(n_bins)] = n_bins
         self._missing = np.zeros(padded, dtype=np.bool_)
@@ -128,9 +140,9 @@ class LevelSearch:
     ) -> TreeStructure:
         """The tree of at most `rules.depth` levels; `total` (1,) is the sum of all words, of `n_rows` rows."""
         n_blocks = self.n_blocks
-        permitted = np.zeros(n_blocks * BLOCK, dtype=np.bool_)
+        permitted = np.zeros(len(self._n_bins), dtype=np.bool_)
         permitted[: len(allowed)] = allowed & ((self.n_bins > 1) | self.has_missing)
-        used = [block for block in range(n_blocks) if permitted[block * BLOCK : (block + 1) * BLOCK].any()]
+        used = [block for block in range(n_blocks) if permitted[self._members[block]].any()]
         hessian_unit = float(scales.unpack(total)[1][0]) / max(1, n_rows)
         weights = np.array(
             [
@@ -154,11 +166,12 @@ class LevelSearch:
             args = (level, small_is_right, permitted, weights, scales.shift)
             found = self.workers.run(lambda block, args=args: self._search_block(block, *args), [(b,) for b in used])
             gain, start, best = -np.inf, 0.0, (0, 0, False)
-            for block, (block_gains, block_codes, block_sides, parent) in zip(used, found):
+            for features_there, block_gains, block_codes, block_sides, parent in found:
                 start = parent
-                for j in range(BLOCK):
-                    if block_gains[j] > gain:
-                        gain, best = block_gains[j], (block * BLOCK + j, int(block_codes[j]), bool(block_sides[j]))
+                for j, k in enumerate(features_there.tolist()):
+                    # Of equal gains the lowest feature's.
+                    if block_gains[j] > gain or (block_gains[j] == gain and k < best[0]):
+                        gain, best = block_gains[j], (k, int(block_codes[j]), bool(block_sides[j]))
             before = start if level == 0 else before
             if not gain > before + 1e-12 * abs(before):
                 ended = used[0]
@@ -201,13 +214,42 @@ class LevelSearch:
         self._fill(block, level, fresh)
         if half:
             split_histograms(hist, half, small_is_right)
-        mine = slice(block * BLOCK, (block + 1) * BLOCK)
-        return search_level(
+        if self._bundles is None:
+            return self._search_features(hist, self._members[block], n_leaves, permitted, weights, shift)
+        # Eight features at a time, from the histograms of their bundles.
+        members = self._members[block][permitted[self._members[block]]]
+        totals = hist[:n_leaves, :256].sum(axis=1)
+        apart = np.empty((n_leaves, BLOCK * 256), dtype=np.int64)
+        parts = []
+        for start in range(0, len(members), BLOCK):
+            some = members[start : start + BLOCK]
+            self._unbundle(hist, totals, some, apart)
+            parts.append(self._search_features(apart, some, n_leaves, permitted, weights, shift))
+        gains, codes, sides = (np.concatenate([part[i][: len(part[0])] for part in parts]) for i in (1, 2, 3))
+        return members, gains, codes, sides, parts[0][4]
+
+    def _search_features(
+        self,
+        hist: np.ndarray,
+        features: np.ndarray,
+        n_leaves: int,
+        permitted: np.ndarray,
+        weights: np.ndarray,
+        shift: int,
+    ) -> Any:
+        """`search_level` for up to eight features, and which they are."""
+        if self._bundles is None:
+            mine: Any = slice(int(features[0]), int(features[0]) + BLOCK)
+            may = permitted[mine]
+        else:
+            mine = np.concatenate([features, np.repeat(features[:1], BLOCK - len(features))])
+            may = np.arange(BLOCK) < len(features)
+        return features, *search_level(
             hist,
             n_leaves,
             self._n_bins[mine],
             self._missing[mine],
-            permitted[mine],
+            may,
             self._monotone[mine],
             self.rules.smoothing is not None,
             self._smoothing[mine],
@@ -215,17 +257,33 @@ class LevelSearch:
             shift,
         )
 
+    def _unbundle(self, hist: np.ndarray, totals: np.ndarray, features: np.ndarray, out: np.ndarray) -> None:
+        """Histograms (leaves, 256 each) of up to eight features of a block, from its bundles' histograms."""
+        own = self._bundles
+        assert own is not None
+        unbundle(
+            hist, totals, own.bundle[features] % BLOCK, own.first[features], own.default[features],
+            own.n_bins[features], own.has_missing[features], out,
+        )  # fmt: skip
+
+    def _histograms(self, feature: int, n_leaves: int) -> np.ndarray:
+        """A feature's histograms (leaves, 256) at the level that was searched last."""
+        if self._bundles is None:
+            block, j = divmod(feature, BLOCK)
+            return self._hist[block, :n_leaves].reshape(n_leaves, BLOCK, 256)[:, j]
+        hist = self._hist[int(self._bundles.bundle[feature]) // BLOCK]
+        out = np.zeros((n_leaves, BLOCK * 256), dtype=np.int64)
+        self._unbundle(hist, hist[:n_leaves, :256].sum(axis=1), np.array([feature]), out)
+        return out[:, :256]
+
     def _heavier_is_right(self, feature: int, code: int, n_leaves: int, shift: int) -> bool:
         """Where a value that is missing for the first time at prediction goes: with most of the rows."""
-        block, j = divmod(feature, BLOCK)
-        bins = self._hist[block, :n_leaves].reshape(n_leaves, BLOCK, 256)[:, j]
-        by_code = (bins & ((1 << shift) - 1)).sum(axis=0)
+        by_code = (self._histograms(feature, n_leaves) & ((1 << shift) - 1)).sum(axis=0)
         return bool(2 * by_code[: code + 1].sum() < by_code.sum())
 
     def _child_words(self, level: int, feature: int, code: int, side: bool) -> tuple[np.ndarray, np.ndarray]:
         """Sums of words in the left and the right child of each leaf of a level (2^level,)."""
-        block, j = divmod(feature, BLOCK)
-        hist = self._hist[block, : 1 << level].reshape(-1, BLOCK, 256)[:, j]
+        hist = self._histograms(feature, 1 << level)
         left = hist[:, : code + 1].sum(axis=1)
         if not side:
             left += hist[:, MISSING]
@@ -245,8 +303,9 @@ class LevelSearch:
 class Grower(LevelSearch):
     """Grows trees over one coded matrix; holds the histograms between levels and trees."""
 
-    def __init__(self, matrix: CodedMatrix, rules: GrowthRules, workers: Workers) -> None:
-        super().__init__(matrix.n_bins, matrix.has_missing, rules, workers)
+    def __init__(self, matrix: CodedMatrix | BundledMatrix, rules: GrowthRules, workers: Workers) -> None:
+        bundles = matrix if isinstance(matrix, BundledMatrix) else None
+        super().__init__(matrix.n_bins, matrix.has_missing, rules, workers, bundles)
         self.matrix = matrix
 
     def grow(self, packed: PackedGradients, allowed: np.ndarray) -> TreeStructure:
@@ -284,7 +343,7 @@ class Grower(LevelSearch):
 class SampledRows:
     """The sampled rows of a tree while it grows: the leaf of each, and the histograms of one child of each leaf."""
 
-    def __init__(self, matrix: CodedMatrix, packed: PackedGradients) -> None:
+    def __init__(self, matrix: CodedMatrix | BundledMatrix, packed: PackedGradients) -> None:
         self.matrix, self.rows, self.words = matrix, packed.rows, packed.words
         n_blocks, n, _ = matrix.codes.shape
         self._codes = matrix.codes.view(np.uint64).reshape(n_blocks, n)
@@ -325,16 +384,19 @@ def loss_unit_of(parts: np.ndarray, total: np.ndarray, shift: int) -> float:
     return exact_total(parts) / hessian if hessian > 0 else 0.0
 
 
-def leaf_numbers(matrix: CodedMatrix, tree: TreeStructure, workers: Workers) -> np.ndarray:
+def leaf_numbers(matrix: CodedMatrix | BundledMatrix, tree: TreeStructure, workers: Workers) -> np.ndarray:
     """Leaf of every row, int32 (n,)."""
     leaf = np.zeros(matrix.n_rows, dtype=np.int32)
 
-    def work(start: int, stop: int) -> None:
-        for level in range(tree.depth):
-            column = matrix.column(int(tree.features[level]))[start:stop]
-            _answer(column, leaf[start:stop], level, int(tree.codes[level]), bool(tree.missing_right[level]))
-
-    workers.run(work, row_blocks(matrix.n_rows, _ROWS))
+    for level in range(tree.depth):
+        column = matrix.column(int(tree.features[level]))
+        question = level, int(tree.codes[level]), bool(tree.missing_right[level])
+        workers.run(
+            lambda start, stop, column=column, question=question: _answer(
+                column[start:stop], leaf[start:stop], *question
+            ),
+            row_blocks(matrix.n_rows, _ROWS),
+        )
     return leaf
 
 

@@ -12,6 +12,7 @@ from truerank.data.grouping import offsets_of
 from truerank.data.ranking_data import RankingData
 from truerank.losses.protocols import BoostingObjective, Derivatives
 from truerank.matrices.binning import CodedMatrix
+from truerank.matrices.bundles import BundledMatrix
 from truerank.matrices.content import order_by_content
 from truerank.trees.grower import TreeStructure, leaf_numbers
 
@@ -22,19 +23,28 @@ class Rows:
 
     Attributes
     ----------
-    X : float array (n, p)
+    X : float array (n, p), or CSC matrix
         The caller's values, never changed.
-    matrix : CodedMatrix
+    matrix : CodedMatrix, or BundledMatrix of sparse values
     training : bool
         Whether trees are grown on these rows, so that a tree may know their leaves.
     cache : dict
         What leaves derive from a column and keep.
     """
 
-    X: np.ndarray = field(repr=False)
-    matrix: CodedMatrix
+    X: Any = field(repr=False)
+    matrix: CodedMatrix | BundledMatrix
     training: bool = False
     cache: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    def column(self, feature: int) -> np.ndarray:
+        """Values (n,) of one feature."""
+        if not hasattr(self.X, "tocsc"):
+            return np.asarray(self.X[:, feature])
+        stored = slice(self.X.indptr[feature], self.X.indptr[feature + 1])
+        values = np.zeros(self.X.shape[0], dtype=self.X.dtype)
+        values[self.X.indices[stored]] = self.X.data[stored]
+        return values
 
     def leaf_numbers(self, tree: TreeStructure, workers: Workers) -> np.ndarray:
         """Leaf of every row, int32 (n,)."""

@@ -84,6 +84,10 @@ class Setup:
 def fit_partitions(ranker: ObliviousBoosting, data: ClusterRankingData, valid: ClusterRankingData | None) -> None:
     """Set the fitted attributes of `ranker` from the partitions of `data`."""
     crew = data.crew
+    if not data.dense:
+        raise InvalidInputError(
+            "ObliviousBoosting needs a dense matrix on a cluster, these data are sparse; make the partitions dense"
+        )
     ranker._warn_of_old_names()
     parts = check_positive_int(ranker.borders, "borders")
     if parts > MAX_BORDERS + 1:

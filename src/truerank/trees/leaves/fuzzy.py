@@ -159,7 +159,8 @@ class FuzzyFitter:
                 continue
             places = self.places[feature]
             blocks = row_blocks(rows.matrix.n_rows)
-            parts = self.workers.run(lambda a, b, k=feature, t=places: t.states(rows.X[a:b, k]), blocks)
+            column = rows.column(feature)
+            parts = self.workers.run(lambda a, b, x=column, t=places: t.states(x[a:b]), blocks)
             cache[feature] = np.concatenate(parts)
         states = [cache[feature] for feature in tree.features.tolist()]
         room = _CACHE_BYTES - 10 * rows.matrix.n_rows  # millions of rows need the memory more than the time

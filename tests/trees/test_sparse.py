@@ -1,0 +1,129 @@
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from truerank import ObliviousBoosting, PolynomialLeaves, RankingData, load_model, save_model
+from truerank.core.errors import InvalidInputError
+from truerank.matrices.binning import code_rows, find_borders
+from truerank.matrices.bundles import bundle_columns, scan_sparse_columns
+
+
+def wide(n=600, groups=6, width=20, seed=0, dtype=np.float64):
+    """Columns that exclude each other (one of each group is there in a row), some dense ones, some missing values."""
+    rng = np.random.default_rng(seed)
+    X = np.zeros((n, groups * width + 5), dtype=dtype)
+    for group in range(groups):
+        X[np.arange(n), group * width + rng.integers(0, width, n)] = rng.integers(-3, 4, n)
+    X[:, -5:] = np.where(rng.random((n, 5)) < 0.3, rng.standard_normal((n, 5)), 0)
+    X[rng.integers(0, n, 20), rng.integers(0, X.shape[1], 20)] = np.nan
+    X[:, 3] = 0
+    seen = np.nan_to_num(X)
+    y = np.clip(np.round(seen[:, :40].sum(axis=1) + seen[:, -1] - seen[:, -2]), 0, 4)
+    return X, y, np.arange(n) // 20
+
+
+def test_codes_are_those_of_dense_rows_in_fewer_bytes():
+    X, _, _ = wide()
+    borders = [find_borders(np.sort(column[~np.isnan(column)]), 16) for column in X.T]
+    csc = sparse.csc_matrix(X)
+    assert [b.tolist() for b in scan_sparse_columns(csc, lambda k, values: find_borders(values, 16))] == [
+        b.tolist() for b in borders
+    ]
+    dense, bundled = code_rows(X, borders), bundle_columns(csc, borders)
+    for k in range(X.shape[1]):
+        np.testing.assert_array_equal(bundled.column(k), dense.column(k))
+    np.testing.assert_array_equal(bundled.has_missing, dense.has_missing)
+    assert bundled.n_bundles < X.shape[1] / 4
+    # No two features of a bundle are away from their defaults in one row.
+    away = np.stack([dense.column(k) != bundled.default[k] for k in range(X.shape[1])])
+    for bundle in range(bundled.n_bundles):
+        assert away[bundled.bundle == bundle].sum(axis=0).max() <= 1
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"leaves": "constant", "depth": 4},
+        {"leaves": "constant", "depth": 12, "monotone": {0: 1, 121: -1}, "small_leaf_penalty": 1.0},
+        {"leaves": "fuzzy"},
+        {"leaves": {"kind": "fuzzy", "search": True, "ties": "near"}, "objective": "softmax"},
+        {"leaves": "constant", "objective": "lambdarank", "bootstrap": "query", "feature_fraction": 0.5, "n_jobs": 2},
+    ],
+)
+def test_sparse_rows_train_the_model_of_dense_ones(settings):
+    X, y, qid = wide()
+    valid = wide(seed=1)
+    dense = ObliviousBoosting(n_estimators=8, **settings).fit(X, y, qid=qid, eval_set=valid)
+    rows = sparse.csr_matrix(X), y, qid
+    other = ObliviousBoosting(n_estimators=8, **settings)
+    other.fit(rows[0], y, qid=qid, eval_set=(sparse.csr_matrix(valid[0]), *valid[1:]))
+    for name in ("tree_features_", "tree_borders_", "tree_missing_right_", "tree_values_", "validation_scores_"):
+        np.testing.assert_array_equal(getattr(other, name), getattr(dense, name))
+    np.testing.assert_array_equal(other.predict(rows[0]), dense.predict(X))
+    np.testing.assert_array_equal(list(other.staged_predict(rows[0]))[3], list(dense.staged_predict(X))[3])
+
+
+def test_wide_rows_are_predicted_in_many_blocks(tmp_path):
+    rng = np.random.default_rng(2)
+    X = sparse.random(300, 200_000, density=1e-4, format="csr", random_state=0, dtype=np.float32)
+    y = np.asarray(rng.integers(0, 3, 300), dtype=float)
+    X = X.tolil()
+    X[:, 7] = y[:, None]
+    X = X.tocsr()
+    ranker = ObliviousBoosting("constant", n_estimators=2, depth=1).fit(X, y, qid=np.arange(300) // 30)
+    assert set(ranker.tree_features_.ravel()) == {7}
+    save_model(ranker, tmp_path / "model.json")
+    np.testing.assert_array_equal(load_model(tmp_path / "model.json").predict(X), ranker.predict(X))
+
+
+def test_any_ranking_data_and_continued():
+    X, y, qid = wide()
+    order = np.random.default_rng(3).permutation(len(y))
+    data = RankingData(sparse.csr_matrix(X[order]), y[order], qid[order])
+    whole = ObliviousBoosting("constant", n_estimators=6, depth=3).fit(data)
+    ranker = ObliviousBoosting("constant", n_estimators=3, depth=3, warm_start=True).fit(data)
+    ranker.set_params(n_estimators=6).fit(data)
+    np.testing.assert_array_equal(ranker.predict(data), whole.predict(data))
+    np.testing.assert_array_equal(whole.predict(data), whole.predict(sparse.csr_matrix(X[order])))
+
+
+def test_entries_that_are_stored_twice_add_up():
+    X, y, qid = np.nan_to_num(wide()[0]), *wide()[1:]
+    rows, columns = np.nonzero(X)
+    halves = np.concatenate([X[rows, columns] / 2] * 2)
+    order = np.argsort(np.tile(rows, 2), kind="stable")
+    ends = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(X)))])
+    twice = sparse.csr_matrix((halves[order], np.tile(columns, 2)[order], 2 * ends), shape=X.shape)
+    ranker = ObliviousBoosting("constant", n_estimators=3).fit(twice.copy(), y, qid=qid)
+    dense = ObliviousBoosting("constant", n_estimators=3).fit(X, y, qid=qid)
+    np.testing.assert_array_equal(ranker.predict(twice), dense.predict(X))
+    assert twice.nnz == 2 * len(rows)  # the caller's matrix is not changed
+
+
+def test_what_sparse_rows_cannot_have():
+    X, y, qid = wide(100)
+    rows = sparse.csr_matrix(X)
+    for leaves in ("polynomial", PolynomialLeaves(degree=2)):
+        with pytest.raises(InvalidInputError, match="dense rows"):
+            ObliviousBoosting(leaves).fit(rows, y, qid=qid)
+    with pytest.raises(InvalidInputError, match="categorical features need dense rows"):
+        ObliviousBoosting(categorical=[0]).fit(rows, y, qid=qid)
+    with pytest.raises(InvalidInputError, match="the same form"):
+        ObliviousBoosting().fit(rows, y, qid=qid, eval_set=(X, y, qid))
+
+
+def test_memory_is_that_of_the_values_and_the_bundles():
+    rng = np.random.default_rng(4)
+    n, groups, width = 4_000, 20, 100  # 1 % filled
+    columns = (np.arange(groups) * width + rng.integers(0, width, (n, groups))).ravel()
+    X = sparse.csr_matrix((np.ones(n * groups), columns, np.arange(n + 1) * groups), shape=(n, groups * width))
+    csc = X.tocsc()
+    borders = scan_sparse_columns(csc, lambda k, values: find_borders(values, 64))
+    tracemalloc.start()
+    bundled = bundle_columns(csc, borders)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert bundled.n_bundles <= groups
+    assert peak < 64 * n + 24 * X.nnz + 8 * n * -(-bundled.n_bundles // 8) + 400 * groups * width
