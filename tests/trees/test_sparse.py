@@ -121,6 +121,7 @@ def test_memory_is_that_of_the_values_and_the_bundles():
     X = sparse.csr_matrix((np.ones(n * groups), columns, np.arange(n + 1) * groups), shape=(n, groups * width))
     csc = X.tocsc()
     borders = scan_sparse_columns(csc, lambda k, values: find_borders(values, 64))
+    bundle_columns(csc, borders)  # compiles
     tracemalloc.start()
     bundled = bundle_columns(csc, borders)
     peak = tracemalloc.get_traced_memory()[1]

@@ -110,9 +110,10 @@ def scan_sparse_columns(X: Any, look: Callable[[int, np.ndarray], Any], n_jobs: 
 def bundle_columns(X: Any, borders: list[np.ndarray]) -> BundledMatrix:
     """The codes of a CSC matrix (n, p) under given borders.
 
-    Features go, the fullest first, into the first of at most 64 open bundles that has no row in common with them and
-    room for their codes; where there is none, the oldest bundle is closed. O(nnz log borders) time and at most
-    O(64 nnz) look-ups; one byte a row and bundle of memory.
+    Features go into the first of at most 64 open bundles that has no row in common with them and room for their codes;
+    where there is none, the oldest bundle is closed. They are tried as they stand, where the columns of a one-hot code
+    are neighbours, and the fullest first; the fewer bundles are kept. O(nnz log borders) time and at most O(128 nnz)
+    look-ups; one byte a row and bundle of memory.
     """
     n, p = X.shape
     n_bins = np.array([len(own) + 1 for own in borders], dtype=np.int32)
@@ -133,10 +134,11 @@ def bundle_columns(X: Any, borders: list[np.ndarray]) -> BundledMatrix:
         ranks[here] = rank
     away = np.add.reduceat(np.append(ranks > 0, False), np.minimum(starts[:-1], len(ranks)), dtype=np.int64)
     away[starts[:-1] == starts[1:]] = 0
-    order = np.argsort(-away, kind="stable").astype(np.int64)
     widths = (n_bins - 1 + has_missing).astype(np.int64)
     rows = X.indices.astype(np.int64)
-    bundle, first = _assign(starts, rows, ranks, order, widths, np.zeros((_OPEN, n), dtype=np.uint8))
+    orders = np.arange(p), np.argsort(-away, kind="stable").astype(np.int64)
+    found = [_assign(starts, rows, ranks, order, widths, np.zeros((_OPEN, n), dtype=np.uint8)) for order in orders]
+    bundle, first = min(found, key=lambda pair: int(pair[0].max(initial=-1)))
     n_blocks = max(1, -(-(int(bundle.max(initial=-1)) + 1) // BLOCK))
     codes = np.zeros((n_blocks, n, BLOCK), dtype=np.uint8)
     _write(starts, rows, ranks, bundle, first, codes)
