@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from truerank import ObliviousBoosting, PolynomialLeaves, RankingData, load_model, save_model
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, WrongTypeError
 from truerank.matrices.binning import code_rows, find_borders
 from truerank.matrices.bundles import bundle_columns, scan_sparse_columns
 
@@ -106,10 +106,12 @@ def test_what_sparse_rows_cannot_have():
     X, y, qid = wide(100)
     rows = sparse.csr_matrix(X)
     for leaves in ("polynomial", PolynomialLeaves(degree=2)):
-        with pytest.raises(InvalidInputError, match="dense rows"):
+        with pytest.raises(WrongTypeError, match="needs a dense matrix"):
             ObliviousBoosting(leaves).fit(rows, y, qid=qid)
-    with pytest.raises(InvalidInputError, match="categorical features need dense rows"):
+    with pytest.raises(WrongTypeError, match="needs a dense matrix"):
         ObliviousBoosting(categorical=[0]).fit(rows, y, qid=qid)
+    with pytest.raises(WrongTypeError, match="needs a dense matrix"):
+        ObliviousBoosting(start="linear").fit(RankingData(rows, y, qid))
     with pytest.raises(InvalidInputError, match="the same form"):
         ObliviousBoosting().fit(rows, y, qid=qid, eval_set=(X, y, qid))
 

@@ -268,7 +268,6 @@ class ObliviousBoosting(Ranker):
     )
     renamed_attributes: ClassVar[dict[str, str]] = {"valid_scores_": "validation_scores_"}
     allow_nan = True
-    allow_sparse = True
     uses_eval_set = True
     allow_sample_weight = True
 
@@ -352,6 +351,16 @@ class ObliviousBoosting(Ranker):
         self.degree = degree
         self.neighbour_penalty = neighbour_penalty
 
+    @property
+    def allow_sparse(self) -> bool:  # type: ignore[override]
+        """Whether X may be sparse: with constant and fuzzy leaves and nothing that standardises or encodes columns."""
+        return str(self.start) == "constant" and self.categorical is None and self._leaves_name() != "polynomial"
+
+    def _leaves_name(self) -> str:
+        """The name of the leaves, whatever way they were given; also of ones that `fit` will refuse."""
+        given = self.leaves.get("kind") if isinstance(self.leaves, dict) else self.leaves
+        return str(getattr(given, "name", given))
+
     def fit(
         self,
         X: Any,
@@ -404,11 +413,6 @@ class ObliviousBoosting(Ranker):
         first = check_choice(self.start, "start", ("constant", "linear"))
         start_alpha = check_number(self._renamed("start_alpha"), "start_alpha", minimum=0.0)
         scaled = isinstance(kind, PolynomialLeaves) or first == "linear"
-        if sparse and (scaled or self.categorical is not None):
-            what = "categorical features" if self.categorical is not None else "polynomial leaves and a linear start"
-            raise InvalidInputError(
-                f"{what} need dense rows, and X is sparse; give X.toarray(), or constant or fuzzy leaves"
-            )
         if valid is not None and hasattr(valid.X, "tocsc") != sparse:
             raise InvalidInputError(
                 f"X is {'sparse' if sparse else 'dense'} and that of eval_set is not: give both in the same form"
@@ -481,7 +485,7 @@ class ObliviousBoosting(Ranker):
                 start, scores = self._start(), self._predict(X)
             elif sparse:
                 start = Start(float(objective.start(y, data.row_weight)), None)
-                scores = np.full(data.n_rows, start.constant)
+                scores = np.full(X.shape[0], start.constant)
             else:
                 linear = None
                 if first == "linear":
@@ -665,12 +669,9 @@ class ObliviousBoosting(Ranker):
         found = category_columns(self.categorical, n_features, list(getattr(self, "feature_names_in_", [])))
         return found if len(found) else None
 
-    def encoded(self, X: Any) -> Any:
-        """X (n, p) as the trees see it: statistics in place of categories; X itself without categorical features.
-
-        Sparse rows stay as they are, and are encoded where they become dense.
-        """
-        if not hasattr(self, "category_features_") or hasattr(X, "tocsr"):
+    def encoded(self, X: np.ndarray) -> np.ndarray:
+        """X (n, p) as the trees see it: statistics in place of categories; X itself without categorical features."""
+        if not hasattr(self, "category_features_"):
             return X
         return self._category_tables().encode(X)
 
@@ -689,24 +690,15 @@ class ObliviousBoosting(Ranker):
 
     def _start_scores(self, X: Any) -> np.ndarray:
         """Scores (n,) before the first tree, of rows as `encoded` gives them."""
-        start = self._start()
-        if not hasattr(X, "tocsr"):
-            return start.scores(X, self.n_jobs)
-
-        def add(rows: np.ndarray, scores: np.ndarray) -> None:
-            scores += start.scores(self.encoded(rows), self.n_jobs)
-
-        return add_in_dense_blocks(X, add, np.zeros(X.shape[0]))
+        return np.full(X.shape[0], self.start_) if hasattr(X, "tocsr") else self._start().scores(X, self.n_jobs)
 
     def _advance(self, X: Any, scores: np.ndarray, trees: slice = slice(None)) -> np.ndarray:
         """Add the values of `trees` to the scores (n,) of rows as `encoded` gives them."""
-        if not hasattr(X, "tocsr"):
-            return np.asarray(self._predictor.predict(X, self.n_jobs, scores, trees))
 
-        def add(rows: np.ndarray, scores: np.ndarray) -> None:
-            self._predictor.predict(self.encoded(rows), self.n_jobs, scores, trees)
+        def add(rows: np.ndarray, scores: np.ndarray) -> np.ndarray:
+            return np.asarray(self._predictor.predict(rows, self.n_jobs, scores, trees))
 
-        return add_in_dense_blocks(X, add, scores)
+        return add_in_dense_blocks(X, add, scores) if hasattr(X, "tocsr") else add(X, scores)
 
     def _feature_shares(self) -> np.ndarray:
         return np.asarray(self.tree_gains_.sum(axis=0))
