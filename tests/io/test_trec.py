@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import random
 
 import numpy as np
 import pytest
 
 from truerank import judge_run, read_qrels, read_run, write_qrels, write_run
 from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.io import trec
+from truerank.io.document_ids import DocumentIds
 
 RUN = "051 Q0 d2 1 3.5 s\r\n051\tQ0\td1 2 3.5 s\n9 Q0 d1 0 -1e-3 s\n051 Q0 d9 3 1 s\n"
 QRELS = "9 0 d1 1\n9 0 d7 2\n051 0 d1 -1\n051 0 d2 3\n77 0 d1 1\n"
@@ -107,3 +110,75 @@ def test_real_runs(collections):
     judgements, scores = judge_run(qrels, run)
     assert len(scores) == run.n_rows == judgements.n_rows
     assert judgements.judged.sum() + len(judgements.missing_grades) == 70_070
+
+
+WORDS = [
+    "d1",
+    "d2",
+    "D\u00e9",
+    "\u4e2d",
+    "#",
+    "0",
+    "-3",
+    "1e5",
+    "4.25",
+    "1e-320",
+    "123456789012345678901234567890",
+    "t",
+]
+ODD = ["nan", "1_0", "1e999", "x", "", "+", ".", "1e", "0x1", "inf"]
+
+
+def text_of(rng, columns, odd):
+    """Lines of a run or qrels, some blank, with white space of every kind; now and then one that is not legal."""
+    lines = []
+    for _ in range(rng.randrange(1, 9)):
+        row = [rng.choice(["7", "7", "07", "q\u00e9"]), "Q0", f"d{rng.randrange(40)}", rng.choice(WORDS), "tag", "s"]
+        row[3 if columns == 4 else 4] = rng.choice([*WORDS[5:11], repr(rng.gauss(0, 9))])
+        row = row[:columns]
+        if odd and rng.random() < 0.15:
+            row[rng.randrange(columns)] = rng.choice(ODD)
+        if odd and rng.random() < 0.1:
+            row.append("more")
+        line = rng.choice([" ", "\t", "  ", "\x0b"]).join(row)
+        lines.append(rng.choice(["", " ", "\t"]) + line + rng.choice(["", " ", "\r"]))
+        if rng.random() < 0.2:
+            lines.append(rng.choice(["", " \t", "\r"]))
+    return "\n".join(lines) + rng.choice(["", "\n"])
+
+
+def outcome(read, text):
+    try:
+        lists = read(io.BytesIO(text.encode()))
+    except DataFileError as error:
+        return str(error)
+    values = lists.scores if isinstance(lists, trec.Run) else lists.grades
+    tag = getattr(lists, "tag", None)
+    return lists.query_ids.tolist(), lists.offsets.tolist(), lists.doc_ids.tolist(), values.tobytes(), tag
+
+
+@pytest.mark.parametrize(("read", "columns"), [(read_run, 6), (read_qrels, 4)])
+def test_the_compiled_parser_reads_and_refuses_as_the_plain_one(monkeypatch, read, columns):
+    rng, legal = random.Random(columns), 0
+    for k in range(600):
+        text = text_of(rng, columns, odd=k % 2)
+        outcomes = []
+        for after in (1 << 40, -1):
+            monkeypatch.setattr(trec, "KERNEL_AFTER_LOADED", after)
+            monkeypatch.setattr(trec, "KERNEL_AFTER", after)
+            outcomes.append(outcome(read, text))
+        assert outcomes[0] == outcomes[1], text
+        legal += not isinstance(outcomes[0], str)
+    assert 60 < legal < 500
+
+
+def test_ids_as_bytes_and_as_strings():
+    names = ["D7", "\u00dc1", "", "a\0", "a", "\U0001f600", "a much longer id than the others"]
+    ids = DocumentIds.of(names)
+    assert ids.texts.tolist() == names
+    assert ids.take([3, 1]).texts.tolist() == ["a\0", "\u00dc1"]
+    both = DocumentIds.concatenate([ids.take([0, 2]), DocumentIds.of(np.array(["x", "y"]))])
+    assert both.texts.tolist() == ["D7", "", "x", "y"]
+    assert both.hashes.tolist() == DocumentIds.of(["D7", "", "x", "y"]).hashes.tolist()
+    assert len(DocumentIds.of([])) == 0
+    assert DocumentIds.of([]).texts.tolist() == []

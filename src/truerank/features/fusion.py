@@ -47,7 +47,7 @@ def reciprocal_rank_fusion(pool: RunPool, k: float = K) -> np.ndarray:
     (['d3', 'd2', 'd1'], [0.5, 1.5, 1.0])
     """
     check_number(k, "k", minimum=0.0)
-    return pool.add_up(1.0 / (k + pool.ranks))
+    return pool.add_up_ranks(1.0 / (k + np.arange(1, pool.longest + 1)))
 
 
 def comb_sum(pool: RunPool) -> np.ndarray:
@@ -91,7 +91,7 @@ def comb_med(pool: RunPool) -> np.ndarray:
 
 def inverse_square_rank(pool: RunPool) -> np.ndarray:
     """ISR: `c Σ_j 1 / rank_j²` (Mourão, Martins, Magalhães 2015, Comput. Med. Imaging Graph. 39, 35-45)."""
-    return _count(pool) * pool.add_up(1.0 / pool.ranks.astype(np.float64) ** 2)
+    return _count(pool) * pool.add_up_ranks(1.0 / np.arange(1.0, pool.longest + 1) ** 2)
 
 
 def borda(pool: RunPool) -> np.ndarray:

@@ -13,6 +13,7 @@ from truerank.core.kernel import kernel
 from truerank.data.grouping import offsets_of, query_of_rows
 from truerank.data.ranking_data import Judgements
 from truerank.io.document_ids import DocumentIds
+from truerank.io.document_ids_kernel import slot_of
 from truerank.io.letor.decimal_kernel import byte
 from truerank.io.trec import Qrels, Run, as_run
 from truerank.matrices.sorting import best_first, sort_descending
@@ -88,17 +89,21 @@ class RunPool:
             lists[here, j, 0] = run.offsets[numbers] + first
             lists[here, j, 1] = run.offsets[numbers + 1] - run.offsets[numbers]
             first += run.n_rows
-        counts = lists[:, :, 1].ravel()
-        self.list_offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        source = np.repeat(lists[:, :, 0].ravel() - self.list_offsets[:-1], counts) + np.arange(self.list_offsets[-1])
-        ids = DocumentIds.concatenate(run.ids for run in named.values()).take(source)
-        self.offsets = np.zeros(len(topics) + 1, dtype=np.int64)
-        self.rows, entries = np.empty(len(source), dtype=np.int64), np.empty(len(source), dtype=np.int64)
-        ends = self.list_offsets[:: len(named)].copy()
-        with np.errstate(over="ignore"):  # hashes wrap around, where nothing is compiled too
-            _join(ids.utf8, ids.begins, ids.ends, ends, self.offsets, self.rows, entries)
-        self.ids = ids.take(entries[: self.offsets[-1]])
-        self.scores = np.concatenate([run.scores for run in named.values()])[source]
+        for run in named.values():
+            run.ids.hashes  # noqa: B018 - made once for a run, not once for each of its pools
+        ids = DocumentIds.concatenate(run.ids for run in named.values())
+        self.list_offsets = np.concatenate([[0], np.cumsum(lists[:, :, 1])]).astype(np.int64)
+        n = int(self.list_offsets[-1])
+        self.offsets, found = np.zeros(len(topics) + 1, dtype=np.int64), np.empty(n, dtype=np.int64)
+        self.rows, self.scores = np.empty(n, dtype=np.int64), np.empty(n)
+        values = np.concatenate([run.scores for run in named.values()]).astype(np.float64, copy=False)
+        _join(ids.utf8, ids.begins, ids.ends, ids.hashes, values, lists, self.offsets, self.rows, self.scores, found)
+        found = found[: self.offsets[-1]]
+        order = _descending(ids, found, self.offsets)
+        self.ids = ids.take(found[order])
+        row_of = np.empty(len(order), dtype=np.int64)
+        row_of[order] = np.arange(len(order))
+        np.take(row_of, self.rows, out=self.rows, mode="clip")
         if not np.isfinite(self.scores).all():
             raise InvalidInputError("scores of runs must be finite numbers, got nan or infinity")
         _rank_lists(self.list_offsets, self.scores, self.rows)
@@ -202,6 +207,17 @@ class RunPool:
     def add_up(self, values: np.ndarray) -> np.ndarray:
         """Sum of the entries' values (e,) at each row (n,), run by run; 0 where no run has any."""
         return np.bincount(self.rows, weights=values, minlength=self.n_rows)
+
+    def add_up_ranks(self, by_rank: np.ndarray) -> np.ndarray:
+        """Sum at each row (n,) of what its ranks are worth: `by_rank[k]` for rank k + 1, run by run."""
+        result = np.zeros(self.n_rows)
+        _add_up_ranks(self.list_offsets, self.rows, by_rank, result)
+        return result
+
+    @property
+    def longest(self) -> int:
+        """Documents of the longest list."""
+        return int(np.diff(self.list_offsets).max(initial=0))
 
     def retrieved_by(self, run: int) -> np.ndarray:
         """Rows of one run's lists, int64, topics in order and each list in ranked order."""
@@ -330,14 +346,17 @@ def _segments(offsets: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.n
     return np.repeat(offsets[chosen] - ends[:-1], sizes) + np.arange(ends[-1]), ends
 
 
-@kernel
-def _same(utf8, begins, ends, a, b):
-    """Whether entries a and b have the same id."""
-    same, k = ends[a] - begins[a] == ends[b] - begins[b], begins[a]
-    while same and k < ends[a]:
-        same = byte(utf8, k) == byte(utf8, begins[b] + k - begins[a])
-        k += 1
-    return same
+def _descending(ids: DocumentIds, entries: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Places of `entries` by descending id within each group, whose ids differ."""
+    keys, order = np.empty(len(entries), dtype=np.uint64), np.empty(len(entries), dtype=np.int64)
+    begins = np.zeros(len(offsets) - 1, dtype=np.int64)
+    _first_keys(ids.utf8, ids.begins, ids.ends, entries, offsets, begins, keys)
+    np.invert(keys, out=keys)  # rising order of these is falling order of the ids
+    for start, stop in zip(offsets[:-1].tolist(), offsets[1:].tolist()):
+        order[start:stop] = np.argsort(keys[start:stop])  # NumPy's is several times as fast as a compiled merge sort
+        order[start:stop] += start
+    _settle(ids.utf8, ids.begins, ids.ends, entries, offsets, begins, keys, order)
+    return order
 
 
 @kernel
@@ -352,95 +371,94 @@ def _eight_bytes(utf8, begin, end):
 
 
 @kernel
-def _sort_ids(utf8, begins, ends, entries, order):
-    """Places of `entries`, whose ids differ, by descending id: eight bytes at a time, then those that still agree."""
-    n = len(entries)
-    skip = ends[entries[0]] - begins[entries[0]]  # bytes that all ids begin with
-    longest = 0
-    for entry in entries:
-        length = ends[entry] - begins[entry]
-        longest = max(longest, length)
-        k = 0
-        while k < min(skip, length) and utf8[begins[entry] + k] == utf8[begins[entries[0]] + k]:
-            k += 1
-        skip = k
-    keys, spare = np.empty(n, dtype=np.uint64), np.empty(n, dtype=np.int64)
-    same = np.zeros(n + 1, dtype=np.bool_)  # whether the place agrees with the one before so far
-    for i in range(n):
-        order[i] = i
-        same[i] = i > 0
-    while True:
-        unsettled = False
-        start = 0
-        while start < n:
-            stop = start + 1
-            while same[stop]:
-                stop += 1
-            if stop - start > 1:
-                unsettled = True
-                for place in range(start, stop):
-                    entry = entries[order[place]]
-                    if skip < longest:
-                        keys[order[place]] = _eight_bytes(utf8, begins[entry] + skip, ends[entry])
-                    else:  # one is the other with zeros behind
-                        keys[order[place]] = np.uint64(ends[entry] - begins[entry])
-                sort_descending(keys, order[start:stop], stop - start, spare)
-                for place in range(start + 1, stop):
-                    same[place] = keys[order[place]] == keys[order[place - 1]]
-            start = stop
-        if not unsettled or skip >= longest:
-            return
-        skip += 8
+def _first_keys(utf8, begins, ends, entries, offsets, skips, keys):
+    """Eight bytes of each id behind the `skips` bytes with which all ids of its group begin."""
+    for i in range(len(offsets) - 1):
+        if offsets[i] == offsets[i + 1]:
+            continue
+        first = entries[offsets[i]]
+        skip = ends[first] - begins[first]
+        for entry in entries[offsets[i] : offsets[i + 1]]:
+            k, most = 0, min(skip, ends[entry] - begins[entry])
+            while k < most and byte(utf8, begins[entry] + k) == byte(utf8, begins[first] + k):
+                k += 1
+            skip = k
+        skips[i] = skip
+        for place in range(offsets[i], offsets[i + 1]):
+            keys[place] = _eight_bytes(utf8, begins[entries[place]] + skip, ends[entries[place]])
 
 
 @kernel
-def _join(utf8, begins, ends, topics, offsets, rows, entries):
-    """Union of each topic's entries `topics[i]:topics[i + 1]`: `offsets` of its rows, the row of each entry, and an
-    entry of each row; rows by descending id."""
-    largest = 0
-    for i in range(len(topics) - 1):
-        largest = max(largest, topics[i + 1] - topics[i])
-    room = 1
-    while room < 2 * largest:
-        room *= 2
-    slots, hashes = np.empty(room, dtype=np.int64), np.empty(largest, dtype=np.uint64)
-    order, row_of = np.empty(largest, dtype=np.int64), np.empty(largest, dtype=np.int64)
-    found = np.empty(largest, dtype=np.int64)
-    for i in range(len(topics) - 1):
+def _settle(utf8, begins, ends, entries, offsets, skips, keys, order):
+    """Sort those whose keys are equal by their next eight bytes, and so on; at the end the longer id is greater.
+
+    `keys` are inverted and `order` sorts them; both change.
+    """
+    for i in range(len(offsets) - 1):
+        a, n, skip = offsets[i], offsets[i + 1] - offsets[i], skips[i]
+        longest = 0
+        for entry in entries[a : a + n]:
+            longest = max(longest, ends[entry] - begins[entry])
+        spare = np.empty(n, dtype=np.int64)
+        same = np.zeros(n + 1, dtype=np.bool_)  # whether the place agrees with the one before so far
+        for k in range(1, n):
+            same[k] = keys[order[a + k]] == keys[order[a + k - 1]]
+        unsettled = True
+        while unsettled:
+            skip += 8
+            unsettled = False
+            start = 0
+            while start < n:
+                stop = start + 1
+                while same[stop]:
+                    stop += 1
+                if stop - start > 1:
+                    unsettled = skip < longest + 8
+                    for place in order[a + start : a + stop]:
+                        entry = entries[place]
+                        if skip < longest:
+                            keys[place] = _eight_bytes(utf8, begins[entry] + skip, ends[entry])
+                        else:  # one is the other with zeros behind
+                            keys[place] = np.uint64(ends[entry] - begins[entry])
+                    sort_descending(keys, order[a + start : a + stop], stop - start, spare)
+                    for k in range(start + 1, stop):
+                        same[k] = keys[order[a + k]] == keys[order[a + k - 1]]
+                start = stop
+
+
+@kernel
+def _join(utf8, begins, ends, hashes, values, lists, offsets, rows, scores, found):
+    """Union of each topic's entries; `lists` (m, r, 2) holds the first entry and the number of entries of each list.
+
+    rows, scores: number of each entry's id and its value, topics and runs in order; ids are numbered as they appear,
+    topic i's `offsets[i]:offsets[i + 1]`. found: the first entry of each.
+    """
+    slots = np.empty(1, dtype=np.int64)
+    place = 0
+    for i in range(len(lists)):
+        total = lists[i, :, 1].sum()
         size = 1
-        while size < 2 * (topics[i + 1] - topics[i]):
+        while size < 2 * total:
             size *= 2
-        mask = np.uint64(size - 1)
+        if size > len(slots):
+            slots = np.empty(size, dtype=np.int64)
         slots[:size] = -1
-        n = 0
-        for entry in range(topics[i], topics[i + 1]):
-            mixed = np.uint64(14695981039346656037)  # FNV-1a
-            for k in range(begins[entry], ends[entry]):
-                mixed = (mixed ^ np.uint64(byte(utf8, k))) * np.uint64(1099511628211)
-            slot = mixed & mask
-            while True:
-                number = slots[slot]
-                if number < 0:
-                    slots[slot] = n
-                    hashes[n] = mixed
-                    found[n] = entry
-                    rows[entry] = n
-                    n += 1
-                    break
-                if hashes[number] == mixed and _same(utf8, begins, ends, found[number], entry):
-                    rows[entry] = number
-                    break
-                slot = (slot + np.uint64(1)) & mask
+        # Spans and hashes of this topic's ids stand side by side, those of all entries far apart.
+        first, last, mixed = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.uint64)
         start = offsets[i]
+        n = 0
+        for j in range(lists.shape[1]):
+            for entry in range(lists[i, j, 0], lists[i, j, 0] + lists[i, j, 1]):
+                first[n], last[n], mixed[n] = begins[entry], ends[entry], hashes[entry]
+                slot = slot_of(slots, np.uint64(size - 1), utf8, first, last, mixed, n)
+                if slots[slot] < 0:
+                    slots[slot] = n
+                    found[start + n] = entry
+                    n += 1
+                rows[place] = start + slots[slot]
+                scores[place] = values[entry]
+                place += 1
         offsets[i + 1] = start + n
-        if n == 0:
-            continue
-        _sort_ids(utf8, begins, ends, found[:n], order)
-        for place in range(n):
-            row_of[order[place]] = start + place
-            entries[start + place] = found[order[place]]
-        for entry in range(topics[i], topics[i + 1]):
-            rows[entry] = row_of[rows[entry]]
 
 
 @kernel
@@ -481,3 +499,11 @@ def _best(scores, offsets, kept, rows):
                 size += 1
         sort_descending(values, order, k, np.empty(k, dtype=np.int64))
         order += start
+
+
+@kernel
+def _add_up_ranks(lists, rows, by_rank, result):
+    """Add `by_rank` at the rows of every list."""
+    for i in range(len(lists) - 1):
+        for k in range(lists[i + 1] - lists[i]):
+            result[rows[lists[i] + k]] += by_rank[k]

@@ -29,11 +29,12 @@ class DocumentIds:
     ('Ü1', ['D11', 'D7'])
     """
 
-    __slots__ = ("_texts", "begins", "ends", "utf8")
+    __slots__ = ("_hashes", "_texts", "begins", "ends", "utf8")
 
     def __init__(self, utf8: np.ndarray, begins: np.ndarray, ends: np.ndarray) -> None:
         self.utf8, self.begins, self.ends = utf8, begins, ends
         self._texts: np.ndarray | None = None
+        self._hashes: np.ndarray | None = None
 
     @classmethod
     def of(cls, texts: Any) -> DocumentIds:
@@ -60,12 +61,16 @@ class DocumentIds:
     def concatenate(cls, parts: Iterable[DocumentIds]) -> DocumentIds:
         """All ids of several columns."""
         given = list(parts)
-        starts = np.cumsum([0, *(len(part.utf8) for part in given)])
-        return cls(
-            np.concatenate([part.utf8 for part in given]) if given else np.zeros(0, dtype=np.uint8),
-            np.concatenate([part.begins + start for part, start in zip(given, starts)] or [np.zeros(0, np.int64)]),
-            np.concatenate([part.ends + start for part, start in zip(given, starts)] or [np.zeros(0, np.int64)]),
-        )
+        starts = np.cumsum([0, *(len(part.utf8) for part in given)]).tolist()
+        places = np.cumsum([0, *map(len, given)]).tolist()
+        begins, ends = np.empty(places[-1], dtype=np.int64), np.empty(places[-1], dtype=np.int64)
+        for part, start, a, b in zip(given, starts, places, places[1:]):
+            np.add(part.begins, start, out=begins[a:b])
+            np.add(part.ends, start, out=ends[a:b])
+        result = cls(np.concatenate([part.utf8 for part in given]), begins, ends)
+        if all(part._hashes is not None for part in given):
+            result._hashes = np.concatenate([part.hashes for part in given])
+        return result
 
     @property
     def texts(self) -> np.ndarray:
@@ -74,9 +79,23 @@ class DocumentIds:
             self._texts = self._decode()
         return self._texts
 
+    @property
+    def hashes(self) -> np.ndarray:
+        """A hash of each id, uint64 (n,), made once."""
+        if self._hashes is None:
+            from truerank.io.document_ids_kernel import hash_ids
+
+            self._hashes = np.empty(len(self), dtype=np.uint64)
+            with np.errstate(over="ignore"):  # products wrap around, where nothing is compiled too
+                hash_ids(self.utf8, self.begins, self.ends, self._hashes)
+        return self._hashes
+
     def take(self, places: Any) -> DocumentIds:
         """The ids at some places, which share their bytes with these."""
-        return DocumentIds(self.utf8, self.begins[places], self.ends[places])
+        part = DocumentIds(self.utf8, self.begins[places], self.ends[places])
+        if self._hashes is not None:
+            part._hashes = self._hashes[places]
+        return part
 
     def __len__(self) -> int:
         return len(self.begins)

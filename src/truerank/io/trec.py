@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,33 +19,17 @@ from truerank.io.letor.grammar import TEXT, check_bytes, check_line_ends
 from truerank.io.ranked_lists import as_lists
 from truerank.io.streams import Source, open_output
 
+# Bytes of text that are parsed in plain Python before the compiled parser is worth its loading (numba imported or not).
+KERNEL_AFTER_LOADED, KERNEL_AFTER = 1 << 17, 2 << 20
 
-class Run:
-    """Scored documents by topic: what a system retrieved.
 
-    Attributes
-    ----------
-    query_ids : str array (m,)
-        Topics in order of first appearance. Topics are strings always: "051" is not "51".
-    offsets : int64 array (m + 1,)
-        Rows of topic i are `offsets[i]:offsets[i + 1]`, in the file's order.
-    doc_ids : StringDType array (n,)
-    scores : float64 array (n,)
-    tag : str
-        Name of the run; "" where rows differ in it.
-    """
+class _Lists:
+    """Documents by topic, each with a number."""
 
-    __slots__ = ("_ids", "offsets", "query_ids", "scores", "tag")
+    __slots__ = ("_ids", "offsets", "query_ids")
 
-    def __init__(
-        self,
-        query_ids: np.ndarray,
-        offsets: np.ndarray,
-        doc_ids: np.ndarray | DocumentIds,
-        scores: np.ndarray,
-        tag: str = "",
-    ) -> None:
-        self.query_ids, self.offsets, self._ids, self.scores, self.tag = query_ids, offsets, doc_ids, scores, tag
+    def __init__(self, query_ids: np.ndarray, offsets: np.ndarray, doc_ids: np.ndarray | DocumentIds) -> None:
+        self.query_ids, self.offsets, self._ids = query_ids, offsets, doc_ids
 
     @property
     def doc_ids(self) -> np.ndarray:
@@ -59,14 +44,45 @@ class Run:
         return self._ids
 
     @property
-    def n_rows(self) -> int:
-        """Number of retrieved documents, over all topics."""
-        return len(self.scores)
-
-    @property
     def n_queries(self) -> int:
         """Number of topics."""
         return len(self.query_ids)
+
+
+class Run(_Lists):
+    """Scored documents by topic: what a system retrieved.
+
+    Attributes
+    ----------
+    query_ids : str array (m,)
+        Topics in order of first appearance. Topics are strings always: "051" is not "51".
+    offsets : int64 array (m + 1,)
+        Rows of topic i are `offsets[i]:offsets[i + 1]`, in the file's order.
+    ids : DocumentIds (n,)
+    doc_ids : StringDType array (n,)
+        The same as strings.
+    scores : float64 array (n,)
+    tag : str
+        Name of the run; "" where rows differ in it.
+    """
+
+    __slots__ = ("scores", "tag")
+
+    def __init__(
+        self,
+        query_ids: np.ndarray,
+        offsets: np.ndarray,
+        doc_ids: np.ndarray | DocumentIds,
+        scores: np.ndarray,
+        tag: str = "",
+    ) -> None:
+        super().__init__(query_ids, offsets, doc_ids)
+        self.scores, self.tag = scores, tag
+
+    @property
+    def n_rows(self) -> int:
+        """Number of retrieved documents, over all topics."""
+        return len(self.scores)
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         """`{topic: {docno: score}}`, as pytrec_eval and ranx take it."""
@@ -76,32 +92,32 @@ class Run:
         return f"Run({self.tag!r}, {self.n_queries} topics, {self.n_rows} documents)"
 
 
-class Qrels:
+class Qrels(_Lists):
     """Judged documents by topic.
 
     Attributes
     ----------
     query_ids : str array (m,)
     offsets : int64 array (m + 1,)
+    ids : DocumentIds (n,)
     doc_ids : StringDType array (n,)
+        The same as strings.
     grades : float64 array (n,)
         Negative grades mean non-relevant.
     """
 
-    __slots__ = ("doc_ids", "grades", "offsets", "query_ids")
+    __slots__ = ("grades",)
 
-    def __init__(self, query_ids: np.ndarray, offsets: np.ndarray, doc_ids: np.ndarray, grades: np.ndarray) -> None:
-        self.query_ids, self.offsets, self.doc_ids, self.grades = query_ids, offsets, doc_ids, grades
+    def __init__(
+        self, query_ids: np.ndarray, offsets: np.ndarray, doc_ids: np.ndarray | DocumentIds, grades: np.ndarray
+    ) -> None:
+        super().__init__(query_ids, offsets, doc_ids)
+        self.grades = grades
 
     @property
     def n_rows(self) -> int:
         """Number of judgments."""
         return len(self.grades)
-
-    @property
-    def n_queries(self) -> int:
-        """Number of topics."""
-        return len(self.query_ids)
 
     def to_dict(self) -> dict[str, dict[str, int]]:
         """`{topic: {docno: grade}}`, as pytrec_eval takes it; whole grades only."""
@@ -389,59 +405,107 @@ def judge_run(qrels: Qrels, run: Run) -> tuple[Judgements, np.ndarray]:
     return judgements, run.scores[order]
 
 
+class _Block(NamedTuple):
+    """Rows of a block of lines."""
+
+    topics: list[tuple[int, bytes]]  # row and name, where the topic changes
+    ids: DocumentIds
+    values: np.ndarray
+    lines: np.ndarray
+    tags: set[bytes]
+
+
 def _read(
     source: Any, n_columns: int, value_column: int, wanted: str, form: str
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, set[str]]:
+) -> tuple[np.ndarray, np.ndarray, DocumentIds, np.ndarray, set[str]]:
     """Topics, offsets, documents, values and tags of a file with `n_columns` columns."""
     codes: dict[bytes, int] = {}
     code_parts: list[np.ndarray] = []
-    document_parts: list[np.ndarray] = []
-    value_parts: list[np.ndarray] = []
-    tags: set[bytes] = set()
-    lines: list[np.ndarray] = []
+    blocks: list[_Block] = []
+    compiled: Any = None
     with Source(source) as stream:
-        first = 1
+        first, size = 1, 0
         for text in stream.line_blocks():
             check_bytes(text, stream.name, first)
             check_line_ends(text, stream.name, first)
-            numbered = [(number, row) for number, line in enumerate(text.split(b"\n"), first) if (row := line.split())]
+            size += len(text)
+            expected = max(size, stream.expected_size)
+            if compiled is None and expected > (KERNEL_AFTER_LOADED if "numba" in sys.modules else KERNEL_AFTER):
+                from truerank.io.trec_kernel import BlockParser
+
+                compiled = BlockParser(n_columns, value_column)
+            found = None if compiled is None else compiled.parse(text, first)
+            if found is None:  # the plain parser explains what is wrong, or reads it
+                block = _parse_lines(text, first, n_columns, value_column, wanted, form, stream.name)
+            else:
+                block = _Block(*found)
             first += text.count(b"\n")
-            if not numbered:
+            if not block.topics:
                 continue
-            places, rows = zip(*numbered)
-            if set(map(len, rows)) != {n_columns}:
-                raise _not_columns(numbered, n_columns, form, stream.name)
-            columns = list(zip(*rows))
-            for topic in dict.fromkeys(columns[0]):
-                codes.setdefault(topic, len(codes))
-            code_parts.append(np.array([codes[topic] for topic in columns[0]], dtype=np.int64))
-            document_parts.append(np.array([document.decode("utf-8") for document in columns[2]], dtype=TEXT))
-            value_parts.append(_values(columns[value_column], places, wanted, stream.name))
-            lines.append(np.array(places, dtype=np.int64))
-            if n_columns == 6:
-                tags.update(columns[5])
+            numbers = [codes.setdefault(topic, len(codes)) for _, topic in block.topics]
+            starts = [row for row, _ in block.topics]
+            code_parts.append(np.repeat(np.array(numbers, dtype=np.int64), np.diff([*starts, len(block.values)])))
+            blocks.append(block)
         name = stream.name
     if not codes:
         raise DataFileError(f"the file holds no rows; expected lines '{form}'", name)
     grouping = group_rows(np.concatenate(code_parts))
-    doc_ids, values_all, line_numbers = (
-        grouping.grouped(np.concatenate(parts)) for parts in (document_parts, value_parts, lines)
+    ids = DocumentIds.concatenate(block.ids for block in blocks)
+    values, lines = (
+        grouping.grouped(np.concatenate(parts)) for parts in ([b.values for b in blocks], [b.lines for b in blocks])
     )
-    names = [topic.decode("utf-8") for topic in codes]
-    offsets = grouping.offsets
-    for topic, start, stop in zip(names, offsets[:-1].tolist(), offsets[1:].tolist()):
-        documents_of_topic = doc_ids[start:stop].tolist()
-        if len(set(documents_of_topic)) < stop - start:
+    if grouping.order is not None:
+        ids = ids.take(grouping.order)
+    topics = [topic.decode("utf-8") for topic in codes]
+    row = _first_repeated(ids, grouping.offsets, compiled is not None)
+    if row >= 0:
+        topic = topics[int(np.searchsorted(grouping.offsets, row, side="right")) - 1]
+        raise DataFileError(
+            f"document {str(ids.take([row]).texts[0])!r} stands twice under topic {topic!r}; a topic lists a document "
+            "once",
+            name,
+            int(lines[row]),
+        )
+    tags = {tag.decode("utf-8") for block in blocks for tag in block.tags}
+    return np.array(topics), grouping.offsets, ids, values, tags
+
+
+def _parse_lines(
+    text: bytes, first: int, n_columns: int, value_column: int, wanted: str, form: str, name: str
+) -> _Block:
+    """Rows of a block whose first line has the number `first`, in plain Python."""
+    numbered = [(number, row) for number, line in enumerate(text.split(b"\n"), first) if (row := line.split())]
+    if not numbered:
+        return _Block([], DocumentIds.of([]), np.zeros(0), np.zeros(0, dtype=np.int64), set())
+    places, rows = zip(*numbered)
+    if set(map(len, rows)) != {n_columns}:
+        raise _not_columns(numbered, n_columns, form, name)
+    columns = list(zip(*rows))
+    topics = [(k, topic) for k, topic in enumerate(columns[0]) if k == 0 or topic != columns[0][k - 1]]
+    return _Block(
+        topics,
+        DocumentIds.back_to_back(b"".join(columns[2]), map(len, columns[2]), len(rows)),
+        _values(columns[value_column], places, wanted, name),
+        np.array(places, dtype=np.int64),
+        set(columns[5]) if n_columns == 6 else set(),
+    )
+
+
+def _first_repeated(ids: DocumentIds, offsets: np.ndarray, compiled: bool) -> int:
+    """The first row whose document stands before it under the same topic; -1 if there is none."""
+    if compiled:
+        from truerank.io.document_ids_kernel import first_repeated
+
+        return int(first_repeated(ids.utf8, ids.begins, ids.ends, ids.hashes, offsets))
+    texts = ids.texts.tolist()
+    for start, stop in zip(offsets[:-1].tolist(), offsets[1:].tolist()):
+        if len(set(texts[start:stop])) < stop - start:
             seen: set[str] = set()
-            for place, document in enumerate(documents_of_topic, start):
-                if document in seen:
-                    raise DataFileError(
-                        f"document {document!r} stands twice under topic {topic!r}; a topic lists a document once",
-                        name,
-                        int(line_numbers[place]),
-                    )
-                seen.add(document)
-    return np.array(names), offsets, doc_ids, values_all, {tag.decode("utf-8") for tag in tags}
+            for row in range(start, stop):
+                if texts[row] in seen:
+                    return int(row)
+                seen.add(texts[row])
+    return -1
 
 
 def _not_columns(numbered: list[tuple[int, list[bytes]]], n_columns: int, form: str, name: str) -> DataFileError:

@@ -1,0 +1,124 @@
+"""Lines of runs and qrels parsed by compiled code; the plain parser takes what this one does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from truerank.core.kernel import kernel
+from truerank.io.document_ids import DocumentIds
+from truerank.io.letor.decimal_kernel import byte, number
+
+
+class BlockParser:
+    """Parses blocks of whole lines.
+
+    Parameters
+    ----------
+    n_columns, value_column : int
+        Columns of a row, and the place of its number; the topic stands in column 0, the document in 2, the tag, if
+        there is one, in 5.
+    """
+
+    def __init__(self, n_columns: int, value_column: int) -> None:
+        self._n_columns, self._value_column = n_columns, value_column
+
+    def parse(self, text: bytes, first_line: int) -> tuple[Any, ...] | None:
+        """Topics where they change (row, name), documents, values, line numbers and tags of a block; None where a line
+        is not a plain, legal row."""
+        if not text.endswith(b"\n"):
+            text += b"\n"
+        data = np.frombuffer(text, dtype=np.uint8)
+        most = len(text) // (2 * self._n_columns) + 1
+        utf8, ends, values = np.empty(len(text), np.uint8), np.zeros(most + 1, np.int64), np.empty(most)
+        lines, repairs = np.empty(most, np.int64), np.empty((most, 3), np.int64)
+        changes = np.empty((2, most, 3), np.int64)  # of the topic, of the tag
+        state = np.zeros(4, np.int64)
+        if not _parse(
+            data, self._n_columns, self._value_column, first_line, utf8, ends, values, lines, changes, repairs, state
+        ):
+            return None
+        n, n_topics, n_tags, n_repairs = state.tolist()
+        for row, start, stop in repairs[:n_repairs].tolist():
+            values[row] = float(text[start:stop])
+        values = values[:n].copy()
+        if not np.isfinite(values).all():
+            return None
+        topics = [(row, text[a:b]) for row, a, b in changes[0, :n_topics].tolist()]
+        tags = {text[a:b] for _, a, b in changes[1, :n_tags].tolist()}
+        ends = ends[: n + 1].copy()
+        return topics, DocumentIds(utf8[: ends[-1]].copy(), ends[:-1], ends[1:]), values, lines[:n].copy(), tags
+
+
+@kernel
+def _is_space(data, i):
+    """White space of ASCII, which parts columns."""
+    c = byte(data, i)
+    return c == 32 or (9 <= c <= 13)
+
+
+@kernel
+def _differs(data, start, stop, other, other_stop):
+    """Whether two pieces of the text differ."""
+    differs, k = stop - start != other_stop - other, 0
+    while not differs and k < stop - start:
+        differs = byte(data, start + k) != byte(data, other + k)
+        k += 1
+    return differs
+
+
+@kernel
+def _parse(data, n_columns, value_column, line, utf8, ends, values, lines, changes, repairs, state):
+    """Parse all lines; False where one is no plain row.
+
+    utf8, ends: the documents' bytes and where each ends. changes: row, start and stop of the topic (0) and the tag (1)
+    where they differ from the row before. repairs: row, start and stop of numbers that `float` must settle. state:
+    rows, changes of the topic, of the tag, repairs.
+    """
+    n, size, topics, tags, fixes = 0, 0, 0, 0, 0
+    i = 0
+    while i < len(data):
+        column = 0
+        while True:
+            while byte(data, i) != 10 and _is_space(data, i):
+                i += 1
+            if byte(data, i) == 10:
+                break
+            start = i
+            while not _is_space(data, i):
+                i += 1
+            if column == value_column:
+                value, stop, kind = number(data, start)
+                if kind == 0 or stop != i:
+                    return False
+                if kind == 2:
+                    repairs[fixes, 0], repairs[fixes, 1], repairs[fixes, 2] = n, start, i
+                    fixes += 1
+                values[n] = value
+            if column == 0 or column == 5:
+                kind = 0 if column == 0 else 1
+                seen = topics if column == 0 else tags
+                if seen == 0 or _differs(data, start, i, changes[kind, seen - 1, 1], changes[kind, seen - 1, 2]):
+                    changes[kind, seen, 0], changes[kind, seen, 1], changes[kind, seen, 2] = n, start, i
+                    if column == 0:
+                        topics += 1
+                    else:
+                        tags += 1
+            elif column == 2:
+                for k in range(start, i):
+                    utf8[size] = byte(data, k)
+                    size += 1
+                ends[n + 1] = size
+            column += 1
+            if column > n_columns:
+                return False
+        if column == n_columns:
+            lines[n] = line
+            n += 1
+        elif column > 0:
+            return False
+        line += 1
+        i += 1
+    state[0], state[1], state[2], state[3] = n, topics, tags, fixes
+    return True
