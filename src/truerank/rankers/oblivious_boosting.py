@@ -154,6 +154,13 @@ class ObliviousBoosting(Ranker):
     monotone : array (p,) of -1, 0, 1, or dict of column or name to these, optional
         1: the score must not fall when the feature rises; -1: must not rise. Holds for constant and fuzzy leaves, and
         says nothing of missing values; an error with polynomial leaves, whose slopes nothing holds.
+    interaction_constraints : list of lists of column numbers or names, optional
+        The features of a tree must all be in one of these sets, so that features of different sets add up and never
+        interact. Features in no set are one more set.
+    feature_costs : array (p,) >= 0, or dict of column or name to these, optional
+        What the first question of all trees about a feature costs, as a share of the loss that is left: with 0.01 a
+        feature that no tree has asked about must take off one hundredth more of Σg²/h than one that has been paid.
+        For features that are dear to compute: the model does with fewer.
     categorical : list of column numbers or names, optional
         Features whose values are categories, not quantities: numbers that stand for them, or columns of text or
         categories of a data frame. Each becomes the mean of its grades within queries, in training of the queries
@@ -299,6 +306,8 @@ class ObliviousBoosting(Ranker):
         subsample: float = 1.0,
         feature_fraction: float = 1.0,
         monotone: Any = None,
+        interaction_constraints: Any = None,
+        feature_costs: Any = None,
         categorical: Any = None,
         patience: int | None = None,
         warm_start: bool = False,
@@ -335,6 +344,8 @@ class ObliviousBoosting(Ranker):
         self.subsample = subsample
         self.feature_fraction = feature_fraction
         self.monotone = monotone
+        self.interaction_constraints = interaction_constraints
+        self.feature_costs = feature_costs
         self.categorical = categorical
         self.patience = patience
         self.warm_start = warm_start
@@ -572,11 +583,14 @@ class ObliviousBoosting(Ranker):
         alpha = self._renamed("alpha")
         if alpha is None:
             alpha = 0.0 if self.objective == "mse" else 1.0
+        names = list(getattr(self, "feature_names_in_", []))
         rules = GrowthRules(
             depth,
             check_number(alpha, "alpha", minimum=0.0),
             check_number(self.small_leaf_penalty, "small_leaf_penalty", minimum=0.0),
             monotone,
+            together=feature_sets(self.interaction_constraints, self.n_features_in_, names),
+            costs=costs_of(self.feature_costs, self.n_features_in_, names),
         )
         return Plan(
             n_estimators,
@@ -642,7 +656,7 @@ class ObliviousBoosting(Ranker):
             return X
         names = {} if reset else dict(getattr(self, "category_names_", {}))
         columns = list(X.columns)
-        for k in category_columns(self.categorical, len(columns), columns).tolist():
+        for k in columns_of(self.categorical, "categorical", len(columns), columns).tolist():
             given = X[columns[k]].to_numpy()
             if given.dtype.kind in "iufb" and str(k) not in names:
                 numbers = given.astype(np.float64)
@@ -666,7 +680,7 @@ class ObliviousBoosting(Ranker):
         """The columns that hold categories, int64 (u,); None without any."""
         if self.categorical is None:
             return None
-        found = category_columns(self.categorical, n_features, list(getattr(self, "feature_names_in_", [])))
+        found = columns_of(self.categorical, "categorical", n_features, list(getattr(self, "feature_names_in_", [])))
         return found if len(found) else None
 
     def encoded(self, X: np.ndarray) -> np.ndarray:
@@ -769,6 +783,12 @@ class ObliviousBoosting(Ranker):
         if isinstance(self.monotone, dict):
             names = list(getattr(self, "feature_names_in_", []))
             params["monotone"] = monotone_signs(self.monotone, self.n_features_in_, names)
+        if self.interaction_constraints is not None:
+            sets = [[k if isinstance(k, str) else int(k) for k in one] for one in self.interaction_constraints]
+            params["interaction_constraints"] = sets
+        if isinstance(self.feature_costs, dict):
+            names = list(getattr(self, "feature_names_in_", []))
+            params["feature_costs"] = costs_of(self.feature_costs, self.n_features_in_, names)
         if self.random_state is not None:
             params["random_state"] = self.seed_
         return params
@@ -921,22 +941,38 @@ def is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
 
-def category_columns(given: Any, n_features: int, names: list[Any]) -> np.ndarray:
-    """Columns by number or name as int64 (u,), ascending."""
-    if isinstance(given, str | bytes) or not isinstance(given, list | tuple | np.ndarray):
-        raise InvalidInputError(f"categorical must be a list of column numbers or names, got {given!r}")
-    found = set()
-    for key in given:
-        if isinstance(key, str):
-            if key not in names:
-                have = "which X does not have" if names else "and X has no names; give column numbers from 0"
-                raise InvalidInputError(f"categorical names the feature {key!r}, {have}")
-            found.add(names.index(key))
-        elif isinstance(key, number_types.Integral) and not isinstance(key, bool) and 0 <= int(key) < n_features:
-            found.add(int(key))
-        else:
-            raise InvalidInputError(f"categorical names the column {key!r}; X has the columns 0 … {n_features - 1}")
-    return np.array(sorted(found), dtype=np.int64)
+def columns_of(given: Any, what: str, n_features: int, names: list[Any]) -> np.ndarray:
+    """Columns by number or name as int64 (u,), ascending; `what` is the parameter that an error names."""
+    if isinstance(given, str | bytes) or not isinstance(given, list | tuple | set | np.ndarray):
+        raise InvalidInputError(f"{what} must be a list of column numbers or names, got {given!r}")
+    return np.unique(np.array([column_of(key, what, n_features, names) for key in given], dtype=np.int64))
+
+
+def column_of(key: Any, what: str, n_features: int, names: list[Any]) -> int:
+    """A column's number, from its number or name."""
+    if isinstance(key, str):
+        if key not in names:
+            have = "which X does not have" if names else "and X has no names; give column numbers from 0"
+            raise InvalidInputError(f"{what} names the feature {key!r}, {have}")
+        return names.index(key)
+    if not isinstance(key, number_types.Integral) or isinstance(key, bool) or not 0 <= int(key) < n_features:
+        raise InvalidInputError(f"{what} names the column {key!r}; X has the columns 0 … {n_features - 1}")
+    return int(key)
+
+
+def values_by_column(given: Any, what: str, n_features: int, names: list[Any], message: str) -> np.ndarray:
+    """Numbers by column (p,), from an array or from a dict by number or name, in which the others are 0."""
+    if not isinstance(given, dict):
+        try:
+            return np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError(message) from error
+    values = np.zeros(n_features)
+    for key, value in given.items():
+        if not isinstance(value, number_types.Real):
+            raise InvalidInputError(message)
+        values[column_of(key, what, n_features, names)] = float(value)
+    return values
 
 
 def monotone_signs(given: Any, n_features: int, names: list[Any]) -> np.ndarray | None:
@@ -947,27 +983,38 @@ def monotone_signs(given: Any, n_features: int, names: list[Any]) -> np.ndarray 
         f"monotone must give -1, 0 or 1 for each of the {n_features} features, or a dict of column number or name to "
         f"these; got {given!r}"
     )
-    if isinstance(given, dict):
-        signs = np.zeros(n_features)
-        for key, value in given.items():
-            if isinstance(key, str):
-                if key not in names:
-                    have = "which X does not have" if names else "and X has no names; give column numbers from 0"
-                    raise InvalidInputError(f"monotone names the feature {key!r}, {have}")
-                key = names.index(key)
-            elif not isinstance(key, number_types.Integral) or not 0 <= int(key) < n_features:
-                raise InvalidInputError(f"monotone names the column {key!r}; X has the columns 0 … {n_features - 1}")
-            if not isinstance(value, number_types.Real):
-                raise InvalidInputError(message)
-            signs[int(key)] = float(value)
-    else:
-        try:
-            signs = np.asarray(given, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InvalidInputError(message) from error
+    signs = values_by_column(given, "monotone", n_features, names, message)
     if signs.shape != (n_features,) or not np.isin(signs, (-1, 0, 1)).all():
         raise InvalidInputError(message)
     return signs.astype(np.int8) if signs.any() else None
+
+
+def costs_of(given: Any, n_features: int, names: list[Any]) -> np.ndarray | None:
+    """The cost of each feature, float64 (p,); None where all are free."""
+    if given is None:
+        return None
+    message = (
+        f"feature_costs must give a finite number >= 0 for each of the {n_features} features, or a dict of column "
+        f"number or name to these; got {given!r}"
+    )
+    costs = values_by_column(given, "feature_costs", n_features, names, message)
+    if costs.shape != (n_features,) or not np.isfinite(costs).all() or (costs < 0).any():
+        raise InvalidInputError(message)
+    return costs if costs.any() else None
+
+
+def feature_sets(given: Any, n_features: int, names: list[Any]) -> np.ndarray | None:
+    """Sets of features that may meet in a tree, bool (sets, p); the features in no set are one more set."""
+    if given is None:
+        return None
+    what = "interaction_constraints"
+    if isinstance(given, str | bytes) or not isinstance(given, list | tuple):
+        raise InvalidInputError(f"{what} must be a list of lists of column numbers or names, got {given!r}")
+    sets = np.zeros((len(given) + 1, n_features), dtype=np.bool_)
+    for row, one in zip(sets, given):
+        row[columns_of(one, f"a set of {what}", n_features, names)] = True
+    sets[-1] = ~sets.any(axis=0)
+    return sets[sets.any(axis=1)]
 
 
 def check_weights(weight: np.ndarray | None) -> None:

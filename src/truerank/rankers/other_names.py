@@ -47,6 +47,7 @@ SAME: dict[str, str] = {
     "thread_count": "n_jobs",
     "monotone_constraints": "monotone",
     "monotonic_cst": "monotone",
+    "interaction_cst": "interaction_constraints",
     "loss_function": "objective",
 }
 

@@ -158,6 +158,7 @@ def boost(
     grower = Grower(rows.matrix, plan.rules, workers)
     watchman = Watchman(start, objective.quadratic)
     have = len(progress.trees)
+    grower.paid |= np.any([gains > 0 for gains in progress.gains], axis=0)
     progress.change += [np.nan] * (have - len(progress.change))
     sign = 1.0 if watched is None else watched.sign
     best, best_round = -np.inf, have

@@ -79,6 +79,10 @@ class GrowthRules:
         1: scores must not fall in the feature, -1: must not rise, 0: free.
     smoothing : list of float64 arrays (4, 256) or None
         By feature: how fuzzy borders smooth the histogram (see `places`); None searches plain borders.
+    together : bool array (sets, p) or None
+        Sets of features; those of a tree must all be in one of them.
+    costs : float64 array (p,) or None
+        What the first question of all trees about a feature costs, as a share of Σg²/h of the tree's rows.
     """
 
     depth: int
@@ -86,6 +90,13 @@ class GrowthRules:
     small_leaf_penalty: float = 0.0
     monotone: np.ndarray | None = None
     smoothing: np.ndarray | None = None
+    together: np.ndarray | None = None
+    costs: np.ndarray | None = None
+
+    @property
+    def reads_losses(self) -> bool:
+        """Whether the search needs the rows' summed losses Σg²/h."""
+        return bool(self.small_leaf_penalty) or self.costs is not None
 
 
 class LevelSearch:
@@ -120,6 +131,7 @@ class LevelSearch:
         if rules.monotone is not None:
             self._monotone[: len(n_bins)] = rules.monotone
         self._smoothing = np.zeros((padded, 4, 256)) if rules.smoothing is None else rules.smoothing
+        self.paid = np.zeros(len(n_bins), dtype=np.bool_)  # features that trees have asked about
 
     # What a subclass writes.
 
@@ -140,9 +152,9 @@ class LevelSearch:
     ) -> TreeStructure:
         """The tree of at most `rules.depth` levels; `total` (1,) is the sum of all words, of `n_rows` rows."""
         n_blocks = self.n_blocks
-        permitted = np.zeros(len(self._n_bins), dtype=np.bool_)
-        permitted[: len(allowed)] = allowed & ((self.n_bins > 1) | self.has_missing)
-        used = [block for block in range(n_blocks) if permitted[self._members[block]].any()]
+        together, costs = self.rules.together, self.rules.costs
+        useful = allowed & ((self.n_bins > 1) | self.has_missing)
+        loss = loss_unit * float(int(total[0]) & ((1 << scales.shift) - 1))
         hessian_unit = float(scales.unpack(total)[1][0]) / max(1, n_rows)
         weights = np.array(
             [
@@ -160,26 +172,36 @@ class LevelSearch:
         ended = None  # a block whose histograms are already those of the final leaves
         for level in range(self.rules.depth):
             n_leaves = 1 << level
+            permitted = np.zeros(len(self._n_bins), dtype=np.bool_)
+            permitted[: len(allowed)] = useful if together is None else useful & together.any(axis=0)
+            # Only ever fewer: a block's histograms are those of the level before, divided.
+            used = [block for block in range(n_blocks) if permitted[self._members[block]].any()]
             if not used:
                 break
             self._begin(level, used, small_is_right)
             args = (level, small_is_right, permitted, weights, scales.shift)
             found = self.workers.run(lambda block, args=args: self._search_block(block, *args), [(b,) for b in used])
-            gain, start, best = -np.inf, 0.0, (0, 0, False)
+            net, gain, start, best = -np.inf, -np.inf, 0.0, (0, 0, False)
             for features_there, block_gains, block_codes, block_sides, parent in found:
                 start = parent
                 for j, k in enumerate(features_there.tolist()):
+                    own = block_gains[j]
+                    if costs is not None and k < len(costs) and not self.paid[k]:
+                        own = own - costs[k] * loss
                     # Of equal gains the lowest feature's.
-                    if block_gains[j] > gain or (block_gains[j] == gain and k < best[0]):
-                        gain, best = block_gains[j], (k, int(block_codes[j]), bool(block_sides[j]))
+                    if own > net or (own == net and k < best[0]):
+                        net, gain, best = own, block_gains[j], (k, int(block_codes[j]), bool(block_sides[j]))
             before = start if level == 0 else before
-            if not gain > before + 1e-12 * abs(before):
+            if not net > before + 1e-12 * abs(before):
                 ended = used[0]
                 break
             feature, code, side = best
             if not self.has_missing[feature]:
                 side = self._heavier_is_right(feature, code, n_leaves, scales.shift)
             features.append(feature)
+            self.paid[feature] = True
+            if together is not None:
+                together = together[together[:, feature]]
             codes.append(code)
             sides.append(side)
             gains.append((gain - before) * scales.hessian_scale / scales.gradient_scale**2)
@@ -322,7 +344,7 @@ class Grower(LevelSearch):
         self._sampled = SampledRows(self.matrix, packed)
         total, n_rows = packed.words.sum(keepdims=True), len(packed.rows)
         loss_unit = 0.0
-        if self.rules.small_leaf_penalty:
+        if self.rules.reads_losses:
             loss_unit = loss_unit_of(exact_parts(squared_losses(packed)), total, packed.shift)
         tree = self._search(allowed, packed.scales, total, n_rows, loss_unit)
         leaf = self._sampled.leaf

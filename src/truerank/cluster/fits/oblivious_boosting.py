@@ -258,7 +258,7 @@ class PartitionGrower(LevelSearch):
         used = np.flatnonzero(wanted.reshape(-1, BLOCK).any(axis=1)).tolist()
         self._mask = (1 << scales.shift) - 1
         self._question = None
-        penalty = bool(self.rules.small_leaf_penalty)
+        penalty = self.rules.reads_losses
         total, losses, histograms = self.crew.round(_first_level, scales, used, self._width, penalty, keep=True)
         self._keep(used, histograms)
         loss_unit = loss_unit_of(losses, total, scales.shift) if penalty else 0.0
