@@ -56,6 +56,17 @@ def digit(data, i):
 
 
 @kernel
+def whole(data, i, value):
+    """The digits from place i on, behind those of `value`, as one number, and the place behind them."""
+    while True:
+        d = digit(data, i)
+        if d < 0 or d > 9:
+            return value, i
+        value = value * 10 + d
+        i += 1
+
+
+@kernel
 def _multiply_high(a, b):
     """Upper and lower 64 bits of a product of two unsigned 64-bit numbers."""
     mask = np.uint64(0xFFFFFFFF)
@@ -115,24 +126,13 @@ def number(data, i):
         negative = byte(data, i) == 45
         i += 1
     begin = i
-    mantissa = 0
-    while True:
-        d = digit(data, i)
-        if d < 0 or d > 9:
-            break
-        mantissa = mantissa * 10 + d
-        i += 1
+    mantissa, i = whole(data, i, 0)
     digits = i - begin
     exponent = 0
     if byte(data, i) == 46:  # '.'
         i += 1
         point = i
-        while True:
-            d = digit(data, i)
-            if d < 0 or d > 9:
-                break
-            mantissa = mantissa * 10 + d
-            i += 1
+        mantissa, i = whole(data, i, mantissa)
         exponent = point - i
         digits -= exponent
     if digits == 0:

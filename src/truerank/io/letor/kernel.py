@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from truerank.core.kernel import kernel
-from truerank.io.letor.decimal_kernel import TEN, byte, digit, nearest, number
+from truerank.io.letor.decimal_kernel import TEN, byte, nearest, number, whole
 from truerank.io.letor.grammar import INF, MAX_INDEX, TEXT, LineParser, Rows
 
 _MOST_BYTES_TEXT = 1 << 24
@@ -212,13 +212,7 @@ def _parse(data, position, missing_nan, grades, indptr, indices, values, spans, 
             if byte(data, i) == 10 or byte(data, i) == 35:
                 break
             begin = i
-            index = 0
-            while True:
-                d = digit(data, i)
-                if d < 0 or d > 9:
-                    break
-                index = index * 10 + d
-                i += 1
+            index, i = whole(data, i, 0)
             if i == begin or i - begin > 10 or byte(data, i) != 58 or index <= last or index > MAX_INDEX:  # ':'
                 ok = False
                 break
@@ -226,24 +220,13 @@ def _parse(data, position, missing_nan, grades, indptr, indices, values, spans, 
             i += 1
             begin = i
             # The usual number, digits with a point or none, 18 of them at most; `number` knows all others.
-            mantissa = 0
-            while True:
-                d = digit(data, i)
-                if d < 0 or d > 9:
-                    break
-                mantissa = mantissa * 10 + d
-                i += 1
+            mantissa, i = whole(data, i, 0)
             digits = i - begin
             decimals = 0
             if byte(data, i) == 46:  # '.'
                 i += 1
                 point = i
-                while True:
-                    d = digit(data, i)
-                    if d < 0 or d > 9:
-                        break
-                    mantissa = mantissa * 10 + d
-                    i += 1
+                mantissa, i = whole(data, i, mantissa)
                 decimals = i - point
                 digits += decimals
             if byte(data, i) == 32 and 1 <= digits <= 18:
