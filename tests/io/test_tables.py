@@ -109,7 +109,7 @@ def test_refusals(tmp_path):
         read_table(pd.DataFrame({"qid": [1], "y": [0], "a": [np.inf]}))
     with pytest.raises(InvalidInputError, match="column 'y' has no value in row 2"):
         read_table(pd.DataFrame({"qid": [1, 1], "y": [0, np.nan], "a": [1.0, 2.0]}))
-    with pytest.raises(InvalidInputError, match="qid is missing"):
+    with pytest.raises(InvalidInputError, match="qid is missing|no query id in row 2"):
         read_table(pd.DataFrame({"qid": ["a", None], "y": [0, 1], "a": [1.0, 2.0]}))
     with pytest.raises(InvalidInputError, match="got list"):
         read_table([[1, 2]])
