@@ -11,10 +11,10 @@ from truerank.core.random_streams import seed_of
 from truerank.core.threads import one_blas_thread, query_blocks, run_blocks
 from truerank.data.ranking_data import RankingData
 from truerank.matrices.content import hashed
-from truerank.matrices.rows import LinearRows, linear_scores
+from truerank.matrices.rows import LinearRows
 from truerank.rankers.base import Ranker
 from truerank.rankers.linear import LinearRanker, Problem, make_problem
-from truerank.solvers.path import best_of_path, path_values
+from truerank.solvers.path import path_values
 from truerank.solvers.result import SolverResult, Status
 
 _BLOCK_VALUES = 1 << 19  # numbers in a block of rows
@@ -117,10 +117,7 @@ class RidgeRanker(LinearRanker):
             coef = np.einsum("ij,j->i", vectors[:, kept], turned[kept] / curvature[kept])
             return SolverResult(coef, status, 1, float("nan"))
 
-        self.alpha_, result, self.path_ = best_of_path(
-            "alpha", alphas, solve, valid, lambda w, X: linear_scores(X, problem.coef(w)), self.measure, self.convention
-        )
-        self.coef_, self.scale_ = problem.coef(result.coef), problem.scale
+        result = self._choose("alpha", alphas, solve, problem, valid, self.measure)
         self._finish(result.status)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +16,8 @@ from truerank.matrices.binned import BinnedMatrix
 from truerank.matrices.content import column_scales, order_by_content
 from truerank.matrices.rows import LinearRows, linear_scores
 from truerank.rankers.base import Ranker
+from truerank.solvers.path import best_of_path
+from truerank.solvers.result import SolverResult
 
 LARGEST_WEIGHT = 1e200
 """Of a model file: sums over columns must not overflow."""
@@ -98,9 +101,35 @@ class LinearRanker(Ranker):
 
     coef_: np.ndarray
     scale_: np.ndarray | None
+    convention: str
 
     def _predict(self, X: Any) -> np.ndarray:
         return linear_scores(X, self.coef_)
+
+    def _choose(
+        self,
+        name: str,
+        values: Sequence[float],
+        solve: Callable[[float], SolverResult | Sequence[SolverResult]],
+        problem: Any,
+        valid: RankingData | None,
+        measure: Any,
+        details: Sequence[str] = (),
+    ) -> SolverResult:
+        """Solve for every value of a parameter, as `best_of_path`; keep the chosen value, its weights and the path."""
+        value, result, self.path_ = best_of_path(
+            name,
+            values,
+            solve,
+            valid,
+            lambda w, X: linear_scores(X, problem.coef(w)),
+            measure,
+            self.convention,
+            details,
+        )
+        setattr(self, f"{name}_", value)
+        self.coef_, self.scale_ = problem.coef(result.coef), problem.scale
+        return result
 
     def _feature_shares(self) -> np.ndarray:
         scale = getattr(self, "scale_", None)
@@ -109,15 +138,15 @@ class LinearRanker(Ranker):
     def feature_weights(self) -> dict[str, float]:
         """Weights that are not zero by feature name, largest magnitude first (equal ones in column order).
 
-        Columns without names are called "feature 1", "feature 2" and so on, as LETOR counts them.
+        Columns without names are called "feature 1", "feature 2" and so on, as LETOR counts them; of binned columns
+        each bin has a weight, called "name > edge".
         """
+        names, order = self._weight_names(), np.argsort(-np.abs(self.coef_), kind="stable")
+        return {names[k]: float(self.coef_[k]) for k in order if self.coef_[k] != 0}
+
+    def _weight_names(self) -> list[str]:
         names = getattr(self, "feature_names_in_", None)
-        order = np.argsort(-np.abs(self.coef_), kind="stable")
-        return {
-            f"feature {k + 1}" if names is None else str(names[k]): float(self.coef_[k])
-            for k in order
-            if self.coef_[k] != 0
-        }
+        return [f"feature {k + 1}" for k in range(self.n_features_in_)] if names is None else list(map(str, names))
 
     def check_model(self) -> None:
         """Called after loading: one finite weight for each column."""
@@ -149,15 +178,15 @@ class BinnedLinearRanker(LinearRanker):
 
     bin_edges_: list[np.ndarray] | None
 
-    def _keep_edges(self, X: Any) -> None:
-        self.bin_edges_ = list(X.edges) if isinstance(X, BinnedMatrix) else None
-
-    def _linear_scores(self, coef: np.ndarray, X: Any) -> np.ndarray:
-        return linear_scores(X, coef)
+    def _keep_edges(self, data: RankingData, valid: RankingData | None) -> None:
+        """Keep the edges of the training data, which those of validation queries must equal."""
+        self.bin_edges_ = list(data.X.edges) if isinstance(data.X, BinnedMatrix) else None
+        if valid is not None:
+            self._check_edges(valid.X)
 
     def _predict(self, X: Any) -> np.ndarray:
         self._check_edges(X)
-        return self._linear_scores(self.coef_, X)
+        return super()._predict(X)
 
     def _feature_shares(self) -> np.ndarray:
         edges = getattr(self, "bin_edges_", None)
@@ -183,17 +212,15 @@ class BinnedLinearRanker(LinearRanker):
                 f"this {name} was trained on binned scores; transform X with the ScoreBinning of the training data"
             )
 
-    def feature_weights(self) -> dict[str, float]:
-        """Weights that are not zero by feature name, largest magnitude first; binned columns read "name > edge"."""
-        if getattr(self, "bin_edges_", None) is None:
-            return super().feature_weights()
-        names = getattr(self, "feature_names_in_", None)
-        labels = []
-        for j, edges in enumerate(self.bin_edges_ or []):
-            name = f"feature {j + 1}" if names is None else str(names[j])
-            labels += [f"{name} is there"] + [f"{name} > {edge:g}" for edge in edges]
-        order = np.argsort(-np.abs(self.coef_), kind="stable")
-        return {labels[k]: float(self.coef_[k]) for k in order if self.coef_[k] != 0}
+    def _weight_names(self) -> list[str]:
+        names, binned = super()._weight_names(), getattr(self, "bin_edges_", None)
+        if binned is None:
+            return names
+        return [
+            label
+            for name, edges in zip(names, binned)
+            for label in [f"{name} is there"] + [f"{name} > {edge:g}" for edge in edges]
+        ]
 
     def check_model(self) -> None:
         """Called after loading: weights that fit the columns or their bins."""

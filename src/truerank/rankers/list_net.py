@@ -10,10 +10,11 @@ import numpy as np
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.data.ranking_data import RankingData
 from truerank.losses.listwise import LISTWISE
+from truerank.matrices.rows import linear_scores
 from truerank.rankers.linear import BinnedLinearRanker, make_problem
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.solvers.lbfgs import descend, minimise
-from truerank.solvers.path import best_of_path, path_values
+from truerank.solvers.path import path_values
 from truerank.solvers.result import SolverResult, Status
 
 
@@ -165,13 +166,8 @@ class ListNet(BinnedLinearRanker):
         tol = check_number(self.tol, "tol", minimum=0, open_minimum=True)
         max_iter = check_positive_int(self.max_iter, "max_iter")
         learning_rate = check_number(self.learning_rate, "learning_rate", minimum=0, open_minimum=True)
-        self._keep_edges(data.X)
-        if valid is not None:
-            self._check_edges(valid.X)
+        self._keep_edges(data, valid)
         problem = make_problem(data, self.scale, self.n_jobs)
-
-        def scores(weights: np.ndarray, X: Any) -> np.ndarray:
-            return self._linear_scores(problem.coef(weights), X)
 
         def solve(alpha: float) -> SolverResult:
             loss = problem.cross_entropy(alpha, bool(self.normalize), LISTWISE[self.objective]())
@@ -185,7 +181,7 @@ class ListNet(BinnedLinearRanker):
                 objectives.append(objective)
                 if curve is None or valid is None:
                     return False
-                stop = curve.add(scores(weights, valid.X))
+                stop = curve.add(linear_scores(valid.X, problem.coef(weights)))
                 if curve.is_best:
                     best = weights.copy()
                 return stop
@@ -204,8 +200,7 @@ class ListNet(BinnedLinearRanker):
                 details=history,
             )  # fmt: skip
 
-        self.alpha_, result, self.path_ = best_of_path("alpha", values, solve, valid, scores, chooser, self.convention)
-        self.coef_, self.scale_ = problem.coef(result.coef), problem.scale
+        result = self._choose("alpha", values, solve, problem, valid, chooser)
         self.n_iter_, self.objective_, self.gradient_norm_ = result.n_iter, result.objective, result.gap
         nothing = np.zeros(0)
         self.history_ = {"objective": result.details.get("objective", nothing)}

@@ -14,7 +14,7 @@ from truerank.losses.worst_rankings import RankingOracle, oracle_for
 from truerank.rankers.linear import BinnedLinearRanker, Problem
 from truerank.solvers.concave_convex import descend_ramp
 from truerank.solvers.cutting_planes import CuttingPlanes
-from truerank.solvers.path import best_of_path, path_values
+from truerank.solvers.path import path_values
 from truerank.solvers.result import SolverResult
 
 
@@ -182,24 +182,20 @@ class MeasureSVM(BinnedLinearRanker):
         measure = parse_measure(self.measure, convention=self.convention)
         ramp = self._is_ramp(measure)
         rel = relevant_grade(self.rel, measure, np.asarray(data.y), self.convention)
-        self._keep_edges(data.X)
-        if valid is not None:
-            self._check_edges(valid.X)
+        self._keep_edges(data, valid)
         problem = Problem(data, self.scale, self.n_jobs)
         chooser = measure if self.validation_measure is None else self.validation_measure
 
-        def scores(weights: np.ndarray, X: Any) -> np.ndarray:
-            return self._linear_scores(problem.rows.coef(weights), X)
-
-        name = "AP" if ramp else None
-        oracle = oracle_for(measure, problem.y, problem.offsets, rel) if name is None else RankingOracle(
-            name, problem.y, problem.offsets, rel=rel
-        )  # fmt: skip
+        if ramp:
+            oracle: Any = RankingOracle("AP", problem.y, problem.offsets, rel=rel)
+        else:
+            oracle = oracle_for(measure, problem.y, problem.offsets, rel)
         planes = self._planes(problem, oracle)
-        self.C_, result, self.path_ = best_of_path(
-            "C", values, lambda C: planes.solve(C, tol=self.tol, max_iter=self.max_iter),
-            valid, scores, chooser, self.convention,
-        )  # fmt: skip
+
+        def solve(C: float) -> SolverResult:
+            return planes.solve(C, tol=self.tol, max_iter=self.max_iter)
+
+        result = self._choose("C", values, solve, problem, valid, chooser)
         left_out = ~oracle.kept
         if ramp:
             piece = RampOracle(
@@ -216,12 +212,9 @@ class MeasureSVM(BinnedLinearRanker):
                     n_blocks=self._n_blocks, n_jobs=self.n_jobs,
                 )  # fmt: skip
 
-            self.C_, result, self.path_ = best_of_path(
-                "C", values, rounds, valid, scores, chooser, self.convention, details=("ramp",)
-            )
+            result = self._choose("C", values, rounds, problem, valid, chooser, details=("ramp",))
             left_out = ~piece.kept
         self.rel_, self.n_queries_left_out_ = rel, int(left_out.sum())
-        self.coef_, self.scale_ = problem.rows.coef(result.coef), problem.scale
         self.objective_, self.dual_objective_, self.gap_ = result.objective, result.dual_objective, result.gap
         self.loss_bound_ = float(result.details["risk"])
         self.n_iter_, self.round_ = result.n_iter, int(result.details.get("round", 0))

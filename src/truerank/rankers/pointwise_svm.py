@@ -18,7 +18,7 @@ from truerank.matrices.rows import LinearRows
 from truerank.rankers.linear import BinnedLinearRanker, Problem
 from truerank.rankers.measure_svm import relevant_grade
 from truerank.solvers.cutting_planes import CuttingPlanes
-from truerank.solvers.path import best_of_path, path_values
+from truerank.solvers.path import path_values
 from truerank.solvers.result import SolverResult, Status
 
 
@@ -121,9 +121,7 @@ class PointwiseSVM(BinnedLinearRanker):
         check_positive_int(self.max_iter, "max_iter")
         check_number(self.intercept_scaling, "intercept_scaling", minimum=0.0, open_minimum=True)
         rel = relevant_grade(self.rel, None, np.asarray(data.y), self.convention)
-        self._keep_edges(data.X)
-        if valid is not None:
-            self._check_edges(valid.X)
+        self._keep_edges(data, valid)
         problem = Problem(data, self.scale, intercept=self.intercept_scaling)
         relevant = problem.y >= rel
         own = np.ones(data.n_rows)
@@ -148,11 +146,8 @@ class PointwiseSVM(BinnedLinearRanker):
             def solve(C: float) -> SolverResult:
                 return self._liblinear(X, relevant, weight, C)
 
-        self.C_, result, self.path_ = best_of_path(
-            "C", values, solve, valid, lambda w, X: self._linear_scores(problem.rows.coef(w), X),
-            self.validation_measure, self.convention,
-        )  # fmt: skip
-        self.coef_, self.scale_, self.rel_ = problem.rows.coef(result.coef), problem.scale, rel
+        result = self._choose("C", values, solve, problem, valid, self.validation_measure)
+        self.rel_ = rel
         self.intercept_ = self.intercept_scaling * float(result.coef[-1])
         if not isinstance(data.X, BinnedMatrix):
             self.intercept_ -= float(np.sum(self.coef_ * middle))

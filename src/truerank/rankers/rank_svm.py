@@ -16,7 +16,7 @@ from truerank.matrices.rows import LinearRows
 from truerank.rankers.linear import BinnedLinearRanker, make_problem
 from truerank.solvers.cutting_planes import CuttingPlanes
 from truerank.solvers.newton import PairSums, minimise_pairs
-from truerank.solvers.path import best_of_path, path_values
+from truerank.solvers.path import path_values
 from truerank.solvers.result import SolverResult, Status
 
 _HINGE_BLOCKS = 4  # more make fewer rounds and larger small programs
@@ -157,9 +157,7 @@ class RankSVM(BinnedLinearRanker):
         max_iter = check_positive_int(self.max_iter, "max_iter")
         loss = check_choice(self.loss, "loss", ("squared_hinge", "hinge"))
         weighting = check_choice(self.weighting, "weighting", ("pairs", "rows", "queries"))
-        self._keep_edges(data.X)
-        if valid is not None:
-            self._check_edges(valid.X)
+        self._keep_edges(data, valid)
         problem = make_problem(data, self.scale, self.n_jobs)
         cluster = getattr(data, "is_cluster_data", False)
         if cluster and (loss == "hinge" or weighting != "pairs"):
@@ -181,11 +179,7 @@ class RankSVM(BinnedLinearRanker):
             last = result.coef if len(values) > 1 else None
             return result
 
-        self.C_, result, self.path_ = best_of_path(
-            "C", values, solve, valid, lambda w, X: self._linear_scores(problem.coef(w), X),
-            self.validation_measure, self.convention,
-        )  # fmt: skip
-        self.coef_, self.scale_ = problem.coef(result.coef), problem.scale
+        result = self._choose("C", values, solve, problem, valid, self.validation_measure)
         self.n_iter_ = result.n_iter
         self.objective_, self.dual_objective_, self.gap_ = result.objective, result.dual_objective, result.gap
         self.gradient_norm_ = float(result.details.get("gradient_norm", np.nan))
