@@ -153,8 +153,9 @@ def rankers(root: Path) -> Iterator[dict[str, Any]]:
         sets[name] = RankingData.concatenate(parts[1:4]), parts[0]
     for name, (train, test) in sets.items():
         for what, ranker in (("ridge", RidgeRanker()), ("RankSVM", RankSVM())):
-            scores = cross_fitted_scores(ranker, train)
-            new = np.asarray(clone(ranker).fit(train).predict(test))
+            fitted = clone(ranker).fit(train)
+            scores = cross_fitted_scores(ranker, train, fitted=fitted)
+            new = np.asarray(fitted.predict(test))
             new = new if test.order is None else new[test.order]
             yield two_classes(
                 f"{name}, {what}", scores, train.y >= 1, new, test.y >= 1, train.query_index, test.query_index

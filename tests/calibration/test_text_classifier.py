@@ -9,6 +9,8 @@ from sklearn.linear_model import LogisticRegression
 from truerank.calibration.text_classifier import CLASSIFIERS, TextClassifier
 from truerank.core.errors import InvalidInputError
 from truerank.models.model_file import load_model, save_model
+from truerank.text.topic_classifiers import LinearSVM, TopicNaiveBayes
+from truerank.text.voted_perceptron import VotedPerceptron
 
 WORDS = {
     "earn": ["profit", "share", "dividend", "quarter"],
@@ -88,3 +90,23 @@ def test_what_cannot_be_is_refused():
         TextClassifier(method="platt").fit(["1 2"] * 4, ["x", "y", "x", "y"])
     with pytest.raises(InvalidInputError, match="one text"):
         TextClassifier().fit("a text", ["x"])
+
+
+@pytest.mark.parametrize("classifier", ["linear-svm", "voted-perceptron"])
+@pytest.mark.parametrize("exponent", [-1000, 500, 1000])
+def test_columns_of_any_scale(classifier, exponent):
+    """Features of 1e160 made liblinear run for ever, those of 1e308 nan, and those of 1e-300 went unseen."""
+    rng = np.random.default_rng(0)
+    y = np.array(["a", "b"])[np.arange(40) % 2]
+    X = np.clip(rng.normal(size=(40, 3)) / 5 + np.outer(np.arange(40) % 2, [0.4, 0, 0]), -1, 1)
+    huge = X.copy()
+    huge[:, 0] *= 2.0**exponent
+    usual, other = (TextClassifier(classifier, "platt", random_state=0).fit(rows, y) for rows in (X, huge))
+    np.testing.assert_allclose(other.predict_proba(huge), usual.predict_proba(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("cls", [LinearSVM, VotedPerceptron, TopicNaiveBayes])
+def test_values_whose_products_overflow_are_refused(cls):
+    X = [[1e160, 1.0], [1.0, 2.0], [1e160, 0.5], [0.0, 1.0]]
+    with pytest.raises(InvalidInputError, match="scale the columns"):
+        cls().fit(X, [1, 0, 1, 0])

@@ -27,9 +27,9 @@ class CalibratedRanker(Ranker):
     """P(relevant | score) for any ranker.
 
     The scores that the calibrators are fitted to come from rankers trained on the other queries (folds of whole
-    queries); the ranker is then refitted on all. For each grade g above the lowest one calibrator gives P(grade ≥ g);
-    where these cross, the higher grade's is lowered. `predict` gives the ranker's own scores, so that the ranking is
-    the ranker's.
+    queries), brought to the level of the ranker that is refitted on all (`on_one_level`). For each grade g above the
+    lowest one calibrator gives P(grade ≥ g); where these cross, the higher grade's is lowered. `predict` gives the
+    ranker's own scores, so that the ranking is the ranker's.
 
     A score often means different things in different queries. With `query_statistics` a ridge logistic regression first
     turns the score and its place in the query (z-score, distance to the query's best score, logarithm of the rank, the
@@ -121,8 +121,10 @@ class CalibratedRanker(Ranker):
             self.ranker_ = self.ranker
             scores = ranker_scores(self.ranker_, data)
         else:
-            scores = cross_fitted_scores(self.ranker, data, self.cv, valid=valid, random_state=self.random_state)
             self.ranker_ = fit_ranker(self.ranker, data, valid)
+            scores = cross_fitted_scores(
+                self.ranker, data, self.cv, fitted=self.ranker_, valid=valid, random_state=self.random_state
+            )
         self._fit_statistics(scores, data, rel)
         values = self._calibrated_from(scores, data.offsets)
         weight = None
@@ -238,33 +240,80 @@ class CalibratedRanker(Ranker):
 
 
 def cross_fitted_scores(
-    ranker: Any, data: RankingData, cv: int = 5, *, valid: RankingData | None = None, random_state: Any = None
+    ranker: Any,
+    data: RankingData,
+    cv: int = 5,
+    *,
+    fitted: Any = None,
+    valid: RankingData | None = None,
+    random_state: Any = None,
 ) -> np.ndarray:
     """Scores of each row (n,), grouped order, by clones of the ranker that were trained on the other queries.
 
-    At most one fold a query. A single query leaves nothing else to hold out: its rows are split.
+    At most one fold a query. A single query leaves nothing else to hold out: its rows are split. `fitted` is the ranker
+    fitted to all of `data` (None: it is fitted here), on whose level the scores are brought by `on_one_level`.
     """
     cv = check_positive_int(cv, "cv", 2)
+    fitted = fit_ranker(ranker, data, valid) if fitted is None else fitted
+    own = ranker_scores(fitted, data)
     scores = np.empty(data.n_rows)
     if data.n_queries > 1:
         n_folds = min(cv, data.n_queries)
         for fold in query_folds(data.n_queries, n_folds, random_state=random_state, query_ids=data.query_ids):
-            rest = np.setdiff1d(np.arange(data.n_queries), fold)
-            fitted = fit_ranker(ranker, data.take_queries(rest), valid)
-            scores[np.isin(data.query_index, fold)] = ranker_scores(fitted, data.take_queries(fold))
+            held = np.isin(data.query_index, fold)
+            rest = data.take_queries(np.setdiff1d(np.arange(data.n_queries), fold))
+            part = fit_ranker(ranker, rest, valid)
+            scores[held] = on_one_level(
+                ranker_scores(part, data.take_queries(fold)), ranker_scores(part, rest), own[~held]
+            )
         return scores
     if data.n_rows < 2:
-        return ranker_scores(fit_ranker(ranker, data, valid), data)
+        return own
     for rows in query_folds(data.n_rows, min(cv, data.n_rows), random_state=random_state):
-        rest = np.setdiff1d(np.arange(data.n_rows), rows)
-        part = RankingData.from_grouped(
-            data.X[rest], _grades(data)[rest], np.array([0, len(rest)]), feature_names=data.feature_names
+        others = np.setdiff1d(np.arange(data.n_rows), rows)
+        rest = _one_query(data, others, _grades(data)[others])
+        part = fit_ranker(ranker, rest, valid)
+        scores[rows] = on_one_level(
+            ranker_scores(part, _one_query(data, rows, None)), ranker_scores(part, rest), own[others]
         )
-        held_out = RankingData.from_grouped(
-            data.X[rows], None, np.array([0, len(rows)]), feature_names=data.feature_names
-        )
-        scores[rows] = ranker_scores(fit_ranker(ranker, part, valid), held_out)
     return scores
+
+
+def _one_query(data: RankingData, rows: np.ndarray, y: np.ndarray | None) -> RankingData:
+    return RankingData.from_grouped(data.X[rows], y, np.array([0, len(rows)]), feature_names=data.feature_names)
+
+
+def on_one_level(scores: np.ndarray, trained: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """Scores of a ranker of one fold, brought to the level of the ranker of all folds.
+
+    A ranking does not change when all scores are moved or stretched, and many rankers leave both open: each fold's
+    ranker has another level. A calibrator that is fitted to the scores of all folds as they come then sees several
+    curves at once, on none of which the ranker of all queries need lie. On the rows that trained the fold's ranker both
+    rankers have scores of rows they know; the mean and the deviation of the one become those of the other. No grade is
+    looked at.
+
+    Parameters
+    ----------
+    scores : float64 array (n,)
+        Of the fold's ranker, of the rows held out.
+    trained, whole : float64 arrays (m,)
+        Of the fold's ranker and of the ranker of all rows, of the rows that trained the first.
+
+    Returns
+    -------
+    float64 array (n,)
+
+    Examples
+    --------
+    >>> on_one_level(np.array([2.0]), np.array([1.0, 3.0]), np.array([10.0, 14.0])).tolist()
+    [12.0]
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread, wanted = np.std(trained), np.std(whole)
+        stretch = wanted / spread if 0 < spread < np.inf and 0 < wanted < np.inf else 1.0
+        result = np.mean(whole) + stretch * (scores - np.mean(trained))
+    # Scores so large that their squares overflow stay as they are.
+    return np.asarray(result if np.isfinite(result).all() else scores)
 
 
 def query_statistics(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:

@@ -112,11 +112,13 @@ def run(args: argparse.Namespace) -> int:
     learner = _Learner(args, candidates)
 
     values, scores, chosen = learner.cross_validate(data, parts, grades)
+    trained = learner.trained
     baselines, names = _baselines(index, queries, numbered, parts, args)
     model = learner.model(features, chosen)
     model.fit_rows(data)
     model.features_ = features
-    probabilities = _calibrate(model, scores, data, parts, grades.missing_grades)
+    levelled = _on_one_level(model, scores, data, parts, trained)
+    probabilities = _calibrate(model, levelled, data, parts)
     save_model(model, out / "model.json")
     summary: dict[str, Any] = {
         "ranker": args.ranker,
@@ -145,7 +147,7 @@ def run(args: argparse.Namespace) -> int:
             if len(families) > 1 and not kept.all():
                 reduced, _, _ = learner.cross_validate(_columns(data, kept), parts, grades)
                 summary["without"][family] = _compared(values, reduced, f"without {family}")
-    _write(out, summary, data, scores, model, parts, args)
+    _write(out, summary, data, levelled, model, parts, args)
     return 0
 
 
@@ -186,6 +188,8 @@ class _Learner:
 
     def __init__(self, args: argparse.Namespace, candidates: list[dict[str, Any]]) -> None:
         self.args, self.candidates = args, candidates
+        self.trained: list[tuple[Any, Any]] = []
+        """Training queries of each fold of the last `cross_validate`, and what its ranker says of their rows."""
 
     def model(self, features: Any, settings: dict[str, Any]) -> Any:
         from truerank.features.score_binning import ScoreBinning
@@ -203,6 +207,7 @@ class _Learner:
         import numpy as np
 
         scores = np.zeros(data.n_rows)
+        self.trained = []
         totals = np.zeros(len(self.candidates))
         for fold, test in enumerate(common.progress(parts, "folds")):
             train = [parts[(fold + shift) % len(parts)] for shift in range(1, len(parts))]
@@ -212,8 +217,10 @@ class _Learner:
                 means = [self._held_out(data, inner, held, settings) for settings in self.candidates]
                 best = int(np.argmax(means))
                 totals += means
-            model = self.model(None, self.candidates[best]).fit_rows(data.take_queries(np.sort(np.concatenate(train))))
+            rest = np.sort(np.concatenate(train))
+            model = self.model(None, self.candidates[best]).fit_rows(data.take_queries(rest))
             scores[_rows(data, test)] = model.predict(data.take_queries(test))
+            self.trained.append((rest, model.predict(data.take_queries(rest))))
         return self._average_precision(grades, scores), scores, self.candidates[int(totals.argmax())]
 
     def _held_out(self, data: Any, train: Any, held: Any, settings: dict[str, Any]) -> float:
@@ -270,7 +277,18 @@ def _compared(a: Any, b: Any, name: str) -> dict[str, Any]:
     }
 
 
-def _calibrate(model: Any, scores: Any, data: Any, parts: Any, missing: Any) -> dict[str, Any]:
+def _on_one_level(model: Any, scores: Any, data: Any, parts: Any, trained: Any) -> Any:
+    """The held-out scores of each fold's ranker on the level of the model of all queries."""
+    from truerank.calibration.ranker import on_one_level
+
+    whole, levelled = model.predict(data), scores.copy()
+    for test, (rest, known) in zip(parts, trained):
+        rows = _rows(data, test)
+        levelled[rows] = on_one_level(scores[rows], known, whole[_rows(data, rest)])
+    return levelled
+
+
+def _calibrate(model: Any, scores: Any, data: Any, parts: Any) -> dict[str, Any]:
     """Fit the model's calibrator to scores of models that did not see the query; its log loss over the same folds."""
     import numpy as np
 
@@ -290,8 +308,8 @@ def _calibrate(model: Any, scores: Any, data: Any, parts: Any, missing: Any) -> 
     if log_loss > base:
         common.note(
             "truerank pipeline: the probabilities are worse than one constant (log loss "
-            f"{log_loss / data.n_rows:.4f} against {base / data.n_rows:.4f}): this ranker's scores stand on another "
-            "level in each fold; do not use them, rank by the scores"
+            f"{log_loss / data.n_rows:.4f} against {base / data.n_rows:.4f}): this ranker's scores say too little "
+            "across queries; do not use them, rank by the scores"
         )
     return {"log_loss": log_loss / data.n_rows, "log_loss_of_share": base / data.n_rows}
 

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from truerank.core.errors import ModelFileError
+from truerank.matrices.content import powers_of_two
+
+_MOST = 1e100
 
 
 class UnitDeviation(StandardScaler):
-    """scikit-learn's `StandardScaler`, mean 0 and deviation 1, with a form in a model file.
+    """scikit-learn's `StandardScaler`, mean 0 and deviation 1, with a form in a model file, for columns of any scale.
+
+    Squares of values beyond 1e154 overflow and those below 1e-162 vanish: a column with values beyond 1e100, or with
+    all of them below 1e-100, is divided by a power of two before it is squared. `var_` is at most the largest float.
 
     Examples
     --------
@@ -20,6 +28,40 @@ class UnitDeviation(StandardScaler):
     """
 
     model_attributes: ClassVar[tuple[str, ...]] = ("mean_", "scale_", "var_", "n_features_in_", "feature_names_in_")
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """As `StandardScaler.fit`."""
+        return self._scaled_fit(super().fit, X, y, sample_weight)
+
+    def _scaled_fit(self, fit: Any, X: Any, y: Any, sample_weight: Any) -> Any:
+        if sparse.issparse(X) or np.asarray(X).dtype.kind not in "fiu":
+            return fit(X, y, sample_weight)
+        values = np.asarray(X)
+        magnitude = np.abs(values).max(axis=0, initial=0.0, where=~np.isnan(values)) if values.ndim == 2 else np.ones(1)
+        extreme = (magnitude > _MOST) | ((magnitude < 1 / _MOST) & (magnitude > 0))
+        if not extreme.any() or not np.isfinite(magnitude).all():
+            return fit(X, y, sample_weight)
+        unit = np.where(extreme, powers_of_two(magnitude), 1.0)
+        named = X / unit if hasattr(X, "columns") else values / unit
+        fit(named, y, sample_weight)
+        with np.errstate(over="ignore"):
+            if self.var_ is not None:
+                self.var_ = np.minimum(self.var_ * unit * unit, np.finfo(np.float64).max)
+            for name in ("mean_", "scale_"):
+                if getattr(self, name) is not None:
+                    setattr(self, name, getattr(self, name) * unit)
+        return self
+
+    def transform(self, X: Any, copy: Any = None) -> Any:
+        """As `StandardScaler.transform`."""
+        check_is_fitted(self)
+        scale, mean = self.scale_, self.mean_
+        if sparse.issparse(X) or scale is None or (scale.max() <= _MOST and scale.min() >= 1 / _MOST):
+            return super().transform(X, copy)
+        X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
+        unit = powers_of_two(scale)  # so that differences of huge values do not overflow
+        centred = X / unit if mean is None else X / unit - mean / unit
+        return centred / (scale / unit)
 
     def check_model(self) -> None:
         """Called after loading: one finite number for each column."""

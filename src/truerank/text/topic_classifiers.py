@@ -20,6 +20,9 @@ from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.fitting import fits_whole
 from truerank.text.tokens import TOPIC_WORD
 
+MOST = 1e70
+"""Largest value of a feature: liblinear's fourth powers of it are still finite, and with larger ones it never ends."""
+
 
 def mutual_information(X: Any, Y: Any) -> np.ndarray:
     """Mutual information of each word's presence with each class, in nats, float64 (classes, words).
@@ -214,6 +217,7 @@ class TopicNaiveBayes(ClassifierMixin, BaseEstimator):
         if len(self.classes_) < 2:
             raise InvalidInputError(f"y must have at least two classes, got one class: {self.classes_.tolist()}")
         _refuse_negative(X)
+        refuse_huge(X, type(self).__name__)
         weight = np.asarray(_check_sample_weight(sample_weight, X), dtype=np.float64)
         n_words = X.shape[1]
         added: Any = strength
@@ -259,7 +263,8 @@ class TopicNaiveBayes(ClassifierMixin, BaseEstimator):
 class LinearSVM(LinearSVC):
     """scikit-learn's `LinearSVC`, with a form in a model file.
 
-    Parameters are `LinearSVC`'s; here the default loss is its squared hinge, C = 1.
+    Parameters are `LinearSVC`'s; here the default loss is its squared hinge, C = 1. Values beyond 1e70 are refused:
+    their products overflow, and liblinear then never ends.
     """
 
     model_attributes: ClassVar[tuple[str, ...]] = (
@@ -270,6 +275,11 @@ class LinearSVM(LinearSVC):
         "feature_names_in_",
         "n_iter_",
     )
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """As `LinearSVC.fit`."""
+        refuse_huge(validate_data(self, X, accept_sparse="csr", dtype=np.float64), type(self).__name__)
+        return super().fit(X, y, sample_weight)
 
     def check_model(self) -> None:
         """Called after loading: one row of weights for each class, one for two."""
@@ -366,6 +376,17 @@ def _texts(X: Any) -> list[str]:
         wrong = next((type(text).__name__ for text in texts if not isinstance(text, str)), "nothing")
         raise InvalidInputError(f"expected texts (a sequence of str), got {wrong}")
     return texts
+
+
+def refuse_huge(X: Any, name: str) -> None:
+    """Raise where products of rows would overflow, so that sums become infinite or nan."""
+    values = X.data if sparse.issparse(X) else X
+    most = float(np.abs(values).max(initial=0.0))
+    if most > MOST:
+        raise InvalidInputError(
+            f"{name}: X holds a value of {most:.3g}, and products of values beyond {MOST:g} overflow; scale the "
+            "columns first (UnitDeviation), or leave the damaged one out"
+        )
 
 
 def _refuse_negative(X: Any) -> np.ndarray:

@@ -15,6 +15,7 @@ from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.fitting import fits_whole
 from truerank.core.kernel import kernel
 from truerank.core.random_streams import seed_of, stream
+from truerank.text.topic_classifiers import refuse_huge
 
 _BLOCK = 1024
 
@@ -84,6 +85,7 @@ class VotedPerceptron(ClassifierMixin, BaseEstimator):
         """Learn from `X` (n, p), dense or sparse, and two labels `y` (n,)."""
         n_epochs = check_positive_int(self.n_epochs, "n_epochs")
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        refuse_huge(X, type(self).__name__)
         kind = type_of_target(y, input_name="y", raise_unknown=True)
         self.classes_, index = np.unique(y, return_inverse=True)
         if kind != "binary":
