@@ -173,3 +173,49 @@ def test_an_interrupt_between_two_renames_comes_after_both(tmp_path, monkeypatch
         signal.signal(signal.SIGINT, before)
     assert len(calls) == 2
     assert sorted(os.listdir(tmp_path)) == ["a", "b"]
+
+
+def test_a_kill_between_two_renames_is_made_good_by_whoever_reads_next(tmp_path):
+    """Two files of one command: after a kill between the renames one was new and one was old."""
+    from truerank.core import files
+    from truerank.io.streams import Source
+
+    first, second = tmp_path / "out.txt", tmp_path / "out.txt.query"
+    for path in (first, second):
+        path.write_text("old\n")
+    pid = os.fork()
+    if pid == 0:
+        renames = iter([os.replace, lambda *_: os._exit(9)])
+        files.os.replace = lambda *names: next(renames)(*names)
+        with files.atomic_writes([first, second]) as streams:
+            for stream in streams:
+                stream.write("new\n")
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
+    assert (first.read_text(), second.read_text()) == ("new\n", "old\n")
+    with Source(second) as stream:  # either of them
+        assert b"".join(stream.line_blocks()) == b"new\n"
+    files._swept.clear()
+    with files.atomic_write(tmp_path / "other") as stream:
+        stream.write("x")
+    assert sorted(os.listdir(tmp_path)) == ["other", "out.txt", "out.txt.query"]
+    with files.atomic_writes([first, second]) as streams:
+        for stream in streams:
+            stream.write("again\n")
+    assert sorted(os.listdir(tmp_path)) == ["other", "out.txt", "out.txt.query"]
+    (tmp_path / ".other.truerank-step").write_text('[["half a no')
+    with Source(tmp_path / "other") as stream:
+        assert b"".join(stream.line_blocks()) == b"x"
+    assert not (tmp_path / ".other.truerank-step").exists()
+
+
+def test_an_index_is_there_after_a_kill_between_its_renames(tmp_path):
+    from truerank.io.documents import Document
+    from truerank.text.index import Index, build_index
+
+    documents = [Document("a", {"text": "heat"}, {}, {})]
+    build_index(documents, tmp_path / "index")
+    os.replace(tmp_path / "index", tmp_path / ".index.old")  # where the kill came
+    assert Index(tmp_path / "index").n_documents == 1
+    build_index(documents * 1, tmp_path / "index")
+    assert sorted(os.listdir(tmp_path)) == ["index"]

@@ -7,14 +7,16 @@ written to.
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 import secrets
 import signal
 import stat
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,7 +27,7 @@ try:
 except ImportError:  # Windows: files of killed runs are not told from those of running ones, and stay
     fcntl = None  # type: ignore[assignment]
 
-_SUFFIX = ".truerank-tmp"
+_SUFFIX, _NOTE = ".truerank-tmp", ".truerank-step"
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/(?:self|thread-self|\d+))/fd/(\d+)")
 _STANDARD = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
 _swept: set[Path] = set()
@@ -54,26 +56,78 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
         When the file cannot be written; it names `path`.
     """
     with ExitStack() as stack:
-        stream, finish = stack.enter_context(_opened(path, mode))
-        yield stream
-        finish()
+        opened = stack.enter_context(_opened(path, mode))
+        yield opened.stream
+        opened.complete()
+        opened.replace()
 
 
 @contextmanager
 def atomic_writes(paths: Iterable[str | os.PathLike[str]], mode: str = "w") -> Iterator[list[IO[Any]]]:
     """Several files as one step: none is replaced before all are complete on disk.
 
-    Interrupts are held back while the files are renamed, one straight after the other.
+    Interrupts are held back while the files are renamed, one straight after the other. Before the first is, a note of
+    all of them lies beside each: after a kill between two renames `finish_step` does the rest, when one of the files is
+    read by truerank or something is written into the folder.
     """
     with ExitStack() as stack:
         opened = [stack.enter_context(_opened(path, mode)) for path in paths]
-        yield [stream for stream, _ in opened]
-        renames = [finish for _, finish in opened]
-        for stream, _ in opened:
-            stream.flush()
-        with _interrupts_held_back():
-            for finish in renames:
-                finish()
+        yield [one.stream for one in opened]
+        for one in opened:
+            one.complete()
+        with _interrupts_held_back(), _noted([one for one in opened if one.temporary]):
+            for one in opened:
+                one.replace()
+
+
+@contextmanager
+def _noted(opened: list[_Opened]) -> Iterator[None]:
+    """Notes beside several files that are about to be renamed, locked while this process lives; removed at the end."""
+    pairs = [[os.path.abspath(one.temporary), str(one.target)] for one in opened]
+    notes: list[tuple[str, int]] = []
+    try:
+        for one in opened if len(opened) > 1 and fcntl is not None else ():
+            note = _note_beside(one.target)
+            with suppress(FileNotFoundError):
+                os.unlink(note)
+            descriptor = os.open(note, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
+            notes.append((note, descriptor))
+            with suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            os.write(descriptor, json.dumps(pairs).encode())
+            os.fsync(descriptor)
+        yield
+    finally:
+        for note, descriptor in notes:
+            with suppress(FileNotFoundError):
+                os.unlink(note)
+            os.close(descriptor)
+
+
+def finish_step(path: str | os.PathLike[str]) -> None:
+    """Do the renames that a killed run had begun, where a note beside `path` says that there are any left."""
+    if fcntl is None:
+        return
+    note = path if str(path).endswith(_NOTE) else _note_beside(Path(path))
+    try:
+        descriptor = os.open(note, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+    except OSError:
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # held by a run that is renaming now
+        with suppress(ValueError):  # a note that was not written whole: nothing had been renamed
+            for temporary, target in json.loads(os.read(descriptor, 1 << 20)):
+                with suppress(FileNotFoundError):
+                    os.replace(temporary, target)
+        os.unlink(note)
+    except OSError:
+        pass
+    finally:
+        os.close(descriptor)
+
+
+def _note_beside(target: Path) -> str:
+    return str(target.parent / f".{target.name[:200]}{_NOTE}")
 
 
 def check_target(path: str | os.PathLike[str]) -> None:
@@ -118,9 +172,26 @@ def remove_unfinished() -> None:
             os.unlink(temporary)
 
 
+@dataclass
+class _Opened:
+    """A file that is being written."""
+
+    stream: IO[Any]
+    complete: Callable[[], None]
+    """Brings what was written to the disk."""
+    temporary: str = ""
+    """Name of the temporary file; none where something is written to directly."""
+    target: Path = Path()
+
+    def replace(self) -> None:
+        """Make the temporary file the file."""
+        if self.temporary:
+            os.replace(self.temporary, self.target)
+
+
 @contextmanager
-def _opened(path: str | os.PathLike[str], mode: str) -> Iterator[tuple[IO[Any], Any]]:
-    """A stream, and the function that makes what was written the file."""
+def _opened(path: str | os.PathLike[str], mode: str) -> Iterator[_Opened]:
+    """A stream, and what makes that which was written the file."""
     name = os.fspath(path)
     encoding, newline = (None, None) if "b" in mode else ("utf-8", "\n")
     number = _descriptor(name)
@@ -128,7 +199,7 @@ def _opened(path: str | os.PathLike[str], mode: str) -> Iterator[tuple[IO[Any], 
         try:
             descriptor = os.open(name, os.O_WRONLY) if number is None else os.dup(number)
             with os.fdopen(descriptor, mode, encoding=encoding, newline=newline) as stream:
-                yield stream, stream.flush
+                yield _Opened(stream, stream.flush)
         except BrokenPipeError as error:
             raise InvalidInputError(f"{name}: whoever reads from it has gone before everything was written") from error
         except OSError as error:
@@ -156,12 +227,11 @@ def _opened(path: str | os.PathLike[str], mode: str) -> Iterator[tuple[IO[Any], 
             if permissions is not None and hasattr(os, "fchmod"):
                 os.fchmod(descriptor, permissions)
 
-            def finish() -> None:
+            def complete() -> None:
                 stream.flush()
                 os.fsync(stream.fileno())
-                os.replace(temporary, target)
 
-            yield stream, finish
+            yield _Opened(stream, complete, temporary, target)
     except OSError as error:
         _name(error, name)
         raise
@@ -210,9 +280,13 @@ def _sweep(folder: Path) -> None:
     _swept.add(folder)
     try:
         with os.scandir(folder) as entries:
-            left = [entry.path for entry in entries if entry.name.endswith(_SUFFIX) and entry.name.startswith(".")]
+            hidden = [entry.path for entry in entries if entry.name.startswith(".")]
     except OSError:
         return
+    for path in hidden:
+        if path.endswith(_NOTE):
+            finish_step(path)
+    left = [path for path in hidden if path.endswith(_SUFFIX)]
     for path in left:
         try:
             descriptor = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))

@@ -45,11 +45,9 @@ class UnitDeviation(StandardScaler):
         named = X / unit if hasattr(X, "columns") else values / unit
         fit(named, y, sample_weight)
         with np.errstate(over="ignore"):
-            if self.var_ is not None:
-                self.var_ = np.minimum(self.var_ * unit * unit, np.finfo(np.float64).max)
-            for name in ("mean_", "scale_"):
+            for name, factor in (("mean_", unit), ("scale_", unit), ("var_", unit * unit)):
                 if getattr(self, name) is not None:
-                    setattr(self, name, getattr(self, name) * unit)
+                    setattr(self, name, np.minimum(getattr(self, name) * factor, np.finfo(np.float64).max))
         return self
 
     def transform(self, X: Any, copy: Any = None) -> Any:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from truerank.core.errors import DataFileError, MissingExtraError, WrongTypeError
-from truerank.core.files import atomic_write, atomic_writes
+from truerank.core.files import atomic_write, atomic_writes, finish_step
 
 CHUNK = 1 << 20
 """Bytes of text that readers take at a time."""
@@ -71,6 +71,7 @@ class Source:
         else:
             self.name = os.fspath(source)
             try:
+                finish_step(source)
                 self._raw = open(source, "rb")  # noqa: SIM115 - closed in close()
             except ValueError as error:  # a NUL, half a surrogate pair
                 raise DataFileError(f"no file can have this name ({error})", repr(self.name)) from error

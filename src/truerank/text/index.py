@@ -96,6 +96,8 @@ class Index:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+        if not self.path.exists() and (_set_aside(self.path) / "index.json").exists():
+            self.path = _set_aside(self.path)  # a run was killed between two renames
         place = self.path / "index.json"
         try:
             header = json.loads(place.read_text(encoding="utf-8"))
@@ -216,6 +218,20 @@ class Index:
         return _load(self.path / f"{name}.npy")
 
 
+def _set_aside(target: Path) -> Path:
+    """Where an index stands while a new one takes its place."""
+    return target.parent / f".{target.name}.old"
+
+
+def _recover(target: Path) -> None:
+    """Bring back an index that a killed run had set aside, or remove it where the new one had taken its place."""
+    old = _set_aside(target)
+    if old.is_dir() and not target.exists():
+        os.replace(old, target)
+    else:
+        shutil.rmtree(old, ignore_errors=True)
+
+
 def build_index(
     documents: Iterable[Document],
     path: str | os.PathLike[str],
@@ -261,14 +277,14 @@ def build_index(
         term_of(analyser)
     if not analysers:
         raise InvalidInputError("analysers must name at least one analyser")
+    _recover(target)
     partial = target.parent / f".{target.name}.partial"
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
         _build(documents, partial, list(dict.fromkeys(analysers)), fields)
         if target.exists():
-            old = target.parent / f".{target.name}.old"
-            shutil.rmtree(old, ignore_errors=True)
+            old = _set_aside(target)
             os.replace(target, old)
             os.replace(partial, target)
             shutil.rmtree(old)
