@@ -155,15 +155,26 @@ def test_a_users_function_and_its_range():
 def test_validation_decides_the_round_and_the_stop():
     data, valid = judged(5, m=30), judged(6, m=30)
     ranker = AdaRank(patience=5, n_estimators=100).fit(data, eval_set=valid)
-    values = ranker.history_["valid"]
+    values = ranker.history_["validation"]
     assert ranker.best_round_ - 1 == np.argmax(values)
     assert values[ranker.best_round_ - 1] == pytest.approx(ranker.score(valid), rel=1e-13)
     assert ranker.history_["train"][ranker.best_round_ - 1] == pytest.approx(ranker.score(data), rel=1e-13)
     assert ranker.n_iter_ == ranker.best_round_ + 5
     assert ranker.status_ == Status.VALIDATION.value
-    assert np.isnan(AdaRank(n_estimators=3).fit(data).history_["valid"]).all()
+    assert np.isnan(AdaRank(n_estimators=3).fit(data).history_["validation"]).all()
     assert AdaRank(n_estimators=3).fit(data).status_ == Status.ALL_ROUNDS.value
     assert AdaRank(patience=3).fit(data).status_ == Status.TRAINING_FLAT.value
+
+
+def test_the_old_name_of_a_column_of_the_history(tmp_path):
+    data, path = judged(5, m=30), tmp_path / "model.json"
+    ranker = AdaRank(n_estimators=3).fit(data, eval_set=judged(6, m=30))
+    with pytest.warns(FutureWarning, match="validation"):
+        old = ranker.history_["valid"]
+    assert old is ranker.history_["validation"]
+    save_model(ranker, path)
+    path.write_text(path.read_text().replace('"validation":', '"valid":'))  # a file of that release
+    np.testing.assert_array_equal(load_model(path).history_["validation"], old)
 
 
 @pytest.mark.filterwarnings("ignore:.*learned nothing")
@@ -182,7 +193,7 @@ def test_validation_without_a_choice_is_said_and_not_used():
     with pytest.warns(TruerankWarning, match="no validation query offers a choice"):
         ranker = AdaRank(n_estimators=20).fit(data, eval_set=flat)
     assert np.array_equal(ranker.coef_, AdaRank(n_estimators=20).fit(data).coef_)
-    assert np.isnan(ranker.history_["valid"]).all()
+    assert np.isnan(ranker.history_["validation"]).all()
 
 
 @pytest.mark.filterwarnings("ignore:.*learned nothing")

@@ -53,7 +53,7 @@ def test_a_lower_is_better_measure_is_trained_and_chosen_downwards():
     chance = error(SingleFeature(3).fit(train))
     boosted = AdaRank("pairs(2,0)", n_estimators=30).fit(train, eval_set=valid)
     assert error(boosted) < 0.3 < chance
-    assert boosted.best_round_ - 1 == np.argmin(boosted.history_["valid"])
+    assert boosted.best_round_ - 1 == np.argmin(boosted.history_["validation"])
     assert boosted.history_["train"][boosted.best_round_ - 1] < 0.3
     assert error(SingleFeature(measure="pairs(2,0)").fit(train)) < 0.35 < chance
     for ranker in (RankBoost(40, measure="pairs(2,0)"), ListNet(validation_measure="pairs(2,0)")):

@@ -14,7 +14,7 @@ from truerank.data.ranking_data import RankingData
 from truerank.matrices.rows import FEW, combine_columns, linear_scores
 from truerank.measures import parse_measure
 from truerank.measures.kernel import QueryMeasure
-from truerank.rankers.base import renamed_parameters
+from truerank.rankers.base import History, renamed_parameters
 from truerank.rankers.linear import LinearRanker
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.solvers.result import Status
@@ -23,7 +23,7 @@ UPDATES = ("paper", "compound", "adaboost")
 _TIE = 1e-12  # measures closer than this are equal: the lowest feature wins, and a round is no better
 _RANGE = 1e-9  # rounding of a measure whose largest value is 1
 _LARGEST_PHI = 1.0 - 1e-12  # phi = 1 would make alpha infinite; alpha is at most 14.2
-_COLUMNS = ("feature", "sign", "alpha", "phi", "delta", "bound", "train", "train_active", "valid")
+_COLUMNS = ("feature", "sign", "alpha", "phi", "delta", "bound", "train", "train_active", "validation")
 
 
 class AdaRank(LinearRanker):
@@ -75,9 +75,9 @@ class AdaRank(LinearRanker):
     history_ : dict of arrays, one entry for each round
         `feature` (column), `sign`, `alpha`, `phi`, `delta` (δ_t of Theorem 1), `bound` (Theorem 1's lower bound on
         `train_active`), `train` (mean measure of f_t over the training queries), `train_active` (the same without
-        constant queries), `valid` (over the validation queries; NaN without any).
+        constant queries), `validation` (over the validation queries; NaN without any).
     validation_scores_ : float64 array (n_iter_,)
-        Given `eval_set`, `history_["valid"]`.
+        Given `eval_set`, `history_["validation"]`.
     best_round_ : int
         Round that `coef_` is taken from, from 1; 0 if nothing could be learned.
     n_iter_ : int
@@ -209,7 +209,7 @@ class AdaRank(LinearRanker):
             if stop is Status.NO_WEAK_RANKER:
                 status = stop
                 break
-            stopping.add_value(state.history["train" if validation is None else "valid"][-1])
+            stopping.add_value(state.history["train" if validation is None else "validation"][-1])
             if stopping.is_best:
                 self.best_round_, self.coef_ = t, state.coef.copy()
             if stop is not None:
@@ -219,13 +219,15 @@ class AdaRank(LinearRanker):
                 status = Status.TRAINING_FLAT if validation is None else Status.VALIDATION
                 break
         self.n_iter_ = len(state.history["train"])
-        self.history_ = {
-            name: np.array(column, dtype=np.int64 if name in ("feature", "sign") else np.float64)
-            for name, column in state.history.items()
-        }
+        self.history_ = History(
+            {
+                name: np.array(column, dtype=np.int64 if name in ("feature", "sign") else np.float64)
+                for name, column in state.history.items()
+            }
+        )
         self.__dict__.pop("validation_scores_", None)
         if valid is not None:
-            self.validation_scores_ = self.history_["valid"]
+            self.validation_scores_ = self.history_["validation"]
         self._finish(status)
 
     def check_model(self) -> None:
@@ -308,7 +310,7 @@ class _Boosting:
             "bound": 1.0 - float(np.exp(min(self.log_product, 700.0))),
             "train": self.train.mean(values),
             "train_active": self.train.reported(float(np.sum(self.weight * after))),
-            "valid": np.nan if self.valid is None else self.valid.mean(self.valid.evaluate(self.coef)),
+            "validation": np.nan if self.valid is None else self.valid.mean(self.valid.evaluate(self.coef)),
         }
         self._weigh(alpha * h, after)
         for name, value in record.items():

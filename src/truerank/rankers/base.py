@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -51,6 +51,8 @@ class Ranker(BaseEstimator):
     allow_binned: ClassVar[bool] = False
     allow_sample_weight: ClassVar[bool] = False
     uses_eval_set: ClassVar[bool] = False  # has early stopping, or a choice by validation queries
+
+    history_: dict[str, np.ndarray]
 
     # scikit-learn's metadata routing: with it switched on, `params={"qid": qid}` reaches fit and score.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"qid": True, "query_weight": True}
@@ -352,6 +354,8 @@ class Ranker(BaseEstimator):
             value = getattr(self, attribute, None)
             if type(value) is not int or value < least:
                 raise ModelFileError(f"{name}: {attribute} must be a whole number >= {least}, got {value!r:.60}")
+        if isinstance(getattr(self, "history_", None), dict):
+            self.history_ = History(self.history_)
         if not isinstance(getattr(self, "status_", ""), str):
             raise ModelFileError(f"{name}: status_ must be text, got {self.status_!r:.60}")
         names = getattr(self, "feature_names_in_", None)
@@ -495,6 +499,19 @@ class Ranker(BaseEstimator):
                 f"X contains {'infinity' if self.allow_nan else 'NaN or infinity'} at index {place}; "
                 f"{type(self).__name__} needs finite values"
             )
+
+
+class History(dict[str, np.ndarray]):
+    """What happened round by round, as arrays by name; `valid` is an earlier release's name of `validation`."""
+
+    def __init__(self, columns: Mapping[str, np.ndarray]) -> None:
+        super().__init__({"validation" if name == "valid" else name: column for name, column in columns.items()})
+
+    def __missing__(self, name: str) -> np.ndarray:
+        if name == "valid" and "validation" in self:
+            warnings.warn('history_["valid"] is now history_["validation"]', FutureWarning, stacklevel=2)
+            return self["validation"]
+        raise KeyError(name)
 
 
 def renamed_parameters(**old_to_new: str) -> Callable[[Any], Any]:

@@ -13,7 +13,7 @@ from truerank.core.kernel import kernel
 from truerank.core.threads import query_blocks, run_blocks
 from truerank.data.grouping import mixed_queries
 from truerank.data.ranking_data import RankingData
-from truerank.rankers.base import Ranker
+from truerank.rankers.base import History, Ranker
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.solvers.result import Status
 from truerank.trees.stumps import (
@@ -74,8 +74,8 @@ class RankBoost(Ranker):
     validation_scores_ : float64 array (rounds run,)
         With `eval_set`, the measure after each round.
     history_ : dict of arrays
-        By round that was run: `loss` (`exponential_loss_`), `edge`, `alpha` (the stump's weight), `valid` (NaN without
-        `eval_set`).
+        By round that was run: `loss` (`exponential_loss_`), `edge`, `alpha` (the stump's weight), `validation` (NaN
+        without `eval_set`).
     n_iter_ : int
         Rounds kept.
     status_ : str
@@ -194,12 +194,14 @@ class RankBoost(Ranker):
         self.edge_ = np.array([s.edge for s in stumps[:kept]], dtype=np.float64)
         self.weight_ = np.array(weights[:kept], dtype=np.float64)
         self.exponential_loss_ = np.array(losses)
-        self.history_ = {
-            "loss": np.array(losses),
-            "edge": np.array([s.edge for s in stumps]),
-            "alpha": np.array(weights),
-            "valid": np.full(len(weights), np.nan) if curve is None else np.array(curve.values),
-        }
+        self.history_ = History(
+            {
+                "loss": np.array(losses),
+                "edge": np.array([s.edge for s in stumps]),
+                "alpha": np.array(weights),
+                "validation": np.full(len(weights), np.nan) if curve is None else np.array(curve.values),
+            }
+        )
         self.n_iter_ = kept
         self.__dict__.pop("validation_scores_", None)
         if curve is not None:
