@@ -97,6 +97,8 @@ def test_protocol_tables_and_resuming(small_collections, tmp_path, capsys, monke
 
     # The same command finds everything done.
     monkeypatch.setattr(oblivious, "fit", lambda *a: pytest.fail("computed again"))
+    words = ("--seed", "3", "--collections", "mq2008")
+    assert set(json.loads(reproduce(small_collections, tmp_path, capsys, "--json", *words).out)["curves"]) == {"mq2008"}
     printed = reproduce(small_collections, tmp_path, capsys, "--seed", "3")
     assert "finished pieces found" in printed.err
     assert f"* {mq2008['settings']['fuzzy']['nDCG@5']['valid']:.4f} fuzzy borders" in printed.out

@@ -78,6 +78,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--runs", type=int, default=100, metavar="N", help="seeds of each kind of leaves (default: 100)"
     )
+    parser.add_argument(
+        "--collections", nargs="+", choices=COLLECTIONS, metavar="NAME", help="mq2008, ohsumed (default: both)"
+    )
     parser.add_argument("--n-jobs", type=int, metavar="N", help="threads; results do not depend on them")
 
 
@@ -88,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
     store = ResultStore(Path(args.out) / "results.jsonl", stamp)
     if store.n_resumed:
         note(f"{store.n_resumed} finished pieces found in {store.path}")
-    collections = [protocol.load_collection(args.data, name) for name in COLLECTIONS]
+    collections = [protocol.load_collection(args.data, name) for name in args.collections or COLLECTIONS]
     settings = {c.name: {kind: choose(c, kind, store, args.n_jobs, args.quick) for kind in KINDS} for c in collections}
     # Run by run over everything, so that an interrupted experiment has whole runs of all kinds.
     for number in progress(range(runs), "runs"):
