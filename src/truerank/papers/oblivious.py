@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
             for kind in KINDS:
                 for stop in STOPS:  # the third rule is a figure of the same fits
                     params = settings[collection.name][kind][stop]["params"]
-                    one_run(collection, kind, params, args.seed + number, store, args.n_jobs)
+                    one_run(collection, params, args.seed + number, store, args.n_jobs)
     results = {
         c.name: summary(c, settings[c.name], runs, args.seed, store, args.n_jobs)
         | {"stability": stability(c, store, args.n_jobs)}
@@ -112,7 +112,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         for collection in collections:
             print_summary(collection, results[collection.name], runs)
-    draw(results, curves, swap_probabilities(collections[0]), Path(args.out))
+    swaps = next((swap_probabilities(c) for c in collections if c.name == COLLECTIONS[0]), None)
+    draw(results, curves, swaps, Path(args.out))
     return 0
 
 
@@ -168,7 +169,7 @@ def choose(collection: Collection, kind: str, store: ResultStore, n_jobs: int | 
 
 
 def one_run(
-    collection: Collection, kind: str, params: dict[str, Any], seed: int, store: ResultStore, n_jobs: int | None
+    collection: Collection, params: dict[str, Any], seed: int, store: ResultStore, n_jobs: int | None
 ) -> list[dict[str, dict[str, float]]]:
     """Test figures of the five folds under one seed, by way of stopping."""
 
@@ -208,8 +209,7 @@ def summary(
         for kind in KINDS:
             params = settings[kind][CHOSEN_BY[stop]]["params"]
             found = [
-                [piece[stop] for piece in one_run(collection, kind, params, seed + i, store, n_jobs)]
-                for i in range(runs)
+                [piece[stop] for piece in one_run(collection, params, seed + i, store, n_jobs)] for i in range(runs)
             ]
             values[stop][kind] = {
                 scope: {
@@ -435,7 +435,7 @@ def _spread(values: Sequence[float]) -> str:
     return f"{np.mean(values):.4f} ± {1.96 * deviation / np.sqrt(len(values)):.4f} ({deviation:.4f})"
 
 
-def draw(results: dict[str, Any], curves: dict[str, Any], swaps: dict[str, Any], out: Path) -> None:
+def draw(results: dict[str, Any], curves: dict[str, Any], swaps: dict[str, Any] | None, out: Path) -> None:
     """The thesis's figures 2 to 8, one file each and collection; a note where matplotlib is missing."""
     from truerank.core.errors import MissingExtraError
     from truerank.report.figures import Figure
@@ -461,7 +461,8 @@ def draw(results: dict[str, Any], curves: dict[str, Any], swaps: dict[str, Any],
             )  # fmt: skip
     try:
         paths = draw_figures(figures, out)
-        paths.append(_draw_swaps(swaps, out / "figure-2.png"))
+        if swaps is not None:
+            paths.append(_draw_swaps(swaps, out / "figure-2.png"))
         paths += [_draw_boxes(name, result, out / f"{name}.png") for name, result in results.items()]
     except MissingExtraError:
         note("no pictures: pip install 'truerank[plots]'")
