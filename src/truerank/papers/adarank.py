@@ -46,14 +46,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Fit, test, print."""
     assignments = 2 if args.quick else args.assignments
-    store = ResultStore(Path(args.out) / "results.jsonl", {"experiment": "adarank", "form": 2, "seed": args.seed})
+    store = ResultStore(Path(args.out) / "results.jsonl", {"experiment": "adarank", "form": 3, "seed": args.seed})
     if store.n_resumed:
         note(f"{store.n_resumed} finished pieces found in {store.path}")
     result: dict[str, Any] = {"experiment": "adarank", "default": DEFAULT_UPDATE}
     args.result = result
     if "trials" in args.part:
         ohsumed = protocol.load_collection(args.data, "ohsumed")
-        result["trials"] = adarank_trials.run_trials(ohsumed, store, assignments=assignments, seed=args.seed)
+        result["trials"] = adarank_trials.run_trials(
+            ohsumed, store, assignments=assignments, seed=args.seed, root=args.data
+        )
         if not args.json:
             adarank_trials.print_trials(result["trials"])
     results: dict[str, Any] = {}
