@@ -1,7 +1,11 @@
-"""Pairwise descent: a step on MQ2008's rows beside sofia-ml, and 100,000 steps from 10⁴ to 10⁷ rows."""
+"""Pairwise descent: a step on MQ2008's rows beside sofia-ml, and 100,000 steps from 10⁴ to 10⁷ rows.
+
+TRUERANK_BENCH_LARGE=1 adds 10⁶ and 10⁷ rows and training from files.
+"""
 
 from __future__ import annotations
 
+import os
 import statistics
 import tempfile
 import time
@@ -26,9 +30,11 @@ def run() -> None:
     if root is not None:
         _beside_sofia(root)
         _quality(root)
-    _by_rows()
+    large = bool(os.environ.get("TRUERANK_BENCH_LARGE"))
+    _by_rows([10**4, 10**5] + ([10**6, 10**7] if large else []))
     _by_options()
-    _from_a_file()
+    if large:
+        _from_a_file()
 
 
 def _beside_sofia(root: Path) -> None:
@@ -126,11 +132,11 @@ def _synthetic(n: int, p: int, dtype: type) -> RankingData:
     return RankingData.from_grouped(X, y, np.arange(0, n + 1, 100))
 
 
-def _by_rows() -> None:
+def _by_rows(sizes: list[int]) -> None:
     print("\n**100,000 steps by number of rows**, 46 float32 features, queries of 100 rows (median of 5)\n")
     print("| rows | matrix, MB | pairs | index, CPU s | 100,000 steps, CPU s | µs a step |")
     print("| --- | --- | --- | --- | --- | --- |")
-    for n in (10_000, 100_000, 1_000_000, 10_000_000):
+    for n in sizes:
         data = _synthetic(n, 46, np.float32)
         ranker = PairwiseDescent(REG)
         start = time.process_time()
