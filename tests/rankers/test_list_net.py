@@ -42,32 +42,6 @@ def by_content(X, y, qid):
     return X[rows], y[rows], np.repeat(np.arange(len(queries)), np.diff(offsets)[queries])
 
 
-@pytest.mark.parametrize("normalize", [False, True])
-@pytest.mark.parametrize("p", [1, 5, 8, 19])
-def test_value_is_the_definitions_and_gradient_its_derivative(normalize, p):
-    X, y, qid = some_data(1, p=p)
-    y[qid == 0] = 1.0
-    m = len(np.unique(qid))
-    weight = np.arange(m) % 3.0
-    data = RankingData(X, y, qid, query_weight=weight)
-    problem = cross_entropy_of(data, 0.7, normalize)
-    coef = np.random.default_rng(2).normal(size=p)
-
-    def value(w):
-        return reference.objective(w, X, y, qid, 0.7, weight, normalize)
-
-    got, gradient = problem.value_and_gradient(coef)
-    assert got == pytest.approx(value(coef), rel=1e-12)
-    np.testing.assert_allclose(gradient, optimize.approx_fprime(coef, value, 1e-6), rtol=1e-4, atol=1e-5)
-    hessian = problem.hessian(coef)
-    numeric = optimize.approx_fprime(coef, lambda w: problem.value_and_gradient(w)[1], 1e-7)
-    np.testing.assert_allclose(hessian, numeric.reshape(p, p), rtol=1e-4, atol=1e-5)
-    rows = cross_entropy_of(RankingData(sparse.csr_matrix(X), y, qid, query_weight=weight), 0.7, normalize)
-    sparse_value, sparse_gradient = rows.value_and_gradient(coef)
-    assert sparse_value == pytest.approx(got, rel=1e-12)
-    np.testing.assert_allclose(sparse_gradient, gradient, rtol=1e-10, atol=1e-12)
-
-
 def test_two_documents_by_hand():
     # P_y = (1/(1+e), e/(1+e)); P_s is the same when w (x_2 - x_1) = 1, so w = 1/2 here, and the loss is the entropy.
     ranker = ListNet(alpha=0.0).fit([[1.0], [3.0]], [0, 1])

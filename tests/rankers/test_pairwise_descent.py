@@ -11,7 +11,8 @@ from scipy import sparse, stats
 
 from rankers.conformance import ranker_checks
 from reference.descent import plain_descent
-from reference.pairs import listed_pairs
+from reference.pairs import pair_probabilities
+from support.made_up_rows import judged
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.random_streams import stream
 from truerank.data.ranking_data import RankingData
@@ -19,111 +20,9 @@ from truerank.io.letor.read import write_letor
 from truerank.matrices.content import order_by_content
 from truerank.models.model_file import load_model, save_model
 from truerank.rankers.pairwise_descent import PairwiseDescent
-from truerank.solvers.pair_sampling import SAMPLINGS, Blocks, make_sampler
+from truerank.solvers.pair_sampling import SAMPLINGS, make_sampler
 
 test_scikit_learn_conformance = ranker_checks([PairwiseDescent()])
-
-
-def judged(seed=0, sizes=(7, 12, 1, 9, 4), n_grades=3, p=5):
-    rng = np.random.default_rng(seed)
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    X = rng.normal(size=(offsets[-1], p))
-    y = np.clip(np.round(X[:, 0] + rng.normal(size=len(X)) + 0.5), 0, n_grades - 1)
-    return X, y, offsets, np.repeat(np.arange(len(sizes)), sizes)
-
-
-def generator_of(seed):
-    return np.random.default_rng(seed)
-
-
-@pytest.mark.parametrize("weight", [[1.0], [1, 2, 3, 4, 0, 10], [1e-9, 1, 1e9], [0.0, 5.0, 0.0]])
-def test_blocks_are_drawn_by_their_weight(weight):
-    weight = np.array(weight, dtype=float)
-    ranges = np.column_stack([np.arange(len(weight))] * 4)
-    blocks = Blocks(ranges, weight)
-    u = (np.arange(100_000) + 0.5) / 100_000
-    drawn = np.bincount(blocks.draw(u)[:, 0], minlength=len(weight))
-    np.testing.assert_allclose(drawn / 100_000, weight / weight.sum(), atol=2e-5)
-    ends = blocks.draw(np.array([0.0, np.nextafter(1.0, 0.0)]))[:, 0]
-    assert ends.tolist() == [np.flatnonzero(weight)[0], np.flatnonzero(weight)[-1]]
-
-
-def test_draws_at_once_are_those_of_single_calls():
-    _, y, offsets, _ = judged(3)
-    for sampling in SAMPLINGS:
-        sampler = make_sampler(sampling, y, offsets, None, y >= 1, 0.3)
-        whole, pieces = generator_of(5), generator_of(5)
-        a, b = sampler.draw(whole, 50)
-        parts = [sampler.draw(pieces, n, turn) for n, turn in ((20, 0), (1, 20), (29, 21))]
-        assert np.array_equal(np.concatenate([part[0] for part in parts]), a)
-        assert np.array_equal(np.concatenate([part[1] for part in parts]), b)
-        other = generator_of(5)
-        other.bit_generator.advance(20 * sampler.n_numbers)
-        assert np.array_equal(sampler.draw(other, 30, 20)[0], a[20:])
-
-
-def expected_pairs(sampling, y, offsets, weight):
-    """Each pair that can be drawn, with its probability, by listing them."""
-    if sampling == "roc":
-        query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-        own = np.ones(len(y)) if weight is None else weight[query]
-        pairs = {(a, b): own[a] * own[b] for a in np.flatnonzero(y >= 1) for b in np.flatnonzero(y < 1)}
-        pairs = {pair: value for pair, value in pairs.items() if value > 0}
-    else:
-        listed, own = listed_pairs(y, offsets, weight)
-        query = np.searchsorted(offsets, listed[:, 0], side="right") - 1
-        if sampling != "rank":
-            own = own / np.bincount(query, minlength=len(offsets))[query]
-        if sampling == "row-norm-rank":
-            own = own * np.diff(offsets)[query]
-        pairs = {(int(a), int(b)): v for (a, b), v in zip(listed, own) if v > 0}
-    total = sum(pairs.values())
-    return {pair: value / total for pair, value in pairs.items()}
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("sampling", ["rank", "row-norm-rank", "query-norm-rank", "roc"])
-def test_pairs_are_drawn_with_their_exact_probabilities(sampling, weighted):
-    _, y, offsets, _ = judged(3)
-    weight = np.array([1.0, 0.5, 3.0, 0.0, 2.0]) if weighted else None
-    probabilities = expected_pairs(sampling, y, offsets, weight)
-    a, b = make_sampler(sampling, y, offsets, weight, y >= 1).draw(generator_of(1), 200_000)
-    codes, counts = np.unique(a * 1000 + b, return_counts=True)
-    drawn = {(int(code) // 1000, int(code) % 1000): int(count) for code, count in zip(codes, counts)}
-    assert set(drawn) == set(probabilities)  # every pair, and nothing else
-    observed = np.array([drawn[pair] for pair in probabilities])
-    assert stats.chisquare(observed, 200_000 * np.array(list(probabilities.values()))).pvalue > 1e-3
-
-
-def test_index_of_many_grades_lists_blocks_of_the_same_total():
-    rng = np.random.default_rng(5)
-    y, offsets = rng.permutation(500).astype(float), np.array([0, 200, 500])
-    sampler = make_sampler("rank", y, offsets, None, None)
-    assert sampler.weight == 200 * 199 / 2 + 300 * 299 / 2
-    a, b = sampler.draw(generator_of(2), 5000)
-    assert np.all(y[a] > y[b])
-    assert np.array_equal(a < 200, b < 200)
-
-
-def test_single_rows_and_shares_of_the_combined_forms():
-    _, y, offsets, _ = judged(4)
-    a, b = make_sampler("stochastic", y, offsets, None, None).draw(generator_of(3), 50_000)
-    assert np.all(b == -1)
-    assert stats.chisquare(np.bincount(a, minlength=len(y))).pvalue > 1e-3
-    a, b = make_sampler("balanced-stochastic", y, offsets, None, y >= 1).draw(generator_of(3), 1000)
-    assert np.all(b == -1)
-    assert np.all(y[a[::2]] >= 1)
-    assert np.all(y[a[1::2]] < 1)
-    for sampling in ("combined-ranking", "combined-roc"):
-        a, b = make_sampler(sampling, y, offsets, None, y >= 1, 0.25).draw(generator_of(4), 40_000)
-        assert stats.binomtest(int(np.sum(b >= 0)), 40_000, 0.25).pvalue > 1e-3
-        assert np.all(y[a[b >= 0]] > y[b[b >= 0]])
-        assert stats.chisquare(np.bincount(a[b < 0], minlength=len(y))).pvalue > 1e-3
-    weight = np.array([1.0, 0.0, 5.0, 1.0, 1.0])
-    a, _ = make_sampler("stochastic", y, offsets, weight, None).draw(generator_of(5), 30_000)
-    query = np.searchsorted(offsets, a, side="right") - 1
-    share = weight * np.diff(offsets)
-    assert stats.chisquare(np.bincount(query)[share > 0], 30_000 * share[share > 0] / share.sum()).pvalue > 1e-3
 
 
 def replay(ranker, X, y, offsets, n, target):
@@ -347,7 +246,7 @@ def test_blocks_of_a_file_get_their_share_of_the_draws(letor_file, monkeypatch, 
         n_pairs += int(np.sum(b >= 0))
     expected = np.zeros(len(y))
     if sampling != "stochastic":
-        probabilities = expected_pairs(sampling.replace("combined-ranking", "rank"), y, offsets, None)
+        probabilities = pair_probabilities(sampling.replace("combined-ranking", "rank"), y, offsets, None)
         for (a, b), value in probabilities.items():
             expected[[a, b]] += value
     if sampling == "combined-ranking":
@@ -387,7 +286,7 @@ def test_distance_to_the_exact_optimum(sampling, weighted):
             ranker.distance_to_optimum(X, y, qid=qid, query_weight=weight)
         return
     reached = ranker.distance_to_optimum(X, y, qid=qid, query_weight=weight)
-    probabilities = expected_pairs(sampling, y, offsets, weight)
+    probabilities = pair_probabilities(sampling, y, offsets, weight)
     hinges = [p * max(0.0, 1 - (X[a] - X[b]) @ ranker.coef_) for (a, b), p in probabilities.items()]
     assert reached.objective == pytest.approx(0.025 * ranker.coef_ @ ranker.coef_ + sum(hinges), rel=1e-9)
     assert reached.optimum - reached.gap <= reached.objective
