@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from truerank.features.score_binning import ScoreBinning
     from truerank.inspection.explanation import explain
     from truerank.inspection.fusion_evidence import cross_validate_fusion
+    from truerank.inspection.retraining import retrain
     from truerank.inspection.tuning import tune
     from truerank.io.documents import read_documents, read_judgements, read_queries
     from truerank.io.group_sizes import group_sizes, qid_from_group_sizes
@@ -183,6 +184,7 @@ __all__ = [
     "read_queries",
     "read_run",
     "read_table",
+    "retrain",
     "retrieve",
     "save_model",
     "to_table",

@@ -130,7 +130,7 @@ def test_rankers_without_the_setting_say_so():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"init_model": "model.txt"}, "warm_start"),
+        ({"init_model": "model.txt"}, "load_model"),
         ({"early_stopping_rounds": 5}, "constructor"),
         ({"eval_metric": "ndcg"}, "validation_measure"),
         ({"grup": [3]}, "did you mean 'group'"),

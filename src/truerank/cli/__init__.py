@@ -19,6 +19,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "compare": ("truerank.cli.compare", "wins, losses and tests between score files or TREC runs"),
     "cross-validate": ("truerank.cli.cross_validate", "train and test over folds of queries"),
     "tune": ("truerank.cli.tune", "choose a ranker's settings by cross-validation, and keep the best model"),
+    "retrain": (
+        "truerank.cli.retrain",
+        "train the model in production again, and replace it where a test shows a gain",
+    ),
     "convert": ("truerank.cli.convert", "convert judged rankings between file formats"),
     "describe": ("truerank.cli.describe", "describe judged rankings and find what in them may surprise"),
     "pipeline": ("truerank.cli.pipeline", "documents, queries and judgements to a trained and tested ranker"),
@@ -124,6 +128,9 @@ def _output_that_is_read(args: Any) -> str | None:
     learns = bool(given.get("train") or given.get("qrels"))  # `classify` and `fuse` learn or apply
     if args.command in ("train", "tune") or (args.command in ("classify", "fuse") and learns):
         outputs.add("model")  # elsewhere it is read
+    if args.command == "retrain":
+        outputs |= {"candidate", "previous", "model"}
+        del given["production"]  # it is there to be replaced
 
     def files(keys: Any) -> list[str]:
         found = []

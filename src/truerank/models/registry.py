@@ -67,6 +67,7 @@ PUBLIC: dict[str, str] = {
     "convert_claim": "truerank.measures.claim:convert_claim",
     "explain_measure": "truerank.measures.measure_explanation:explain_measure",
     "compare_rankers": "truerank.significance.comparison:compare_rankers",
+    "retrain": "truerank.inspection.retraining:retrain",
     "tune": "truerank.inspection.tuning:tune",
     "explain": "truerank.inspection.explanation:explain",
     "choose_calibrator": "truerank.calibration.pool:choose_calibrator",

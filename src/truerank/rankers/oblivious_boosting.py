@@ -31,7 +31,7 @@ from truerank.trees.grower import GrowthRules
 from truerank.trees.leaves.constant import ConstantFitter
 from truerank.trees.leaves.fuzzy import FlatPlaces, FuzzyFitter, FuzzyLeaves, FuzzyPredictor
 from truerank.trees.leaves.kinds import Leaves, leaves_as_dict, parse_leaves
-from truerank.trees.leaves.places import PlaceTable, make_places, smoothing_of
+from truerank.trees.leaves.places import PlaceTable, make_places, smoothing_of, spread_evenly
 from truerank.trees.leaves.polynomial import PolynomialFitter, PolynomialLeaves, PolynomialPredictor, monomial_table
 from truerank.trees.linear_start import LinearStart, Start, fit_linear_start
 from truerank.trees.predictor import ConstantPredictor, writable
@@ -383,6 +383,7 @@ class ObliviousBoosting(Ranker):
         eval_set: Any = None,
         labels: Any = None,
         position: Any = None,
+        init_model: Any = None,
         **other: Any,
     ) -> ObliviousBoosting:
         """Learn from judged rankings; as `Ranker.fit`, and what some objectives read beside the grades.
@@ -395,11 +396,23 @@ class ObliviousBoosting(Ranker):
             Labels by name, for a list of objectives that names them.
         position : array (n,) of whole numbers >= 1, optional
             Where each row was shown, 1 is first; for unbiased-lambdarank.
+        init_model : fitted ObliviousBoosting, optional
+            A model to go on from, on other data (also `xgb_model`): its trees stay as they are, and `n_estimators`
+            trees are added to them. Leaves and `depth` must be the model's; statistics of categories, scales of
+            polynomials and the places of fuzzy borders stay the model's, and for features of its trees new borders
+            stand where fuzzy ones know a place.
         """
+        theirs = other.pop("xgb_model", None)
+        begun = init_model if theirs is None else theirs
+        if isinstance(begun, ObliviousBoosting) and hasattr(begun, "category_names_"):
+            # Its categories keep their numbers; one that it has not seen counts as average.
+            X = begun._numbered(X, reset=False)
+            if isinstance(eval_set, tuple) and eval_set:
+                eval_set = (begun._numbered(eval_set[0], reset=False), *eval_set[1:])
 
         def beside(data: RankingData) -> dict[str, Any]:
             shown = beside_grades({"position": position}, data)["position"]
-            return {"labels": beside_grades(labels, data), "position": shown}
+            return {"labels": beside_grades(labels, data), "position": shown, "begun": begun}
 
         fitted: ObliviousBoosting = self._whole_fit(
             X, y, qid, query_weight, sample_weight, eval_set, other, beside=beside
@@ -412,7 +425,10 @@ class ObliviousBoosting(Ranker):
         valid: RankingData | None,
         labels: dict[str, Any] | None = None,
         position: np.ndarray | None = None,
+        begun: Any = None,
     ) -> None:
+        if begun is not None:
+            self._take_model(begun, data.n_features)
         X, y = data.X, data.y
         assert y is not None
         sparse = hasattr(X, "tocsc")
@@ -430,11 +446,13 @@ class ObliviousBoosting(Ranker):
             )
         check_grades(y)
         check_weights(data.row_weight)
-        progress = self._progress(data.n_features)
+        progress = self._progress(data.n_features) if begun is None else self._trees_of_model()
         monotone = monotone_signs(self.monotone, data.n_features, list(getattr(self, "feature_names_in_", [])))
         if monotone is not None and isinstance(kind, PolynomialLeaves):
             raise InvalidInputError("polynomial leaves cannot keep monotone constraints; use constant or fuzzy leaves")
         p_swap = kind.swap_probability(data.n_rows) if isinstance(kind, FuzzyLeaves) else 0.0
+        if begun is not None and isinstance(kind, FuzzyLeaves):
+            p_swap = self.p_swap_
         measure = parse_measure(self.measure, convention=self.convention)
         watch = measure
         if self.validation_measure is not None:
@@ -445,11 +463,15 @@ class ObliviousBoosting(Ranker):
         unbiased = _unbiased_part(objective)
         if unbiased is not None and progress.trees:
             raise InvalidInputError(
-                "warm_start: unbiased-lambdarank learns its propensities from tree to tree and cannot be continued; "
-                "set warm_start=False to start anew"
+                f"{'warm_start' if begun is None else 'init_model'}: unbiased-lambdarank learns its propensities from "
+                "tree to tree and cannot be continued; start anew"
             )
         columns = self._category_columns(data.n_features)
-        if columns is not None:
+        tables: CategoryTables | None = None
+        if begun is not None and hasattr(self, "category_features_"):
+            tables = self._category_tables()
+            X = tables.encode(X)
+        elif columns is not None:
             if progress.trees:
                 raise InvalidInputError(
                     "warm_start: a model with categorical features cannot be continued; set warm_start=False"
@@ -458,14 +480,21 @@ class ObliviousBoosting(Ranker):
             order = queries[stream(self.seed_, "categories", 0).permutation(len(queries))]
             del rows_in_order
             tables, X = fit_categories(X, y, data.offsets, data.row_weight, columns, order)
-        else:
-            tables = None
         valid_X: Any = None if valid is None else valid.X if tables is None else tables.encode(valid.X)
+        known_places = self._known_places() if begun is not None and isinstance(kind, FuzzyLeaves) else {}
         with Workers(self.n_jobs) as workers:
 
             def look(k: int, values: np.ndarray) -> tuple[np.ndarray, Any, Any]:
                 found = find_borders(values, parts)
-                table = make_places(values, found, kind.places) if isinstance(kind, FuzzyLeaves) else None
+                table = known_places.get(k)
+                if known_places and table is None:  # as many places as the model's features have
+                    most = max(one.n for one in known_places.values())
+                    spread = spread_evenly(values, max(1, round(most * len(values) / data.n_rows)))
+                    table = make_places(spread, found, kind.places)
+                if table is not None:
+                    found = table.borders_at_knots(found)
+                elif isinstance(kind, FuzzyLeaves):
+                    table = make_places(values, found, kind.places)
                 if not scaled:
                     return found, table, None
                 weight = data.row_weight
@@ -476,11 +505,16 @@ class ObliviousBoosting(Ranker):
             borders = [found for found, _, _ in looked]
             places = [table for _, table, _ in looked]
             scaling = Scaling.of([found for _, _, found in looked], bool(self.clip)) if scaled else None
+            if begun is not None and scaled:
+                scaling = self._scaling()
             rows = self._coded(by_column, borders, training=True)
             plan = self._plan(monotone)
+            if begun is not None:
+                plan = replace(plan, n_estimators=plan.n_estimators + len(progress.trees))
             fitter: Any
             if isinstance(kind, FuzzyLeaves):
-                if progress.trees and not (p_swap == self.p_swap_ and self._flat_places().hold(places)):
+                continued = begun is None and progress.trees
+                if continued and not (p_swap == self.p_swap_ and self._flat_places().hold(places)):
                     raise InvalidInputError(_OTHER_DATA)
                 if kind.search:
                     plan = replace(plan, rules=replace(plan.rules, smoothing=smoothing_of(borders, places, p_swap)))
@@ -493,7 +527,7 @@ class ObliviousBoosting(Ranker):
             if progress.trees:
                 if scaling is not None and not np.array_equal(scaling.mean, self.feature_mean_):
                     raise InvalidInputError(_OTHER_DATA)
-                start, scores = self._start(), self._predict(X)
+                start, scores = self._start(), self._predict(data.X)
             elif sparse:
                 start = Start(float(objective.start(y, data.row_weight)), None)
                 scores = np.full(X.shape[0], start.constant)
@@ -525,8 +559,10 @@ class ObliviousBoosting(Ranker):
             else:
                 progress.valid = []
             # Kept for the watch over the training objective: one number, unless the start is a line.
-            begun = start.constant if start.linear is None else start.scores(X, self.n_jobs)
-            status = boost(data, rows, scores, begun, objective, fitter, plan, watched, workers, progress)
+            at_start = start.constant if start.linear is None else start.scores(X, self.n_jobs)
+            if begun is not None:  # on other data the model may stand worse than a constant
+                at_start = scores.copy()
+            status = boost(data, rows, scores, at_start, objective, fitter, plan, watched, workers, progress)
         self._keep(progress, start, scaling)
         if isinstance(kind, FuzzyLeaves):
             self._keep_places(places, p_swap)
@@ -636,6 +672,55 @@ class ObliviousBoosting(Ranker):
         )
         history = [part.tolist()[:have] for part in (self.validation_scores_, self.history_["objective"])]
         return Progress(trees, list(self.tree_gains_), *history)
+
+    def _take_model(self, begun: Any, n_features: int) -> None:
+        """Take over a fitted model's trees and what they stand on, to go on from them."""
+        if not isinstance(begun, ObliviousBoosting) or not hasattr(begun, "tree_values_"):
+            found = "one that is not fitted" if isinstance(begun, ObliviousBoosting) else type(begun).__name__
+            hint = "; read it first, load_model(path)" if isinstance(begun, str) else ""
+            raise InvalidInputError(f"init_model must be a fitted ObliviousBoosting, got {found}{hint}")
+        if begun.n_features_in_ != n_features:
+            raise InvalidInputError(f"init_model was fitted to {begun.n_features_in_} features, X has {n_features}")
+        names = getattr(begun, "feature_names_in_", None)
+        own = getattr(self, "feature_names_in_", None)
+        if names is not None and own is not None and list(names) != list(own):
+            wrong = next(place for place, (a, b) in enumerate(zip(names, own)) if a != b)
+            raise InvalidInputError(
+                f"init_model: its column {wrong} was {names[wrong]!r} and is {own[wrong]!r}; name the columns as then"
+            )
+        kind, theirs = self.kind_of_leaves, begun.kind_of_leaves
+        # What the model's own trees are scored with must stay: polynomials' degree, how fuzzy borders take ties.
+        same = type(kind) is type(theirs) and all(
+            getattr(kind, name, None) == getattr(theirs, name, None) for name in ("degree", "ties")
+        )
+        if not same:
+            raise InvalidInputError(f"init_model has leaves {theirs}, this ranker {kind}: they must be the same")
+        if begun.tree_features_.shape[1] != self.depth:
+            raise InvalidInputError(
+                f"init_model has trees of depth {begun.tree_features_.shape[1]}, this ranker depth={self.depth}"
+            )
+        if (self.categorical is not None) != hasattr(begun, "category_features_"):
+            raise InvalidInputError("init_model: `categorical` must name the columns that it named then")
+        if (self.start == "linear") != hasattr(begun, "start_weights_"):
+            raise InvalidInputError(f"init_model starts from {begun.start!r}, this ranker from {self.start!r}")
+        self.seed_ = seed_of(self.random_state)
+        for name in ("start_", *_TREES, "history_", "n_iter_", "category_names_", *_OF_SOME):
+            self.__dict__.pop(name, None)
+            if hasattr(begun, name):
+                setattr(self, name, getattr(begun, name))
+        self._prepare()
+
+    def _trees_of_model(self) -> Progress:
+        """The trees taken over, without a history: they have not seen these data."""
+        trees: list[Any] = list(
+            zip(self.tree_features_, self.tree_borders_, self.tree_missing_right_, self.tree_values_)
+        )
+        return Progress(trees, list(self.tree_gains_))
+
+    def _known_places(self) -> dict[int, PlaceTable]:
+        """The place tables of the features that the trees use, by column."""
+        flat = self._flat_places()
+        return dict(zip(flat.features.tolist(), flat.tables()))
 
     def _fit_settings(self) -> dict[str, str]:
         """The parameters that must stay for a warm start, in a form that can be compared."""

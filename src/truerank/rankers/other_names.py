@@ -144,8 +144,8 @@ _INSTEAD: dict[str, str] = {
 }
 
 _INSTEAD_IN_FIT: dict[str, str] = {
-    "init_model": "to go on training set warm_start=True and a larger n_estimators and call fit again",
-    "xgb_model": "to go on training set warm_start=True and a larger n_estimators and call fit again",
+    "init_model": "trees go on from a model (ObliviousBoosting); rankers with warm_start begin at their last fit",
+    "xgb_model": "trees go on from a model (ObliviousBoosting); rankers with warm_start begin at their last fit",
     "init_score": "scores to start from are not taken; add them as a feature",
     "base_margin": "scores to start from are not taken; add them as a feature",
     "feature_name": "names come with a data frame, or RankingData(X, y, qid, feature_names=…)",

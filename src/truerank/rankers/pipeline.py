@@ -123,9 +123,14 @@ class RankerPipeline(Ranker):
             looks = [type(t).__name__ for t in self.transformers_ if _takes_query(t)]
             if looks:
                 raise InvalidInputError(f"{looks[0]} needs qid: pass the query of each row to predict")
+        data = self.transformed(data)
+        return data.restore(ranker_scores(self.ranker_, data))
+
+    def transformed(self, data: RankingData) -> RankingData:
+        """The rows as the fitted transformers hand them to the ranker."""
         for transformer in self.transformers_:
             data = _transformed(transformer, data)
-        return data.restore(ranker_scores(self.ranker_, data))
+        return data
 
     def _feature_shares(self) -> np.ndarray:
         shares = np.asarray(self.ranker_.feature_importances_, dtype=np.float64)

@@ -70,6 +70,20 @@ class PlaceTable:
         k = int(np.searchsorted(self.upper, border, side="right"))
         return int(self.starts[k]), 2 * k - 1
 
+    def borders_at_knots(self, borders: np.ndarray) -> np.ndarray:
+        """Borders moved down to ends of knots, where places are known: for a table that is of other data."""
+        k = np.searchsorted(self.upper[:-1], borders, side="right")
+        return np.unique(self.upper[k[k > 0] - 1]).astype(borders.dtype)
+
+
+def spread_evenly(values: np.ndarray, n: int) -> np.ndarray:
+    """`n` of the sorted values (any number), evenly by place: the same quantiles on another number of places.
+
+    >>> spread_evenly(np.array([1.0, 2.0, 3.0, 4.0]), 2).tolist()
+    [2.0, 4.0]
+    """
+    return values[((np.arange(n) + 0.5) * len(values) / n).astype(np.int64)] if len(values) else values
+
 
 def make_places(values: np.ndarray, borders: np.ndarray, limit: int) -> PlaceTable:
     """The table of a feature from its sorted observed values; at most `limit + len(borders)` knots."""

@@ -1,0 +1,165 @@
+"""`truerank retrain`: train the model in production again, and replace it only where a test shows a gain."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+from truerank.cli import common
+
+KEPT = 3
+"""Exit code where the model in production stays; 0 where it was replaced."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.description = (
+        "Train the model in production on newer queries, compare the two on held-out queries by a paired test, and "
+        f"replace it where the new one is better. Exit codes: 0 replaced, {KEPT} kept; others are errors, and keep it."
+    )
+    parser.add_argument("production", metavar="MODEL", help="the model in production, as `truerank train` wrote it")
+    parser.add_argument("data", nargs="+", metavar="DATA", help="newer judged rankings: LETOR files, or tables")
+    parser.add_argument(
+        "--held-out",
+        metavar="FILE",
+        help="judged queries that neither model has learned from (default: a share of the newer queries)",
+    )
+    parser.add_argument(
+        "--share", type=float, default=0.3, metavar="S", help="queries held out without --held-out (default: 0.3)"
+    )
+    parser.add_argument("--valid", metavar="FILE", help="validation queries, where the ranker stops early")
+    parser.add_argument(
+        "--how",
+        choices=("auto", "continue", "refit"),
+        default="auto",
+        help="continue: add trees to a model of trees, or begin at the model's weights; refit: the same settings anew "
+        "(default: continue what can be continued)",
+    )
+    parser.add_argument("--more", type=int, default=20, metavar="N", help="trees that are added (default: 20)")
+    parser.add_argument(
+        "--set", action="extend", nargs="+", default=[], metavar="key=value", help="parameters that are to change"
+    )
+    parser.add_argument("--measure", metavar="NAME", help="what is compared (default: the model's measure)")
+    parser.add_argument(
+        "--test",
+        choices=("randomisation", "t", "wilcoxon", "sign"),
+        default="randomisation",
+        help="paired, two-sided test of the per-query values (default: randomisation)",
+    )
+    parser.add_argument("--level", type=float, default=0.05, metavar="P", help="p must be below this (default: 0.05)")
+    parser.add_argument(
+        "--margin",
+        type=float,
+        default=0.0,
+        metavar="M",
+        help="promote what is shown to be less than M worse: a fresher model without a loss (default: 0, a gain)",
+    )
+    parser.add_argument("--model", metavar="FILE", help="where a better model goes (default: MODEL is replaced)")
+    parser.add_argument("--previous", metavar="FILE", help="where the model that is replaced is kept")
+    parser.add_argument("--candidate", metavar="FILE", help="where the new model goes in any case")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the split and the test (default: 0)")
+    common.add_convention_option(parser, default=None)
+    common.add_data_options(parser)
+    common.add_json_option(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, train, compare, replace or keep."""
+    from truerank.data.ranking_data import RankingData
+    from truerank.inspection.retraining import retrain
+
+    target = args.model or args.production
+    for path in (target, args.previous, args.candidate):
+        common.check_writable(path)
+    places = [os.path.realpath(path) for path in (target, args.previous, args.candidate) if path is not None]
+    if len(set(places)) < len(places) or os.path.realpath(args.production) in places[1:]:
+        raise common.UsageError("--model, --previous and --candidate must be different files, and not MODEL")
+    production = common.load_ranker(args.production)
+    common.announce_compilation()
+    parts = [common.read_data(path, args) for path in args.data]
+    data = parts[0] if len(parts) == 1 else RankingData.concatenate(parts)
+    held_out = None if args.held_out is None else common.read_data(args.held_out, args)
+    valid = None if args.valid is None else common.read_data(args.valid, args)
+    both = 0 if held_out is None else len({*map(str, data.query_ids)} & {*map(str, held_out.query_ids)})
+    if both:
+        common.note(
+            f"truerank: warning: {both} queries stand in the newer data and in {args.held_out}; where these are the "
+            "same judgements, the comparison flatters the new model"
+        )
+    found = retrain(
+        production,
+        data,
+        held_out,
+        valid=valid,
+        how=args.how,
+        more=args.more,
+        params=common.parse_settings(args.set),
+        measure=args.measure,
+        convention=args.convention,
+        test=args.test,
+        level=args.level,
+        margin=args.margin,
+        share=args.share,
+        random_state=args.seed,
+    )
+    if args.candidate is not None:
+        _save(found.candidate, args.candidate)
+    if found.promoted:
+        if args.previous is not None:
+            _copy(args.production, args.previous)
+        _save(found.candidate, target)
+    _report(args, found, target, both)
+    return 0 if found.promoted else KEPT
+
+
+def _save(model: Any, path: str) -> None:
+    from truerank.models.model_file import save_model
+
+    save_model(model, path)
+
+
+def _copy(source: str, target: str) -> None:
+    from truerank.core.files import atomic_write
+
+    with atomic_write(target, "wb") as stream:
+        stream.write(Path(source).read_bytes())
+
+
+def _report(args: argparse.Namespace, found: Any, target: str, both: int) -> None:
+    comparison = found.comparison
+    pair = comparison.pairs[0]
+    if args.json:
+        common.print_json(
+            {
+                "decision": "promoted" if found.promoted else "kept",
+                "reason": found.reason,
+                "how": found.how,
+                "ranker": type(found.candidate).__name__,
+                "measure": comparison.measure,
+                "convention": comparison.convention,
+                "means": comparison.means,
+                "difference": {"mean": pair.difference, "low": pair.low, "high": pair.high},
+                "wins": pair.wins,
+                "losses": pair.losses,
+                "ties": pair.ties,
+                "test": comparison.test,
+                "p": found.p,
+                "level": args.level,
+                "margin": args.margin,
+                "queries": {"train": found.n_train, "held_out": found.n_held_out, "in_both": both},
+                "status": getattr(found.candidate, "status_", None),
+                "model": target if found.promoted else args.production,
+                "previous": args.previous if found.promoted else None,
+                "candidate": args.candidate,
+            }
+        )
+        return
+    print(comparison.systems_table())
+    kept = f"{args.production} stays" if not found.promoted else f"{target} is the new model"
+    print(
+        f"{found.how} on {found.n_train} queries, compared on {found.n_held_out} held-out ones by a {comparison.test} "
+        f"test ({comparison.convention}); {found.reason}\n{'promoted' if found.promoted else 'kept'}: {kept}"
+        + (f"; the one before is in {args.previous}" if found.promoted and args.previous else "")
+    )

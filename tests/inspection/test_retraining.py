@@ -1,0 +1,252 @@
+"""Models that go on learning from other data, and the test that decides whether they replace the one in production."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from truerank import (
+    AdaRank,
+    CalibratedRanker,
+    FuzzyLeaves,
+    ObliviousBoosting,
+    PolynomialLeaves,
+    RankerPipeline,
+    RankSVM,
+    RidgeRanker,
+    SingleFeature,
+    load_model,
+    load_sample,
+    save_model,
+    write_letor,
+)
+from truerank.cli import main
+from truerank.core.errors import InvalidInputError
+from truerank.data.ranking_data import RankingData
+from truerank.inspection.retraining import can_continue, retrain, trained_again
+
+LEAVES = {
+    "constant": "constant",
+    "fuzzy": "fuzzy",
+    "fuzzy search": FuzzyLeaves(search=True, ties="near"),
+    "polynomial": PolynomialLeaves(smoothing=50.0),
+}
+
+
+@pytest.fixture(scope="module")
+def weeks():
+    sample = load_sample()
+    return [sample.take_queries(range(start, stop)) for start, stop in ((0, 50), (50, 120), (120, 180))]
+
+
+def squared_error(ranker, data):
+    return float(np.mean((data.y - ranker.predict(data)) ** 2))
+
+
+@pytest.mark.parametrize("leaves", LEAVES.values(), ids=LEAVES)
+@pytest.mark.parametrize("start", ["constant", "linear"])
+def test_a_continued_model_keeps_its_trees_and_fits_the_new_data_better(weeks, leaves, start, tmp_path):
+    old, new, later = weeks
+    model = ObliviousBoosting(leaves, n_estimators=15, depth=3, start=start).fit(old)
+    before = model.predict(later)
+    more = ObliviousBoosting(leaves, n_estimators=10, depth=3, start=start).fit(new, init_model=model)
+    assert more.n_iter_ == 25
+    for name in ("tree_features_", "tree_borders_", "tree_values_"):
+        np.testing.assert_array_equal(getattr(more, name)[:15], getattr(model, name))
+    stages = list(more.staged_predict(later))
+    np.testing.assert_allclose(stages[14], before, rtol=0, atol=1e-12)  # the old trees score as they did
+    np.testing.assert_array_equal(model.predict(later), before)
+    assert squared_error(more, new) < squared_error(model, new)
+    change = more.history_["objective"]
+    assert np.isnan(change[:14]).all()
+    assert change[-1] < 0
+    save_model(more, tmp_path / "model.json")
+    np.testing.assert_array_equal(load_model(tmp_path / "model.json").predict(later), more.predict(later))
+
+
+def test_what_is_kept_of_the_objective_is_what_the_trees_gained_on_the_new_data(weeks):
+    """Fuzzy borders of new trees stand where the old tables know a place: training and prediction agree."""
+    old, new, _ = weeks
+    model = ObliviousBoosting(n_estimators=15, depth=3).fit(old)
+    more = ObliviousBoosting(n_estimators=10, depth=3).fit(new, init_model=model)
+    start = 0.5 * np.sum((new.y - model.predict(new)) ** 2)
+    end = 0.5 * np.sum((new.y - more.predict(new)) ** 2)
+    assert more.history_["objective"][-1] == pytest.approx(end - start, rel=1e-9)
+
+
+def test_the_data_may_be_of_another_size_and_range(weeks):
+    old, new, later = weeks
+    wide = RankingData.from_grouped(
+        np.concatenate([new.X * 3.0 - 1.0, new.X]), np.concatenate([new.y, new.y]),
+        np.concatenate([new.offsets, new.offsets[1:] + new.n_rows]), feature_names=new.feature_names,
+    )  # fmt: skip
+    for data in (wide, new.take_queries(range(3))):
+        for leaves in ("constant", "fuzzy", FuzzyLeaves(search=True)):
+            model = ObliviousBoosting(leaves, n_estimators=5, depth=3, feature_fraction=0.3).fit(old)
+            more = ObliviousBoosting(leaves, n_estimators=5, depth=3).fit(data, init_model=model)
+            assert np.isfinite(more.predict(later)).all()
+            assert squared_error(more, data) < squared_error(model, data)
+
+
+def test_validation_queries_stop_a_continued_fit(weeks):
+    old, new, later = weeks
+    model = ObliviousBoosting("constant", n_estimators=5, depth=3).fit(old)
+    more = ObliviousBoosting("constant", n_estimators=60, depth=3, patience=3).fit(new, eval_set=later, xgb_model=model)
+    watched = more.validation_scores_
+    assert len(watched) < 65
+    assert more.n_iter_ == int(np.argmax(watched)) + 1
+    np.testing.assert_allclose(watched[4], model.set_params(measure="nDCG@10").score(later), atol=0.02)
+
+
+def test_categories_keep_their_meaning(weeks):
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    n = 400
+    brand = rng.choice(["a", "b", "c", "d"], n)
+    y = (np.isin(brand, ["a", "c"]) & (rng.random(n) < 0.8)).astype(float)
+    qid = np.repeat(np.arange(40), 10)
+    frame = pandas.DataFrame({"brand": brand, "noise": rng.random(n)})
+    model = ObliviousBoosting("constant", n_estimators=5, categorical=["brand"]).fit(frame, y, qid=qid)
+    fewer = frame.assign(brand=np.where(brand == "a", "zz", brand))[["brand", "noise"]]  # other names, other numbers
+    more = ObliviousBoosting("constant", n_estimators=3, categorical=["brand"]).fit(fewer, y, qid=qid, init_model=model)
+    assert more.category_names_ == model.category_names_
+    np.testing.assert_array_equal(more.category_statistics_, model.category_statistics_)
+    assert np.isfinite(more.predict(frame)).all()
+    np.testing.assert_array_equal(list(more.staged_predict(frame))[4], model.predict(frame))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"depth": 4}, "trees of depth 3"),
+        ({"leaves": "fuzzy"}, "they must be the same"),
+        ({"start": "linear"}, "starts from 'constant'"),
+        ({"categorical": [0]}, "categorical"),
+    ],
+)
+def test_what_does_not_go_on_from_a_model_is_said(weeks, given, words):
+    model = ObliviousBoosting("constant", n_estimators=2, depth=3).fit(weeks[0])
+    with pytest.raises(InvalidInputError, match=words):
+        ObliviousBoosting(**({"leaves": "constant", "depth": 3} | given)).fit(weeks[1], init_model=model)
+
+
+def test_init_model_must_be_a_fitted_model_of_these_columns(weeks):
+    for wrong in ("model.json", RidgeRanker(), ObliviousBoosting()):
+        with pytest.raises(InvalidInputError, match="init_model must be a fitted"):
+            ObliviousBoosting().fit(weeks[1], init_model=wrong)
+    model = ObliviousBoosting(n_estimators=2).fit(weeks[0])
+    other = RankingData(weeks[1].X[:, ::-1], weeks[1].y, weeks[1].qid, feature_names=weeks[1].feature_names[::-1])
+    with pytest.raises(InvalidInputError, match="its column 0 was"):
+        ObliviousBoosting().fit(other, init_model=model)
+    with pytest.raises(InvalidInputError, match=r"init_model.*warm_start"):
+        RidgeRanker().fit(weeks[1], init_model=model)
+
+
+def test_a_better_model_is_promoted_and_a_worse_one_is_not(weeks):
+    old, new, later = weeks
+    weak = SingleFeature(5).fit(old)
+    found = retrain(ObliviousBoosting(n_estimators=1, learning_rate=1e-9).fit(old), new, later, more=40,
+                    params={"learning_rate": 0.1})  # fmt: skip
+    assert found.promoted
+    assert found.how == "continued"
+    assert found.candidate.get_params()["n_estimators"] == found.candidate.n_iter_ == 41
+    assert found.p < 0.05
+    assert found.comparison.pairs[0].difference > 0
+    again = retrain(weak, new, later)
+    assert not again.promoted
+    assert again.how == "refitted"
+    assert again.p == 1.0  # the same column, the same ranking
+    close = retrain(weak, new, later, margin=0.01)
+    assert close.promoted
+    assert close.comparison.pairs[0].difference == 0.0
+    assert not retrain(found.candidate, new, later, params={"n_estimators": 1}, how="refit").promoted
+
+
+def test_a_measure_that_is_better_when_lower_is_respected(weeks):
+    old, new, later = weeks
+    good = RidgeRanker(alpha=1.0).fit(old)
+    found = retrain(good, new, later, measure="pairs(2,0)", params={"alpha": 1e9})
+    values = found.comparison.per_query
+    gain = values["production"] - values["candidate"]
+    assert np.sign(found.comparison.pairs[0].difference) == np.sign(np.nanmean(gain))
+    assert found.promoted == (np.nanmean(gain) > 0 and found.p < 0.05)
+
+
+def test_every_kind_of_model_is_trained_again(weeks):
+    old, new, later = weeks
+    models = {
+        RankSVM(): True,
+        RankerPipeline("z-score-in-query", ObliviousBoosting(n_estimators=3)): True,
+        RankerPipeline("z-score-in-query", RidgeRanker()): False,
+        CalibratedRanker(RidgeRanker(), "platt"): False,
+        AdaRank(n_estimators=5): False,
+    }
+    for model, continues in models.items():
+        model.fit(old)
+        before = model.predict(later)
+        assert can_continue(model) == continues
+        again, continued = trained_again(model, new, more=4)
+        assert continued == continues
+        assert again.n_queries_in_ == new.n_queries
+        np.testing.assert_array_equal(model.predict(later), before)
+        assert np.isfinite(again.predict(later)).all()
+        if not continues:
+            with pytest.raises(InvalidInputError, match="cannot be continued"):
+                trained_again(model, new, how="continue")
+    svm, _ = trained_again(RankSVM(tol=1e-10).fit(old), new)
+    np.testing.assert_allclose(svm.coef_, RankSVM(tol=1e-10).fit(new).coef_, rtol=1e-4, atol=1e-6)
+
+
+def test_queries_of_one_name_stay_on_one_side(weeks):
+    twice = RankingData.concatenate([weeks[0], weeks[0]])
+    model = RidgeRanker().fit(weeks[1])
+    found = retrain(model, twice, share=0.4, random_state=3)
+    assert (found.n_train, found.n_held_out) == (60, 40)
+    with pytest.raises(InvalidInputError, match="two queries held out, got 1"):
+        retrain(model, weeks[0], weeks[1].take_queries([0]))
+
+
+@pytest.fixture
+def files(weeks, tmp_path):
+    for name, data in zip(("old", "new", "later"), weeks):
+        write_letor(data, tmp_path / f"{name}.txt")
+    upside_down = RankingData.from_grouped(weeks[0].X, weeks[0].y.max() - weeks[0].y, weeks[0].offsets)
+    save_model(ObliviousBoosting(n_estimators=1, depth=3).fit(upside_down), tmp_path / "model.json")
+    return tmp_path
+
+
+def test_the_command_promotes_and_keeps(files, capsys, monkeypatch):
+    monkeypatch.chdir(files)
+    before = (files / "model.json").read_bytes()
+    words = ["retrain", "model.json", "new.txt", "--held-out", "later.txt", "--json"]
+    assert main([*words, "--more", "30", "--set", "learning_rate=0.1", "--previous", "last.json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["decision"] == "promoted"
+    assert report["queries"] == {"train": 70, "held_out": 60, "in_both": 0}
+    assert (files / "last.json").read_bytes() == before
+    promoted = (files / "model.json").read_bytes()
+    assert load_model(files / "model.json").n_iter_ == 31
+    capsys.readouterr()
+    assert main([*words, "--more", "1", "--set", "learning_rate=1e-6", "--candidate", "candidate.json"]) == 3
+    report = json.loads(capsys.readouterr().out)
+    assert report["decision"] == "kept"
+    assert report["model"] == "model.json"
+    assert (files / "model.json").read_bytes() == promoted
+    assert load_model(files / "candidate.json").n_iter_ == 32
+
+
+def test_the_command_keeps_production_on_every_error(files, capsys, monkeypatch):
+    monkeypatch.chdir(files)
+    before = (files / "model.json").read_bytes()
+    (files / "bad.txt").write_text("0 qid:1 1:x\n")
+    assert main(["retrain", "model.json", "bad.txt"]) == 1
+    assert main(["retrain", "model.json", "new.txt", "--previous", "model.json"]) == 2
+    with pytest.raises(SystemExit):
+        main(["retrain", "model.json", "new.txt", "--candidate", "new.txt"])
+    assert main(["retrain", "model.json", "new.txt", "--level", "2"]) == 1
+    assert (files / "model.json").read_bytes() == before
+    capsys.readouterr()
+    assert main(["retrain", "model.json", "new.txt", "old.txt", "--held-out", "old.txt", "--how", "refit"]) in (0, 3)
+    assert "50 queries stand in" in capsys.readouterr().err
