@@ -42,6 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", required=True, metavar="FILE", help="where the calibrated model goes, as JSON"
     )
     common.add_data_options(parser)
+    common.add_column_options(parser)
     common.add_json_option(parser)
 
 
@@ -135,7 +136,7 @@ def _ranker(args: argparse.Namespace) -> tuple[Any, Any, Any, Any, Any]:
         raise common.InvalidInputError(
             f"{args.model} holds a {type(model).__name__}, not a ranker; calibrate its scores with --scores and --data"
         )
-    data = common.read_data(args.judged, args)
+    data = common.read_data(args.judged, args, like=model)
     grouped = data.take_queries(np.arange(data.n_queries))
     relevant = np.asarray(_grades(grouped, args.judged)) >= args.rel
     if args.cv is None:

@@ -70,6 +70,37 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--document-column", metavar="NAME", help="column of the document id in a table")
 
 
+def add_column_options(parser: argparse.ArgumentParser, *, categorical: bool = False) -> None:
+    """`--features`, `--exclude` and, where a ranker is trained, `--categorical`: which columns are what."""
+    group = parser.add_argument_group("columns")
+    for name, text in (
+        ("features", "columns that are features: names, patterns ('bm25*'), or numbers from 1 (1-10,15); default: all"),
+        ("exclude", "columns that are no features, named in the same ways"),
+    ):
+        group.add_argument(f"--{name}", action="extend", nargs="+", metavar="COLUMN", help=text)
+    if categorical:
+        group.add_argument(
+            "--categorical",
+            action="extend",
+            nargs="+",
+            metavar="COLUMN",
+            help="features whose values are categories: text, or numbers without an order (oblivious-boosting)",
+        )
+
+
+def set_categorical(ranker: Any, data: RankingData, args: argparse.Namespace) -> None:
+    """Tell the ranker which columns of `data` `--categorical` names; misuse where it has no use for categories."""
+    if not args.categorical:
+        return
+    if "categorical" not in ranker.get_params(deep=False):
+        what = f"{args.ranker} has no use for categories" if not args.prepare else "--prepare makes other columns"
+        raise UsageError(f"--categorical: {what}; oblivious-boosting takes them as they are")
+    from truerank.data.columns import chosen_columns, names_of
+
+    columns = chosen_columns(names_of(data), args.categorical)
+    ranker.set_params(categorical=[data.feature_names[k] for k in columns] if data.feature_names else columns)
+
+
 def add_cluster_option(parser: argparse.ArgumentParser) -> None:
     """`--cluster`: where partitions live."""
     parser.add_argument(
@@ -111,6 +142,8 @@ def read_partitions(pattern: str, args: argparse.Namespace, client: Any) -> Any:
     from truerank.cluster.partition import expand
     from truerank.io.tables import table_kind
 
+    if getattr(args, "features", None) or getattr(args, "exclude", None):
+        raise UsageError("--features and --exclude do not go with --cluster")
     tables = {bool(table_kind(path)) for path in expand(pattern)}
     if len(tables) > 1:
         raise UsageError(f"{pattern}: names both tables and LETOR text; give one kind of files")
@@ -155,8 +188,23 @@ def settle_convention(args: argparse.Namespace) -> str:
     return " (the default for judged rows)" if args.qrels is None else " (the default for runs and qrels)"
 
 
-def read_data(path: str, args: argparse.Namespace | None = None) -> RankingData:
-    """A LETOR file (`.gz`, `.xz`, `.zst`; `-` is stdin), or a table by its ending (.csv .parquet .arrow .feather)."""
+def read_data(path: str, args: argparse.Namespace | None = None, *, like: Any = None) -> RankingData:
+    """A LETOR file (`.gz`, `.xz`, `.zst`; `-` is stdin), or a table by its ending (.csv .parquet .arrow .feather).
+
+    Its columns are those of `like`, a model or training data that know theirs by name; else what `--features` and
+    `--exclude` say, else all.
+    """
+    from truerank.data.columns import as_in_training, chosen_columns, names_of, take_columns
+
+    features, exclude = (getattr(args, name, None) for name in ("features", "exclude"))
+    names = (
+        getattr(like, "feature_names_in_", None) if hasattr(like, "predict") else getattr(like, "feature_names", None)
+    )
+    if names is not None:
+        if (features or exclude) and hasattr(like, "predict"):
+            raise UsageError("--features, --exclude: the model knows its columns by name; leave them out")
+        features, exclude = [str(name) for name in names], None
+    categories = getattr(like, "category_names", None) or getattr(args, "categorical", None)
     missing = getattr(args, "missing", "error")
     n_features = getattr(args, "n_features", None)
     if n_features is not None and n_features < 1:
@@ -172,14 +220,26 @@ def read_data(path: str, args: argparse.Namespace | None = None) -> RankingData:
             "grade": getattr(args, "grade_column", None),
             "document": getattr(args, "document_column", None),
         }
-        return read_table(path, missing=missing, **{key: value for key, value in named.items() if value is not None})
+        return read_table(
+            path,
+            missing=missing,
+            features=features,
+            exclude=exclude,
+            categories=categories,
+            **{key: value for key, value in named.items() if value is not None},
+        )
     from truerank.io.letor.read import KERNEL_AFTER, read_letor
 
     if path != "-" and os.path.isfile(path) and os.path.getsize(path) > KERNEL_AFTER:
         announce_compilation()  # the reader's kernel is the first that is needed
-    return read_letor(
+    data = read_letor(
         path, missing=missing, n_features=n_features, sparse=getattr(args, "sparse", False), max_line=max_line
     )
+    if names is not None:
+        return as_in_training(data, names)
+    if features or exclude:
+        return take_columns(data, chosen_columns(names_of(data), features, exclude))
+    return data
 
 
 def run_paths(arguments: Iterable[str]) -> list[str]:

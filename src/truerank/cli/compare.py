@@ -65,6 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     common.add_convention_option(parser, default=None)
     common.add_json_option(parser)
     common.add_data_options(parser)
+    common.add_column_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -28,6 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--float32", action="store_true", help="keep values as 32-bit numbers")
     parser.add_argument("--no-comments", action="store_true", help="drop comments, keep document ids")
     common.add_data_options(parser)
+    common.add_column_options(parser)
     parser.epilog = "With --sparse, zeros are not written."
 
 
@@ -44,6 +45,10 @@ def run(args: argparse.Namespace) -> int:
         raise common.UsageError(f"{args.output}: a table's name ends in .csv, .tsv, .parquet, .arrow or .feather")
     common.check_writable(args.output)
     data = _read(args)
+    if (args.features or args.exclude) and not (args.input != "-" and table_kind(args.input)):
+        from truerank.data.columns import chosen_columns, names_of, take_columns
+
+        data = take_columns(data, chosen_columns(names_of(data), args.features, args.exclude))
     written = [args.output]
     if target == "table":
         write_table(data, args.output)
@@ -85,6 +90,8 @@ def _read(args: argparse.Namespace) -> RankingData:
             grade=args.grade_column,
             document=args.document_column,
             missing=args.missing,
+            features=args.features,
+            exclude=args.exclude,
             dtype=dtype,
         )
     from truerank.io.letor.read import read_letor

@@ -42,6 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     common.add_convention_option(parser)
     common.add_data_options(parser)
+    common.add_column_options(parser, categorical=True)
     common.add_json_option(parser)
 
 
@@ -65,6 +66,7 @@ def run(args: argparse.Namespace) -> int:
         best_value, best_ranker, best_params = None, None, None
         for candidate in candidates:
             ranker = common.make_ranker(args.ranker, candidate, seed, args.prepare)
+            common.set_categorical(ranker, train, args)
             ranker.fit(train, **({"eval_set": valid} if getattr(ranker, "uses_eval_set", False) else {}))
             if len(candidates) == 1:
                 best_ranker, best_params = ranker, candidate

@@ -27,6 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="where the lines go (default: stdout)")
     common.add_data_options(parser)
+    common.add_column_options(parser)
     common.add_json_option(parser)
 
 
@@ -76,7 +77,7 @@ def _probabilities(args: argparse.Namespace) -> tuple[Any, Any, Any]:
     if isinstance(model, CalibratedRanker):
         if args.data is None or args.scores is not None:
             raise common.UsageError(f"{args.calibrated} holds a calibrated ranker: give DATA (and no --scores)")
-        documents = common.read_data(args.data, args)
+        documents = common.read_data(args.data, args, like=model)
         common.announce_compilation()
         return model.predict_proba(documents)[:, 1], model.predict(documents), documents
     if not isinstance(model, Calibrator):

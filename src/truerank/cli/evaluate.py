@@ -38,6 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     common.add_convention_option(parser, default=None)
     common.add_json_option(parser)
     common.add_data_options(parser)
+    common.add_column_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -149,7 +150,7 @@ def _scored(args: argparse.Namespace) -> tuple[Any, list[Any], Any]:
         raise common.InvalidInputError(
             f"{args.model} holds a pipeline; --stability swaps values of the features that a ranker itself sees"
         )
-    data = common.read_data(args.data, args)
+    data = common.read_data(args.data, args, like=model)
     scores = predicted(model, data)
     stability = None
     if args.stability:

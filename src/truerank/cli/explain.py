@@ -23,6 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     common.add_convention_option(parser)
     common.add_json_option(parser)
     common.add_data_options(parser)
+    common.add_column_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -32,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     if args.most < 1:
         raise common.UsageError(f"--most must be at least 1, got {args.most}")
     model = common.load_ranker(args.model)
-    data = common.read_data(args.data, args)
+    data = common.read_data(args.data, args, like=model)
     common.announce_compilation()
     above, below = args.above, args.below
     if data.doc_ids is None:

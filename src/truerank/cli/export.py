@@ -46,8 +46,8 @@ def run(args: argparse.Namespace) -> int:
             names = [line.strip() for line in stream if line.strip()]
     model = common.load_ranker(args.model)
     common.announce_compilation()
-    data = None if args.certify is None else common.read_data(args.certify, args)
-    distil = None if args.distil is None else common.read_data(args.distil, args)
+    data = None if args.certify is None else common.read_data(args.certify, _reading(args), like=model)
+    distil = None if args.distil is None else common.read_data(args.distil, _reading(args), like=model)
     content = export_model(
         model, args.to, names, name=args.name, certify=data, missing=args.absent, distil=distil, force=args.force
     )
@@ -83,3 +83,8 @@ def run(args: argparse.Namespace) -> int:
         )
     common.note(f"written to {args.output} (sha256 {own.export_hash[:16]})")
     return 0
+
+
+def _reading(args: argparse.Namespace) -> argparse.Namespace:
+    """What says how data are read: here `--features` names the engine's features."""
+    return argparse.Namespace(**{name: value for name, value in vars(args).items() if name != "features"})

@@ -20,6 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", help="where the scores go (default: stdout)")
     common.add_cluster_option(parser)
     common.add_data_options(parser)
+    common.add_column_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -29,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     model = common.load_ranker(args.model)
     if args.cluster is not None:
         return _parts(args, model)
-    scores = predicted(model, common.read_data(args.data, args))
+    scores = predicted(model, common.read_data(args.data, args, like=model))
     with common.output(args.output) as stream:
         stream.writelines(f"{score!r}\n" for score in scores.tolist())
     return 0
@@ -48,7 +49,10 @@ def _parts(args: argparse.Namespace, model: Any) -> int:
 
 def predicted(model: Any, data: RankingData) -> np.ndarray:
     """Scores in the file's row order, from a ranker or a pipeline that ends in one."""
+    from truerank.data.columns import as_in_training
+
     common.announce_compilation()
+    data = as_in_training(data, getattr(model, "feature_names_in_", None))
     if hasattr(model, "steps"):
         return model.predict(data.restore(data.X), qid=data.restore(data.qid))
     return model.predict(data)

@@ -26,6 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--depth", type=int, metavar="K", help="keep the best K documents of each query")
     common.add_cluster_option(parser)
     common.add_data_options(parser)
+    common.add_column_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     common.check_ranks(model, args.model)
     if args.cluster is not None:
         return _rank_parts(args, model)
-    data = common.read_data(args.data, args)
+    data = common.read_data(args.data, args, like=model)
     scores = predicted(model, data)
     scores = data.grouped(scores)
     if data.doc_ids is None:

@@ -38,6 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--title", default="Ranking report", help="heading of the page")
     common.add_convention_option(parser, default=None)
     common.add_data_options(parser)
+    common.add_column_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -81,7 +82,9 @@ def _of_data(args: argparse.Namespace) -> tuple[list[Any], Any]:
     if not args.models and not args.scores:
         raise common.UsageError("--data needs models or --scores FILE …")
     models = [common.load_ranker(path) for path in args.models]
-    data = common.read_data(args.data, args)
+    knowing = [model for model in models if getattr(model, "feature_names_in_", None) is not None]
+    same = len({tuple(map(str, model.feature_names_in_)) for model in knowing}) == 1 and len(knowing) == len(models)
+    data = common.read_data(args.data, args, like=knowing[0] if same else None)
     judgements = data.judgements()
     found = [(path, predicted(model, data), model) for path, model in zip(args.models, models)]
     found += [(path, read_scores(path, data.n_rows), None) for path in args.scores]

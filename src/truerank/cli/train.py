@@ -25,6 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", required=True, metavar="FILE", help="where the model goes, as JSON")
     common.add_cluster_option(parser)
     common.add_data_options(parser)
+    common.add_column_options(parser, categorical=True)
     common.add_json_option(parser)
 
 
@@ -40,6 +41,10 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.cluster is not None and (args.stream is not None or args.prepare):
         raise common.UsageError("--cluster goes with neither --stream nor --prepare")
+    if args.features or args.exclude or args.categorical:
+        option = "cluster" if args.cluster is not None else "stream" if args.stream is not None else None
+        if option is not None:
+            raise common.UsageError(f"--features, --exclude and --categorical do not go with --{option}")
     if args.stream is not None:
         return _stream(args, ranker)
     with common.cluster_of(args) as client:
@@ -50,11 +55,12 @@ def _train(args: argparse.Namespace, ranker: Any, client: Any, start: float) -> 
     """Read and fit, in this process or on a cluster."""
     loaded = time.process_time()
 
-    def read_one(name: str) -> Any:
-        return common.read_data(name, args) if client is None else common.read_partitions(name, args, client)
+    def read_one(name: str, like: Any = None) -> Any:
+        return common.read_data(name, args, like=like) if client is None else common.read_partitions(name, args, client)
 
     data = read_one(args.train)
-    valid = None if args.valid is None else read_one(args.valid)
+    valid = None if args.valid is None else read_one(args.valid, data)
+    common.set_categorical(ranker, data, args)
     read = time.process_time()
     ranker.fit(data, eval_set=valid)
     fitted = time.process_time()

@@ -46,6 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     common.add_convention_option(parser)
     common.add_data_options(parser)
+    common.add_column_options(parser, categorical=True)
     common.add_json_option(parser)
 
 
@@ -75,9 +76,16 @@ def run(args: argparse.Namespace) -> int:
         value = f"{trial['mean']:.4f}" if trial["error"] is None else f"failed: {trial['error']}"
         common.note(f"trial {trial['number'] + 1}: {measure} {value}  {json.dumps(trial['params'])}")
 
+    data = _data(args)
+
+    def make(settings: dict[str, Any]) -> Any:
+        ranker = common.make_ranker(args.ranker, fixed | settings, seeded, args.prepare)
+        common.set_categorical(ranker, data[0][0] if isinstance(data, list) else data, args)
+        return ranker
+
     found = tune(
-        lambda settings: common.make_ranker(args.ranker, fixed | settings, seeded, args.prepare),
-        _data(args),
+        make,
+        data,
         space,
         measure=measure,
         convention=args.convention,

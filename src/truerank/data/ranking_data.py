@@ -53,6 +53,8 @@ class RankingData(Grouping):
         The caller's row at each grouped place; None where nothing was moved.
     n_joined : int
         Queries that came in several pieces and were joined.
+    category_names : dict of column name to list of str, or None
+        Texts that stand as their numbers in columns of categories; what a table's reader made (`categories`).
     judged : bool array (n,) or None
     missing_grades, missing_offsets : arrays or None
         What `with_judgements` gave, in the form of `Judgements`.
@@ -74,6 +76,7 @@ class RankingData(Grouping):
 
     __slots__ = (
         "X",
+        "category_names",
         "comments",
         "doc_ids",
         "feature_names",
@@ -85,6 +88,7 @@ class RankingData(Grouping):
         "y",
     )
 
+    category_names: dict[str, list[str]] | None
     judged: np.ndarray | None
     missing_grades: np.ndarray | None
     missing_offsets: np.ndarray | None
@@ -117,7 +121,7 @@ class RankingData(Grouping):
         )
         self.sample_weight = None if sample_weight is None else self.grouped(as_sample_weight(sample_weight, n))
 
-        self.judged = self.missing_grades = self.missing_offsets = None
+        self.judged = self.missing_grades = self.missing_offsets = self.category_names = None
 
     @classmethod
     def from_grouped(
@@ -144,7 +148,7 @@ class RankingData(Grouping):
         self.sample_weight = sample_weight
         self.feature_names = None if feature_names is None else list(feature_names)
         self.order, self.n_joined = order, n_joined
-        self.judged = self.missing_grades = self.missing_offsets = None
+        self.judged = self.missing_grades = self.missing_offsets = self.category_names = None
         return self
 
     def with_judgements(self, judgements: Judgements) -> RankingData:
@@ -257,6 +261,11 @@ class RankingData(Grouping):
 
         names: dict[str, Any] = {name: joined(name) for name in (*_BY_ROW[1:-1], *_BY_QUERY)}
         whole = RankingData.from_grouped(X, offsets=offsets, feature_names=parts[0].feature_names, **names)
+        whole.category_names = parts[0].category_names
+        if any(part.category_names != whole.category_names for part in parts):
+            raise InvalidInputError(
+                "concatenate: the parts number their categories differently; read them with the same `categories`"
+            )
         if any(part.judged is not None for part in parts):
             known = [np.ones(part.n_rows, dtype=bool) if part.judged is None else part.judged for part in parts]
             whole.judged = np.concatenate(known)

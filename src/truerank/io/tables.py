@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ import numpy as np
 
 from truerank.core.checks import check_choice
 from truerank.core.errors import DataFileError, InvalidInputError, MissingExtraError
+from truerank.core.names import nearest
+from truerank.data.columns import chosen_columns
 from truerank.data.ranking_data import RankingData
 from truerank.io.letor.grammar import TEXT, check_bytes
 from truerank.io.letor.store import check_dtype, query_names
@@ -43,6 +45,8 @@ def read_table(
     grade: str | None = None,
     document: str | None = None,
     features: Sequence[str] | None = None,
+    exclude: Sequence[str] | None = None,
+    categories: Iterable[str] | Mapping[str, Sequence[str]] | None = None,
     missing: str = "error",
     dtype: Any = np.float64,
 ) -> RankingData:
@@ -59,7 +63,13 @@ def read_table(
     document : str, default="docid"
         Column of the document id. Where it is not named and there is no "docid", the data have no document ids.
     features : sequence of str, optional
-        Columns of the features, in this order. By default all others; a text column named "comment" gives comments.
+        Columns of the features, in this order, or patterns of their names (`bm25*`). By default all others; a text
+        column named "comment" gives comments.
+    exclude : sequence of str, optional
+        Columns, or patterns, that are no features.
+    categories : names or patterns of columns, or dict of column name to list of str, optional
+        Columns whose texts become numbers: places in the sorted list of them, or in the list that is given (a model's
+        `category_names`), -1 for one that it lacks; a missing one is nan. For rankers that take `categorical`.
     missing : {"error", "nan"}, default="error"
         What an empty or nan cell of a feature means.
     dtype : float32 or float64, default=float64
@@ -94,10 +104,10 @@ def read_table(
         if table.num_rows == 0:
             raise DataFileError("the file holds no rows", os.fspath(source))
         try:
-            return _ranking_data(table, kind, query, grade, document, features, missing, dtype)
+            return _ranking_data(table, kind, query, grade, document, features, exclude, categories, missing, dtype)
         except InvalidInputError as error:
             raise DataFileError(str(error), os.fspath(source)) from error
-    return _ranking_data(source, None, query, grade, document, features, missing, dtype)
+    return _ranking_data(source, None, query, grade, document, features, exclude, categories, missing, dtype)
 
 
 def _ranking_data(
@@ -107,6 +117,8 @@ def _ranking_data(
     grade: str | None,
     document: str | None,
     features: Sequence[str] | None,
+    exclude: Sequence[str] | None,
+    categories: Iterable[str] | Mapping[str, Sequence[str]] | None,
     missing: str,
     dtype: Any,
 ) -> RankingData:
@@ -122,17 +134,32 @@ def _ranking_data(
             comments = column(COMMENT)
             taken.add(COMMENT)
         features = [name for name in names if name not in taken]
+        if exclude:
+            # What is no feature may be named as well: "leave out *_id" with a query that is called so.
+            patterns = [entry for entry in exclude if entry not in taken]
+            known = [*features, *sorted(name for name in taken if name is not None)]
+            features = [known[k] for k in chosen_columns(known, None, patterns) if k < len(features)]
+            if not features:
+                raise InvalidInputError("no column is left to learn from: `exclude` names all of them")
     else:
-        features = [_named(name, name, names, required=True) for name in features]  # type: ignore[misc]
+        own = [name for name in names if name not in taken or name in features]
+        features = [own[k] for k in chosen_columns(own, features, exclude)]
     qid: Any = column(query)  # type: ignore[arg-type]
     if kind in ("csv", "tsv"):
         qid = _csv_queries(qid)
     _check_queries(qid, str(query))
     n = len(qid)
     X = np.empty((n, len(features)), dtype=dtype)
+    coded: dict[str, list[str]] = {}
+    known_texts = dict(categories) if isinstance(categories, Mapping) else {}
+    listed = list(categories) if categories is not None and not known_texts else []
+    coding = {features[k] for k in chosen_columns(features, listed)} if listed else set(known_texts)
     for place, name in enumerate(features):
-        X[:, place] = _numbers(column(name), name, missing)
-    return RankingData(
+        if name in coding:
+            X[:, place] = _codes(column(name), name, missing, known_texts.get(name), coded)
+        else:
+            X[:, place] = _numbers(column(name), name, missing)
+    data = RankingData(
         X,
         None if grade is None else _numbers(column(grade), grade, "error"),
         qid,
@@ -140,6 +167,8 @@ def _ranking_data(
         comments=None if comments is None else _texts(comments),
         feature_names=list(features),
     )
+    data.category_names = coded or None
+    return data
 
 
 def to_table(data: RankingData, kind: str = "pandas") -> Any:
@@ -297,7 +326,7 @@ def _named(name: str | None, default: str, names: list[str], required: bool = Fa
     wanted = default if name is None else str(name)
     if wanted not in names:
         shown = ", ".join(map(repr, names[:12])) + (", ..." if len(names) > 12 else "")
-        raise InvalidInputError(f"the table has no column {wanted!r}; it has {shown}")
+        raise InvalidInputError(f"the table has no column {wanted!r}{nearest(wanted, names)}; it has {shown}")
     return wanted
 
 
@@ -315,8 +344,8 @@ def _numbers(values: np.ndarray, name: str, missing: str) -> np.ndarray:
     if values.dtype.kind not in "fiub":
         row = next((row for row, value in enumerate(values.tolist()) if not _is_number(value)), 0)
         raise InvalidInputError(
-            f"column {name!r} is not numeric ({values.tolist()[row]!r} in row {row + 1}); name the feature columns, or "
-            "leave it out"
+            f"column {name!r} is not numeric ({values.tolist()[row]!r} in row {row + 1}); name the feature columns "
+            "(--features), leave it out (--exclude), or say that it holds categories (--categorical)"
             if len(values)
             else f"column {name!r} is not numeric"
         )
@@ -329,6 +358,26 @@ def _numbers(values: np.ndarray, name: str, missing: str) -> np.ndarray:
         hint = "" if name == GRADE else '; if that marks a missing value, read with missing="nan" (--missing nan)'
         raise InvalidInputError(f"column {name!r} has no value in row {row + 1}{hint}")
     return values
+
+
+def _codes(
+    values: np.ndarray, name: str, missing: str, known: Sequence[str] | None, coded: dict[str, list[str]]
+) -> np.ndarray:
+    """Numbers of a column's categories (n,); `coded` gets the list that they are places of.
+
+    Numbers stand for themselves unless a list is given.
+    """
+    if values.dtype.kind in "fiub" and known is None:
+        return _numbers(values, name, missing)
+    texts = [None if value is None or value != value else str(value) for value in values.tolist()]
+    if missing == "error" and None in texts:
+        raise InvalidInputError(
+            f"column {name!r} has no value in row {texts.index(None) + 1}; if that marks a missing value, read with "
+            'missing="nan" (--missing nan)'
+        )
+    coded[name] = sorted({text for text in texts if text is not None}) if known is None else list(known)
+    number = {text: float(place) for place, text in enumerate(coded[name])}
+    return np.array([np.nan if text is None else number.get(text, -1.0) for text in texts], dtype=np.float64)
 
 
 def _check_queries(qid: Any, name: str) -> None:

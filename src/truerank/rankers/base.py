@@ -428,6 +428,7 @@ class Ranker(BaseEstimator):
             del self.feature_names_in_
         self.n_features_in_ = data.n_features
         self._check_values(data.X)
+        self._take_category_names(data)
         if data.sample_weight is not None and not self.allow_sample_weight:
             raise InvalidInputError(
                 f"{type(self).__name__} does not weigh single rows, and these data have a sample_weight; give "
@@ -437,6 +438,23 @@ class Ranker(BaseEstimator):
             return data
         weight = as_query_weight(query_weight, data.offsets, order=data.order)
         return data.replaced(query_weight=weight)
+
+    @property
+    def category_names(self) -> dict[str, list[str]]:
+        """Texts of the categories by column name, where the data had texts: `read_table(…, categories=…)` takes it."""
+        return self._own_category_names()
+
+    def _own_category_names(self) -> dict[str, list[str]]:
+        return {}
+
+    def _take_category_names(self, data: RankingData) -> None:
+        """Refuse columns whose numbers stand for texts, which have no order; overridden where they are taken."""
+        if data.category_names:
+            name = next(iter(data.category_names))
+            raise InvalidInputError(
+                f"column {name!r} holds categories, for which {type(self).__name__} has no use; leave it out, or take "
+                f"ObliviousBoosting(categorical=[{name!r}])"
+            )
 
     def _validation_data(self, eval_set: Any) -> RankingData:
         if isinstance(eval_set, RankingData):
@@ -475,6 +493,14 @@ class Ranker(BaseEstimator):
                 f"The feature names should match those that were passed during fit: column {wrong} was "
                 f"{names[wrong]!r} and is {data.feature_names[wrong]!r}"
             )
+        if data.category_names:
+            known = self._own_category_names()
+            for name, texts in data.category_names.items():
+                if known.get(name) != texts:
+                    raise InvalidInputError(
+                        f"the categories of column {name!r} are numbered otherwise than in training; read the table "
+                        "with categories=ranker.category_names"
+                    )
         self._check_values(data.X)
 
     def _check_values(self, X: Any) -> None:

@@ -487,7 +487,9 @@ class ObliviousBoosting(Ranker):
             def look(k: int, values: np.ndarray) -> tuple[np.ndarray, Any, Any]:
                 found = find_borders(values, parts)
                 table = known_places.get(k)
-                if known_places and table is None:  # as many places as the model's features have
+                if (
+                    known_places and table is None and isinstance(kind, FuzzyLeaves)
+                ):  # as many places as the model's features have
                     most = max(one.n for one in known_places.values())
                     spread = spread_evenly(values, max(1, round(most * len(values) / data.n_rows)))
                     table = make_places(spread, found, kind.places)
@@ -701,6 +703,12 @@ class ObliviousBoosting(Ranker):
             )
         if (self.categorical is not None) != hasattr(begun, "category_features_"):
             raise InvalidInputError("init_model: `categorical` must name the columns that it named then")
+        coded = getattr(self, "category_names_", None)
+        if coded is not None and coded != getattr(begun, "category_names_", {}):
+            raise InvalidInputError(
+                "init_model: its categories have other numbers; read the table with "
+                "categories=init_model.category_names"
+            )
         if (self.start == "linear") != hasattr(begun, "start_weights_"):
             raise InvalidInputError(f"init_model starts from {begun.start!r}, this ranker from {self.start!r}")
         self.seed_ = seed_of(self.random_state)
@@ -734,6 +742,23 @@ class ObliviousBoosting(Ranker):
         X = self._numbered(X, reset)
         refuse_categories(X)
         return super()._checked(X, reset=reset)
+
+    def _own_category_names(self) -> dict[str, list[str]]:
+        names = getattr(self, "feature_names_in_", [])
+        return {str(names[int(k)]): list(texts) for k, texts in getattr(self, "category_names_", {}).items()}
+
+    def _take_category_names(self, data: RankingData) -> None:
+        self.__dict__.pop("category_names_", None)  # of an earlier fit
+        if not data.category_names:
+            return
+        names = list(data.feature_names or [])
+        known = {} if self.categorical is None else set(category_columns(self.categorical, len(names), names).tolist())
+        numbered = {}
+        for name, texts in data.category_names.items():
+            if names.index(name) not in known:
+                raise InvalidInputError(f"column {name!r} holds categories: name it in categorical=[{name!r}]")
+            numbered[str(names.index(name))] = list(texts)
+        self.category_names_ = numbered
 
     def _numbered(self, X: Any, reset: bool) -> Any:
         """A data frame whose named columns of text or categories hold the numbers of these; anything else as it is."""

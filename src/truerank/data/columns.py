@@ -1,0 +1,130 @@
+"""Columns by name: which features of a table are taken, by names, patterns and numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError
+from truerank.core.names import nearest
+from truerank.data.ranking_data import RankingData
+
+_NUMBERS = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
+_PLAIN = re.compile(r"f([1-9]\d*)")
+
+
+def chosen_columns(
+    names: Sequence[str], features: Sequence[str] | None = None, exclude: Sequence[str] | None = None
+) -> list[int]:
+    """Numbers, from 0, of the columns that are taken.
+
+    Parameters
+    ----------
+    names : sequence of str (p,)
+        Of all columns; those of rows without names are "f1", "f2", … as in LETOR text.
+    features : sequence of str, optional
+        What is taken, in this order: a name, a pattern (`bm25*`, `?tf`, `tf_[abc]`), or, where no column has that name,
+        numbers from 1 as in LETOR text (`1-10,15`). None takes all.
+    exclude : sequence of str, optional
+        What is left out of these.
+
+    Raises
+    ------
+    InvalidInputError
+        On an entry that names no column (with the nearest name), and where nothing is left.
+
+    Examples
+    --------
+    >>> names = ["bm25.title", "bm25.body", "price", "shop_id"]
+    >>> chosen_columns(names, ["bm25*", "price"], ["*.body"])
+    [0, 2]
+    >>> chosen_columns(["f1", "f2", "f3"], ["2-3"])
+    [1, 2]
+    """
+    places = {name: place for place, name in enumerate(names)}
+
+    def named(entries: Sequence[str], what: str) -> list[int]:
+        found: dict[int, None] = {}  # in order, each once
+        for entry in entries:
+            if entry in places:
+                found[places[entry]] = None
+                continue
+            if any(mark in entry for mark in "*?["):
+                own = [place for name, place in places.items() if fnmatchcase(name, entry)]
+            elif _NUMBERS.fullmatch(entry):
+                own = _numbered(entry, len(names), what)
+            else:
+                own = []
+            if not own:
+                shown = ", ".join(map(repr, list(names)[:12])) + (", ..." if len(names) > 12 else "")
+                raise InvalidInputError(
+                    f"{what}: there is no column {entry!r}{nearest(entry, places)}; there are {shown}"
+                )
+            found |= dict.fromkeys(own)
+        return list(found)
+
+    taken = list(range(len(names))) if features is None else named(features, "features")
+    out = set(named(exclude, "exclude")) if exclude else set()
+    left = [place for place in taken if place not in out]
+    if not left:
+        raise InvalidInputError("no column is left to learn from: `exclude` names all that `features` takes")
+    return left
+
+
+def _numbered(entry: str, width: int, what: str) -> list[int]:
+    found: list[int] = []
+    for part in entry.split(","):
+        first, _, last = part.partition("-")
+        low, high = int(first), int(last or first)
+        if not 1 <= low <= high <= width:
+            raise InvalidInputError(f"{what}: {part} is not within the columns 1 to {width}")
+        found += range(low - 1, high)
+    return found
+
+
+def names_of(data: RankingData) -> list[str]:
+    """Names of the columns, "f1", "f2", … where they have none."""
+    return data.feature_names or [f"f{k + 1}" for k in range(data.n_features)]
+
+
+def take_columns(data: RankingData, columns: Sequence[int]) -> RankingData:
+    """The same rows with some of the columns, by number from 0, and their names."""
+    names = names_of(data)
+    own = [names[k] for k in columns]
+    X = data.X[:, np.asarray(columns, dtype=np.int64)]
+    coded = {name: texts for name, texts in (data.category_names or {}).items() if name in own}
+    return data.replaced(
+        X=np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X, feature_names=own, category_names=coded or None
+    )
+
+
+def as_in_training(data: RankingData, names: Sequence[str] | None) -> RankingData:
+    """The columns that a model was trained on, by its names for them (None: it knows none); others are left out.
+
+    Rows without names (LETOR text) are numbered: a model of columns "f3" and "f7" takes the third and the seventh, and
+    one with other names takes the rows as they are.
+
+    Raises
+    ------
+    InvalidInputError
+        Where a column is missing.
+    """
+    if names is None:
+        return data
+    wanted = [str(name) for name in names]
+    if data.feature_names is None and not all(_PLAIN.fullmatch(name) for name in wanted):
+        return data
+    have = names_of(data)
+    if have == wanted:
+        return data
+    places = {name: place for place, name in enumerate(have)}
+    missing = [name for name in wanted if name not in places]
+    if missing:
+        more = f" and {len(missing) - 1} more of the columns" if len(missing) > 1 else ", a column"
+        raise InvalidInputError(
+            f"the data lack {missing[0]!r}{more} that the model was trained on{nearest(missing[0], places)}"
+        )
+    return take_columns(data, [places[name] for name in wanted])
