@@ -131,8 +131,9 @@ def test_rankers_without_the_setting_say_so():
     ("arguments", "words"),
     [
         ({"init_model": "model.txt"}, "load_model"),
-        ({"early_stopping_rounds": 5}, "constructor"),
-        ({"eval_metric": "ndcg"}, "validation_measure"),
+        ({"early_stopping_rounds": 5}, "patience needs eval_set"),
+        ({"eval_metric": "ndcg"}, "eval_set, which is missing"),
+        ({"n_estimators": 5}, "constructor"),
         ({"grup": [3]}, "did you mean 'group'"),
         ({"group": [0.5]}, "number of rows of each query"),
         ({"eval_qid": [[1]]}, "eval_set=.*missing"),

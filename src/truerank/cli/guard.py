@@ -45,6 +45,7 @@ def guarded(run: Callable[[Any], int | None], args: Namespace, argv: list[str], 
     from truerank.core.errors import TruerankError
     from truerank.core.interrupts import Interruptible
     from truerank.core.printing import note
+    from truerank.core.rounds import shown_progress
 
     name = f"truerank {args.command}"
 
@@ -55,7 +56,7 @@ def guarded(run: Callable[[Any], int | None], args: Namespace, argv: list[str], 
         return code
 
     try:
-        with warnings_to_stderr(), Interruptible():
+        with warnings_to_stderr(), shown_progress(), Interruptible():
             code = run(args)
             if sys.stdout is not None:
                 sys.stdout.flush()

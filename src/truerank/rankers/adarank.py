@@ -10,6 +10,7 @@ import numpy as np
 
 from truerank.core.checks import check_choice, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
+from truerank.core.rounds import tell
 from truerank.data.ranking_data import RankingData
 from truerank.matrices.rows import FEW, combine_columns, linear_scores
 from truerank.measures import parse_measure
@@ -217,6 +218,10 @@ class AdaRank(LinearRanker):
                 break
             if stopping.exhausted:
                 status = Status.TRAINING_FLAT if validation is None else Status.VALIDATION
+                break
+            measured = None if validation is None else state.history["validation"][-1]
+            if tell(t, rounds, validation=measured, train=state.history["train"][-1]):
+                status = Status.CALLBACK
                 break
         self.n_iter_ = len(state.history["train"])
         self.history_ = History(

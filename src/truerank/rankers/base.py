@@ -15,8 +15,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning, WrongTypeError
 from truerank.core.fitting import whole_fit
 from truerank.core.interrupts import Interruptible
+from truerank.core.names import resolve
+from truerank.core.rounds import fitting
 from truerank.data.grouping import Grouping, group_rows, query_of_rows
 from truerank.data.ranking_data import Judgements, RankingData, as_grades, as_query_weight
+from truerank.rankers.callbacks import EvaluationResults, taken_habits, theirs
 from truerank.rankers.other_names import settled_fit, translated
 from truerank.solvers.result import Status
 
@@ -93,8 +96,12 @@ class Ranker(BaseEstimator):
             all of them, where the ranker learns in rounds.
         **other
             The same in other libraries' words: `group` (sizes of consecutive queries), `group_id`, and for
-            `eval_set=[(X, y)]` either `eval_qid=[qid]` or `eval_group=[sizes]`, with `eval_names`. Anything else is an
-            error that says what to write instead.
+            `eval_set=[(X, y)]` either `eval_qid=[qid]` or `eval_group=[sizes]`, with `eval_names`. For this fit alone:
+            `callbacks`, functions of a `truerank.core.rounds.Round` (`round`, `of`, `measures`) that may stop it by
+            returning True, and LightGBM's and XGBoost's (`early_stopping`, `log_evaluation`, `record_evaluation`,
+            `EarlyStopping`, `EvaluationMonitor`); `verbose`, every how many rounds a line is written;
+            `early_stopping_rounds`; `eval_metric`, one measure or several, of which the last chooses. Anything else is
+            an error that says what to write instead.
 
         Returns
         -------
@@ -130,6 +137,7 @@ class Ranker(BaseEstimator):
         if getattr(X, "is_cluster_data", False):
             given = {"y": y, "qid": qid, "query_weight": query_weight, "sample_weight": sample_weight}
             return X.fit_ranker(self, eval_set, **given, **other)
+        habits = taken_habits(self, other, eval_set is not None)
         qid, sets = settled_fit(self, qid, eval_set, other)
         if sets and not self.uses_eval_set:
             raise InvalidInputError(
@@ -137,39 +145,57 @@ class Ranker(BaseEstimator):
                 "no path of settings); leave eval_set out, and choose settings with GridSearchCV or "
                 "`truerank cross-validate --grid`"
             )
-        if sets and (len(sets) > 1 or other.get("eval_at")) and not hasattr(self, "staged_predict"):
+        if sets and (len(sets) > 1 or other.get("eval_at") or habits.measures) and not hasattr(self, "staged_predict"):
             raise InvalidInputError(
                 f"eval_set: {type(self).__name__} watches one set by one measure, got {len(sets)} sets; give "
                 "the one that chooses, and evaluate the others after the fit"
             )
-        with whole_fit(self) as fresh:
+        with fitting(type(self).__name__, habits.callbacks) as told, whole_fit(self) as fresh:
+            usual = {name: getattr(fresh, name) for name in habits.settings}
+            for name, value in habits.settings.items():
+                setattr(fresh, name, value)
             data = fresh._training_data(X, y, qid, query_weight)
             if sample_weight is not None:
-                data = data.with_sample_weight(sample_weight)
+                data = data.with_sample_weight(_by_row(sample_weight, data))
             watched = [(name, fresh._validation_data(given)) for name, given in sets]
             fresh.n_queries_in_ = data.n_queries
             fresh.__dict__.pop("evals_result_", None)  # of an earlier fit
+            if watched:
+                told.watched = watched[-1][0], fresh._watched_measure().name
             fresh._fit(data, watched[-1][1] if watched else None, **({} if beside is None else beside(data)))
             if watched:
-                fresh.evals_result_ = fresh._values_by_round(watched, other.get("eval_at") or ())
+                fresh.evals_result_ = fresh._values_by_round(watched, other.get("eval_at") or (), habits.measures)
+                for record in habits.records:
+                    record.clear()
+                    record.update(
+                        {name: {m: list(v) for m, v in own.items()} for name, own in fresh.evals_result_.items()}
+                    )
+            for name, value in usual.items():
+                setattr(fresh, name, value)
             fresh._warn_of_flat_scores(data)
         return self
 
+    def _watched_measure(self) -> Any:
+        """The measure that is watched on validation queries."""
+        from truerank.measures import parse_measure
+
+        named = getattr(self, "validation_measure", None) or getattr(self, "measure", "nDCG@10")
+        return parse_measure(named, convention=getattr(self, "convention", "ranklib"))
+
     def _values_by_round(
-        self, watched: list[tuple[str, RankingData]], cutoffs: Sequence[int]
+        self, watched: list[tuple[str, RankingData]], cutoffs: Sequence[int], more: Sequence[Any] = ()
     ) -> dict[str, dict[str, np.ndarray]]:
-        """The validation measure, and nDCG at `cutoffs`, by set and round; of the last set as it was watched."""
+        """The validation measure, nDCG at `cutoffs` and more measures, by set and round; the last set's as watched."""
         from truerank.measures import parse_measure
 
         convention = getattr(self, "convention", "ranklib")
-        named = getattr(self, "validation_measure", None) or getattr(self, "measure", "nDCG@10")
-        watch = parse_measure(named, convention=convention)
-        others = [parse_measure(f"nDCG@{int(k)}", convention=convention) for k in cutoffs]
-        values: dict[str, dict[str, np.ndarray]] = {}
+        watch = self._watched_measure()
+        others = [parse_measure(one, convention=convention) for one in (*more, *(f"nDCG@{int(k)}" for k in cutoffs))]
+        values: dict[str, dict[str, np.ndarray]] = EvaluationResults()
         for place, (name, data) in enumerate(watched, 1):
             watched_in_fit = place == len(watched)
             measures = [one for one in others if one != watch] if watched_in_fit else [watch, *others]
-            values[name] = {}
+            values[name] = EvaluationResults()
             if watched_in_fit:
                 values[name][watch.name] = np.asarray(getattr(self, "validation_scores_", ()), dtype=np.float64)
             if measures:
@@ -190,6 +216,28 @@ class Ranker(BaseEstimator):
         if rounds is None:
             raise AttributeError(f"{type(self).__name__} has no best_iteration_: it is not fitted, or not in rounds")
         return int(rounds)
+
+    @property
+    def best_iteration(self) -> int:
+        """`best_iteration_` counted from 0, as XGBoost has it."""
+        return self.best_iteration_ - 1
+
+    def evals_result(self) -> dict[str, dict[str, list[float]]]:
+        """`evals_result_` as lists, by "validation_0" and "ndcg@10": XGBoost's form."""
+        if not hasattr(self, "evals_result_"):
+            raise AttributeError(f"{type(self).__name__} has no evals_result: it was fitted without eval_set")
+        return theirs(self.evals_result_)
+
+    def save_model(self, path: Any) -> None:
+        """Write the fitted ranker to a file: `truerank.save_model(ranker, path)`."""
+        resolve("truerank.models.model_file:save_model")(self, path)
+
+    def load_model(self, path: Any) -> None:
+        """Become the ranker of a file, which must be of this class: `ranker = truerank.load_model(path)` in place."""
+        loaded = resolve("truerank.models.model_file:load_model")(path)
+        if type(loaded) is not type(self):
+            raise ModelFileError(f"{path}: holds a {type(loaded).__name__}; truerank.load_model(path) returns it")
+        self.__dict__ = loaded.__dict__
 
     @property
     def feature_importances_(self) -> np.ndarray:
@@ -600,6 +648,16 @@ def ranks_by_query(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     ranks = np.empty(len(scores), dtype=np.int64)
     ranks[order] = np.arange(len(scores)) - np.repeat(offsets[:-1], np.diff(offsets)) + 1
     return ranks
+
+
+def _by_row(weight: Any, data: RankingData) -> Any:
+    """`sample_weight`; one entry a query is an error that says where it goes."""
+    if np.ndim(weight) == 1 and len(weight) == data.n_queries != data.n_rows:
+        raise InvalidInputError(
+            f"sample_weight has one entry for each of the {data.n_queries} queries, as XGBoost's; weights of queries "
+            f"go to query_weight, and sample_weight has one for each of the {data.n_rows} rows"
+        )
+    return weight
 
 
 def _column(y: Any) -> Any:

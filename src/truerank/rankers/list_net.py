@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
+from truerank.core.rounds import tell
 from truerank.data.ranking_data import RankingData
 from truerank.losses.listwise import LISTWISE
 from truerank.matrices.rows import linear_scores
@@ -174,22 +175,26 @@ class ListNet(BinnedLinearRanker):
             if loss.n_queries == 0:
                 return SolverResult(np.zeros(loss.n_weights), Status.NOTHING_TO_LEARN, 0, 0.0, gap=0.0)
             curve = None if valid is None else EarlyStopping(chooser, self.convention, self.patience, valid=valid)
-            best, objectives = np.zeros(0), []
+            best, objectives, called_off = np.zeros(0), [], False
 
             def after(weights: np.ndarray, objective: float) -> bool:
-                nonlocal best
+                nonlocal best, called_off
                 objectives.append(objective)
-                if curve is None or valid is None:
-                    return False
-                stop = curve.add(linear_scores(valid.X, problem.coef(weights)))
-                if curve.is_best:
-                    best = weights.copy()
-                return stop
+                measured, stop = None, False
+                if curve is not None and valid is not None:
+                    stop = curve.add(linear_scores(valid.X, problem.coef(weights)))
+                    measured = curve.values[-1]
+                    if curve.is_best:
+                        best = weights.copy()
+                called_off = tell(len(objectives), max_iter, validation=measured, objective=objective)
+                return stop or called_off
 
             if self.solver == "lbfgs":
                 result = minimise(loss, tol, max_iter, after)
             else:
                 result = descend(loss, learning_rate, max_iter, after)
+            if called_off:
+                result = replace(result, status=Status.CALLBACK)
             history = {"objective": np.array(objectives)}
             if curve is None or not curve.values:
                 return replace(result, details=history)

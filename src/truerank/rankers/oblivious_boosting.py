@@ -752,7 +752,8 @@ class ObliviousBoosting(Ranker):
         if not data.category_names:
             return
         names = list(data.feature_names or [])
-        known = {} if self.categorical is None else set(category_columns(self.categorical, len(names), names).tolist())
+        given = self.categorical
+        known = set() if given is None else set(columns_of(given, "categorical", len(names), names).tolist())
         numbered = {}
         for name, texts in data.category_names.items():
             if names.index(name) not in known:

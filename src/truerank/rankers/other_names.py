@@ -146,6 +146,7 @@ _INSTEAD: dict[str, str] = {
 _INSTEAD_IN_FIT: dict[str, str] = {
     "init_model": "trees go on from a model (ObliviousBoosting); rankers with warm_start begin at their last fit",
     "xgb_model": "trees go on from a model (ObliviousBoosting); rankers with warm_start begin at their last fit",
+    "sample_weight": "it does not weigh single rows; weigh queries with query_weight",
     "init_score": "scores to start from are not taken; add them as a feature",
     "base_margin": "scores to start from are not taken; add them as a feature",
     "feature_name": "names come with a data frame, or RankingData(X, y, qid, feature_names=…)",
@@ -211,7 +212,7 @@ def translated(cls: type, known: Mapping[str, Any], given: Mapping[str, Any]) ->
 
 def _converted(name: str, ours: str, value: Any) -> Any:
     if ours == "validation_measure":
-        return _measure(name, value)
+        return measure_of(name, value)
     if ours == "objective":
         return _objective(value)
     if ours == "monotone" and isinstance(value, str):
@@ -225,7 +226,7 @@ def _converted(name: str, ours: str, value: Any) -> Any:
     return value
 
 
-def _measure(name: str, value: Any) -> Any:
+def measure_of(name: str, value: Any) -> Any:
     """`ndcg@10`, CatBoost's `NDCG:top=10;type=Exp`, or a list of one of these."""
     if isinstance(value, list | tuple):
         if not value:
@@ -358,9 +359,6 @@ def _rest_of_fit(ranker: Any, other: dict[str, Any]) -> None:
     for key, value in list(other.items()):
         if value is None:
             other.pop(key)
-            continue
-        if key in ("verbose", "verbose_eval") and ("verbose" not in known or isinstance(value, bool | int)):
-            other.pop(key)  # the constructor's `verbose` says how often
             continue
         if key == "eval_at":
             continue

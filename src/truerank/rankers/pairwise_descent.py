@@ -16,6 +16,7 @@ from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.fitting import fits_whole
 from truerank.core.random_streams import seed_of, stream
+from truerank.core.rounds import tell
 from truerank.data.ranking_data import RankingData
 from truerank.losses.graded_pairs import HINGE, GradedPairs, weight_by
 from truerank.matrices.rows import linear_scores
@@ -559,3 +560,5 @@ class PairwiseDescent(LinearRanker):
             if order is not None:
                 a, b = order[a], np.where(b >= 0, order[b], -1)
             take_steps(rows, a, b, goal, eta, state["weights"], state["scalars"], options, self.loss)
+            if tell(done + start + n, done + n_steps):
+                break

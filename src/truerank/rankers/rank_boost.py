@@ -10,6 +10,7 @@ import numpy as np
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.kernel import kernel
+from truerank.core.rounds import tell
 from truerank.core.threads import query_blocks, run_blocks
 from truerank.data.grouping import mixed_queries
 from truerank.data.ranking_data import RankingData
@@ -166,7 +167,7 @@ class RankBoost(Ranker):
             search = self._search(data.X, pairs.rows)
         valid_rows = np.arange(0 if valid is None else valid.n_rows)
         valid_scores = np.zeros(len(valid_rows))
-        for _ in range(rounds):
+        for t in range(1, rounds + 1):
             stump = pairs.best_stump(search)
             losses.append(pairs.exponential_loss)
             if stump is None or abs(stump.edge) <= TOLERANCE:
@@ -185,6 +186,9 @@ class RankBoost(Ranker):
                 break
             if stop:
                 status = Status.VALIDATION
+                break
+            if tell(t, rounds, validation=None if curve is None else curve.values[-1], loss=losses[-1]):
+                status = Status.CALLBACK
                 break
             pairs.apply(search, stump, weight)
         kept = len(stumps) if curve is None else curve.best_round

@@ -26,6 +26,7 @@ import numpy as np
 
 from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
+from truerank.core.rounds import tell
 from truerank.losses.protocols import Oracle
 from truerank.matrices.rows import LinearRows
 from truerank.solvers.bundle_program import combine, extend_gram, solve_bundle, solve_one_block
@@ -156,6 +157,9 @@ class CuttingPlanes:
             gap, goal = best - dual, tol * max(best, min(1.0, C))
             if gap <= goal:
                 status = Status.CONVERGED
+                break
+            if tell(n_iter, max_iter, objective=best, gap=gap):
+                status = Status.CALLBACK
                 break
             stalled = 0 if improved else stalled + 1
             if stalled >= STALL_ROUNDS:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from truerank.core.rounds import tell
 from truerank.core.threads import one_blas_thread, query_blocks, run_blocks
 from truerank.losses.graded_pairs import SQUARED_HINGE, GradedPairs, order_by_rank
 from truerank.matrices.rows import LinearRows
@@ -136,6 +137,9 @@ def minimise_pairs(
             status = Status.CONVERGED
             break
         if n_iter == max_iter:
+            break
+        if n_iter and tell(n_iter, max_iter, objective=objective, gap=0.5 * squared):
+            status = Status.CALLBACK
             break
         n_iter += 1
         share = degrees / max(1.0, 2.0 * sums.n_pairs)

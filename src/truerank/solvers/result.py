@@ -24,6 +24,7 @@ class Status(Enum):
         "stopped: training diverges, the objective is worse than it was; the best trees so far are kept. Lower "
         "learning_rate, raise alpha, or take another solution of the leaves"
     )
+    CALLBACK = "stopped: a callback asked for it"
     ALL_ROUNDS = "ran all the rounds that were asked for"
 
     @property

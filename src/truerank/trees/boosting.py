@@ -10,6 +10,7 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import note
 from truerank.core.random_streams import stream
+from truerank.core.rounds import tell
 from truerank.core.threads import Workers, row_blocks
 from truerank.data.ranking_data import RankingData
 from truerank.losses.boosting import checked
@@ -143,7 +144,7 @@ def boost(
     Returns
     -------
     Status
-        VALIDATION (the trees after the best round are dropped), ALL_ROUNDS, or DIVERGED.
+        VALIDATION (the trees after the best round are dropped), ALL_ROUNDS, CALLBACK, or DIVERGED.
 
     Raises
     ------
@@ -216,14 +217,21 @@ def boost(
         if watched is None:
             if plan.verbose and (t + 1) % plan.verbose == 0:
                 note(f"tree {t + 1}")
+            if tell(t + 1, plan.n_estimators):
+                status = Status.CALLBACK
+                break
             continue
         progress.valid.append(watched.value())
         if plan.verbose and (t + 1) % plan.verbose == 0:
             note(f"tree {t + 1}: validation {watched.measure.name} {progress.valid[-1]:.4f}")
+        stop = tell(t + 1, plan.n_estimators, validation=progress.valid[-1])
         if sign * progress.valid[-1] > best:
             best, best_round = sign * progress.valid[-1], t + 1
         elif plan.patience is not None and t + 1 - best_round >= plan.patience:
             status = Status.VALIDATION
+            break
+        if stop:
+            status = Status.CALLBACK
             break
     keep_best(progress, plan, status, best_round if watched is not None and plan.patience is not None else None)
     return status

@@ -1,0 +1,166 @@
+"""What a fit tells while it runs: its rounds, to callbacks, and to whoever shows progress.
+
+A loop that learns calls `tell` after each round; who listens was said by `fitting`, further out. So solvers need no
+argument for it, and a fit inside another (a pipeline's, a calibrated ranker's) is heard by the listeners of both.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from truerank.core.printing import note
+
+FIRST = 2.0
+"""Seconds after which a fit's progress is shown."""
+_LONGEST = 60.0
+_local = threading.local()
+_running: list[Fit] = []  # of all threads, the outermost first
+_lock = threading.Lock()
+_shown: list[Callable[[str], None]] = []
+
+
+@dataclass(frozen=True)
+class Round:
+    """What a callback gets after each round.
+
+    Attributes
+    ----------
+    ranker : str
+        Class that learns.
+    round : int
+        From 1: trees, weak rankers, passes, rounds or steps of the ranker's solver.
+    of : int or None
+        At most so many.
+    measures : dict of dict
+        By validation set and measure: the value after this round, ties averaged. Of several sets, the one that chooses;
+        the others are in `evals_result_` after the fit.
+    values : dict of float
+        What else the ranker knows: "objective", "gap", by name.
+    """
+
+    ranker: str
+    round: int
+    of: int | None = None
+    measures: dict[str, dict[str, float]] = field(default_factory=dict)
+    values: dict[str, float] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """`tree 12 of 100, valid_0 nDCG@10 0.4512`."""
+        parts = [f"round {self.round}" + (f" of {self.of}" if self.of is not None else "")]
+        parts += [f"{name} {m} {value:.4f}" for name, own in self.measures.items() for m, value in own.items()]
+        parts += [f"{name} {value:.6g}" for name, value in self.values.items() if value == value]
+        return ", ".join(parts)
+
+
+Callback = Callable[[Round], Any]
+
+
+@dataclass(eq=False)
+class Fit:
+    """A fit that is running."""
+
+    name: str
+    callbacks: Sequence[Callback] = ()
+    watched: tuple[str, str] = ("valid_0", "validation")  # names of the validation set and its measure
+    started: float = field(default_factory=time.monotonic)
+    latest: Round | None = None
+
+
+@contextmanager
+def fitting(name: str, callbacks: Sequence[Callback] = ()) -> Iterator[Fit]:
+    """A fit, for as long as the block runs; `tell` inside reaches its callbacks."""
+    fit = Fit(name, callbacks)
+    stack = _stack()
+    stack.append(fit)
+    with _lock:
+        _running.append(fit)
+        if _shown and not any(thread.name == "progress" for thread in threading.enumerate()):
+            threading.Thread(target=_show, name="progress", daemon=True).start()
+    try:
+        yield fit
+    finally:
+        stack.remove(fit)
+        with _lock:
+            _running.remove(fit)
+
+
+def tell(round: int, of: int | None = None, validation: float | None = None, **values: float) -> bool:
+    """Tell those who listen of a round; True where one of them wants the fit to stop.
+
+    A callback asks for it by returning True. What it raises ends the fit, which leaves the ranker as it was.
+
+    Examples
+    --------
+    >>> heard = []
+    >>> with fitting("AdaRank", [lambda info: heard.append(str(info)), lambda info: info.round == 2]):
+    ...     tell(1, 10, validation=0.25), tell(2, 10, loss=0.5)
+    (False, True)
+    >>> heard
+    ['round 1 of 10, valid_0 validation 0.2500', 'round 2 of 10, loss 0.5']
+    """
+    stack = _stack()
+    if not stack:
+        return False
+    fit = stack[-1]
+    measures = {} if validation is None else {fit.watched[0]: {fit.watched[1]: float(validation)}}
+    fit.latest = Round(fit.name, round, of, measures, {name: float(value) for name, value in values.items()})
+    stop = False
+    for one in stack:
+        for callback in one.callbacks:
+            stop = callback(fit.latest) is True or stop
+    return stop
+
+
+def every(period: int, write: Callable[[str], None] = note) -> Callback:
+    """A callback that writes every `period`-th round, and the last one where it is known."""
+
+    def write_round(info: Round) -> None:
+        if info.round % period == 0 or info.round == info.of:
+            write(f"{info.ranker}: {info}")
+
+    return write_round
+
+
+@contextmanager
+def shown_progress(write: Callable[[str], None] = note) -> Iterator[None]:
+    """Every fit of more than two seconds in the block writes how far it is, ever less often, at least once a minute."""
+    _shown.append(write)
+    try:
+        yield
+    finally:
+        _shown.remove(write)
+
+
+def _stack() -> list[Fit]:
+    if not hasattr(_local, "fits"):
+        _local.fits = []
+    stack: list[Fit] = _local.fits
+    return stack
+
+
+def _show() -> None:
+    """Look at the running fits until there are none."""
+    due: dict[int, float] = {}
+    while True:
+        time.sleep(0.1)
+        with _lock:
+            if not _running or not _shown:
+                return
+            fits = list(_running)
+            write = _shown[-1]
+        now = time.monotonic()
+        due = {id(fit): due.get(id(fit), FIRST) for fit in fits}
+        # A fit within another tells more: the innermost speaks for both.
+        fit = fits[-1]
+        outer = fits[0]
+        taken = now - outer.started
+        if taken >= due[id(outer)]:
+            due[id(outer)] = taken + min(_LONGEST, max(FIRST, taken))
+            inside = "" if fit is outer or fit.name == outer.name else f" in {outer.name}"
+            how_far = "" if fit.latest is None else f": {fit.latest}"
+            write(f"truerank: fitting {fit.name}{inside}{how_far} ({taken:.0f} s)")

@@ -1,0 +1,200 @@
+"""Callbacks, ours and other libraries', what a fit shows of its progress, and what is asked of one fit alone."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from truerank import (
+    AdaRank,
+    CalibratedRanker,
+    ListNet,
+    MeasureSVM,
+    ObliviousBoosting,
+    PairwiseDescent,
+    RankBoost,
+    RankerPipeline,
+    RankSVM,
+    RidgeRanker,
+    load_model,
+    load_sample,
+)
+from truerank.core import rounds
+from truerank.core.errors import InvalidInputError
+
+XGBRanker = LGBMRanker = ObliviousBoosting
+
+
+@pytest.fixture(scope="module")
+def sets():
+    data = load_sample()
+    return [data.take_queries(range(start, start + 15)) for start in (0, 20, 40)]
+
+
+@pytest.mark.parametrize(
+    "ranker",
+    [ObliviousBoosting(n_estimators=6, depth=2), AdaRank(n_estimators=6), RankBoost(n_estimators=6, thresholds=10),
+     ListNet(), RankerPipeline("z-score-in-query", ObliviousBoosting(n_estimators=6, depth=2))],
+    ids=lambda ranker: type(ranker).__name__,
+)  # fmt: skip
+def test_a_callback_hears_every_round_and_stops_the_fit(ranker, sets):
+    train, valid, _ = sets
+    heard = []
+    ranker.fit(train, eval_set=valid, callbacks=[heard.append])
+    inner = getattr(ranker, "ranker_", ranker)
+    assert [info.round for info in heard] == list(range(1, len(heard) + 1))
+    assert len(heard) >= 2
+    if not isinstance(ranker, RankerPipeline):
+        told = [info.measures["valid_0"][str(inner.measure)] for info in heard]
+        np.testing.assert_array_equal(told, inner.validation_scores_[: len(told)])
+    stopped = []
+    ranker.fit(train, callbacks=lambda info: stopped.append(info) or info.round == 2)
+    assert [info.round for info in stopped] == [1, 2]
+    assert getattr(ranker, "ranker_", ranker).status_ == "stopped: a callback asked for it"
+    if isinstance(ranker, ObliviousBoosting):
+        assert ranker.n_iter_ == 2
+        two = ObliviousBoosting(n_estimators=2, depth=2).fit(train)
+        np.testing.assert_array_equal(ranker.predict(valid), two.predict(valid))
+
+
+@pytest.mark.filterwarnings("ignore:.*learned nothing")  # after two rounds
+@pytest.mark.parametrize("ranker", [RankSVM(1.0), RankSVM(1.0, loss="hinge"), MeasureSVM(C=10.0)])
+def test_solvers_tell_how_far_they_are(ranker, sets):
+    heard = []
+    ranker.fit(sets[0], callbacks=[heard.append])
+    assert heard
+    objectives = [info.values["objective"] for info in heard]
+    assert min(objectives) >= ranker.objective_ * (1 - 1e-12)
+    assert all(gap >= 0 for gap in (info.values["gap"] for info in heard))
+    ranker.fit(sets[0], callbacks=[lambda info: info.round == 2])
+    assert ranker.n_iter_ == 2
+
+
+def test_descent_and_calibration_are_heard(sets):
+    heard = []
+    PairwiseDescent(max_iter=1000).fit(sets[0], callbacks=[heard.append])
+    assert heard[-1].round == heard[-1].of == 1000
+    heard.clear()
+    CalibratedRanker(AdaRank(n_estimators=2), "platt", cv=3).fit(sets[0], callbacks=[heard.append])
+    assert [info.round for info in heard] == [1, 2] * 4  # three folds and the last fit
+
+
+def test_what_a_callback_raises_leaves_the_ranker_as_it_was(sets):
+    train, valid, _ = sets
+    ranker = AdaRank(n_estimators=3).fit(train)
+    before = ranker.predict(valid)
+
+    def fails(info):
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        ranker.fit(valid, callbacks=[fails])
+    np.testing.assert_array_equal(ranker.predict(valid), before)
+    assert rounds.tell(1) is False  # nothing listens any more
+
+
+def test_scripts_with_the_callbacks_of_lightgbm_run(sets):
+    lgb = pytest.importorskip("lightgbm")
+    train, valid, _ = sets
+    record: dict = {}
+    gbm = LGBMRanker(n_estimators=60, max_depth=3)
+    gbm.fit(
+        train.X, train.y, group=train.group_sizes, eval_set=[(valid.X, valid.y)], eval_group=[valid.group_sizes],
+        eval_at=[1, 3], eval_metric="ndcg@10",
+        callbacks=[lgb.early_stopping(4), lgb.log_evaluation(0), lgb.record_evaluation(record)],
+    )  # fmt: skip
+    ours = ObliviousBoosting(n_estimators=60, depth=3, patience=4).fit(train, eval_set=valid)
+    np.testing.assert_array_equal(gbm.predict(valid.X), ours.predict(valid))
+    assert gbm.best_iteration_ == gbm.best_iteration + 1 < 60
+    assert gbm.patience is None  # for that fit alone
+    assert gbm.evals_result_["valid_0"]["ndcg@3"].shape == (gbm.best_iteration_,)
+    assert record["valid_0"]["nDCG@10"] == ours.validation_scores_.tolist()
+    with pytest.raises(InvalidInputError, match="_ResetParameterCallback is not here"):
+        gbm.fit(train, callbacks=[lgb.reset_parameter(learning_rate=[0.1] * 60)])
+
+
+def test_scripts_with_the_callbacks_of_xgboost_run(sets, tmp_path, capfd):
+    xgboost = pytest.importorskip("xgboost")
+    train, valid, _ = sets
+    ranker = XGBRanker(objective="rank:ndcg", n_estimators=40, max_depth=3, eta=0.3)
+    ranker.fit(
+        train.X, train.y, qid=train.qid, eval_set=[(train.X, train.y), (valid.X, valid.y)],
+        eval_qid=[train.qid, valid.qid], eval_metric=["ndcg@1", "ndcg@8"],
+        callbacks=[xgboost.callback.EarlyStopping(rounds=5), xgboost.callback.EvaluationMonitor(period=4)],
+    )  # fmt: skip
+    lines = capfd.readouterr().err.splitlines()
+    assert lines[0].startswith("ObliviousBoosting: round 4 of 40, valid_1 nDCG@8 0.")
+    results = ranker.evals_result()
+    assert list(results) == ["validation_0", "validation_1"]
+    assert list(results["validation_1"]) == ["ndcg@8", "ndcg@1"]
+    watched = results["validation_1"]["ndcg@8"]
+    assert int(np.argmax(watched)) == ranker.best_iteration
+    assert ranker.evals_result_["validation_0"]["ndcg@1"].shape == (ranker.best_iteration_,)
+    ranker.save_model(tmp_path / "m.json")
+    other = XGBRanker()
+    other.load_model(tmp_path / "m.json")
+    np.testing.assert_array_equal(other.predict(valid.X), ranker.predict(valid.X))
+    np.testing.assert_array_equal(load_model(tmp_path / "m.json").predict(valid.X), ranker.predict(valid.X))
+    with pytest.raises(Exception, match="holds a ObliviousBoosting"):
+        RidgeRanker().load_model(tmp_path / "m.json")
+    with pytest.raises(InvalidInputError, match="LearningRateScheduler is not here"):
+        ranker.fit(train, callbacks=[xgboost.callback.LearningRateScheduler(lambda k: 0.1)])
+
+
+def test_settings_of_one_fit(sets, capfd):
+    train, valid, _ = sets
+    ranker = AdaRank(n_estimators=30)
+    ranker.fit(train, eval_set=valid, early_stopping_rounds=2, eval_metric="AP", verbose=10)
+    assert ranker.get_params()["patience"] == 50
+    assert ranker.validation_measure is None
+    same = AdaRank(n_estimators=30, patience=2, validation_measure="AP").fit(train, eval_set=valid)
+    np.testing.assert_array_equal(ranker.coef_, same.coef_)
+    assert "AP" in ranker.evals_result_["valid_0"]
+    for bad in (3, ["x"]):
+        with pytest.raises(InvalidInputError, match="callbacks must be functions"):
+            ranker.fit(train, callbacks=bad)
+    with pytest.raises(InvalidInputError, match="names no measure"):
+        ranker.fit(train, eval_set=valid, eval_metric=[])
+    with pytest.raises(InvalidInputError, match="watches one set"):
+        ranker.fit(train, eval_set=valid, eval_metric=["AP", "RR"])
+
+
+def test_weights_of_queries_given_as_weights_of_rows_are_explained(sets):
+    train = sets[0]
+    weight = np.arange(1.0, train.n_queries + 1)
+    with pytest.raises(InvalidInputError, match=r"15 queries.*query_weight"):
+        XGBRanker(n_estimators=1).fit(train.X, train.y, qid=train.qid, sample_weight=weight)
+    with pytest.raises(InvalidInputError, match="query_weight"):
+        AdaRank().fit(train.X, train.y, qid=train.qid, sample_weight=weight)
+
+
+def test_a_fit_of_some_seconds_shows_how_far_it_is(monkeypatch):
+    monkeypatch.setattr(rounds, "FIRST", 0.2)
+    lines = []
+    with rounds.shown_progress(lines.append), rounds.fitting("CalibratedRanker"), rounds.fitting("AdaRank"):
+        rounds.tell(7, 10, loss=0.5)
+        for _ in range(100):
+            if lines:
+                break
+            time.sleep(0.05)
+    assert lines[0].startswith("truerank: fitting AdaRank in CalibratedRanker: round 7 of 10, loss 0.5 (")
+
+
+def test_the_command_line_shows_it(tmp_path):
+    """In a process of its own: the first fit of it is held up for longer than two seconds."""
+    script = (
+        "import sys, time, truerank.rankers.baselines as b\n"
+        "from truerank.cli import main\n"
+        "fit = b.SingleFeature._fit\n"
+        "b.SingleFeature._fit = lambda *given: (time.sleep(2.6), fit(*given))[1]\n"
+        "main(['sample', sys.argv[1]])\n"
+        "main(['train', sys.argv[1] + '/test.txt.gz', '--ranker', 'single-feature', '--model', sys.argv[1] + '/m'])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, timeout=300)
+    assert "truerank: fitting SingleFeature (2 s)" in done.stderr or "fitting SingleFeature (3 s)" in done.stderr
+    assert json.loads((tmp_path / "m").read_text())["format"] == "truerank-model"
