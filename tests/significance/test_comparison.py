@@ -142,3 +142,20 @@ def test_signs_follow_the_way_that_is_better():
     result = compare_rankers(y, {"bad": bad, "good": good}, qid=qid, measure="pairs(2,0)")
     assert result.means == {"bad": 1.0, "good": 0.0}
     assert result.moved_most("good", "bad")[0][0][1] == 1.0
+
+
+def test_means_with_ties_averaged_stand_beside_where_the_rule_for_ties_decides(judged):
+    y, scores, qid = judged
+    untied = compare_rankers(y, scores, qid=qid, measure="AP")
+    assert untied.tie_averaged == pytest.approx(untied.means)
+    assert "ties averaged" not in untied.systems_table()
+    tied = compare_rankers(y, {"rounded": np.round(scores["good"]), **scores}, qid=qid, measure="AP", test="t")
+    expected = evaluate("AP(ties=average)", y, np.round(scores["good"]), qid=qid)["AP(ties=average)"]
+    assert tied.tie_averaged["rounded"] == expected
+    assert abs(expected - tied.means["rounded"]) > 0.0005
+    assert f"{expected:.4f}" in tied.systems_table("markdown")
+    assert "ties averaged" in tied._repr_html_()
+    assert tied.to_dict()["tie_averaged"]["rounded"] == expected
+    # No closed form of the average, or the average itself.
+    assert compare_rankers(y, scores, qid=qid, measure="ERR").tie_averaged == {}
+    assert compare_rankers(y, scores, qid=qid, measure="AP(ties=average)").tie_averaged == {}

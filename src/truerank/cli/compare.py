@@ -72,6 +72,7 @@ def run(args: argparse.Namespace) -> int:
     """Compare each ranker with the baseline, or all pairs."""
     from truerank.measures import parse_measures
     from truerank.significance import compare_values
+    from truerank.significance.comparison import tie_averaged_means
 
     default = common.settle_convention(args)
     measures = parse_measures(" ".join(args.measure), args.convention)
@@ -102,6 +103,7 @@ def run(args: argparse.Namespace) -> int:
             random_state=args.seed,
             query_ids=query_ids,
             higher_is_better=measure.higher_is_better,
+            tie_averaged=tie_averaged_means(measure, judged),
         )
     if args.json:
         reports = {name: result.to_dict() for name, result in results.items()}
@@ -187,6 +189,11 @@ def _text(result: Any, args: argparse.Namespace, default: str) -> str:
         + f"; p adjusted by {args.correction} for {len(result.pairs)} comparisons, ** where it is below .05; bootstrap "
         f"intervals; a t-test on these queries would find a difference of {detectable:.4f} four times in five (median)"
     )
+    if result.ties_matter():
+        parts.append(
+            f"tied documents move a mean by more than .0005: the figures follow the convention's rule for ties "
+            f"({result.convention}); `ties averaged` does not depend on it"
+        )
     if result.smallest_p >= 0.05:
         parts.append(
             f"nothing can be shown: {result.n_resamples} resamples and {len(result.pairs)} comparisons give no "

@@ -11,8 +11,10 @@ import numpy as np
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import styled_table, table
+from truerank.data.ranking_data import Judgements
 from truerank.io.trec import as_qrels, judge_run
 from truerank.measures import DEFAULT_CONVENTION, mean_of, parse_measure
+from truerank.measures.base import Measure
 from truerank.measures.evaluation import is_qrels, judged, runs_by_name, scores_in_order
 from truerank.significance.corrections import benjamini_hochberg, bonferroni, holm
 from truerank.significance.intervals import Interval, bootstrap_interval, smallest_detectable_difference
@@ -43,6 +45,7 @@ _CORRECTIONS: dict[str, Callable[[Any], np.ndarray]] = {
 }
 CORRECTIONS = (*_CORRECTIONS, "tukey")
 LEVEL = 0.05
+_MOVED_BY_TIES = 0.0005  # a unit of the fourth digit moves by rounding alone
 
 
 class PairComparison(NamedTuple):
@@ -90,6 +93,9 @@ class Comparison:
     groups : list of lists of str
         Rankers that cannot be told apart, by falling mean (see `groups_alike`); empty where not all pairs were tested.
     query_ids : list of str or None
+    tie_averaged : dict of str to float
+        Mean of each ranker over all orders of its tied documents, where it is known; the tables show it beside the mean
+        where they differ by more than .0005 for some ranker, because the convention's rule for ties then decides.
     """
 
     __slots__ = (
@@ -107,6 +113,7 @@ class Comparison:
         "query_ids",
         "smallest_p",
         "test",
+        "tie_averaged",
     )
 
     def __init__(
@@ -121,6 +128,7 @@ class Comparison:
         random_state: Any = 0,
         query_ids: Sequence[Any] | np.ndarray | None = None,
         higher_is_better: bool = True,
+        tie_averaged: Mapping[str, float] | None = None,
     ) -> None:
         check_choice(test, "test", TESTS)
         check_choice(correction, "correction", CORRECTIONS)
@@ -140,6 +148,7 @@ class Comparison:
         self.intervals = {
             name: _interval(np.asarray(values, dtype=np.float64), random_state) for name, values in per_query.items()
         }
+        self.tie_averaged = dict(tie_averaged or {})
         self.n_resamples = resamples_for(len(places))
         self.higher_is_better = higher_is_better
         if not higher_is_better:  # from here on more is better: a positive difference is a gain
@@ -204,6 +213,10 @@ class Comparison:
     def _sign(self) -> float:
         return 1.0 if self.higher_is_better else -1.0
 
+    def ties_matter(self) -> bool:
+        """Whether averaging over the orders of tied documents moves some ranker's mean by more than .0005."""
+        return any(abs(mean - self.means[name]) > _MOVED_BY_TIES for name, mean in self.tie_averaged.items())
+
     def moved_most(self, a: str, b: str, n: int = 3) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
         """The queries on which `a` gains most against `b`, and loses most, with the differences; at most `n` each."""
         ours, theirs = (np.asarray(self.per_query[name], dtype=np.float64) for name in (a, b))
@@ -224,6 +237,7 @@ class Comparison:
             "test": self.test,
             "correction": self.correction,
             "means": self.means,
+            "tie_averaged": self.tie_averaged,
             "intervals": {name: [interval.low, interval.high] for name, interval in self.intervals.items()},
             "smallest_p": self.smallest_p,
             "groups": self.groups,
@@ -248,13 +262,15 @@ class Comparison:
         for number, group in enumerate(self.groups):
             for name in group:
                 letters[name] += ("," if letters[name] else "") + _letter(number)
-        header = ["", "ranker", self.measure or "mean", "95% interval"]
+        ties = self.ties_matter()
+        header = ["", "ranker", self.measure or "mean", *(["ties averaged"] if ties else []), "95% interval"]
         header += ["alike"] if self.groups else []
         header += ["difference, 95%", "W/L/T", "p", f"p, {self.correction}", "effect d"] if against else []
         rows: list[list[Any]] = []
         for place, name in enumerate(sorted(self.means, key=lambda one: -self.means[one]), 1):
             interval, pair = self.intervals[name], against.get(name)
-            row: list[Any] = [place, name, self.means[name], f"[{interval.low:.4f}, {interval.high:.4f}]"]
+            row: list[Any] = [place, name, self.means[name], *([self.tie_averaged.get(name)] if ties else [])]
+            row += [f"[{interval.low:.4f}, {interval.high:.4f}]"]
             row += [letters[name]] if self.groups else []
             if against and pair is None:
                 row += ["(baseline)", "", None, None, None]
@@ -376,19 +392,18 @@ def compare_rankers(
         parsed = parse_measure(measure, convention or "trec")(missing_topics="zero")
         qrels = as_qrels(y)
         found = {name: judge_run(qrels, run) for name, run in runs.items()}
-        per_query = {name: parsed.per_query(*one) for name, one in found.items()}
         judgements = next(iter(found.values()))[0]
     else:
         if not isinstance(scores, Mapping):
             raise InvalidInputError("compare_rankers takes scores by name: {'ranker': scores, …}")
         parsed = parse_measure(measure, convention or DEFAULT_CONVENTION)
         judgements, order = judged(y, qid, doc_ids)
-        per_query = {
-            str(name): parsed.per_query(judgements, scores_in_order(given, judgements, order, f"scores of {name!r}"))
+        found = {
+            str(name): (judgements, scores_in_order(given, judgements, order, f"scores of {name!r}"))
             for name, given in scores.items()
         }
     return compare_values(
-        per_query,
+        {name: parsed.per_query(*one) for name, one in found.items()},
         baseline=baseline,
         measure=parsed.name,
         convention=parsed.convention,
@@ -397,7 +412,18 @@ def compare_rankers(
         random_state=random_state,
         query_ids=judgements.query_ids,
         higher_is_better=parsed.higher_is_better,
+        tie_averaged=tie_averaged_means(parsed, found),
     )
+
+
+def tie_averaged_means(measure: Measure, judged: Mapping[str, tuple[Judgements, np.ndarray]]) -> dict[str, float]:
+    """Means over all orders of tied documents by ranker, from judgements and scores; none for a measure that has no
+    closed form of them, or averages already.
+    """
+    if not measure.TIE_AVERAGE or measure.setting("ties") == "average":
+        return {}
+    averaged = measure(ties="average")
+    return {name: mean_of(averaged.per_query(*one)) for name, one in judged.items()}
 
 
 def compare_values(
@@ -411,9 +437,11 @@ def compare_values(
     random_state: Any = 0,
     query_ids: Sequence[Any] | np.ndarray | None = None,
     higher_is_better: bool = True,
+    tie_averaged: Mapping[str, float] | None = None,
 ) -> Comparison:
     """As `compare_rankers`, from per-query values (m,) by ranker that stand in the same order of queries.
 
+    `tie_averaged` holds the means over all orders of tied documents, as `tie_averaged_means` makes them.
     With `higher_is_better=False` (`pairs(2,0)` and other errors) wins, and differences above 0, are where `a` is lower.
     """
     if baseline == "first" and "first" not in per_query:
@@ -428,6 +456,7 @@ def compare_values(
         random_state=random_state,
         query_ids=query_ids,
         higher_is_better=higher_is_better,
+        tie_averaged=tie_averaged,
     )
 
 

@@ -58,8 +58,9 @@ def paired_t(a: Any, b: Any) -> Outcome:
 def wilcoxon(a: Any, b: Any) -> Outcome:
     """Wilcoxon's signed rank test (the SVM-MAP paper's, at .95): zero differences are dropped.
 
-    The statistic is the smaller of the two rank sums. SciPy's `wilcoxon` does the work: the exact distribution for few
-    queries without ties, else the normal approximation.
+    The statistic is the smaller of the two rank sums. SciPy's `wilcoxon` does the work: the exact distribution for at
+    most 50 nonzero differences without ties, else the normal approximation. (Called with zeros among the differences,
+    SciPy approximates at once; p-values of 1e-9 and 1e-7 were seen for the same 50 topics.)
     """
     difference = paired_differences(a, b)
     difference = difference[difference != 0]
