@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from truerank.core.errors import InvalidInputError
 
@@ -27,11 +29,21 @@ def term_of(analyser: str) -> Callable[[Iterable[str]], list[str]]:
         return list
     if analyser not in ANALYSERS:
         raise InvalidInputError(f"unknown analyser {analyser!r}; known are: {', '.join(ANALYSERS)}")
-    import Stemmer
-
-    stem = Stemmer.Stemmer("porter").stemWords
+    stem = _stemmer().stemWords
     if analyser == "porter":
         return lambda words: list(stem(list(words)))
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
     return lambda words: list(stem(["" if word in ENGLISH_STOP_WORDS else word for word in words]))
+
+
+_held = threading.local()
+
+
+def _stemmer() -> Any:
+    """This thread's stemmer: one must not be used by two threads, and making it takes longer than a query's words."""
+    if not hasattr(_held, "stemmer"):
+        import Stemmer
+
+        _held.stemmer = Stemmer.Stemmer("porter")
+    return _held.stemmer

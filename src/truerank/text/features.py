@@ -27,7 +27,7 @@ from truerank.text.index import ALL, Index
 from truerank.text.joint_scores import JointScores
 from truerank.text.latent import DIMENSIONS, add_documents, cosines, document_vectors, query_vector
 from truerank.text.proximity import proximity
-from truerank.text.retrieval import BM25, FUNCTIONS, best_documents, query_weights
+from truerank.text.retrieval import BM25, FUNCTIONS, best_documents, term_weights
 
 FAMILIES: dict[str, str] = {
     "functions": "five retrieval functions under each analyser (Yue et al. 2007, section 4.1), of each field",
@@ -228,8 +228,9 @@ class _Query:
     def __init__(self, index: Index, query: Document) -> None:
         self.document = query
         self.text = query.text["text"]
-        self.weights = {name: query_weights(index, self.text, name) for name in index.analysers}
-        self.terms = index.terms(self.text, STEMMED_AND_STOPPED)
+        terms = {name: index.terms(self.text, name) for name in index.analysers}
+        self.weights = {name: term_weights(found) for name, found in terms.items()}
+        self.terms = terms[STEMMED_AND_STOPPED]
         self.joint = {name: JointScores(index, self.weights[name], name) for name in index.analysers}
         self.scores: dict[str, np.ndarray] = {}
 
@@ -293,7 +294,9 @@ def _candidates(index: Index, query: _Query, families: Sequence[str], depth: int
 def _different(found: Sequence[np.ndarray]) -> np.ndarray:
     """The different numbers of some arrays, ascending."""
     numbers = np.sort(np.concatenate(found))
-    return np.asarray(numbers[np.diff(numbers, prepend=-1) != 0])
+    new = np.ones(len(numbers), dtype=bool)
+    np.not_equal(numbers[1:], numbers[:-1], out=new[1:])
+    return np.asarray(numbers[new])
 
 
 def _fields(index: Index) -> list[str]:

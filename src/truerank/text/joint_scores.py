@@ -11,7 +11,16 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.text.index import ALL, Index
-from truerank.text.retrieval import BM25, TFIDF, Cosine, Dirichlet, JelinekMercer
+from truerank.text.retrieval import (
+    BM25,
+    TFIDF,
+    Cosine,
+    Dirichlet,
+    JelinekMercer,
+    scaled_priors,
+    term_counts,
+    term_ranges,
+)
 
 
 class JointScores:
@@ -51,16 +60,18 @@ class JointScores:
     def __init__(self, index: Index, weights: Mapping[int, float], analyser: str, field: str = ALL) -> None:
         postings = index.postings(analyser, field)
         cosine, tfidf, bm25, dirichlet, jelinek_mercer = _functions(analyser, field)
-        priors, mixed = dirichlet.constants(index, weights), jelinek_mercer.constants(index, weights)
+        found, counts = term_ranges(postings, weights), term_counts(postings, weights)
+        priors = scaled_priors(found, counts, dirichlet.mu, postings.n_tokens)
+        mixed = scaled_priors(found, counts, jelinek_mercer.lam, postings.n_tokens)
         columns = [
-            [row[2] for row in cosine.constants(index, weights)],
-            [row[2] for row in tfidf.constants(index, weights)],
-            [row[2] for row in bm25.constants(index, weights)],
+            [row[2] for row in cosine.factors(index.n_documents, found)],
+            [row[2] for row in tfidf.factors(index.n_documents, found)],
+            [row[2] for row in bm25.factors(index.n_documents, found)],
             [row[2] for row in priors],
             [(1 - jelinek_mercer.lam) / row[2] for row in mixed],
             [row[3] for row in priors],
         ]
-        ranges = np.array([row[:2] for row in priors], dtype=np.int64).reshape(-1, 2)
+        ranges = np.array([row[:2] for row in found], dtype=np.int64).reshape(-1, 2)
         self._likelihood = np.array([*dirichlet.without_terms(priors), *jelinek_mercer.without_terms(mixed)[1:]])
         self._lengths = _log_lengths(index, analyser, field, dirichlet.mu)
         most = min(index.n_documents, int((ranges[:, 1] - ranges[:, 0]).sum()))

@@ -59,6 +59,10 @@ class RetrievalFunction:
         return f"{type(self).__name__.lower()}.{self.analyser}.{self.field}"
 
 
+Ranges = list[tuple[int, int, float]]
+"""Where the postings of each term begin and end, and a number for it."""
+
+
 @dataclass(frozen=True)
 class BM25(RetrievalFunction):
     """Okapi BM25 (Robertson & Zaragoza 2009, equation 3.15; Lemur's query part).
@@ -93,14 +97,17 @@ class BM25(RetrievalFunction):
 
     def constants(self, index: Index, weights: Mapping[int, float]) -> list[tuple[int, int, float]]:
         """Where each term's postings begin and end, and what its tf part is multiplied by."""
-        n, rows = index.n_documents, []
-        for start, stop, weight in _ranges(index.postings(self.analyser, self.field), weights):
+        return self.factors(index.n_documents, term_ranges(index.postings(self.analyser, self.field), weights))
+
+    def factors(self, n: int, ranges: Ranges) -> Ranges:
+        """The same from ranges of postings with q_t, in a collection of n documents."""
+        rows = []
+        for start, stop, weight in ranges:
             df = stop - start
-            idf = {
-                "lucene": math.log1p((n - df + 0.5) / (df + 0.5)),
-                "robertson": math.log((n - df + 0.5) / (df + 0.5)),
-                "atire": math.log(n / df),
-            }[self.idf]
+            if self.idf == "lucene":
+                idf = math.log1p((n - df + 0.5) / (df + 0.5))
+            else:
+                idf = math.log(n / df if self.idf == "atire" else (n - df + 0.5) / (df + 0.5))
             of_query = weight if math.isinf(self.k3) else weight * (self.k3 + 1) / (weight + self.k3)
             rows.append((start, stop, idf * of_query * (self.k1 + 1)))
         return rows
@@ -131,9 +138,13 @@ class TFIDF(RetrievalFunction):
 
     def constants(self, index: Index, weights: Mapping[int, float]) -> list[tuple[int, int, float]]:
         """Where each term's postings begin and end, and what its tf part is multiplied by."""
+        return self.factors(index.n_documents, term_ranges(index.postings(self.analyser, self.field), weights))
+
+    def factors(self, n: int, ranges: Ranges) -> Ranges:
+        """The same from ranges of postings with q_t, in a collection of n documents."""
         rows = []
-        for start, stop, weight in _ranges(index.postings(self.analyser, self.field), weights):
-            idf = math.log(index.n_documents / (stop - start))
+        for start, stop, weight in ranges:
+            idf = math.log(n / (stop - start))
             rows.append((start, stop, weight * idf * idf * self.k1))
         return rows
 
@@ -156,9 +167,13 @@ class Cosine(RetrievalFunction):
 
     def constants(self, index: Index, weights: Mapping[int, float]) -> list[tuple[int, int, float]]:
         """Where each term's postings begin and end, and what 1 + ln tf is multiplied by."""
+        return self.factors(index.n_documents, term_ranges(index.postings(self.analyser, self.field), weights))
+
+    def factors(self, n: int, ranges: Ranges) -> Ranges:
+        """The same from ranges of postings with q_t, in a collection of n documents."""
         rows = []
-        for start, stop, weight in _ranges(index.postings(self.analyser, self.field), weights):
-            idf = 1 + math.log(index.n_documents / (stop - start))
+        for start, stop, weight in ranges:
+            idf = 1 + math.log(n / (stop - start))
             rows.append((start, stop, idf, (1 + math.log(weight) if weight >= 1 else weight) * idf))
         norm = math.sqrt(math.fsum(value * value for *_, value in rows))
         return [(start, stop, value * idf / norm) for start, stop, idf, value in rows]
@@ -273,7 +288,12 @@ def parse_function(text: str) -> RetrievalFunction:
 
 def query_weights(index: Index, text: str, analyser: str) -> dict[int, float]:
     """q_t: how often each known term stands in a query, by number, in order of first appearance."""
-    return {term: float(count) for term, count in Counter(index.terms(text, analyser)).items()}
+    return term_weights(index.terms(text, analyser))
+
+
+def term_weights(terms: Sequence[int]) -> dict[int, float]:
+    """q_t of terms that stand in a query in this order."""
+    return {term: float(count) for term, count in Counter(terms).items()}
 
 
 def retrieve(
@@ -386,19 +406,28 @@ def best_documents(scores: np.ndarray, matched: np.ndarray, depth: int) -> tuple
     return numbers[:size], values[:size]
 
 
-def _ranges(postings: Postings, weights: Mapping[int, float]) -> list[tuple[int, int, float]]:
+def term_ranges(postings: Postings, weights: Mapping[int, float]) -> Ranges:
     """Where the postings of each term of a query begin and end, and q_t; without terms that no document has."""
     rows = [(int(postings.starts[term]), int(postings.starts[term + 1]), weight) for term, weight in weights.items()]
     return [row for row in rows if row[1] > row[0]]
 
 
+def term_counts(postings: Postings, weights: Mapping[int, float]) -> list[float]:
+    """cf of the terms of `term_ranges`."""
+    return [float(postings.totals[t]) for t in weights if postings.starts[t + 1] > postings.starts[t]]
+
+
 def _priors(postings: Postings, weights: Mapping[int, float], scale: float) -> list[tuple[int, int, float, float]]:
     """The ranges of terms, each with scale · cf/|C| and q_t."""
-    known = {term: weight for term, weight in weights.items() if postings.starts[term + 1] > postings.starts[term]}
-    return [
-        (start, stop, scale * float(postings.totals[term]) / postings.n_tokens, weight)
-        for term, (start, stop, weight) in zip(known, _ranges(postings, known))
-    ]
+    ranges, counts = term_ranges(postings, weights), term_counts(postings, weights)
+    return scaled_priors(ranges, counts, scale, postings.n_tokens)
+
+
+def scaled_priors(
+    ranges: Ranges, counts: Sequence[float], scale: float, n_tokens: int
+) -> list[tuple[int, int, float, float]]:
+    """Ranges with scale · cf/|C| and q_t, from cf of each term."""
+    return [(start, stop, scale * count / n_tokens, weight) for (start, stop, weight), count in zip(ranges, counts)]
 
 
 def _log_priors(rows: Sequence[tuple[int, int, float, float]]) -> float:

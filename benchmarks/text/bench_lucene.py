@@ -1,0 +1,73 @@
+"""MAP of BM25 and the two language models beside Lucene's own on Cranfield, CISI and NPL, from the same terms.
+
+    TRUERANK_DATA=… LUCENE_JAR=lucene-core-8.11.4.jar python -m benchmarks text/bench_lucene
+
+Documents and queries are analysed here (Porter's stems without stop words) and given to Lucene as terms. Lucene keeps a
+document's length in one byte, exact up to 39 terms; the language models take cf/|C| as the collection's probability,
+as ours, in place of Lucene's (cf + 1)/(|C| + 1). Needs a JDK of 17 or newer.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from benchmarks.text.bench_collections import FILES
+from truerank import evaluate, retrieve
+from truerank.io.documents import read_documents, read_judgements, read_queries
+from truerank.text.analysers import STEMMED_AND_STOPPED, term_of
+from truerank.text.index import build_index
+from truerank.text.tokens import tokenize
+
+OURS = {"bm25": "bm25(k3=inf)", "dirichlet": "dirichlet", "jelinek-mercer": "jelinek-mercer"}
+Runs = dict[str, dict[str, dict[str, float]]]
+
+
+def lucene(documents: Mapping[str, str], queries: Mapping[str, str]) -> Runs:
+    """Lucene's scores by function, query and document; texts are terms with blanks between them."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = []
+        for name, texts in (("documents", documents), ("queries", queries)):
+            files.append(Path(folder) / name)
+            files[-1].write_text("".join(f"{key}\t{text}\n" for key, text in texts.items()), encoding="utf-8")
+        program = Path(__file__).parent / "LuceneRuns.java"
+        command = ["java", "-cp", os.environ["LUCENE_JAR"], str(program), *map(str, files)]
+        output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600).stdout
+    runs: Runs = {name: {query: {} for query in queries} for name in OURS}
+    for line in output.splitlines():
+        function, query, document, score = line.split("\t")
+        runs[function][query][document] = float(score)
+    return runs
+
+
+def analysed(text: str) -> str:
+    """The terms of a text, letters and digits alone, so that Lucene's analyser leaves them as they are."""
+    return " ".join(filter(None, term_of(STEMMED_AND_STOPPED)(tokenize(text))))
+
+
+def run() -> None:
+    if "TRUERANK_DATA" not in os.environ or "LUCENE_JAR" not in os.environ:
+        print("set TRUERANK_DATA to the folder of the collections and LUCENE_JAR to lucene-core's jar")
+        return
+    print("| MAP | bm25 | dirichlet | jelinek-mercer |\n| --- | --- | --- | --- |")
+    for name, given in FILES.items():
+        documents, queries, judgements = (Path(os.environ["TRUERANK_DATA"]) / name / file for file in given)
+        qrels = read_judgements(documents.with_name(judgements.name))
+        asked = [query for query in read_queries(queries) if query.id in set(qrels.query_ids.tolist())]
+        texts = {document.id: analysed(" ".join(document.text.values())) for document in read_documents(documents)}
+        theirs = lucene(texts, {query.id: analysed(query.text["text"]) for query in asked})
+        with tempfile.TemporaryDirectory() as folder:
+            index = build_index(read_documents(documents), Path(folder) / "index")
+            ours = {key: retrieve(index, asked, function) for key, function in OURS.items()}
+        for title, runs in (("truerank", ours), ("Lucene", theirs)):
+            means = [
+                evaluate("AP(missing_topics=zero)", qrels, one)["AP(missing_topics=zero)"] for one in runs.values()
+            ]
+            print(f"| {name}, {title} | {' | '.join(f'{mean:.4f}' for mean in means)} |", flush=True)
+
+
+if __name__ == "__main__":
+    run()
