@@ -148,12 +148,13 @@ def main(folder: str) -> None:
             "RankBoost, 300 stumps": RankBoost(300),
             "100 plain trees": ObliviousBoosting(n_estimators=100, leaves="constant"),
         }
-        shifts, files = {}, {}
+        shifts, files, factors = {}, {}, {}
         for number, (title, model) in enumerate(models.items()):
             model.fit(train)
             files[title] = place / f"model{number}"
             text = export_model(model, "solr", names, name=f"model{number}", certify=test, force=True)
             files[title].write_text(text)
+            factors[title] = text.certificate.policy.get("times", 1.0)
             shifts[title] = constant_left_out(form_of(model), "solr", FORMATS["solr"])
         run("rerank", place / "test", *files.values())
         rows = []
@@ -169,12 +170,12 @@ def main(folder: str) -> None:
                 if sorted(document for document, *_ in found) != sorted(known):
                     continue
                 at = np.array([start + known.index(document) for document, *_ in found])
-                theirs = np.array([float(score) for _, score, *_ in found])
+                theirs = np.array([float(score) for _, score, *_ in found]) / factors[title]
                 difference = max(difference, float(np.abs(theirs + shifts[title] - ours[at]).max()))
                 by_rank = -np.arange(len(at), dtype=np.float64)
                 equal += not compare_orders(ours[at], by_rank, np.array([0, len(at)]))[0][0]
                 # Equal float32 scores: Solr takes the document that was indexed first.
-                rounded = (ours[start:stop] - shifts[title]).astype(np.float32)
+                rounded = ((ours[start:stop] - shifts[title]) * factors[title]).astype(np.float32)
                 expected = np.lexsort((np.array(known, dtype=int), -rounded))
                 same_order += [known[k] for k in expected] == [document for document, *_ in found]
             rows.append([

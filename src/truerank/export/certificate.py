@@ -94,8 +94,10 @@ def certify_export(
     exact: bool,
     notes: tuple[str, ...],
     distilled: dict[str, Any] | None,
+    factor: float = 1.0,
+    step: float | None = None,
 ) -> Certificate:
-    """Compare an export with the form that it was written from."""
+    """Compare an export with the form that it was written from, whose numbers it has times `factor`, in steps."""
     from truerank import __version__
 
     made_up = data is None
@@ -125,7 +127,7 @@ def certify_export(
     scale = 1.0 + float(np.abs(expected).max(initial=0.0))
     tolerance = scale * (4e-6 if properties.float32 or properties.float32_scores or form.float32_sums else 1e-10)
     for evaluator, score in runs.items():
-        scores = score(X) + left_out
+        scores = score(X) / factor + left_out
         differences[evaluator] = float(np.abs(scores - expected).max(initial=0.0))
         reversed_queries, places, made, broken = compare_orders(
             expected, scores, offsets, _ROUNDING if form.calibration is not None else 0.0
@@ -134,9 +136,13 @@ def certify_export(
         out_of_order, ties_made = max(out_of_order, places), max(ties_made, made)
         ties_broken = max(ties_broken, broken)
         if len(cases):
-            wrong_cases = max(wrong_cases, int((np.abs(score(cases) + left_out - case_scores) > tolerance).sum()))
+            wrong_cases = max(
+                wrong_cases, int((np.abs(score(cases) / factor + left_out - case_scores) > tolerance).sum())
+            )
         if len(absent):
-            wrong_absent = max(wrong_absent, int((np.abs(score(absent) + left_out - absent_scores) > tolerance).sum()))
+            wrong_absent = max(
+                wrong_absent, int((np.abs(score(absent) / factor + left_out - absent_scores) > tolerance).sum())
+            )
     if format == "catboost":
         notes += _mixed_directions(form)
     policy = {
@@ -144,6 +150,9 @@ def certify_export(
         "inputs": "float32 numbers" if exact else "decimal texts", "constant_left_out": left_out,
         "output": "probability" if form.calibration is not None else "score",
     }  # fmt: skip
+    if factor != 1.0 or step is not None:
+        policy |= {"times": factor, "leaf_grid": step}
+        notes += (f"rounded otherwise to keep the order of these rows: scores are predict's times {factor!r}",)
     if form.calibration is not None:
         policy["equal_within"] = _ROUNDING
     raw = content if isinstance(content, bytes) else content.encode()

@@ -11,6 +11,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.names import resolve
 from truerank.export.certificate import Certificate, certify_export, missing_cases, reference_scores
 from truerank.export.form import ModelForm, Stumps, form_of
+from truerank.export.roundings import roundings
 
 _TREES = ("stumps", "oblivious", "trees")
 _ALL = ("linear", *_TREES, "fuzzy", "polynomial")
@@ -98,6 +99,10 @@ def export_model(
     the model's scores. A scikit-learn scaling of columns before the ranker travels with it. A `CalibratedRanker` gives
     probabilities where the format holds formulas, and the ranker's scores elsewhere.
 
+    Programs that add up in float32 may reverse documents of nearly equal scores. Where that happens on the rows of
+    `certify`, other roundings of the same model are tried (`truerank.export.roundings`): all numbers times a factor
+    next to 1, leaf values on a grid on which float32 sums have no error. The certificate's policy names both.
+
     Parameters
     ----------
     ranker : fitted ranker, CalibratedRanker, ImportedRanker, or Pipeline of one column scaling and a ranker
@@ -158,9 +163,21 @@ def export_model(
         content: str | bytes = write(form, name, exact, least_score(form, certify, missing or own.missing))
     else:
         content = resolve(own.module)(form, name, exact)
-    certificate = certify_export(
-        content, form, format, own, certify, missing or own.missing, exact, tuple(notes), distilled
-    )
+
+    def compared(content: str | bytes, factor: float = 1.0, step: float | None = None) -> Certificate:
+        return certify_export(
+            content, form, format, own, certify, missing or own.missing, exact, tuple(notes), distilled, factor, step
+        )
+
+    certificate = compared(content)
+    if certificate.rank_agreement < 1.0 and own.float32 and not own.expression and not form.float32_sums:
+        for rounded, factor, step in roundings(form):
+            other = resolve(own.module)(rounded, name, exact)
+            found = compared(other, factor, step)
+            if found.out_of_order < certificate.out_of_order:
+                content, certificate = other, found
+            if not found.out_of_order:
+                break
     if not force and certificate.rank_agreement < 1.0:
         raise InvalidInputError(
             f"the {format} export puts {certificate.out_of_order} documents in another place than predict does (rank "
