@@ -27,7 +27,7 @@ from truerank.export import distillation
 from truerank.export.certificate import compare_orders
 from truerank.export.form import form_of
 from truerank.export.formats import FORMATS, reason_against
-from truerank.export.run import run_python
+from truerank.export.run import run_c, run_python
 from truerank.export.solr import SLACK, before_slack
 from truerank.trees.leaves.fuzzy import FuzzyLeaves
 
@@ -93,6 +93,21 @@ def test_every_format_and_kind(fitted, name, format):
     if format in ("python", "c"):
         assert own.largest_difference == 0
     assert (own.border_cases > 0) == (form.kind != "linear")
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C compiler")
+@pytest.mark.parametrize("missing", [False, True])
+def test_c_has_the_same_bits_alone_and_in_blocks(fitted, missing):
+    """Few rows are scored one by one, many in blocks of 256, the last of which is filled up."""
+    model = fitted["constant"]
+    X = np.random.default_rng(5).normal(size=(600, 20))
+    if missing:
+        X[np.random.default_rng(6).random(X.shape) < 0.1] = np.nan
+    expected = model.predict(X)
+    for options in (("-O0", "-Wall", "-Wextra", "-pedantic", "-Werror"), ("-O3",)):
+        score = run_c(str(export_model(model, "c")), COMPILER, options)
+        for count in (1, 23, 24, 255, 256, 257, 600):
+            np.testing.assert_array_equal(score(X[:count]), expected[:count])
 
 
 @pytest.mark.parametrize("format", ["solr", "ranklib", "elasticsearch", "lightgbm", "xgboost", "catboost"])

@@ -11,9 +11,9 @@ from truerank.cli.deploy import add_engine_options, read_names
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("model", metavar="MODEL", help="the model that `truerank deploy` put there as Painless")
+    parser.add_argument("model", metavar="MODEL", help="the model that `truerank deploy` put there")
     add_engine_options(parser)
-    parser.add_argument("--index", required=True, metavar="NAME", help="index to search")
+    parser.add_argument("--index", metavar="NAME", help="index to search; Solr's is in the address")
     parser.add_argument(
         "--queries",
         required=True,
@@ -24,7 +24,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--requests",
         required=True,
         metavar="FILE",
-        help='JSON {"base": query, "features": {name: query}} with {{query}} where the text goes',
+        help='JSON {"base": query, "features": {name: query}} with {{query}} where the text goes; for Solr '
+        '{"base": {"q": ...}, "efi": {name: text}, "store": feature store}',
+    )
+    parser.add_argument(
+        "--kind",
+        choices=("painless", "solr"),
+        help="as in `truerank deploy` (default: solr for an address with /solr/)",
     )
     parser.add_argument("--key", default="id", metavar="FIELD", help="keyword field that identifies a document (id)")
     parser.add_argument("--window", type=int, default=200, metavar="N", help="documents that are reranked (200)")
@@ -41,11 +47,11 @@ def run(args: argparse.Namespace) -> int:
         raise common.UsageError(f"--window must be an integer >= 1, got {args.window}")
     with open(args.requests, encoding="utf-8") as stream:
         requests = Reader(args.requests).json(stream.read())
-    if not isinstance(requests, dict) or not isinstance(requests.get("features"), dict):
+    if not isinstance(requests, dict) or not isinstance(requests.get("features", {}), dict):
         raise common.InvalidInputError(f'{args.requests}: expected {{"base": query, "features": {{name: query}}}}')
     own = verify(
-        load_model(args.model), args.engine, args.name, args.index, requests, read_texts(args.queries), key=args.key,
-        window=args.window, feature_names=read_names(args.features), timeout=args.timeout,
+        load_model(args.model), args.engine, args.name, args.index, requests, read_texts(args.queries),
+        kind=args.kind, key=args.key, window=args.window, feature_names=read_names(args.features), timeout=args.timeout,
     )  # fmt: skip
     if args.json:
         common.print_json(own.as_dict())

@@ -145,7 +145,7 @@ def certify_export(
             )
     if format == "catboost":
         notes += _mixed_directions(form)
-    policy = {
+    policy: dict[str, Any] = {
         "missing": missing, "features": "float32" if properties.float32 else "float64",
         "inputs": "float32 numbers" if exact else "decimal texts", "constant_left_out": left_out,
         "output": "probability" if form.calibration is not None else "score",

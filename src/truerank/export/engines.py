@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError, TruerankError
-from truerank.export.certificate import reference_scores
+from truerank.export.certificate import constant_left_out, reference_scores
 from truerank.export.form import ModelForm, form_of
-from truerank.export.formats import export_model
+from truerank.export.formats import FORMATS, export_model
 from truerank.export.painless import write as write_painless
 
 KINDS = ("painless", "ltr", "solr")
@@ -278,29 +278,37 @@ def verify(
     model: Any,
     url: str,
     name: str,
-    index: str,
+    index: str | None,
     queries: dict[str, Any],
     texts: Sequence[str],
     *,
+    kind: str | None = None,
     key: str = "id",
     window: int = 200,
     feature_names: Sequence[str] | None = None,
     timeout: float = 30.0,
 ) -> Verification:
-    """Rerank queries with a deployed Painless script, and compare with the model on the features that the engine logs.
+    """Rerank queries with a deployed model, and compare with ours on the features that the engine logs.
 
-    Each query is asked twice: the first request logs the scores of the named queries for the first `window` documents,
-    the second rescores these with the script, which finds the features in its parameters. Nothing is changed there.
+    Each query is asked three times: with the features of the first `window` documents logged, as it is, and reranked. A
+    Painless script finds the features of named queries in its parameters; Solr computes them itself, by the feature
+    store of its LTR module. Nothing is changed there.
 
     Parameters
     ----------
     model : fitted ranker
-    url, name, index : str
-        Engine, stored script, and index to search.
+    url, name : str
+        Engine (Solr's with the collection), and stored script or model.
+    index : str or None
+        Index to search; None for Solr.
     queries : dict
-        {"base": query, "features": {name: query}} with {{query}} where the text goes.
+        With {{query}} where the text goes. For Painless {"base": query, "features": {name: query}}; for Solr
+        {"base": {"q": …, other parameters}, "efi": {name: text}, "store": feature store}, the last two as the features
+        need them.
     texts : sequence of str
         Test queries.
+    kind : {"painless", "solr"}, optional
+        As in `deploy`.
     key : str, default "id"
         A keyword field that identifies a document.
     window : int, default 200
@@ -309,36 +317,110 @@ def verify(
         As in `deploy`.
     timeout : float, default 30
         Seconds for each request.
+
+    Raises
+    ------
+    EngineError
+        When the engine refuses, does not answer, or logs other features than the model's.
     """
-    engine, form = Engine(url, timeout), form_of(model, feature_names)
-    lacking = [own for own in form.names if own not in queries.get("features", {})]
+    engine = Engine(url, timeout)
+    kind = kind or ("solr" if "/solr/" in url else "painless")
+    if kind not in ("painless", "solr"):
+        raise InvalidInputError(f"kind must be painless or solr, got {kind!r}")
+    form = form_of(model, feature_names, calibrated=kind == "painless")
+    lacking = [own for own in form.names if own not in queries.get("features", {})] if kind == "painless" else []
     if lacking or "base" not in queries:
         raise InvalidInputError(f"the queries lack {lacking[:5] or 'base'}; they need base and one for each feature")
+    if kind == "painless" and not index:
+        raise InvalidInputError("an index to search must be named (--index)")
     equal = documents = largest_request = 0
     difference, plain, rescored = 0.0, [], []
+    shift = -constant_left_out(form, "solr", FORMATS["solr"])
     for text in texts:
-        found, rows, _ = log_features(engine, index, queries, form.names, text, window, key)
+        if kind == "solr":
+            found, rows, took = _logged_by_solr(engine, queries, form.names, text, window, key)
+        else:
+            found, rows, took = log_features(engine, str(index), queries, form.names, text, window, key)
         if not found:
             equal += 1
             continue
         scores = reference_scores(form, rows)
-        body, shift = _rescoring(form, name, queries, text, window, key, found, rows, float(scores.min()))
-        largest_request = max(largest_request, len(json.dumps(body)))
-        base = {"size": window, "_source": False, "query": _filled(queries["base"], text)}
-        plain.append(float(engine.request("POST", f"{index}/_search", base)["took"]))
-        answer = engine.request("POST", f"{index}/_search", body)
-        rescored.append(float(answer["took"]))
-        hits = answer["hits"]["hits"]
+        if kind == "solr":
+            answer, size = _reranked_by_solr(engine, name, queries, text, window, key)
+        else:
+            base = {"size": window, "_source": False, "query": _filled(queries["base"], text)}
+            took = float(engine.request("POST", f"{index}/_search", base)["took"])
+            body, shift = _rescoring(form, name, queries, text, window, key, found, rows, float(scores.min()))
+            answer, size = _hits(engine.request("POST", f"{index}/_search", body), key), len(json.dumps(body))
+        plain.append(took)
+        rescored.append(answer[2])
+        largest_request = max(largest_request, size)
         place = {document: i for i, document in enumerate(found)}
-        order = np.array([place[str(hit["fields"][key][0])] for hit in hits])
-        theirs = np.array([float(hit["_score"]) for hit in hits])
+        order = np.array([place[document] for document in answer[0]])
         ours = scores[order]
-        difference = max(difference, float(np.abs(theirs - shift - ours).max()))
+        difference = max(difference, float(np.abs(answer[1] - shift - ours).max()))
         rounded = (ours + shift).astype(np.float32)
         equal += int(len(order) == len(found) and bool((rounded[1:] <= rounded[:-1]).all()))
         documents += len(found)
     middle = [float(np.median(times)) if times else 0.0 for times in (plain, rescored)]
     return Verification(len(texts), documents, equal, difference, middle[0], middle[1], largest_request)
+
+
+_Ranked = tuple[list[str], np.ndarray, float]
+
+
+def _hits(answer: Any, key: str) -> _Ranked:
+    """Documents and scores of OpenSearch's answer, and the milliseconds that it states."""
+    hits = answer["hits"]["hits"]
+    return (
+        [str(hit["fields"][key][0]) for hit in hits], np.array([float(hit["_score"]) for hit in hits]),
+        float(answer["took"]),
+    )  # fmt: skip
+
+
+def _solr_request(queries: dict[str, Any], text: str, window: int) -> tuple[dict[str, Any], str]:
+    """Parameters of the base query, with those that features refer to, and the local parameters that name these."""
+    efi = _filled(queries.get("efi", {}), text)
+    params = _filled(queries["base"], text) | {"rows": window, "wt": "json"}
+    if "q" not in params:
+        raise InvalidInputError("the base query of Solr must be an object of request parameters with q")
+    params |= {f"truerank.{name}": value for name, value in efi.items()}
+    return params, " ".join(f"efi.{name}=$truerank.{name}" for name in efi)
+
+
+def _logged_by_solr(
+    engine: Engine, queries: dict[str, Any], names: Sequence[str], text: str, window: int, key: str
+) -> tuple[list[str], np.ndarray, float]:
+    """Documents of the base ranking, the features that Solr logs (n, p), and the time of the query without them."""
+    params, efi = _solr_request(queries, text, window)
+    took = float(engine.request("POST", "select", {"params": params | {"fl": key}})["responseHeader"]["QTime"])
+    store = f"store={queries['store']} " if queries.get("store") else ""
+    fields = f"{key},truerank_logged:[features {store}format=dense {efi}]"
+    answer = engine.request("POST", "select", {"params": params | {"fl": fields}})
+    documents, rows = [], []
+    for own in answer["response"]["docs"]:
+        values = dict(part.rpartition("=")[::2] for part in str(own.get("truerank_logged", "")).split(",") if part)
+        lacking = [name for name in names if name not in values]
+        if lacking:
+            raise EngineError(
+                f"Solr logs no feature {lacking[0]!r}; put it into the feature store (schema/feature-store), or name "
+                "the model's columns as there (--features)"
+            )
+        documents.append(str(own[key]))
+        rows.append([float(values[name]) for name in names])
+    return documents, np.array(rows).reshape(len(rows), len(names)), took
+
+
+def _reranked_by_solr(
+    engine: Engine, name: str, queries: dict[str, Any], text: str, window: int, key: str
+) -> tuple[_Ranked, int]:
+    """Documents, scores and time of `{!ltr}`, and the bytes of the request."""
+    params, efi = _solr_request(queries, text, window)
+    params |= {"fl": f"{key},score", "rq": f"{{!ltr model={name} reRankDocs={window} {efi}}}"}
+    answer = engine.request("POST", "select", {"params": params})
+    found = answer["response"]["docs"]
+    ranked = [str(own[key]) for own in found], np.array([float(own["score"]) for own in found])
+    return (*ranked, float(answer["responseHeader"]["QTime"])), len(json.dumps({"params": params}))
 
 
 def _rescoring(

@@ -170,7 +170,8 @@ def export_model(
         )
 
     certificate = compared(content)
-    if certificate.rank_agreement < 1.0 and own.float32 and not own.expression and not form.float32_sums:
+    sums = own.float32 and not own.expression and not form.float32_sums
+    if certify is not None and certificate.rank_agreement < 1.0 and sums:
         for rounded, factor, step in roundings(form):
             other = resolve(own.module)(rounded, name, exact)
             found = compared(other, factor, step)

@@ -1,0 +1,129 @@
+"""`deploy` and `verify` with Solr 8.11.4 over HTTP, where Maven can fetch it; a test that is skipped says why."""
+
+import json
+import re
+import subprocess
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from truerank import CalibratedRanker, ObliviousBoosting, RankBoost, RankingData, RidgeRanker, save_model
+from truerank.cli import main
+from truerank.core.errors import InvalidInputError
+from truerank.export.engines import Engine, EngineError, deploy, verify
+
+WORDS = ["wing", "flow", "heat", "shock", "layer", "jet", "plate", "drag"]
+FEATURES = {"text": "{!dismax qf=text mm=1}${query}", "title": "{!dismax qf=title mm=1}${query}", "length": None}
+REQUESTS = {
+    "base": {"q": "{!edismax qf='title text' mm=1 v=$words}", "words": "{{query}}"},
+    "efi": {"query": "{{query}}"},
+}
+TEXTS = ["wing flow", "heat", "shock layer jet"]
+
+
+@pytest.fixture(scope="module")
+def solr(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("solr")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(Path(__file__).parents[2]))
+        from benchmarks.export.bench_formats import JAVA, JavaPrograms
+        from benchmarks.export.solr_in_process import make_home
+
+        java = JavaPrograms(folder, ("solr",))
+        if java.missing:
+            pytest.skip("left out: " + "; ".join(java.missing))
+        make_home(folder / "home")
+    path, source = java.paths["solr"], JAVA / "SolrServer.java"
+    subprocess.run(["javac", "-cp", path, "-d", folder / "solr", source], check=True, capture_output=True, timeout=300)
+    command = ["java", "-Xmx512m", "-cp", path, "SolrServer", folder / "home", "300"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, text=True, **pipes) as server:
+        limit = threading.Timer(120, server.kill)
+        limit.start()
+        port = next((found[1] for line in server.stdout if (found := re.match(r"port (\d+)", line))), None)
+        limit.cancel()
+        assert port is not None
+        yield f"http://127.0.0.1:{port}/solr/documents"
+        server.stdin.close()
+        try:
+            server.wait(60)
+        except subprocess.TimeoutExpired:
+            server.kill()
+
+
+@pytest.fixture(scope="module")
+def collection(solr):
+    """Sixty documents, three features in the feature store, and rows as Solr logs them to train on."""
+    client, rng = Engine(solr), np.random.default_rng(0)
+    documents = [
+        {"id": str(k), "title": " ".join(rng.choice(WORDS, 3)), "text": " ".join(rng.choice(WORDS, 5 + k % 20))}
+        for k in range(60)
+    ]
+    client.request("POST", "update?commit=true", documents)
+    place = "org.apache.solr.ltr.feature."
+    store = [
+        {"name": name, "class": place + "SolrFeature", "params": {"q": query}}
+        if query
+        else {"name": name, "class": place + "FieldLengthFeature", "params": {"field": "text"}}
+        for name, query in FEATURES.items()
+    ]
+    client.request("PUT", "schema/feature-store", store)
+    from truerank.export.engines import _logged_by_solr
+
+    rows = [_logged_by_solr(client, REQUESTS, list(FEATURES), text, 100, "id")[1] for text in ("wing", "jet plate")]
+    X = np.concatenate(rows)
+    y = (X[:, 0] > np.median(X[:, 0])).astype(int) + (X[:, 2] < np.median(X[:, 2]))
+    return RankingData(X, y, np.repeat([0, 1], [len(own) for own in rows]), feature_names=list(FEATURES))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RidgeRanker(), RankBoost(30), ObliviousBoosting(leaves="constant", n_estimators=20, depth=3),
+        CalibratedRanker(ObliviousBoosting(leaves="constant", n_estimators=5, depth=2), "platt", cv=2),
+    ],
+    ids=["linear", "stumps", "trees", "calibrated"],
+)  # fmt: skip
+def test_the_order_is_the_models_own(solr, collection, model, request):
+    name = f"m-{request.node.callspec.id}"
+    model.fit(collection)
+    assert deploy(model, solr, name) | {"url": ""} == {"kind": "solr", "name": name, "url": "", "replaced": False}
+    own = verify(model, solr, name, None, REQUESTS, TEXTS, window=60)
+    assert (own.queries, own.orders_equal) == (3, 3)
+    assert own.documents > 60
+    assert own.largest_difference < 4e-6 * max(1.0, np.abs(model.predict(collection)).max())
+
+
+def test_nothing_is_overwritten_and_refusals_are_solrs_own_words(solr, collection):
+    linear, trees = RidgeRanker().fit(collection), RankBoost(5).fit(collection)
+    deploy(linear, solr, "taken")
+    with pytest.raises(InvalidInputError, match="already has 'taken'"):
+        deploy(trees, solr, "taken")
+    assert verify(linear, solr, "taken", None, REQUESTS, TEXTS).orders_equal == 3
+    assert deploy(trees, solr, "taken", replace=True)["replaced"] is True
+    assert verify(trees, solr, "taken", None, REQUESTS, TEXTS).orders_equal == 3
+    with pytest.raises(EngineError, match="(?s)status 400.*nowhere not found in store"):
+        deploy(linear, solr, "other", feature_names=["text", "title", "nowhere"])
+    with pytest.raises(EngineError, match="no feature 'nowhere'"):
+        verify(linear, solr, "taken", None, REQUESTS, TEXTS, feature_names=["text", "title", "nowhere"])
+    with pytest.raises(EngineError, match="status 4"):
+        verify(linear, solr, "never put there", None, REQUESTS, TEXTS)
+    with pytest.raises(EngineError, match="status 404"):
+        deploy(linear, solr.replace("documents", "elsewhere"), "m")
+
+
+def test_the_commands(solr, collection, tmp_path, capsys):
+    model = ObliviousBoosting(leaves="constant", n_estimators=5, depth=2).fit(collection)
+    save_model(model, tmp_path / "model.json")
+    line = [str(tmp_path / "model.json"), "--engine", solr, "--name", "by-command", "--json"]
+    assert main(["deploy", *line]) == 0
+    assert json.loads(capsys.readouterr().out)["kind"] == "solr"
+    (tmp_path / "queries.txt").write_text("\n".join(TEXTS))
+    (tmp_path / "requests.json").write_text(json.dumps(REQUESTS))
+    more = ["--queries", str(tmp_path / "queries.txt"), "--requests", str(tmp_path / "requests.json")]
+    assert main(["verify", *line, *more]) == 0
+    assert json.loads(capsys.readouterr().out)["orders_equal"] == 3
+    assert main(["deploy", *line]) != 0
+    assert "already has 'by-command'" in capsys.readouterr().err
