@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from truerank.features.run_pool import RunPool
     from truerank.features.runs import join_runs
     from truerank.features.score_binning import ScoreBinning
+    from truerank.inspection.cross_validation import cross_validate
     from truerank.inspection.explanation import explain
     from truerank.inspection.fusion_evidence import cross_validate_fusion
     from truerank.inspection.retraining import retrain
@@ -160,6 +161,7 @@ __all__ = [
     "choose_calibrator",
     "compare_rankers",
     "convert_claim",
+    "cross_validate",
     "cross_validate_fusion",
     "evaluate",
     "explain",

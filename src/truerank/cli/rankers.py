@@ -32,10 +32,18 @@ def run(args: argparse.Namespace) -> int:
     else:
         for name, entry in described.items():
             params = ", ".join(f"{key}={value!r}" for key, value in entry["params"].items())
-            print(f"{name}  ({entry['class']})\n    {entry['summary']}\n    {params}")
+            print(
+                f"{name}  ({entry['class']})\n    {entry['summary']}\n    {params}\n    missing values: "
+                f"{entry['missing_values']}"
+            )
     return 0
 
 
 def _describe(cls: type[Any]) -> dict[str, Any]:
     summary = (inspect.getdoc(cls) or "").split("\n\n")[0].replace("\n", " ")
-    return {"class": cls.__name__, "summary": summary, "params": cls().get_params(deep=False)}
+    return {
+        "class": cls.__name__,
+        "summary": summary,
+        "params": cls().get_params(deep=False),
+        "missing_values": cls.missing_values,
+    }

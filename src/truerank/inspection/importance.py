@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import seed_of, stream
 from truerank.data.ranking_data import RankingData
 from truerank.measures import Measure, parse_measure
+from truerank.rankers.pipeline import fit_ranker, ranker_scores
 from truerank.significance.intervals import bootstrap_interval
 
 
@@ -155,8 +155,8 @@ def removal_importance(
     sign = 1.0 if getattr(pinned, "higher_is_better", True) else -1.0
 
     def values(kept: np.ndarray) -> np.ndarray:
-        fitted = clone(ranker).fit(_columns(train, kept))
-        return sign * pinned.per_query(judgements, fitted.predict(_columns(test, kept)))
+        fitted = fit_ranker(ranker, _columns(train, kept))
+        return sign * pinned.per_query(judgements, ranker_scores(fitted, _columns(test, kept)))
 
     every = np.arange(train.n_features)
     whole = values(every)
@@ -214,12 +214,7 @@ def partial_dependence(ranker: Any, data: RankingData, feature: Any, *, points: 
 
 def scores_of(ranker: Any, X: np.ndarray, data: RankingData) -> np.ndarray:
     """Scores of rows in the grouped order of `data`, from a ranker of ours, a pipeline or another library's model."""
-    if hasattr(ranker, "steps"):
-        return np.asarray(ranker.predict(X, qid=data.qid), dtype=np.float64)
-    if hasattr(ranker, "model_attributes"):
-        rows = RankingData.from_grouped(X, None, data.offsets, data.query_ids, feature_names=data.feature_names)
-        return np.asarray(ranker.predict(rows), dtype=np.float64)
-    return np.asarray(ranker.predict(X), dtype=np.float64)
+    return ranker_scores(ranker, data.replaced(X=X, order=None))
 
 
 def measure_of(ranker: Any, measure: Any, convention: str) -> Measure:

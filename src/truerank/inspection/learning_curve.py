@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import table
 from truerank.core.random_streams import seed_of, stream
 from truerank.data.ranking_data import RankingData
 from truerank.inspection.importance import measure_of, scores_of
+from truerank.rankers.pipeline import fit_ranker
 from truerank.significance.intervals import bootstrap_interval
 
 
@@ -99,7 +99,7 @@ def learning_curve(
         order = stream(seed, "learning curve", draw).permutation(m)
         for k, size in enumerate(sizes):
             part = train.take_queries(np.sort(order[:size]))
-            fitted = clone(ranker).fit(part)
+            fitted = fit_ranker(ranker, part)
             train_scores[k, draw] = pinned.mean(part.judgements(), scores_of(fitted, part.X, part))
             values = pinned.per_query(test.judgements(), scores_of(fitted, test.X, test))
             test_scores[k, draw] = np.nanmean(values)

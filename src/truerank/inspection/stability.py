@@ -11,7 +11,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 from truerank.core.random_streams import seed_of, stream
 from truerank.data.ranking_data import RankingData
-from truerank.rankers.base import Ranker
+from truerank.rankers.pipeline import ranker_scores
 
 
 def ranking_stability(
@@ -77,11 +77,7 @@ def ranking_stability(
 
 
 def _scores(ranker: Any, data: RankingData, X: np.ndarray) -> np.ndarray:
-    if isinstance(ranker, Ranker):
-        rows: Any = RankingData.from_grouped(X, None, data.offsets, data.query_ids, feature_names=data.feature_names)
-    else:
-        rows = X
-    return np.ascontiguousarray(ranker.predict(rows), dtype=np.float64)
+    return np.ascontiguousarray(ranker_scores(ranker, data.replaced(X=X, order=None)))
 
 
 def _steps(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

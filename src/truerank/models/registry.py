@@ -67,6 +67,7 @@ PUBLIC: dict[str, str] = {
     "convert_claim": "truerank.measures.claim:convert_claim",
     "explain_measure": "truerank.measures.measure_explanation:explain_measure",
     "compare_rankers": "truerank.significance.comparison:compare_rankers",
+    "cross_validate": "truerank.inspection.cross_validation:cross_validate",
     "retrain": "truerank.inspection.retraining:retrain",
     "tune": "truerank.inspection.tuning:tune",
     "explain": "truerank.inspection.explanation:explain",

@@ -53,6 +53,7 @@ class Ranker(BaseEstimator):
     allow_sparse: ClassVar[bool] = False
     allow_binned: ClassVar[bool] = False
     allow_sample_weight: ClassVar[bool] = False
+    missing_values: ClassVar[str] = "an error"  # what becomes of nan, for people to read
     uses_eval_set: ClassVar[bool] = False  # has early stopping, or a choice by validation queries
 
     history_: dict[str, np.ndarray]
@@ -423,15 +424,21 @@ class Ranker(BaseEstimator):
                 "use a linear ranker that takes sparse rows"
             )
         with np.errstate(invalid="ignore"):  # scikit-learn adds up X to look for nan: huge float32 values overflow
-            return validate_data(
-                self,
-                X,
-                reset=reset,
-                dtype=[np.float64, np.float32],
-                order="C",
-                accept_sparse="csr" if self.allow_sparse else False,
-                ensure_all_finite="allow-nan" if self.allow_nan else True,
-            )
+            try:
+                return validate_data(
+                    self,
+                    X,
+                    reset=reset,
+                    dtype=[np.float64, np.float32],
+                    order="C",
+                    accept_sparse="csr" if self.allow_sparse else False,
+                    ensure_all_finite="allow-nan" if self.allow_nan else True,
+                )
+            except ValueError as error:
+                if "contains NaN" not in str(error):
+                    raise
+                # scikit-learn's advice is a classifier of its own.
+                raise InvalidInputError(f"Input X contains NaN. {_about_missing(type(self).__name__)}") from error
 
     def _training_data(self, X: Any, y: Any, qid: Any, query_weight: Any) -> RankingData:
         if isinstance(X, RankingData):
@@ -572,6 +579,7 @@ class Ranker(BaseEstimator):
             raise InvalidInputError(
                 f"X contains {'infinity' if self.allow_nan else 'NaN or infinity'} at index {place}; "
                 f"{type(self).__name__} needs finite values"
+                + ("" if self.allow_nan or np.isinf(X).any() else f". {_about_missing(type(self).__name__)}")
             )
 
 
@@ -648,6 +656,15 @@ def ranks_by_query(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     ranks = np.empty(len(scores), dtype=np.int64)
     ranks[order] = np.arange(len(scores)) - np.repeat(offsets[:-1], np.diff(offsets)) + 1
     return ranks
+
+
+def _about_missing(name: str) -> str:
+    """What can be done about missing values where a ranker takes none."""
+    return (
+        f"{name} has no answer to missing values; ObliviousBoosting and RankBoost send them to the side that fits "
+        f'better, RankerPipeline("score-binning", {name}()) gives them a bin of their own (--prepare score-binning), '
+        f"and make_pipeline(SimpleImputer(), {name}()) fills them in"
+    )
 
 
 def _by_row(weight: Any, data: RankingData) -> Any:

@@ -220,6 +220,7 @@ class SingleFeature(Ranker):
 
     model_attributes: ClassVar[tuple[str, ...]] = (*Ranker.model_attributes, "feature_", "sign_")
     allow_nan = True
+    missing_values = "last"
 
     def __init__(
         self,
@@ -320,6 +321,7 @@ class RandomRanker(Ranker):
 
     model_attributes: ClassVar[tuple[str, ...]] = (*Ranker.model_attributes, "seed_")
     allow_nan = True
+    missing_values = "a value like others"
 
     def __init__(self, random_state: Any = None) -> None:
         self.random_state = random_state

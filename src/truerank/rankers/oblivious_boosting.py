@@ -275,6 +275,7 @@ class ObliviousBoosting(Ranker):
     )
     renamed_attributes: ClassVar[dict[str, str]] = {"valid_scores_": "validation_scores_"}
     allow_nan = True
+    missing_values = "to the side of each question that fits better"
     uses_eval_set = True
     allow_sample_weight = True
 

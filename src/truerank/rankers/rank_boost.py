@@ -127,6 +127,7 @@ class RankBoost(Ranker):
         "n_iter_",
     )
     allow_nan = True
+    missing_values = "to the side of each stump that fits better"
     uses_eval_set = True
 
     def __init__(

@@ -303,10 +303,12 @@ def _importance(model: Any) -> tuple[str, dict[str, float]] | None:
     while hasattr(model, "ranker_"):
         model = model.ranker_
     model = model.steps[-1][1] if hasattr(model, "steps") else model
-    if hasattr(model, "feature_weights"):
+    if hasattr(model, "model_attributes") and hasattr(model, "feature_weights"):
         return "weight", dict(model.feature_weights())
-    shares = getattr(model, "feature_importances_", None)
-    if shares is None:
+    shares = np.asarray(getattr(model, "feature_importances_", None))
+    if shares.ndim != 1 and hasattr(model, "get_feature_importance"):  # CatBoost's rankers need the kind to be named
+        shares = np.asarray(model.get_feature_importance(type="PredictionValuesChange"))
+    if shares.ndim != 1:
         return None
     names = getattr(model, "feature_names_in_", None)
     labels = [f"feature {k + 1}" if names is None else str(names[k]) for k in range(len(shares))]

@@ -1,0 +1,146 @@
+"""Rankers of other libraries, pipelines and plain regressors wherever one of ours is taken."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from truerank import (
+    CalibratedRanker,
+    ObliviousBoosting,
+    RankerPipeline,
+    RidgeRanker,
+    ZScoreInQuery,
+    compare_rankers,
+    cross_validate,
+    load_sample,
+)
+from truerank.core.errors import InvalidInputError
+from truerank.data.ranking_data import RankingData
+from truerank.data.splits import query_folds
+from truerank.inspection.importance import permutation_importance, removal_importance
+from truerank.inspection.learning_curve import learning_curve
+from truerank.inspection.stability import ranking_stability
+from truerank.measures import parse_measure
+from truerank.rankers.pipeline import fit_ranker, ranker_scores
+from truerank.report.evidence import System, make_report
+
+
+def lightgbm_ranker():
+    return pytest.importorskip("lightgbm").LGBMRanker(n_estimators=8, n_jobs=1, verbose=-1, random_state=0)
+
+
+def xgboost_ranker():
+    return pytest.importorskip("xgboost").XGBRanker(n_estimators=8, n_jobs=1, random_state=0)
+
+
+def catboost_ranker():
+    catboost = pytest.importorskip("catboost")
+    return catboost.CatBoostRanker(
+        iterations=8, thread_count=1, verbose=False, allow_writing_files=False, random_seed=0
+    )  # fmt: skip
+
+
+ANYONES = {
+    "lightgbm": lightgbm_ranker,
+    "xgboost": xgboost_ranker,
+    "catboost": catboost_ranker,
+    "regressor": Ridge,
+    "pipeline of theirs": lambda: make_pipeline(StandardScaler(), Ridge()),
+    "pipeline of both": lambda: make_pipeline(ZScoreInQuery(), RidgeRanker()),
+    "pipeline that ends in theirs": lambda: make_pipeline(ZScoreInQuery(), lightgbm_ranker()),
+    "ours": lambda: RankerPipeline("z-score-in-query", RidgeRanker()),
+}
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Rows of queries mixed, so that what forgets the order shows."""
+    sample = load_sample().take_queries(range(30))
+    mixed = np.random.default_rng(0).permutation(sample.n_rows)
+    return RankingData(sample.X[mixed], sample.y[mixed], sample.qid[mixed], feature_names=sample.feature_names)
+
+
+@pytest.mark.parametrize("kind", ANYONES)
+def test_anyones_ranker_is_validated_explained_and_calibrated(kind, data):
+    ranker = ANYONES[kind]()
+    found = cross_validate({"it": ranker}, data, "AP nDCG@10", folds=3)
+    # Route two: every fold by hand.
+    parts = query_folds(data.n_queries, 3, random_state=0, query_ids=data.query_ids)
+    measure = parse_measure("nDCG@10", convention="ranklib")
+    for k, part in enumerate(parts):
+        rest = np.setdiff1d(np.arange(data.n_queries), part)
+        test = data.take_queries(part)
+        fitted = fit_ranker(ranker, data.take_queries(rest))
+        own = measure.per_query(test.judgements(), ranker_scores(fitted, test))
+        np.testing.assert_array_equal(found.per_query["it"]["nDCG@10"][part], own)
+        assert found.fold_means["it"]["nDCG@10"][k] == pytest.approx(own.mean())
+        assert (found.folds[part] == k).all()
+    # The scores stand in the caller's order.
+    grouped = found.scores["it"][data.order]
+    np.testing.assert_array_equal(measure.per_query(data.judgements(), grouped), found.per_query["it"]["nDCG@10"])
+    fitted = fit_ranker(ranker, data)
+    importance = permutation_importance(fitted, data, repeats=2, random_state=1)
+    assert np.asarray(importance).shape == (data.n_features,)
+    assert np.abs(np.asarray(importance)).max() > 0
+    stability = ranking_stability(fitted, data, repeats=2, random_state=1)
+    assert ((stability >= 0) & (stability <= 1)).all()
+    calibrated = CalibratedRanker(ranker, "platt", cv=3).fit(data)
+    p = calibrated.predict_proba(data)[:, 1]
+    assert np.corrcoef(p, ranker_scores(fitted, data)[np.argsort(data.order)])[0, 1] > 0.3
+    text = make_report(
+        [System("it", data.judgements(), ranker_scores(fitted, data), fitted),
+         System("first", data.judgements(), data.X[:, 0])],
+        measures=["nDCG@10"], convention="ranklib", data=data,
+    )  # fmt: skip
+    assert "</html>" in text
+
+
+def test_rankers_are_compared_over_the_same_folds(data):
+    rankers = {"ridge": RidgeRanker(), "trees": ObliviousBoosting(n_estimators=10), "theirs": Ridge()}
+    found = cross_validate(rankers, data, ["nDCG@10", "pairs(2,0)"], folds=3, random_state=4)
+    comparison = found.compare(baseline="ridge")
+    assert [pair.a for pair in comparison.pairs] == ["trees", "theirs"]
+    assert comparison.means == {name: own["nDCG@10"] for name, own in found.means.items()}
+    assert not found.compare("pairs(2,0)").higher_is_better
+    same = compare_rankers(data, found.scores, measure="nDCG@10", baseline="ridge")
+    assert same.means == comparison.means
+    assert [pair.p for pair in same.pairs] == [pair.p for pair in comparison.pairs]
+    assert "trees" in str(found)
+    again = cross_validate(clone(rankers["trees"]), data, "nDCG@10", folds=3, random_state=4)
+    np.testing.assert_array_equal(again.scores["ObliviousBoosting"], found.scores["trees"])
+    with pytest.raises(InvalidInputError, match=r"one of nDCG@10"):
+        found.compare("AP")
+
+
+def test_folds_do_not_depend_on_the_order_of_the_rows(data):
+    grouped = data.take_queries(np.arange(data.n_queries)[::-1])
+    one, two = (cross_validate(Ridge(), each, "AP", folds=3) for each in (data, grouped))
+    np.testing.assert_allclose(one.per_query["Ridge"]["AP"][::-1], two.per_query["Ridge"]["AP"], atol=1e-12)
+
+
+def test_validation_queries_go_to_rankers_that_use_them(data):
+    stops = ObliviousBoosting(n_estimators=40, patience=2)
+    found = cross_validate({"stops": stops, "ridge": RidgeRanker()}, data, "AP", folds=3, validate=True)
+    assert np.isfinite(found.scores["stops"]).all()
+    with pytest.raises(InvalidInputError, match="patience needs eval_set"):
+        cross_validate(stops, data, folds=3)
+    with pytest.raises(InvalidInputError, match="folds must be"):
+        cross_validate(stops, data, folds=2, validate=True)
+    for nothing in ({}, object()):
+        with pytest.raises(InvalidInputError):
+            cross_validate(nothing, data)
+
+
+def test_learning_curves_and_importance_by_removal_of_anyones(data):
+    few = data.take_queries(range(20)).replaced(X=data.take_queries(range(20)).X[:, :2], feature_names=None)
+    test = data.take_queries(range(20, 30)).replaced(X=data.take_queries(range(20, 30)).X[:, :2], feature_names=None)
+    assert np.asarray(removal_importance(Ridge(), few, test)).shape == (2,)
+    curve = learning_curve(
+        Ridge(), data.take_queries(range(20)), data.take_queries(range(20, 30)), train_sizes=[5, 20], draws=2
+    )
+    assert curve.test_scores.shape == (2, 2)
