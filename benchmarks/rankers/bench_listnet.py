@@ -17,6 +17,7 @@ from benchmarks.harness import collections, compare, run_process
 from benchmarks.rankers.ranklib import ranklib
 from truerank import ListNet, write_letor
 from truerank.losses.cross_entropy import CrossEntropy
+from truerank.matrices.rows import LinearRows
 from truerank.measures import parse_measure
 from truerank.papers.protocol import letor_folds, load_collection
 
@@ -84,7 +85,7 @@ def run() -> None:
         return
     fold = letor_folds(load_collection(root, "mq2008"))[0]
     train, valid, test = fold.train, fold.valid, fold.test
-    problem = CrossEntropy(train, ALPHA, False, None)
+    problem = CrossEntropy(LinearRows(train.X), train.y, train.offsets, alpha=ALPHA)
     zero = np.zeros(train.n_features)
     timings = compare(
         "MQ2008 fold 1 in memory (9,630 × 46), warm",
@@ -128,8 +129,9 @@ def _torch(problem: CrossEntropy, X: np.ndarray, folder: Path, fit: float, evalu
     if not python:
         print("(left out: TORCH_PYTHON does not name an interpreter that has torch)")
         return
-    rows = np.concatenate([np.arange(a, b) for a, b in zip(problem.starts, problem.stops)])
-    query = np.repeat(np.arange(problem.n_queries), problem.stops - problem.starts)
+    kept = np.flatnonzero(problem.weight)  # queries of two grades and more
+    rows = np.concatenate([np.arange(problem.offsets[q], problem.offsets[q + 1]) for q in kept])
+    query = np.repeat(np.arange(problem.n_queries), np.diff(problem.offsets)[kept])
     np.savez(folder / "fold.npz", X=X[rows], target=problem.targets[rows], query=query)
     (folder / "listnet_torch.py").write_text(TORCH)
     process = run_process([python, str(folder / "listnet_torch.py"), str(folder / "fold.npz"), str(ALPHA)])

@@ -56,11 +56,17 @@ def run() -> None:
     in_query = ScoreBinning(strategy="uniform", output="binned").fit_transform(
         MinMaxInQuery().fit_transform(task.data.X, qid=task.data.query_index)
     )
+    binned = [
+        ScoreBinning(output="binned").fit(task.data.X[svm_map.rows_of(task.data, trial[0])]).transform(task.data.X)
+        for trial in roles
+    ]
     print(f"{rule}; {N_TRIALS} trials; C times the mean over the training documents.\n")
     print("| | MAP | sd over trials | C chosen, by trial |")
     print("| --- | --- | --- | --- |")
     for title, settings in ROWS:
-        found = [one_trial(task, in_query, trial, **settings) for trial in roles]
+        scaled = settings.get("scaled", False)
+        rest = {name: value for name, value in settings.items() if name != "scaled"}
+        found = [one_trial(task, in_query if scaled else matrix, trial, **rest) for trial, matrix in zip(roles, binned)]
         values = [value for value, _ in found]
         chosen = " ".join(f"{c:.2g}" for _, c in found)
         print(f"| {title} | {np.mean(values):.4f} | {np.std(values, ddof=1):.4f} | {chosen} |", flush=True)
@@ -68,25 +74,21 @@ def run() -> None:
 
 def one_trial(
     task: svm_map.Task,
-    in_query: Any,
+    matrix: Any,
     roles: Any,
     *,
     grid: Any = WIDE,
     kappa: float = 1.0,
     tol: float = svm_map.TOL,
     judged: bool = False,
-    strategy: str = "geometric",
-    scaled: bool = False,
+    strategy: str | None = None,
     weight: str | None = None,
 ) -> tuple[float, float]:
     """MAP of the test topics, and the C that was chosen times the summed class weights."""
     train, valid, test = roles
     rows, measure = svm_map.rows_of(task.data, train), svm_map.average_precision()
-    if scaled:
-        matrix = in_query
-    else:
-        binning = ScoreBinning(strategy=strategy, output="binned").fit(task.data.X[rows])
-        matrix = binning.transform(task.data.X)
+    if strategy is not None:
+        matrix = ScoreBinning(strategy=strategy, output="binned").fit_transform(task.data.X)
     fold = RankingData.from_grouped(matrix, task.data.y, task.data.offsets).take_queries(train)
     if judged:
         assert task.judgements.judged is not None
