@@ -83,7 +83,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data", required=True, metavar="DIR", help="folder that holds reuters21578/ and letor4-mq2008/"
     )
-    parser.add_argument("--quick", action="store_true", help="three topics, one fold, no steps and no script: shows that all runs")
+    parser.add_argument(
+        "--quick", action="store_true", help="three topics, one fold, no steps and no script: shows that all runs"
+    )
     parser.add_argument(
         "--out",
         default="calibration-output",
