@@ -333,3 +333,19 @@ def test_the_commands_for_single_steps(collection, capsys):
     assert data.feature_names[0] == "xu-li-tf.all"
     assert main(["features", "--index", index, "-o", str(collection / "g.txt")]) == 2
     assert "--index needs --queries" in capsys.readouterr().err
+
+
+def test_queries_that_find_nothing_or_are_not_judged_are_named(collection, capsys):
+    index, queries = str(collection / "index"), collection / "more.jsonl"
+    assert main(["index", str(collection / "d.jsonl"), "-o", index]) == 0
+    known = (collection / "q.jsonl").read_text()
+    text = json.loads(known.splitlines()[0])["text"]
+    queries.write_text(known + json.dumps({"id": "new", "text": text}) + '\n{"id": "odd", "text": "xyzzy"}\n')
+    capsys.readouterr()
+    assert main(["search", index, str(queries), "-o", str(collection / "more.run")]) == 0
+    assert "1 of the queries find no document: odd" in capsys.readouterr().err
+    words = ["features", "--index", index, "--queries", str(queries), "--qrels", str(collection / "qrels")]
+    assert main([*words, "--families", "xu-li", "-o", str(collection / "f.txt")]) == 0
+    out = capsys.readouterr().err
+    assert "1 of the queries find no document: odd" in out
+    assert "1 queries are not judged, so all their rows have grade 0: new" in out

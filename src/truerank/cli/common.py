@@ -439,6 +439,15 @@ def add_replace_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def note_nothing_found(queries: Iterable[Any], found: Iterable[str]) -> None:
+    """Say which queries (with an `id`) are not among those that found a document."""
+    there = set(map(str, found))
+    without = [str(query.id) for query in queries if str(query.id) not in there]
+    if without:
+        shown = ", ".join(without[:3]) + (" …" if len(without) > 3 else "")
+        note(f"truerank: {len(without)} of the queries find no document: {shown}")
+
+
 def check_folder(folder: Path, taken: Sequence[str]) -> None:
     """Refuse to write over files of a folder whose names the user did not give; `taken` are their names."""
     if taken:

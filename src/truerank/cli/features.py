@@ -103,6 +103,14 @@ def _of_text(args: argparse.Namespace) -> int:
     queries = read_queries(args.queries, field=args.query_field)
     qrels = None if args.qrels is None else read_judgements(args.qrels)
     data = _mapped(features.transform(queries, index, qrels), args)
+    common.note_nothing_found(queries, data.query_ids.tolist())
+    if qrels is not None:
+        unjudged = sorted(set(data.query_ids.tolist()) - set(qrels.query_ids.tolist()))
+        if unjudged:
+            common.note(
+                f"truerank features: {len(unjudged)} queries are not judged, so all their rows have grade 0: "
+                f"{', '.join(unjudged[:3])}{' …' if len(unjudged) > 3 else ''}"
+            )
     _write(data, args.output)
     return _say(args, _summary(data))
 

@@ -98,11 +98,13 @@ def _rank_text(args: argparse.Namespace, model: Any) -> int:
             f"{args.model}: this model ranks rows of features; make one for raw text with `truerank pipeline`"
         )
     common.announce_compilation()
-    found = model.rank(read_queries(args.queries, field=args.query_field), Index(args.index))
+    queries = read_queries(args.queries, field=args.query_field)
+    found = model.rank(queries, Index(args.index))
     with common.output(args.output) as stream:
         write_run(
             stream, found.query_ids, found.offsets, found.doc_ids, found.scores, tag=args.tag, depth=args.depth
         )  # fmt: skip
+    common.note_nothing_found(queries, found.query_ids.tolist())
     return 0
 
 

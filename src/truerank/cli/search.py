@@ -41,4 +41,5 @@ def run(args: argparse.Namespace) -> int:
     found = retrieve(index, queries, args.function, depth=args.depth, n_jobs=args.threads)
     with common.output(args.output) as stream:
         write_run(stream, found.query_ids, found.offsets, found.doc_ids, found.scores, tag=args.tag)
+    common.note_nothing_found(queries, found.query_ids[found.offsets[1:] > found.offsets[:-1]].tolist())
     return 0
