@@ -2,6 +2,7 @@
 
 Rankers are trained on two fifths of MQ2008, pairs drawn within the queries of the others; trees are explained against
 200 reference rows. Leaves of each kind stand by themselves, and a forest of another library for models from elsewhere.
+BENCH_RANKERS names some of them, PAIRS another number of pairs.
 Needs the collections that TRUERANK_DATA names.
 """
 
@@ -16,30 +17,25 @@ from typing import Any
 import numpy as np
 from sklearn.ensemble import RandomForestRegressor
 
-from truerank import RankingData, read_letor
+from truerank import read_letor
 from truerank.inspection.explanation import _contributions, _predict
 from truerank.models.registry import RANKERS, ranker_class
 
-PAIRS = 10_000
+PAIRS = int(os.environ.get("PAIRS", "10000"))
 FEWER = {"n_estimators": 30, "max_iter": 200}
 
 
-def rankers(train: RankingData) -> dict[str, Any]:
-    """Fitted rankers by name."""
+def rankers() -> dict[str, Any]:
+    """Unfitted rankers by name, those of BENCH_RANKERS alone where it is set."""
     kinds: dict[str, Any] = {name: ranker_class(name)() for name in RANKERS}
     for leaves in ("constant", "fuzzy", "polynomial"):
-        kinds[f"oblivious-boosting, {leaves} leaves"] = ranker_class("oblivious-boosting")(leaves=leaves)
-    fitted = {}
-    for name, ranker in kinds.items():
+        kinds[f"oblivious-boosting ({leaves})"] = ranker_class("oblivious-boosting")(leaves=leaves)
+    for ranker in kinds.values():
         known = ranker.get_params()
         ranker.set_params(**{key: value for key, value in FEWER.items() if key in known})
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # few rounds, which is the point
-            fitted[name] = ranker.fit(train)
-    fitted["a random forest (scikit-learn)"] = RandomForestRegressor(10, max_depth=4, random_state=0).fit(
-        train.X, train.y
-    )
-    return fitted
+    kinds["random-forest (scikit-learn)"] = RandomForestRegressor(10, max_depth=4, random_state=0)
+    chosen = os.environ.get("BENCH_RANKERS")
+    return kinds if chosen is None else {k: v for k, v in kinds.items() if k.split(" ")[0] in chosen.split(",")}
 
 
 def run() -> None:
@@ -52,7 +48,10 @@ def run() -> None:
     pairs = [draw.choice(size, 2, replace=False) for size in np.diff(test.offsets)[queries].tolist()]
     print(f"{PAIRS} pairs\n\n| ranker | largest gap of sum and difference | of the largest score | CPU s |")
     print("| --- | --- | --- | --- |")
-    for name, ranker in rankers(train).items():
+    for name, ranker in rankers().items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # few rounds, which is the point
+            ranker.fit(*((train.X, train.y) if isinstance(ranker, RandomForestRegressor) else (train,)))
         start, worst, largest = time.process_time(), 0.0, 0.0
         for query, (i, j) in zip(queries.tolist(), pairs):
             X = np.ascontiguousarray(test.X[test.offsets[query] : test.offsets[query + 1]], dtype=np.float64)

@@ -338,7 +338,7 @@ def test_the_commands_for_single_steps(collection, capsys):
 def test_queries_that_find_nothing_or_are_not_judged_are_named(collection, capsys):
     index, queries = str(collection / "index"), collection / "more.jsonl"
     assert main(["index", str(collection / "d.jsonl"), "-o", index]) == 0
-    known = (collection / "q.jsonl").read_text()
+    known = (collection / "q.jsonl").read_text().rstrip("\n") + "\n"
     text = json.loads(known.splitlines()[0])["text"]
     queries.write_text(known + json.dumps({"id": "new", "text": text}) + '\n{"id": "odd", "text": "xyzzy"}\n')
     capsys.readouterr()

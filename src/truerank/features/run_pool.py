@@ -466,7 +466,10 @@ def _rank_lists(lists, scores, rows):
     """Bring every list into ranked order: by falling score, equal scores by ascending row; most are so already."""
     for i in range(len(lists) - 1):
         start, stop = lists[i], lists[i + 1]
-        if np.any(scores[start + 1 : stop] > scores[start : stop - 1]):
+        k = start + 1
+        while k < stop and scores[k] <= scores[k - 1]:
+            k += 1
+        if k < stop:
             order = np.empty(stop - start, dtype=np.int64)
             best_first(scores[start:stop], order)
             scores[start:stop] = scores[start:stop][order]

@@ -92,24 +92,25 @@ class DocumentIds:
 
     def take(self, places: Any) -> DocumentIds:
         """The ids at some places, which share their bytes with these."""
-        part = DocumentIds(self.utf8, self.begins[places], self.ends[places])
-        if self._hashes is not None:
-            part._hashes = self._hashes[places]
-        return part
+        return DocumentIds(self.utf8, self.begins[places], self.ends[places])
 
     def __len__(self) -> int:
         return len(self.begins)
 
     def _decode(self) -> np.ndarray:
         n = len(self)
-        width = int((self.ends - self.begins).max()) if n else 0
+        sizes = self.ends - self.begins
+        width = int(sizes.max()) if n else 0
         if n == 0 or width == 0:
             return np.full(n, "", dtype=TEXT)
         if width * n > _MOST_PADDED or (self.utf8 == 0).any():  # padding with zeros would lose an id's own
             data = self.utf8.tobytes()
             return np.array([data[a:b].decode() for a, b in zip(self.begins.tolist(), self.ends.tolist())], dtype=TEXT)
         padded = np.zeros((n, width), dtype=np.uint8)
-        for k in range(width):
-            long = self.begins + k < self.ends
-            padded[long, k] = self.utf8[self.begins[long] + k]
+        shortest = int(sizes.min())
+        for k in range(shortest):
+            padded[:, k] = self.utf8[self.begins + k]
+        for k in range(shortest, width):
+            longer = np.flatnonzero(sizes > k)
+            padded[longer, k] = self.utf8[self.begins[longer] + k]
         return padded.reshape(-1).view(f"S{width}").astype(TEXT)
