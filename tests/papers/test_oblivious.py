@@ -27,7 +27,6 @@ def little_work(monkeypatch):
     monkeypatch.setattr(oblivious, "LISTNET", oblivious.LISTNET[:1])
     monkeypatch.setattr(oblivious, "P_SWAPS", oblivious.P_SWAPS[:2])
     monkeypatch.setattr(oblivious, "SMOOTHINGS", oblivious.SMOOTHINGS[:2])
-    monkeypatch.setattr(oblivious, "FIGURE_TREES", 6)
 
 
 def reproduce(root, out, capsys, *words):
@@ -37,7 +36,7 @@ def reproduce(root, out, capsys, *words):
 
 def test_protocol_tables_and_resuming(small_collections, tmp_path, capsys, monkeypatch):
     result = json.loads(reproduce(small_collections, tmp_path, capsys, "--json", "--seed", "3").out)
-    assert result["runs"] == 3
+    assert result["runs"] == 2
     mq2008 = result["collections"]["mq2008"]
     assert mq2008["convention"] == "letor4"
     assert set(mq2008["values"]["nDCG@5"]) == {"constant", "fuzzy", "polynomial"}
@@ -78,16 +77,16 @@ def test_protocol_tables_and_resuming(small_collections, tmp_path, capsys, monke
     for by, test in pairs:
         a, b = (mq2008["values"][by][test[side]]["five folds"][test["figure"]] for side in ("a", "b"))
         assert test["difference"] == pytest.approx(np.mean(a) - np.mean(b))
-        assert test["halves"] == pytest.approx([a[0] - b[0], np.mean(a[1:]) - np.mean(b[1:])])
+        assert test["halves"] == pytest.approx([a[0] - b[0], a[1] - b[1]])
         two_sided = mannwhitneyu(a, b).pvalue
-        agree = (mannwhitneyu(a, b).statistic - 4.5) * test["difference"] >= 0
+        agree = (mannwhitneyu(a, b).statistic - 2) * test["difference"] >= 0
         assert test["p"] == pytest.approx(two_sided / 2 if agree else 1 - two_sided / 2)
     steady = mq2008["stability"]["mean"]
     assert steady["fuzzy"] < steady["constant"]
     for figure, n in (("figure 3", 2), ("figure 4", 2), ("figure 5", 3), ("figure 6", 3)):
         curves = result["curves"]["mq2008"][figure]
         assert len(curves) == n
-        assert all(len(curve) == 6 for curve in curves.values())
+        assert all(len(curve) == 5 for curve in curves.values())
     assert set(mq2008["list-net"]["five folds"]) == {"ranklib", "letor4"}
 
     if util.find_spec("matplotlib"):

@@ -86,8 +86,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Select, run, test, print, draw."""
-    runs = 3 if args.quick else args.runs
-    stamp = {"experiment": "oblivious", "form": 3, "seed": args.seed}
+    runs = 2 if args.quick else args.runs
+    stamp = {"experiment": "oblivious", "form": 4, "seed": args.seed}
     store = ResultStore(Path(args.out) / "results.jsonl", stamp)
     if store.n_resumed:
         note(f"{store.n_resumed} finished pieces found in {store.path}")
@@ -102,10 +102,11 @@ def run(args: argparse.Namespace) -> int:
                     one_run(collection, params, args.seed + number, store, args.n_jobs)
     results = {
         c.name: summary(c, settings[c.name], runs, args.seed, store, args.n_jobs)
-        | {"stability": stability(c, store, args.n_jobs)}
+        | {"stability": stability(c, store, args.n_jobs, args.quick)}
         for c in collections
     }
-    curves = {c.name: learning_curves(c, settings[c.name], args.seed, store, args.n_jobs) for c in collections}
+    trees = COMMON["n_estimators"] if args.quick else FIGURE_TREES
+    curves = {c.name: learning_curves(c, settings[c.name], args.seed, store, args.n_jobs, trees) for c in collections}
     args.result = {"experiment": "oblivious", "runs": runs, "collections": results, "curves": curves}
     if args.json:
         print_json(args.result)
@@ -148,7 +149,7 @@ def choose(collection: Collection, kind: str, store: ResultStore, n_jobs: int | 
     def work(params: dict[str, Any]) -> list[list[float]]:
         found = []
         for seed in SELECTION_SEEDS:
-            for fold in protocol.letor_folds(collection):
+            for fold in protocol.letor_folds(collection)[: 2 if quick else None]:
                 curves = validation_curves(fit(params, fold, seed, n_jobs), fold)
                 found.append([float(curves[stop][best_tree(stop, curves[stop])]) for stop in STOPS])
         return found
@@ -288,7 +289,7 @@ def tests(values: dict[str, Any], scope: str, convention: str) -> list[dict[str,
     return rows
 
 
-def stability(collection: Collection, store: ResultStore, n_jobs: int | None) -> dict[str, Any]:
+def stability(collection: Collection, store: ResultStore, n_jobs: int | None, quick: bool) -> dict[str, Any]:
     """Share of document pairs that a small change of the features turns over: means, and Wilcoxon's test by query."""
     from truerank.inspection.stability import ranking_stability
     from truerank.rankers.oblivious_boosting import ObliviousBoosting
@@ -299,7 +300,7 @@ def stability(collection: Collection, store: ResultStore, n_jobs: int | None) ->
         ranker = ObliviousBoosting(**params, n_jobs=n_jobs).fit(fold.train)
         return ranking_stability(ranker, fold.test, repeats=5).tolist()
 
-    folds = protocol.letor_folds(collection)
+    folds = protocol.letor_folds(collection)[: 1 if quick else None]
     by_query = {}
     for kind in KINDS:
         key = {"collection": collection.name, "stability": STABILITY[kind]}
@@ -313,20 +314,25 @@ def stability(collection: Collection, store: ResultStore, n_jobs: int | None) ->
 
 
 def learning_curves(
-    collection: Collection, settings: dict[str, Any], seed: int, store: ResultStore, n_jobs: int | None
+    collection: Collection,
+    settings: dict[str, Any],
+    seed: int,
+    store: ResultStore,
+    n_jobs: int | None,
+    trees: int,
 ) -> dict[str, dict[str, list[float]]]:
     """Squared error by tree on Fold 1: training by p_swap and by λ (figures 3, 4), training and test (5, 6)."""
     fold = protocol.letor_folds(collection)[0]
 
     def errors(params: dict[str, Any]) -> dict[str, list[float]]:
-        ranker = fit(params | {"n_estimators": min(FIGURE_TREES, 10 * COMMON["n_estimators"])}, fold, seed, n_jobs)
+        ranker = fit(params | {"n_estimators": trees}, fold, seed, n_jobs)
         return {
             name: [squared_error(scores, data) for scores in ranker.staged_predict(data)]
             for name, data in (("train", fold.train), ("test", fold.test))
         }
 
     def curve(params: dict[str, Any]) -> dict[str, list[float]]:
-        key = {"collection": collection.name, "curve": params, "trees": COMMON["n_estimators"], "seed": seed}
+        key = {"collection": collection.name, "curve": params, "trees": trees, "seed": seed}
         return store.compute(key, partial(errors, params))
 
     own = {TITLES[kind]: curve(settings[kind]["squared error"]["params"]) for kind in KINDS}
