@@ -113,3 +113,22 @@ def test_names_and_files_are_checked():
     ranker.category_values_ = ranker.category_values_[::-1].copy()
     with pytest.raises(ModelFileError, match="tables of the categorical features"):
         ranker.check_model()
+
+
+def test_arrow_tables_are_read_as_data_frames():
+    pa, pd = pytest.importorskip("pyarrow"), pytest.importorskip("pandas")
+    X, y, qid = rows_with_kinds(30, 4, kinds=5)
+    names = [None if i % 11 == 0 else "abcde"[int(kind)] for i, kind in enumerate(X[:, 1])]
+    frame = pd.DataFrame({"value": X[:, 0], "kind": names})
+    text = pa.table({"value": X[:, 0], "kind": pa.array(names)})
+    coded = pa.table({"value": X[:, 0], "kind": pa.array(names).dictionary_encode()})
+    expected = ObliviousBoosting(n_estimators=3, categorical=["kind"]).fit(frame, y, qid=qid).predict(frame)
+    for table in (text, coded):
+        ranker = ObliviousBoosting(n_estimators=3, categorical=["kind"]).fit(table, y, qid=qid)
+        assert list(ranker.feature_names_in_) == ["value", "kind"]
+        np.testing.assert_array_equal(ranker.predict(table), expected)
+        with pytest.raises(InvalidInputError, match="name it in categorical"):
+            ObliviousBoosting(n_estimators=3).fit(table, y, qid=qid)
+    numbers = text.select(["value"])
+    plain = ObliviousBoosting(n_estimators=3).fit(frame[["value"]], y, qid=qid).predict(frame[["value"]])
+    np.testing.assert_array_equal(ObliviousBoosting(n_estimators=3).fit(numbers, y, qid=qid).predict(numbers), plain)

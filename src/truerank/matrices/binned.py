@@ -67,18 +67,18 @@ class BinnedMatrix:
 
     @classmethod
     def from_values(cls, values: Any, edges: Sequence[Any]) -> BinnedMatrix:
-        """Codes of a matrix of values (n, p); nan becomes the missing code."""
+        """Codes of a matrix of values (n, p), those of `binning.code_rows` plus one; nan becomes the missing code."""
+        from truerank.matrices.binning import code_rows
+
         values = np.asarray(values)
         if values.dtype.kind != "f":
             values = values.astype(np.float64)
         if values.ndim != 2 or values.shape[1] != len(edges):
             raise InvalidInputError(f"got values of shape {values.shape} and edges for {len(edges)} columns")
         checked = [check_edges(e, column) for column, e in enumerate(edges)]
-        codes = np.full(values.shape, MISSING_CODE, dtype=np.uint8)
-        for column, e in enumerate(checked):
-            x = values[:, column]
-            there = np.flatnonzero(~np.isnan(x))
-            codes[there, column] = 1 + np.searchsorted(e, x[there].astype(np.float64), side="left")
+        blocks = code_rows(values, checked).codes  # (blocks, n, 8)
+        codes = blocks.transpose(1, 0, 2).reshape(len(values), -1)[:, : len(checked)]
+        codes = np.add(codes, np.uint8(1))  # the code of a missing value, 255, goes round to 0
         return cls(codes, checked)
 
     @property

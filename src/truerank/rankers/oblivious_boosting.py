@@ -24,6 +24,7 @@ from truerank.matrices.bundles import add_in_dense_blocks, bundle_columns, scan_
 from truerank.matrices.content import order_by_content
 from truerank.measures import parse_measure
 from truerank.rankers.base import Ranker
+from truerank.rankers.leaf_choice import choose_leaves
 from truerank.trees.boosting import Plan, Progress, Watched, boost
 from truerank.trees.categories import CategoryTables, fit_categories
 from truerank.trees.ensemble import Ensemble
@@ -105,10 +106,11 @@ class ObliviousBoosting(Ranker):
 
     Parameters
     ----------
-    leaves : {"constant", "fuzzy", "polynomial"}, or a value of these with its parameters, default "fuzzy"
+    leaves : {"constant", "fuzzy", "polynomial", "auto"}, or a value of these with its parameters, default "fuzzy"
         `ConstantLeaves()`, `FuzzyLeaves(fuzziness=0.1, ties="average", ...)` (width of the borders), or
         `PolynomialLeaves(degree=1, smoothing=1000.0)` (λ between neighbours). In files, a dict:
-        `{"kind": "fuzzy", "fuzziness": 0.05}`.
+        `{"kind": "fuzzy", "fuzziness": 0.05}`. "auto" takes the kind, each at its defaults, that ranks queries left
+        out best by `validation_measure` (`rankers.leaf_choice`), at seven times the training time.
     objective : str, function or list, default "mse"
         What is made small: "mse", "lambdarank", "unbiased-lambdarank", "softmax", "xe-ndcg", "pairwise-logistic" or
         "yetirank"; see `truerank.losses.boosting`. A function
@@ -202,6 +204,8 @@ class ObliviousBoosting(Ranker):
         the parabola that gradients and hessians describe; nan where it was not measured).
     click_propensities_, skip_propensities_ : float64 arrays (K,)
         With unbiased-lambdarank: how much likelier a document is clicked, or passed over, at position k than at 1.
+    leaves_, leaf_scores_ : str, dict of str to float
+        With leaves="auto": the kind, and what each kind had on queries left out.
     p_swap_ : float
         With fuzzy leaves. `place_…_` hold the training quantiles of the features in use.
     n_features_in_, feature_names_in_, n_queries_in_, status_
@@ -280,6 +284,8 @@ class ObliviousBoosting(Ranker):
     allow_sample_weight = True
 
     start_: float
+    leaves_: Any
+    leaf_scores_: dict[str, float]
     validation_scores_: np.ndarray
     history_: dict[str, np.ndarray]
     feature_mean_: np.ndarray
@@ -437,6 +443,11 @@ class ObliviousBoosting(Ranker):
         parts = check_positive_int(self.borders, "borders")
         if parts > MAX_BORDERS + 1:
             raise InvalidInputError(f"borders must be at most {MAX_BORDERS + 1}, got {parts}: a code is one byte")
+        progress = self._progress(data.n_features) if begun is None else self._trees_of_model()
+        watch = parse_measure(
+            self.measure if self.validation_measure is None else self.validation_measure, convention=self.convention
+        ).tie_averaged()  # leaves tie many documents: no order of the rows is to choose the trees
+        self._choose_leaves(data, watch, bool(progress.trees) or begun is not None, labels or position is not None)
         kind = self.kind_of_leaves
         first = check_choice(self.start, "start", ("constant", "linear"))
         start_alpha = check_number(self._renamed("start_alpha"), "start_alpha", minimum=0.0)
@@ -447,7 +458,6 @@ class ObliviousBoosting(Ranker):
             )
         check_grades(y)
         check_weights(data.row_weight)
-        progress = self._progress(data.n_features) if begun is None else self._trees_of_model()
         monotone = monotone_signs(self.monotone, data.n_features, list(getattr(self, "feature_names_in_", [])))
         if monotone is not None and isinstance(kind, PolynomialLeaves):
             raise InvalidInputError("polynomial leaves cannot keep monotone constraints; use constant or fuzzy leaves")
@@ -455,10 +465,6 @@ class ObliviousBoosting(Ranker):
         if begun is not None and isinstance(kind, FuzzyLeaves):
             p_swap = self.p_swap_
         measure = parse_measure(self.measure, convention=self.convention)
-        watch = measure
-        if self.validation_measure is not None:
-            watch = parse_measure(self.validation_measure, convention=self.convention)
-        watch = watch.tie_averaged()  # leaves tie many documents: no order of the rows is to choose the trees
         objective = make_objective(self.objective, self.objective_params, measure, self.n_jobs)
         take_beside(objective, labels, position, data.row_weight)
         unbiased = _unbiased_part(objective)
@@ -584,7 +590,12 @@ class ObliviousBoosting(Ranker):
     @property
     def kind_of_leaves(self) -> Leaves:
         """The leaves as a value, whatever way they were given."""
-        kind = parse_leaves(self.leaves)
+        given = self.leaves
+        if isinstance(given, str) and given == "auto":
+            if not hasattr(self, "leaves_"):
+                raise InvalidInputError('leaves="auto" is settled by fit; name the leaves to know them before')
+            given = self.leaves_
+        kind = parse_leaves(given)
         old = {
             new: getattr(self, name)
             for name, (leaves, new) in _OLD_LEAVES.items()
@@ -594,6 +605,18 @@ class ObliviousBoosting(Ranker):
             kind = replace(kind, **old)
             kind.check()
         return kind
+
+    def _choose_leaves(self, data: RankingData, watch: Any, continued: bool, beside: Any) -> None:
+        """Settle `leaves="auto"`; the trees of a continued fit have their leaves."""
+        automatic = isinstance(self.leaves, str) and self.leaves == "auto"
+        if automatic and continued:
+            return
+        for name in ("leaves_", "leaf_scores_"):
+            self.__dict__.pop(name, None)
+        if automatic and beside:
+            raise InvalidInputError('leaves="auto" cannot leave out labels or position with queries; name the leaves')
+        if automatic:
+            self.leaves_, self.leaf_scores_ = choose_leaves(self, data, watch)
 
     def _renamed(self, name: str) -> Any:
         """A parameter's value, or what its earlier name was given."""
@@ -691,6 +714,8 @@ class ObliviousBoosting(Ranker):
             raise InvalidInputError(
                 f"init_model: its column {wrong} was {names[wrong]!r} and is {own[wrong]!r}; name the columns as then"
             )
+        if isinstance(self.leaves, str) and self.leaves == "auto":
+            self.leaves_ = begun.kind_of_leaves
         kind, theirs = self.kind_of_leaves, begun.kind_of_leaves
         # What the model's own trees are scored with must stay: polynomials' degree, how fuzzy borders take ties.
         same = type(kind) is type(theirs) and all(
@@ -740,7 +765,7 @@ class ObliviousBoosting(Ranker):
     def _checked(self, X: Any, *, reset: bool) -> Any:
         if reset:
             self.__dict__.pop("category_names_", None)  # of an earlier fit
-        X = self._numbered(X, reset)
+        X = self._numbered(frame_of(X), reset)
         refuse_categories(X)
         return super()._checked(X, reset=reset)
 
@@ -885,8 +910,8 @@ class ObliviousBoosting(Ranker):
             for name, value in self.get_params(deep=False).items()
             if value is not None or name not in _OLD_PARAMETERS
         }
-        if not isinstance(self.leaves, str):
-            params["leaves"] = leaves_as_dict(parse_leaves(self.leaves))
+        if not isinstance(self.leaves, str) or self.leaves == "auto":
+            params["leaves"] = leaves_as_dict(self.kind_of_leaves)
         if callable(self.objective):
             name = getattr(self.objective, "__name__", type(self.objective).__name__)
             params["objective"] = f"the function {name}"
@@ -1051,6 +1076,22 @@ def beside_grades(values: Any, data: RankingData) -> dict[str, Any]:
 def is_missing(value: Any) -> bool:
     """Whether a value of a data frame's column is None, nan or NA."""
     return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
+
+
+def frame_of(X: Any) -> Any:
+    """An Arrow table as a pandas data frame, whose categories are those of dictionary columns; anything else as it is.
+
+    Raises
+    ------
+    InvalidInputError
+        Where pandas is missing.
+    """
+    if not (hasattr(X, "column_names") and hasattr(X, "to_pandas")):
+        return X
+    try:
+        return X.to_pandas()
+    except ImportError as error:
+        raise InvalidInputError(f"an Arrow table is read through pandas, which is missing: {error}") from error
 
 
 def columns_of(given: Any, what: str, n_features: int, names: list[Any]) -> np.ndarray:

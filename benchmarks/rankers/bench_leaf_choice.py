@@ -1,0 +1,71 @@
+"""`leaves="auto"` beside each kind of leaves: AP and nDCG@10 of held-out validation queries, nothing selected on them.
+
+    export TRUERANK_DATA=DIR
+    python -m benchmarks.rankers.bench_leaf_choice
+
+The pairs of training and validation queries of `bench_oblivious_defaults`; of the shipped sample five random folds. The
+choice sees training queries alone. By set: means, how often each kind was taken, and p of a paired t-test by query of
+the choice against each kind (nDCG@10; negative t: the choice is behind). The last column: nDCG@10 and how many features
+the plain trees ask about, free and with `feature_costs` of 0.01.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from benchmarks.rankers.bench_oblivious_defaults import MEASURES, sets
+from truerank import ObliviousBoosting, load_sample
+from truerank.core.printing import table
+from truerank.data.splits import query_folds
+
+KINDS = ("constant", "fuzzy", "polynomial", "auto")
+
+
+def main() -> None:
+    """Print a line for each set and kind."""
+    rows: list[list[Any]] = []
+    for name, pairs in sets(Path(os.environ["TRUERANK_DATA"])):
+        if name == "sample":
+            data = load_sample()
+            every = np.arange(data.n_queries)
+            parts = query_folds(data.n_queries, 5, random_state=0)
+            pairs = [(data.take_queries(np.setdiff1d(every, part)), data.take_queries(part)) for part in parts]
+        values: dict[str, list[list[np.ndarray]]] = {kind: [[], []] for kind in (*KINDS, "costs")}
+        taken: Counter[str] = Counter()
+        asked: dict[str, list[int]] = {"constant": [], "costs": []}
+        for train, valid in pairs:
+            judgements = valid.judgements()
+            for kind in (*KINDS, "costs"):
+                costs = np.full(train.n_features, 0.01) if kind == "costs" else None
+                ranker = ObliviousBoosting("constant" if kind == "costs" else kind, feature_costs=costs).fit(train)
+                scores = ranker.predict(valid)
+                for i, measure in enumerate(MEASURES):
+                    values[kind][i].append(np.asarray(measure.per_query(judgements, scores)))
+                if kind == "auto":
+                    taken[ranker.leaves_] += 1
+                if kind in asked:
+                    asked[kind].append(int(np.count_nonzero(ranker.feature_importances_)))
+        joined = {kind: [np.concatenate(part) for part in parts] for kind, parts in values.items()}
+        for kind in KINDS:
+            line = [name, kind, *(f"{part.mean():.4f}" for part in joined[kind])]
+            if kind == "auto":
+                line.append(", ".join(f"{one} {count}" for one, count in taken.items()))
+            else:
+                test = stats.ttest_rel(joined["auto"][1], joined[kind][1])
+                line.append(f"t {test.statistic:+.2f}, p {test.pvalue:.3f}" if test.pvalue == test.pvalue else "same")
+            rows.append(line)
+        costs = f"{np.mean(asked['costs']):.0f} of {np.mean(asked['constant']):.0f} features"
+        rows.append([name, "constant, costs .01", *(f"{part.mean():.4f}" for part in joined["costs"]), costs])
+        sys.stdout.write(table(rows, ["set", "leaves", "AP", "nDCG@10", "choice against it"]) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

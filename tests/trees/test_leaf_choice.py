@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+from scipy import sparse
+
+from truerank import FuzzyLeaves, ObliviousBoosting, load_model, save_model
+from truerank.core.errors import InvalidInputError
+from truerank.measures import parse_measure
+
+
+def made(kind, n=1200, seed=0):
+    """Grades that are sharp steps, which fuzzy borders would round, or a slope in two of ten features."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 10))
+    if kind == "steps":
+        target = np.floor(4 * X[:, 0]) % 2 * 2 + np.floor(4 * X[:, 1]) % 2
+    else:
+        target = 3 * X[:, 0] - 3 * X[:, 1] + 0.5 * rng.standard_normal(n)
+    return X, np.clip(np.round(target), 0, 4), np.arange(n) // 20
+
+
+def test_the_best_kind_on_queries_left_out_is_taken(tmp_path):
+    chosen = {}
+    for kind in ("steps", "slope"):
+        X, y, qid = made(kind)
+        ranker = ObliviousBoosting("auto", n_estimators=40, depth=3).fit(X, y, qid=qid)
+        assert set(ranker.leaf_scores_) == {"constant", "fuzzy", "polynomial"}
+        assert ranker.leaves_ == max(ranker.leaf_scores_, key=ranker.leaf_scores_.get)
+        named = ObliviousBoosting(ranker.leaves_, n_estimators=40, depth=3).fit(X, y, qid=qid)
+        np.testing.assert_array_equal(ranker.predict(X), named.predict(X))
+        save_model(ranker, tmp_path / "model.json")
+        np.testing.assert_array_equal(load_model(tmp_path / "model.json").predict(X), ranker.predict(X))
+        chosen[kind] = ranker.leaves_
+    assert chosen["slope"] == "polynomial"
+    assert chosen["steps"] == "constant"
+
+
+def test_scores_of_kinds_are_those_of_three_folds():
+    X, y, qid = made("slope", 600)
+    ranker = ObliviousBoosting("auto", n_estimators=3, depth=2, measure="AP").fit(X, y, qid=qid)
+    shuffled = np.random.default_rng(1).permutation(30)
+    order = np.concatenate([np.flatnonzero(qid == q)[::-1] for q in shuffled])
+    other = ObliviousBoosting("auto", n_estimators=3, depth=2, measure="AP").fit(X[order], y[order], qid=qid[order])
+    assert other.leaf_scores_ == pytest.approx(ranker.leaf_scores_, abs=1e-9)
+    # By hand, with the folds that the order by content makes.
+    from truerank import RankingData
+    from truerank.matrices.content import order_by_content
+
+    data = RankingData(X, y, qid)
+    queries = order_by_content(data.X, data.y, data.offsets)[1]
+    measure = parse_measure("AP", convention="ranklib").tie_averaged()
+    total = 0.0
+    for k in range(3):
+        left_out = np.sort(queries[k::3])
+        train = data.take_queries(np.setdiff1d(np.arange(data.n_queries), left_out))
+        valid = data.take_queries(left_out)
+        fitted = ObliviousBoosting("fuzzy", n_estimators=3, depth=2).fit(train)
+        total += measure.mean(valid.judgements(), fitted.predict(valid)) * len(left_out)
+    assert ranker.leaf_scores_["fuzzy"] == pytest.approx(total / data.n_queries, abs=1e-12)
+
+
+def test_kinds_that_cannot_be_fitted_are_left_out():
+    X, y, qid = made("slope", 400)
+    for rows, settings in ((sparse.csr_matrix(X), {}), (X, {"monotone": {0: 1}})):
+        ranker = ObliviousBoosting("auto", n_estimators=2, depth=2, **settings).fit(rows, y, qid=qid)
+        assert set(ranker.leaf_scores_) == {"constant", "fuzzy"}
+
+
+def test_few_queries_continued_fits_and_errors():
+    X, y, qid = made("slope", 400)
+    few = ObliviousBoosting("auto", n_estimators=2).fit(X[:100], y[:100], qid=qid[:100])
+    assert (few.leaves_, few.leaf_scores_, few.kind_of_leaves) == ("fuzzy", {}, FuzzyLeaves())
+    ranker = ObliviousBoosting("auto", n_estimators=2, depth=2, warm_start=True).fit(X, y, qid=qid)
+    chosen = ranker.leaves_
+    ranker.set_params(n_estimators=4).fit(X, y, qid=qid)
+    named = ObliviousBoosting(chosen, n_estimators=4, depth=2).fit(X, y, qid=qid)
+    np.testing.assert_array_equal(ranker.predict(X), named.predict(X))
+    further = ObliviousBoosting("auto", n_estimators=1, depth=2).fit(X, y, qid=qid, init_model=named)
+    assert further.n_iter_ == 5
+    assert further.kind_of_leaves == named.kind_of_leaves
+    with pytest.raises(InvalidInputError, match="settled by fit"):
+        _ = ObliviousBoosting("auto").kind_of_leaves
+    objective = ["mse", {"objective": "softmax", "label": "clicks"}]
+    with pytest.raises(InvalidInputError, match="name the leaves"):
+        ObliviousBoosting("auto", objective=objective).fit(X, y, qid=qid, labels={"clicks": y})
+    ranker.set_params(leaves="constant", warm_start=False).fit(X, y, qid=qid)
+    assert not hasattr(ranker, "leaves_")
