@@ -9,9 +9,11 @@ import truerank
 from truerank import (
     AdaRank,
     ListNet,
+    MeasureSVM,
     ObliviousBoosting,
     PairwiseDescent,
     RandomRanker,
+    RankBoost,
     RankSVM,
     RidgeRanker,
     SingleFeature,
@@ -72,6 +74,59 @@ def test_trees_of_other_leaves_agree_to_rounding(judged, leaves):
     many = ObliviousBoosting(leaves, n_estimators=5, depth=3, n_jobs=1).fit(from_parts(cut(train, 7)))
     np.testing.assert_array_equal(one.tree_borders_, many.tree_borders_)
     np.testing.assert_allclose(one.predict(valid), many.predict(valid), rtol=1e-9, atol=1e-12)
+
+
+HINGES = [
+    lambda: RankSVM(loss="hinge", tol=1e-8),
+    lambda: RankSVM(loss="hinge", weighting="queries", tol=1e-8),
+    lambda: MeasureSVM("AP", tol=1e-8),
+    lambda: MeasureSVM("ROC", solver="n-slack", tol=1e-8),
+    lambda: MeasureSVM("nDCG@5", C=10.0, tol=1e-8),
+]
+
+
+@pytest.mark.parametrize("k", [1, 7])
+@pytest.mark.parametrize("make", HINGES)
+def test_cutting_planes_reach_the_same_objective(judged, make, k):
+    train, _ = judged
+    one, many = make().fit(train), make().fit(from_parts(cut(train, k)))
+    if k == 1:
+        np.testing.assert_array_equal(many.coef_, one.coef_)
+    # Both are within their gap of the optimum; the ramp's rounds are not convex, and stop at a fall of 1e-4.
+    if getattr(one, "round_", 0) == 0:
+        assert abs(many.objective_ - one.objective_) <= max(one.gap_, many.gap_)
+        assert np.linalg.norm(many.coef_ - one.coef_) <= np.sqrt(2 * one.gap_) + np.sqrt(2 * many.gap_)
+    else:
+        assert many.path_[-1]["ramp"] == pytest.approx(one.path_[-1]["ramp"], rel=1e-3)
+    assert getattr(many, "n_queries_left_out_", 0) == getattr(one, "n_queries_left_out_", 0)
+
+
+@pytest.mark.parametrize("weighting", ["rows", "queries"])
+def test_pairs_are_weighed_over_all_partitions(judged, weighting):
+    train, _ = judged
+    weight = np.random.default_rng(0).uniform(0.5, 2, train.n_queries)
+    train = truerank.RankingData.from_grouped(train.X, train.y, train.offsets, train.query_ids, query_weight=weight)
+    one = RankSVM(weighting=weighting).fit(train)
+    many = RankSVM(weighting=weighting).fit(from_parts(cut(train, 5)))
+    assert many.objective_ == pytest.approx(one.objective_, rel=1e-9)
+
+
+@pytest.mark.parametrize("k", [1, 3, 50])
+def test_rank_boost_finds_the_same_stumps(judged, k):
+    train, valid = judged
+    X = train.X.copy()
+    X[::7, 2] = np.nan
+    train = truerank.RankingData.from_grouped(X, train.y, train.offsets, train.query_ids)
+    one = RankBoost(n_estimators=20, thresholds=20, patience=8).fit(train, eval_set=valid)
+    many = RankBoost(n_estimators=20, thresholds=20, patience=8)
+    many.fit(from_parts(cut(train, k)), eval_set=from_parts(cut(valid, 2)))
+    for name in ("feature_", "threshold_", "missing_"):
+        np.testing.assert_array_equal(getattr(many, name), getattr(one, name))
+    np.testing.assert_allclose(many.weight_, one.weight_, rtol=1e-9)
+    np.testing.assert_allclose(many.exponential_loss_, one.exponential_loss_, rtol=1e-9)
+    np.testing.assert_array_equal(many.validation_scores_, one.validation_scores_)
+    with pytest.raises(InvalidInputError, match="thresholds=1000"):
+        RankBoost(thresholds="all").fit(from_parts(cut(train, 2)))
 
 
 @pytest.mark.parametrize("k", [1, 7, 50])

@@ -10,7 +10,7 @@ from truerank.losses.ramp import RampOracle
 from truerank.matrices.rows import LinearRows
 from truerank.measures import parse_measure
 from truerank.rankers.measure_svm import MeasureSVM
-from truerank.solvers.concave_convex import descend_ramp
+from truerank.solvers.concave_convex import RampProblem, descend_ramp
 from truerank.solvers.result import Status
 
 
@@ -29,7 +29,7 @@ def test_the_bound_falls_and_each_round_has_its_certificate(C):
     weight = oracle.kept / oracle.kept.sum()
     rows = LinearRows(data.X)
     start = np.random.default_rng(1).normal(size=6)  # far from good, so that there are rounds to go
-    rounds = descend_ramp(rows, oracle, weight, C, start, tol=1e-6, max_iter=10_000)
+    rounds = descend_ramp(RampProblem(rows, oracle, weight), C, start, tol=1e-6, max_iter=10_000)
     assert len(rounds) >= 3
     bounds = []
     for result in rounds:
@@ -48,7 +48,8 @@ def test_the_bound_falls_and_each_round_has_its_certificate(C):
 
 def test_nothing_to_learn():
     oracle = RampOracle(np.zeros(4), np.array([0, 4]), cutoff=2)
-    rounds = descend_ramp(LinearRows(np.ones((4, 2))), oracle, np.zeros(1), 1.0, np.ones(2), tol=1e-4, max_iter=10)
+    problem = RampProblem(LinearRows(np.ones((4, 2))), oracle, np.zeros(1))
+    rounds = descend_ramp(problem, 1.0, np.ones(2), tol=1e-4, max_iter=10)
     assert [result.status for result in rounds] == [Status.NOTHING_TO_LEARN]
     assert rounds[0].coef.tolist() == [0, 0]
 

@@ -271,6 +271,18 @@ class ClusterRankingData:
 
         return PartitionedCombined(self, measure)
 
+    def pair_weights(self) -> Any:
+        """What RankBoost asks of the rows."""
+        from truerank.cluster.fits.rank_boost import PartitionedPairWeights
+
+        return PartitionedPairWeights(self)
+
+    def stump_scores(self, curve: Any) -> Any:
+        """What RankBoost asks of validation queries."""
+        from truerank.cluster.fits.rank_boost import PartitionedStumpScores
+
+        return PartitionedStumpScores(self, curve)
+
     def predict_with(self, ranker: Any) -> list[np.ndarray]:
         """Scores of each partition (list of arrays (n_i,)), in the order of its rows."""
         return list(self.crew.round(_scores, ranker, merge=beside))

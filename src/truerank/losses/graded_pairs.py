@@ -160,12 +160,18 @@ def weight_by(
     """
     if weighting == "pairs":
         return query_weight
+    share, weighed = weight_shares(weighting, n_pairs, offsets, query_weight)
+    total = float(share.sum())
+    return (weighed / total if total > 0 else 0.0) * share / np.maximum(n_pairs, 1.0)
+
+
+def weight_shares(
+    weighting: str, n_pairs: np.ndarray, offsets: np.ndarray, query_weight: np.ndarray | None
+) -> tuple[np.ndarray, float]:
+    """What each query counts (m,), and the weight of all pairs under "pairs", to which `weight_by` scales them."""
     own = np.ones(len(n_pairs)) if query_weight is None else query_weight
     size = np.diff(offsets).astype(np.float64) if weighting == "rows" else np.ones(len(n_pairs))
-    share = own * np.where(n_pairs > 0, size, 0.0)
-    total = float(share.sum())
-    scale = float(own @ n_pairs) / total if total > 0 else 0.0
-    return scale * share / np.maximum(n_pairs, 1.0)
+    return own * np.where(n_pairs > 0, size, 0.0), float(own @ n_pairs)
 
 
 def order_by_rank(ranks: np.ndarray, offsets: np.ndarray) -> np.ndarray:

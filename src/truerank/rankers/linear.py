@@ -12,13 +12,19 @@ from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.data.grouping import offsets_of
 from truerank.data.ranking_data import RankingData
 from truerank.losses.cross_entropy import CrossEntropy
+from truerank.losses.graded_pairs import GradedPairs, weight_by
+from truerank.losses.pair_oracle import PairHingeOracle
 from truerank.matrices.binned import BinnedMatrix
 from truerank.matrices.content import column_scales, order_by_content
 from truerank.matrices.rows import LinearRows, linear_scores
 from truerank.rankers.base import Ranker
+from truerank.solvers.concave_convex import RampProblem
+from truerank.solvers.cutting_planes import CuttingPlanes
+from truerank.solvers.newton import PairSums
 from truerank.solvers.path import best_of_path
 from truerank.solvers.result import SolverResult
 
+OracleOf = Callable[[np.ndarray, np.ndarray], Any]
 LARGEST_WEIGHT = 1e200
 """Of a model file: sums over columns must not overflow."""
 
@@ -74,6 +80,39 @@ class Problem:
             self.rows, self.y, self.offsets, self.query_weight,
             alpha=alpha, normalize=normalize, objective=objective, n_jobs=self.n_jobs,
         )  # fmt: skip
+
+    def distinct_grades(self) -> np.ndarray:
+        """The grades that occur, ascending."""
+        return np.unique(self.y)
+
+    def score_spread(self, weights: np.ndarray) -> float:
+        """Standard deviation of all scores."""
+        return float(np.std(self.rows.scores(weights)))
+
+    def planes(self, oracle_of: OracleOf, n_blocks: int | None) -> CuttingPlanes:
+        """The convex problem of `oracle_of(y, offsets)`; kept queries weigh their share of the kept ones' weight."""
+        oracle = oracle_of(self.y, self.offsets)
+        return CuttingPlanes(self.rows, oracle, weight=self._shares(oracle), n_blocks=n_blocks, n_jobs=self.n_jobs)
+
+    def ramp(self, oracle_of: OracleOf, n_blocks: int | None) -> RampProblem:
+        """The ramp bound of `oracle_of(y, offsets)`, weighed so."""
+        oracle = oracle_of(self.y, self.offsets)
+        return RampProblem(self.rows, oracle, self._shares(oracle), n_blocks=n_blocks, n_jobs=self.n_jobs)
+
+    def _shares(self, oracle: Any) -> np.ndarray:
+        weight = np.ones(len(oracle.kept)) if self.query_weight is None else self.query_weight
+        return np.where(oracle.kept, weight / (float(weight[oracle.kept].sum()) or 1.0), 0.0)
+
+    def pair_sums(self, weighting: str) -> PairSums:
+        """RankSVM's pairs, weighed as `weight_by` says."""
+        pairs = GradedPairs(self.y, self.offsets, self.query_weight, self.n_jobs)
+        pairs.set_weight(weight_by(weighting, pairs.n_pairs, self.offsets, self.query_weight))
+        return PairSums(self.rows, pairs)
+
+    def pair_planes(self, sums: PairSums, n_blocks: int | None) -> CuttingPlanes:
+        """The hinge over the same pairs."""
+        oracle = PairHingeOracle(self.y, self.offsets)
+        return CuttingPlanes(self.rows, oracle, weight=sums.pairs.weight, n_blocks=n_blocks, n_jobs=self.n_jobs)
 
 
 def make_problem(data: Any, scale: Any, n_jobs: int | None = None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,9 +12,8 @@ from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
 from truerank.losses.ramp import RampOracle
 from truerank.losses.worst_rankings import RankingOracle, oracle_for
-from truerank.rankers.linear import BinnedLinearRanker, Problem
+from truerank.rankers.linear import BinnedLinearRanker, make_problem
 from truerank.solvers.concave_convex import descend_ramp
-from truerank.solvers.cutting_planes import CuttingPlanes
 from truerank.solvers.path import path_values
 from truerank.solvers.result import SolverResult
 
@@ -181,40 +181,36 @@ class MeasureSVM(BinnedLinearRanker):
         check_choice(self.solver, "solver", ("1-slack", "n-slack"))
         measure = parse_measure(self.measure, convention=self.convention)
         ramp = self._is_ramp(measure)
-        rel = relevant_grade(self.rel, measure, np.asarray(data.y), self.convention)
         self._keep_edges(data, valid)
-        problem = Problem(data, self.scale, self.n_jobs)
+        problem = make_problem(data, self.scale, self.n_jobs)
+        rel = relevant_grade(self.rel, measure, problem.distinct_grades(), self.convention)
         chooser = measure if self.validation_measure is None else self.validation_measure
+        n_blocks = 1 if self.solver == "1-slack" else None
 
-        if ramp:
-            oracle: Any = RankingOracle("AP", problem.y, problem.offsets, rel=rel)
-        else:
-            oracle = oracle_for(measure, problem.y, problem.offsets, rel)
-        planes = self._planes(problem, oracle)
+        margin = partial(RankingOracle, "AP", rel=rel) if ramp else partial(oracle_for, measure, rel=rel)
+        planes = problem.planes(margin, n_blocks)
 
         def solve(C: float) -> SolverResult:
             return planes.solve(C, tol=self.tol, max_iter=self.max_iter)
 
         result = self._choose("C", values, solve, problem, valid, chooser)
-        left_out = ~oracle.kept
+        left_out = planes.n_left_out
         if ramp:
-            piece = RampOracle(
-                problem.y, problem.offsets, cutoff=measure.cutoff, gain=measure.setting("gain"),
-                discount=measure.setting("discount"),
+            bound = problem.ramp(
+                partial(
+                    RampOracle, cutoff=measure.cutoff, gain=measure.setting("gain"),
+                    discount=measure.setting("discount"),
+                ),
+                n_blocks,
             )  # fmt: skip
-            weight = self._planes(problem, piece).weight
-            spread = float(np.std(problem.rows.scores(result.coef)))
-            start = result.coef / (spread or 1.0)
+            start = result.coef / (problem.score_spread(result.coef) or 1.0)
 
             def rounds(C: float) -> list[SolverResult]:
-                return descend_ramp(
-                    problem.rows, piece, weight, C, start, tol=self.tol, max_iter=self.max_iter,
-                    n_blocks=self._n_blocks, n_jobs=self.n_jobs,
-                )  # fmt: skip
+                return descend_ramp(bound, C, start, tol=self.tol, max_iter=self.max_iter)
 
             result = self._choose("C", values, rounds, problem, valid, chooser, details=("ramp",))
-            left_out = ~piece.kept
-        self.rel_, self.n_queries_left_out_ = rel, int(left_out.sum())
+            left_out = bound.n_left_out
+        self.rel_, self.n_queries_left_out_ = rel, left_out
         self.objective_, self.dual_objective_, self.gap_ = result.objective, result.dual_objective, result.gap
         self.loss_bound_ = float(result.details["risk"])
         self.n_iter_, self.round_ = result.n_iter, int(result.details.get("round", 0))
@@ -227,18 +223,6 @@ class MeasureSVM(BinnedLinearRanker):
         if self.bound == "ramp" and measure.NAME != "nDCG":
             raise InvalidInputError(f"bound='ramp' is for nDCG and nDCG@k, got the measure {measure.name}")
         return self.bound == "ramp"
-
-    @property
-    def _n_blocks(self) -> int | None:
-        return 1 if self.solver == "1-slack" else None
-
-    def _planes(self, problem: Problem, oracle: Any) -> CuttingPlanes:
-        """The convex problem, each kept query weighing its share of the kept queries' weight."""
-        weight = np.ones(len(oracle.kept)) if problem.query_weight is None else problem.query_weight
-        total = float(weight[oracle.kept].sum())
-        return CuttingPlanes(
-            problem.rows, oracle, weight=weight / (total or 1.0), n_blocks=self._n_blocks, n_jobs=self.n_jobs
-        )
 
 
 def relevant_grade(rel: float | None, measure: Any, grades: np.ndarray, convention: str) -> float:

@@ -14,6 +14,7 @@ from truerank.core.rounds import tell
 from truerank.core.threads import query_blocks, run_blocks
 from truerank.data.grouping import mixed_queries
 from truerank.data.ranking_data import RankingData
+from truerank.measures.kernel import QueryMeasure
 from truerank.rankers.base import History, Ranker
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.solvers.result import Status
@@ -156,8 +157,9 @@ class RankBoost(Ranker):
                 raise InvalidInputError(f'thresholds must be a whole number >= 1 or "all", got {self.thresholds!r}')
             check_positive_int(self.thresholds, "thresholds")
         chooser = self.measure if self.validation_measure is None else self.validation_measure
-        curve = None if valid is None else EarlyStopping(chooser, self.convention, self.patience, valid=valid)
-        pairs = PairWeights(data, self.n_jobs)
+        curve = None if valid is None else EarlyStopping(chooser, self.convention, self.patience)
+        watched = None if curve is None else stump_scores(valid, curve)
+        pairs = make_pair_weights(data, self.n_jobs)
         stumps: list[Stump] = []
         weights: list[float] = []
         losses: list[float] = []
@@ -165,9 +167,7 @@ class RankBoost(Ranker):
         if not pairs.n_rows:
             status, rounds = Status.NOTHING_TO_LEARN, 0
         else:
-            search = self._search(data.X, pairs.rows)
-        valid_rows = np.arange(0 if valid is None else valid.n_rows)
-        valid_scores = np.zeros(len(valid_rows))
+            search = pairs.search(self.thresholds)
         for t in range(1, rounds + 1):
             stump = pairs.best_stump(search)
             losses.append(pairs.exponential_loss)
@@ -179,9 +179,8 @@ class RankBoost(Ranker):
             stumps.append(Stump(stump.feature, stump.threshold, stump.missing, edge))
             weights.append(weight)
             stop = False
-            if curve is not None and valid is not None:
-                apply_stump(valid.X, valid_rows, stump, weight, valid_scores, 0, len(valid_rows))
-                stop = curve.add(valid_scores)
+            if curve is not None and watched is not None:
+                stop = curve.add_value(watched.value_with(stump, weight))
             if abs(stump.edge) >= 1 - _CAP:
                 status = Status.PERFECT
                 break
@@ -213,11 +212,6 @@ class RankBoost(Ranker):
             self.validation_scores_ = np.array(curve.values)
         self._finish(status)
 
-    def _search(self, X: np.ndarray, rows: np.ndarray) -> GridStumps | SortedStumps:
-        if isinstance(self.thresholds, str):
-            return SortedStumps(X, rows, self.n_jobs)
-        return GridStumps(X, rows, int(self.thresholds), self.n_jobs)
-
     def _feature_shares(self) -> np.ndarray:
         return np.bincount(self.feature_, np.abs(self.weight_), minlength=self.n_features_in_)
 
@@ -237,6 +231,34 @@ class RankBoost(Ranker):
             raise ModelFileError(f"RankBoost: feature_ must name columns 0 to {self.n_features_in_ - 1}")
         if np.isnan(self.threshold_).any() or not np.isfinite(self.weight_).all():
             raise ModelFileError("RankBoost: thresholds must be numbers and weights finite")
+
+
+class StumpScores:
+    """Scores of validation queries, and their measure after each stump."""
+
+    def __init__(self, valid: RankingData, curve: EarlyStopping) -> None:
+        self.X, self._weight = valid.X, valid.query_weight
+        self._measure = QueryMeasure(valid, curve.measure)
+        self._rows, self._scores = np.arange(valid.n_rows), np.zeros(valid.n_rows)
+
+    def value_with(self, stump: Stump, weight: float) -> float:
+        """Add `weight * h` to the scores; the measure's mean."""
+        return self._measure.measure.aggregate(self.by_query_with(stump, weight), self._weight)
+
+    def by_query_with(self, stump: Stump, weight: float) -> np.ndarray:
+        """The same, by query (m,)."""
+        apply_stump(self.X, self._rows, stump, weight, self._scores, 0, len(self._rows))
+        return self._measure.of_scores(self._scores)
+
+
+def stump_scores(valid: Any, curve: EarlyStopping) -> Any:
+    """`StumpScores` of these data, or what data that live on a cluster give in its place."""
+    return valid.stump_scores(curve) if getattr(valid, "is_cluster_data", False) else StumpScores(valid, curve)
+
+
+def make_pair_weights(data: Any, n_jobs: int | None) -> Any:
+    """`PairWeights` of these data, or what data that live on a cluster give in their place."""
+    return data.pair_weights() if getattr(data, "is_cluster_data", False) else PairWeights(data, n_jobs)
 
 
 class PairWeights:
@@ -264,7 +286,7 @@ class PairWeights:
     """
 
     def __init__(self, data: RankingData, n_jobs: int | None) -> None:
-        self.n_jobs = n_jobs
+        self.n_jobs, self._X = n_jobs, data.X
         y, offsets = data.y, data.offsets
         assert y is not None  # Ranker.fit has checked
         weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
@@ -291,6 +313,16 @@ class PairWeights:
         self._log_total = math.nan
         self.exponential_loss = 1.0
 
+    def search(self, thresholds: int | str) -> GridStumps | SortedStumps:
+        """The search for stumps over the rows that stand in some pair."""
+        if isinstance(thresholds, str):
+            return SortedStumps(self._X, self.rows, self.n_jobs)
+        return GridStumps(self._X, self.rows, int(thresholds), self.n_jobs)
+
+    def drop_values(self) -> None:
+        """Let go of X, where the search has its own codes."""
+        self._X = self._X[:0]
+
     def best_stump(self, search: GridStumps | SortedStumps) -> Stump | None:
         """Bring the potentials up to date and find the stump with the largest |r|."""
         grid = search if isinstance(search, GridStumps) else None
@@ -314,6 +346,16 @@ class PairWeights:
             self._potentials[first:last] *= scale
         assert isinstance(search, SortedStumps)
         return search.best(self._potentials)
+
+    def sums_by_bin(self, grid: GridStumps) -> tuple[float, float, np.ndarray]:
+        """Of all rows here (M, Z, sums of the potentials by bin of the grid), which `add_scaled` adds up."""
+        nothing = (-math.inf, 0.0, np.zeros(int(grid.bin_start[-1])))
+        total: tuple[float, float, np.ndarray] = nothing
+        for a, b in self._blocks:
+            exponent, weight, histogram = self._statistics(a, b, grid)
+            assert histogram is not None
+            total = add_scaled(total, (exponent, weight, grid.sums_by_bin(histogram)))
+        return total
 
     def apply(self, search: GridStumps | SortedStumps, stump: Stump, weight: float) -> None:
         """Add `weight * h` to the scores."""
@@ -346,6 +388,17 @@ class PairWeights:
                 self._up, self._down, ranges, np.log(self._query_weight), *arrays, self._potentials
             )
         return exponent, total, None if grid is None else grid.histogram(self._potentials, first, last)
+
+
+def add_scaled(
+    a: tuple[float, float, np.ndarray], b: tuple[float, float, np.ndarray]
+) -> tuple[float, float, np.ndarray]:
+    """Sum of (M, Z, h) of two sets of queries, each divided by its own e^M."""
+    largest = max(a[0], b[0])
+    if largest == -math.inf:
+        return a
+    first, second = math.exp(a[0] - largest), math.exp(b[0] - largest)
+    return largest, first * a[1] + second * b[1], first * a[2] + second * b[2]
 
 
 @kernel

@@ -8,14 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
-from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
-from truerank.losses.graded_pairs import GradedPairs, weight_by
-from truerank.losses.pair_oracle import PairHingeOracle
-from truerank.matrices.rows import LinearRows
 from truerank.rankers.linear import BinnedLinearRanker, make_problem
 from truerank.solvers.cutting_planes import CuttingPlanes
-from truerank.solvers.newton import PairSums, minimise_pairs
+from truerank.solvers.newton import minimise_pairs
 from truerank.solvers.path import path_values
 from truerank.solvers.result import SolverResult, Status
 
@@ -159,22 +155,14 @@ class RankSVM(BinnedLinearRanker):
         weighting = check_choice(self.weighting, "weighting", ("pairs", "rows", "queries"))
         self._keep_edges(data, valid)
         problem = make_problem(data, self.scale, self.n_jobs)
-        cluster = getattr(data, "is_cluster_data", False)
-        if cluster and (loss == "hinge" or weighting != "pairs"):
-            raise InvalidInputError('on a cluster RankSVM has loss="squared_hinge" and weighting="pairs" alone')
-        if cluster:
-            sums, pairs = problem.pair_sums(), None
-        else:
-            pairs = GradedPairs(problem.y, problem.offsets, problem.query_weight, self.n_jobs)
-            pairs.set_weight(weight_by(weighting, pairs.n_pairs, problem.offsets, problem.query_weight))
-            sums = PairSums(problem.rows, pairs)
+        sums = problem.pair_sums(weighting)
+        planes = problem.pair_planes(sums, _HINGE_BLOCKS) if loss == "hinge" else None
         last = self._start(problem)
 
         def solve(C: float) -> SolverResult:
             nonlocal last
-            if loss == "hinge":
-                assert pairs is not None
-                return solve_hinge(problem.rows, pairs, problem.y, C, tol, max_iter)
+            if planes is not None:
+                return solve_hinge(planes, sums.total_weight, C, tol, max_iter)
             result = minimise_pairs(sums, C, tol, max_iter, last)
             last = result.coef if len(values) > 1 else None
             return result
@@ -194,19 +182,10 @@ class RankSVM(BinnedLinearRanker):
         return start if problem.scale is None else start * problem.scale
 
 
-def solve_hinge(
-    rows: LinearRows, pairs: GradedPairs, grades: np.ndarray, C: float, tol: float, max_iter: int = 1000
-) -> SolverResult:
+def solve_hinge(planes: CuttingPlanes, total_weight: float, C: float, tol: float, max_iter: int = 1000) -> SolverResult:
     """Minimise `½‖w‖² + C Σ weight max(0, 1 - w·(x_a - x_b))` by cutting planes, to `gap <= tol · objective`."""
-    planes = CuttingPlanes(
-        rows,
-        PairHingeOracle(grades, pairs.offsets),
-        weight=pairs.weight,
-        n_blocks=_HINGE_BLOCKS,
-        n_jobs=pairs.n_jobs,
-    )
     # The solver's tolerance is absolute below an objective of 1; at w = 0 the objective is C times the pairs' weight.
-    goal = tol * min(1.0, max(C * pairs.total_weight, 1e-300))
+    goal = tol * min(1.0, max(C * total_weight, 1e-300))
     used = 0
     while True:
         result = planes.solve(C, tol=goal, max_iter=max_iter - used)

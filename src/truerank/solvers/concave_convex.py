@@ -16,6 +16,7 @@ Yuille & Rangarajan (2003), "The concave-convex procedure", Neural Computation 1
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -29,19 +30,8 @@ MAX_ROUNDS = 30
 LEAST_FALL = 1e-4
 
 
-def descend_ramp(
-    rows: LinearRows,
-    oracle: RampOracle,
-    weight: np.ndarray,
-    C: float,
-    start: np.ndarray,
-    *,
-    tol: float,
-    max_iter: int,
-    n_blocks: int | None = 1,
-    n_jobs: int | None = None,
-) -> list[SolverResult]:
-    """The rounds of the procedure.
+class RampProblem:
+    """The ramp bound over rows: its value, and the convex problem around an anchor.
 
     Parameters
     ----------
@@ -50,11 +40,51 @@ def descend_ramp(
         Its anchor is moved.
     weight : float64 array (m,)
         v_i, 0 for queries that the oracle does not keep.
+    n_blocks, n_jobs
+        As `CuttingPlanes` takes them.
+
+    Attributes
+    ----------
+    n_weights, anything, n_left_out
+        As of `CuttingPlanes`.
+    """
+
+    def __init__(
+        self,
+        rows: LinearRows,
+        oracle: RampOracle,
+        weight: np.ndarray,
+        *,
+        n_blocks: int | None = 1,
+        n_jobs: int | None = None,
+    ) -> None:
+        self._rows, self._oracle, self._weight, self._n_blocks, self._n_jobs = rows, oracle, weight, n_blocks, n_jobs
+        self.n_weights, self.anything = rows.n_weights, bool(weight.any())
+        self.n_left_out = int((~oracle.kept).sum())
+
+    def risk(self, w: np.ndarray) -> float:
+        """`Σ v_i R_i(w)`."""
+        return float(np.sum(self._weight * self._oracle.bounds(self._rows.scores(w), self._n_jobs)))
+
+    def planes_around(self, w: np.ndarray) -> CuttingPlanes:
+        """The convex problem with the anchor at the ranking by w."""
+        self._oracle.set_anchor(self._rows.scores(w), self._n_jobs)
+        return CuttingPlanes(
+            self._rows, self._oracle, weight=self._weight, n_blocks=self._n_blocks, n_jobs=self._n_jobs
+        )
+
+
+def descend_ramp(problem: Any, C: float, start: np.ndarray, *, tol: float, max_iter: int) -> list[SolverResult]:
+    """The rounds of the procedure.
+
+    Parameters
+    ----------
+    problem : RampProblem
     C : float
     start : float64 array (p,)
         Weights whose ranking is the first anchor.
-    tol, max_iter, n_blocks
-        Of each round's problem, as `CuttingPlanes` takes them.
+    tol, max_iter
+        Of each round's problem, as `CuttingPlanes.solve` takes them.
 
     Returns
     -------
@@ -69,18 +99,16 @@ def descend_ramp(
     """
 
     def ramp(w: np.ndarray) -> tuple[float, float]:
-        risk = float(np.sum(weight * oracle.bounds(rows.scores(w), n_jobs)))
+        risk = problem.risk(w)
         return 0.5 * float(w @ w) + C * risk, risk
 
-    if not weight.any():
+    if not problem.anything:
         details = {"risk": 0.0, "ramp": 0.0, "round": 0}
-        return [SolverResult(np.zeros(rows.n_weights), Status.NOTHING_TO_LEARN, 0, 0.0, 0.0, 0.0, details)]
+        return [SolverResult(np.zeros(problem.n_weights), Status.NOTHING_TO_LEARN, 0, 0.0, 0.0, 0.0, details)]
     bound, risk = ramp(start)
     rounds = [SolverResult(start, Status.CONVERGED, 0, float("nan"), details={"risk": risk, "ramp": bound, "round": 0})]
     for _ in range(MAX_ROUNDS):
-        oracle.set_anchor(rows.scores(rounds[-1].coef), n_jobs)
-        planes = CuttingPlanes(rows, oracle, weight=weight, n_blocks=n_blocks, n_jobs=n_jobs)
-        result = planes.solve(C, tol=tol, max_iter=max_iter)
+        result = problem.planes_around(rounds[-1].coef).solve(C, tol=tol, max_iter=max_iter)
         bound, risk = ramp(result.coef)
         previous = rounds[-1].details["ramp"]
         if not bound < previous:

@@ -67,6 +67,15 @@ class CuttingPlanes:
     n_jobs : int, optional
         Threads; the result does not depend on it.
 
+    Attributes
+    ----------
+    n_weights, n_blocks : int
+        Weights of the scorer, and blocks, each with a slack variable of its own.
+    anything : bool
+        Whether a query counts.
+    n_left_out : int
+        Queries that the oracle does not keep.
+
     Examples
     --------
     Two documents, one feature, AP: `P(w) = ½w² + C max(0, ½ - 2w)` for C = 1 has its minimum at w = ¼.
@@ -95,16 +104,15 @@ class CuttingPlanes:
         self.weight = np.where(oracle.kept, np.ones(m) if weight is None else weight, 0.0)
         self.query_bounds = block_bounds(oracle.offsets, self.weight > 0, n_blocks)
         self.row_bounds = oracle.offsets[self.query_bounds]
+        self._begin(rows.n_weights, len(self.query_bounds) - 1, bool(self.weight.any()), m - int(oracle.kept.sum()))
+
+    def _begin(self, p: int, n_blocks: int, anything: bool, n_left_out: int) -> None:
+        """No planes yet, of p weights each: what a source of planes in several places calls too."""
+        self.n_weights, self.n_blocks, self.anything, self.n_left_out = p, n_blocks, anything, n_left_out
         self.n_planes = 0
-        p = rows.n_weights
         self._G, self._H, self._q = np.zeros((0, p)), np.zeros((0, 0)), np.zeros(0)
         self._alpha, self._C = np.zeros(0), 0.0  # weights of the planes for the last C, where the next program starts
         self._block, self._idle = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-
-    @property
-    def n_blocks(self) -> int:
-        """Number of blocks, each with a slack variable of its own."""
-        return len(self.query_bounds) - 1
 
     def solve(self, C: float, *, tol: float = 1e-4, max_iter: int = 10_000) -> SolverResult:
         """Minimise `½‖w‖² + C Σ v_i H_i(w)` until `P - D <= tol · max(P, min(1, C))`.
@@ -130,8 +138,8 @@ class CuttingPlanes:
         check_number(C, "C", minimum=0.0, open_minimum=True)
         check_number(tol, "tol", minimum=0.0, open_minimum=True)
         check_positive_int(max_iter, "max_iter")
-        w = np.zeros(self.rows.n_weights)
-        if not self.weight.any():
+        w = np.zeros(self.n_weights)
+        if not self.anything:
             return SolverResult(w, Status.NOTHING_TO_LEARN, 0, 0.0, 0.0, 0.0, {"risk": 0.0, "n_planes": 0})
         best, best_w, best_risk = np.inf, w, np.inf
         dual, gap, goal = 0.0, np.inf, tol * min(1.0, C)
@@ -181,16 +189,13 @@ class CuttingPlanes:
             if gap <= precision or exact:
                 alpha[:] = start / max(1.0, float(start.sum()) / C)
                 return alpha.copy(), z
-        in_features = self.rows.n_weights < n and not exact
+        in_features = self.n_weights < n and not exact
         alpha[:], z = solve_bundle(self._G, self._H, q, self._block[:n], self.n_blocks, C, precision, 80, in_features)
         return alpha.copy(), z
 
     def _add_planes(self, w: np.ndarray) -> float:
         """`Σ v_i H_i(w)`; each block's plane at w joins the bundle."""
-        loss, coefficients = self.oracle(self.rows.scores(w), self.n_jobs)
-        coefficients *= np.repeat(self.weight, np.diff(self.oracle.offsets))
-        gradients = self.rows.block_sums(coefficients, self.row_bounds)
-        offsets = np.add.reduceat(loss * self.weight, self.query_bounds[:-1])
+        gradients, offsets = self.planes_at(w)
         values = offsets + np.array([float(g @ w) for g in gradients])
         first, n = self.n_planes, self.n_planes + len(offsets)
         self._reserve(n)
@@ -200,6 +205,13 @@ class CuttingPlanes:
         self.n_planes = n
         extend_gram(self._G, self._H, first, n)
         return float(np.maximum(values, 0.0).sum())
+
+    def planes_at(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of each block the plane `offset + gradient·w` at w: gradients (blocks, n_weights) and offsets (blocks,)."""
+        loss, coefficients = self.oracle(self.rows.scores(w), self.n_jobs)
+        coefficients *= np.repeat(self.weight, np.diff(self.oracle.offsets))
+        gradients = self.rows.block_sums(coefficients, self.row_bounds)
+        return gradients, np.add.reduceat(loss * self.weight, self.query_bounds[:-1])
 
     def _reserve(self, n: int) -> None:
         old = len(self._q)

@@ -68,15 +68,21 @@ class GridStumps:
     n_thresholds : int
         Thresholds for each column.
     n_jobs : int or None
+    ranges : (lowest, highest, with_missing), optional
+        As `column_ranges` gives them, where these rows are a part of all.
     """
 
-    def __init__(self, X: np.ndarray, rows: np.ndarray, n_thresholds: int, n_jobs: int | None) -> None:
+    def __init__(
+        self,
+        X: np.ndarray,
+        rows: np.ndarray,
+        n_thresholds: int,
+        n_jobs: int | None,
+        ranges: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
+    ) -> None:
         n = len(rows)
         blocks = row_blocks(n)
-        ranges = run_blocks(lambda a, b: _column_ranges(X, rows[a:b]), blocks, n_jobs)
-        lowest = np.min([part[0] for part in ranges], axis=0)
-        highest = np.max([part[1] for part in ranges], axis=0)
-        with_missing = np.any([part[2] for part in ranges], axis=0)
+        lowest, highest, with_missing = column_ranges(X, rows, n_jobs) if ranges is None else ranges
         thresholds = grid_thresholds(lowest, highest, with_missing, n_thresholds)
         counts = np.array([len(t) for t in thresholds], dtype=np.int64)
         self.columns = np.flatnonzero(counts)
@@ -110,7 +116,7 @@ class GridStumps:
             _join_codes(self.codes, self.pairs, self.n_bins, self.pair_start, paired, counts, first, last)
             return counts
 
-        counts = np.sum(np.stack(run_blocks(join, blocks, n_jobs)), axis=0)
+        counts = np.sum(np.stack([np.zeros(total, dtype=np.int64), *run_blocks(join, blocks, n_jobs)]), axis=0)
         bounds = list(zip(self.pair_start[:-1], self.pair_start[1:]))
         self.fullest = np.array([a + np.argmax(counts[a:b]) for a, b in bounds], dtype=np.int64)
         left_out = np.zeros(total, dtype=np.uint8)
@@ -127,7 +133,15 @@ class GridStumps:
 
     def best(self, histogram: np.ndarray) -> Stump | None:
         """The stump with the largest |r|, from the sum of the blocks' histograms."""
+        return self.best_of_bins(self.sums_by_bin(histogram))
+
+    def sums_by_bin(self, histogram: np.ndarray) -> np.ndarray:
+        """Sums by bin of each column: these add up over parts of the rows that have grids of the same ranges."""
         sums = _sums_by_column(histogram, self.pairs, self.pair_start, self.fullest, self.n_bins, self.bin_start)
+        return np.asarray(sums)
+
+    def best_of_bins(self, sums: np.ndarray) -> Stump | None:
+        """The stump with the largest |r|, from sums by bin."""
         k, j, missing, edge = _best_of_bins(sums, self.bin_start, self.n_thresholds, self.missing_bin, TOLERANCE)
         if k < 0:
             return None
@@ -252,7 +266,7 @@ def _pair_columns(codes: np.ndarray, n_bins: np.ndarray) -> np.ndarray:
     """
     p = len(n_bins)
     outside = np.stack(
-        [column != np.argmax(np.bincount(column)) for column in codes] or [np.zeros(0, dtype=bool)]
+        [column != np.argmax(np.bincount(column, minlength=1)) for column in codes] or [np.zeros(0, dtype=bool)]
     ).astype(np.float32)
     together = outside @ outside.T  # whole numbers below 2^24: exact in float32
     left = [] if p == 0 else np.argsort(-together.diagonal(), kind="stable").tolist()
@@ -268,7 +282,16 @@ def _pair_columns(codes: np.ndarray, n_bins: np.ndarray) -> np.ndarray:
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
-def _column_ranges(X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def column_ranges(
+    X: np.ndarray, rows: np.ndarray, n_jobs: int | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of each column over some rows: smallest and largest value (infinite where there is none), whether nan occurs."""
+    ranges = run_blocks(lambda a, b: _ranges_of_block(X, rows[a:b]), row_blocks(max(1, len(rows))), n_jobs)
+    lowest, highest, with_missing = zip(*ranges)
+    return np.min(lowest, axis=0), np.max(highest, axis=0), np.any(with_missing, axis=0)
+
+
+def _ranges_of_block(X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     p = X.shape[1]
     lowest, highest, missing = np.full(p, np.inf), np.full(p, -np.inf), np.zeros(p, dtype=np.uint8)
     _scan_ranges(X, rows, lowest, highest, missing)

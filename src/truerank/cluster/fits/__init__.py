@@ -21,8 +21,10 @@ from truerank.data.ranking_data import RankingData
 FITS = {
     "AdaRank": "adarank",
     "ListNet": "list_net",
+    "MeasureSVM": "measure_svm",
     "ObliviousBoosting": "oblivious_boosting",
     "RandomRanker": "baselines",
+    "RankBoost": "rank_boost",
     "RankSVM": "rank_svm",
     "RidgeRanker": "baselines",
     "SingleFeature": "baselines",

@@ -6,19 +6,23 @@ partitions share) and what a solver leaves between two calls. The solvers are th
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from truerank.cluster.crew import Crew
 from truerank.cluster.data import ClusterRankingData
 from truerank.cluster.partition import Partition
 from truerank.cluster.sums import beside, largest
 from truerank.data.ranking_data import RankingData
-from truerank.losses.graded_pairs import GradedPairs
-from truerank.matrices.content import powers_of_two, scales_of_spread, squares_within
+from truerank.losses.graded_pairs import GradedPairs, weight_shares
+from truerank.losses.pair_oracle import PairHingeOracle
+from truerank.matrices.content import content_hashes, order_by_content, powers_of_two, scales_of_spread, squares_within
 from truerank.matrices.rows import linear_scores
 from truerank.rankers.baselines import within_query_moments
-from truerank.rankers.linear import Problem
+from truerank.rankers.linear import OracleOf, Problem
+from truerank.solvers.cutting_planes import CuttingPlanes, block_bounds
 from truerank.solvers.newton import PairSums
 
 _SAMPLE_ROWS = 20_000  # of all partitions, from which the first Hessian is made
@@ -58,9 +62,30 @@ class PartitionedProblem:
         """ListNet's loss over all partitions."""
         return PartitionedCrossEntropy(self, alpha, normalize, objective, self._n_rows)
 
-    def pair_sums(self) -> PartitionedPairs:
+    def distinct_grades(self) -> np.ndarray:
+        """The grades that occur, ascending."""
+        return np.array(self.crew.round(_grades, merge=np.union1d))
+
+    def score_spread(self, weights: np.ndarray) -> float:
+        """Standard deviation of all scores."""
+        mean = float(self.crew.round(_score_powers, weights, 0.0, 1)) / self._n_rows
+        return math.sqrt(float(self.crew.round(_score_powers, weights, mean, 2)) / self._n_rows)
+
+    def planes(self, oracle_of: OracleOf, n_blocks: int | None) -> PartitionedPlanes:
+        """Cutting planes whose queries live in partitions."""
+        return PartitionedPlanes(self, oracle_of, n_blocks)
+
+    def ramp(self, oracle_of: OracleOf, n_blocks: int | None) -> PartitionedRamp:
+        """The ramp bound whose queries live in partitions."""
+        return PartitionedRamp(self, oracle_of, n_blocks)
+
+    def pair_sums(self, weighting: str) -> PartitionedPairs:
         """The pairs of RankSVM's loss."""
-        return PartitionedPairs(self)
+        return PartitionedPairs(self, weighting)
+
+    def pair_planes(self, sums: PartitionedPairs, n_blocks: int | None) -> PartitionedPlanes:
+        """The hinge over the same pairs."""
+        return PartitionedPlanes(self, PairHingeOracle, n_blocks, of_pairs=True)
 
 
 class PartitionedCrossEntropy:
@@ -94,9 +119,14 @@ class PartitionedCrossEntropy:
 class PartitionedPairs:
     """What Newton's method asks of pairs, as `PairSums` answers on one machine."""
 
-    def __init__(self, problem: PartitionedProblem) -> None:
+    def __init__(self, problem: PartitionedProblem, weighting: str) -> None:
         self._crew, self.n_weights = problem.crew, problem.n_weights
-        self.total_weight, self.n_pairs = (float(value) for value in self._crew.round(_open_pairs, keep=True))
+        self.total_weight, self.n_pairs, shares, weighed = (
+            float(value) for value in self._crew.round(_open_pairs, weighting, keep=True)
+        )
+        if weighting != "pairs":
+            scale = weighed / shares if shares > 0 else 0.0
+            self.total_weight = float(self._crew.round(_weigh_pairs, weighting, scale, keep=True))
         self._mark = self._crew.mark()
         self._w = np.zeros(self.n_weights)
 
@@ -127,6 +157,65 @@ class PartitionedPairs:
         """Take the step of the last trial."""
         gradient, degrees = self._crew.round(_pairs, "accept", t, keep=True)
         return np.array(gradient), float(degrees)
+
+
+class PartitionedPlanes(CuttingPlanes):
+    """`CuttingPlanes` whose queries live in partitions: a plane of a block is the sum of the partitions' parts.
+
+    Blocks are runs of queries in the order by content, as on one machine; with more than one, the client sorts one hash
+    a query for them.
+    """
+
+    def __init__(
+        self, problem: PartitionedProblem, oracle_of: OracleOf | None, n_blocks: int | None, of_pairs: bool = False
+    ) -> None:
+        self._crew = problem.crew
+        if oracle_of is not None:
+            self._crew.round(_open_oracle, oracle_of, keep=True)
+        total, kept, queries = self._crew.round(_kept_weight, of_pairs)
+        whole = 1.0 if of_pairs else float(total) or 1.0
+        blocks, n = None, 1
+        if n_blocks != 1:
+            blocks, n = _blocks_by_content(self._crew, of_pairs, n_blocks)
+        self._crew.round(_open_planes, of_pairs, whole, blocks, n, keep=True)
+        self._begin(problem.n_weights, n, float(total) > 0, int(queries) - int(kept))
+
+    def planes_at(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of each block the plane at w."""
+        gradients, offsets = self._crew.round(_planes, w)
+        return np.array(gradients), np.array(offsets)
+
+
+class PartitionedRamp:
+    """`RampProblem` whose queries live in partitions."""
+
+    def __init__(self, problem: PartitionedProblem, oracle_of: OracleOf, n_blocks: int | None) -> None:
+        self._problem, self._n_blocks, self._crew = problem, n_blocks, problem.crew
+        first = PartitionedPlanes(problem, oracle_of, n_blocks)
+        self.n_weights, self.anything, self.n_left_out = first.n_weights, first.anything, first.n_left_out
+        self._mark = self._crew.mark()
+
+    def risk(self, w: np.ndarray) -> float:
+        """`Σ v_i R_i(w)`."""
+        return float(self._crew.round(_ramp_risk, w))
+
+    def planes_around(self, w: np.ndarray) -> PartitionedPlanes:
+        """The convex problem with the anchor at the ranking by w."""
+        self._crew.rewind(self._mark)
+        self._crew.round(_set_anchor, w, keep=True)
+        return PartitionedPlanes(self._problem, None, self._n_blocks)
+
+
+def _blocks_by_content(crew: Crew, of_pairs: bool, n_blocks: int | None) -> tuple[list[np.ndarray], int]:
+    """Of each partition the block of every query, at the places of its own problem; and the number of blocks."""
+    own, with_grades, weight, sizes, counts = zip(*crew.round(_query_hashes, of_pairs, merge=beside))
+    order = np.lexsort((np.concatenate(weight), np.concatenate(with_grades), np.concatenate(own)))
+    bounds = block_bounds(
+        np.concatenate([[0], np.cumsum(np.concatenate(sizes)[order])]), np.concatenate(counts)[order], n_blocks
+    )
+    block = np.empty(len(order), dtype=np.int64)
+    block[order] = np.searchsorted(bounds, np.arange(len(order)), side="right") - 1
+    return np.split(block, np.cumsum([len(one) for one in own])[:-1]), len(bounds) - 1
 
 
 class PartitionedMatrix:
@@ -221,10 +310,96 @@ def _pair_sums(partition: Partition) -> PairSums:
     return PairSums(problem.rows, GradedPairs(problem.y, problem.offsets, problem.query_weight, 1))
 
 
-def _open_pairs(partition: Partition) -> tuple[float, float]:
+def _open_pairs(partition: Partition, weighting: str) -> tuple[float, float, float, float]:
     sums = _pair_sums(partition)
     partition.memory["pairs"] = sums  # scores and sorted pairs: 60 bytes a row, with the values
-    return sums.total_weight, sums.n_pairs
+    shares, weighed = weight_shares(weighting, *_pair_counts(partition))
+    return sums.total_weight, sums.n_pairs, float(shares.sum()), weighed
+
+
+def _pair_counts(partition: Partition) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    pairs, data = partition.memory["pairs"].pairs, partition.data
+    weight = data.query_weight
+    if weight is not None:
+        weight = weight[order_by_content(data.X, np.asarray(data.y), data.offsets, weight)[1]]
+    return pairs.n_pairs, pairs.offsets, weight
+
+
+def _weigh_pairs(partition: Partition, weighting: str, scale: float) -> float:
+    sums = partition.memory["pairs"]
+    shares, _ = weight_shares(weighting, *_pair_counts(partition))
+    sums.pairs.set_weight(scale * shares / np.maximum(sums.pairs.n_pairs, 1.0))
+    sums.total_weight = sums.pairs.total_weight
+    return sums.total_weight
+
+
+def _grades(partition: Partition) -> np.ndarray:
+    return np.unique(np.asarray(partition.data.y))
+
+
+def _score_powers(partition: Partition, weights: np.ndarray, middle: float, power: int) -> float:
+    scores = _problem(partition).rows.scores(np.array(weights))
+    return float(np.sum((scores - middle) ** power))
+
+
+def _open_oracle(partition: Partition, oracle_of: OracleOf) -> None:
+    problem = _problem(partition)
+    partition.memory["oracle"] = oracle_of(problem.y, problem.offsets)
+    partition.memory["query weight"], partition.memory["places"] = problem.query_weight, problem.queries
+
+
+def _weight(partition: Partition, of_pairs: bool) -> np.ndarray:
+    """Weight of each query at its place, 0 where the oracle does not keep it."""
+    oracle, own = partition.memory["oracle"], partition.memory["query weight"]
+    if of_pairs:
+        own = partition.memory["pairs"].pairs.weight
+    return np.where(oracle.kept, np.ones(len(oracle.kept)) if own is None else own, 0.0)
+
+
+def _kept_weight(partition: Partition, of_pairs: bool) -> tuple[float, int, int]:
+    kept = partition.memory["oracle"].kept
+    return float(_weight(partition, of_pairs).sum()), int(kept.sum()), len(kept)
+
+
+def _query_hashes(partition: Partition, of_pairs: bool) -> list[tuple[np.ndarray, ...]]:
+    data = partition.data
+    _, _, own, with_grades = content_hashes(data.X, np.asarray(data.y), data.offsets)
+    places = partition.memory["places"]
+    weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
+    return [
+        (own[places], with_grades[places], weight[places], np.diff(data.offsets)[places],
+         _weight(partition, of_pairs) > 0)
+    ]  # fmt: skip
+
+
+def _open_planes(
+    partition: Partition, of_pairs: bool, whole: float, blocks: list[np.ndarray] | None, n_blocks: int
+) -> None:
+    weight = _weight(partition, of_pairs) / whole
+    own = np.zeros(len(weight), np.int64) if blocks is None else np.array(blocks[partition.number])
+    partition.memory["planes"] = (weight, own, n_blocks)
+
+
+def _planes(partition: Partition, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    weight, own, n_blocks = partition.memory["planes"]
+    oracle, rows = partition.memory["oracle"], _problem(partition).rows
+    loss, coefficients = oracle(rows.scores(np.array(w)), 1)
+    coefficients *= np.repeat(weight, np.diff(oracle.offsets))
+    starts = np.searchsorted(own, np.arange(n_blocks + 1))
+    there = np.diff(starts) > 0
+    offsets = np.zeros(n_blocks)
+    offsets[there] = np.add.reduceat(loss * weight, starts[:-1][there]) if there.any() else 0.0
+    return rows.block_sums(coefficients, oracle.offsets[starts]), offsets
+
+
+def _ramp_risk(partition: Partition, w: np.ndarray) -> float:
+    weight = partition.memory["planes"][0]
+    scores = _problem(partition).rows.scores(np.array(w))
+    return float(np.sum(weight * partition.memory["oracle"].bounds(scores, 1)))
+
+
+def _set_anchor(partition: Partition, w: np.ndarray) -> None:
+    partition.memory["oracle"].set_anchor(_problem(partition).rows.scores(np.array(w)), 1)
 
 
 def _pairs(partition: Partition, method: str, *arguments: Any) -> Any:

@@ -1,0 +1,1 @@
+"""Partitions on a Dask cluster: speed beside peers, bytes, memory, lost workers, equality with one machine."""

@@ -1,0 +1,111 @@
+"""Trees on two worker processes beside one process of two threads, LightGBM's and XGBoost's Dask packages."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.cluster.common import made_up, on, workers
+from benchmarks.harness import Timing, peer, report
+from truerank import ObliviousBoosting
+
+ROWS, FEATURES, TREES, DEPTH = 240_000, 136, 100, 6
+
+
+def ours(trees: int, n_jobs: int | None = None) -> Any:
+    """Boosted trees with plain leaves, squared error."""
+    return ObliviousBoosting("constant", objective="mse", n_estimators=trees, depth=DEPTH, n_jobs=n_jobs)
+
+
+def lightgbm_on(client: Any, X: Any, y: Any, trees: int) -> Any:
+    """LightGBM's Dask regressor with trees of as many leaves."""
+    lightgbm = peer("lightgbm")
+    model = lightgbm.DaskLGBMRegressor(
+        client=client, n_estimators=trees, num_leaves=2**DEPTH, max_depth=DEPTH, max_bin=255, verbose=-1
+    )
+    return model.fit(X, y)
+
+
+def xgboost_on(client: Any, X: Any, y: Any, trees: int) -> Any:
+    """XGBoost's training on Dask, histograms."""
+    from xgboost import dask as dxgb
+
+    params = {"objective": "reg:squarederror", "tree_method": "hist", "max_depth": DEPTH, "max_bin": 255}
+    return dxgb.train(client, params, dxgb.DaskDMatrix(client, X, y), num_boost_round=trees)["booster"]
+
+
+def arrays(client: Any, data: Any, k: int) -> tuple[Any, Any]:
+    """Dask arrays of rows and grades that live on the workers."""
+    from dask import array, persist
+    from distributed import wait
+
+    size = -(-data.n_rows // k)
+    X, y = array.from_array(data.X, chunks=(size, data.n_features)), array.from_array(data.y, chunks=size)
+    X, y = persist(X, y)
+    wait([X, y])
+    return X, y
+
+
+def timed(name: str, work: Callable[[], Any]) -> Timing:
+    """Wall seconds of one run."""
+    start = time.perf_counter()
+    result = work()
+    taken = time.perf_counter() - start
+    print(f"  {name}: {taken:.1f} s, load {os.getloadavg()[0]:.1f}", file=sys.stderr, flush=True)
+    return Timing(taken, taken, taken, result)
+
+
+def speed(rows: int = ROWS, trees: int = TREES) -> None:
+    """One round of all four."""
+    data = made_up(rows, FEATURES)
+    timings = {}
+    ours(2, 1).fit(data.take_queries(np.arange(20)))
+    with workers(2) as client:
+        there = on(client, data, 4)
+        ours(2).fit(on(client, data.take_queries(np.arange(40)), 4))
+        timings["truerank, two workers of one thread"] = timed("two workers", lambda: ours(trees).fit(there))
+        timings["truerank, one process, two threads"] = timed("two threads", lambda: ours(trees, 2).fit(data))
+        there.crew.close()
+        X, y = arrays(client, data, 4)
+        for name, fit in (("lightgbm.dask", lightgbm_on), ("xgboost.dask", xgboost_on)):
+            try:
+                timings[name] = timed(name, lambda fit=fit: fit(client, X, y, trees))
+            except Exception as error:
+                print(f"({name} failed: {error!r:.300})", flush=True)
+    report(f"{rows:,} × {FEATURES}, {trees} trees of depth {DEPTH}, squared error", timings, clock="wall", note="once")
+
+
+def change_with_workers() -> None:
+    """Largest difference of predictions between a fit on one and on two workers."""
+    data = made_up(20_000, 20)
+    scores: dict[str, list[np.ndarray]] = {"truerank": [], "lightgbm.dask": [], "xgboost.dask": []}
+    for n in (1, 2):
+        with workers(n) as client:
+            scores["truerank"].append(ours(20).fit(on(client, data, 4)).predict(data))
+            X, y = arrays(client, data, 4)
+            scores["lightgbm.dask"].append(lightgbm_on(client, X, y, 20).to_local().predict(data.X))
+            import xgboost
+
+            scores["xgboost.dask"].append(xgboost_on(client, X, y, 20).predict(xgboost.DMatrix(data.X)))
+    print("\n**Predictions after training on one and on two workers, 20,000 × 20, 4 partitions**\n")
+    print("| | rows whose prediction differs | largest difference |\n| --- | --- | --- |")
+    for name, (one, two) in scores.items():
+        print(f"| {name} | {np.mean(one != two):.1%} | {np.abs(one - two).max():.3g} |", flush=True)
+
+
+def run() -> None:
+    """Print both tables."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        change_with_workers()
+        speed()
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,117 @@
+"""RankBoost over partitions: a round is one histogram of potentials by bin, and the stump that it leads to.
+
+A partition keeps its rows' codes, scores and potentials; up go a sum a bin (some 100 p numbers), down goes a stump. The
+thresholds are those of one machine: evenly spaced over the range of each column in all partitions.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from truerank.cluster.data import ClusterRankingData
+from truerank.cluster.partition import Partition
+from truerank.cluster.sums import beside
+from truerank.core.errors import InvalidInputError
+from truerank.rankers.rank_boost import PairWeights, StumpScores, add_scaled
+from truerank.solvers.early_stopping import EarlyStopping
+from truerank.trees.stumps import GridStumps, Stump, column_ranges
+
+Ranges = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def fit_partitions(ranker: Any, data: ClusterRankingData, valid: ClusterRankingData | None) -> None:
+    """The estimator's own fit, whose pairs live in partitions."""
+    ranker._fit(data, valid)
+
+
+class PartitionedPairWeights:
+    """`PairWeights` whose queries live in partitions."""
+
+    def __init__(self, data: ClusterRankingData) -> None:
+        self._crew, self._n_features = data.crew, data.n_features
+        self.n_rows = int(self._crew.round(_open, keep=True))
+        self._first = math.nan
+        self._added: tuple[Stump, float] | None = None
+        self.exponential_loss = 1.0
+
+    def search(self, thresholds: int | str) -> GridStumps:
+        """A grid without rows, for the best of the summed bins."""
+        if isinstance(thresholds, str):
+            raise InvalidInputError(
+                'thresholds="all" needs all rows in one place; on a cluster give a number, thresholds=1000 for example'
+            )
+        ranges = self._crew.round(_ranges, merge=_wider)
+        self._crew.round(_code, int(thresholds), ranges, keep=True)
+        return _grid(np.zeros((0, self._n_features)), np.zeros(0, np.int64), int(thresholds), ranges)
+
+    def best_stump(self, search: GridStumps) -> Stump | None:
+        """The stump with the largest |r| under the potentials of the scores so far."""
+        exponent, total, sums = self._crew.round(_sums, merge=add_scaled)
+        log_total = exponent + math.log(total)
+        if math.isnan(self._first):
+            self._first = log_total
+        self.exponential_loss = math.exp(min(log_total - self._first, 700.0))
+        return search.best_of_bins(np.array(sums) / total)
+
+    def apply(self, search: GridStumps, stump: Stump, weight: float) -> None:
+        """Add `weight * h` to the scores."""
+        self._crew.round(_add, stump, weight, keep=True)
+
+
+class PartitionedStumpScores:
+    """`StumpScores` of validation queries in partitions."""
+
+    def __init__(self, valid: ClusterRankingData, curve: EarlyStopping) -> None:
+        self._crew, self._measure, self._weight = valid.crew, curve.measure, valid.query_weight
+        self._crew.round(_open_scores, curve, keep=True)
+
+    def value_with(self, stump: Stump, weight: float) -> float:
+        """Add `weight * h` to the scores; the measure's mean."""
+        by_query = self._crew.round(_measured, stump, weight, merge=beside, keep=True)
+        return float(self._measure.aggregate(np.concatenate(by_query), self._weight))
+
+
+# Statistics of a partition.
+
+
+def _wider(a: Ranges, b: Ranges) -> Ranges:
+    return np.minimum(a[0], b[0]), np.maximum(a[1], b[1]), a[2] | b[2]
+
+
+def _grid(X: np.ndarray, rows: np.ndarray, thresholds: int, ranges: Ranges) -> GridStumps:
+    return GridStumps(X, rows, thresholds, 1, (np.array(ranges[0]), np.array(ranges[1]), np.array(ranges[2])))
+
+
+def _open(partition: Partition) -> int:
+    pairs = PairWeights(partition.data, 1)
+    partition.memory["pairs"] = pairs
+    return pairs.n_rows
+
+
+def _ranges(partition: Partition) -> Ranges:
+    return column_ranges(partition.data.X, partition.memory["pairs"].rows)
+
+
+def _code(partition: Partition, thresholds: int, ranges: Ranges) -> None:
+    pairs = partition.memory["pairs"]
+    partition.memory["grid"] = _grid(partition.data.X, pairs.rows, thresholds, ranges)
+    pairs.drop_values()
+
+
+def _sums(partition: Partition) -> tuple[float, float, np.ndarray]:
+    return partition.memory["pairs"].sums_by_bin(partition.memory["grid"])
+
+
+def _add(partition: Partition, stump: Stump, weight: float) -> None:
+    partition.memory["pairs"].apply(partition.memory["grid"], stump, weight)
+
+
+def _open_scores(partition: Partition, curve: EarlyStopping) -> None:
+    partition.memory["scores"] = StumpScores(partition.data, curve)
+
+
+def _measured(partition: Partition, stump: Stump, weight: float) -> list[np.ndarray]:
+    return [np.asarray(partition.memory["scores"].by_query_with(stump, weight))]
