@@ -108,11 +108,7 @@ class CalibratedRanker(Ranker):
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         make_calibrator(self.method)
-        rel = check_number(self.rel, "rel")
-        y = _grades(data)
-        grades = np.unique(y)
-        # The lowest grade needs a calibrator of its own only where it counts as relevant.
-        self.grades_ = grades if grades[0] >= rel else grades[1:] if len(grades) > 1 else np.array([rel])
+        check_number(self.rel, "rel")
         if isinstance(self.cv, str):
             if self.cv != "prefit":
                 raise InvalidInputError(f'cv must be a number of folds or "prefit", got {self.cv!r}')
@@ -125,6 +121,14 @@ class CalibratedRanker(Ranker):
             scores = cross_fitted_scores(
                 self.ranker, data, self.cv, fitted=self.ranker_, valid=valid, random_state=self.random_state
             )
+        self._calibrate(scores, data)
+
+    def _calibrate(self, scores: np.ndarray, data: RankingData) -> None:
+        """Fit the calibrators to held-out scores (n,) in grouped order; of `data` X is not read."""
+        rel, y = check_number(self.rel, "rel"), _grades(data)
+        grades = np.unique(y)
+        # The lowest grade needs a calibrator of its own only where it counts as relevant.
+        self.grades_ = grades if grades[0] >= rel else grades[1:] if len(grades) > 1 else np.array([rel])
         self._fit_statistics(scores, data, rel)
         values = self._calibrated_from(scores, data.offsets)
         weight = None
@@ -176,6 +180,8 @@ class CalibratedRanker(Ranker):
     def predict(self, X: Any, *, qid: Any = None) -> np.ndarray:
         """The ranker's own scores (n,), float64, in the caller's row order; `qid` where it looks at the query."""
         check_is_fitted(self)
+        if getattr(X, "is_cluster_data", False):
+            return X.predict_with(self)
         if isinstance(self.ranker_, RankerPipeline) and not isinstance(X, RankingData):
             return self.ranker_.predict(X, qid=qid)
         data = as_ranking_data(self, X, qid)
@@ -194,10 +200,12 @@ class CalibratedRanker(Ranker):
 
         Parameters
         ----------
-        X : array (n, p) or RankingData
+        X : array (n, p) or RankingData; or ClusterRankingData, which gives a list of arrays, one a partition
         qid : array (n,), optional
             Needed with `query_statistics` when the rows are of several queries.
         """
+        if getattr(X, "is_cluster_data", False):
+            return X.predict_with(self, "predict_proba")
         return probability_pairs(self.log_odds(X, qid=qid))
 
     def grade_probabilities(self, X: Any, *, qid: Any = None) -> np.ndarray:

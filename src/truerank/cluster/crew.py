@@ -15,9 +15,10 @@ The same class runs without Dask: with `client=None` the partitions live in this
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from truerank.cluster.checkpoint import Checkpoint
 from truerank.cluster.member import Call, Failure, Member, Step
 from truerank.cluster.partition import Source
 from truerank.cluster.sums import Merge, Nodes, add, fold, size_of
@@ -54,6 +55,8 @@ class Crew:
         What the client has sent to all workers, and what all processes have sent up the tree of sums.
     n_rounds, n_lost : int
         Rounds, and workers that were lost.
+    progress : callable or None
+        Called with the crew after each round.
     """
 
     def __init__(self, client: Any, sources: Sequence[Source], hold: bool = True, n_jobs: int | None = None) -> None:
@@ -64,6 +67,9 @@ class Crew:
         self._futures: dict[str, Any] = {}  # as long as they are held, their workers keep the members
         self._held: dict[str, list[int]] = {}
         self._given_up: set[str] = set()
+        self._log: Checkpoint | None = None
+        self._behind = False
+        self.progress: Callable[[Crew], None] | None = None
         self.bytes_sent = self.bytes_received = self.n_rounds = self.n_lost = 0
         if client is None:
             self._here = Member(resolve_n_jobs(n_jobs))
@@ -82,15 +88,21 @@ class Crew:
         """Workers that hold partitions."""
         return len(self._members)
 
-    def begin(self) -> None:
-        """A new fit: nothing is remembered of an earlier one."""
+    def begin(self, log: Checkpoint | None = None) -> None:
+        """A new fit: nothing is remembered of an earlier one; `log` keeps the answers of its rounds."""
         self._journal.clear()
+        self._log, self._behind = log, False
+        self._try("replay", ([],))
+
+    def _try(self, method: str, arguments: tuple[Any, ...]) -> None:
+        """A method of all members."""
         if self.client is None:
-            self._here.forget()
+            _raise(getattr(self._here, method)(*arguments))
             return
         for _ in range(_ATTEMPTS):
             try:
-                self._do_all("forget", ())
+                for answer in self._do([(address, []) for address in self._members], method, arguments):
+                    _raise(answer)
                 return
             except _Lost:
                 self._settle()
@@ -121,10 +133,32 @@ class Crew:
         self._serial += 1
         self.n_rounds += 1
         call = (self._serial, step, arguments)
-        result = self._ask(call, merge)
+        result = self.remembered(lambda: self._answer(call, merge))
         if keep:
             self._journal.append(call)
+        if self.progress is not None:
+            self.progress(self)
         return result
+
+    def remembered(self, work: Callable[[], Any]) -> Any:
+        """`work()`, which may be several rounds: a checkpoint keeps what it gives in place of their answers."""
+        log, self._log = self._log, None
+        try:
+            if log is not None and log.replaying:
+                self._behind = True
+                return log.answer()
+            value = work()
+            if log is not None:
+                log.add(value)
+            return value
+        finally:
+            self._log = log
+
+    def _answer(self, call: Call, merge: Merge) -> Any:
+        if self._behind:  # the partitions have yet to go where the checkpoint has brought the fit
+            self._try("replay", (list(self._journal),))
+            self._behind = False
+        return self._ask(call, merge)
 
     def _ask(self, call: Call, merge: Merge) -> Any:
         if self.client is None:
@@ -162,9 +196,6 @@ class Crew:
         return [(addresses[i], below[i]) for i in range(min(FAN_IN, len(addresses)))]
 
     # Calls, and the wait for their answers.
-
-    def _do_all(self, method: str, arguments: tuple[Any, ...]) -> list[Any]:
-        return self._do([(address, []) for address in self._members], method, arguments)
 
     def _do(self, roots: list[tuple[str, list[Any]]], method: str, arguments: Any) -> list[Any]:
         """A call of a method of members; `arguments` are the same for all, or a dict by address."""

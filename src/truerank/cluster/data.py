@@ -15,6 +15,7 @@ from truerank.cluster.partition import (
     JoinedSource,
     LetorSource,
     Partition,
+    QueriesSource,
     Source,
     TableSource,
     expand,
@@ -157,6 +158,10 @@ class ClusterRankingData:
         Names of the queries, partition by partition.
     crew : Crew
         The workers; `crew.bytes_sent` and `crew.bytes_received` count what went over the wire.
+    checkpoint : path or None
+        A folder, to be set before `fit`: a fit whose client is killed goes on there when it is called again with the
+        same settings and data, and ends with the same bits. The file in it grows by the answers of the rounds (of trees
+        some kilobytes each) and is deleted when the fit is done.
     """
 
     is_cluster_data = True
@@ -165,6 +170,7 @@ class ClusterRankingData:
         if not sources:
             raise InvalidInputError("there are no partitions; expected at least one")
         self.client, self.n_jobs, self.hold = _current(client), n_jobs, hold
+        self.checkpoint: str | os.PathLike[str] | None = None
         self.crew = Crew(self.client, sources, hold, n_jobs)
         shapes = self.crew.round(_describe, merge=beside)
         joined = self._join(sources, [shape["queries"] for shape in shapes])
@@ -283,9 +289,9 @@ class ClusterRankingData:
 
         return PartitionedStumpScores(self, curve)
 
-    def predict_with(self, ranker: Any) -> list[np.ndarray]:
-        """Scores of each partition (list of arrays (n_i,)), in the order of its rows."""
-        return list(self.crew.round(_scores, ranker, merge=beside))
+    def predict_with(self, ranker: Any, method: str = "predict") -> list[np.ndarray]:
+        """Scores of each partition (list of arrays (n_i,)), in the order of its rows; or what another method gives."""
+        return list(self.crew.round(_predicted, ranker, method, merge=beside))
 
     def rank_with(self, ranker: Any) -> list[np.ndarray]:
         """Ranks within queries of each partition (list of arrays (n_i,)), in the order of its rows."""
@@ -321,13 +327,40 @@ class ClusterRankingData:
         """
         from truerank.measures.evaluation import evaluate
 
-        given = scores.predict(self) if hasattr(scores, "predict") else scores
+        return evaluate(measures, self.judgements(), self.grouped_scores(scores), convention=convention)
+
+    def grouped_scores(self, scores: Any) -> np.ndarray:
+        """Scores (n,) of all rows in grouped order, partition by partition: of a ranker, or as `predict` gave them."""
+        if hasattr(scores, "predict"):
+            return np.concatenate([part[3] for part in self.scored_with(scores)])
+        if len(scores) != self.n_partitions:
+            raise InvalidInputError(
+                f"scores must be a ranker or a list of {self.n_partitions} arrays, one a partition, as predict gives "
+                f"them; got {type(scores).__name__} of {len(scores)}"
+            )
         orders = self.crew.round(_orders, merge=beside)
-        grouped = [
-            np.asarray(values) if order is None else np.asarray(values)[order]
-            for values, order in zip(given, orders, strict=True)
+        grouped = []
+        for number, (values, order, n) in enumerate(zip(scores, orders, self.rows_by_partition.tolist())):
+            values = np.asarray(values, dtype=np.float64)
+            if values.shape != (n,):
+                raise InvalidInputError(f"partition {number} has {n} rows, its scores have the shape {values.shape}")
+            grouped.append(values if order is None else values[order])
+        return np.concatenate(grouped)
+
+    def take_queries(self, chosen: Any) -> ClusterRankingData:
+        """The data of some queries (bool (m,), or their numbers), in the same partitions.
+
+        The workers read their partitions once more for it, and hold these rows beside the others.
+        """
+        index = np.asarray(chosen)
+        wanted = np.zeros(self.n_queries, dtype=bool)
+        wanted[index] = True
+        starts = np.concatenate([[0], np.cumsum(self.queries_by_partition)])
+        sources: list[Source] = [
+            QueriesSource(source, np.flatnonzero(wanted[a:b]))
+            for source, a, b in zip(self.crew.sources, starts[:-1], starts[1:])
         ]
-        return evaluate(measures, self.judgements(), np.concatenate(grouped), convention=convention)
+        return ClusterRankingData(sources, self.client, self.hold, self.n_jobs)
 
     def gather(self) -> RankingData:
         """All rows in one `RankingData` on the client: for data that fit there."""
@@ -405,8 +438,8 @@ def _describe(partition: Partition) -> list[dict[str, Any]]:
     ]
 
 
-def _scores(partition: Partition, ranker: Any) -> list[np.ndarray]:
-    return [np.asarray(ranker.predict(partition.data))]
+def _predicted(partition: Partition, ranker: Any, method: str) -> list[np.ndarray]:
+    return [np.asarray(getattr(ranker, method)(partition.data))]
 
 
 def _scored(partition: Partition, ranker: Any) -> list[tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray]]:

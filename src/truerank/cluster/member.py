@@ -69,22 +69,26 @@ class Member:
 
         def open_one(number: int, source: Source, hold: bool) -> Failure | None:
             partition = Partition(number, source, hold)
-            try:
-                for _, step, arguments in journal:
-                    step(partition, *arguments)
-            except Exception as error:
-                return Failure(number, error)
-            self.partitions[number] = partition
-            return None
+            failed = _play(partition, journal)
+            if failed is None:
+                self.partitions[number] = partition
+            return failed
 
-        failed = [answer for answer in self._workers.run(open_one, partitions) if answer is not None]
-        return failed[0] if failed else None
+        return self._first_failure(open_one, partitions)
 
-    def forget(self) -> None:
-        """Forget what a fit has left behind."""
-        for partition in self.partitions.values():
+    def replay(self, journal: list[Call]) -> Failure | None:
+        """Forget what a fit has left behind, and bring the partitions to where this journal ends."""
+
+        def again(partition: Partition) -> Failure | None:
             partition.memory.clear()
             partition.last = (-1, None)
+            return _play(partition, journal)
+
+        return self._first_failure(again, [(partition,) for partition in self.partitions.values()])
+
+    def _first_failure(self, work: Callable[..., Failure | None], each: list[Any]) -> Failure | None:
+        failed = [answer for answer in self._workers.run(work, each) if answer is not None]
+        return failed[0] if failed else None
 
     def run(
         self, serial: int, step: Step, arguments: tuple[Any, ...], merge: Merge, n: int
@@ -116,3 +120,12 @@ class Member:
             nodes.update(theirs)
         nodes = fold(nodes, merge, n)
         return nodes, sent + size_of(list(nodes.values()))
+
+
+def _play(partition: Partition, journal: list[Call]) -> Failure | None:
+    try:
+        for _, step, arguments in journal:
+            step(partition, *arguments)
+    except Exception as error:
+        return Failure(partition.number, error)
+    return None

@@ -106,6 +106,18 @@ class JoinedSource:
         )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class QueriesSource:
+    """Some queries of a source, by their numbers in it, ascending."""
+
+    whole: Source
+    queries: np.ndarray
+
+    def read(self) -> RankingData:
+        """The rows of these queries."""
+        return self.whole.read().take_queries(self.queries)
+
+
 def _without(data: RankingData, queries: frozenset[Any]) -> RankingData:
     return data.take_queries(np.array([query not in queries for query in data.query_ids.tolist()], dtype=bool))
 

@@ -354,7 +354,7 @@ def compare_rankers(
 
     Parameters
     ----------
-    y : array-like (n,), RankingData or Judgements; or qrels
+    y : array-like (n,), RankingData, ClusterRankingData or Judgements; or qrels
         As for `evaluate`.
     scores : mapping of name to array-like (n,); with qrels runs by name, or a list of them
         A query that a run lacks counts 0.
@@ -385,6 +385,10 @@ def compare_rankers(
     >>> pair.a, pair.b, pair.wins, pair.losses, pair.ties
     ('new', 'old', 2, 0, 1)
     """
+    if getattr(y, "is_cluster_data", False):
+        if not isinstance(scores, Mapping):
+            raise InvalidInputError("compare_rankers takes rankers, or lists of scores, by name: {'ranker': scores, …}")
+        y, scores = y.judgements(), {name: y.grouped_scores(one) for name, one in scores.items()}
     if is_qrels(y):
         runs = runs_by_name(scores)
         if runs is None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from truerank.cluster.checkpoint import Checkpoint, name_of_fit
 from truerank.cluster.data import ClusterRankingData, from_parts
 from truerank.core.errors import InvalidInputError
 from truerank.core.fitting import whole_fit
@@ -20,6 +21,7 @@ from truerank.data.ranking_data import RankingData
 # Class -> module with `fit_partitions(ranker, data, valid)`, which sets the fitted attributes.
 FITS = {
     "AdaRank": "adarank",
+    "CalibratedRanker": "calibrated_ranker",
     "ListNet": "list_net",
     "MeasureSVM": "measure_svm",
     "ObliviousBoosting": "oblivious_boosting",
@@ -60,13 +62,19 @@ def fit(ranker: Any, data: ClusterRankingData, eval_set: Any = None) -> Any:
         fresh.__dict__.pop("feature_names_in_", None)
         if data.feature_names is not None:
             fresh.feature_names_in_ = np.asarray(data.feature_names, dtype=object)
-        data.crew.begin()
-        if valid is not None:
-            valid.crew.begin()
-        module.fit_partitions(fresh, data, valid)
-        data.crew.begin()
-        if valid is not None:
-            valid.crew.begin()
+        log = None if data.checkpoint is None else Checkpoint(data.checkpoint, name_of_fit(ranker, data, valid))
+        crews = [one.crew for one in (data, valid) if one is not None]
+        done = False
+        try:
+            for crew in crews:
+                crew.begin(log)
+            module.fit_partitions(fresh, data, valid)
+            done = True
+        finally:
+            if log is not None:
+                log.close(done)
+        for crew in crews:
+            crew.begin()
     return ranker
 
 

@@ -204,15 +204,20 @@ def _boost(
             break
         scales = PackingScales.of(sizes)
         allowed = allowed_features(len(n_bins), plan.feature_fraction, stream(plan.seed, "features", t))
-        tree = grower.grow(scales, sizes.n_rows, allowed)
         unit = 1.0
-        if fitter.needs_sample:
-            if not setup.quadratic:
-                unit = exact_total(derived["all_hessians"]) / exact_total(derived["weight"])
+        if fitter.needs_sample and not setup.quadratic:
+            unit = exact_total(derived["all_hessians"]) / exact_total(derived["weight"])
+
+        def one_tree(
+            scales: PackingScales = scales, n: int = sizes.n_rows, allowed: np.ndarray = allowed, unit: float = unit
+        ) -> tuple[TreeStructure, np.ndarray]:
+            tree = grower.grow(scales, n, allowed)
+            if not fitter.needs_sample:
+                return tree, fitter.fit(tree, None)
             sums = crew.round(_leaf_sums, tree)
-            values = fitter.values(tree, *sums, unit) if setup.scaling is not None else fitter.values(tree, *sums)
-        else:
-            values = fitter.fit(tree, None)
+            return tree, fitter.values(tree, *sums, unit) if setup.scaling is not None else fitter.values(tree, *sums)
+
+        tree, values = crew.remembered(one_tree)
         values = plan.learning_rate * values
         padded = pad_tree(tree, values, setup.borders, plan.rules.depth)
         gains = np.zeros(len(n_bins))
