@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 
 import numpy as np
@@ -29,6 +30,23 @@ def test_train_predict_and_rank_write_what_one_machine_writes(tmp_path, capsys):
         assert "dashboard http" in capsys.readouterr().err
         assert main(["predict", model, pattern, "-o", str(tmp_path / "scores"), *cluster]) == 0
         assert main(["rank", model, pattern, "-o", str(tmp_path / "runs"), *cluster]) == 0
+        assert main(["train", pattern, *settings, "--model", model, *cluster, "--checkpoint", str(tmp_path / "c")]) == 0
+        capsys.readouterr()
+        measured = ["evaluate", "--model", model, "--json", "--data"]
+        assert main([*measured, pattern, *cluster]) == 0
+        there = capsys.readouterr().out
+        assert main([*measured, str(tmp_path / "whole.txt")]) == 0
+        assert there == capsys.readouterr().out
+        for name, given in (("one", [str(tmp_path / "whole.txt")]), ("many", [pattern, *cluster])):
+            out = ["--method", "platt", "-o", str(tmp_path / f"{name}-calibrated.json")]
+            assert main(["calibrate", model, *given, *out]) == 0
+        both = ["--ranker", "ridge", "--splits", "3", "--seed", "1", "--json"]
+        capsys.readouterr()
+        assert main(["cross-validate", pattern, *both, *cluster]) == 0
+        there = json.loads(capsys.readouterr().out)
+        assert main(["cross-validate", str(tmp_path / "whole.txt"), *both]) == 0
+        assert there["mean"] == pytest.approx(json.loads(capsys.readouterr().out)["mean"])
+    assert (tmp_path / "one-calibrated.json").read_text() == (tmp_path / "many-calibrated.json").read_text()
     assert (tmp_path / "one.json").read_text() == (tmp_path / "model.json").read_text()
     assert main(["predict", model, str(tmp_path / "whole.txt"), "-o", str(tmp_path / "scores.txt")]) == 0
     assert main(["rank", model, str(tmp_path / "whole.txt"), "-o", str(tmp_path / "whole.run")]) == 0
@@ -38,3 +56,5 @@ def test_train_predict_and_rank_write_what_one_machine_writes(tmp_path, capsys):
         assert "".join(part.read_text() for part in parts) == (tmp_path / single).read_text()
     assert np.isfinite(np.loadtxt(tmp_path / "scores.txt")).all()
     assert main(["predict", model, pattern, *cluster]) == 2
+    assert main(["evaluate", "--data", pattern, "--scores", str(tmp_path / "scores.txt"), *cluster]) == 2
+    assert main(["train", pattern, *settings, "--model", model, "--checkpoint", str(tmp_path)]) == 2

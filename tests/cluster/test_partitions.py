@@ -316,3 +316,34 @@ def test_comparison_calibration_and_folds(judged):
     one = truerank.CalibratedRanker(RidgeRanker(), "platt", cv=3, query_statistics=True, random_state=1).fit(train)
     many = truerank.CalibratedRanker(RidgeRanker(), "platt", cv=3, query_statistics=True, random_state=1).fit(data)
     np.testing.assert_allclose(many.predict_proba(valid), one.predict_proba(valid), rtol=1e-9)
+
+
+@pytest.mark.parametrize("hold", [True, False])
+def test_a_parquet_file_is_cut_between_its_row_groups(judged, tmp_path, capsys, hold):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    train, _ = judged
+    truerank.write_table(train, tmp_path / "one.parquet")
+    parquet.write_table(parquet.read_table(tmp_path / "one.parquet"), tmp_path / "all.parquet", row_group_size=50)
+    data = read_parquet(tmp_path / "all.parquet", rows_per_partition=120, hold=hold)
+    assert data.n_partitions == -(-train.n_rows // 100)
+    assert "queries were split" in capsys.readouterr().err
+    for make in (lambda: ObliviousBoosting("constant", n_estimators=3, n_jobs=1), RidgeRanker):
+        np.testing.assert_allclose(make().fit(data).predict(train), make().fit(train).predict(train), rtol=1e-9)
+    assert read_parquet(tmp_path / "all.parquet").n_partitions == 1
+    (tmp_path / "all.parquet").write_bytes(b"PAR1 no")
+    with pytest.raises(DataFileError, match=r"all\.parquet"):
+        read_parquet(tmp_path / "all.parquet")
+
+
+def test_callbacks_hear_of_rounds_over_partitions_and_may_stop_them(judged):
+    train, _ = judged
+    seen = []
+
+    def third(one):
+        seen.append(one.round)
+        return one.round == 3
+
+    make = lambda: ObliviousBoosting("constant", n_estimators=9, depth=2, n_jobs=1)  # noqa: E731
+    many = make().fit(from_parts(cut(train, 2)), callbacks=[third])
+    assert seen == [1, 2, 3]
+    np.testing.assert_array_equal(many.predict(train), make().fit(train, callbacks=[third]).predict(train))

@@ -41,6 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", required=True, metavar="FILE", help="where the calibrated model goes, as JSON"
     )
+    common.add_cluster_option(parser)
     common.add_data_options(parser)
     common.add_column_options(parser)
     common.add_json_option(parser)
@@ -94,6 +95,8 @@ def _check_usage(args: argparse.Namespace) -> None:
 
     if args.monotone and args.method != CHOOSE and getattr(calibrator_class(args.method), "always_monotone", False):
         raise common.UsageError(f"--monotone: {args.method} is monotone by its form; leave --monotone out")
+    if args.cluster is not None and args.model is None:
+        raise common.UsageError("--cluster needs MODEL DATA: scores in a file are calibrated here")
     if args.model is not None:
         if args.scores is not None or args.data is not None:
             raise common.UsageError("give either MODEL DATA or --scores FILE --data FILE, not both")
@@ -126,8 +129,7 @@ def _ranker(args: argparse.Namespace) -> tuple[Any, Any, Any, Any, Any]:
     """The calibrated ranker, the choice of its calibrator, P(relevant), relevance and query of each row."""
     import numpy as np
 
-    from truerank.calibration.classifier import make_calibrator
-    from truerank.calibration.ranker import CalibratedRanker, cross_fitted_scores
+    from truerank.calibration.ranker import cross_fitted_scores
     from truerank.models.model_file import load_model
     from truerank.rankers.base import Ranker
 
@@ -136,6 +138,9 @@ def _ranker(args: argparse.Namespace) -> tuple[Any, Any, Any, Any, Any]:
         raise common.InvalidInputError(
             f"{args.model} holds a {type(model).__name__}, not a ranker; calibrate its scores with --scores and --data"
         )
+    if args.cluster is not None:
+        with common.cluster_of(args) as client:
+            return _ranker_of_parts(args, model, common.read_partitions(args.judged, args, client))
     data = common.read_data(args.judged, args, like=model)
     grouped = data.take_queries(np.arange(data.n_queries))
     relevant = np.asarray(_grades(grouped, args.judged)) >= args.rel
@@ -144,14 +149,39 @@ def _ranker(args: argparse.Namespace) -> tuple[Any, Any, Any, Any, Any]:
     else:
         scores = cross_fitted_scores(model, grouped, args.cv, random_state=args.seed)
     choice = _choice(args, scores, relevant, grouped.query_index)
-    # Unfitted: with query statistics it is fitted to other scores than these.
-    calibrator = make_calibrator(choice.method, monotone=True if args.monotone or args.method == CHOOSE else None)
-    calibrated = CalibratedRanker(
-        model, calibrator, cv="prefit" if args.cv is None else args.cv, rel=args.rel,
-        query_statistics=args.query_statistics, random_state=args.seed,
-    ).fit(grouped)  # fmt: skip
+    calibrated = _calibrated(args, model, choice).fit(grouped)
     probabilities = calibrated.predict_proba(grouped)[:, 1]
     return calibrated, choice, probabilities, relevant, grouped.query_index
+
+
+def _calibrated(args: argparse.Namespace, model: Any, choice: Any) -> Any:
+    from truerank.calibration.classifier import make_calibrator
+    from truerank.calibration.ranker import CalibratedRanker
+
+    # Unfitted: with query statistics it is fitted to other scores than these.
+    calibrator = make_calibrator(choice.method, monotone=True if args.monotone or args.method == CHOOSE else None)
+    return CalibratedRanker(
+        model, calibrator, cv="prefit" if args.cv is None else args.cv, rel=args.rel,
+        query_statistics=args.query_statistics, random_state=args.seed,
+    )  # fmt: skip
+
+
+def _ranker_of_parts(args: argparse.Namespace, model: Any, data: Any) -> tuple[Any, Any, Any, Any, Any]:
+    """What `_ranker` gives, of partitions on a cluster."""
+    import numpy as np
+
+    from truerank.cluster.fits.calibrated_ranker import held_out_scores
+
+    light = data.without_features()
+    relevant = np.asarray(_grades(light, args.judged)) >= args.rel
+    if args.cv is None:
+        scores = data.grouped_scores(model)
+    else:
+        scores, _ = held_out_scores(model, data, args.cv, None, args.seed)
+    choice = _choice(args, scores, relevant, light.query_index)
+    calibrated = _calibrated(args, model, choice).fit(data)
+    probabilities = data.grouped_scores([one[:, 1] for one in calibrated.predict_proba(data)])
+    return calibrated, choice, probabilities, relevant, light.query_index
 
 
 def _scores(args: argparse.Namespace) -> tuple[Any, Any, Any, Any, Any]:

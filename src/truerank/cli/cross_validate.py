@@ -41,6 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "seen the query; of a folder, a folder with a file for each fold's test file",
     )
     common.add_convention_option(parser)
+    common.add_cluster_option(parser)
     common.add_data_options(parser)
     common.add_column_options(parser, categorical=True)
     common.add_json_option(parser)
@@ -100,6 +101,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _grouped_scores(ranker: Any, data: Any) -> Any:
+    if getattr(data, "is_cluster_data", False):
+        return data.grouped_scores(ranker)
     return data.grouped(ranker.predict(data))
 
 
@@ -159,6 +162,12 @@ def _folds(args: argparse.Namespace) -> Iterator[tuple[str, Any, Any, Any]]:
     from truerank.data.ranking_data import RankingData
 
     place = Path(args.folds)
+    if args.cluster is not None:
+        if args.scores is not None or args.prepare:
+            raise common.UsageError("--cluster goes with neither --scores nor --prepare")
+        with common.cluster_of(args) as client:
+            yield from _folds_of(common.read_partitions(args.folds, args, client), args)
+        return
     if not place.is_dir():
         yield from _folds_of_one_file(args)
         return
@@ -177,13 +186,16 @@ def _folds(args: argparse.Namespace) -> Iterator[tuple[str, Any, Any, Any]]:
 
 
 def _folds_of_one_file(args: argparse.Namespace) -> Iterator[tuple[str, Any, Any, Any]]:
+    if args.splits < 3:
+        raise common.UsageError(f"--splits must be at least 3 (train, validation, test), got {args.splits}")
+    yield from _folds_of(common.read_data(args.folds, args), args)
+
+
+def _folds_of(data: Any, args: argparse.Namespace) -> Iterator[tuple[str, Any, Any, Any]]:
     import numpy as np
 
     from truerank.data.splits import query_folds
 
-    if args.splits < 3:
-        raise common.UsageError(f"--splits must be at least 3 (train, validation, test), got {args.splits}")
-    data = common.read_data(args.folds, args)
     parts = query_folds(data.n_queries, args.splits, random_state=args.seed, query_ids=data.query_ids)
     for k, test in enumerate(parts):
         valid = parts[k - 1]

@@ -37,6 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--per-query", action="store_true", help="print the value of every query too")
     common.add_convention_option(parser, default=None)
     common.add_json_option(parser)
+    common.add_cluster_option(parser)
     common.add_data_options(parser)
     common.add_column_options(parser)
 
@@ -50,6 +51,8 @@ def run(args: argparse.Namespace) -> int:
     parse_measures(names, args.convention)  # misspelt names fail before any file is read
     if args.stability and args.model is None:
         raise common.UsageError("--stability needs --model MODEL: scores in a file cannot change with the features")
+    if args.cluster is not None and (args.model is None or args.stability):
+        raise common.UsageError("--cluster goes with --model MODEL --data PATTERN, and without --stability")
     if args.explain is not None:
         return _explain(args, names)
     stability = None
@@ -150,6 +153,10 @@ def _scored(args: argparse.Namespace) -> tuple[Any, list[Any], Any]:
         raise common.InvalidInputError(
             f"{args.model} holds a pipeline; --stability swaps values of the features that a ranker itself sees"
         )
+    if args.cluster is not None:
+        with common.cluster_of(args) as client:
+            parts = common.read_partitions(args.data, args, client)
+            return parts.judgements(), [parts.grouped_scores(model)], None
     data = common.read_data(args.data, args, like=model)
     scores = predicted(model, data)
     stability = None

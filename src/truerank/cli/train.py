@@ -24,6 +24,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--model", required=True, metavar="FILE", help="where the model goes, as JSON")
     common.add_cluster_option(parser)
+    parser.add_argument(
+        "--checkpoint",
+        metavar="DIR",
+        help="with --cluster: keep what has been learned in this folder; the same command goes on there after it was "
+        "killed, and ends with the same model",
+    )
     common.add_data_options(parser)
     common.add_column_options(parser, categorical=True)
     common.add_json_option(parser)
@@ -39,6 +45,8 @@ def run(args: argparse.Namespace) -> int:
             f"--valid: {args.ranker} has nothing that validation queries could choose (no early stopping, no path of "
             "settings); leave it out, and see `truerank cross-validate --grid` for choosing settings"
         )
+    if args.checkpoint is not None and args.cluster is None:
+        raise common.UsageError("--checkpoint goes with --cluster")
     if args.cluster is not None and (args.stream is not None or args.prepare):
         raise common.UsageError("--cluster goes with neither --stream nor --prepare")
     if args.features or args.exclude or args.categorical:
@@ -62,6 +70,8 @@ def _train(args: argparse.Namespace, ranker: Any, client: Any, start: float) -> 
     valid = None if args.valid is None else read_one(args.valid, data)
     common.set_categorical(ranker, data, args)
     read = time.process_time()
+    if args.checkpoint is not None:
+        data.checkpoint = args.checkpoint
     ranker.fit(data, eval_set=valid)
     fitted = time.process_time()
     from truerank.models.model_file import save_model

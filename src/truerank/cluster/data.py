@@ -19,12 +19,15 @@ from truerank.cluster.partition import (
     Source,
     TableSource,
     expand,
+    row_groups,
 )
 from truerank.cluster.sums import beside
+from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError, MissingExtraError
 from truerank.core.printing import note
 from truerank.data.grouping import offsets_of
 from truerank.data.ranking_data import Judgements, RankingData
+from truerank.io.tables import table_kind
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -71,9 +74,12 @@ def read_parquet(
     client: Any = None,
     hold: bool = True,
     n_jobs: int | None = None,
+    rows_per_partition: int = 1_000_000,
     **options: Any,
 ) -> Any:
-    """Judged rankings from Parquet files (or other tables), one partition a file, which the workers read.
+    """Judged rankings from Parquet files (or other tables), which the workers read.
+
+    A file is a partition; a Parquet file of more rows and of several row groups is cut between these.
 
     Parameters
     ----------
@@ -81,6 +87,9 @@ def read_parquet(
         As in `read_letor`.
     qid, y : str, optional
         Columns of the query and of the grade; None means "qid" and "y".
+    rows_per_partition : int, default 1,000,000
+        Row groups of a Parquet file are put together up to about so many rows. A worker that reads a partition holds
+        its values, 8 bytes each (4 with `dtype=numpy.float32`), whatever `hold` is; queries over a cut are joined.
     **options
         As `truerank.read_table` takes them (`document`, `features`, `missing`, `dtype`).
 
@@ -96,7 +105,11 @@ def read_parquet(
     (2, 20)
     """
     options |= {name: value for name, value in (("query", qid), ("grade", y)) if value is not None}
-    return ClusterRankingData([TableSource(path, options) for path in expand(paths)], client, hold, n_jobs)
+    rows = check_positive_int(rows_per_partition, "rows_per_partition")
+    sources: list[Source] = []
+    for path in expand(paths):
+        sources += row_groups(path, rows, options) if table_kind(path) == "parquet" else [TableSource(path, options)]
+    return ClusterRankingData(sources, client, hold, n_jobs)
 
 
 def from_dask_dataframe(
@@ -254,7 +267,7 @@ class ClusterRankingData:
 
     # What estimators and measures call. They know this class by these methods alone.
 
-    def fit_ranker(self, ranker: Any, eval_set: Any = None, **given: Any) -> Any:
+    def fit_ranker(self, ranker: Any, eval_set: Any = None, callbacks: Any = None, **given: Any) -> Any:
         """What `ranker.fit(self)` does: see `truerank.cluster.fits`."""
         from truerank.cluster.fits import fit
 
@@ -263,7 +276,7 @@ class ClusterRankingData:
             raise InvalidInputError(
                 f"data on a cluster have their own queries, grades and weights; do not pass {', '.join(named)}"
             )
-        return fit(ranker, self, eval_set)
+        return fit(ranker, self, eval_set, callbacks or ())
 
     def linear_problem(self, scale: str) -> Any:
         """What linear learners ask of the rows, as sums over partitions."""

@@ -54,6 +54,58 @@ class TableSource:
 
 
 @dataclass(frozen=True)
+class RowGroupSource:
+    """Some consecutive row groups of a Parquet file, read with the options of `read_table`."""
+
+    path: str
+    first: int
+    last: int
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def read(self, features: Sequence[str] | None = None) -> RankingData:
+        """The rows of the groups first … last - 1; with `features` these columns alone."""
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+
+        from truerank.io.tables import DOCUMENT, GRADE, QUERY, read_table
+
+        options = self.options if features is None else {**self.options, "features": list(features)}
+        columns = None
+        if features is not None:
+            others = (options.get("query", QUERY), options.get("grade", GRADE), options.get("document", DOCUMENT))
+            columns = [*features, *others]  # a column that is not there is left out
+        try:
+            with ParquetFile(self.path, memory_map=True) as file:
+                table = file.read_row_groups(range(self.first, self.last), columns=columns, use_threads=False)
+            return read_table(table, **options)
+        except ArrowException as error:
+            raise DataFileError(f"not a Parquet file that can be read: {error}", self.path) from error
+        except InvalidInputError as error:
+            raise DataFileError(f"row groups {self.first} to {self.last - 1}: {error}", self.path) from error
+
+
+def row_groups(path: str, rows: int, options: dict[str, Any]) -> list[Source]:
+    """A Parquet file as sources of whole row groups of at most about `rows` rows each, at least one group."""
+    from pyarrow import ArrowException
+    from pyarrow.parquet import ParquetFile
+
+    try:
+        with ParquetFile(path) as file:
+            sizes = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
+    except (ArrowException, OSError) as error:
+        raise DataFileError(f"not a Parquet file that can be read: {error}", path) from error
+    if len(sizes) < 2 or sum(sizes) <= rows:
+        return [TableSource(path, options)]
+    sources: list[Source] = []
+    first = 0
+    for i in range(len(sizes)):
+        if i + 1 == len(sizes) or sum(sizes[first : i + 2]) > rows:
+            sources.append(RowGroupSource(path, first, i + 1, options))
+            first = i + 1
+    return sources
+
+
+@dataclass(frozen=True)
 class FrameSource:
     """A partition of a Dask data frame as the tasks that make it: whoever holds the partition runs them."""
 
@@ -147,6 +199,12 @@ class Partition:
         self.memory: dict[str, Any] = {}
         self.last: tuple[int, Any] = (-1, None)
         self._data: RankingData | None = None
+
+    def columns(self, first: int, last: int, names: Sequence[str] | None) -> Any:
+        """The columns first … last - 1 of the rows; row groups that are not held are asked for no others."""
+        if self._data is None and not self.hold and names is not None and isinstance(self.source, RowGroupSource):
+            return self.source.read(names[first:last]).X
+        return self.data.X[:, first:last]
 
     @property
     def data(self) -> RankingData:

@@ -8,6 +8,7 @@ partitions live, `step(sum, state) -> state` on the client.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from truerank.cluster.checkpoint import Checkpoint, name_of_fit
 from truerank.cluster.data import ClusterRankingData, from_parts
 from truerank.core.errors import InvalidInputError
 from truerank.core.fitting import whole_fit
+from truerank.core.rounds import Callback, fitting
 from truerank.data.ranking_data import RankingData
 
 # Class -> module with `fit_partitions(ranker, data, valid)`, which sets the fitted attributes.
@@ -36,7 +38,7 @@ _INSTEAD = {
 }
 
 
-def fit(ranker: Any, data: ClusterRankingData, eval_set: Any = None) -> Any:
+def fit(ranker: Any, data: ClusterRankingData, eval_set: Any = None, callbacks: Sequence[Callback] = ()) -> Any:
     """Fit a ranker to data on a cluster; on any error it is as it was before.
 
     Raises
@@ -53,7 +55,7 @@ def fit(ranker: Any, data: ClusterRankingData, eval_set: Any = None) -> Any:
     if eval_set is not None and not ranker.uses_eval_set:
         raise InvalidInputError(f"eval_set: {name} has nothing that validation queries could choose; leave it out")
     module = importlib.import_module(f"truerank.cluster.fits.{FITS[name]}")
-    with whole_fit(ranker) as fresh:
+    with fitting(name, callbacks), whole_fit(ranker) as fresh:
         valid = None if eval_set is None else _validation(eval_set, data)
         for one in (data, valid):
             if one is not None:

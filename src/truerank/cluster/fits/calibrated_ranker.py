@@ -28,20 +28,26 @@ def fit_partitions(ranker: Any, data: ClusterRankingData, valid: ClusterRankingD
         ranker.ranker_ = ranker.ranker
         scores = data.grouped_scores(ranker.ranker_)
     else:
-        cv = check_positive_int(ranker.cv, "cv", 2)
-        if data.n_queries < 2:
-            raise InvalidInputError('one query leaves none to hold out; on a cluster give two queries, or cv="prefit"')
-        scores = np.empty(data.n_rows)
-        light = data.without_features()
-        given = {} if valid is None else {"eval_set": valid}
-        ranker.ranker_ = clone(ranker.ranker).fit(data, **given)
-        own = data.grouped_scores(ranker.ranker_)
-        folds = query_folds(
-            data.n_queries, min(cv, data.n_queries), random_state=ranker.random_state, query_ids=data.query_ids
-        )
-        for fold in folds:
-            held = np.isin(light.query_index, fold)
-            fitted = clone(ranker.ranker).fit(data.take_queries(np.setdiff1d(np.arange(data.n_queries), fold)), **given)
-            theirs = data.grouped_scores(fitted)
-            scores[held] = on_one_level(theirs[held], theirs[~held], own[~held])
+        scores, ranker.ranker_ = held_out_scores(ranker.ranker, data, ranker.cv, valid, ranker.random_state)
     ranker._calibrate(scores, data.without_features())
+
+
+def held_out_scores(
+    ranker: Any, data: ClusterRankingData, cv: int, valid: ClusterRankingData | None, random_state: Any
+) -> tuple[np.ndarray, Any]:
+    """`cross_fitted_scores` over partitions, and a clone of the ranker that was trained on all."""
+    cv = check_positive_int(cv, "cv", 2)
+    if data.n_queries < 2:
+        raise InvalidInputError('one query leaves none to hold out; on a cluster give two queries, or cv="prefit"')
+    scores, query = np.empty(data.n_rows), data.without_features().query_index
+    given = {} if valid is None else {"eval_set": valid}
+    whole = clone(ranker).fit(data, **given)
+    own = data.grouped_scores(whole)
+    for fold in query_folds(
+        data.n_queries, min(cv, data.n_queries), random_state=random_state, query_ids=data.query_ids
+    ):
+        held = np.isin(query, fold)
+        part = clone(ranker).fit(data.take_queries(np.setdiff1d(np.arange(data.n_queries), fold)), **given)
+        theirs = data.grouped_scores(part)
+        scores[held] = on_one_level(theirs[held], theirs[~held], own[~held])
+    return scores, whole

@@ -25,6 +25,7 @@ from truerank.core.checks import check_choice, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import note
 from truerank.core.random_streams import stream
+from truerank.core.rounds import tell
 from truerank.core.threads import Workers
 from truerank.losses.boosting import SquaredError, checked, make_objective
 from truerank.losses.by_query import ByQuery
@@ -126,7 +127,7 @@ def fit_partitions(ranker: ObliviousBoosting, data: ClusterRankingData, valid: C
     scalings: list[Any] = []
     for first in range(0, data.n_features, _COLUMNS):
         last = min(first + _COLUMNS, data.n_features)
-        for summary in crew.round(_summaries, first, last, merge=merge_summaries):
+        for summary in crew.round(_summaries, first, last, data.feature_names, merge=merge_summaries):
             values = summary.sorted_values()
             borders.append(find_borders(values, parts))
             places.append(make_places(values, borders[-1], kind.places) if isinstance(kind, FuzzyLeaves) else None)
@@ -232,16 +233,23 @@ def _boost(
         if watched is None:
             if plan.verbose and (t + 1) % plan.verbose == 0:
                 note(f"tree {t + 1}")
+            if tell(t + 1, plan.n_estimators):
+                status = Status.CALLBACK
+                break
             continue
         by_query = watched[0].round(_add_and_measure, tree, values, watched[1], merge=beside)
         watched[0].note(_add, tree, values)
         progress.valid.append(float(watched[1].aggregate(np.concatenate(by_query))))
         if plan.verbose and (t + 1) % plan.verbose == 0:
             note(f"tree {t + 1}: validation {watched[1].name} {progress.valid[-1]:.4f}")
+        stop = tell(t + 1, plan.n_estimators, validation=progress.valid[-1])
         if sign * progress.valid[-1] > best:
             best, best_round = sign * progress.valid[-1], t + 1
         elif plan.patience is not None and t + 1 - best_round >= plan.patience:
             status = Status.VALIDATION
+            break
+        if stop:
+            status = Status.CALLBACK
             break
     keep_best(progress, plan, status, best_round if watched is not None and plan.patience is not None else None)
     return status
@@ -413,9 +421,9 @@ def _extremes(partition: Partition) -> tuple[float, float]:
     return float(np.abs(data.y).max(initial=0.0)), largest_weight
 
 
-def _summaries(partition: Partition, first: int, last: int) -> list[ColumnSummary]:
-    X = partition.data.X
-    return [ColumnSummary.of(np.ascontiguousarray(X[:, k]), LIMIT) for k in range(first, last)]
+def _summaries(partition: Partition, first: int, last: int, names: list[str] | None) -> list[ColumnSummary]:
+    X = partition.columns(first, last, names)
+    return [ColumnSummary.of(np.ascontiguousarray(column), LIMIT) for column in X.T]
 
 
 def _hashes(partition: Partition) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
