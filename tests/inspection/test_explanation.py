@@ -10,7 +10,7 @@ import pytest
 from truerank import RankingData, load_sample, save_model, write_letor
 from truerank.cli import main
 from truerank.core.errors import InvalidInputError
-from truerank.inspection.explanation import _exchange_game, explain
+from truerank.inspection.explanation import _exchange_game, document_contributions, explain
 from truerank.models.registry import RANKERS, ranker_class
 
 SMALL = {
@@ -45,6 +45,24 @@ def test_contributions_add_up(data, name):
         result = explain(ranker, data, above=int(i), below=int(j), reference=data.X[:300])
         assert abs(result.contributions.sum() - result.difference) < 1e-9
         assert len(result.contributions) == data.n_features
+
+
+def test_the_steps_of_rank_boost_add_up_by_document_and_by_pair(data):
+    X = data.X.astype(np.float64)
+    X[::7, 2] = np.nan
+    data = RankingData.from_grouped(X, data.y, data.offsets, data.query_ids)
+    ranker = make("rank-boost").fit(data)
+    stop = int(data.offsets[2])
+    parts = document_contributions(ranker, data, 0, stop)
+    np.testing.assert_allclose(parts.sum(axis=1), ranker.predict(data)[:stop], atol=1e-12)
+    result = explain(ranker, data, above=0, below=1)
+    np.testing.assert_allclose(result.contributions, parts[0] - parts[1], atol=1e-12)
+    assert "steps" in result.method
+    # The same as the exchange of values, which knows nothing of steps.
+    differing = np.flatnonzero((X[0] != X[1]) & ~(np.isnan(X[0]) & np.isnan(X[1])))
+    np.testing.assert_allclose(
+        _exchange_game(ranker, X[:2], 0, 1, differing), result.contributions[differing], atol=1e-9
+    )
 
 
 def test_defaults_and_names(data):

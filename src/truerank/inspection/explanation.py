@@ -272,8 +272,8 @@ def explain(
 def document_contributions(ranker: Any, data: RankingData, start: int, stop: int) -> np.ndarray | None:
     """Contributions of each feature to the scores of the grouped rows `start:stop` of one query, (stop - start, p).
 
-    Linear rankers: weight times value; boosted oblivious trees: Shapley values against all rows. None for rankers whose
-    scores are no sum over features.
+    Linear rankers: weight times value; RankBoost: the feature's steps; boosted oblivious trees: Shapley values against
+    all rows. None for rankers whose scores are no sum over features.
     """
     ranker = _below_probabilities(ranker)
     if getattr(data.X, "is_binned_matrix", False):
@@ -281,6 +281,9 @@ def document_contributions(ranker: Any, data: RankingData, start: int, stop: int
     if hasattr(ranker, "coef_") and np.shape(ranker.coef_) == (data.n_features,):
         X = _dense(data.X, slice(start, stop))
         return np.where(ranker.coef_ == 0, 0.0, X * ranker.coef_)
+    if hasattr(ranker, "step_functions"):
+        steps: np.ndarray = ranker.step_functions().contributions(_dense(data.X, slice(start, stop)))
+        return steps
     if hasattr(ranker, "_ensemble") and isinstance(data.X, np.ndarray):
         return tree_shapley(ranker, data.X[start:stop], data.X).values
     return None
@@ -393,6 +396,9 @@ def _contributions(ranker: Any, X: np.ndarray, i: int, j: int, reference: np.nda
     if hasattr(ranker, "coef_") and np.shape(ranker.coef_) == (X.shape[1],):
         difference = np.where(ranker.coef_ == 0, 0.0, X[i] - X[j])
         return np.asarray(ranker.coef_) * difference, "weight times difference of the values"
+    if hasattr(ranker, "step_functions"):
+        steps = ranker.step_functions().contributions(X[[i, j]])
+        return steps[0] - steps[1], "difference of the features' steps"
     if hasattr(ranker, "_ensemble"):
         shapley = tree_shapley(ranker, X[[i, j]], reference).values
         return shapley[0] - shapley[1], "difference of exact Shapley values"

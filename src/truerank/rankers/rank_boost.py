@@ -216,8 +216,11 @@ class RankBoost(Ranker):
         return np.bincount(self.feature_, np.abs(self.weight_), minlength=self.n_features_in_)
 
     def _predict(self, X: np.ndarray) -> np.ndarray:
-        steps = StepFunctions(self.feature_, self.threshold_, self.missing_, self.weight_)
-        return steps.predict(X, self.n_jobs)
+        return self.step_functions().predict(X, self.n_jobs)
+
+    def step_functions(self) -> StepFunctions:
+        """The fitted ranker as a sum of one step function for each feature."""
+        return StepFunctions(self.feature_, self.threshold_, self.missing_, self.weight_)
 
     def check_model(self) -> None:
         """Called after loading: the stumps' arrays fit together and name existing columns."""

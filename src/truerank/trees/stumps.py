@@ -257,6 +257,16 @@ class StepFunctions:
         run_blocks(work, row_blocks(X.shape[0]), n_jobs)
         return scores
 
+    def contributions(self, X: np.ndarray) -> np.ndarray:
+        """What each feature's steps add to the scores of the rows of X, float64 (n, p); rows sum to `predict`."""
+        result = np.zeros(X.shape)
+        for c, k in enumerate(self.columns.tolist()):
+            first, stop = self.starts[c], self.starts[c + 1]
+            x = np.asarray(X[:, k], dtype=np.float64)
+            above = np.searchsorted(self.steps[first:stop], x)  # steps below x
+            result[:, k] = np.where(np.isnan(x), self.absent[c], self.values[first + c : stop + c + 1][above])
+        return result
+
 
 def _pair_columns(codes: np.ndarray, n_bins: np.ndarray) -> np.ndarray:
     """Columns in pairs, int64 (q, 2), with -1 for none: those that leave their fullest bins in the same rows.
