@@ -65,8 +65,21 @@ def test_all_prints_one_object_and_writes_a_manifest(tmp_path, monkeypatch, caps
     name, digest = next(iter(manifest["data"].items()))
     assert hashlib.sha256((tmp_path / "data" / name).read_bytes()).hexdigest() == digest
     # Again: everything is found, and the table is printed.
-    monkeypatch.setattr(letor, "choose", lambda *a: pytest.fail("computed again"))
+    monkeypatch.setattr(letor, "compute", lambda *a: pytest.fail("run again"))
     assert cli.main(words) == 0
-    printed = capsys.readouterr().out
-    assert "Published, ours, verdict" in printed
-    assert found["rows"][0]["verdict"] in printed
+    again = capsys.readouterr()
+    assert "letor: finished before" in again.err
+    assert "Published, ours, verdict" in again.out
+    assert found["rows"][0]["verdict"] in again.out
+
+
+def test_what_was_finished_otherwise_is_run_again(tmp_path):
+    path, rows = tmp_path / "a" / "verdicts.json", [overview.figure("a", "b", 0.45, 0.42, 0.02)]
+    assert overview.finished(path, {"seed": 0}) is None
+    overview.write_finished(path, {"seed": 0}, rows)
+    assert overview.finished(path, {"seed": 0}) == rows
+    assert overview.finished(path, {"seed": 1}) is None
+    path.write_text(path.read_text().replace('"version": "', '"version": "0.'))
+    assert overview.finished(path, {"seed": 0}) is None
+    path.write_text("{")
+    assert overview.finished(path, {"seed": 0}) is None

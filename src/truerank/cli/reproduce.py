@@ -12,7 +12,7 @@ from typing import Any
 
 from truerank.cli import common
 from truerank.core.errors import MissingExtraError
-from truerank.core.printing import print_json
+from truerank.core.printing import plain, print_json
 
 # Name -> module with `configure(parser)` and `run(args)`; `all` takes them in this order, the longest last.
 EXPERIMENTS: dict[str, str] = {
@@ -75,10 +75,11 @@ def _run_and_draw(experiment: Any, args: argparse.Namespace) -> int:
 def run_all(args: argparse.Namespace) -> int:
     """Run every experiment, one after the other, then print one table of published figures, ours and verdicts.
 
-    Every experiment keeps its finished pieces in its own folder, so that a run that was killed goes on. `svm-map` takes
-    part where the folder holds trec9-web-runs/. With `--quick` random assignments and wide grids are left out.
+    Every experiment keeps its finished pieces in its own folder, so that a run that was killed goes on; one that was
+    finished under the same settings and version is not run again. `svm-map` takes part where the folder holds
+    trec9-web-runs/. With `--quick` random assignments and wide grids are left out.
     """
-    from truerank.papers.overview import ROWS, overview_table, write_manifest
+    from truerank.papers.overview import ROWS, finished, overview_table, write_finished, write_manifest
 
     quick = ["--quick"] if args.quick else []
     rows: list[dict[str, Any]] = []
@@ -99,12 +100,20 @@ def run_all(args: argparse.Namespace) -> int:
             words += ["--repetitions", "0"]
         common.note(f"== {name} ==")
         own = parser.parse_args(words + (["--out", f"{args.out}/{name}"] if args.out else []))
+        settings[name] = plain(vars(own))
+        kept = Path(own.out, "verdicts.json")
+        found = finished(kept, settings[name])
+        if found is not None:
+            common.note(f"{name}: finished before, its verdicts are in {kept}; remove it to print the tables again")
+            rows += found
+            continue
         with redirect_stdout(io.StringIO()) if args.json else nullcontext():
             code = _run_and_draw(experiment, own)
         if code:
             return int(code)
-        settings[name] = {key: value for key, value in vars(own).items() if key != "result"}
-        rows += ROWS[name](own.result)
+        verdicts = ROWS[name](own.result)
+        rows += verdicts
+        write_finished(kept, settings[name], verdicts)
     manifest = Path(args.out or "reproduce-output", "manifest.json")
     written = write_manifest(manifest, args.data, settings)
     common.note(f"wrote {manifest}")

@@ -161,6 +161,26 @@ def overview_table(rows: Iterable[Row]) -> str:
     return table([[row[name] for name in names] for row in rows], names)
 
 
+def finished(path: Path, settings: dict[str, Any]) -> list[Row] | None:
+    """The rows that `write_finished` kept, or None: nothing there, other settings, another version of truerank."""
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if not isinstance(kept, dict) or kept.get("settings") != settings or kept.get("version") != _version("truerank"):
+        return None
+    rows: list[Row] = kept["rows"]
+    return rows
+
+
+def write_finished(path: Path, settings: dict[str, Any], rows: list[Row]) -> None:
+    """Keep the rows of an experiment that ran to its end, with what it was told (as `plain` gives it)."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path, "w") as file:
+        content = {"settings": settings, "version": _version("truerank"), "rows": plain(rows)}
+        file.write(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+
+
 def write_manifest(path: Path, root: str, settings: dict[str, Any]) -> dict[str, Any]:
     """Write, and give back, what the figures depend on: data by their hashes, versions, settings, the machine.
 
