@@ -1,6 +1,6 @@
 """This checkout and another one over the same small work, in turn: did anything become slower?
 
-    BEFORE=DIR python -m benchmarks before_after
+    BEFORE=DIR [ONLY="trees AdaRank"] python -m benchmarks before_after
 
 `BEFORE` names the other checkout (`git worktree add DIR COMMIT`). Each checkout has a process of its own, which
 prepares the work and then runs it when asked, warm, on one thread. Settings are given in full, so that a changed
@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 ROUNDS = 5
-
 
 WORKER = r"""
 import gc, io, os, sys, time, warnings
@@ -146,7 +145,10 @@ def run() -> None:
             "now": Checkout(here, Path(folder) / "now"),
         }
         print("| work | before, CPU s | now, CPU s | now / before |\n| --- | --- | --- | --- |")
+        only = os.environ.get("ONLY", "").split()
         for name in checkouts["now"].names:
+            if only and not any(part in name for part in only):
+                continue
             times: dict[str, list[float]] = {side: [] for side in checkouts}
             for one in checkouts.values():
                 one.seconds(name)  # compilation

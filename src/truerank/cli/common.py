@@ -458,6 +458,14 @@ def check_folder(folder: Path, taken: Sequence[str]) -> None:
         )
 
 
+def read_names(path: str | None) -> list[str] | None:
+    """The names in a file, one a line; None where no file was named."""
+    if path is None:
+        return None
+    with open(path, encoding="utf-8") as stream:
+        return [line.strip() for line in stream if line.strip()]
+
+
 def check_writable(path: str | None) -> None:
     """Fail before the work when the output could not be written after it."""
     if path is None or path == "-":

@@ -38,14 +38,6 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--timeout", type=float, default=30.0, metavar="S", help="seconds for each request (30)")
 
 
-def read_names(path: str | None) -> list[str] | None:
-    """Names, one a line; None without a file."""
-    if path is None:
-        return None
-    with open(path, encoding="utf-8") as stream:
-        return [line.strip() for line in stream if line.strip()]
-
-
 def run(args: argparse.Namespace) -> int:
     """Put the model there, and say what was done."""
     from truerank.core.files import atomic_write
@@ -54,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
 
     common.check_writable(args.params)
     result = deploy(
-        load_model(args.model), args.engine, args.name, kind=args.kind, feature_names=read_names(args.features),
+        load_model(args.model), args.engine, args.name, kind=args.kind, feature_names=common.read_names(args.features),
         feature_set=args.feature_set, replace=args.replace, timeout=args.timeout,
     )  # fmt: skip
     params = result.pop("params", None)

@@ -40,10 +40,7 @@ def run(args: argparse.Namespace) -> int:
     from truerank.export.formats import export_model
 
     common.check_writable(args.output)
-    names = None
-    if args.features is not None:
-        with open(args.features, encoding="utf-8") as stream:
-            names = [line.strip() for line in stream if line.strip()]
+    names = common.read_names(args.features)
     model = common.load_ranker(args.model)
     common.announce_compilation()
     data = None if args.certify is None else common.read_data(args.certify, _reading(args), like=model)

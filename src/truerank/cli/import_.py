@@ -31,11 +31,7 @@ def run(args: argparse.Namespace) -> int:
     from truerank.models.model_file import save_model
 
     common.check_writable(args.output)
-    names = None
-    if args.features is not None:
-        with open(args.features, encoding="utf-8") as stream:
-            names = stream.read().split("\n")
-        names = [name.strip() for name in names if name.strip()]
+    names = common.read_names(args.features)
     ranker = import_model(args.file, feature_names=names, n_features=args.n_features)
     save_model(ranker, args.output)
     trees = ranker.parts_.get("roots", ranker.parts_.get("borders", ()))

@@ -6,7 +6,7 @@ import argparse
 import json
 
 from truerank.cli import common
-from truerank.cli.deploy import add_engine_options, read_names
+from truerank.cli.deploy import add_engine_options
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +51,8 @@ def run(args: argparse.Namespace) -> int:
         raise common.InvalidInputError(f'{args.requests}: expected {{"base": query, "features": {{name: query}}}}')
     own = verify(
         load_model(args.model), args.engine, args.name, args.index, requests, read_texts(args.queries),
-        kind=args.kind, key=args.key, window=args.window, feature_names=read_names(args.features), timeout=args.timeout,
+        kind=args.kind, key=args.key, window=args.window, feature_names=common.read_names(args.features),
+        timeout=args.timeout,
     )  # fmt: skip
     if args.json:
         common.print_json(own.as_dict())

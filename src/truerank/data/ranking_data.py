@@ -193,6 +193,11 @@ class RankingData(Grouping):
         return int(self.X.shape[1])
 
     @property
+    def weight_by_query(self) -> np.ndarray:
+        """Weight of each query, float64 (m,): 1 where none was given."""
+        return np.ones(self.n_queries) if self.query_weight is None else self.query_weight
+
+    @property
     def row_weight(self) -> np.ndarray | None:
         """Sample weight times query weight of each row, float64 (n,), in grouped order; None where all are 1."""
         if self.query_weight is None:

@@ -278,7 +278,7 @@ class _Boosting:
         self._check_range(matrix, data.query_ids)
         constant = self._constant_queries(matrix)
         self.n_constant = int(constant.sum())
-        weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
+        weight = data.weight_by_query
         self.active = (weight > 0) & ~np.isnan(matrix[:, 0])  # a measure skips a query in every order
         if drop:
             self.active &= ~constant
@@ -377,7 +377,7 @@ class Combined:
     def __init__(self, data: RankingData, measure: Any) -> None:
         self.measure = QueryMeasure(data, measure)
         self._X = data.X
-        weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
+        weight = data.weight_by_query
         # The zeros rank somehow, which is enough to see which queries the measure skips.
         self._skipped = np.isnan(self.measure.of_scores(np.zeros(data.n_rows)))
         self._any_skipped = bool(self._skipped.any())

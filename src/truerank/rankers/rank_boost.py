@@ -292,7 +292,7 @@ class PairWeights:
         self.n_jobs, self._X = n_jobs, data.X
         y, offsets = data.y, data.offsets
         assert y is not None  # Ranker.fit has checked
-        weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
+        weight = data.weight_by_query
         mixed = mixed_queries(y, offsets) & (weight > 0)
         query = data.query_index
         chosen = np.flatnonzero(mixed[query])
