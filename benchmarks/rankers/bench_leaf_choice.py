@@ -1,7 +1,7 @@
 """`leaves="auto"` beside each kind of leaves: AP and nDCG@10 of held-out validation queries, nothing selected on them.
 
     export TRUERANK_DATA=DIR
-    python -m benchmarks.rankers.bench_leaf_choice
+    python -m benchmarks.rankers.bench_leaf_choice [mq2008] [ohsumed] [mslr] [sample]
 
 The pairs of training and validation queries of `bench_oblivious_defaults`; of the shipped sample five random folds. The
 choice sees training queries alone. By set: means, how often each kind was taken, and p of a paired t-test by query of
@@ -28,10 +28,12 @@ from truerank.data.splits import query_folds
 KINDS = ("constant", "fuzzy", "polynomial", "auto")
 
 
-def main() -> None:
-    """Print a line for each set and kind."""
+def main(wanted: list[str]) -> None:
+    """Print a line for each set and kind; of all sets where none is named."""
     rows: list[list[Any]] = []
     for name, pairs in sets(Path(os.environ["TRUERANK_DATA"])):
+        if wanted and name not in wanted:
+            continue
         if name == "sample":
             data = load_sample()
             every = np.arange(data.n_queries)
@@ -68,4 +70,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
