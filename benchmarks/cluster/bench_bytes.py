@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import numpy as np
-
 from benchmarks.cluster.common import made_up, on, workers
 from truerank import AdaRank, ListNet, ObliviousBoosting, RankBoost
 
@@ -36,7 +34,10 @@ def bytes_sent() -> None:
     kinds: dict[str, tuple[Any, Any]] = {
         "trees, plain leaves": (ObliviousBoosting("constant", n_estimators=TREES, depth=DEPTH), _of_trees),
         "AdaRank": (AdaRank(n_estimators=50), lambda r, there, rounds: 8 * m * (p + 2) + m + 8 * m * (rounds - 4)),
-        "ListNet": (ListNet(), lambda r, there, rounds: there.crew.n_workers * (8 * p + 8) * rounds),
+        "ListNet": (
+            ListNet(),
+            lambda r, there, rounds: there.crew.n_workers * (8 * (p + 1) * (rounds - 2) + 8 * p * p),
+        ),
         "RankBoost": (RankBoost(n_estimators=50), lambda r, there, rounds: _of_stumps(r, there)),
     }
     print(f"\n**Bytes up, {data.n_rows:,} × {p}, {m} queries, 4 partitions**\n")
@@ -57,11 +58,11 @@ def bytes_sent() -> None:
 
 
 def _of_trees(ranker: Any, there: Any, rounds: int) -> float:
-    """Histograms of every level of every tree from every worker, and summaries of columns: once 16 bytes a value."""
-    codes = max(int(np.isfinite(borders).sum()) for borders in ranker.borders_) if hasattr(ranker, "borders_") else 128
-    width = -(-there.n_features // 8) * 8 * (codes + 2)
+    """A worker sends the histograms of all levels and six exact sums a tree; once all values and their counts go up."""
+    width = -(-there.n_features // 8) * 8 * (2 * ranker.borders + 1)
     levels = sum(2 ** max(level - 1, 0) for level in range(DEPTH))
-    return there.crew.n_workers * TREES * 8 * levels * width + 16 * there.n_rows * there.n_features
+    each = TREES * 8 * levels * width + (TREES + 1) * 6 * 32_768
+    return there.crew.n_workers * each + (4 + 8) * there.n_rows * there.n_features
 
 
 def _of_stumps(ranker: Any, there: Any) -> float:
