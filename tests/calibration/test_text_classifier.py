@@ -110,3 +110,19 @@ def test_values_whose_products_overflow_are_refused(cls):
     X = [[1e160, 1.0], [1.0, 2.0], [1e160, 0.5], [0.0, 1.0]]
     with pytest.raises(InvalidInputError, match="scale the columns"):
         cls().fit(X, [1, 0, 1, 0])
+
+
+def test_scores_that_say_nothing_have_a_model_file(tmp_path):
+    """An infinite temperature was refused on saving, as weights of columns of huge values."""
+    y = np.array(["a", "b"] * 15)
+    for seed in range(4):
+        X = np.random.default_rng(seed).integers(0, 7, size=(30, 2)).astype(float)
+        for method in ("temperature", "pool"):
+            fitted = TextClassifier("linear-svm", method).fit(X, y)
+            save_model(fitted, tmp_path / "m.json")
+            np.testing.assert_array_equal(load_model(tmp_path / "m.json").predict_proba(X), fitted.predict_proba(X))
+
+
+def test_as_many_labels_as_documents():
+    with pytest.raises(InvalidInputError, match="classes of one row each"):
+        TextClassifier("naive-bayes").fit([f"word{i} heat" for i in range(6)], [f"label {i}" for i in range(6)])

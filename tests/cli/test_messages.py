@@ -95,7 +95,7 @@ def test_what_commands_share_names_options_that_all_of_them_have(options):
                 for text in texts(function):
                     wrong += [(command, name, o) for of, o in named(text, command) if o not in options[of]]
     # Said only where the option was given: the value of an option that is not there is None.
-    only_if_given = {"--max-line", "--n-features", "--prepare", "--out-of-core"}
+    only_if_given = {"--max-line", "--n-features", "--prepare", "--out-of-core", "--features", "--exclude"}
     assert not [found for found in wrong if found[2] not in only_if_given]
 
 
@@ -166,3 +166,36 @@ def test_json_of_an_error_that_is_not_ours(tmp_path, monkeypatch, capsys):
 def test_every_command_with_figures_has_json(options):
     without = {command for command in COMMANDS if "--json" not in options[command]}
     assert without == {"predict", "rank", "convert", "search", "links", "report", "completion"}
+
+
+@pytest.fixture
+def careless(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    files = {
+        "a.run": "1 Q0 x 1 2 a\n1 Q0 y 2 1 a\n", "other.run": "zz Q0 x 1 2 o\n", "qrels": "1 0 x 1\n1 0 y 0\n",
+        "d.jsonl": '{"id": "x", "text": "heat"}\n{"id": "y", "text": "flow"}\n',
+        "q.jsonl": '{"id": 1, "text": "heat"}\n',
+        "edges": "p q\n", "file": "", "own.json": '{"format": "truerank-model", "version": 1, "model": {}}',
+    }  # fmt: skip
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert main(["index", "d.jsonl", "-o", "index"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ("compare --qrels qrels a.run other.run", 1, "other.run: no topic of this run is in qrels"),
+        ("import own.json -o m.json", 1, "a model of truerank itself"),
+        ("links edges --index index --queries q.jsonl -o runs", 1, "no link is between documents of index"),
+        ("links edges --index index --queries q.jsonl -o runs --depth 0", 2, "--depth must be at least 1"),
+        ("links edges --index index --queries q.jsonl -o file", 2, "file is a file"),
+        ("pipeline --documents d.jsonl --queries q.jsonl --qrels qrels --ranker ridge --out p --depth 0", 2, "--depth"),
+        ("pipeline --documents d.jsonl --queries q.jsonl --qrels qrels --ranker ridge --out file", 2, "is a file"),
+        ("pipeline --documents d.jsonl --queries q.jsonl --qrels qrels --ranker ridge --out p --splits 2", 2, "got 2"),
+    ],
+)  # fmt: skip
+def test_careless_input_is_refused_before_the_work(words, code, said, careless, capsys, tmp_path):
+    assert main(words.split()) == code
+    assert said in capsys.readouterr().err
+    assert not any((tmp_path / name).exists() for name in ("m.json", "runs", "p"))

@@ -15,20 +15,23 @@ import collections
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from truerank.cli import _main
+from truerank.cli import COMMANDS, _main
 from truerank.cli.guard import as_program
 from truerank.core import files
 from truerank.papers.protocol import ResultStore
@@ -41,18 +44,25 @@ SOON = 1.0
 
 @dataclass
 class Command:
-    """A command line and the files that it writes, in the folder in which it runs."""
+    """A command line and what it writes, in the folder in which it runs."""
 
     name: str
     words: list[str]
     outputs: list[str]
-    stored: str = ""  # a file of finished pieces, one a line
-    whole: dict[str, bytes] = field(default_factory=dict)
+    """Files, and folders (with a `/` at the end) that are replaced as one."""
+    stored: str = ""  # a folder of files of finished pieces, one a line
+    one_step: bool = True  # whether the outputs are replaced all at once
+    code: int = 0  # of an undisturbed run
+    whole: dict[str, Any] = field(default_factory=dict)
+    printed: bytes = b""
     seconds: float = 0.0
 
 
 def commands() -> list[Command]:
-    """Every command that writes something, and one that only prints."""
+    """Every command of truerank, and pieces of results as `reproduce` stores them; the first word of a name is it."""
+    text = ["--documents", "docs.jsonl", "--queries", "queries.jsonl", "--qrels", "docs.qrels"]
+    engine = ["--engine", "http://127.0.0.1:9", "--name", "m", "--timeout", "1"]  # nobody answers there
+    runs = ["--qrels", "qrels.txt", "--runs", "a.run", "b.run"]
     train = ["train", "d.txt", "--model", "out.json", "--ranker"]
     return [
         Command("train adarank", [*train, "adarank", "--set", 'measure="nDCG@10"', "n_estimators=300",
@@ -73,6 +83,40 @@ def commands() -> list[Command]:
         Command("decide", ["decide", "calibrated.json", "big.txt", "-o", "out.txt"], ["out.txt"]),
         Command("cross-validate", ["cross-validate", "d.txt", "--ranker", "adarank"], []),
         Command("pieces", ["pieces"], [], stored="results"),
+        Command("evaluate", ["evaluate", "--qrels", "qrels.txt", "--run", "a.run", "--per-query", "--json"], []),
+        Command("compare", ["compare", "--qrels", "qrels.txt", "a.run", "b.run", "--json"], []),
+        Command("tune", ["tune", "d.txt", "--ranker", "ridge", "--space", "alpha=[0.1,1,10]", "--splits", "3",
+                         "--state", "tuned/trials.jsonl", "--model", "out.json"], ["out.json"], stored="tuned"),
+        Command("describe", ["describe", "big.txt", "--json"], []),
+        Command("pipeline", ["pipeline", *text, "--ranker", "ridge", "--out", "out", "--families", "functions",
+                             "--splits", "3", "--replace"],
+                ["out/index/", "out/model.json", "out/probabilities.csv", "out/summary.json", "out/summary.txt"],
+                one_step=False),
+        Command("index", ["index", "docs.jsonl", "-o", "new-index"], ["new-index/"]),
+        Command("search", ["search", "index", "queries.jsonl", "-o", "out.run"], ["out.run"]),
+        Command("explain", ["explain", "model.json", "d.txt", "--query", "3", "--json"], []),
+        Command("fuse learn", ["fuse", *runs, "--model", "out.json"], ["out.json"]),
+        Command("fuse", ["fuse", "--runs", "a.run", "b.run", "--method", "rrf", "-o", "out.run"], ["out.run"]),
+        Command("links", ["links", "edges.txt", "-o", "out.csv"], ["out.csv"]),
+        Command("classify", ["classify", "docs.jsonl", "--train", "docs.jsonl", "--classifier", "naive-bayes",
+                             "--method", "platt", "--model", "out.json", "-o", "out.jsonl"],
+                ["out.json", "out.jsonl"], one_step=False),
+        Command("export", ["export", "model.json", "--to", "onnx", "-o", "out.onnx"], ["out.onnx"]),
+        Command("deploy", ["deploy", "model.json", *engine], [], code=1),
+        Command("verify", ["verify", "model.json", *engine, "--index", "i", "--queries", "queries.jsonl", "--requests",
+                           "request.json"], [], code=1),
+        Command("import", ["import", "model.xgb.json", "-o", "out.json"], ["out.json"]),
+        Command("rankers", ["rankers", "--json"], []),
+        Command("retrain", ["retrain", "model.json", "d.txt", "--margin", "1", "--model", "out.json"], ["out.json"]),
+        Command("report", ["report", "--qrels", "qrels.txt", "--run", "a.run", "b.run", "-o", "out.html"],
+                ["out.html"]),
+        Command("reproduce", ["reproduce", "svm-map", "--runs", "runs", "--qrels", "qrels.txt", "--trials", "1",
+                              "--structural-only",
+                              "--min-documents", "1", "--out", "made", "--json"], [], stored="made"),
+        Command("sample", ["sample", "sampled", "--replace"],
+                ["sampled/qrels.txt", "sampled/bm25.run", "sampled/train.txt.gz"], one_step=False),
+        Command("completion", ["completion", "bash"], []),
+        Command("demo", ["demo", "--json"], []),
     ]  # fmt: skip
 
 
@@ -96,9 +140,30 @@ def prepare(folder: Path) -> None:
             for query in range(100):
                 for rank, document in enumerate(rng.permutation(60)[:40].tolist(), 1):
                     file.write(f"{query} Q0 x{document} {rank} {100 - rank} {name[0]}\n")
+    (folder / "runs").mkdir()
+    for name in ("a.run", "b.run"):
+        shutil.copy(folder / name, folder / "runs" / name)
+    with open(folder / "qrels.txt", "w") as file:
+        file.writelines(f"{query} 0 x{document} {document % 3}\n" for query in range(100) for document in range(60))
+    words_of = ("heat flow wing", "wheat crop tonne", "ship port cargo")
+    with open(folder / "docs.jsonl", "w") as file:
+        for number in range(120):
+            text = " ".join(rng.choice((words_of[number % 3] + " of the same kind").split(), 12).tolist())
+            file.write(json.dumps({"id": f"d{number}", "text": text, "label": "abc"[number % 3]}) + "\n")
+    with open(folder / "queries.jsonl", "w") as file:
+        file.writelines(json.dumps({"id": f"q{k}", "text": words_of[k % 3]}) + "\n" for k in range(12))
+    with open(folder / "docs.qrels", "w") as file:
+        file.writelines(f"q{k} 0 d{number} {int(number % 3 == k % 3)}\n" for k in range(12) for number in range(120))
+    with open(folder / "edges.txt", "w") as file:
+        file.writelines(f"d{a} d{b}\n" for a, b in rng.integers(0, 120, size=(600, 2)).tolist())
+    (folder / "request.json").write_text('{"query": {"match": {"text": "{query}"}}}')
     for words in (
+        ["index", "docs.jsonl", "-o", "index"],
         ["train", "d.txt", "--ranker", "ridge", "--model", "model.json"],
+        ["train", "d.txt", "--ranker", "rank-boost", "--set", "n_estimators=5", "--model", "trees.json"],
+        ["export", "trees.json", "--to", "xgboost", "-o", "model.xgb.json"],
         ["calibrate", "model.json", "d.txt", "--method", "platt", "-o", "calibrated.json"],
+        ["index", "queries.jsonl", "-o", "old-index"],
     ):
         _, code = run(folder, words, lambda pid: None)
         assert code == 0, words
@@ -107,6 +172,7 @@ def prepare(folder: Path) -> None:
 def main_of(words: list[str]) -> int:
     """The command line, or a made-up experiment of 40 pieces that are stored as `reproduce` stores them."""
     if words != ["pieces"]:
+        assert words[0] in COMMANDS
         return _main(list(words))
     store = ResultStore("results/pieces.jsonl", {"seed": 0})
     X = np.random.default_rng(0).uniform(size=(300, 5))
@@ -117,9 +183,19 @@ def main_of(words: list[str]) -> int:
 
 
 def run(
-    folder: Path, words: list[str], meanwhile: Callable[[int], None], limit: int | None = None
+    folder: Path,
+    words: list[str],
+    meanwhile: Callable[[int], None],
+    limit: int | None = None,
+    *,
+    closed: Sequence[int] = (),
+    output: int | None = None,
 ) -> tuple[float, int]:
-    """Run a command in a forked process; seconds from the end of `meanwhile(pid)`, and its exit code."""
+    """Run a command in a forked process; seconds from the end of `meanwhile(pid)`, and its exit code.
+
+    `closed` are descriptors that it does not get; `output` is one to be its standard output. After two minutes it is
+    killed, which is code -9.
+    """
     # An interrupt waits until the command has started: before that it would hit the fork itself.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     pid = os.fork()
@@ -128,13 +204,16 @@ def run(
         try:
             os.chdir(folder)
             with open(folder / "messages", "ab") as log:
-                os.dup2(log.fileno(), 1)
+                os.dup2(log.fileno() if output is None else output, 1)
                 os.dup2(log.fileno(), 2)
             if limit is not None:
                 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
                 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-            sys.stdout = os.fdopen(1, "w", closefd=False)
-            sys.stderr = os.fdopen(2, "w", closefd=False)
+            sys.stdin, sys.stdout, sys.stderr = (
+                None if n in closed else os.fdopen(n, "w" if n else "r", closefd=False) for n in (0, 1, 2)
+            )
+            for number in closed:
+                os.close(number)
             signal.signal(signal.SIGINT, signal.default_int_handler)
             code = as_program(
                 lambda: main_of(words) if signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT}) else 99
@@ -142,35 +221,105 @@ def run(
         finally:
             os._exit(code)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    watch = threading.Timer(120.0, os.kill, (pid, signal.SIGKILL))
+    watch.start()
     try:
         meanwhile(pid)
         start = time.monotonic()
     finally:
         _, status = os.waitpid(pid, 0)
+        watch.cancel()
     return time.monotonic() - start, os.waitstatus_to_exitcode(status)
+
+
+def run_into_pipe(folder: Path, words: list[str], size: int, most: int | None) -> tuple[int, bytes]:
+    """Run a command whose standard output is read `size` bytes at a time, and closed after `most`: code, what came."""
+    read_end, write_end = os.pipe()
+    came = bytearray()
+
+    def read(pid: int) -> None:
+        os.close(write_end)
+        while most is None or len(came) < most:
+            part = os.read(read_end, size)
+            if not part:
+                break
+            came.extend(part)
+        os.close(read_end)
+
+    _, code = run(folder, words, read, output=write_end)
+    return code, bytes(came)
+
+
+def run_from_fifo(folder: Path, words: list[str], name: str, rng: random.Random) -> int:
+    """Run a command that gets one of its files through a FIFO, a few bytes at a time; its code."""
+    fifo = folder / "fifo" / name
+    fifo.parent.mkdir(exist_ok=True)
+    fifo.unlink(missing_ok=True)
+    os.mkfifo(fifo)
+    whole = (folder / name).read_bytes()
+    size = max(rng.choice((1, 3, 100)), len(whole) // 5_000)
+
+    def feed(pid: int) -> None:
+        place = 0
+        descriptor = None
+        while place < len(whole) and not os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            try:
+                if descriptor is None:
+                    descriptor = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+                place += os.write(descriptor, whole[place : place + size])
+            except BlockingIOError:
+                time.sleep(0.001)
+            except BrokenPipeError:
+                break
+            except OSError:  # nobody reads yet
+                time.sleep(0.01)
+        if descriptor is not None:
+            os.close(descriptor)
+
+    place = len(words) - 1 - words[::-1].index(name)
+    return run(folder, [*words[:place], str(fifo.relative_to(folder)), *words[place + 1 :]], feed)[1]
+
+
+def untimed(text: bytes) -> bytes:
+    """A text without the seconds that something took."""
+    return re.sub(rb'("[a-z_]*seconds[a-z_]*": ?)[0-9.e-]+', rb"\1_", text)
 
 
 def warm_up(folder: Path, chosen: list[Command], verbose: bool = False) -> None:
     """Run every command undisturbed: its time, its outputs, its stored pieces. Kernels are loaded in this process."""
     for command in chosen:
+        clean(folder, command)
         os.chdir(folder)
         with open(os.devnull, "w") as nothing, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             before = sys.stdout, sys.stderr
             sys.stdout = sys.stderr = nothing
             try:
-                assert main_of(command.words) == 0, command.name
+                assert main_of(command.words) == command.code, command.name
             finally:
                 sys.stdout, sys.stderr = before
         clean(folder, command)
         start = time.monotonic()
-        _, code = run(folder, command.words, lambda pid: None)
+        code, command.printed = run_into_pipe(folder, command.words, 1 << 16, None)
         command.seconds = time.monotonic() - start
-        assert code == 0, (command.name, (folder / "messages").read_text()[-500:])
+        assert code == command.code, (command.name, (folder / "messages").read_text()[-500:])
         if verbose:
             print(f"{command.name}: {command.seconds:.2f} s", flush=True)
-        command.whole = {name: (folder / name).read_bytes() for name in command.outputs}
+        command.whole = {name: content(folder / name) for name in command.outputs}
+        assert all(command.whole[name] not in (None, old(folder, name)) for name in command.outputs), command.name
         command.whole |= {f"{p.name}": p.read_bytes() for p in _stored(folder, command)}
+
+
+def content(path: Path) -> Any:
+    """Bytes of a file, or of the files of a folder by name; None where nothing is."""
+    if path.is_dir():
+        return {str(part.relative_to(path)): part.read_bytes() for part in sorted(path.rglob("*")) if part.is_file()}
+    return path.read_bytes() if path.exists() else None
+
+
+def old(folder: Path, name: str) -> Any:
+    """What stood at an output before the command."""
+    return content(folder / "old-index") if name.endswith("/") else OLD
 
 
 def _stored(folder: Path, command: Command) -> list[Path]:
@@ -183,14 +332,22 @@ def clean(folder: Path, command: Command) -> None:
     (folder / "messages").write_bytes(b"")
     files._swept.clear()  # as in a new process
     for name in command.outputs:
-        (folder / name).write_bytes(OLD)
+        path = folder / name
+        if name.endswith("/"):
+            shutil.rmtree(path, ignore_errors=True)
+            shutil.copytree(folder / "old-index", path)
+        else:
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(OLD)
     if command.stored:
         shutil.rmtree(folder / command.stored, ignore_errors=True)
+        (folder / command.stored).mkdir()
 
 
 def left(folder: Path) -> list[str]:
-    """Temporary files."""
-    return [str(p) for p in folder.rglob("*.truerank-tmp")]
+    """Temporary files and folders."""
+    kinds = ("*.truerank-tmp", "*.truerank-step", ".*.partial", ".*.old")
+    return [str(path) for kind in kinds for path in folder.rglob(kind)]
 
 
 def faults(folder: Path, command: Command, code: int, kind: str) -> list[str]:
@@ -198,19 +355,23 @@ def faults(folder: Path, command: Command, code: int, kind: str) -> list[str]:
     wrong = []
     states = set()
     for name in command.outputs:
-        content = (folder / name).read_bytes()
-        if content not in (OLD, command.whole[name]):
+        files.finish_step(folder / name)  # as whoever reads it does
+        there, before = content(folder / name), old(folder, name)
+        if there is None and name.endswith("/") and kind == "kill":  # set aside: `Index` finds it there
+            there = content(folder / f".{name[:-1]}.old")
+        named = kind.startswith("fifo") and command.name == "report"  # it prints the names of its files
+        if there not in (before, command.whole[name]) and not named:
             wrong.append(f"{name} is neither the old file nor the new one")
-        states.add(content == OLD)
-    if len(states) > 1:
+        states.add(there == before)
+    if len(states) > 1 and command.one_step:
         wrong.append("one of the outputs is old and one is new")
     if code == 0 and True in states:
         wrong.append("exit code 0, and the old output")
-    if code not in (0, -9) and False in states and kind == "full disk":
+    if code not in (0, -9) and False in states and kind == "full disk" and command.one_step:
         wrong.append(f"exit code {code}, and the new output")
     for path in _stored(folder, command):
-        whole = set(command.whole.get(path.name, b"").split(b"\n"))
-        lines = path.read_bytes().split(b"\n")
+        whole = set(untimed(command.whole.get(path.name, b"")).split(b"\n"))
+        lines = untimed(path.read_bytes()).split(b"\n")
         if kind != "kill" and lines[-1]:
             wrong.append("half a piece is stored")
         wrong += [f"a piece that no whole run has: {line[:80]!r}" for line in lines[:-1] if line not in whole]
@@ -226,10 +387,12 @@ def trial(folder: Path, command: Command, kind: str, rng: random.Random) -> tupl
     """One interrupt, kill or full disk: exit code, seconds until the end, what is wrong."""
     clean(folder, command)
     if kind == "full disk":
-        largest = max(map(len, command.whole.values()), default=0)
+        largest = max((len(whole) for whole in command.whole.values() if isinstance(whole, bytes)), default=1000)
         took, code = run(folder, command.words, lambda pid: None, limit=rng.randrange(1, max(2, largest)))
         wrong = faults(folder, command, code, kind)
         return code, took, wrong + ([] if code == 1 else [f"exit code {code}"])
+    if kind in ("closed", "pipe", "fifo"):
+        return descriptor_trial(folder, command, kind, rng)
     delay = rng.uniform(0.0, command.seconds * 1.05)
     number = signal.SIGINT if kind == "interrupt" else signal.SIGKILL
 
@@ -240,19 +403,46 @@ def trial(folder: Path, command: Command, kind: str, rng: random.Random) -> tupl
     took, code = run(folder, command.words, meanwhile)
     wrong = faults(folder, command, code, kind)
     if kind == "interrupt":
-        wrong += [] if code in (0, 130) else [f"exit code {code}"]
+        wrong += [] if code in (command.code, 130) else [f"exit code {code}"]
         wrong += [] if took <= SOON else [f"took {took:.2f} s to end"]
         return code, took, wrong
-    wrong += [] if code in (0, -9) else [f"exit code {code}"]
+    wrong += [] if code in (command.code, -9) else [f"exit code {code}"]
     _, again = run(folder, command.words, lambda pid: None)
     for name in command.outputs:
-        if (folder / name).read_bytes() != command.whole[name]:
+        if content(folder / name) != command.whole[name]:
             wrong.append(f"{name} differs after the next run")
     for path in _stored(folder, command):
-        if sorted(path.read_bytes().split(b"\n")) != sorted(command.whole[path.name].split(b"\n")):
+        if sorted(untimed(path.read_bytes()).split(b"\n")) != sorted(untimed(command.whole[path.name]).split(b"\n")):
             wrong.append("the pieces differ after the next run")
     wrong += [f"left after the next run: {name}" for name in left(folder)]
-    return code, took, wrong + ([] if again == 0 else [f"the next run ended with {again}"])
+    return code, took, wrong + ([] if again == command.code else [f"the next run ended with {again}"])
+
+
+def descriptor_trial(folder: Path, command: Command, kind: str, rng: random.Random) -> tuple[int, float, list[str]]:
+    """Closed standard descriptors; an output that is read slowly, or not to its end; an input that comes slowly."""
+    wrong, known = [], {command.code}
+    if kind == "closed":
+        closed = rng.choice(((0,), (1,), (2,), (0, 1, 2), (0, 2), (1, 2)))
+        _, code = run(folder, command.words, lambda pid: None, closed=closed)
+        if 1 in closed and command.printed:
+            known = {1}
+        kind = f"closed {closed}"
+    elif kind == "pipe":
+        most = rng.choice((None, 0, 1, len(command.printed) // 2))
+        code, came = run_into_pipe(folder, command.words, rng.choice((1, 7, 512)), most)
+        came, printed = untimed(came), untimed(command.printed)
+        if command.name != "reproduce" and (came != printed if most is None else not printed.startswith(came[:most])):
+            wrong.append(f"printed {came[:200]!r} …, undisturbed {command.printed[:200]!r} …")
+    else:
+        names = [word for word in command.words if (folder / word).is_file() and word not in command.outputs]
+        if not names:
+            return command.code, 0.0, []
+        name = rng.choice(names)
+        code = run_from_fifo(folder, command.words, name, rng)
+        known.add(1)  # a file that is looked at twice, or told by its ending: refused in one line
+        kind = f"fifo {name}"
+    wrong += faults(folder, command, code, kind)
+    return code, 0.0, wrong + ([] if code in known else [f"exit code {code} ({kind})"])
 
 
 def trials(folder: Path, chosen: list[Command], kind: str, n: int, seed: int) -> Iterator[tuple[str, int, float, list]]:
@@ -281,15 +471,18 @@ def main() -> int:
     parser.add_argument("--interrupts", type=int, default=500)
     parser.add_argument("--kills", type=int, default=500)
     parser.add_argument("--full-disks", type=int, default=100)
+    parser.add_argument("--descriptors", type=int, default=100, help="of each of: closed, pipes, FIFOs")
+    parser.add_argument("--command", action="append", help="this one alone, by name; may be repeated")
     parser.add_argument("--minutes", type=float, default=60.0, help="stop after so many, the kinds having taken turns")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     end = time.monotonic() + 60.0 * args.minutes
     folder = Path(tempfile.mkdtemp(prefix="faults-"))
     prepare(folder)
-    chosen = commands()
+    chosen = [command for command in commands() if not args.command or command.name in args.command]
     warm_up(folder, chosen, verbose=True)
     numbers = {"interrupt": args.interrupts, "kill": args.kills, "full disk": args.full_disks}
+    numbers |= dict.fromkeys(("closed", "pipe", "fifo"), args.descriptors)
     running = {
         kind: trials(folder, [c for c in chosen if kind != "full disk" or c.outputs], kind, n, args.seed)
         for kind, n in numbers.items()

@@ -207,7 +207,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         names = np.unique(labels)
         if len(names) < 2:
             raise InvalidInputError(f"y must have at least two classes, got one class: {names.tolist()}")
-        return names, [labels], [repr(names[-1])]
+        return names, [labels], [repr(names[-1].item() if isinstance(names[-1], np.generic) else names[-1])]
 
     def _fit_one(self, X: Any, target: np.ndarray, name: str, weight: Any) -> tuple[Any, Calibrator]:
         """Estimator and calibrator for two classes."""
@@ -238,7 +238,12 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         estimator = _for_several_classes(self.estimator)
         index = np.searchsorted(classes, target)
         # A class with a single row stands in the training part of some folds only, where its score is the lowest.
-        rarest = max(2, int(np.bincount(index).min()))
+        rows = np.bincount(index)
+        if rows.max() < 2:
+            raise InvalidInputError(
+                f"y has {len(rows)} classes of one row each: nothing can be held out to calibrate on; are these labels?"
+            )
+        rarest = max(2, int(rows.min()))
         scores = np.full((len(target), len(classes)), np.nan)
         are_log_p = False
         with warnings.catch_warnings():

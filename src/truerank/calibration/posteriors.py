@@ -337,8 +337,8 @@ class TemperatureCalibrator(Calibrator):
     """Temperature scaling: log-odds = s/T for scores that are log-odds already.
 
     One parameter, T > 0, by maximum likelihood (with Platt's targets where every sign is right, when there is no
-    maximum); where no finite T > 0 is best (scores that rank no better than chance) T is infinite: even odds. The prior
-    plays no part. scikit-learn has the method since 1.8, inside CalibratedClassifierCV only.
+    maximum); where no finite T > 0 is best (scores that rank no better than chance) T is the largest float, and 1/T
+    is 0: even odds. The prior plays no part. scikit-learn has the method since 1.8, inside CalibratedClassifierCV only.
 
     Parameters
     ----------
@@ -377,7 +377,8 @@ class TemperatureCalibrator(Calibrator):
             fit = fit_log_odds(design, targets, weight, lower=np.array([True]))
             _report(fit, type(self).__name__)
             self.slope_ = float(fit.coef[0]) / scale
-        self.temperature_ = 1.0 / self.slope_ if self.slope_ > 0.0 else float("inf")
+        # A slope of 0, where the scores say nothing, would be an infinite temperature, which no model file holds.
+        self.temperature_ = 1.0 / self.slope_ if self.slope_ > 1e-300 else float(np.finfo(np.float64).max)
 
     def _log_odds(self, scores: np.ndarray) -> np.ndarray:
         return self.slope_ * scores

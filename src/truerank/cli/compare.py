@@ -156,6 +156,11 @@ def _judged(args: argparse.Namespace, files: list[str], names: list[str]) -> tup
     qrels = read_qrels(args.qrels)
     runs = {name: read_run(path) for name, path in zip(names, common.progress(files, "runs"))}
     judged = {name: judge_run(qrels, one) for name, one in runs.items()}
+    for path, (_, values) in zip(files, judged.values()):
+        if not len(values):
+            raise common.InvalidInputError(
+                f"{path}: no topic of this run is in {args.qrels}; they do not belong together"
+            )
     if args.fuse:
         from truerank.features.fusion import METHODS
         from truerank.features.run_pool import RunPool

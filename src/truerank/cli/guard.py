@@ -156,6 +156,8 @@ def _open_closed_descriptors() -> None:
                 os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, this one
     if sys.stdout is None:
         sys.stdout = _ClosedStream()
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - for libraries that write to it
 
 
 class _ClosedStream:

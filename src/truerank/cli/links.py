@@ -36,8 +36,12 @@ def run(args: argparse.Namespace) -> int:
         raise common.UsageError("relevance propagation needs both --index and --queries")
     if args.queries is not None and args.output == "-":
         raise common.UsageError("name a folder for the runs with -o")
+    if args.depth < 1:
+        raise common.UsageError(f"--depth must be at least 1, got {args.depth}")
     if args.queries is None:
         common.check_writable(args.output)
+    elif Path(args.output).exists() and not Path(args.output).is_dir():
+        raise common.UsageError(f"{args.output} is a file; name a folder for the runs with -o")
     graph = read_links(args.edges)
     names = graph.names or []
     urls = _urls(args.urls, names)
@@ -88,6 +92,11 @@ def _propagate(args: argparse.Namespace, graph: Any, urls: dict[str, str]) -> in
     common.announce_compilation()
     index, queries = Index(args.index), read_queries(args.queries)
     own = graph_of_index(graph, index)
+    if not own.n_edges:
+        raise common.InvalidInputError(
+            f"{args.edges}: no link is between documents of {args.index}; its nodes must be document ids, got "
+            f"{(graph.names or [])[:3]}"
+        )
     # A document that no link names has no URL: it is the root of a site of its own.
     parents = (
         site_parents([urls.get(name, f"//{name}.invalid") for name in index.document_ids().tolist()]) if urls else None

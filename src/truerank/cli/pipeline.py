@@ -80,7 +80,13 @@ def run(args: argparse.Namespace) -> int:
         raise common.UsageError(
             f"--splits must be at least 3, got {args.splits}: one fold tests, one chooses settings, the others train"
         )
+    if args.depth < 1:
+        raise common.UsageError(f"--depth must be at least 1, got {args.depth}")
+    if args.threads is not None and args.threads < 1 and args.threads != -1:
+        raise common.UsageError(f"--threads must be at least 1, or -1 for all processors, got {args.threads}")
     out = Path(args.out)
+    if out.exists() and not out.is_dir():
+        raise common.UsageError(f"--out {out} is a file; name a folder")
     if not args.replace:
         common.check_folder(out, [name for name in OUTPUTS if os.path.lexists(out / name)])
     out.mkdir(parents=True, exist_ok=True)

@@ -65,7 +65,7 @@ def announce_compilation(say: Callable[[str], None]) -> None:
         def on_start(self, event: Any) -> None:
             if not self.said:
                 self.said = True
-                say("compiling for this machine (once; later runs start at once)")
+                say("compiling what this command needs (once on this machine; the next time it starts at once)")
 
         def on_end(self, event: Any) -> None:
             pass

@@ -95,7 +95,7 @@ def _cell(value: Any) -> str:
 
 def progress(iterable: Iterable[Any], description: str, total: int | None = None) -> Iterable[Any]:
     """`iterable` with a progress bar on stderr after two seconds; none where stderr is no terminal."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or sys.stderr.closed or not sys.stderr.isatty():
         return iterable
     from tqdm import tqdm
 

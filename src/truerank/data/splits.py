@@ -26,7 +26,7 @@ def query_folds(
     Without `shuffle` the folds are consecutive runs of queries. With `query_ids` (m,) queries are drawn by their names
     and not by their places, so that the folds do not change with the order of the rows.
     """
-    n_splits = check_positive_int(n_splits, "n_splits", 2)
+    n_splits = check_positive_int(n_splits, "n_splits, the number of folds,", 2)
     if n_queries < n_splits:
         raise InvalidInputError(
             f"cannot make {n_splits} folds of {n_queries} queries; there can be one fold a query at most"

@@ -396,6 +396,9 @@ def compare_rankers(
         parsed = parse_measure(measure, convention or "trec")(missing_topics="zero")
         qrels = as_qrels(y)
         found = {name: judge_run(qrels, run) for name, run in runs.items()}
+        strange = next((name for name, (_, values) in found.items() if not len(values)), None)
+        if strange is not None:
+            raise InvalidInputError(f"run {strange!r} and the qrels share no topic; they do not belong together")
         judgements = next(iter(found.values()))[0]
     else:
         if not isinstance(scores, Mapping):

@@ -148,6 +148,8 @@ def _read_json(value: Any, reader: Reader, names: list[str] | None) -> ForeignMo
         if len(value) == 1 and isinstance(value[0], dict) and "class" in value[0]:
             return solr.read_json(value, reader)
         return xgboost.read_dump(value, reader)
+    if value.get("format") == "truerank-model":
+        raise reader.fail("", "this is a model of truerank itself; load_model reads it")
     if "learner" in value:
         return xgboost.read_saved(value, reader)
     if "tree_info" in value:
@@ -158,8 +160,6 @@ def _read_json(value: Any, reader: Reader, names: list[str] | None) -> ForeignMo
         return solr.read_json(value, reader)
     if "model" in value or "definition" in value or "_source" in value:
         return elasticsearch.read_json(value, reader, names)
-    if value.get("format") == "truerank-model":
-        raise reader.fail("", "this is a model of truerank itself; load_model reads it")
     raise reader.fail("", f"in no known format: a JSON object with the keys {sorted(value)[:6]}")
 
 
