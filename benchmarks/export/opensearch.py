@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from truerank import AdaRank, ObliviousBoosting, RankBoost, RankingData, RidgeRanker
+from truerank import AdaRank, CalibratedRanker, ObliviousBoosting, RankBoost, RankingData, RidgeRanker
 from truerank.core.printing import table
 from truerank.export.engines import Engine, deploy, log_features, verify
 from truerank.trees.leaves.fuzzy import FuzzyLeaves
@@ -95,6 +95,10 @@ def main(url: str, folder: str) -> None:
             "100 plain trees": ObliviousBoosting(n_estimators=100, leaves="constant"),
             "100 fuzzy trees": ObliviousBoosting(n_estimators=100, leaves=FuzzyLeaves(places=256)),
             "100 polynomial trees": ObliviousBoosting(n_estimators=100, leaves="polynomial", depth=4),
+            "ridge, pooled": CalibratedRanker(RidgeRanker(), random_state=0),
+            "100 plain trees, pooled": CalibratedRanker(
+                ObliviousBoosting(n_estimators=100, leaves="constant"), random_state=0
+            ),
         }
         rows = []
         for k, (title, model) in enumerate(models.items()):

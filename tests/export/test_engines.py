@@ -8,7 +8,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from truerank import ObliviousBoosting, RankingData, RidgeRanker, save_model
+from truerank import (
+    CalibratedRanker,
+    ObliviousBoosting,
+    RankBoost,
+    RankerPipeline,
+    RankingData,
+    RidgeRanker,
+    save_model,
+)
 from truerank.cli import main
 from truerank.core.errors import InvalidInputError
 from truerank.export.engines import Engine, EngineError, deploy, log_features, verify
@@ -31,7 +39,15 @@ def models():
     return {
         "linear": RidgeRanker().fit(data),
         "trees": ObliviousBoosting(leaves="constant", n_estimators=5, depth=2).fit(data),
-    }
+    } | {
+        f"pooled {name}": CalibratedRanker(ranker, cv=2, random_state=0).fit(data)
+        for name, ranker in {
+            "linear": RidgeRanker(), "stumps": RankBoost(10),
+            "with a scaling": RankerPipeline("unit-deviation", RidgeRanker()),
+            "polynomial": ObliviousBoosting(leaves="polynomial", n_estimators=3, depth=2),
+            "fuzzy": ObliviousBoosting(leaves="fuzzy", n_estimators=3, depth=2),
+        }.items()
+    }  # fmt: skip
 
 
 class FakeEngine(BaseHTTPRequestHandler):
@@ -129,7 +145,7 @@ def test_solr_and_the_ltr_plugin(engine, models):
     assert engine.store["/_ltr/_featureset/films/_createmodel"]["model"]["model"]["type"] == "model/linear"
 
 
-@pytest.mark.parametrize("name", ["linear", "trees"])
+@pytest.mark.parametrize("name", ["linear", "trees", "pooled linear", "pooled polynomial", "pooled with a scaling"])
 def test_verify_compares_with_the_model(engine, models, name):
     engine.form = form_of(models[name])
     deploy(models[name], engine.url, "m")
@@ -193,11 +209,11 @@ def test_a_live_engine(models):
             client.request("PUT", f"{index}/_doc/{number}", body)
         client.request("POST", f"{index}/_refresh")
         assert log_features(client, index, QUERIES, NAMES, "one", 20, "id")[1].shape == (20, 2)
-        for name, model in models.items():
-            deploy(model, url, f"{index}-{name}", replace=True)
-            own = verify(model, url, f"{index}-{name}", index, QUERIES, ["one", "two three"], window=20)
+        for number, model in enumerate(models.values()):
+            deploy(model, url, f"{index}-{number}", replace=True)
+            own = verify(model, url, f"{index}-{number}", index, QUERIES, ["one", "two three"], window=20)
             assert own.orders_equal == own.queries
             assert own.largest_difference < 1e-6
-            client.request("DELETE", f"_scripts/{index}-{name}")
+            client.request("DELETE", f"_scripts/{index}-{number}")
     finally:
         client.request("DELETE", index)

@@ -59,6 +59,7 @@ def test_pipelines_are_explained_and_exported(scaler, ranker):
     model = RankerPipeline([scaler], ranker).fit(DATA)
     found = explain(model, DATA, query=0)
     assert found.contributions.sum() == pytest.approx(found.difference, abs=1e-12)
+    assert form_of(model).names == tuple(NAMES)
     for format in ("python", "painless", "vespa", "solr"):
         own = export_model(model, format, certify=DATA).certificate
         assert own.rank_agreement == 1.0

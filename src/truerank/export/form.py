@@ -268,7 +268,8 @@ def _form_of_steps(model: Any, steps: list[Any], feature_names: Sequence[str] | 
             if form.normalizers is not None:
                 raise InvalidInputError("a pipeline can be exported with one scaling before the ranker, this has more")
             form = replace(form, normalizers=_normalizers(step))
-    names = _names(before[0], int(before[0].n_features_in_), feature_names)
+    named = model if getattr(model, "feature_names_in_", None) is not None else before[0]
+    names = _names(named, int(before[0].n_features_in_), feature_names)
     return replace(form, names=names, model=model)
 
 

@@ -160,9 +160,13 @@ _PROBABILITY = """
 List kinds = params.member_kinds; List firsts = params.member_starts; List knots = params.knots;
 double least = 1.0; double sum = 0;
 for (int m = 0; m < kinds.size(); ++m) {
-  int kind = kinds.get(m); int a = firsts.get(m); int z = firsts.get(m + 1);
-  while (a < z) { int h = (a + z) / 2; double knot = knots.get(h); if (knot < total) { a = h + 1; } else { z = h; } }
-  int piece = a + m; double p = 0;
+  int kind = kinds.get(m); int piece = firsts.get(m); int end = firsts.get(m + 1);
+  while (piece < end) {
+    int half = (piece + end) / 2; double knot = knots.get(half);
+    if (knot < total) { piece = half + 1; } else { end = half; }
+  }
+  piece += m;
+  double p = 0;
   if (kind == 1) {
     double tail = Math.log1p(Math.exp(-Math.abs(total)));
     p = params.quadratic[piece] * (Math.min(total, 0.0) - tail)
