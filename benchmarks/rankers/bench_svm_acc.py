@@ -17,6 +17,7 @@ from truerank.data.ranking_data import RankingData
 from truerank.data.splits import balanced_trials
 from truerank.features.score_binning import ScoreBinning
 from truerank.papers import svm_map
+from truerank.papers.protocol import rows_of
 from truerank.rankers.pointwise_svm import PointwiseSVM
 
 N_TRIALS = 5
@@ -43,7 +44,7 @@ def run() -> None:
     task, rule = svm_map.load_task(args)
     roles = balanced_trials(task.data.n_queries, (10, 5, 35), 50, random_state=args.seed)[:N_TRIALS]
     binned = [
-        ScoreBinning(output="binned").fit(task.data.X[svm_map.rows_of(task.data, trial[0])]).transform(task.data.X)
+        ScoreBinning(output="binned").fit(task.data.X[rows_of(task.data, trial[0])]).transform(task.data.X)
         for trial in roles
     ]
     print(f"{rule}; {N_TRIALS} trials; C times the mean over the training documents.\n")

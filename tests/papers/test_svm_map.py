@@ -11,7 +11,7 @@ from truerank.cli import main
 from truerank.data.ranking_data import RankingData
 from truerank.features.score_binning import ScoreBinning
 from truerank.papers import svm_map
-from truerank.papers.protocol import ResultStore
+from truerank.papers.protocol import ResultStore, rows_of
 from truerank.rankers.measure_svm import MeasureSVM
 
 
@@ -120,7 +120,7 @@ def test_the_figure_of_the_binning_is_what_the_ranker_adds(folder):
     found = svm_map.learned_functions(task, train, 1.0, n_points=7)
     assert list(found["functions"]) == list(task.base)[:3]
     # Another way to the same values: documents that one run alone retrieved, through the fitted ranker.
-    X = task.data.X[svm_map.rows_of(task.data, train)]
+    X = task.data.X[rows_of(task.data, train)]
     binning = ScoreBinning(output="binned").fit(X)
     data = RankingData.from_grouped(binning.transform(task.data.X), task.data.y, task.data.offsets)
     ranker = MeasureSVM("AP", C=1.0, rel=1, tol=svm_map.TOL).fit(data.take_queries(train))

@@ -17,6 +17,7 @@ import numpy as np
 
 from truerank.core.errors import DataFileError
 from truerank.data.ranking_data import RankingData
+from truerank.papers.protocol import rows_of
 
 FILE = "letor3-ohsumed/meta.tar.xz"  # below the folder of the collections
 STREAMS = ("title", "abstract", "title and abstract")
@@ -164,8 +165,3 @@ def tune(terms: TermStatistics, data: RankingData, queries: np.ndarray, measure:
         if not best or value > best["value"]:
             best = {"stream": stream, "k1": k1, "b": b, "value": value}
     return best
-
-
-def rows_of(data: RankingData, queries: np.ndarray) -> np.ndarray:
-    """Rows of some queries, in the order of `data.take_queries(queries)`."""
-    return np.concatenate([np.arange(data.offsets[q], data.offsets[q + 1]) for q in queries])

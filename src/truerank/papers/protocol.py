@@ -147,6 +147,11 @@ def _cyclic_folds(data: RankingData, parts: Sequence[np.ndarray], prefix: str) -
     return folds
 
 
+def rows_of(data: RankingData, queries: np.ndarray) -> np.ndarray:
+    """Rows of some queries, in the order of `data.take_queries(queries)`."""
+    return np.concatenate([np.arange(data.offsets[q], data.offsets[q + 1]) for q in queries])
+
+
 def grouped_scores(ranker: Any, data: RankingData) -> np.ndarray:
     """A ranker's scores (n,) in the grouped order of `data`, as measures take them."""
     return data.grouped(ranker.predict(data))

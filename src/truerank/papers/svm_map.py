@@ -22,7 +22,7 @@ from truerank.features.runs import join_runs
 from truerank.features.score_binning import ScoreBinning
 from truerank.io.trec import Qrels, Run, files_of, judge_run, read_qrels, read_run
 from truerank.measures import parse_measure
-from truerank.papers.protocol import ResultStore, published
+from truerank.papers.protocol import ResultStore, published, rows_of
 from truerank.report.figures import Figure
 from truerank.significance import wilcoxon, win_loss
 
@@ -393,11 +393,6 @@ def part_of(task: Task, matrix: Any, topics: np.ndarray) -> tuple[Judgements, An
         missing_offsets=offsets_of([len(span) for span in spans]),
     )
     return judgements, matrix[rows]
-
-
-def rows_of(data: RankingData, topics: np.ndarray) -> np.ndarray:
-    """Rows of some topics."""
-    return np.concatenate([np.arange(data.offsets[q], data.offsets[q + 1]) for q in topics])
 
 
 def summarise(task: Task, results: dict[str, list[dict[str, Any]]], rule: str, args: Any) -> dict[str, Any]:
