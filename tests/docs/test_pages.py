@@ -46,7 +46,7 @@ def run_command(words):
     if ">" in words:
         place = words.index(">")
         words, target = words[:place], words[place + 1]
-    words = [match for word in words[1:] for match in (sorted(glob.glob(word)) if "*" in word else [word])]
+    words = [match for word in words[1:] for match in (sorted(glob.glob(word)) or [word] if "*" in word else [word])]
     with open(target or os.devnull, "w") as stream, redirect_stdout(stream):
         assert main(words) == 0, words
 

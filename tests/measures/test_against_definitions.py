@@ -9,6 +9,7 @@ from reference import measures as slow
 from truerank.data.ranking_data import Judgements
 from truerank.measures import (
     AP,
+    DCG,
     ERR,
     RBP,
     ROC,
@@ -20,6 +21,7 @@ from truerank.measures import (
     P,
     R,
     Rprec,
+    SetP,
     Success,
     nDCG,
     pairs,
@@ -67,6 +69,13 @@ CASES = {
     "AP@5r": (AP(denominator="reachable") @ 5, lambda g, j: slow.ap(g, count(j), cutoff=5, reachable=True)),
     "nDCG": (nDCG, slow.ndcg),
     "nDCG@4": (nDCG @ 4, lambda g, j: slow.ndcg(g, j, 4)),
+    "DCG": (DCG, lambda g, j: slow.dcg(g, None, "exponential", "log2")),
+    "DCG@4": (DCG(gain="linear", discount="letor") @ 4, lambda g, j: slow.dcg(g, 4, "linear", "letor")),
+    "SetP@4": (SetP @ 4, lambda g, j: sum(slow.relevant(g, 1)[:4]) / max(1, min(len(g), 4))),
+    "SetP(relative)@4": (
+        SetP(relative=True) @ 4,
+        lambda g, j: sum(slow.relevant(g, 1)[:4]) / max(1, min(len(g), 4, count(j))),
+    ),
     "linear": (nDCG(gain="linear"), lambda g, j: slow.ndcg(g, j, gain="linear")),
     "letor": (nDCG(discount="letor") @ 6, lambda g, j: slow.ndcg(g, j, 6, discount="letor")),
     "letor4": (
@@ -118,6 +127,7 @@ AVERAGES = {
     "AP@3": (AP(denominator="reachable") @ 3, lambda g, j: slow.ap(g, count(j), cutoff=3, reachable=True)),
     "nDCG": (nDCG, slow.ndcg),
     "nDCG@3": (nDCG(convention="letor4") @ 3, lambda g, j: slow.ndcg(g, j, 3, discount="letor", short="zero")),
+    "DCG": (DCG @ 3, lambda g, j: slow.dcg(g, 3, "exponential", "log2")),
     "MeanNDCG": (MeanNDCG, slow.mean_ndcg),
     "RR": (RR(rel=2), lambda g, j: slow.rr(g, 2)),
     "RR@2": (RR @ 2, lambda g, j: slow.rr(g, 1, 2)),

@@ -6,6 +6,7 @@ from truerank.measures.evaluation import Evaluation, evaluate
 from truerank.measures.function_measure import FunctionMeasure
 from truerank.measures.names import (
     AP,
+    DCG,
     ERR,
     GMAP,
     MEASURES,
@@ -43,6 +44,7 @@ from truerank.measures.ranking import Ranking
 __all__ = [
     "AP",
     "CONVENTIONS",
+    "DCG",
     "DEFAULT_CONVENTION",
     "ERR",
     "GMAP",

@@ -23,7 +23,7 @@ from truerank.measures.interpolated_precision import InterpolatedPrecision
 from truerank.measures.judged import JudgedShare
 from truerank.measures.kendall_tau import KendallTau
 from truerank.measures.mean_ndcg import MeanNormalisedDCG
-from truerank.measures.ndcg import NormalisedDCG
+from truerank.measures.ndcg import DiscountedCumulativeGain, NormalisedDCG
 from truerank.measures.precision import Precision, Recall, RPrecision, SetPrecision, SetRecall
 from truerank.measures.precision import SetAP as _SetAP
 from truerank.measures.precision import SetF as _SetF
@@ -36,6 +36,7 @@ from truerank.measures.winner_takes_all import WinnerTakesAll
 
 AP = AveragePrecision()
 nDCG = NormalisedDCG()
+DCG = DiscountedCumulativeGain()
 MeanNDCG = MeanNormalisedDCG()
 RR = ReciprocalRank()
 WTA = WinnerTakesAll()
@@ -65,7 +66,7 @@ tau = KendallTau()
 pairs = WrongPairs()
 
 _ALL = (
-    AP, nDCG, MeanNDCG, RR, WTA, P, Success, R, Rprec, ROC, ERR, RBP, Bpref, Judged, tau, pairs, SetP, SetR, SetF,
+    AP, nDCG, DCG, MeanNDCG, RR, WTA, P, Success, R, Rprec, ROC, ERR, RBP, Bpref, Judged, tau, pairs, SetP, SetR, SetF,
     SetAP, GMAP, infAP, IPrec, Accuracy, NumRet, NumRel, NumRelRet, NumQ,
 )  # fmt: skip
 MEASURES: dict[str, Measure] = {measure.NAME: measure for measure in _ALL}
@@ -73,7 +74,8 @@ MEASURES: dict[str, Measure] = {measure.NAME: measure for measure in _ALL}
 SYNONYMS = {
     "MAP": AP, "average_precision": AP, "average_precision_score": AP, "MRR": RR, "recip_rank": RR,
     "reciprocal_rank": RR, "AUC": ROC, "roc_auc": ROC, "roc_auc_score": ROC, "ndcg_score": nDCG,
-    "ndcg_burges": nDCG(gain="exponential"), "precision": P, "prec": P, "recall": R, "recall_cut": R,
+    "ndcg_burges": nDCG(gain="exponential"),
+    "dcg_burges": DCG(gain="exponential"), "precision": P, "prec": P, "recall": R, "recall_cut": R,
     "hit_rate": Success, "hit": Success,
     "hits": NumRelRet, "r_precision": Rprec, "f1": SetF, "set_precision": SetP, "set_recall": SetR,
     "SetRelP": SetRelP, "set_map": SetAP, "gm_map": GMAP, "kendall_tau": tau, "num_rel_ret": NumRelRet,

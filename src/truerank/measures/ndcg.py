@@ -45,6 +45,32 @@ class NormalisedDCG(Measure):
         )
 
 
+class DiscountedCumulativeGain(Measure):
+    """DCG = Σ_{r ≤ k} gain(grade at rank r) · discount(r), gain and discount as in nDCG; a query without any is 0.
+
+    No mean of it says much, since queries of many relevant documents count most: it is there for comparison with tools
+    that print it. It lies beyond 1, so AdaRank cannot train it.
+    """
+
+    NAME = "DCG"
+    OWN = ("cutoff", "gain", "discount", "gains")
+    DEFAULTS = {"empty": "zero"}  # noqa: RUF012
+    TIE_AVERAGE = True
+    __slots__ = ()
+
+    def rank_form(self, judgements: Judgements) -> RankForm:
+        graded = relabelled(judgements, self.setting("gains"))
+        return RankForm(
+            SUM,
+            hits_of(graded, SMALLEST),
+            discounts(self.setting("discount"), judgements.longest),
+            np.ones(judgements.n_queries),
+            ideal_dcg(graded, self.setting("gain"), self.setting("discount"), self.cutoff) <= 0,
+            gains=gains_of(graded, self.setting("gain")),
+            limits=self.limits(judgements),
+        )
+
+
 def relabelled(judgements: Judgements, gains: Any) -> Judgements:
     """The judgements with other grades: `gains` as (grade, gain) pairs; what they do not name stays, unjudged is 0."""
     if gains is None:

@@ -83,15 +83,18 @@ class RPrecision(_Count):
 class SetPrecision(_Count):
     """Relevant documents among all that were retrieved, over their number: trec_eval's set_P.
 
+    With a cutoff k only the first k of them are taken, and their number is min(n, k), where `P@k` divides by k.
     `relative=True` divides by as many as could have been relevant among them, min(n, R): set_relative_P.
     """
 
     NAME = "SetP"
-    OWN = ("rel", "relative")
+    OWN = ("rel", "relative", "cutoff")
     __slots__ = ()
 
     def _norm(self, judgements: Judgements, hits: Hits) -> np.ndarray:
-        most = np.minimum(judgements.sizes, hits.total) if self.setting("relative") else judgements.sizes
+        most = judgements.sizes if self.cutoff is None else np.minimum(judgements.sizes, self.cutoff)
+        if self.setting("relative"):
+            most = np.minimum(most, hits.total)
         return np.maximum(most, 1)
 
 
