@@ -63,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
     import numpy as np
 
     from truerank.core.errors import InvalidInputError
+    from truerank.data.columns import take_columns
     from truerank.data.splits import query_folds
     from truerank.io.documents import read_documents, read_judgements, read_queries
     from truerank.models.model_file import save_model
@@ -151,7 +152,7 @@ def run(args: argparse.Namespace) -> int:
         for family in families:
             kept = np.array([family != _family_of(name, index) for name in data.feature_names or []])
             if len(families) > 1 and not kept.all():
-                reduced, _, _ = learner.cross_validate(_columns(data, kept), parts, grades)
+                reduced, _, _ = learner.cross_validate(take_columns(data, np.flatnonzero(kept)), parts, grades)
                 summary["without"][family] = _compared(values, reduced, f"without {family}")
     _write(out, summary, data, levelled, model, parts, args)
     return 0
@@ -172,13 +173,6 @@ def _family_of(column: str, index: Any) -> str:
 
     name = column.removesuffix(".scaled")
     return next(family for family, names in columns_by_family(index).items() if name in names)
-
-
-def _columns(data: Any, kept: Any) -> Any:
-    import numpy as np
-
-    names = [name for name, keep in zip(data.feature_names, kept) if keep]
-    return data.replaced(X=np.ascontiguousarray(data.X[:, kept]), feature_names=names)
 
 
 def _judged_rows(index: Any, numbered: Any, data: Any) -> Any:

@@ -90,7 +90,7 @@ def names_of(data: RankingData) -> list[str]:
     return data.feature_names or [f"f{k + 1}" for k in range(data.n_features)]
 
 
-def take_columns(data: RankingData, columns: Sequence[int]) -> RankingData:
+def take_columns(data: RankingData, columns: Sequence[int] | np.ndarray) -> RankingData:
     """The same rows with some of the columns, by number from 0, and their names."""
     names = names_of(data)
     own = [names[k] for k in columns]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -439,16 +438,3 @@ def _rescoring(
         }},
     }  # fmt: skip
     return body, float(params["shift"])
-
-
-def wait_for(engine: Engine, seconds: float = 60.0) -> None:
-    """Until the engine answers."""
-    end = time.monotonic() + seconds
-    while True:
-        try:
-            engine.request("GET", "")
-            return
-        except EngineError:
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.5)

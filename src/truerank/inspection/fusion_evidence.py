@@ -26,7 +26,6 @@ DEPTH = 1000  # documents of a fused list that are measured, as TREC has it
 UNLEARNED: dict[str, Callable[[RunPool], np.ndarray]] = {
     name: fusion.METHODS[name] for name in ("rrf", "comb-sum", "comb-mnz", "comb-anz", "borda")
 }
-CHOSEN = ("weighted-sum", "best-run")  # what they take from the training topics: weights; the run
 LEARNED = "learned"
 LEVEL = 0.05
 

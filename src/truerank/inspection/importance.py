@@ -10,6 +10,7 @@ import numpy as np
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import seed_of, stream
+from truerank.data.columns import take_columns
 from truerank.data.ranking_data import RankingData
 from truerank.measures import Measure, parse_measure
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
@@ -155,8 +156,8 @@ def removal_importance(
     sign = 1.0 if getattr(pinned, "higher_is_better", True) else -1.0
 
     def values(kept: np.ndarray) -> np.ndarray:
-        fitted = fit_ranker(ranker, _columns(train, kept))
-        return sign * pinned.per_query(judgements, ranker_scores(fitted, _columns(test, kept)))
+        fitted = fit_ranker(ranker, take_columns(train, kept))
+        return sign * pinned.per_query(judgements, ranker_scores(fitted, take_columns(test, kept)))
 
     every = np.arange(train.n_features)
     whole = values(every)
@@ -225,9 +226,3 @@ def measure_of(ranker: Any, measure: Any, convention: str) -> Measure:
 
 def _names(data: RankingData) -> list[str]:
     return list(data.feature_names or [f"feature {k + 1}" for k in range(data.n_features)])
-
-
-def _columns(data: RankingData, kept: np.ndarray) -> RankingData:
-    """The data with some of their columns."""
-    names = None if data.feature_names is None else [data.feature_names[k] for k in kept]
-    return data.replaced(X=np.ascontiguousarray(data.X[:, kept]), feature_names=names)

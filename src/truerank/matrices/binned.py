@@ -10,7 +10,6 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 from truerank.data.grouping import offsets_of
 
-MISSING_CODE = 0
 MAX_EDGES = 254
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from truerank.report.calibration_figures import CalibrationFigure
 
-BLUE, ORANGE, GREEN, BLACK = "#0072B2", "#E69F00", "#009E73", "#000000"
+BLUE, ORANGE, BLACK = "#0072B2", "#E69F00", "#000000"
 _MARKERS = ("o", "s", "^", "D")
 
 

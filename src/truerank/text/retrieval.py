@@ -12,7 +12,7 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -347,14 +347,6 @@ def as_run(index: Index, names: Sequence[str], found: Sequence[tuple[np.ndarray,
     documents = np.concatenate([documents for documents, _ in found]) if found else np.zeros(0, np.int64)
     scores = np.concatenate([values for _, values in found]) if found else np.zeros(0)
     return Run(np.array(names), offsets, index.document_ids(documents), scores, tag)
-
-
-def tuned_functions(index: Index, function: RetrievalFunction, grid: Mapping[str, Sequence[Any]]) -> list[Any]:
-    """All functions of a grid of parameters, the first key varying slowest."""
-    functions = [function]
-    for key, values in grid.items():
-        functions = [replace(each, **{key: value}) for each in functions for value in values]
-    return functions
 
 
 def _texts(queries: Iterable[Document] | Mapping[str, str]) -> list[tuple[str, str]]:
