@@ -71,7 +71,7 @@ WORK = {
     "RankBoost": fit("RankBoost", dict(n_estimators=50, thresholds=10), made),
     "RankSVM": fit("RankSVM", dict(C=1e-3, tol=1e-6, scale="never"), made, dict(C=1e-3, tol=1e-6)),
     "ListNet": fit("ListNet", dict(alpha=1.0, scale="never"), made, dict(alpha=1.0)),
-    "MeasureSVM": fit("MeasureSVM", dict(C=1.0, tol=1e-3, scale="never"), made, dict(C=1.0, tol=1e-3)),
+    "MeasureSVM": fit("MeasureSVM", dict(rel=2.0, tol=1e-3, scale="never"), made, dict(rel=2.0, tol=1e-3)),
     "PairwiseDescent": fit("PairwiseDescent", dict(alpha=1e-3, scale="never"), made, dict(reg_lambda=1e-3)),
     "RidgeRanker": fit("RidgeRanker", dict(alpha=1.0), made),
     "evaluate, AP and nDCG@10": lambda: truerank.evaluate(["AP", "nDCG@10"], y, scores, qid=qid),
