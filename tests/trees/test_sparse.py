@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from truerank import ObliviousBoosting, PolynomialLeaves, RankingData, load_model, save_model
+from truerank import ObliviousBoosting, PolynomialLeaves, RankingData, explain, export_model, load_model, save_model
 from truerank.core.errors import InvalidInputError, WrongTypeError
+from truerank.inspection.shapley import tree_shapley
 from truerank.matrices.binning import code_rows, find_borders
 from truerank.matrices.bundles import bundle_columns, scan_sparse_columns
 
@@ -100,6 +101,21 @@ def test_entries_that_are_stored_twice_add_up():
     dense = ObliviousBoosting("constant", n_estimators=3).fit(X, y, qid=qid)
     np.testing.assert_array_equal(ranker.predict(twice), dense.predict(X))
     assert twice.nnz == 2 * len(rows)  # the caller's matrix is not changed
+
+
+@pytest.mark.parametrize("leaves", ["constant", "fuzzy"])
+def test_a_model_of_sparse_rows_is_explained_and_exported(leaves):
+    X, y, qid = np.nan_to_num(wide(200)[0]), *wide(200)[1:]
+    dense, data = RankingData(X, y, qid), RankingData(sparse.csr_matrix(X), y, qid)
+    ranker = ObliviousBoosting(leaves, n_estimators=3, depth=3).fit(data)
+    np.testing.assert_array_equal(
+        explain(ranker, data, query=0, above=0, below=1).contributions,
+        explain(ranker, dense, query=0, above=0, below=1).contributions,
+    )
+    np.testing.assert_array_equal(
+        tree_shapley(ranker, data.X[:5], data.X).values, tree_shapley(ranker, X[:5], X).values
+    )
+    assert export_model(ranker, "python", certify=data).certificate.largest_difference == 0
 
 
 def test_what_sparse_rows_cannot_have():

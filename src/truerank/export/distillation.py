@@ -33,14 +33,14 @@ def distilled_form(form: ModelForm, data: RankingData, judged: RankingData | Non
         raise InvalidInputError(f"distil must be a RankingData, got {type(data).__name__}")
     if form.calibration is not None:
         raise InvalidInputError("a calibrated model cannot be distilled; export its ranker")
-    X = np.asarray(data.X, dtype=np.float64)
+    X = np.asarray(data.X.toarray() if hasattr(data.X, "toarray") else data.X, dtype=np.float64)
     targets = reference_scores(form, X)
     low = float(targets.min())
     teacher = RankingData.from_grouped(X, targets - low, data.offsets, data.query_ids, feature_names=data.feature_names)
     student = ObliviousBoosting(**_SETTINGS).fit(teacher)
     plain = form_of(student, form.names)
     where = data if judged is None else judged
-    rows = np.asarray(where.X, dtype=np.float64)
+    rows = np.asarray(where.X.toarray() if hasattr(where.X, "toarray") else where.X, dtype=np.float64)
     before, after = reference_scores(form, rows), student.predict(rows)
     cost: dict[str, Any] = {
         "trees": student.n_iter_, "measured_on": "the rows of the distillation" if judged is None else "certify",

@@ -221,7 +221,7 @@ def _exact_float32(data: Any) -> bool:
 
     if data is None:
         return False
-    X = data.X
+    X = data.X.data if hasattr(data.X, "tocsr") else data.X
     if X.dtype == np.float32:
         return True
     with np.errstate(over="ignore", invalid="ignore"):

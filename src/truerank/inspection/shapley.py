@@ -81,6 +81,7 @@ def tree_shapley(ranker: Any, X: np.ndarray, reference: np.ndarray) -> ShapleyVa
     """
     trees = ranker._ensemble()
     same = X is reference
+    X, reference = (part.toarray() if hasattr(part, "toarray") else part for part in (X, reference))
     X = np.ascontiguousarray(ranker.encoded(X), dtype=np.float64)
     reference = X if same else np.ascontiguousarray(ranker.encoded(reference), dtype=np.float64)
     if len(reference) == 0:
