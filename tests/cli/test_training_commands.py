@@ -199,3 +199,11 @@ def test_train_in_a_stream_says_what_it_cannot(files, tmp_path, capsys, words, m
     words = [str(files / "all.txt.gz") if word == "FILE" else word for word in words]
     assert main(["train", *words, "--model", str(tmp_path / "m.json")]) == 1
     assert message in capsys.readouterr().err
+
+
+def test_lists_need_no_quotes_of_the_shell():
+    from truerank.cli.cross_validate import _choices
+    from truerank.cli.tune import parse_space
+
+    assert parse_space(["leaves=constant,fuzzy", "C=0.1,1"]) == {"leaves": ["constant", "fuzzy"], "C": [0.1, 1]}
+    assert _choices(["m=AP,RR"]) == _choices(['m=["AP","RR"]']) == [{"m": "AP"}, {"m": "RR"}]

@@ -320,6 +320,23 @@ def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
     return settings
 
 
+def listed(text: str) -> list[Any] | None:
+    """Values of `key=[1,10]`, or without brackets and quotes as a shell has them, `key=1,10`, `key=constant,fuzzy`.
+
+    None where it is no list.
+
+    >>> listed('["a", 1]'), listed("constant,fuzzy"), listed("0.1,1,null"), listed("7"), listed("[1")
+    (['a', 1], ['constant', 'fuzzy'], [0.1, 1, None], None, None)
+    """
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        if "," not in text or any(mark in text for mark in "[]{}()\"'"):
+            return None
+        return [next(iter(parse_settings([f"value={part}"]).values())) for part in text.split(",")]
+    return value if isinstance(value, list) and value else None
+
+
 def add_ranker_options(parser: argparse.ArgumentParser) -> None:
     """`--ranker NAME --set key=value … --seed N`, as `make_ranker` reads them."""
     parser.add_argument(

@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="extend",
         nargs="+",
         default=[],
-        metavar="key=[v1,v2,…]",
+        metavar="key=v1,v2,…",
         help="values to choose from by the validation queries of each fold",
     )
     parser.add_argument("--select", default="AP", metavar="MEASURE", help="measure of the choice (default: AP)")
@@ -150,10 +150,12 @@ def _write(scores: Any, path: str) -> None:
 
 def _choices(grid: list[str]) -> list[dict[str, Any]]:
     """Every combination of the grid's values; one empty choice where there is no grid."""
-    lists = common.parse_settings(grid)
-    for key, values in lists.items():
+    lists: dict[str, Any] = {}
+    for key, given in common.parse_settings(grid).items():
+        values = common.listed(given) if isinstance(given, str) else given
         if not isinstance(values, list) or not values:
-            raise common.UsageError(f"--grid {key} takes a list, such as {key}=[1,10], got {values!r}")
+            raise common.UsageError(f"--grid {key} takes a list, such as {key}=1,10, got {given!r}")
+        lists[key] = values
     return [dict(zip(lists, combination)) for combination in itertools.product(*lists.values())]
 
 

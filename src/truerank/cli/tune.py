@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="key=VALUES",
-        help='what to choose from: a list, leaves=\'["constant","fuzzy"]\', or a range, depth=3..8, '
+        help="what to choose from: a list, leaves=constant,fuzzy, or a range, depth=3..8, "
         "learning_rate=0.01..0.3:log (default: a space for each ranker)",
     )
     parser.add_argument(
@@ -153,12 +153,9 @@ def parse_space(pairs: Sequence[str]) -> dict[str, Any]:
             except (ValueError, TypeError) as error:
                 raise common.UsageError(f"--space {key}: expected low..high, got {ends!r} ({error})") from error
             continue
-        try:
-            values = json.loads(text)
-        except ValueError:
-            values = None
-        if not isinstance(values, list) or not values:
-            raise common.UsageError(f"--space {key} takes a list such as [1,10] or a range such as 1..10, got {text!r}")
+        values = common.listed(text)
+        if values is None:
+            raise common.UsageError(f"--space {key} takes a list such as 1,10 or a range such as 1..10, got {text!r}")
         space[key] = values
     return space
 
