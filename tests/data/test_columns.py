@@ -120,6 +120,9 @@ def test_commands_take_columns_and_models_keep_their_names(shop, capsys):
     for command in (["rank", "m.json", "later.csv"], ["evaluate", "--model", "m.json", "--data", "later.csv"]):
         assert main(command) == 0
     assert main(["explain", "m.json", "later.csv", "--query", "q50"]) == 0
+    assert main(["calibrate", "m.json", "test.parquet", "--method", "platt", "-o", "c.json"]) == 0
+    assert main(["decide", "c.json", "later.csv", "-o", "decided.txt"]) == 0
+    assert main(["describe", "train.parquet", "--exclude", "title", "--categorical", "brand"]) == 0
     capsys.readouterr()
     assert main(["predict", "m.json", "later.csv", "--features", "bm25*"]) == 2
     later = pandas.read_csv("later.csv").drop(columns="bm25.body")

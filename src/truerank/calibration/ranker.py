@@ -106,6 +106,12 @@ class CalibratedRanker(Ranker):
         """Whether the ranker has a use for validation queries."""
         return bool(getattr(self.ranker, "uses_eval_set", False))
 
+    def _take_category_names(self, data: RankingData) -> None:
+        """Nothing: the ranker inside takes columns of categories, or refuses them."""
+
+    def _own_category_names(self) -> dict[str, list[str]]:
+        return getattr(getattr(self, "ranker_", None), "category_names", {})
+
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         make_calibrator(self.method)
         check_number(self.rel, "rel")

@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", nargs="+", metavar="DATA", help="LETOR files, tables, folders of folds, or -")
     parser.add_argument("--scores", metavar="FILE", help="scores of the one DATA file, one a line: are they tied?")
     common.add_data_options(parser)
-    common.add_column_options(parser)
+    common.add_column_options(parser, categorical=True)
     common.add_json_option(parser)
 
 
