@@ -31,7 +31,7 @@ def test_the_same_seed_gives_the_same_folds():
 def test_without_query_ids_the_error_names_the_remedy():
     with pytest.raises(InvalidInputError, match="enable_metadata_routing"):
         next(QueryKFold().split(np.zeros((3, 1))))
-    with pytest.raises(InvalidInputError, match="lower n_splits"):
+    with pytest.raises(InvalidInputError, match="5 folds of 3 queries"):
         next(QueryKFold(5).split(np.zeros((3, 1)), qid=[1, 2, 3]))
 
 

@@ -192,6 +192,11 @@ class ClusterRankingData:
             shapes = self.crew.round(_describe, merge=beside)
         self._take(shapes)
 
+    @property
+    def weight_by_query(self) -> np.ndarray:
+        """Weight of each query, float64 (m,): 1 where none was given."""
+        return np.ones(self.n_queries) if self.query_weight is None else self.query_weight
+
     def _take(self, shapes: list[dict[str, Any]]) -> None:
         widths = [shape["n_features"] for shape in shapes]
         if len(set(widths)) > 1:

@@ -29,7 +29,7 @@ class PartitionedCombined(Combined):
         self._crew = data.crew
         self._crew.round(_open, measure, keep=True)
         self.measure: Any = _Measure(measure)
-        weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
+        weight = data.weight_by_query
         self._skipped = self._gather("skipped").astype(bool)
         self._any_skipped = bool(self._skipped.any())
         weight = np.where(self._skipped, 0.0, weight)

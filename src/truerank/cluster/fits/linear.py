@@ -365,7 +365,7 @@ def _query_hashes(partition: Partition, of_pairs: bool) -> list[tuple[np.ndarray
     data = partition.data
     _, _, own, with_grades = content_hashes(data.X, np.asarray(data.y), data.offsets)
     places = partition.memory["places"]
-    weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
+    weight = data.weight_by_query
     return [
         (own[places], with_grades[places], weight[places], np.diff(data.offsets)[places],
          _weight(partition, of_pairs) > 0)
