@@ -46,7 +46,8 @@ def files(tmp_path):
 def as_json(capsys, *arguments):
     assert main([*map(str, arguments), "--json"]) == 0
     captured = capsys.readouterr()
-    assert captured.err == ""
+    # a machine that runs a kernel for the first time says that it compiles
+    assert [line for line in captured.err.splitlines() if "compiling" not in line] == []
     return json.loads(captured.out)
 
 

@@ -669,7 +669,7 @@ def _about_missing(name: str) -> str:
 
 def _by_row(weight: Any, data: RankingData) -> Any:
     """`sample_weight`; one entry a query is an error that says where it goes."""
-    if np.ndim(weight) == 1 and len(weight) == data.n_queries != data.n_rows:
+    if np.shape(np.asarray(weight)) == (data.n_queries,) != (data.n_rows,):
         raise InvalidInputError(
             f"sample_weight has one entry for each of the {data.n_queries} queries, as XGBoost's; weights of queries "
             f"go to query_weight, and sample_weight has one for each of the {data.n_rows} rows"
