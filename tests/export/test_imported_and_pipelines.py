@@ -2,22 +2,28 @@
 
 import numpy as np
 import pytest
-from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
 from truerank import (
+    AdaRank,
     MinMaxInQuery,
     ObliviousBoosting,
     RankerPipeline,
     RankingData,
     RidgeRanker,
+    ScoreBinning,
     export_model,
     import_model,
     save_model,
     write_letor,
 )
 from truerank.cli import main
-from truerank.export.certificate import missing_cases
+from truerank.core.errors import InvalidInputError
+from truerank.export.certificate import missing_cases, reference_scores
 from truerank.export.form import form_of
+from truerank.export.formats import FORMATS
 from truerank.inspection.explanation import explain
 
 NAMES = ["a", "b", "c", "d"]
@@ -94,3 +100,36 @@ def test_the_report_takes_them(tmp_path):
     text = page.read_text()
     assert "pipeline" in text
     assert "imported" in text
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_binary_features_of_a_linear_ranker_are_exported_as_questions_about_the_columns(format):
+    if format == "onnx":
+        pytest.importorskip("onnx")
+    model = RankerPipeline(["score-binning"], RidgeRanker()).fit(DATA)
+    assert form_of(model).names == tuple(NAMES)
+    assert export_model(model, format, certify=DATA).certificate.rank_agreement == 1.0
+
+
+@pytest.mark.parametrize("scaler", [None, MinMaxScaler()])
+def test_the_form_of_binary_features_scores_as_the_pipeline_does(scaler):
+    steps = [MaxAbsScaler(), ScoreBinning(n_thresholds=7, strategy="quantile"), RidgeRanker()]
+    X = DATA.X.copy()
+    X[::7, 1] = np.nan
+    if scaler is not None:
+        steps[0] = scaler
+        steps.insert(2, StandardScaler(with_mean=False))  # of the binary features
+    model = make_pipeline(*steps).fit(X, DATA.y, ridgeranker__qid=DATA.qid)
+    np.testing.assert_allclose(reference_scores(form_of(model), X), model.predict(X), rtol=0, atol=1e-12)
+
+
+def test_what_has_no_form_says_what_to_do():
+    twice = RankerPipeline([StandardScaler(), MinMaxScaler()], RidgeRanker()).fit(DATA)
+    with pytest.raises(InvalidInputError, match="StandardScaler before another scaling .* leave one of the two out"):
+        export_model(twice, "solr")
+    columns = make_pipeline(ColumnTransformer([("all", MinMaxScaler(), [0, 1])]), AdaRank(n_estimators=2))
+    columns.fit(DATA.X, DATA.y, adarank__qid=DATA.qid)
+    with pytest.raises(InvalidInputError, match="choose and prepare the columns before the features are written"):
+        export_model(columns, "solr")
+    with pytest.raises(InvalidInputError, match="apply it yourself before fit and predict and save the ranker alone"):
+        save_model(columns, "never.json")

@@ -264,13 +264,32 @@ def _form_of_steps(model: Any, steps: list[Any], feature_names: Sequence[str] | 
         if hasattr(step, "get_support"):
             kept = np.flatnonzero(step.get_support()).tolist()
             form = form.with_columns(kept, tuple(f"f{k + 1}" for k in range(int(step.n_features_in_))))
-        elif name != "ScoreBinning":
+        elif name == "ScoreBinning":
+            form = _unbinned(form, step)
+        else:
             if form.normalizers is not None:
-                raise InvalidInputError("a pipeline can be exported with one scaling before the ranker, this has more")
+                raise InvalidInputError(
+                    f"a {name} before another scaling has no form in an export, which holds one scaling of each "
+                    "column; leave one of the two out and fit again, or scale once before the features are written"
+                )
             form = replace(form, normalizers=_normalizers(step))
     named = model if getattr(model, "feature_names_in_", None) is not None else before[0]
     names = _names(named, int(before[0].n_features_in_), feature_names)
     return replace(form, names=names, model=model)
+
+
+def _unbinned(form: ModelForm, binning: Any) -> ModelForm:
+    """The form of a ranker of binary features, on the columns that these were cut from."""
+    if isinstance(form.body, Stumps) and form.n_features == len(binning.edges_):
+        return form  # it took codes, and knows the thresholds itself
+    if not isinstance(form.body, Linear):
+        raise InvalidInputError(
+            "ScoreBinning before a ranker that is not linear has no form in an export; fit it without ScoreBinning: "
+            "trees and RankBoost cut the columns themselves"
+        )
+    form = as_linear(form)
+    names = tuple(f"f{k + 1}" for k in range(len(binning.edges_)))
+    return replace(form, names=names, body=_stumps_of_bins(form.body.weights, binning.edges_), allow_nan=True)
 
 
 def _normalizers(step: Any) -> Normalizers:
@@ -289,6 +308,11 @@ def _normalizers(step: Any) -> Normalizers:
         return Normalizers(zeros, step.scale_)
     if name == "MinMaxScaler" and not step.clip:
         return Normalizers(step.scale_, step.min_, affine=True)
+    if name in ("ColumnTransformer", "FeatureUnion"):
+        raise InvalidInputError(
+            f"a {name} before the ranker has no form in an export; choose and prepare the columns before the features "
+            "are written, and fit the ranker on these, or make_pipeline(one scaling of all columns, ranker)"
+        )
     raise InvalidInputError(
         f"a {name} before the ranker has no form in an export; StandardScaler, RobustScaler, MaxAbsScaler, "
         "MinMaxScaler(clip=False), ScoreBinning and choices of columns have; do in the engine, or before the features "

@@ -192,6 +192,12 @@ def encode(value: Any) -> Any:
         return {"$class": "Pipeline", "steps": [[step, encode(part)] for step, part in value.steps]}
     if type(value).__module__.startswith("truerank.measures") and not hasattr(value, "function"):
         return {"$measure": repr(value)}
+    if type(value).__name__ in ("ColumnTransformer", "FeatureUnion"):
+        raise InvalidInputError(
+            f"a model file cannot keep a {type(value).__name__}, which may hold any code; apply it yourself before fit "
+            "and predict and save the ranker alone, or fit a pipeline of transformers of all columns, of which these "
+            f"are kept: {', '.join(scikit_learn.FITTED)}"
+        )
     raise InvalidInputError(
         f"a model file cannot keep {value!r} of type {type(value).__name__}; it keeps numbers, strings, lists, dicts, "
         f"arrays, truerank's own models, and of scikit-learn's transformers {', '.join(scikit_learn.FITTED)}"
