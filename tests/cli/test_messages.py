@@ -193,9 +193,18 @@ def careless(tmp_path, monkeypatch):
         ("pipeline --documents d.jsonl --queries q.jsonl --qrels qrels --ranker ridge --out p --depth 0", 2, "--depth"),
         ("pipeline --documents d.jsonl --queries q.jsonl --qrels qrels --ranker ridge --out file", 2, "is a file"),
         ("pipeline --documents d.jsonl --queries q.jsonl --qrels qrels --ranker ridge --out p --splits 2", 2, "got 2"),
+        ("search index no-such-queries --tag a\u00a0b -o runs", 2, "--tag must be one word"),
+        ("search no-such-index q.jsonl --threads -7 -o runs", 2, "--threads must be at least 1, or -1"),
+        ("search no-such-index q.jsonl --depth 0 -o runs", 2, "--depth must be at least 1"),
+        ("tune no-such-data --ranker ridge --state no/such/x --model m.json", 1, "no/such does not exist; make it"),
+        ("fuse --runs no-such.run --qrels qrels --curve-runs 3", 2, "--curve-runs belongs to --curve; give --curve"),
+        ("fuse --runs a.run other.run --qrels qrels --curve", 2, "no number of --curve-topics leaves two topics"),
+        ("fuse --runs no-such.run --qrels qrels --curve --curve-runs 0", 2, "--curve-runs must be at least 2, got 0"),
+        ("fuse --runs no-such.run --qrels qrels --curve --curve-topics 3 0", 2, "-topics must be at least 1, got 0"),
+        ("fuse --runs no-such.run --qrels qrels --curve --draws 0", 2, "--draws must be at least 1, got 0"),
     ],
 )  # fmt: skip
 def test_careless_input_is_refused_before_the_work(words, code, said, careless, capsys, tmp_path):
-    assert main(words.split()) == code
+    assert main(words.split(" ")) == code
     assert said in capsys.readouterr().err
     assert not any((tmp_path / name).exists() for name in ("m.json", "runs", "p"))

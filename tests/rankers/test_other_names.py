@@ -35,20 +35,22 @@ def sets():
 
 def test_a_script_for_xgboost_runs(sets):
     train, valid, test = sets
-    ranker = XGBRanker(
-        tree_method="hist",
-        objective="rank:ndcg",
-        n_estimators=12,
-        max_depth=3,
-        eta=0.3,
-        reg_lambda=1.5,
-        early_stopping_rounds=5,
-        eval_metric=["ndcg@1", "ndcg@8"],
-        seed=3,
-        nthread=1,
-        verbosity=0,
-        missing=np.nan,
-    )
+    with pytest.warns(TruerankWarning, match="'ndcg@8' alone is watched and chooses; fit") as seen:
+        ranker = XGBRanker(
+            tree_method="hist",
+            objective="rank:ndcg",
+            n_estimators=12,
+            max_depth=3,
+            eta=0.3,
+            reg_lambda=1.5,
+            early_stopping_rounds=5,
+            eval_metric=["ndcg@1", "ndcg@8"],
+            seed=3,
+            nthread=1,
+            verbosity=0,
+            missing=np.nan,
+        )
+    assert seen[0].filename == __file__
     ranker.fit(
         train.X,
         train.y,

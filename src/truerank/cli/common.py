@@ -492,6 +492,18 @@ def check_writable(path: str | None) -> None:
     check_target(path)
 
 
+def check_tag(tag: str) -> None:
+    """Fail before the work when a run could not be written under this name."""
+    if not tag or any(character.isspace() for character in tag):
+        raise UsageError(f"--tag must be one word, got {tag!r}")
+
+
+def check_threads(threads: int | None) -> None:
+    """Fail on a number of threads that means nothing."""
+    if threads is not None and threads < 1 and threads != -1:
+        raise UsageError(f"--threads must be at least 1, or -1 for all processors, got {threads}")
+
+
 @contextmanager
 def warnings_to_stderr() -> Iterator[None]:
     """Warnings as one line each on stderr, without the place in the source."""

@@ -8,6 +8,8 @@ from typing import Any
 from truerank.cli import common
 
 METHODS = ("rrf", "comb-sum", "comb-mnz", "comb-anz", "comb-max", "comb-min", "comb-med", "isr", "borda")
+CURVE_RUNS = [2, 3, 5, 10, 20]
+CURVE_TOPICS = [5, 10, 20, 40, 80, 160]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -43,11 +45,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     learn.add_argument("--measures", nargs="+", default=["AP nDCG@10"], metavar="NAME", help='(default: "AP nDCG@10")')
     learn.add_argument("--curve", action="store_true", help="how many topics and runs it takes until learning wins")
     learn.add_argument(
-        "--curve-runs", nargs="+", type=int, default=[2, 3, 5, 10, 20], metavar="N", help="of --curve: numbers of runs"
+        "--curve-runs", nargs="+", type=int, metavar="N", help="of --curve: numbers of runs (2 3 5 10 20)"
     )
-    learn.add_argument(
-        "--curve-topics", nargs="+", type=int, default=[5, 10, 20, 40, 80, 160], metavar="N", help="and of topics"
-    )
+    learn.add_argument("--curve-topics", nargs="+", type=int, metavar="N", help="and of topics (5 10 20 40 80 160)")
     learn.add_argument("--draws", type=int, default=8, metavar="N", help="of --curve, for each number of runs (8)")
     learn.add_argument(
         "--pool-check",
@@ -76,6 +76,9 @@ def run(args: argparse.Namespace) -> int:
         raise common.UsageError(
             "give --qrels FILE to learn, --model MODEL to fuse with a learned model, or --method NAME to fuse by a rule"
         )
+    if args.tag is not None:
+        common.check_tag(args.tag)
+    _check_curve(args)
     paths = common.run_paths(args.runs)
     names = common.run_names(paths)
     common.check_writable(args.output)
@@ -115,6 +118,22 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _check_curve(args: argparse.Namespace) -> None:
+    """Numbers of which the curve has no point are errors; those of too many runs or topics are left out later."""
+    for option, values, least in (("--curve-runs", args.curve_runs, 2), ("--curve-topics", args.curve_topics, 1)):
+        if values is None:
+            continue
+        if not args.curve:
+            raise common.UsageError(f"{option} belongs to --curve; give --curve too")
+        wrong = next((value for value in values if value < least), None)
+        if wrong is not None:
+            raise common.UsageError(f"{option} must be at least {least}, got {wrong}")
+    if args.draws < 1:
+        raise common.UsageError(f"--draws must be at least 1, got {args.draws}")
+    args.curve_runs = args.curve_runs or CURVE_RUNS
+    args.curve_topics = args.curve_topics or CURVE_TOPICS
+
+
 def _learn(args: argparse.Namespace, paths: list[str], names: list[str]) -> int:
     common.announce_compilation()
     from truerank.features.run_pool import RunPool
@@ -145,6 +164,12 @@ def _learn(args: argparse.Namespace, paths: list[str], names: list[str]) -> int:
     qrels = read_judgements(args.qrels)
     pool = RunPool({name: read_run(path) for name, path in zip(names, paths)}, qrels)
     _report_findings(pool)
+    if args.curve and not any(r <= pool.n_runs for r in args.curve_runs):
+        raise common.UsageError(f"--curve: no number of --curve-runs is at most {pool.n_runs}, the number of runs")
+    if args.curve and not any(t <= pool.n_queries - 2 for t in args.curve_topics):
+        raise common.UsageError(
+            f"--curve: no number of --curve-topics leaves two topics of the {pool.n_queries} judged to test on"
+        )
     unfound = sorted(set(qrels.query_ids.tolist()) - set(pool.query_ids.tolist()))
     evidence = cross_validate_fusion(
         pool, model, measures=measures, convention=args.convention, n_folds=args.folds, depth=args.depth,

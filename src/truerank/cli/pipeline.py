@@ -83,8 +83,7 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.depth < 1:
         raise common.UsageError(f"--depth must be at least 1, got {args.depth}")
-    if args.threads is not None and args.threads < 1 and args.threads != -1:
-        raise common.UsageError(f"--threads must be at least 1, or -1 for all processors, got {args.threads}")
+    common.check_threads(args.threads)
     out = Path(args.out)
     if out.exists() and not out.is_dir():
         raise common.UsageError(f"--out {out} is a file; name a folder")

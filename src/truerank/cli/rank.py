@@ -41,8 +41,7 @@ def run(args: argparse.Namespace) -> int:
         common.check_writable(args.output)
     if args.depth is not None and args.depth < 1:
         raise common.UsageError(f"--depth must be at least 1, got {args.depth}")
-    if not args.tag or any(character.isspace() for character in args.tag):
-        raise common.UsageError(f"--tag must be one word, got {args.tag!r}")
+    common.check_tag(args.tag)
     model = load_model(args.model)
     if args.index is not None or args.queries is not None:
         return _rank_text(args, model)

@@ -35,6 +35,10 @@ def run(args: argparse.Namespace) -> int:
     from truerank.text.retrieval import retrieve
 
     common.check_writable(args.output)
+    common.check_tag(args.tag)
+    common.check_threads(args.threads)
+    if args.depth < 1:
+        raise common.UsageError(f"--depth must be at least 1, got {args.depth}")
     common.announce_compilation()
     index = Index(args.index)
     queries = read_queries(args.queries, field=args.query_field)

@@ -56,6 +56,7 @@ def run(args: argparse.Namespace) -> int:
     from truerank.models.model_file import save_model
 
     common.check_writable(args.model)
+    common.check_writable(args.state)
     fixed = common.parse_settings(args.set)
     first = common.make_ranker(args.ranker, fixed, None, args.prepare)
     seeded = args.seed if "random_state" in first.get_params() or "ranker__random_state" in first.get_params() else None

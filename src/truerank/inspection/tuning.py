@@ -23,6 +23,7 @@ import numpy as np
 
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import DataFileError, InvalidInputError, MissingExtraError
+from truerank.core.files import check_target
 from truerank.core.printing import plain
 from truerank.core.random_streams import seed_of
 from truerank.data.ranking_data import RankingData
@@ -169,6 +170,8 @@ def tune(
     build = (lambda settings: make(**settings)) if isinstance(make, type) else builder
     judged = parse_measure(measure, convention=convention).tie_averaged()
     ranges = _checked_space(space)
+    if state is not None:
+        check_target(state)
     seed = seed_of(random_state)
     pairs, whole = _pairs(data, folds, seed)
     search = trials is not None or any(isinstance(values, Between) for values in ranges.values())

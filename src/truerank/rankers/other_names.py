@@ -193,7 +193,7 @@ def translated(cls: type, known: Mapping[str, Any], given: Mapping[str, Any]) ->
                 raise InvalidInputError(
                     f"{cls.__name__}: {name} is {ours} here, and both were given; give {ours} alone"
                 )
-            result[ours] = _converted(name, ours, value)
+            result[ours] = _converted(cls.__name__, name, ours, value)
             continue
         values = _WITHOUT_EFFECT.get(name, ())
         if name == "missing" and isinstance(value, float) and np.isnan(value):
@@ -210,8 +210,15 @@ def translated(cls: type, known: Mapping[str, Any], given: Mapping[str, Any]) ->
     return result
 
 
-def _converted(name: str, ours: str, value: Any) -> Any:
+def _converted(cls: str, name: str, ours: str, value: Any) -> Any:
     if ours == "validation_measure":
+        if isinstance(value, list | tuple) and len(value) > 1:
+            warnings.warn(
+                f"{cls}: {name}={list(value)!r}: {value[-1]!r} alone is watched and chooses; "
+                "fit(…, eval_set=…, eval_metric=[…]) records all of them in evals_result_",
+                TruerankWarning,
+                4,
+            )
         return measure_of(name, value)
     if ours == "objective":
         return _objective(value)
