@@ -54,3 +54,12 @@ def test_one_query_is_split_by_rows_and_levelled():
     fitted = RidgeRanker().fit(data)
     assert np.abs(scores.mean() - fitted.predict(data).mean()) < 0.5
     assert np.isfinite(scores).all()
+
+
+@pytest.mark.parametrize("level", [0.1, 0.3, 1.7, -123.456, 1e300])
+def test_equal_scores_are_not_stretched_by_their_rounding(level):
+    """The computed deviation of equal numbers is some 1e-17, by which scores were divided."""
+    whole = np.linspace(0.0, 1.0, 380)
+    trained = np.full(380, level)
+    found = on_one_level(np.array([level, 2.0 * level]), trained, whole)
+    np.testing.assert_allclose(found, [0.5, 0.5 + level], rtol=1e-9)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import stat
@@ -207,6 +208,49 @@ def test_a_kill_between_two_renames_is_made_good_by_whoever_reads_next(tmp_path)
     with Source(tmp_path / "other") as stream:
         assert b"".join(stream.line_blocks()) == b"x"
     assert not (tmp_path / ".other.truerank-step").exists()
+
+
+def laid_note(folder, temporary, target):
+    """A note of one rename as a killed run leaves it, and the temporary file."""
+    temporary.write_text("from the note\n")
+    note = folder / ".out.txt.truerank-step"
+    note.write_text(json.dumps([[str(temporary), str(target)]]))
+    return note
+
+
+def test_a_note_moves_nothing_but_temporary_files_of_its_own_folder(tmp_path):
+    """A note that came with a folder of somebody else named any two files."""
+    from truerank.core.files import finish_step
+
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
+    for folder in (mine, theirs):
+        folder.mkdir()
+    target = mine / "settings"
+    for temporary in (theirs / "evil", theirs / ".settings.0123abcd.truerank-tmp", mine / ".x.0123abcd.truerank-tmp"):
+        target.write_text("mine\n")
+        note = laid_note(theirs, temporary, target)
+        finish_step(theirs / "out.txt")
+        assert target.read_text() == "mine\n"
+        assert not note.exists()
+    laid_note(theirs, mine / ".settings.0123abcd.truerank-tmp", target)  # of another folder's file
+    finish_step(theirs / "out.txt")
+    assert target.read_text() == "mine\n"
+    for odd in ("7", '{"a": 1}', "[[1]]", "[null]", "[" * 5000):
+        (theirs / ".out.txt.truerank-step").write_text(odd)
+        finish_step(theirs / "out.txt")
+        assert not (theirs / ".out.txt.truerank-step").exists()
+
+
+def test_a_file_that_was_written_after_the_kill_stays(tmp_path):
+    from truerank.core.files import finish_step
+
+    target, temporary = tmp_path / "out.txt", tmp_path / ".out.txt.0123abcd.truerank-tmp"
+    for later, expected in ((-10, "from the note\n"), (10, "later\n")):
+        target.write_text("later\n")
+        made = laid_note(tmp_path, temporary, target).stat().st_mtime
+        os.utime(target, (made + later, made + later))
+        finish_step(target)
+        assert target.read_text() == expected
 
 
 def test_an_index_is_there_after_a_kill_between_its_renames(tmp_path):

@@ -304,7 +304,7 @@ def on_one_level(scores: np.ndarray, trained: np.ndarray, whole: np.ndarray) -> 
     ranker has another level. A calibrator that is fitted to the scores of all folds as they come then sees several
     curves at once, on none of which the ranker of all queries need lie. On the rows that trained the fold's ranker both
     rankers have scores of rows they know; the mean and the deviation of the one become those of the other. No grade is
-    looked at.
+    looked at. Where one of the two has equal scores alone, only the level is moved.
 
     Parameters
     ----------
@@ -324,7 +324,9 @@ def on_one_level(scores: np.ndarray, trained: np.ndarray, whole: np.ndarray) -> 
     """
     with np.errstate(over="ignore", invalid="ignore"):
         spread, wanted = np.std(trained), np.std(whole)
-        stretch = wanted / spread if 0 < spread < np.inf and 0 < wanted < np.inf else 1.0
+        # The deviation of equal numbers is rounding, seldom 0: to divide by it would be to stretch without end.
+        least = 8.0 * np.finfo(np.float64).eps * np.abs(trained).max(initial=0.0)
+        stretch = wanted / spread if least < spread < np.inf and 0 < wanted < np.inf else 1.0
         result = np.mean(whole) + stretch * (scores - np.mean(trained))
     # Scores so large that their squares overflow stay as they are.
     return np.asarray(result if np.isfinite(result).all() else scores)

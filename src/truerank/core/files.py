@@ -105,7 +105,11 @@ def _noted(opened: list[_Opened]) -> Iterator[None]:
 
 
 def finish_step(path: str | os.PathLike[str]) -> None:
-    """Do the renames that a killed run had begun, where a note beside `path` says that there are any left."""
+    """Do the renames that a killed run had begun, where a note beside `path` says that there are any left.
+
+    Whoever may write into the folder may lay a note there: one that names anything but temporary files beside their own
+    targets, or is not this user's, does nothing. Neither is a target replaced that was written after the note.
+    """
     if fcntl is None:
         return
     note = path if str(path).endswith(_NOTE) else _note_beside(Path(path))
@@ -115,15 +119,37 @@ def finish_step(path: str | os.PathLike[str]) -> None:
         return
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # held by a run that is renaming now
-        with suppress(ValueError):  # a note that was not written whole: nothing had been renamed
-            for temporary, target in json.loads(os.read(descriptor, 1 << 20)):
+        made = os.fstat(descriptor)
+        if stat.S_ISREG(made.st_mode) and made.st_uid == os.geteuid():
+            for temporary, target in _renames_of(os.read(descriptor, 1 << 20), note):
                 with suppress(FileNotFoundError):
-                    os.replace(temporary, target)
+                    left = os.lstat(temporary)
+                    with suppress(FileNotFoundError):
+                        if os.lstat(target).st_mtime_ns > made.st_mtime_ns:
+                            continue
+                    if stat.S_ISREG(left.st_mode):
+                        os.replace(temporary, target)
         os.unlink(note)
     except OSError:
         pass
     finally:
         os.close(descriptor)
+
+
+def _renames_of(text: bytes, note: str | os.PathLike[str]) -> list[tuple[str, str]]:
+    """The renames that a note tells of; none of one that is not whole, or that no run of `atomic_writes` made."""
+    try:
+        pairs = json.loads(text)
+        renames = [(str(temporary), str(target)) for temporary, target in pairs]
+    except (ValueError, TypeError, RecursionError):  # not written whole: nothing had been renamed
+        return []
+    for temporary, target in renames:
+        place = Path(target)
+        own = re.escape(f".{place.name[:100]}.") + "[0-9a-f]{8}" + re.escape(_SUFFIX)
+        if Path(temporary).parent != place.parent or not re.fullmatch(own, Path(temporary).name):
+            return []
+    beside = {os.path.realpath(_note_beside(Path(target))) for _, target in renames}
+    return renames if os.path.realpath(note) in beside else []
 
 
 def _note_beside(target: Path) -> str:
