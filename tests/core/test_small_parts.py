@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.random_streams import seed_of, stream
-from truerank.core.threads import query_blocks, resolve_n_jobs, row_blocks, run_blocks
+from truerank.core.threads import one_blas_thread, query_blocks, resolve_n_jobs, row_blocks, run_blocks
 
 
 @given(st.lists(st.integers(0, 9), max_size=30), st.integers(1, 20))
@@ -67,3 +67,17 @@ def test_checks_say_what_came_and_what_was_expected(call, message):
 
 def test_file_errors_name_the_place():
     assert str(DataFileError("expected x", "train.txt", 42, 3)) == "train.txt, line 42, column 3: expected x"
+
+
+def test_blas_runs_on_one_thread_each_time_and_is_as_before_afterwards():
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    def threads():
+        return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+    for outside in (2, 3):
+        with threadpool_limits(outside, "blas"):
+            before = threads()
+            with one_blas_thread():
+                assert set(threads()) <= {1}
+            assert threads() == before

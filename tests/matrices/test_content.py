@@ -8,7 +8,7 @@ from scipy import sparse
 
 from truerank.data.ranking_data import RankingData
 from truerank.matrices.binned import BinnedMatrix
-from truerank.matrices.content import column_scales, order_by_content
+from truerank.matrices.content import column_scales, content_hashes, order_by_content
 
 
 def shuffled(seed, m=12, p=4):
@@ -74,3 +74,16 @@ def test_scales_of_huge_sparse_and_binned_columns():
     binned = BinnedMatrix.from_values(X, [[0.0], [0.0]])
     assert column_scales(binned, np.array([0, 3])) is None
     assert column_scales(np.zeros((0, 2)), np.array([0])) is None
+
+
+@pytest.mark.parametrize("m", [7, 70_000])
+def test_the_fast_sort_of_the_rows_is_the_one_by_three_keys(m):
+    rng = np.random.default_rng(m)
+    offsets = np.concatenate([[0], np.cumsum(rng.integers(0, 20 if m < 10 else 3, m))])
+    X, y = rng.integers(0, 4, (offsets[-1], 2)).astype(float), rng.integers(0, 3, offsets[-1]).astype(float)
+    rows, queries = order_by_content(X, y, offsets)
+    keys, grades, *_ = content_hashes(X, y, offsets)
+    assert len(np.unique(keys)) < len(keys)
+    place = np.empty(m, dtype=np.int64)
+    place[queries] = np.arange(m)
+    assert np.array_equal(rows, np.lexsort((grades, keys, np.repeat(place, np.diff(offsets)))))

@@ -124,3 +124,28 @@ def test_averaged_ties_have_the_same_bits_in_any_order_of_a_query_s_rows():
         measure = parse_measure(name).tie_averaged()
         one, two = (QueryMeasure(d, measure).of_columns(d.X) for d in (data, moved))
         np.testing.assert_array_equal(one, two, err_msg=name)
+
+
+@pytest.mark.parametrize("name", ["nDCG@3", "P@2", "R@5"])
+def test_a_small_cutoff_sums_what_each_ranking_alone_does(name):
+    rng = np.random.default_rng(5)
+    sizes = rng.integers(1, 30, 20)
+    data = RankingData(np.zeros((sizes.sum(), 1)), rng.integers(0, 4, sizes.sum()), np.repeat(np.arange(20), sizes))
+    scores, measure = rng.random((3, sizes.sum())), parse_measure(name, convention="ranklib")
+    together = measure.per_query(data.judgements(), scores)
+    alone = [measure.per_query(data.judgements(), row) for row in scores]
+    assert np.array_equal(together, alone)
+    compiled = QueryMeasure(data, measure)
+    assert np.array_equal(alone, [compiled.of_scores(row) for row in scores], equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    "grades", [[1.0, 3.0, 0.0, 2.0, 2.0, 3.0], [0.5, 3.0, 1.0, 2.0, 2.0, 1.0], [0, 0, 0, 0, 0, 9.0]]
+)
+def test_the_best_grades_of_each_query_fall_whether_counted_or_sorted(grades):
+    from truerank.measures.derived import ideal_grades
+
+    data = RankingData(np.zeros((6, 1)), grades, [1, 1, 1, 2, 2, 2])
+    falling, offsets = ideal_grades(data.judgements())
+    expected = [sorted((g for g in part if g > 0), reverse=True) for part in (grades[:3], grades[3:])]
+    assert [falling[a:b].tolist() for a, b in zip(offsets[:-1], offsets[1:])] == expected

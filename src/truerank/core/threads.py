@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextvars
 import os
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -70,6 +71,9 @@ def run_blocks(work: Callable[..., T], blocks: Sequence[tuple[Any, ...]], n_jobs
         return list(pool.map(lambda block: work(*block), blocks))
 
 
+_blas: dict[tuple[int, int], Any] = {}  # the libraries found last, by process and number of modules
+
+
 def one_blas_thread() -> AbstractContextManager[Any]:
     """While it lasts, BLAS and LAPACK run on one thread: the bits of their results change with the number of threads.
 
@@ -80,9 +84,16 @@ def one_blas_thread() -> AbstractContextManager[Any]:
     >>> with one_blas_thread():
     ...     factor = np.linalg.cholesky(np.eye(2))
     """
-    from threadpoolctl import threadpool_limits
+    from threadpoolctl import ThreadpoolController
 
-    return threadpool_limits(limits=1, user_api="blas")
+    # Looking for the libraries takes milliseconds; there are no new ones while no module has been imported.
+    loaded = (os.getpid(), len(sys.modules))
+    controller = _blas.get(loaded)
+    if controller is None:
+        controller = ThreadpoolController()
+        _blas.clear()
+        _blas[loaded] = controller
+    return controller.limit(limits=1, user_api="blas")
 
 
 def run_aside(work: Callable[[], T]) -> T:

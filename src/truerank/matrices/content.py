@@ -60,8 +60,22 @@ def order_by_content(
     queries = np.lexsort((weight, with_grades, own))
     place = np.empty(m, dtype=np.int64)
     place[queries] = np.arange(m)
-    rows = np.lexsort((grades, keys, np.repeat(place, np.diff(offsets))))
+    rows = _sorted_rows(grades, keys, np.repeat(place, np.diff(offsets)))
     return rows.astype(np.int64), queries.astype(np.int64)
+
+
+def _sorted_rows(grades: np.ndarray, keys: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """`np.lexsort((grades, keys, place))`; keys are mostly distinct, so that one fast sort by them does most of it."""
+    order = np.argsort(keys)
+    ranked = keys[order]
+    tied = np.append(False, ranked[1:] == ranked[:-1])[: len(keys)]
+    if tied.any():
+        tied[:-1] |= tied[1:]
+        members = order[tied]
+        order[tied] = members[np.lexsort((members, grades[members], keys[members]))]
+    places = place[order]
+    narrow = place.max(initial=0) <= np.iinfo(np.uint16).max  # a radix sort
+    return order[np.argsort(places.astype(np.uint16) if narrow else places, kind="stable")]
 
 
 def content_hashes(X: Any, y: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -151,10 +165,14 @@ def _row_hashes(X: Any) -> np.ndarray:
         return hashed(_sums(_words(X.data) * constants[X.indices], X.indptr))
     values = X.codes if getattr(X, "is_binned_matrix", False) else X
     keys = np.empty(n, dtype=np.uint64)
-    for start, stop in row_blocks(n, max(1, _BLOCK_VALUES // max(p, 1))):
-        words = _words(values[start:stop])
-        words *= constants
-        keys[start:stop] = words.sum(axis=1, dtype=np.uint64)
+    block = max(1, _BLOCK_VALUES // max(p, 1))
+    numbers, shifted = np.empty((min(block, n), p)), np.empty((min(block, n), p), dtype=np.uint64)
+    for start, stop in row_blocks(n, block):  # in the same memory: new pages would cost more than the arithmetic
+        own = numbers[: stop - start]
+        np.add(values[start:stop], 0.0, out=own, dtype=np.float64)  # -0.0 is 0.0
+        words = own.view(np.uint64)
+        words ^= np.right_shift(words, np.uint64(32), out=shifted[: stop - start])
+        keys[start:stop] = np.einsum("ij,j->i", words, constants)
     return hashed(keys)
 
 
@@ -183,15 +201,18 @@ def squares_within(X, rows, offsets, inverse):
         if stop == start:
             continue
         mean[:] = 0.0
+        first = X[rows[start]]
         for j in range(p):
-            origin[j] = X[rows[start], j] * inverse[j]  # a constant column then has exactly 0
+            origin[j] = first[j] * inverse[j]  # a constant column then has exactly 0
         for position in range(start, stop):
+            row = X[rows[position]]
             for j in range(p):
-                mean[j] += X[rows[position], j] * inverse[j] - origin[j]
+                mean[j] += row[j] * inverse[j] - origin[j]
         for j in range(p):
             mean[j] /= stop - start
         for position in range(start, stop):
+            row = X[rows[position]]
             for j in range(p):
-                d = X[rows[position], j] * inverse[j] - origin[j] - mean[j]
+                d = row[j] * inverse[j] - origin[j] - mean[j]
                 total[j] += d * d
     return total

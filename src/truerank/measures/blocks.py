@@ -101,10 +101,13 @@ class _Block:
         self.first = offsets[queries]
         length = int(sizes.max())
         self.shape = (len(queries), length)
-        inside = np.arange(length) < sizes[:, None]
-        self.full = None if inside.all() else np.flatnonzero(inside)
         index = self.first[:, None] + np.arange(length)
-        self.target = index[inside] if self.full is not None else index.ravel()
+        if sizes.min() == length:
+            self.full, self.target, self.index = None, index.ravel(), index
+            return
+        inside = np.arange(length) < sizes[:, None]
+        self.full = np.flatnonzero(inside)
+        self.target = index[inside]
         self.index = np.where(inside, index, int(offsets[-1]))
 
     def whole(self, n: int) -> bool:

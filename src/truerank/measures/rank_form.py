@@ -75,13 +75,16 @@ class RankForm:
         size = None
         if ordered.ties == "average" and ordered.any_tied:
             before, size = ordered.hit_groups(hits)
-        limit = self.limit_of()[hits.query]
+        limits = self.limits
+        limit = np.broadcast_to(NO_LIMIT, len(hits.query)) if limits is None else limits[hits.query]
         total = (self._sum, self._precision, self._first)[self.kind](ordered, before, size, limit)
         return total / self.norm
 
     def _sum(self, ordered: Ordered, before: np.ndarray, size: np.ndarray | None, limit: np.ndarray) -> np.ndarray:
         if len(self.weights) == 0:
             return np.zeros((ordered.k, len(self.norm)))
+        if size is None and self.limits is not None:
+            return self._sum_of_top(ordered, before, limit)
         terms = np.where(before < limit, self.weights[before], 0.0)
         if size is not None:
             running = self.cumulative()
@@ -90,6 +93,18 @@ class RankForm:
         if self.gains is not None:
             terms = self.gains[ordered.hit_rows(self.hits)] * terms
         return self.hits.sum(terms)
+
+    def _sum_of_top(self, ordered: Ordered, before: np.ndarray, limit: np.ndarray) -> np.ndarray:
+        """The sum over the hits above the limit alone: with many relevant documents and a small cutoff, few of them."""
+        hits, k, m = self.hits, ordered.k, len(self.norm)
+        counted = np.flatnonzero(before < limit)
+        ranking, hit = (0, counted) if k == 1 else np.divmod(counted, before.shape[1])
+        place, query = before.ravel()[counted], hits.query[hit]
+        terms = self.weights[place]
+        if self.gains is not None:
+            rows = ordered.rows[ranking, hits.first_row[hit] + place]
+            terms = self.gains[rows] * terms
+        return np.bincount(query + m * ranking, weights=terms, minlength=k * m).reshape(k, m)
 
     def _precision(
         self, ordered: Ordered, before: np.ndarray, size: np.ndarray | None, limit: np.ndarray

@@ -126,7 +126,7 @@ class Ordered:
 
     def hit_rows(self, hits: Hits) -> np.ndarray:
         """Rows of the hits in ranked order, (k, h)."""
-        return self.rows[hits.mask[self.rows]].reshape(self.k, -1)
+        return np.take_along_axis(self.rows, self.hit_places(hits) + hits.first_row, axis=1)
 
     def hit_groups(self, hits: Hits) -> tuple[np.ndarray, np.ndarray]:
         """For each hit (k, h), in ranked order: documents before its run of equal scores, and documents in the run."""
