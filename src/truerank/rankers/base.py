@@ -435,10 +435,23 @@ class Ranker(BaseEstimator):
                     ensure_all_finite="allow-nan" if self.allow_nan else True,
                 )
             except ValueError as error:
+                names = getattr(X, "columns", None)
+                if names is not None and not reset and "feature names should match" in str(error):
+                    raise InvalidInputError(f"{str(error).rstrip()}\n{self._about_columns(names)}") from error
                 if "contains NaN" not in str(error):
                     raise
                 # scikit-learn's advice is a classifier of its own.
                 raise InvalidInputError(f"Input X contains NaN. {_about_missing(type(self).__name__)}") from error
+
+    def _about_columns(self, given: Any) -> str:
+        """What to do with a data frame of other columns than those of fit."""
+        lacking = [str(name) for name in self.feature_names_in_ if name not in set(given)]
+        if not lacking:
+            return "Pass X[ranker.feature_names_in_], the columns of fit in their order."
+        return (
+            f"{type(self).__name__} was fitted with {self.n_features_in_} columns, of which this data frame has "
+            f"{self.n_features_in_ - len(lacking)}: make the missing ones, or fit again without them."
+        )
 
     def _training_data(self, X: Any, y: Any, qid: Any, query_weight: Any) -> RankingData:
         if isinstance(X, RankingData):

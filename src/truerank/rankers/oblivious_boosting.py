@@ -765,8 +765,12 @@ class ObliviousBoosting(Ranker):
     def _checked(self, X: Any, *, reset: bool) -> Any:
         if reset:
             self.__dict__.pop("category_names_", None)  # of an earlier fit
-        X = self._numbered(frame_of(X), reset)
-        refuse_categories(X)
+        X = frame_of(X)
+        given, known = list(getattr(X, "columns", ())), list(getattr(self, "feature_names_in_", ()))
+        refused = known and given and given != known and all(isinstance(name, str) for name in given)
+        if reset or not refused:  # other names are refused first
+            X = self._numbered(X, reset)
+            refuse_categories(X)
         return super()._checked(X, reset=reset)
 
     def _own_category_names(self) -> dict[str, list[str]]:
