@@ -112,6 +112,10 @@ def test_truerank_provides_the_measures_of_ir_measures():
     assert ir_measures.providers.registry["truerank"] is ours
     measures = [ir_measures.AP, ir_measures.nDCG @ 10, ir_measures.RR, ir_measures.P @ 2, ir_measures.Judged @ 2]
     assert not ours.supports(ir_measures.alpha_nDCG @ 10)
+    # The docstring's example, which no doctest runs where ir_measures is missing.
+    assert ours.calc_aggregate([ir_measures.RR], {"1": {"a": 1, "b": 0}}, {"1": {"b": 2.0, "a": 1.0}}) == {
+        ir_measures.RR: 0.5
+    }
     pytest.importorskip("pytrec_eval")
     theirs = ir_measures.calc_aggregate(measures, QRELS, RUN)
     for measure, value in ours.calc_aggregate(measures, QRELS, RUN).items():
