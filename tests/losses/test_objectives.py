@@ -4,6 +4,7 @@ import pytest
 from truerank import ListNet, ObliviousBoosting, load_model, save_model
 from truerank.core.errors import InvalidInputError, TruerankWarning
 from truerank.data.samples import load_sample
+from truerank.losses.beside_grades import take_beside
 from truerank.losses.boosting import (
     PairwiseLogistic,
     SquaredError,
@@ -12,7 +13,6 @@ from truerank.losses.boosting import (
 )
 from truerank.losses.lambda_rank import LambdaRank
 from truerank.losses.listwise import LISTWISE, CrossEntropyNDCG, Softmax
-from truerank.losses.mixture import take_beside
 from truerank.losses.swap_costs import ASK, SwapCosts
 from truerank.measures import parse_measure
 

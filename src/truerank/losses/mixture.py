@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -90,31 +89,3 @@ class Mixture:
                 f"fit(..., labels={{{part.label!r}: array}})"
             )
         return self._labels[part.label]
-
-
-def take_beside(
-    objective: Any, labels: Mapping[str, np.ndarray] | None, position: np.ndarray | None, weight: np.ndarray | None
-) -> None:
-    """Hand the labels and positions that came beside the grades to the objectives that read them.
-
-    Raises
-    ------
-    InvalidInputError
-        On labels that no part names, on positions that no part reads, and on a part that lacks its own.
-    """
-    parts = objective.parts if isinstance(objective, Mixture) else []
-    named = {part.label for part in parts if part.label is not None}
-    unread = sorted(set(labels or {}) - named)
-    if unread:
-        raise InvalidInputError(
-            f"labels {unread} are read by no part of the objective; name them: "
-            f'objective=[{{"objective": "softmax", "label": {unread[0]!r}}}, ...]'
-        )
-    if isinstance(objective, Mixture):
-        objective.take_labels(labels or {})
-    readers = [one for one in (objective, *(part.objective for part in parts)) if hasattr(one, "take_positions")]
-    if position is not None and not readers:
-        raise InvalidInputError('position is read by objective="unbiased-lambdarank" only; leave it out, or take that')
-    for reader in readers:
-        if position is not None:
-            reader.take_positions(position, weight)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers as number_types
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,76 +12,47 @@ from sklearn.utils.validation import check_is_fitted
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
-from truerank.core.random_streams import seed_of, stream
+from truerank.core.random_streams import stream
 from truerank.core.threads import Workers
 from truerank.data.ranking_data import RankingData
+from truerank.losses.beside_grades import in_data_order, take_beside, unbiased_part
 from truerank.losses.boosting import make_objective
-from truerank.losses.mixture import Mixture, take_beside
-from truerank.losses.position_bias import UnbiasedLambdaRank
-from truerank.matrices.binning import MAX_BORDERS, code_rows, find_borders, scan_columns
-from truerank.matrices.bundles import add_in_dense_blocks, bundle_columns, scan_sparse_columns, summed
+from truerank.matrices.binning import MAX_BORDERS, code_rows
+from truerank.matrices.bundles import add_in_dense_blocks, bundle_columns, summed
 from truerank.matrices.content import order_by_content
 from truerank.measures import parse_measure
 from truerank.rankers.base import Ranker
+from truerank.rankers.boosting_model import OF_SOME, TREES, check_attributes, keep, kept, params_for_file
+from truerank.rankers.category_columns import frame_of, is_frame, numbered_categories, refuse_categories
+from truerank.rankers.column_settings import columns_of, costs_of, feature_sets, monotone_signs
+from truerank.rankers.continued_boosting import begun_progress, fit_settings, take_model, trees_of
+from truerank.rankers.earlier_boosting_names import (
+    value_under_either_name,
+    warn_of_earlier_names,
+    with_earlier_names,
+)
 from truerank.rankers.leaf_choice import choose_leaves
-from truerank.trees.boosting import Plan, Progress, Watched, boost
+from truerank.solvers.early_stopping import EarlyStopping
+from truerank.trees.boosted_rows import RowsHere, WatchedHere
+from truerank.trees.boosting import Plan, Progress, boost
 from truerank.trees.categories import CategoryTables, fit_categories
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.grower import GrowthRules
-from truerank.trees.leaves.constant import ConstantFitter
-from truerank.trees.leaves.fuzzy import FlatPlaces, FuzzyFitter, FuzzyLeaves, FuzzyPredictor
-from truerank.trees.leaves.kinds import Leaves, leaves_as_dict, parse_leaves
-from truerank.trees.leaves.places import PlaceTable, make_places, smoothing_of, spread_evenly
-from truerank.trees.leaves.polynomial import PolynomialFitter, PolynomialLeaves, PolynomialPredictor, monomial_table
+from truerank.trees.leaves.fuzzy import FlatPlaces, FuzzyLeaves, FuzzyPredictor
+from truerank.trees.leaves.kinds import Leaves, leaf_fitter, parse_leaves, search_rules
+from truerank.trees.leaves.polynomial import PolynomialLeaves, PolynomialPredictor, monomial_table
+from truerank.trees.limits import check_grades, check_weights
 from truerank.trees.linear_start import LinearStart, Start, fit_linear_start
-from truerank.trees.predictor import ConstantPredictor, writable
+from truerank.trees.predictor import ConstantPredictor
 from truerank.trees.rows import Rows
-from truerank.trees.scaling import Scaling, check_scaling, column_scaling
+from truerank.trees.scaling import Scaling, check_scaling
+from truerank.trees.training_columns import TrainingColumns, scan_training_columns
 
 MAX_DEPTH = 12
-_LARGEST = 1e100  # of grades and weights: squares of sums of them stay finite
-_MAY_CHANGE = {"n_estimators", "patience", "warm_start", "verbose", "n_jobs"}  # between a fit and its continuation
 _OTHER_DATA = (
     "warm_start: X is not what the model's trees were fitted to; fuzzy and polynomial leaves can only be continued "
     "with the same rows. Set warm_start=False to start anew"
 )
-# Names of an earlier release.
-_OLD_NAMES = {"alpha": "l2", "start_alpha": "start_penalty"}
-_OLD_LEAVES: dict[str, tuple[type, str]] = {
-    "fuzziness": (FuzzyLeaves, "fuzziness"),
-    "p_swap": (FuzzyLeaves, "p_swap"),
-    "ties": (FuzzyLeaves, "ties"),
-    "fuzzy_search": (FuzzyLeaves, "search"),
-    "places": (FuzzyLeaves, "places"),
-    "degree": (PolynomialLeaves, "degree"),
-    "neighbour_penalty": (PolynomialLeaves, "smoothing"),
-}
-_OLD_PARAMETERS = {*_OLD_NAMES.values(), *_OLD_LEAVES}
-# Fitted arrays: kind of their numbers and dimensions.
-_TREES = {
-    "tree_features_": ("i", 2),
-    "tree_borders_": ("f", 2),
-    "tree_missing_right_": ("b", 2),
-    "tree_values_": ("f", 2),
-    "tree_gains_": ("f", 2),
-    "validation_scores_": ("f", 1),
-}
-_PLACES = {
-    "place_features_": ("i", 1),
-    "place_sizes_": ("i", 1),
-    "place_lower_": ("f", 1),
-    "place_upper_": ("f", 1),
-    "place_starts_": ("i", 1),
-}
-_SCALING = dict.fromkeys(("feature_mean_", "feature_scale_", "feature_low_", "feature_high_"), ("f", 1))
-_CATEGORIES = {
-    "category_features_": ("i", 1),
-    "category_sizes_": ("i", 1),
-    "category_values_": ("f", 1),
-    "category_statistics_": ("f", 1),
-}
-_PROPENSITIES = ("click_propensities_", "skip_propensities_")
-_OF_SOME = ("p_swap_", *_PLACES, "start_weights_", *_SCALING, *_PROPENSITIES, *_CATEGORIES)  # only with some settings
 
 
 class ObliviousBoosting(Ranker):
@@ -270,12 +240,12 @@ class ObliviousBoosting(Ranker):
     model_attributes: ClassVar[tuple[str, ...]] = (
         *Ranker.model_attributes,
         "start_",
-        *_TREES,
+        *TREES,
         "history_",
         "n_iter_",
         "seed_",
         "category_names_",
-        *_OF_SOME,
+        *OF_SOME,
     )
     renamed_attributes: ClassVar[dict[str, str]] = {"valid_scores_": "validation_scores_"}
     allow_nan = True
@@ -418,8 +388,8 @@ class ObliviousBoosting(Ranker):
                 eval_set = (begun._numbered(eval_set[0], reset=False), *eval_set[1:])
 
         def beside(data: RankingData) -> dict[str, Any]:
-            shown = beside_grades({"position": position}, data)["position"]
-            return {"labels": beside_grades(labels, data), "position": shown, "begun": begun}
+            shown = in_data_order({"position": position}, data)["position"]
+            return {"labels": in_data_order(labels, data), "position": shown, "begun": begun}
 
         fitted: ObliviousBoosting = self._whole_fit(
             X, y, qid, query_weight, sample_weight, eval_set, other, beside=beside
@@ -434,155 +404,107 @@ class ObliviousBoosting(Ranker):
         position: np.ndarray | None = None,
         begun: Any = None,
     ) -> None:
-        if begun is not None:
-            self._take_model(begun, data.n_features)
-        X, y = data.X, data.y
+        y, weight = data.y, data.row_weight
         assert y is not None
-        sparse = hasattr(X, "tocsc")
-        self._warn_of_old_names()
-        parts = check_positive_int(self.borders, "borders")
-        if parts > MAX_BORDERS + 1:
-            raise InvalidInputError(f"borders must be at most {MAX_BORDERS + 1}, got {parts}: a code is one byte")
-        progress = self._progress(data.n_features) if begun is None else self._trees_of_model()
-        watch = parse_measure(
-            self.measure if self.validation_measure is None else self.validation_measure, convention=self.convention
-        ).tie_averaged()  # leaves tie many documents: no order of the rows is to choose the trees
-        self._choose_leaves(data, watch, bool(progress.trees) or begun is not None, labels or position is not None)
-        kind = self.kind_of_leaves
-        first = check_choice(self.start, "start", ("constant", "linear"))
-        start_alpha = check_number(self._renamed("start_alpha"), "start_alpha", minimum=0.0)
-        scaled = isinstance(kind, PolynomialLeaves) or first == "linear"
+        sparse = hasattr(data.X, "tocsc")
+        if begun is not None:
+            self._take(begun, data.n_features)
+        warn_of_earlier_names(self)
+        parts = self._parts()
+        check_choice(self.start, "start", ("constant", "linear"))
+        start_alpha = check_number(value_under_either_name(self, "start_alpha"), "start_alpha", minimum=0.0)
+        progress = begun_progress(self, data.n_features) if begun is None else trees_of(self)
+        stopping = self._early_stopping(valid is not None)
+        self._choose_leaves(
+            data, stopping.measure, bool(progress.trees) or begun is not None, labels or position is not None
+        )
+        leaves = self.kind_of_leaves
         if valid is not None and hasattr(valid.X, "tocsc") != sparse:
             raise InvalidInputError(
                 f"X is {'sparse' if sparse else 'dense'} and that of eval_set is not: give both in the same form"
             )
         check_grades(y)
-        check_weights(data.row_weight)
-        monotone = monotone_signs(self.monotone, data.n_features, list(getattr(self, "feature_names_in_", [])))
-        if monotone is not None and isinstance(kind, PolynomialLeaves):
-            raise InvalidInputError("polynomial leaves cannot keep monotone constraints; use constant or fuzzy leaves")
-        p_swap = kind.swap_probability(data.n_rows) if isinstance(kind, FuzzyLeaves) else 0.0
-        if begun is not None and isinstance(kind, FuzzyLeaves):
-            p_swap = self.p_swap_
+        check_weights(weight)
+        plan = self._plan()
+        p_swap = leaves.swap_probability(data.n_rows) if isinstance(leaves, FuzzyLeaves) else 0.0
+        known_places = {}
+        if begun is not None:
+            plan = replace(plan, n_estimators=plan.n_estimators + len(progress.trees))
+            if isinstance(leaves, FuzzyLeaves):
+                p_swap, flat = self.p_swap_, self._flat_places()
+                known_places = dict(zip(flat.features.tolist(), flat.tables()))
         measure = parse_measure(self.measure, convention=self.convention)
         objective = make_objective(self.objective, self.objective_params, measure, self.n_jobs)
-        take_beside(objective, labels, position, data.row_weight)
-        unbiased = _unbiased_part(objective)
+        take_beside(objective, labels, position, weight)
+        unbiased = unbiased_part(objective)
         if unbiased is not None and progress.trees:
             raise InvalidInputError(
                 f"{'warm_start' if begun is None else 'init_model'}: unbiased-lambdarank learns its propensities from "
                 "tree to tree and cannot be continued; start anew"
             )
-        columns = self._category_columns(data.n_features)
-        tables: CategoryTables | None = None
-        if begun is not None and hasattr(self, "category_features_"):
-            tables = self._category_tables()
-            X = tables.encode(X)
-        elif columns is not None:
-            if progress.trees:
-                raise InvalidInputError(
-                    "warm_start: a model with categorical features cannot be continued; set warm_start=False"
-                )
-            rows_in_order, queries = order_by_content(X, y, data.offsets, data.query_weight)
-            order = queries[stream(self.seed_, "categories", 0).permutation(len(queries))]
-            del rows_in_order
-            tables, X = fit_categories(X, y, data.offsets, data.row_weight, columns, order)
-        valid_X: Any = None if valid is None else valid.X if tables is None else tables.encode(valid.X)
-        known_places = self._known_places() if begun is not None and isinstance(kind, FuzzyLeaves) else {}
+        tables, X = self._categories(data, begun is not None, bool(progress.trees))
+        scaled = isinstance(leaves, PolynomialLeaves) or self.start == "linear"
+        by_column = summed(X).tocsc() if sparse else X
+        columns = scan_training_columns(
+            by_column, weight, parts, leaves, scaled, bool(self.clip), known_places, self.n_jobs
+        )
+        if begun is not None and scaled:
+            columns = replace(columns, scaling=self._scaling())
+        if progress.trees:
+            if begun is None:
+                self._check_same_columns(leaves, columns, p_swap)
+            start, scores = self._start(), self._predict(data.X)
+            at_start: Any = scores.copy()  # on other data the model may stand worse than a constant
+            if begun is None:
+                at_start = start.constant if start.linear is None else start.scores(X, self.n_jobs)
+        else:
+            linear = None
+            if self.start == "linear":
+                assert columns.scaling is not None
+                linear = fit_linear_start(X, y, data.offsets, weight, columns.scaling, start_alpha, plan.rules.monotone)
+            known = 0.0 if linear is None else linear.scores(X, self.n_jobs)
+            start = Start(float(objective.start(y - known, weight)), linear)
+            scores = np.full(data.n_rows, start.constant) + known
+            # For the watch over the training objective: one number, unless the start is a line.
+            at_start = start.constant if linear is None else scores.copy()
+        plan = replace(plan, rules=search_rules(leaves, plan.rules, columns, p_swap))
         with Workers(self.n_jobs) as workers:
-
-            def look(k: int, values: np.ndarray) -> tuple[np.ndarray, Any, Any]:
-                found = find_borders(values, parts)
-                table = known_places.get(k)
-                if (
-                    known_places and table is None and isinstance(kind, FuzzyLeaves)
-                ):  # as many places as the model's features have
-                    most = max(one.n for one in known_places.values())
-                    spread = spread_evenly(values, max(1, round(most * len(values) / data.n_rows)))
-                    table = make_places(spread, found, kind.places)
-                if table is not None:
-                    found = table.borders_at_knots(found)
-                elif isinstance(kind, FuzzyLeaves):
-                    table = make_places(values, found, kind.places)
-                if not scaled:
-                    return found, table, None
-                weight = data.row_weight
-                return found, table, column_scaling(values) if weight is None else column_scaling(X[:, k], weight)
-
-            by_column = summed(X).tocsc() if sparse else X
-            looked = (scan_sparse_columns if sparse else scan_columns)(by_column, look, self.n_jobs)
-            borders = [found for found, _, _ in looked]
-            places = [table for _, table, _ in looked]
-            scaling = Scaling.of([found for _, _, found in looked], bool(self.clip)) if scaled else None
-            if begun is not None and scaled:
-                scaling = self._scaling()
-            rows = self._coded(by_column, borders, training=True)
-            plan = self._plan(monotone)
-            if begun is not None:
-                plan = replace(plan, n_estimators=plan.n_estimators + len(progress.trees))
-            fitter: Any
-            if isinstance(kind, FuzzyLeaves):
-                continued = begun is None and progress.trees
-                if continued and not (p_swap == self.p_swap_ and self._flat_places().hold(places)):
-                    raise InvalidInputError(_OTHER_DATA)
-                if kind.search:
-                    plan = replace(plan, rules=replace(plan.rules, smoothing=smoothing_of(borders, places, p_swap)))
-                fitter = FuzzyFitter(plan.rules.alpha, monotone, places, p_swap, kind.ties, workers)
-            elif isinstance(kind, PolynomialLeaves):
-                assert scaling is not None
-                fitter = PolynomialFitter(plan.rules.alpha, kind, plan.rules.depth, scaling, workers)
-            else:
-                fitter = ConstantFitter(plan.rules.alpha, monotone, workers)
-            if progress.trees:
-                if scaling is not None and not np.array_equal(scaling.mean, self.feature_mean_):
-                    raise InvalidInputError(_OTHER_DATA)
-                start, scores = self._start(), self._predict(data.X)
-            elif sparse:
-                start = Start(float(objective.start(y, data.row_weight)), None)
-                scores = np.full(X.shape[0], start.constant)
-            else:
-                linear = None
-                if first == "linear":
-                    assert scaling is not None
-                    linear = fit_linear_start(X, y, data.offsets, data.row_weight, scaling, start_alpha, monotone)
-                known = 0.0 if linear is None else linear.scores(X, self.n_jobs)
-                start = Start(float(objective.start(y - known, data.row_weight)), linear)
-                scores = start.scores(X, self.n_jobs)
+            fitter = leaf_fitter(leaves, plan.rules, columns, p_swap, workers)
             watched = None
-            if valid is not None:
-                assert valid.y is not None
-                assert valid_X is not None
-                known = np.full(valid.n_rows, start.constant) if sparse else start.scores(valid_X, self.n_jobs)
-                watched = Watched(
-                    self._coded(summed(valid_X).tocsc() if sparse else valid_X, borders),
-                    known,
-                    watch,
-                    valid.judgements(),
-                )
-                if len(progress.valid) != len(progress.trees):  # these queries were not watched before
-                    progress.valid = [watched.value_of(scores) for scores in self._staged(valid.X)]
-                if progress.trees:
-                    watched.scores = self._predict(valid.X)
-            elif plan.patience is not None:
-                raise InvalidInputError("patience needs eval_set=(X, y, qid), the validation queries")
-            else:
+            if valid is None:
                 progress.valid = []
-            # Kept for the watch over the training objective: one number, unless the start is a line.
-            at_start = start.constant if start.linear is None else start.scores(X, self.n_jobs)
-            if begun is not None:  # on other data the model may stand worse than a constant
-                at_start = scores.copy()
-            status = boost(data, rows, scores, at_start, objective, fitter, plan, watched, workers, progress)
-        self._keep(progress, start, scaling)
-        if isinstance(kind, FuzzyLeaves):
-            self._keep_places(places, p_swap)
+            else:
+                valid_X = valid.X if tables is None else tables.encode(valid.X)
+                if len(progress.valid) != len(progress.trees):  # these queries were not watched before
+                    judgements = valid.judgements()
+                    progress.valid = [
+                        float(stopping.measure.mean(judgements, scores)) for scores in self._staged(valid.X)
+                    ]
+                watched = WatchedHere(
+                    self._coded(summed(valid_X).tocsc() if sparse else valid_X, columns.borders),
+                    self._predict(valid.X) if progress.trees else start.scores(valid_X, self.n_jobs),
+                    valid.judgements(),
+                    fitter,
+                    stopping,
+                )
+            rows = RowsHere(
+                data,
+                self._coded(by_column, columns.borders, training=True),
+                scores,
+                at_start,
+                progress.gains,
+                objective,
+                fitter,
+                plan,
+                workers,
+            )
+            status = boost(rows, plan, watched, progress, objective.quadratic)
+        self._keep(progress, start, leaves, columns, p_swap)
         if tables is not None:
-            for name in ("features", "sizes", "values", "statistics"):
-                setattr(self, f"category_{name}_", getattr(tables, name))
+            keep(self, tables)
         if unbiased is not None:
             self.click_propensities_ = unbiased.click_propensities
             self.skip_propensities_ = unbiased.skip_propensities
-        self._prepare()
-        self._fitted_with = self._fit_settings()
         self._finish(status)
 
     # Arguments.
@@ -595,16 +517,7 @@ class ObliviousBoosting(Ranker):
             if not hasattr(self, "leaves_"):
                 raise InvalidInputError('leaves="auto" is settled by fit; name the leaves to know them before')
             given = self.leaves_
-        kind = parse_leaves(given)
-        old = {
-            new: getattr(self, name)
-            for name, (leaves, new) in _OLD_LEAVES.items()
-            if leaves is type(kind) and getattr(self, name) is not None
-        }
-        if old:
-            kind = replace(kind, **old)
-            kind.check()
-        return kind
+        return with_earlier_names(self, parse_leaves(given))
 
     def _choose_leaves(self, data: RankingData, watch: Any, continued: bool, beside: Any) -> None:
         """Settle `leaves="auto"`; the trees of a continued fit have their leaves."""
@@ -618,23 +531,30 @@ class ObliviousBoosting(Ranker):
         if automatic:
             self.leaves_, self.leaf_scores_ = choose_leaves(self, data, watch)
 
-    def _renamed(self, name: str) -> Any:
-        """A parameter's value, or what its earlier name was given."""
-        old = getattr(self, _OLD_NAMES[name])
-        return getattr(self, name) if old is None else old
+    def _take(self, begun: Any, n_features: int) -> None:
+        """Take over the trees of `init_model`."""
+        if not isinstance(begun, ObliviousBoosting) or not hasattr(begun, "tree_values_"):
+            found = "one that is not fitted" if isinstance(begun, ObliviousBoosting) else type(begun).__name__
+            hint = "; read it first, load_model(path)" if isinstance(begun, str) else ""
+            raise InvalidInputError(f"init_model must be a fitted ObliviousBoosting, got {found}{hint}")
+        take_model(self, begun, n_features)
 
-    def _warn_of_old_names(self) -> None:
-        given = {old: new for new, old in _OLD_NAMES.items()}
-        given |= {old: f"leaves={leaves.__name__}({new}=...)" for old, (leaves, new) in _OLD_LEAVES.items()}
-        for old, new in given.items():
-            if getattr(self, old) is not None:
-                warnings.warn(
-                    f"ObliviousBoosting: {old} is the name of an earlier release and goes with the next; use {new}",
-                    FutureWarning,
-                    stacklevel=4,
-                )
+    def _parts(self) -> int:
+        """Into how many parts the values of a feature are cut."""
+        parts = check_positive_int(self.borders, "borders")
+        if parts > MAX_BORDERS + 1:
+            raise InvalidInputError(f"borders must be at most {MAX_BORDERS + 1}, got {parts}: a code is one byte")
+        return parts
 
-    def _plan(self, monotone: np.ndarray | None) -> Plan:
+    def _early_stopping(self, watched: bool) -> EarlyStopping:
+        """What watches the validation queries: leaves tie many documents, and no order of the rows is to choose."""
+        if self.patience is not None and not watched:
+            check_positive_int(self.patience, "patience")
+            raise InvalidInputError("patience needs eval_set=(X, y, qid), the validation queries")
+        chooser = self.measure if self.validation_measure is None else self.validation_measure
+        return EarlyStopping(chooser, self.convention, self.patience)
+
+    def _plan(self) -> Plan:
         """The settings of the boosting loop."""
         n_estimators = check_positive_int(self.n_estimators, "n_estimators")
         depth = check_positive_int(self.depth, "depth")
@@ -642,10 +562,13 @@ class ObliviousBoosting(Ranker):
             raise InvalidInputError(f"depth must be at most {MAX_DEPTH} (a tree has 2^depth leaves), got {depth}")
         if self.bootstrap is not None:
             check_choice(self.bootstrap, "bootstrap", ("row", "query"))
-        alpha = self._renamed("alpha")
+        alpha = value_under_either_name(self, "alpha")
         if alpha is None:
             alpha = 0.0 if self.objective == "mse" else 1.0
         names = list(getattr(self, "feature_names_in_", []))
+        monotone = monotone_signs(self.monotone, self.n_features_in_, names)
+        if monotone is not None and isinstance(self.kind_of_leaves, PolynomialLeaves):
+            raise InvalidInputError("polynomial leaves cannot keep monotone constraints; use constant or fuzzy leaves")
         rules = GrowthRules(
             depth,
             check_number(alpha, "alpha", minimum=0.0),
@@ -662,103 +585,34 @@ class ObliviousBoosting(Ranker):
             self.bootstrap is not None and bool(self.replace),
             check_number(self.subsample, "subsample", minimum=0.0, maximum=1.0, open_minimum=True),
             check_number(self.feature_fraction, "feature_fraction", minimum=0.0, maximum=1.0, open_minimum=True),
-            None if self.patience is None else check_positive_int(self.patience, "patience"),
             check_positive_int(self.verbose, "verbose", 0),
             self.seed_,
         )
 
-    def _progress(self, n_features: int) -> Progress:
-        """The trees that a warm start continues from, which must be of the same parameters and data; else none."""
-        if not (self.warm_start and hasattr(self, "tree_values_")):
-            self.seed_ = seed_of(self.random_state)
-            return Progress()
-        have = len(self.tree_values_)
-        if check_positive_int(self.n_estimators, "n_estimators") < have:
+    def _categories(self, data: RankingData, begun: bool, continued: bool) -> tuple[CategoryTables | None, Any]:
+        """The tables of the categorical columns, None without any, and the training rows as the trees see them."""
+        if begun and hasattr(self, "category_features_"):
+            tables = self._category_tables()
+            return tables, tables.encode(data.X)
+        columns = self._category_columns(data.n_features)
+        if columns is None:
+            return None, data.X
+        if continued:
             raise InvalidInputError(
-                f"warm_start: n_estimators={self.n_estimators} is less than the {have} trees that the model has"
+                "warm_start: a model with categorical features cannot be continued; set warm_start=False"
             )
-        before = getattr(self, "_fitted_with", None)
-        if before is not None:
-            for name, value in self._fit_settings().items():
-                if value != before[name]:
-                    raise InvalidInputError(
-                        f"warm_start: {name} was {before[name]} and is {value}; a fit can only be continued with the "
-                        "same parameters. Set warm_start=False to start anew"
-                    )
-        if self.tree_features_.shape[1] != self.depth:
-            raise InvalidInputError(
-                f"warm_start: the model's trees have depth {self.tree_features_.shape[1]}, got depth={self.depth}"
-            )
-        if self.tree_gains_.shape[1] != n_features:
-            raise InvalidInputError(
-                f"warm_start: the model was fitted to {self.tree_gains_.shape[1]} features, X has {n_features}"
-            )
-        trees: list[Any] = list(
-            zip(self.tree_features_, self.tree_borders_, self.tree_missing_right_, self.tree_values_)
-        )
-        history = [part.tolist()[:have] for part in (self.validation_scores_, self.history_["objective"])]
-        return Progress(trees, list(self.tree_gains_), *history)
+        assert data.y is not None
+        _, queries = order_by_content(data.X, data.y, data.offsets, data.query_weight)
+        order = queries[stream(self.seed_, "categories", 0).permutation(len(queries))]
+        return fit_categories(data.X, data.y, data.offsets, data.row_weight, columns, order)
 
-    def _take_model(self, begun: Any, n_features: int) -> None:
-        """Take over a fitted model's trees and what they stand on, to go on from them."""
-        if not isinstance(begun, ObliviousBoosting) or not hasattr(begun, "tree_values_"):
-            found = "one that is not fitted" if isinstance(begun, ObliviousBoosting) else type(begun).__name__
-            hint = "; read it first, load_model(path)" if isinstance(begun, str) else ""
-            raise InvalidInputError(f"init_model must be a fitted ObliviousBoosting, got {found}{hint}")
-        if begun.n_features_in_ != n_features:
-            raise InvalidInputError(f"init_model was fitted to {begun.n_features_in_} features, X has {n_features}")
-        names = getattr(begun, "feature_names_in_", None)
-        own = getattr(self, "feature_names_in_", None)
-        if names is not None and own is not None and list(names) != list(own):
-            wrong = next(place for place, (a, b) in enumerate(zip(names, own)) if a != b)
-            raise InvalidInputError(
-                f"init_model: its column {wrong} was {names[wrong]!r} and is {own[wrong]!r}; name the columns as then"
-            )
-        if isinstance(self.leaves, str) and self.leaves == "auto":
-            self.leaves_ = begun.kind_of_leaves
-        kind, theirs = self.kind_of_leaves, begun.kind_of_leaves
-        # What the model's own trees are scored with must stay: polynomials' degree, how fuzzy borders take ties.
-        same = type(kind) is type(theirs) and all(
-            getattr(kind, name, None) == getattr(theirs, name, None) for name in ("degree", "ties")
-        )
-        if not same:
-            raise InvalidInputError(f"init_model has leaves {theirs}, this ranker {kind}: they must be the same")
-        if begun.tree_features_.shape[1] != self.depth:
-            raise InvalidInputError(
-                f"init_model has trees of depth {begun.tree_features_.shape[1]}, this ranker depth={self.depth}"
-            )
-        if (self.categorical is not None) != hasattr(begun, "category_features_"):
-            raise InvalidInputError("init_model: `categorical` must name the columns that it named then")
-        coded = getattr(self, "category_names_", None)
-        if coded is not None and coded != getattr(begun, "category_names_", {}):
-            raise InvalidInputError(
-                "init_model: its categories have other numbers; read the table with "
-                "categories=init_model.category_names"
-            )
-        if (self.start == "linear") != hasattr(begun, "start_weights_"):
-            raise InvalidInputError(f"init_model starts from {begun.start!r}, this ranker from {self.start!r}")
-        self.seed_ = seed_of(self.random_state)
-        for name in ("start_", *_TREES, "history_", "n_iter_", "category_names_", *_OF_SOME):
-            self.__dict__.pop(name, None)
-            if hasattr(begun, name):
-                setattr(self, name, getattr(begun, name))
-        self._prepare()
-
-    def _trees_of_model(self) -> Progress:
-        """The trees taken over, without a history: they have not seen these data."""
-        trees: list[Any] = list(
-            zip(self.tree_features_, self.tree_borders_, self.tree_missing_right_, self.tree_values_)
-        )
-        return Progress(trees, list(self.tree_gains_))
-
-    def _known_places(self) -> dict[int, PlaceTable]:
-        """The place tables of the features that the trees use, by column."""
-        flat = self._flat_places()
-        return dict(zip(flat.features.tolist(), flat.tables()))
-
-    def _fit_settings(self) -> dict[str, str]:
-        """The parameters that must stay for a warm start, in a form that can be compared."""
-        return {name: repr(value) for name, value in self.get_params(deep=False).items() if name not in _MAY_CHANGE}
+    def _check_same_columns(self, leaves: Leaves, columns: TrainingColumns, p_swap: float) -> None:
+        """An error where X is not what the trees of a warm start were fitted to."""
+        same = True
+        if isinstance(leaves, FuzzyLeaves):
+            same = p_swap == self.p_swap_ and self._flat_places().hold(columns.places)
+        if not same or (columns.scaling is not None and not np.array_equal(columns.scaling.mean, self.feature_mean_)):
+            raise InvalidInputError(_OTHER_DATA)
 
     # Scores.
 
@@ -793,28 +647,13 @@ class ObliviousBoosting(Ranker):
 
     def _numbered(self, X: Any, reset: bool) -> Any:
         """A data frame whose named columns of text or categories hold the numbers of these; anything else as it is."""
-        if self.categorical is None or not (hasattr(X, "columns") and hasattr(X, "dtypes")):
+        if self.categorical is None or not is_frame(X):
             return X
-        names = {} if reset else dict(getattr(self, "category_names_", {}))
-        columns = list(X.columns)
-        for k in columns_of(self.categorical, "categorical", len(columns), columns).tolist():
-            given = X[columns[k]].to_numpy()
-            if given.dtype.kind in "iufb" and str(k) not in names:
-                numbers = given.astype(np.float64)
-            else:
-                text = [None if is_missing(value) else str(value) for value in given.tolist()]
-                if reset:
-                    names[str(k)] = sorted({value for value in text if value is not None})
-                elif str(k) not in names:
-                    continue  # numbers in training: the error is `refuse_categories`'
-                number = {name: float(place) for place, name in enumerate(names[str(k)])}
-                numbers = np.array([np.nan if value is None else number.get(value, -1.0) for value in text])
-            if hasattr(X, "with_columns"):
-                X = X.with_columns(type(X[columns[k]])(columns[k], numbers))
-            else:
-                X = X.assign(**{columns[k]: numbers})
-        if reset and names:
-            self.category_names_ = names
+        names = list(X.columns)
+        columns = columns_of(self.categorical, "categorical", len(names), names).tolist()
+        X, texts = numbered_categories(X, columns, getattr(self, "category_names_", {}), reset)
+        if reset and texts:
+            self.category_names_ = texts
         return X
 
     def _category_columns(self, n_features: int) -> np.ndarray | None:
@@ -831,8 +670,7 @@ class ObliviousBoosting(Ranker):
         return self._category_tables().encode(X)
 
     def _category_tables(self) -> CategoryTables:
-        names = ("features", "sizes", "values", "statistics")
-        return CategoryTables(*(getattr(self, f"category_{name}_") for name in names))
+        return kept(self, CategoryTables)
 
     def _coded(self, X: Any, borders: list[np.ndarray], training: bool = False) -> Rows:
         """Rows of an array or a CSC matrix, with their codes."""
@@ -841,11 +679,7 @@ class ObliviousBoosting(Ranker):
 
     def _predict(self, X: Any) -> np.ndarray:
         X = self.encoded(X)
-        return self._advance(X, self._start_scores(X))
-
-    def _start_scores(self, X: Any) -> np.ndarray:
-        """Scores (n,) before the first tree, of rows as `encoded` gives them."""
-        return np.full(X.shape[0], self.start_) if hasattr(X, "tocsr") else self._start().scores(X, self.n_jobs)
+        return self._advance(X, self._start().scores(X, self.n_jobs))
 
     def _advance(self, X: Any, scores: np.ndarray, trees: slice = slice(None)) -> np.ndarray:
         """Add the values of `trees` to the scores (n,) of rows as `encoded` gives them."""
@@ -873,30 +707,33 @@ class ObliviousBoosting(Ranker):
     def _staged(self, X: np.ndarray) -> Iterator[np.ndarray]:
         """Scores after each tree, in one array that is advanced."""
         X = self.encoded(X)
-        scores = self._start_scores(X)
+        scores = self._start().scores(X, self.n_jobs)
         for t in range(self.n_iter_):
             yield self._advance(X, scores, slice(t, t + 1))
 
     # The model.
 
-    def _keep(self, progress: Progress, start: Start, scaling: Scaling | None) -> None:
-        """Keep the trees, what they start from, and how features are standardised."""
-        self.start_ = start.constant
-        for name in _OF_SOME:
+    def _keep(self, progress: Progress, start: Start, leaves: Leaves, columns: TrainingColumns, p_swap: float) -> None:
+        """Keep the trees and what they stand on."""
+        for name in OF_SOME:
             self.__dict__.pop(name, None)  # of an earlier fit
+        self.start_ = start.constant
         if start.linear is not None:
             self.start_weights_ = start.linear.weights
-        if scaling is not None:
-            self.feature_mean_, self.feature_scale_ = scaling.mean, scaling.scale
-            self.feature_low_, self.feature_high_ = scaling.low, scaling.high
-        names = ("tree_features_", "tree_borders_", "tree_missing_right_", "tree_values_")
-        for name, arrays in zip(names, zip(*progress.trees)):
-            setattr(self, name, np.stack(arrays))
+        if columns.scaling is not None:
+            keep(self, columns.scaling)
+        keep(self, Ensemble(*(np.stack(arrays) for arrays in zip(*progress.trees))))
         self.tree_gains_ = np.stack(progress.gains)
         self.validation_scores_ = np.array(progress.valid, dtype=np.float64)
         change = np.array(progress.change, dtype=np.float64)
         self.history_ = {"objective": change, "validation": self.validation_scores_}
         self.n_iter_ = len(progress.trees)
+        if isinstance(leaves, FuzzyLeaves):
+            used = np.unique(self.tree_features_)
+            self.p_swap_ = p_swap
+            keep(self, FlatPlaces.of(used, [columns.places[k] for k in used]))
+        self._prepare()
+        self._fitted_with = fit_settings(self)
 
     @property
     def valid_scores_(self) -> np.ndarray:
@@ -909,49 +746,16 @@ class ObliviousBoosting(Ranker):
 
         A loaded model predicts all the same; to go on training it, set `objective` to the function again.
         """
-        params: dict[str, Any] = {
-            name: value
-            for name, value in self.get_params(deep=False).items()
-            if value is not None or name not in _OLD_PARAMETERS
-        }
-        if not isinstance(self.leaves, str) or self.leaves == "auto":
-            params["leaves"] = leaves_as_dict(self.kind_of_leaves)
-        if callable(self.objective):
-            name = getattr(self.objective, "__name__", type(self.objective).__name__)
-            params["objective"] = f"the function {name}"
-        elif isinstance(self.objective, list | tuple):
-            params["objective"] = [_entry_of_file(entry) for entry in self.objective]
-        if isinstance(self.monotone, dict):
-            names = list(getattr(self, "feature_names_in_", []))
-            params["monotone"] = monotone_signs(self.monotone, self.n_features_in_, names)
-        if self.interaction_constraints is not None:
-            sets = [[k if isinstance(k, str) else int(k) for k in one] for one in self.interaction_constraints]
-            params["interaction_constraints"] = sets
-        if isinstance(self.feature_costs, dict):
-            names = list(getattr(self, "feature_names_in_", []))
-            params["feature_costs"] = costs_of(self.feature_costs, self.n_features_in_, names)
-        if self.random_state is not None:
-            params["random_state"] = self.seed_
-        return params
-
-    def _keep_places(self, places: list[PlaceTable], p_swap: float) -> None:
-        """Keep the place tables of the features in use."""
-        used = np.unique(self.tree_features_)
-        flat = FlatPlaces.of(used, [places[k] for k in used])
-        self.p_swap_ = p_swap
-        for name in ("features", "sizes", "lower", "upper", "starts"):
-            setattr(self, f"place_{name}_", getattr(flat, name))
+        return params_for_file(self)
 
     def _flat_places(self) -> FlatPlaces:
-        names = ("features", "sizes", "lower", "upper", "starts")
-        return FlatPlaces(*(writable(getattr(self, f"place_{name}_")) for name in names))
+        return kept(self, FlatPlaces)
 
     def _ensemble(self) -> Ensemble:
-        names = ("tree_features_", "tree_borders_", "tree_missing_right_", "tree_values_")
-        return Ensemble(*(writable(getattr(self, name)) for name in names))
+        return kept(self, Ensemble)
 
     def _scaling(self) -> Scaling:
-        return Scaling(self.feature_mean_, self.feature_scale_, self.feature_low_, self.feature_high_)
+        return kept(self, Scaling)
 
     def _start(self) -> Start:
         weights = getattr(self, "start_weights_", None)
@@ -976,48 +780,13 @@ class ObliviousBoosting(Ranker):
         if hasattr(self, "tree_values_"):
             self._prepare()
 
-    def _check_fitted(self) -> None:
-        """Raise `ModelFileError` when an attribute from a file is missing or of another kind."""
-        try:
-            kind_now = self.kind_of_leaves
-        except InvalidInputError as error:
-            raise ModelFileError(f"ObliviousBoosting: {error}") from error
-        fuzzy, polynomial = (isinstance(kind_now, kind) for kind in (FuzzyLeaves, PolynomialLeaves))
-        kinds = dict(_TREES)
-        if fuzzy:
-            kinds |= _PLACES
-        linear = hasattr(self, "start_weights_")
-        if polynomial or linear or self.start == "linear":
-            kinds |= _SCALING
-        if linear or self.start == "linear":
-            kinds |= {"start_weights_": ("f", 1)}
-        if polynomial:
-            kinds["tree_values_"] = ("f", 3)
-        if hasattr(self, "category_features_") or self.categorical is not None:
-            kinds |= _CATEGORIES
-        for name, (kind, dimensions) in kinds.items():
-            array = getattr(self, name, None)
-            if not isinstance(array, np.ndarray) or array.dtype.kind != kind or array.ndim != dimensions:
-                raise ModelFileError(f"ObliviousBoosting: {name} is missing or not an array of {dimensions} dimensions")
-        trees = len(self.tree_features_)
-        if getattr(self, "n_iter_", None) != trees or self.tree_gains_.shape != (trees, self.n_features_in_):
-            raise ModelFileError("ObliviousBoosting: n_iter_ and tree_gains_ must be of as many trees as there are")
-        numbers = {"start_": np.inf} | ({"p_swap_": 1.0} if fuzzy else {})
-        for name, end in numbers.items():
-            value = getattr(self, name, None)
-            if not isinstance(value, int | float) or not -end < value < end:
-                raise ModelFileError(f"ObliviousBoosting: {name} must be a number within its range, got {value!r}")
-        history = getattr(self, "history_", None)
-        if not isinstance(history, dict) or not all(isinstance(part, np.ndarray) for part in history.values()):
-            raise ModelFileError("ObliviousBoosting: history_ must hold arrays")
-
     def check_model(self) -> None:
         """Called after loading: the arrays of the trees must fit together."""
         super().check_model()
         if not hasattr(self, "history_") and isinstance(getattr(self, "validation_scores_", None), np.ndarray):
             unknown = np.full(len(self.validation_scores_), np.nan)  # a file of an earlier release
             self.history_ = {"objective": unknown, "validation": self.validation_scores_}
-        self._check_fitted()
+        check_attributes(self)
         kind, monomials = self.kind_of_leaves, None
         if isinstance(self.leaves, dict):
             self.leaves = kind
@@ -1035,174 +804,3 @@ class ObliviousBoosting(Ranker):
         if isinstance(kind, FuzzyLeaves):
             self._flat_places().check(self.n_features_in_, self._ensemble())
         self._prepare()
-
-
-def _unbiased_part(objective: Any) -> UnbiasedLambdaRank | None:
-    """The objective, or the part of a mixture, that learns propensities."""
-    parts = [part.objective for part in objective.parts] if isinstance(objective, Mixture) else [objective]
-    return next((one for one in parts if isinstance(one, UnbiasedLambdaRank)), None)
-
-
-def _entry_of_file(entry: Any) -> Any:
-    """An entry of a list of objectives as a model file may hold it."""
-    if isinstance(entry, dict):
-        return entry | {"objective": _entry_of_file(entry.get("objective"))}
-    if callable(entry):
-        return f"the function {getattr(entry, '__name__', type(entry).__name__)}"
-    return entry
-
-
-def beside_grades(values: Any, data: RankingData) -> dict[str, Any]:
-    """Arrays by name (n,) in the caller's row order, as float64 in the data's order; None stays None."""
-    if values is None:
-        return {}
-    if not isinstance(values, dict):
-        raise InvalidInputError(f"labels must be a dict of names to arrays, got {type(values).__name__}")
-    result: dict[str, Any] = {}
-    for name, given in values.items():
-        if given is None:
-            result[name] = None
-            continue
-        try:
-            column = np.asarray(given, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InvalidInputError(f"{name} must hold numbers: {error}") from error
-        if column.shape != (data.n_rows,):
-            raise InvalidInputError(
-                f"{name} must have one value for each of the {data.n_rows} rows, got {column.shape}"
-            )
-        if not np.isfinite(column).all():
-            raise InvalidInputError(f"{name} must be finite, got {column[~np.isfinite(column)][0]}")
-        result[name] = data.grouped(column)
-    return result
-
-
-def is_missing(value: Any) -> bool:
-    """Whether a value of a data frame's column is None, nan or NA."""
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
-
-
-def frame_of(X: Any) -> Any:
-    """An Arrow table as a pandas data frame, whose categories are those of dictionary columns; anything else as it is.
-
-    Raises
-    ------
-    InvalidInputError
-        Where pandas is missing.
-    """
-    if not (hasattr(X, "column_names") and hasattr(X, "to_pandas")):
-        return X
-    try:
-        return X.to_pandas()
-    except ImportError as error:
-        raise InvalidInputError(f"an Arrow table is read through pandas, which is missing: {error}") from error
-
-
-def columns_of(given: Any, what: str, n_features: int, names: list[Any]) -> np.ndarray:
-    """Columns by number or name as int64 (u,), ascending; `what` is the parameter that an error names."""
-    if isinstance(given, str | bytes) or not isinstance(given, list | tuple | set | np.ndarray):
-        raise InvalidInputError(f"{what} must be a list of column numbers or names, got {given!r}")
-    return np.unique(np.array([column_of(key, what, n_features, names) for key in given], dtype=np.int64))
-
-
-def column_of(key: Any, what: str, n_features: int, names: list[Any]) -> int:
-    """A column's number, from its number or name."""
-    if isinstance(key, str):
-        if key not in names:
-            have = "which X does not have" if names else "and X has no names; give column numbers from 0"
-            raise InvalidInputError(f"{what} names the feature {key!r}, {have}")
-        return names.index(key)
-    if not isinstance(key, number_types.Integral) or isinstance(key, bool) or not 0 <= int(key) < n_features:
-        raise InvalidInputError(f"{what} names the column {key!r}; X has the columns 0 … {n_features - 1}")
-    return int(key)
-
-
-def values_by_column(given: Any, what: str, n_features: int, names: list[Any], message: str) -> np.ndarray:
-    """Numbers by column (p,), from an array or from a dict by number or name, in which the others are 0."""
-    if not isinstance(given, dict):
-        try:
-            return np.asarray(given, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InvalidInputError(message) from error
-    values = np.zeros(n_features)
-    for key, value in given.items():
-        if not isinstance(value, number_types.Real):
-            raise InvalidInputError(message)
-        values[column_of(key, what, n_features, names)] = float(value)
-    return values
-
-
-def monotone_signs(given: Any, n_features: int, names: list[Any]) -> np.ndarray | None:
-    """-1, 0 or 1 for each feature, int8 (p,); None without constraints."""
-    if given is None:
-        return None
-    message = (
-        f"monotone must give -1, 0 or 1 for each of the {n_features} features, or a dict of column number or name to "
-        f"these; got {given!r}"
-    )
-    signs = values_by_column(given, "monotone", n_features, names, message)
-    if signs.shape != (n_features,) or not np.isin(signs, (-1, 0, 1)).all():
-        raise InvalidInputError(message)
-    return signs.astype(np.int8) if signs.any() else None
-
-
-def costs_of(given: Any, n_features: int, names: list[Any]) -> np.ndarray | None:
-    """The cost of each feature, float64 (p,); None where all are free."""
-    if given is None:
-        return None
-    message = (
-        f"feature_costs must give a finite number >= 0 for each of the {n_features} features, or a dict of column "
-        f"number or name to these; got {given!r}"
-    )
-    costs = values_by_column(given, "feature_costs", n_features, names, message)
-    if costs.shape != (n_features,) or not np.isfinite(costs).all() or (costs < 0).any():
-        raise InvalidInputError(message)
-    return costs if costs.any() else None
-
-
-def feature_sets(given: Any, n_features: int, names: list[Any]) -> np.ndarray | None:
-    """Sets of features that may meet in a tree, bool (sets, p); the features in no set are one more set."""
-    if given is None:
-        return None
-    what = "interaction_constraints"
-    if isinstance(given, str | bytes) or not isinstance(given, list | tuple):
-        raise InvalidInputError(f"{what} must be a list of lists of column numbers or names, got {given!r}")
-    sets = np.zeros((len(given) + 1, n_features), dtype=np.bool_)
-    for row, one in zip(sets, given):
-        row[columns_of(one, f"a set of {what}", n_features, names)] = True
-    sets[-1] = ~sets.any(axis=0)
-    return sets[sets.any(axis=1)]
-
-
-def check_weights(weight: np.ndarray | None) -> None:
-    """Raise where all weights of rows (n,) are 0, or squares of their sums would over- or underflow."""
-    if weight is None:
-        return
-    largest = float(weight.max())
-    if largest <= 0:
-        raise InvalidInputError("Sample weights must contain at least one non-zero number")
-    if not 1.0 / _LARGEST <= largest <= _LARGEST:
-        raise InvalidInputError(
-            f"the largest weight of a row is {largest:g}; it must lie between {1.0 / _LARGEST:g} and {_LARGEST:g}: "
-            "divide all weights by it"
-        )
-
-
-def check_grades(y: np.ndarray) -> None:
-    """Raise where sums of squared grades would overflow."""
-    largest = float(np.abs(y).max(initial=0.0))
-    if largest > _LARGEST:
-        raise InvalidInputError(f"y must lie within ±{_LARGEST:g}, got a magnitude of {largest:g}: scale it")
-
-
-def refuse_categories(X: Any) -> None:
-    """An error for a data frame's columns that hold categories, text or dates."""
-    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
-        return
-    for name, dtype in zip(X.columns, X.dtypes):
-        kind = str(dtype).lower()
-        if kind.startswith(("category", "categorical", "enum", "object", "str", "date", "time", "duration", "period")):
-            raise InvalidInputError(
-                f"column {name!r} has the type {dtype}: name it in categorical=[{name!r}], or encode "
-                "it as numbers first"
-            )

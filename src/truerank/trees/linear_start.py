@@ -12,6 +12,7 @@ line out of steps.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy.optimize import lsq_linear
@@ -64,9 +65,9 @@ class Start:
     constant: float
     linear: LinearStart | None
 
-    def scores(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
-        """Scores (n,), a new array."""
-        constant = np.full(len(X), self.constant)
+    def scores(self, X: Any, n_jobs: int | None = None) -> np.ndarray:
+        """Scores (n,), a new array; of sparse rows without a linear ranker."""
+        constant = np.full(X.shape[0], self.constant)
         return constant if self.linear is None else constant + self.linear.scores(X, n_jobs)
 
     def check(self, n_features: int) -> None:

@@ -21,32 +21,31 @@ from truerank.cluster.crew import Crew
 from truerank.cluster.data import ClusterRankingData, without_features
 from truerank.cluster.partition import Partition
 from truerank.cluster.sums import beside, largest
-from truerank.core.checks import check_choice, check_positive_int
+from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError
-from truerank.core.printing import note
 from truerank.core.random_streams import stream
-from truerank.core.rounds import tell
 from truerank.core.threads import Workers
 from truerank.losses.boosting import SquaredError, checked, make_objective
 from truerank.losses.by_query import ByQuery
 from truerank.losses.protocols import FunctionObjective
-from truerank.matrices.binning import BLOCK, MAX_BORDERS, code_rows, find_borders
+from truerank.matrices.binning import BLOCK, code_rows
 from truerank.matrices.content import content_hashes
 from truerank.matrices.exact_sums import exact_parts, exact_total
 from truerank.measures import parse_measure
-from truerank.rankers.oblivious_boosting import ObliviousBoosting, check_grades, check_weights, monotone_signs
-from truerank.solvers.result import Status
-from truerank.trees.boosting import Plan, Progress, Watchman, allowed_features, change_parts, keep_best
-from truerank.trees.ensemble import pad_tree
+from truerank.rankers.continued_boosting import begun_progress
+from truerank.rankers.earlier_boosting_names import warn_of_earlier_names
+from truerank.rankers.oblivious_boosting import ObliviousBoosting
+from truerank.solvers.early_stopping import EarlyStopping
+from truerank.trees.boosting import Plan, boost, change_parts
 from truerank.trees.grower import LevelSearch, SampledRows, TreeStructure, loss_unit_of, squared_losses
 from truerank.trees.histogram import GradientSizes, PackingScales, drawn_rows, pack_rows
-from truerank.trees.leaves.constant import ConstantFitter
-from truerank.trees.leaves.fuzzy import FuzzyFitter, FuzzyLeaves
-from truerank.trees.leaves.places import make_places, smoothing_of
-from truerank.trees.leaves.polynomial import PolynomialFitter, PolynomialLeaves
+from truerank.trees.leaves.fuzzy import FuzzyLeaves
+from truerank.trees.leaves.kinds import leaf_fitter, search_rules
+from truerank.trees.leaves.polynomial import PolynomialLeaves
+from truerank.trees.limits import check_grades, check_weights
 from truerank.trees.linear_start import Start
 from truerank.trees.rows import Rows, Sample, draw_rows
-from truerank.trees.scaling import Scaling, column_scaling
+from truerank.trees.training_columns import TrainingColumns, look_at
 
 _OBJECTIVES = ("mse", "lambdarank", "softmax", "pairwise-logistic", "yetirank")
 _COLUMNS = 8  # columns that are summarised in one round
@@ -57,29 +56,19 @@ class Setup:
     """What every partition must know of a fit: sent once."""
 
     objective: Any
-    quadratic: bool
     plan: Plan
-    kind: Any
-    borders: list[np.ndarray]
-    places: list[Any]
-    scaling: Scaling | None
+    leaves: Any
+    columns: TrainingColumns
     p_swap: float
     n_rows: int
     first_rows: np.ndarray
-    query_starts: (
-        np.ndarray | None
-    )  # places by content: offsets (m + 1,), and of each partition where its queries start
+    # Places by content: offsets (m + 1,), and of each partition where its queries start.
+    query_starts: np.ndarray | None
     query_places: list[np.ndarray] | None
 
     def fitter(self, workers: Workers) -> Any:
-        """The leaves' fitter."""
-        rules = self.plan.rules
-        if isinstance(self.kind, FuzzyLeaves):
-            return FuzzyFitter(rules.alpha, rules.monotone, self.places, self.p_swap, self.kind.ties, workers)
-        if isinstance(self.kind, PolynomialLeaves):
-            assert self.scaling is not None
-            return PolynomialFitter(rules.alpha, self.kind, rules.depth, self.scaling, workers)
-        return ConstantFitter(rules.alpha, rules.monotone, workers)
+        """What fits and evaluates the leaves."""
+        return leaf_fitter(self.leaves, self.plan.rules, self.columns, self.p_swap, workers)
 
 
 def fit_partitions(ranker: ObliviousBoosting, data: ClusterRankingData, valid: ClusterRankingData | None) -> None:
@@ -89,11 +78,9 @@ def fit_partitions(ranker: ObliviousBoosting, data: ClusterRankingData, valid: C
         raise InvalidInputError(
             "ObliviousBoosting needs a dense matrix on a cluster, these data are sparse; make the partitions dense"
         )
-    ranker._warn_of_old_names()
-    parts = check_positive_int(ranker.borders, "borders")
-    if parts > MAX_BORDERS + 1:
-        raise InvalidInputError(f"borders must be at most {MAX_BORDERS + 1}, got {parts}: a code is one byte")
-    kind = ranker.kind_of_leaves
+    warn_of_earlier_names(ranker)
+    parts = ranker._parts()
+    leaves = ranker.kind_of_leaves
     if check_choice(ranker.start, "start", ("constant", "linear")) == "linear":
         raise InvalidInputError('start="linear" is not there on a cluster; fit with start="constant"')
     if ranker.categorical is not None:
@@ -102,42 +89,28 @@ def fit_partitions(ranker: ObliviousBoosting, data: ClusterRankingData, valid: C
         raise InvalidInputError(f"on a cluster objective must be one of {', '.join(_OBJECTIVES)} or a function")
     if ranker.warm_start and hasattr(ranker, "tree_values_"):
         raise InvalidInputError("warm_start is not there on a cluster; set warm_start=False")
-    polynomial = isinstance(kind, PolynomialLeaves)
+    polynomial = isinstance(leaves, PolynomialLeaves)
     if polynomial and (data.query_weight is not None or data.weighs_rows):
         raise InvalidInputError("polynomial leaves take no weights on a cluster; use constant or fuzzy leaves")
-    progress = ranker._progress(data.n_features)
-    monotone = monotone_signs(ranker.monotone, data.n_features, list(getattr(ranker, "feature_names_in_", [])))
-    if monotone is not None and polynomial:
-        raise InvalidInputError("polynomial leaves cannot keep monotone constraints; use constant or fuzzy leaves")
+    progress = begun_progress(ranker, data.n_features)
+    stopping = ranker._early_stopping(valid is not None)
+    plan = ranker._plan()
     largest_grade, largest_weight = crew.round(_extremes, merge=largest)
     check_grades(np.array([largest_grade]))
     check_weights(None if largest_weight < 0 else np.array([largest_weight]))
     measure = parse_measure(ranker.measure, convention=ranker.convention)
-    watch = measure
-    if ranker.validation_measure is not None:
-        watch = parse_measure(ranker.validation_measure, convention=ranker.convention)
-    watch = watch.tie_averaged()
     objective = make_objective(ranker.objective, ranker.objective_params, measure, 1)
-    p_swap = kind.swap_probability(data.n_rows) if isinstance(kind, FuzzyLeaves) else 0.0
-    plan = ranker._plan(monotone)
-    if plan.patience is not None and valid is None:
-        raise InvalidInputError("patience needs eval_set=(X, y, qid), the validation queries")
-    borders: list[np.ndarray] = []
-    places: list[Any] = []
-    scalings: list[Any] = []
+    p_swap = leaves.swap_probability(data.n_rows) if isinstance(leaves, FuzzyLeaves) else 0.0
+    looked = []
     for first in range(0, data.n_features, _COLUMNS):
         last = min(first + _COLUMNS, data.n_features)
         for summary in crew.round(_summaries, first, last, data.feature_names, merge=merge_summaries):
-            values = summary.sorted_values()
-            borders.append(find_borders(values, parts))
-            places.append(make_places(values, borders[-1], kind.places) if isinstance(kind, FuzzyLeaves) else None)
-            scalings.append(column_scaling(values) if polynomial else None)
-    if isinstance(kind, FuzzyLeaves) and kind.search:
-        plan = replace(plan, rules=replace(plan.rules, smoothing=smoothing_of(borders, places, p_swap)))
-    scaling = Scaling.of(scalings, bool(ranker.clip)) if polynomial else None
+            looked.append(look_at(summary.sorted_values(), parts, leaves, polynomial))
+    columns = TrainingColumns.of(looked, bool(ranker.clip))
+    plan = replace(plan, rules=search_rules(leaves, plan.rules, columns, p_swap))
     by_place = plan.replace or plan.subsample < 1.0 or getattr(objective, "by_place", False)
     setup = Setup(
-        objective, objective.quadratic, plan, kind, borders, places, scaling, p_swap, data.n_rows, data.first_rows,
+        objective, plan, leaves, columns, p_swap, data.n_rows, data.first_rows,
         *(_places(data) if by_place else (None, None)),
     )  # fmt: skip
     missing, grades, weights = crew.round(_open, setup, keep=True)
@@ -150,14 +123,11 @@ def fit_partitions(ranker: ObliviousBoosting, data: ClusterRankingData, valid: C
     watched = None
     if valid is not None:
         valid.crew.round(_open_valid, setup, constant, keep=True)
-        watched = (valid.crew, watch)
+        watched = WatchedInPartitions(valid.crew, stopping)
     with Workers(ranker.n_jobs) as workers:
-        status = _boost(crew, setup, missing > 0, constant, watched, progress, workers)
-    ranker._keep(progress, Start(constant, None), scaling)
-    if isinstance(kind, FuzzyLeaves):
-        ranker._keep_places(places, p_swap)
-    ranker._prepare()
-    ranker._fitted_with = ranker._fit_settings()
+        rows = RowsInPartitions(crew, setup, missing > 0, workers)
+        status = boost(rows, plan, watched, progress, objective.quadratic)
+    ranker._keep(progress, Start(constant, None), leaves, columns, p_swap)
     ranker._finish(status)
 
 
@@ -172,87 +142,68 @@ def _places(data: ClusterRankingData) -> tuple[np.ndarray, list[np.ndarray]]:
     return offsets, np.split(starts, np.cumsum(data.queries_by_partition)[:-1])
 
 
-def _boost(
-    crew: Crew,
-    setup: Setup,
-    has_missing: np.ndarray,
-    start: float,
-    watched: tuple[Crew, Any] | None,
-    progress: Progress,
-    workers: Workers,
-) -> Status:
-    """The loop of `truerank.trees.boosting.boost`, with sums over partitions in place of passes over rows."""
-    plan = setup.plan
-    n_bins = np.array([len(own) + 1 for own in setup.borders], dtype=np.int32)
-    grower = PartitionGrower(crew, n_bins, has_missing, plan, workers)
-    fitter = setup.fitter(workers)
-    watchman = Watchman(start, setup.quadratic)
-    sign = 1.0 if watched is None or getattr(watched[1], "higher_is_better", True) else -1.0
-    best, best_round = -np.inf, 0
-    status = Status.ALL_ROUNDS
-    trees_end = crew.mark()
-    derived = crew.round(_derive, 0, keep=True)
-    for t in range(plan.n_estimators + 1):
+class RowsInPartitions:
+    """`BoostedRows` whose sums over partitions take the place of passes over rows."""
+
+    def __init__(self, crew: Crew, setup: Setup, has_missing: np.ndarray, workers: Workers) -> None:
+        self._crew, self._setup, self.borders = crew, setup, setup.columns.borders
+        n_bins = np.array([len(own) + 1 for own in self.borders], dtype=np.int32)
+        self._grower = PartitionGrower(crew, n_bins, has_missing, setup.plan, workers)
+        self._leaves = setup.fitter(workers)
+        self._trees_end = crew.mark()
+        self._derived = crew.round(_derive, 0, keep=True)
+
+    def derive(self, t: int) -> None:
+        """Done already, in the round that added the last tree."""
+
+    def sizes(self) -> GradientSizes:
+        """See `BoostedRows`."""
+        return GradientSizes(0, self._derived["all_gradients"], self._derived["all_hessians"], True)
+
+    def change(self) -> float:
+        """See `BoostedRows`."""
+        return exact_total(self._derived["change"])
+
+    def grow(self, t: int, allowed: np.ndarray) -> tuple[TreeStructure, np.ndarray]:
+        """See `BoostedRows`."""
+        derived, leaves = self._derived, self._leaves
         sizes = GradientSizes(derived["n"], derived["gradients"], derived["hessians"], derived["broken"] == 0)
-        if t == 0:
-            watchman.begin(GradientSizes(0, derived["all_gradients"], derived["all_hessians"], True))
-        else:
-            progress.change.append(exact_total(derived["change"]))
-            if watchman.diverges(progress.change):
-                status = Status.DIVERGED
-                break
-        if t == plan.n_estimators:
-            break
         scales = PackingScales.of(sizes)
-        allowed = allowed_features(len(n_bins), plan.feature_fraction, stream(plan.seed, "features", t))
         unit = 1.0
-        if fitter.needs_sample and not setup.quadratic:
+        if leaves.needs_sample and not self._setup.objective.quadratic:
             unit = exact_total(derived["all_hessians"]) / exact_total(derived["weight"])
 
-        def one_tree(
-            scales: PackingScales = scales, n: int = sizes.n_rows, allowed: np.ndarray = allowed, unit: float = unit
-        ) -> tuple[TreeStructure, np.ndarray]:
-            tree = grower.grow(scales, n, allowed)
-            if not fitter.needs_sample:
-                return tree, fitter.fit(tree, None)
-            sums = crew.round(_leaf_sums, tree)
-            return tree, fitter.values(tree, *sums, unit) if setup.scaling is not None else fitter.values(tree, *sums)
+        def one_tree() -> tuple[TreeStructure, np.ndarray]:
+            tree = self._grower.grow(scales, sizes.n_rows, allowed)
+            if not leaves.needs_sample:
+                return tree, leaves.fit(tree, None)
+            sums = self._crew.round(_leaf_sums, tree)
+            return tree, leaves.values(tree, *sums, unit)
 
-        tree, values = crew.remembered(one_tree)
-        values = plan.learning_rate * values
-        padded = pad_tree(tree, values, setup.borders, plan.rules.depth)
-        gains = np.zeros(len(n_bins))
-        np.add.at(gains, tree.features, tree.gains)
-        progress.trees.append(padded)
-        progress.gains.append(gains)
-        derived = crew.round(_add_and_derive, tree, values, t + 1)
-        crew.rewind(trees_end)
+        return self._crew.remembered(one_tree)
+
+    def add(self, t: int, tree: TreeStructure, values: np.ndarray) -> None:
+        """See `BoostedRows`; the derivatives for the next tree come back in the same round."""
+        crew = self._crew
+        self._derived = crew.round(_add_and_derive, tree, values, t + 1)
+        crew.rewind(self._trees_end)
         crew.note(_add, tree, values)
-        trees_end = crew.mark()
+        self._trees_end = crew.mark()
         crew.note(_derive, t + 1)
-        if watched is None:
-            if plan.verbose and (t + 1) % plan.verbose == 0:
-                note(f"tree {t + 1}")
-            if tell(t + 1, plan.n_estimators):
-                status = Status.CALLBACK
-                break
-            continue
-        by_query = watched[0].round(_add_and_measure, tree, values, watched[1], merge=beside)
-        watched[0].note(_add, tree, values)
-        progress.valid.append(float(watched[1].aggregate(np.concatenate(by_query))))
-        if plan.verbose and (t + 1) % plan.verbose == 0:
-            note(f"tree {t + 1}: validation {watched[1].name} {progress.valid[-1]:.4f}")
-        stop = tell(t + 1, plan.n_estimators, validation=progress.valid[-1])
-        if sign * progress.valid[-1] > best:
-            best, best_round = sign * progress.valid[-1], t + 1
-        elif plan.patience is not None and t + 1 - best_round >= plan.patience:
-            status = Status.VALIDATION
-            break
-        if stop:
-            status = Status.CALLBACK
-            break
-    keep_best(progress, plan, status, best_round if watched is not None and plan.patience is not None else None)
-    return status
+
+
+class WatchedInPartitions:
+    """`Watched` of validation queries in partitions."""
+
+    def __init__(self, crew: Crew, stopping: EarlyStopping) -> None:
+        self._crew, self.stopping = crew, stopping
+
+    def value_with(self, tree: TreeStructure, values: np.ndarray) -> float:
+        """See `Watched`."""
+        measure = self.stopping.measure
+        by_query = self._crew.round(_add_and_measure, tree, values, measure, merge=beside)
+        self._crew.note(_add, tree, values)
+        return float(measure.aggregate(np.concatenate(by_query)))
 
 
 class PartitionGrower(LevelSearch):
@@ -308,7 +259,7 @@ class PartitionTrees:
     def __init__(self, partition: Partition, setup: Setup, training: bool) -> None:
         data = partition.data
         self.setup, self.number = setup, partition.number
-        codes = code_rows(data.X, setup.borders, 1)
+        codes = code_rows(data.X, setup.columns.borders, 1)
         self.workers = Workers(1)
         self.fitter = setup.fitter(self.workers)
         # Plain leaves never look at the values again.

@@ -105,7 +105,7 @@ class FuzzyFitter:
 
     def fit(self, tree: TreeStructure, rows: Rows, sample: Sample) -> np.ndarray:
         """Leaf values (2^d,)."""
-        return self.values(tree, *self.sums(tree, rows, sample))
+        return self.values(tree, *self.sums(tree, rows, sample), sample.unit)
 
     def sums(self, tree: TreeStructure, rows: Rows, sample: Sample) -> tuple[np.ndarray]:
         """ΣP g and ΣP h of each leaf (2, 2^d): over blocks of rows, added in order; they add up over partitions."""
@@ -120,8 +120,8 @@ class FuzzyFitter:
             total += part
         return (total,)
 
-    def values(self, tree: TreeStructure, total: np.ndarray) -> np.ndarray:
-        """Leaf values (2^d,) from the sums over all rows."""
+    def values(self, tree: TreeStructure, total: np.ndarray, unit: float) -> np.ndarray:
+        """Leaf values (2^d,) from the sums over all rows, whose mean hessian (`unit`) has no say."""
         return constrain(newton_values(total[0], total[1], self.alpha), total[1], tree.features, self.monotone)
 
     def add(self, tree: TreeStructure, rows: Rows, values: np.ndarray, scores: np.ndarray) -> None:

@@ -1,14 +1,18 @@
-"""The kinds of leaves by name, and from what a caller may give."""
+"""The kinds of leaves by name, from what a caller may give, and what fits each."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from truerank.core.errors import InvalidInputError
-from truerank.trees.leaves.constant import ConstantLeaves
-from truerank.trees.leaves.fuzzy import FuzzyLeaves
-from truerank.trees.leaves.polynomial import PolynomialLeaves
+from truerank.core.threads import Workers
+from truerank.trees.grower import GrowthRules
+from truerank.trees.leaves.constant import ConstantFitter, ConstantLeaves
+from truerank.trees.leaves.fuzzy import FuzzyFitter, FuzzyLeaves
+from truerank.trees.leaves.places import smoothing_of
+from truerank.trees.leaves.polynomial import PolynomialFitter, PolynomialLeaves
+from truerank.trees.training_columns import TrainingColumns
 
 Leaves = ConstantLeaves | FuzzyLeaves | PolynomialLeaves
 KINDS: dict[str, type[Leaves]] = {kind.name: kind for kind in (ConstantLeaves, FuzzyLeaves, PolynomialLeaves)}
@@ -48,3 +52,20 @@ def parse_leaves(given: Any) -> Leaves:
 def leaves_as_dict(leaves: Leaves) -> dict[str, Any]:
     """The dict that `parse_leaves` reads."""
     return {"kind": leaves.name, **asdict(leaves)}
+
+
+def search_rules(leaves: Leaves, rules: GrowthRules, columns: TrainingColumns, p_swap: float) -> GrowthRules:
+    """The rules of the level search, with fuzzy borders where the leaves ask for them."""
+    if not isinstance(leaves, FuzzyLeaves) or not leaves.search:
+        return rules
+    return replace(rules, smoothing=smoothing_of(columns.borders, columns.places, p_swap))
+
+
+def leaf_fitter(leaves: Leaves, rules: GrowthRules, columns: TrainingColumns, p_swap: float, workers: Workers) -> Any:
+    """What fits and evaluates the leaves of a tree."""
+    if isinstance(leaves, FuzzyLeaves):
+        return FuzzyFitter(rules.alpha, rules.monotone, columns.places, p_swap, leaves.ties, workers)
+    if isinstance(leaves, PolynomialLeaves):
+        assert columns.scaling is not None
+        return PolynomialFitter(rules.alpha, leaves, rules.depth, columns.scaling, workers)
+    return ConstantFitter(rules.alpha, rules.monotone, workers)

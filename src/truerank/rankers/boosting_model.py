@@ -1,0 +1,136 @@
+"""What a model file holds of boosted trees: the fitted attributes, their check, and the parameters in plain form."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, TypeVar
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.rankers.column_settings import costs_of, monotone_signs
+from truerank.rankers.earlier_boosting_names import EARLIER_NAMES
+from truerank.trees.categories import CategoryTables
+from truerank.trees.ensemble import Ensemble
+from truerank.trees.leaves.fuzzy import FlatPlaces, FuzzyLeaves
+from truerank.trees.leaves.kinds import leaves_as_dict
+from truerank.trees.leaves.polynomial import PolynomialLeaves
+from truerank.trees.predictor import writable
+from truerank.trees.scaling import Scaling
+
+# Fitted arrays: kind of their numbers and dimensions.
+TREES = {
+    "tree_features_": ("i", 2),
+    "tree_borders_": ("f", 2),
+    "tree_missing_right_": ("b", 2),
+    "tree_values_": ("f", 2),
+    "tree_gains_": ("f", 2),
+    "validation_scores_": ("f", 1),
+}
+PLACES = {
+    "place_features_": ("i", 1),
+    "place_sizes_": ("i", 1),
+    "place_lower_": ("f", 1),
+    "place_upper_": ("f", 1),
+    "place_starts_": ("i", 1),
+}
+SCALING = dict.fromkeys(("feature_mean_", "feature_scale_", "feature_low_", "feature_high_"), ("f", 1))
+CATEGORIES = {
+    "category_features_": ("i", 1),
+    "category_sizes_": ("i", 1),
+    "category_values_": ("f", 1),
+    "category_statistics_": ("f", 1),
+}
+PROPENSITIES = ("click_propensities_", "skip_propensities_")
+OF_SOME = ("p_swap_", *PLACES, "start_weights_", *SCALING, *PROPENSITIES, *CATEGORIES)  # only with some settings
+
+
+Part = TypeVar("Part", Ensemble, FlatPlaces, CategoryTables, Scaling)
+_PREFIXES: dict[type, str] = {Ensemble: "tree", FlatPlaces: "place", CategoryTables: "category", Scaling: "feature"}
+
+
+def keep(ranker: Any, part: Ensemble | FlatPlaces | CategoryTables | Scaling) -> None:
+    """Keep the arrays of a part of the model as attributes of the ranker."""
+    for one in fields(part):
+        setattr(ranker, f"{_PREFIXES[type(part)]}_{one.name}_", getattr(part, one.name))
+
+
+def kept(ranker: Any, kind: type[Part]) -> Part:
+    """A part of the model from the ranker's attributes."""
+    return kind(*(writable(getattr(ranker, f"{_PREFIXES[kind]}_{one.name}_")) for one in fields(kind)))
+
+
+def params_for_file(ranker: Any) -> dict[str, Any]:
+    """Parameters for a model file, which keeps neither functions nor generators nor dicts by number.
+
+    A loaded model predicts all the same; to go on training it, set `objective` to the function again.
+    """
+    params: dict[str, Any] = {
+        name: value
+        for name, value in ranker.get_params(deep=False).items()
+        if value is not None or name not in EARLIER_NAMES
+    }
+    if not isinstance(ranker.leaves, str) or ranker.leaves == "auto":
+        params["leaves"] = leaves_as_dict(ranker.kind_of_leaves)
+    if callable(ranker.objective):
+        name = getattr(ranker.objective, "__name__", type(ranker.objective).__name__)
+        params["objective"] = f"the function {name}"
+    elif isinstance(ranker.objective, list | tuple):
+        params["objective"] = [_entry_of_file(entry) for entry in ranker.objective]
+    if isinstance(ranker.monotone, dict):
+        names = list(getattr(ranker, "feature_names_in_", []))
+        params["monotone"] = monotone_signs(ranker.monotone, ranker.n_features_in_, names)
+    if ranker.interaction_constraints is not None:
+        sets = [[k if isinstance(k, str) else int(k) for k in one] for one in ranker.interaction_constraints]
+        params["interaction_constraints"] = sets
+    if isinstance(ranker.feature_costs, dict):
+        names = list(getattr(ranker, "feature_names_in_", []))
+        params["feature_costs"] = costs_of(ranker.feature_costs, ranker.n_features_in_, names)
+    if ranker.random_state is not None:
+        params["random_state"] = ranker.seed_
+    return params
+
+
+def _entry_of_file(entry: Any) -> Any:
+    """An entry of a list of objectives as a model file may hold it."""
+    if isinstance(entry, dict):
+        return entry | {"objective": _entry_of_file(entry.get("objective"))}
+    if callable(entry):
+        return f"the function {getattr(entry, '__name__', type(entry).__name__)}"
+    return entry
+
+
+def check_attributes(ranker: Any) -> None:
+    """Raise `ModelFileError` when an attribute from a file is missing or of another kind."""
+    try:
+        kind_now = ranker.kind_of_leaves
+    except InvalidInputError as error:
+        raise ModelFileError(f"ObliviousBoosting: {error}") from error
+    fuzzy, polynomial = (isinstance(kind_now, kind) for kind in (FuzzyLeaves, PolynomialLeaves))
+    kinds = dict(TREES)
+    if fuzzy:
+        kinds |= PLACES
+    linear = hasattr(ranker, "start_weights_")
+    if polynomial or linear or ranker.start == "linear":
+        kinds |= SCALING
+    if linear or ranker.start == "linear":
+        kinds |= {"start_weights_": ("f", 1)}
+    if polynomial:
+        kinds["tree_values_"] = ("f", 3)
+    if hasattr(ranker, "category_features_") or ranker.categorical is not None:
+        kinds |= CATEGORIES
+    for name, (kind, dimensions) in kinds.items():
+        array = getattr(ranker, name, None)
+        if not isinstance(array, np.ndarray) or array.dtype.kind != kind or array.ndim != dimensions:
+            raise ModelFileError(f"ObliviousBoosting: {name} is missing or not an array of {dimensions} dimensions")
+    trees = len(ranker.tree_features_)
+    if getattr(ranker, "n_iter_", None) != trees or ranker.tree_gains_.shape != (trees, ranker.n_features_in_):
+        raise ModelFileError("ObliviousBoosting: n_iter_ and tree_gains_ must be of as many trees as there are")
+    numbers = {"start_": np.inf} | ({"p_swap_": 1.0} if fuzzy else {})
+    for name, end in numbers.items():
+        value = getattr(ranker, name, None)
+        if not isinstance(value, int | float) or not -end < value < end:
+            raise ModelFileError(f"ObliviousBoosting: {name} must be a number within its range, got {value!r}")
+    history = getattr(ranker, "history_", None)
+    if not isinstance(history, dict) or not all(isinstance(part, np.ndarray) for part in history.values()):
+        raise ModelFileError("ObliviousBoosting: history_ must hold arrays")

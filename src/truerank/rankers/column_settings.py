@@ -1,0 +1,86 @@
+"""Settings by column: columns named by number or name, and a number for each of them."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError
+
+
+def columns_of(given: Any, what: str, n_features: int, names: list[Any]) -> np.ndarray:
+    """Columns by number or name as int64 (u,), ascending; `what` is the parameter that an error names."""
+    if isinstance(given, str | bytes) or not isinstance(given, list | tuple | set | np.ndarray):
+        raise InvalidInputError(f"{what} must be a list of column numbers or names, got {given!r}")
+    return np.unique(np.array([column_of(key, what, n_features, names) for key in given], dtype=np.int64))
+
+
+def column_of(key: Any, what: str, n_features: int, names: list[Any]) -> int:
+    """A column's number, from its number or name."""
+    if isinstance(key, str):
+        if key not in names:
+            have = "which X does not have" if names else "and X has no names; give column numbers from 0"
+            raise InvalidInputError(f"{what} names the feature {key!r}, {have}")
+        return names.index(key)
+    if not isinstance(key, numbers.Integral) or isinstance(key, bool) or not 0 <= int(key) < n_features:
+        raise InvalidInputError(f"{what} names the column {key!r}; X has the columns 0 … {n_features - 1}")
+    return int(key)
+
+
+def values_by_column(given: Any, what: str, n_features: int, names: list[Any], message: str) -> np.ndarray:
+    """Numbers by column (p,), from an array or from a dict by number or name, in which the others are 0."""
+    if not isinstance(given, dict):
+        try:
+            return np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError(message) from error
+    values = np.zeros(n_features)
+    for key, value in given.items():
+        if not isinstance(value, numbers.Real):
+            raise InvalidInputError(message)
+        values[column_of(key, what, n_features, names)] = float(value)
+    return values
+
+
+def monotone_signs(given: Any, n_features: int, names: list[Any]) -> np.ndarray | None:
+    """-1, 0 or 1 for each feature, int8 (p,); None without constraints."""
+    if given is None:
+        return None
+    message = (
+        f"monotone must give -1, 0 or 1 for each of the {n_features} features, or a dict of column number or name to "
+        f"these; got {given!r}"
+    )
+    signs = values_by_column(given, "monotone", n_features, names, message)
+    if signs.shape != (n_features,) or not np.isin(signs, (-1, 0, 1)).all():
+        raise InvalidInputError(message)
+    return signs.astype(np.int8) if signs.any() else None
+
+
+def costs_of(given: Any, n_features: int, names: list[Any]) -> np.ndarray | None:
+    """The cost of each feature, float64 (p,); None where all are free."""
+    if given is None:
+        return None
+    message = (
+        f"feature_costs must give a finite number >= 0 for each of the {n_features} features, or a dict of column "
+        f"number or name to these; got {given!r}"
+    )
+    costs = values_by_column(given, "feature_costs", n_features, names, message)
+    if costs.shape != (n_features,) or not np.isfinite(costs).all() or (costs < 0).any():
+        raise InvalidInputError(message)
+    return costs if costs.any() else None
+
+
+def feature_sets(given: Any, n_features: int, names: list[Any]) -> np.ndarray | None:
+    """Sets of features that may meet in a tree, bool (sets, p); the features in no set are one more set."""
+    if given is None:
+        return None
+    what = "interaction_constraints"
+    if isinstance(given, str | bytes) or not isinstance(given, list | tuple):
+        raise InvalidInputError(f"{what} must be a list of lists of column numbers or names, got {given!r}")
+    sets = np.zeros((len(given) + 1, n_features), dtype=np.bool_)
+    for row, one in zip(sets, given):
+        row[columns_of(one, f"a set of {what}", n_features, names)] = True
+    sets[-1] = ~sets.any(axis=0)
+    return sets[sets.any(axis=1)]

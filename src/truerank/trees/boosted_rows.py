@@ -1,0 +1,146 @@
+"""Rows that trees are boosted on, here in memory: their derivatives, trees and scores, and those of validation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from truerank.core.random_streams import stream
+from truerank.core.threads import Workers
+from truerank.data.ranking_data import Judgements, RankingData
+from truerank.losses.boosting import checked
+from truerank.losses.protocols import BoostingObjective, Derivatives
+from truerank.matrices.exact_sums import exact_total
+from truerank.solvers.early_stopping import EarlyStopping
+from truerank.trees.boosting import Plan, change_parts
+from truerank.trees.grower import Grower, TreeStructure
+from truerank.trees.histogram import GradientSizes, pack_gradients
+from truerank.trees.rows import ContentOrder, Rows, Sample
+
+
+class RowsHere:
+    """`BoostedRows` of data in memory.
+
+    Parameters
+    ----------
+    data : RankingData
+    rows : Rows
+        The same rows with their codes.
+    scores : float64 array (n,)
+        Of the trees that are there already; advanced in place.
+    start : float or float64 array (n,)
+        Before the first tree.
+    gains : list of float64 arrays (p,)
+        Of the trees that are there already.
+    objective : BoostingObjective
+    leaves : ConstantFitter, FuzzyFitter or PolynomialFitter
+    plan : Plan
+    workers : Workers
+    """
+
+    def __init__(
+        self,
+        data: RankingData,
+        rows: Rows,
+        scores: np.ndarray,
+        start: Any,
+        gains: list[np.ndarray],
+        objective: BoostingObjective,
+        leaves: Any,
+        plan: Plan,
+        workers: Workers,
+    ) -> None:
+        self._data, self._rows, self._scores, self._start = data, rows, scores, start
+        self._weight = data.row_weight
+        self._objective, self._leaves, self._plan = objective, leaves, plan
+        self.borders = rows.matrix.borders
+        self._samples = plan.replace or plan.subsample < 1.0
+        by_place = getattr(objective, "by_place", False)
+        self._order = ContentOrder(data) if self._samples or by_place else None
+        self._by_place = self._order if by_place else None
+        if self._by_place is not None and hasattr(objective, "reorder"):
+            objective.reorder(self._by_place.rows)
+        self._grower = Grower(rows.matrix, plan.rules, workers)
+        self._grower.paid |= np.any([own > 0 for own in gains], axis=0)
+        self._taken: Derivatives | None = None
+        if gains:
+            objective.begin(stream(plan.seed, "objective", 0))
+            self._taken = self._derivatives(np.broadcast_to(start, scores.shape).astype(np.float64))
+
+    def derive(self, t: int) -> None:
+        """See `BoostedRows`."""
+        self._taken = None  # memory
+        self._objective.begin(stream(self._plan.seed, "objective", t))
+        self._taken = self._derivatives(self._scores)
+
+    def sizes(self) -> GradientSizes:
+        """See `BoostedRows`."""
+        assert self._taken is not None
+        return GradientSizes.of(*self._taken)
+
+    def change(self) -> float:
+        """See `BoostedRows`."""
+        assert self._taken is not None
+        return exact_total(change_parts(self._start, *self._taken, self._scores))
+
+    def grow(self, t: int, allowed: np.ndarray) -> tuple[TreeStructure, np.ndarray]:
+        """See `BoostedRows`."""
+        assert self._taken is not None
+        drawn = None
+        if self._samples and self._order is not None:
+            plan = self._plan
+            drawn = self._order.draw(stream(plan.seed, "rows", t), plan.unit, plan.replace, plan.subsample)
+        packed = pack_gradients(*self._taken, drawn)
+        sample = None
+        if self._leaves.needs_sample and not self._objective.quadratic:
+            total = float(len(self._scores)) if self._weight is None else float(np.sum(self._weight))
+            sample = Sample(*self._taken, drawn, float(np.sum(self._taken[1])) / total)
+        self._taken = None  # memory
+        tree = self._grower.grow(packed, allowed)
+        del packed
+        if self._leaves.needs_sample and self._objective.quadratic:
+            # Computed twice rather than kept while the tree grew.
+            sample = Sample(*self._derivatives(self._scores), drawn, 1.0)
+        return tree, self._leaves.fit(tree, self._rows, sample)
+
+    def add(self, t: int, tree: TreeStructure, values: np.ndarray) -> None:
+        """See `BoostedRows`."""
+        self._leaves.add(tree, self._rows, values, self._scores)
+
+    def _derivatives(self, scores: np.ndarray) -> Derivatives:
+        """Gradients and hessians (n,), weights included."""
+        data = self._data
+        assert data.y is not None
+        if self._by_place is not None:
+            gradients, hessians = self._by_place.derivatives(self._objective, scores)
+        else:
+            gradients, hessians = checked(self._objective, data.y, scores, data.offsets)
+        if self._weight is None:
+            return gradients, hessians
+        return gradients * self._weight, hessians * self._weight
+
+
+class WatchedHere:
+    """`Watched` of validation queries in memory.
+
+    Parameters
+    ----------
+    rows : Rows
+    scores : float64 array (n,)
+        Up to the last tree; advanced in place.
+    judgements : Judgements
+    leaves : ConstantFitter, FuzzyFitter or PolynomialFitter
+    stopping : EarlyStopping
+    """
+
+    def __init__(
+        self, rows: Rows, scores: np.ndarray, judgements: Judgements, leaves: Any, stopping: EarlyStopping
+    ) -> None:
+        self._rows, self._scores, self._judgements, self._leaves = rows, scores, judgements, leaves
+        self.stopping = stopping
+
+    def value_with(self, tree: TreeStructure, values: np.ndarray) -> float:
+        """See `Watched`."""
+        self._leaves.add(tree, self._rows, values, self._scores)
+        return float(self.stopping.measure.mean(self._judgements, self._scores))

@@ -1,0 +1,74 @@
+"""What trees know of the training columns before they grow: candidate borders, places of fuzzy borders, scaling."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from truerank.matrices.binning import find_borders, scan_columns
+from truerank.matrices.bundles import scan_sparse_columns
+from truerank.trees.leaves.fuzzy import FuzzyLeaves
+from truerank.trees.leaves.places import PlaceTable, make_places, spread_evenly
+from truerank.trees.scaling import Scaling, column_scaling
+
+
+@dataclass(frozen=True)
+class TrainingColumns:
+    """Borders of each feature; places with fuzzy leaves (else None each); scaling where values are standardised."""
+
+    borders: list[np.ndarray]
+    places: list[Any]
+    scaling: Scaling | None
+
+    @classmethod
+    def of(cls, looked: Sequence[tuple[np.ndarray, Any, Any]], clip: bool) -> TrainingColumns:
+        """From `look_at` of each column, or the like."""
+        borders, places, scalings = ([one[i] for one in looked] for i in range(3))
+        scaled = bool(scalings) and scalings[0] is not None
+        return cls(borders, places, Scaling.of(scalings, clip) if scaled else None)
+
+
+def look_at(values: np.ndarray, parts: int, leaves: Any, scaled: bool) -> tuple[np.ndarray, Any, Any]:
+    """Borders, places and `column_scaling` of a column from its sorted observed values (n,)."""
+    borders = find_borders(values, parts)
+    places = make_places(values, borders, leaves.places) if isinstance(leaves, FuzzyLeaves) else None
+    return borders, places, column_scaling(values) if scaled else None
+
+
+def scan_training_columns(
+    X: Any,
+    row_weight: np.ndarray | None,
+    parts: int,
+    leaves: Any,
+    scaled: bool,
+    clip: bool,
+    known_places: Mapping[int, PlaceTable],
+    n_jobs: int | None,
+) -> TrainingColumns:
+    """Look at every column of a dense or CSC matrix (n, p).
+
+    A column with places known from other data keeps these, and its borders move to their knots; one without takes as
+    many places as the known ones have.
+    """
+    sparse = hasattr(X, "tocsc")
+    most = max((table.n for table in known_places.values()), default=0)
+
+    def look(k: int, values: np.ndarray) -> tuple[np.ndarray, Any, Any]:
+        if not known_places:
+            borders, places, scaling = look_at(values, parts, leaves, scaled and row_weight is None)
+        else:
+            borders = find_borders(values, parts)
+            places = known_places.get(k)
+            if places is None:
+                spread = spread_evenly(values, max(1, round(most * len(values) / X.shape[0])))
+                places = make_places(spread, borders, leaves.places)
+            borders = places.borders_at_knots(borders)
+            scaling = column_scaling(values) if scaled and row_weight is None else None
+        if scaled and row_weight is not None:
+            scaling = column_scaling(X[:, k], row_weight)
+        return borders, places, scaling
+
+    return TrainingColumns.of((scan_sparse_columns if sparse else scan_columns)(X, look, n_jobs), clip)
