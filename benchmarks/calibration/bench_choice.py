@@ -23,8 +23,8 @@ from sklearn.svm import LinearSVC
 from truerank.calibration.classifier import classifier_scores, make_calibrator
 from truerank.calibration.diagnostics import Losses, losses
 from truerank.calibration.pool import MEMBERS, choose_calibrator
-from truerank.papers.calibration_choice import PEERS, against_peers
-from truerank.papers.calibration_reuters import pooled
+from truerank.papers.calibration.choice import PEERS, against_peers
+from truerank.papers.calibration.topic_scores import pooled
 
 DRAWS = 5
 CLASSIFIERS: dict[str, Any] = {

@@ -39,7 +39,7 @@ from truerank.calibration.joint_pool import JointPool
 from truerank.calibration.names import make_calibrator
 from truerank.calibration.pool import MEMBERS, PooledCalibrator, held_out_losses
 from truerank.calibration.ranker import cross_fitted_scores
-from truerank.papers.calibration_choice import paired_t
+from truerank.papers.calibration.choice import paired_t
 from truerank.significance.corrections import holm
 
 SKLEARN = ("sigmoid", "isotonic", "temperature")
@@ -105,7 +105,7 @@ def two_classes(
 
 def reuters(root: Path) -> Iterator[dict[str, Any]]:
     """Documents of a single topic, by the ModApte split, and the largest topics each against the rest."""
-    from truerank.papers.reuters import modapte_split, read_reuters
+    from truerank.papers.calibration.reuters import modapte_split, read_reuters
 
     parts = modapte_split(read_reuters(root / "reuters21578"))
     single = [[(d.text, d.topics[0]) for d in part if len(set(d.topics)) == 1] for part in parts]

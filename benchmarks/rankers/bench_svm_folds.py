@@ -1,6 +1,6 @@
 """SVM-MAP beside SVM-ROC, RankSVM and ridge: published folds and twenty random assignments of queries to folds.
 
-Settings are chosen by validation MAP among the few of `papers/learners.py`; the gap of the SVMs is 1e-4.
+Settings are chosen by validation MAP among the few of `papers/letor/learners.py`; the gap of the SVMs is 1e-4.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from benchmarks.harness import collections
 from truerank.measures import parse_measure
 from truerank.models.registry import ranker_class
 from truerank.papers import protocol
-from truerank.papers.learners import LEARNERS
+from truerank.papers.letor.learners import LEARNERS
 from truerank.significance import paired_t, randomisation, wilcoxon, win_loss
 
 NAMES = ("SVM-MAP", "SVM-ROC", "RankSVM", "ridge")

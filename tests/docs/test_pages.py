@@ -6,20 +6,24 @@ in one namespace, `sh` blocks line by line. A block that cannot run here stands 
 
 from __future__ import annotations
 
+import argparse
 import glob
 import os
 import re
 import shlex
 from contextlib import redirect_stdout
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from truerank.cli import main
+from truerank.cli import COMMANDS, main
 from truerank.core.names import resolve
 from truerank.models.registry import RANKERS, public_names
 
 ROOT = Path(__file__).parents[2]
+EVERY_PAGE = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "howto").glob("*.md"))]
 BLOCK = re.compile(r"(<!-- not run: (?P<reason>[^\n]+) -->\n+)?```(?P<kind>python|sh)\n(?P<text>.*?)```", re.DOTALL)
 
@@ -87,7 +91,62 @@ def test_every_public_name_is_in_the_reference():
 
 
 def test_links_lead_somewhere():
-    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+    for page in EVERY_PAGE:
         for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.relative_to(ROOT)}: {target}"
+
+
+def commands_on(page):
+    """The commands of a page, on lines of their own or in a sentence, each on one line."""
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    blocks = "".join(block["text"] for block in BLOCK.finditer(text) if block["kind"] == "sh")
+    found = re.findall(r"^    (\S[^\n]*)", text, re.MULTILINE) + blocks.splitlines()
+    found += [
+        " ".join(words.split()) for words in re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+    ]
+    return [command.split("  #")[0] for command in found]
+
+
+def test_benchmarks_and_tests_that_pages_name_are_there():
+    folder = ROOT / "benchmarks"
+    benchmarks = [path.relative_to(folder).as_posix() for path in folder.rglob("bench_*.py")]
+    wrong = []
+    for page in EVERY_PAGE:
+        for command in commands_on(page):
+            for names in re.findall(r"python -m benchmarks((?: [a-z_/]+)*)$", command):
+                # A name that selects two benchmarks prints tables that the page does not show.
+                wrong += [f"{page.name}: {command}" for n in names.split() if sum(n in b for b in benchmarks) != 1]
+            for module in re.findall(r"python -m (benchmarks(?:\.\w+)+)", command):
+                if not (ROOT / module.replace(".", "/")).with_suffix(".py").exists():
+                    wrong.append(f"{page.name}: {command}")
+            for file in re.findall(r"\btests/[\w/]+(?:\.py)?", command):
+                if not (ROOT / file).exists():
+                    wrong.append(f"{page.name}: {command}")
+    assert wrong == []
+
+
+@cache
+def options_of(*words):
+    """The options of a sub-command, named by its words."""
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    import_module(COMMANDS[words[0]][0]).configure(parser)
+    for word in words[1:]:
+        parser = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction)).choices[word]
+    return set(parser._option_string_actions)
+
+
+def test_options_that_pages_name_exist():
+    wrong = []
+    for page in EVERY_PAGE:
+        for command in commands_on(page):
+            words = re.split(r"[ \n]", re.split("[|>#]", command)[0])
+            if words[0] != "truerank" or len(words) < 3 or words[1].isupper() or words[2].isupper():
+                continue
+            if words[1] not in COMMANDS:
+                wrong.append(f"{page.name}: {command}")
+                continue
+            known = options_of(*words[1 : 3 if words[1] == "reproduce" else 2])
+            given = {re.split("[].,;)=]", word.lstrip("[("))[0] for word in words[2:]}
+            wrong += [f"{page.name}: {command}: {word}" for word in given if word[:2] == "--" and word not in known]
+    assert wrong == []

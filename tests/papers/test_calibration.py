@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from truerank.calibration.diagnostics import losses
-from truerank.papers.calibration import draws, panel
-from truerank.papers.calibration_choice import against_peers, choose_and_test, correct, total_and_p
-from truerank.papers.calibration_reuters import PAPER_METHODS, TopicScores, load_corpus, topic_scores
-from truerank.papers.reuters import modapte_split, parse_reuters, read_reuters
+from truerank.papers.calibration.choice import against_peers, choose_and_test, correct, total_and_p
+from truerank.papers.calibration.experiment import draws, panel
+from truerank.papers.calibration.reuters import modapte_split, parse_reuters, read_reuters
+from truerank.papers.calibration.topic_scores import PAPER_METHODS, TopicScores, load_corpus, topic_scores
 from truerank.text.tokens import TOPIC_WORD
 from truerank.text.topic_classifiers import linear_svm, naive_bayes
 
@@ -146,8 +146,8 @@ def test_the_papers_order_on_reuters(collections, tmp_path):
 
 
 def test_options():
-    from truerank.papers import calibration
+    from truerank.papers.calibration import experiment
 
     parser = argparse.ArgumentParser()
-    calibration.configure(parser)
+    experiment.configure(parser)
     assert parser.parse_args(["--data", "x"]).out == "calibration-output"

@@ -10,7 +10,9 @@ import pytest
 from support.small_collections import write_collections
 from truerank import cli
 from truerank.measures import parse_measure
-from truerank.papers import learners, letor, protocol
+from truerank.papers import protocol
+from truerank.papers.letor import experiment as letor
+from truerank.papers.letor import learners
 
 
 @pytest.fixture(scope="module")

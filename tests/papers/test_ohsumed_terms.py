@@ -13,7 +13,7 @@ from truerank.core.errors import DataFileError
 from truerank.data.ranking_data import RankingData
 from truerank.measures import parse_measure
 from truerank.papers import protocol
-from truerank.papers.ohsumed_terms import FILE, STREAMS, read_terms, tune
+from truerank.papers.adarank.ohsumed_terms import FILE, STREAMS, read_terms, tune
 
 # Query -> its words' document frequencies; documents -> length and frequencies of the terms, the same in all streams.
 QUERIES = {

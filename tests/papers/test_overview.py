@@ -10,8 +10,9 @@ import pytest
 from support.small_collections import write_collections
 from truerank import cli
 from truerank.cli import reproduce
-from truerank.papers import letor, overview
-from truerank.papers.learners import LEARNERS
+from truerank.papers import overview
+from truerank.papers.letor import experiment as letor
+from truerank.papers.letor.learners import LEARNERS
 
 
 def test_a_figure_is_reproduced_within_its_tolerance():
@@ -51,7 +52,7 @@ def test_oblivious_rows_compare_the_order():
 
 def test_all_prints_one_object_and_writes_a_manifest(tmp_path, monkeypatch, capsys):
     root = write_collections(tmp_path / "data", 8, (0.3, 0.0, 0.1), 3)
-    monkeypatch.setattr(reproduce, "EXPERIMENTS", {"letor": "truerank.papers.letor"})
+    monkeypatch.setattr(reproduce, "EXPERIMENTS", {"letor": "truerank.papers.letor.experiment"})
     few = [learner for learner in LEARNERS if learner.name in ("random", "ridge", "RankSVM")]
     monkeypatch.setattr(letor, "known_learners", lambda only=None: few)
     monkeypatch.setattr(letor, "figures", lambda args: [])

@@ -7,7 +7,7 @@ import lzma
 import pytest
 
 from truerank.core.errors import DataFileError
-from truerank.papers.reuters import modapte_split, parse_reuters, read_reuters
+from truerank.papers.calibration.reuters import modapte_split, parse_reuters, read_reuters
 
 HEAD = '<!DOCTYPE lewis SYSTEM "lewis.dtd">\n'
 ITEM = (

@@ -16,10 +16,10 @@ from truerank.core.printing import plain, print_json
 
 # Name -> module with `configure(parser)` and `run(args)`; `all` takes them in this order, the longest last.
 EXPERIMENTS: dict[str, str] = {
-    "adarank": "truerank.papers.adarank",
-    "letor": "truerank.papers.letor",
+    "adarank": "truerank.papers.adarank.experiment",
+    "letor": "truerank.papers.letor.experiment",
     "descent": "truerank.papers.descent",
-    "calibration": "truerank.papers.calibration",
+    "calibration": "truerank.papers.calibration.experiment",
     "svm-map": "truerank.papers.svm_map",
     "oblivious": "truerank.papers.oblivious",
 }

@@ -203,6 +203,13 @@ class ObliviousBoosting(Ranker):
     depend on their order. Fuzzy and polynomial fits are float64 sums over fixed blocks of rows. Unlimited
     polynomials (`clip=False`) end 1e30 standard deviations out.
 
+    *The training objective* falls with every tree to the last, with any leaves and penalties and at any
+    `learning_rate` below 2, where every tree sees all rows, nothing is `monotone`, and the hessians bound the second
+    derivatives of the whole (Σ h u² >= uᵀ∇²u for every u): squared error, and functions of yours that do. Those of
+    softmax, xe-ndcg and pairwise-logistic are the diagonal, at least half of such a bound: the loss falls at rates
+    below 1 as far as its parabola reaches. lambdarank and yetirank weigh pairs anew for each tree; there the loss of a
+    tree's own pairs falls in this way, and no one sum does. All are watched: training that diverges stops.
+
     *Sparse rows* (CSR): features of which a row has at most one beside zero share a byte (`truerank.matrices.bundles`).
     The trees are those of dense rows. Not with polynomial leaves, a linear start or categorical features.
 

@@ -30,7 +30,7 @@ from truerank.data.ranking_data import RankingData
 from truerank.data.splits import query_folds
 from truerank.measures import parse_measure
 from truerank.papers import protocol
-from truerank.papers.ohsumed_terms import FILE, TermStatistics, read_terms, tune
+from truerank.papers.adarank.ohsumed_terms import FILE, TermStatistics, read_terms, tune
 from truerank.papers.protocol import Collection, Fold, ResultStore, rows_of
 from truerank.report.figures import Figure
 

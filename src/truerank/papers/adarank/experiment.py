@@ -1,6 +1,6 @@
 """AdaRank (Xu & Li, SIGIR 2007): the paper's own protocol on OHSUMED, LETOR's folds, random assignments of queries.
 
-The paper's protocol stands in `adarank_trials`. Then, for each LETOR collection: the three updates of the query weights
+The paper's protocol stands in `trials`. Then, for each LETOR collection: the three updates of the query weights
 with E = AP, nDCG@5 and nDCG@10 over the five published folds; the best round is chosen by the validation queries' MAP,
 ties averaged. Then, because four digits on the published folds decide nothing, the same over random assignments of the
 queries to five parts, with paired tests by query.
@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from truerank.core.printing import note, print_json, progress, table
-from truerank.papers import adarank_trials, protocol
+from truerank.papers import protocol
+from truerank.papers.adarank import trials
 from truerank.papers.protocol import Collection, Fold, ResultStore
 from truerank.report.figures import Figure
 
@@ -53,11 +54,9 @@ def run(args: argparse.Namespace) -> int:
     args.result = result
     if "trials" in args.part:
         ohsumed = protocol.load_collection(args.data, "ohsumed")
-        result["trials"] = adarank_trials.run_trials(
-            ohsumed, store, assignments=assignments, seed=args.seed, root=args.data
-        )
+        result["trials"] = trials.run_trials(ohsumed, store, assignments=assignments, seed=args.seed, root=args.data)
         if not args.json:
-            adarank_trials.print_trials(result["trials"])
+            trials.print_trials(result["trials"])
     results: dict[str, Any] = {}
     result["collections"] = results
     for name in COLLECTIONS if "letor" in args.part else ():
@@ -72,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
 def figures(args: argparse.Namespace) -> list[Figure]:
     """The paper's figures 2 and 6 to 11 under its own protocol, of the run that has just ended."""
-    return adarank_trials.trial_figures(args.result["trials"]) if "trials" in args.result else []
+    return trials.trial_figures(args.result["trials"]) if "trials" in args.result else []
 
 
 def run_collection(collection: Collection, store: ResultStore, *, assignments: int, seed: int = 0) -> dict[str, Any]:

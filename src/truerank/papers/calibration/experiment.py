@@ -15,8 +15,8 @@ from truerank.calibration.diagnostics import Losses, reliability
 from truerank.calibration.pool import cross_validated_log_odds, held_out_losses
 from truerank.calibration.posteriors import SplineCalibrator
 from truerank.core.printing import note, plain, print_json, table
-from truerank.papers.calibration_choice import bundled_sets, correct, mq2008_rankers, reuters_by_size
-from truerank.papers.calibration_reuters import (
+from truerank.papers.calibration.choice import bundled_sets, correct, mq2008_rankers, reuters_by_size
+from truerank.papers.calibration.topic_scores import (
     ALL_METHODS,
     LOSSES,
     PAPER_METHODS,

@@ -21,9 +21,9 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.printing import note, print_json, progress, table
 from truerank.measures import parse_measure
 from truerank.papers import protocol
-from truerank.papers.adarank_trials import pairs_by_query
-from truerank.papers.discussions import discussion_figures, learning_curves
-from truerank.papers.learners import PUBLISHED, Learner, choose, known_learners
+from truerank.papers.adarank.trials import pairs_by_query
+from truerank.papers.letor.discussions import discussion_figures, learning_curves
+from truerank.papers.letor.learners import PUBLISHED, Learner, choose, known_learners
 from truerank.report.figures import Figure
 
 COLLECTION_NAMES = ("ohsumed", "mq2008")

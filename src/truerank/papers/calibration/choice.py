@@ -14,7 +14,7 @@ from truerank.calibration.classifier import make_calibrator
 from truerank.calibration.diagnostics import Losses, losses
 from truerank.calibration.pool import CalibratorChoice, choose_calibrator
 from truerank.core.printing import note, progress
-from truerank.papers.calibration_reuters import TopicScores, pooled
+from truerank.papers.calibration.topic_scores import TopicScores, pooled
 from truerank.papers.protocol import letor_folds, load_collection
 from truerank.significance import paired_t
 from truerank.significance.corrections import holm

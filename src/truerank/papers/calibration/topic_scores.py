@@ -208,7 +208,7 @@ def sign_tests(all_losses: dict[str, Losses], pairs: Iterable[tuple[str, str]]) 
 
 def read_documents(folder: str) -> tuple[list[Any], list[Any]]:
     """ModApte training and test documents below `folder`/reuters21578."""
-    from truerank.papers.reuters import modapte_split, read_reuters
+    from truerank.papers.calibration.reuters import modapte_split, read_reuters
 
     train, test = modapte_split(read_reuters(Path(folder) / "reuters21578"))
     note(f"Reuters-21578, ModApte: {len(train)} training and {len(test)} test documents")

@@ -1,0 +1,1 @@
+"""LETOR's two collections: `experiment`, its rows (`learners`), the AdaRank paper's figures there (`discussions`)."""
