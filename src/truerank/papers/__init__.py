@@ -1,1 +1,1 @@
-"""The reproduction kit: protocols, published tables, one module or folder a paper; nothing imports it but the command line."""
+"""The reproduction kit: protocols, published tables, one module or folder a paper; nothing but the faces imports it."""
