@@ -17,9 +17,7 @@ from truerank.text.retrieval import (
     Cosine,
     Dirichlet,
     JelinekMercer,
-    scaled_priors,
-    term_counts,
-    term_ranges,
+    query_terms,
 )
 
 
@@ -60,19 +58,21 @@ class JointScores:
     def __init__(self, index: Index, weights: Mapping[int, float], analyser: str, field: str = ALL) -> None:
         postings = index.postings(analyser, field)
         cosine, tfidf, bm25, dirichlet, jelinek_mercer = _functions(analyser, field)
-        found, counts = term_ranges(postings, weights), term_counts(postings, weights)
-        priors = scaled_priors(found, counts, dirichlet.mu, postings.n_tokens)
-        mixed = scaled_priors(found, counts, jelinek_mercer.lam, postings.n_tokens)
+        terms = query_terms(postings, weights)
+        priors = dirichlet.priors(terms, postings.n_tokens)
+        mixed = jelinek_mercer.priors(terms, postings.n_tokens)
         columns = [
-            [row[2] for row in cosine.factors(index.n_documents, found)],
-            [row[2] for row in tfidf.factors(index.n_documents, found)],
-            [row[2] for row in bm25.factors(index.n_documents, found)],
-            [row[2] for row in priors],
-            [(1 - jelinek_mercer.lam) / row[2] for row in mixed],
-            [row[3] for row in priors],
+            cosine.factors(index.n_documents, terms),
+            tfidf.factors(index.n_documents, terms),
+            bm25.factors(index.n_documents, terms),
+            priors,
+            [(1 - jelinek_mercer.lam) / prior for prior in mixed],
+            [term.weight for term in terms],
         ]
-        ranges = np.array([row[:2] for row in found], dtype=np.int64).reshape(-1, 2)
-        self._likelihood = np.array([*dirichlet.without_terms(priors), *jelinek_mercer.without_terms(mixed)[1:]])
+        ranges = np.array([(term.start, term.stop) for term in terms], dtype=np.int64).reshape(-1, 2)
+        self._likelihood = np.array(
+            [*dirichlet.without_terms(terms, priors), jelinek_mercer.without_terms(terms, mixed)]
+        )
         self._lengths = _log_lengths(index, analyser, field, dirichlet.mu)
         most = min(index.n_documents, int((ranges[:, 1] - ranges[:, 0]).sum()))
         numbers, values = np.empty(most, dtype=np.int64), np.empty((most, 5))

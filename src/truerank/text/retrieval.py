@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,8 +26,6 @@ from truerank.io.documents import Document
 from truerank.io.trec import Run
 from truerank.text.analysers import STEMMED_AND_STOPPED
 from truerank.text.index import ALL, Index, Postings
-
-_COSINE, _TFIDF, _BM25, _DIRICHLET, _JELINEK_MERCER = range(5)
 
 
 @dataclass(frozen=True)
@@ -59,12 +57,53 @@ class RetrievalFunction:
         return f"{type(self).__name__.lower()}.{self.analyser}.{self.field}"
 
 
-Ranges = list[tuple[int, int, float]]
-"""Where the postings of each term begin and end, and a number for it."""
+class QueryTerm(NamedTuple):
+    """A term of a query that some document has.
+
+    Attributes
+    ----------
+    start, stop : int
+        Its postings.
+    weight : float
+        q_t.
+    occurrences : float
+        cf, how often it stands in the collection.
+    """
+
+    start: int
+    stop: int
+    weight: float
+    occurrences: float
 
 
 @dataclass(frozen=True)
-class BM25(RetrievalFunction):
+class _Saturated(RetrievalFunction):
+    """Functions of tf/(tf + k1 (1 - b + b |d|/avdl))."""
+
+    k1: float = 1.2
+    b: float = 0.75
+
+    def __post_init__(self) -> None:
+        check_number(self.k1, "k1", minimum=0.0)
+        check_number(self.b, "b", minimum=0.0, maximum=1.0)
+
+    def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
+        postings, norms = index.postings(self.analyser, self.field), self.norms(index)
+        terms = query_terms(postings, weights)
+        for term, factor in zip(terms, self.factors(index.n_documents, terms)):
+            _add_saturated(*_part(postings, term), norms, factor, scores, matched)
+
+    def norms(self, index: Index) -> np.ndarray:
+        """k1 (1 - b + b |d|/avdl) of every document, float64."""
+        return _length_norms(index, self.analyser, self.field, self.k1, self.b)
+
+    def factors(self, n: int, terms: Sequence[QueryTerm]) -> list[float]:
+        """What the tf part of each term is multiplied by, in a collection of n documents."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class BM25(_Saturated):
     """Okapi BM25 (Robertson & Zaragoza 2009, equation 3.15; Lemur's query part).
 
         Σ_t idf_t · tf (k1 + 1)/(tf + k1 (1 - b + b |d|/avdl)) · q_t (k3 + 1)/(q_t + k3)
@@ -74,79 +113,38 @@ class BM25(RetrievalFunction):
     constant k1 + 1 out: its scores are these divided by it. `k3=inf` counts repeated query terms in full, as Lucene's.
     """
 
-    k1: float = 1.2
-    b: float = 0.75
     k3: float = 7.0
     idf: str = "lucene"
 
     def __post_init__(self) -> None:
-        check_number(self.k1, "k1", minimum=0.0)
-        check_number(self.b, "b", minimum=0.0, maximum=1.0)
+        super().__post_init__()
         check_choice(self.idf, "idf", ("lucene", "robertson", "atire"))
         if not self.k3 >= 0:
             raise InvalidInputError(f"k3 must be a number >= 0, got {self.k3!r}")
 
-    def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
-        postings, norms = index.postings(self.analyser, self.field), self.norms(index)
-        for start, stop, weight in self.constants(index, weights):
-            _add_saturated(*_part(postings, start, stop), norms, weight, scores, matched)
-
-    def norms(self, index: Index) -> np.ndarray:
-        """k1 (1 - b + b |d|/avdl) of every document, float64."""
-        return _length_norms(index, self.analyser, self.field, self.k1, self.b)
-
-    def constants(self, index: Index, weights: Mapping[int, float]) -> list[tuple[int, int, float]]:
-        """Where each term's postings begin and end, and what its tf part is multiplied by."""
-        return self.factors(index.n_documents, term_ranges(index.postings(self.analyser, self.field), weights))
-
-    def factors(self, n: int, ranges: Ranges) -> Ranges:
-        """The same from ranges of postings with q_t, in a collection of n documents."""
-        rows = []
-        for start, stop, weight in ranges:
+    def factors(self, n: int, terms: Sequence[QueryTerm]) -> list[float]:
+        result = []
+        for start, stop, weight, _ in terms:
             df = stop - start
             if self.idf == "lucene":
                 idf = math.log1p((n - df + 0.5) / (df + 0.5))
             else:
                 idf = math.log(n / df if self.idf == "atire" else (n - df + 0.5) / (df + 0.5))
             of_query = weight if math.isinf(self.k3) else weight * (self.k3 + 1) / (weight + self.k3)
-            rows.append((start, stop, idf * of_query * (self.k1 + 1)))
-        return rows
+            result.append(idf * of_query * (self.k1 + 1))
+        return result
 
 
 @dataclass(frozen=True)
-class TFIDF(RetrievalFunction):
+class TFIDF(_Saturated):
     """Lemur's and Indri's tf-idf (Zhai 2001, notes on the Lemur TFIDF model): BM25's tf part and a squared idf.
 
     Σ_t q_t · k1 tf/(tf + k1 (1 - b + b |d|/avdl)) · ln(n/df)²
     """
 
-    k1: float = 1.2
-    b: float = 0.75
-
-    def __post_init__(self) -> None:
-        check_number(self.k1, "k1", minimum=0.0)
-        check_number(self.b, "b", minimum=0.0, maximum=1.0)
-
-    def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
-        postings, norms = index.postings(self.analyser, self.field), self.norms(index)
-        for start, stop, weight in self.constants(index, weights):
-            _add_saturated(*_part(postings, start, stop), norms, weight, scores, matched)
-
-    def norms(self, index: Index) -> np.ndarray:
-        """k1 (1 - b + b |d|/avdl) of every document, float64."""
-        return _length_norms(index, self.analyser, self.field, self.k1, self.b)
-
-    def constants(self, index: Index, weights: Mapping[int, float]) -> list[tuple[int, int, float]]:
-        """Where each term's postings begin and end, and what its tf part is multiplied by."""
-        return self.factors(index.n_documents, term_ranges(index.postings(self.analyser, self.field), weights))
-
-    def factors(self, n: int, ranges: Ranges) -> Ranges:
-        """The same from ranges of postings with q_t, in a collection of n documents."""
-        rows = []
-        for start, stop, weight in ranges:
-            idf = math.log(n / (stop - start))
-            rows.append((start, stop, weight * idf * idf * self.k1))
-        return rows
+    def factors(self, n: int, terms: Sequence[QueryTerm]) -> list[float]:
+        idfs = [math.log(n / (term.stop - term.start)) for term in terms]
+        return [term.weight * idf * idf * self.k1 for term, idf in zip(terms, idfs)]
 
 
 @dataclass(frozen=True)
@@ -158,25 +156,22 @@ class Cosine(RetrievalFunction):
 
     def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
         postings, norms = index.postings(self.analyser, self.field), self.norms(index)
-        for start, stop, weight in self.constants(index, weights):
-            _add_cosine(*_part(postings, start, stop), norms, weight, scores, matched)
+        terms = query_terms(postings, weights)
+        for term, factor in zip(terms, self.factors(index.n_documents, terms)):
+            _add_cosine(*_part(postings, term), norms, factor, scores, matched)
 
     def norms(self, index: Index) -> np.ndarray:
         """Length of every document's vector, float64."""
         return _cosine_norms(index, self.analyser, self.field)
 
-    def constants(self, index: Index, weights: Mapping[int, float]) -> list[tuple[int, int, float]]:
-        """Where each term's postings begin and end, and what 1 + ln tf is multiplied by."""
-        return self.factors(index.n_documents, term_ranges(index.postings(self.analyser, self.field), weights))
-
-    def factors(self, n: int, ranges: Ranges) -> Ranges:
-        """The same from ranges of postings with q_t, in a collection of n documents."""
-        rows = []
-        for start, stop, weight in ranges:
-            idf = 1 + math.log(n / (stop - start))
-            rows.append((start, stop, idf, (1 + math.log(weight) if weight >= 1 else weight) * idf))
-        norm = math.sqrt(math.fsum(value * value for *_, value in rows))
-        return [(start, stop, value * idf / norm) for start, stop, idf, value in rows]
+    def factors(self, n: int, terms: Sequence[QueryTerm]) -> list[float]:
+        """What 1 + ln tf of each term is multiplied by, in a collection of n documents."""
+        idfs = [1 + math.log(n / (term.stop - term.start)) for term in terms]
+        vector = [
+            (1 + math.log(term.weight) if term.weight >= 1 else term.weight) * idf for term, idf in zip(terms, idfs)
+        ]
+        norm = math.sqrt(math.fsum(value * value for value in vector))
+        return [value * idf / norm for value, idf in zip(vector, idfs)]
 
 
 @dataclass(frozen=True)
@@ -192,25 +187,23 @@ class Dirichlet(RetrievalFunction):
         check_number(self.mu, "mu", minimum=0.0, open_minimum=True)
 
     def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
-        postings, rows, found = (
-            index.postings(self.analyser, self.field),
-            self.constants(index, weights),
-            matched.copy(),
-        )
-        for start, stop, prior, weight in rows:
-            _add_dirichlet(*_part(postings, start, stop), prior, weight, scores, found)
-        _add_length_part(found, postings.lengths, self.mu, *self.without_terms(rows), scores, matched)
+        postings, found = index.postings(self.analyser, self.field), matched.copy()
+        terms = query_terms(postings, weights)
+        priors = self.priors(terms, postings.n_tokens)
+        for term, prior in zip(terms, priors):
+            _add_dirichlet(*_part(postings, term), prior, term.weight, scores, found)
+        _add_length_part(found, postings.lengths, self.mu, *self.without_terms(terms, priors), scores, matched)
 
-    def constants(self, index: Index, weights: Mapping[int, float]) -> list[tuple[int, int, float, float]]:
-        """Where each term's postings begin and end, its prior μ cf/|C|, and q_t."""
-        return _priors(index.postings(self.analyser, self.field), weights, self.mu)
+    def priors(self, terms: Sequence[QueryTerm], n_tokens: int) -> list[float]:
+        """μ cf/|C| of each term."""
+        return [self.mu * term.occurrences / n_tokens for term in terms]
 
-    def without_terms(self, rows: Sequence[tuple[int, int, float, float]]) -> tuple[float, float]:
+    def without_terms(self, terms: Sequence[QueryTerm], priors: Sequence[float]) -> tuple[float, float]:
         """(a, c): a document without the query's terms has c - a ln(|d| + μ)."""
         total = 0.0
-        for *_, weight in rows:
-            total += weight
-        return total, _log_priors(rows)
+        for term in terms:
+            total += term.weight
+        return total, _log_priors(terms, priors)
 
 
 @dataclass(frozen=True)
@@ -226,24 +219,22 @@ class JelinekMercer(RetrievalFunction):
         check_number(self.lam, "lam", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
 
     def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
-        postings, rows, found = (
-            index.postings(self.analyser, self.field),
-            self.constants(index, weights),
-            matched.copy(),
-        )
-        for start, stop, prior, weight in rows:
+        postings, found = index.postings(self.analyser, self.field), matched.copy()
+        terms = query_terms(postings, weights)
+        priors = self.priors(terms, postings.n_tokens)
+        for term, prior in zip(terms, priors):
             _add_jelinek_mercer(
-                *_part(postings, start, stop), postings.lengths, (1 - self.lam) / prior, weight, scores, found
+                *_part(postings, term), postings.lengths, (1 - self.lam) / prior, term.weight, scores, found
             )
-        _add_length_part(found, postings.lengths, 1.0, *self.without_terms(rows), scores, matched)
+        _add_length_part(found, postings.lengths, 1.0, 0.0, self.without_terms(terms, priors), scores, matched)
 
-    def constants(self, index: Index, weights: Mapping[int, float]) -> list[tuple[int, int, float, float]]:
-        """Where each term's postings begin and end, its prior λ cf/|C|, and q_t."""
-        return _priors(index.postings(self.analyser, self.field), weights, self.lam)
+    def priors(self, terms: Sequence[QueryTerm], n_tokens: int) -> list[float]:
+        """λ cf/|C| of each term."""
+        return [self.lam * term.occurrences / n_tokens for term in terms]
 
-    def without_terms(self, rows: Sequence[tuple[int, int, float, float]]) -> tuple[float, float]:
-        """(0, c): a document without the query's terms has c."""
-        return 0.0, _log_priors(rows)
+    def without_terms(self, terms: Sequence[QueryTerm], priors: Sequence[float]) -> float:
+        """What a document without the query's terms has."""
+        return _log_priors(terms, priors)
 
 
 FUNCTIONS: dict[str, type[RetrievalFunction]] = {
@@ -356,20 +347,15 @@ def _texts(queries: Iterable[Document] | Mapping[str, str]) -> list[tuple[str, s
 
 
 def _best_of(index: Index, function: RetrievalFunction, depth: int, text: str) -> tuple[np.ndarray, np.ndarray]:
-    weights, starts = (
-        query_weights(index, text, function.analyser),
-        index.postings(function.analyser, function.field).starts,
-    )
+    weights = query_weights(index, text, function.analyser)
+    postings = index.postings(function.analyser, function.field)
     terms = np.fromiter(weights, dtype=np.int64, count=len(weights))
     scores, matched = _borrow(index.n_documents)
     function.score(index, weights, scores, matched)
-    if int((starts[terms + 1] - starts[terms]).sum()) < index.n_documents:
-        numbers, values = (
-            np.empty(min(depth, index.n_documents), dtype=np.int64),
-            np.empty(min(depth, index.n_documents)),
-        )
-        documents = index.postings(function.analyser, function.field).documents
-        size = _take_best(starts, documents, terms, scores, matched, numbers, values)
+    if int((postings.starts[terms + 1] - postings.starts[terms]).sum()) < index.n_documents:
+        kept = min(depth, index.n_documents)
+        numbers, values = np.empty(kept, dtype=np.int64), np.empty(kept)
+        size = _take_best(postings.starts, postings.documents, terms, scores, matched, numbers, values)
         found = numbers[:size], values[:size]
     else:
         found = best_documents(scores, matched, depth)
@@ -398,40 +384,26 @@ def best_documents(scores: np.ndarray, matched: np.ndarray, depth: int) -> tuple
     return numbers[:size], values[:size]
 
 
-def term_ranges(postings: Postings, weights: Mapping[int, float]) -> Ranges:
-    """Where the postings of each term of a query begin and end, and q_t; without terms that no document has."""
-    rows = [(int(postings.starts[term]), int(postings.starts[term + 1]), weight) for term, weight in weights.items()]
-    return [row for row in rows if row[1] > row[0]]
+def query_terms(postings: Postings, weights: Mapping[int, float]) -> list[QueryTerm]:
+    """The terms of a query that some document has, from their q_t by number."""
+    starts, totals = postings.starts, postings.totals
+    terms = [
+        QueryTerm(int(starts[term]), int(starts[term + 1]), weight, float(totals[term]))
+        for term, weight in weights.items()
+    ]
+    return [term for term in terms if term.stop > term.start]
 
 
-def term_counts(postings: Postings, weights: Mapping[int, float]) -> list[float]:
-    """cf of the terms of `term_ranges`."""
-    return [float(postings.totals[t]) for t in weights if postings.starts[t + 1] > postings.starts[t]]
-
-
-def _priors(postings: Postings, weights: Mapping[int, float], scale: float) -> list[tuple[int, int, float, float]]:
-    """The ranges of terms, each with scale · cf/|C| and q_t."""
-    ranges, counts = term_ranges(postings, weights), term_counts(postings, weights)
-    return scaled_priors(ranges, counts, scale, postings.n_tokens)
-
-
-def scaled_priors(
-    ranges: Ranges, counts: Sequence[float], scale: float, n_tokens: int
-) -> list[tuple[int, int, float, float]]:
-    """Ranges with scale · cf/|C| and q_t, from cf of each term."""
-    return [(start, stop, scale * count / n_tokens, weight) for (start, stop, weight), count in zip(ranges, counts)]
-
-
-def _log_priors(rows: Sequence[tuple[int, int, float, float]]) -> float:
+def _log_priors(terms: Sequence[QueryTerm], priors: Sequence[float]) -> float:
     """Σ q_t ln prior, added in the terms' order."""
     constant = 0.0
-    for _, _, prior, weight in rows:
-        constant += weight * math.log(prior)
+    for term, prior in zip(terms, priors):
+        constant += term.weight * math.log(prior)
     return constant
 
 
-def _part(postings: Postings, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-    return postings.documents[start:stop], postings.counts[start:stop]
+def _part(postings: Postings, term: QueryTerm) -> tuple[np.ndarray, np.ndarray]:
+    return postings.documents[term.start : term.stop], postings.counts[term.start : term.stop]
 
 
 def _length_norms(index: Index, analyser: str, field: str, k1: float, b: float) -> np.ndarray:
