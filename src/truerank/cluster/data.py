@@ -23,7 +23,7 @@ from truerank.cluster.partition import (
 )
 from truerank.cluster.sums import beside
 from truerank.core.checks import check_positive_int
-from truerank.core.errors import InvalidInputError, MissingExtraError
+from truerank.core.errors import InvalidInputError, imports_of_extra
 from truerank.core.printing import note
 from truerank.data.grouping import offsets_of
 from truerank.data.ranking_data import Judgements, RankingData
@@ -411,10 +411,8 @@ def connect(where: str) -> Any:
     InvalidInputError
         When `where` is neither.
     """
-    try:
+    with imports_of_extra("distributed", "cluster", "training on a cluster"):
         from distributed import Client, LocalCluster
-    except ImportError as error:
-        raise MissingExtraError("distributed", "cluster", "training on a cluster") from error
     kind, _, rest = where.partition(":")
     if kind == "local" and rest.isdigit() and int(rest) >= 1:
         cluster = LocalCluster(

@@ -4,6 +4,9 @@ Every message says what was received, what is required and what to do. Errors de
 class that a caller would expect (`ValueError`, `OSError`), so code that does not know truerank still works.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class TruerankError(Exception):
     """Base of all errors that truerank raises on purpose; the command line prints them without a traceback."""
@@ -49,6 +52,21 @@ class MissingExtraError(TruerankError, ImportError):
 
     def __init__(self, library: str, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs the library {library!r}; install it with: pip install 'truerank[{extra}]'")
+
+
+@contextmanager
+def imports_of_extra(library: str, extra: str, purpose: str) -> Iterator[None]:
+    """Around imports of an optional library: where it is missing, a `MissingExtraError` says how to install it.
+
+    Raises
+    ------
+    MissingExtraError
+        When an import inside fails.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtraError(library, extra, purpose) from error
 
 
 class TruerankWarning(UserWarning):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.errors import InvalidInputError, MissingExtraError
+from truerank.core.errors import InvalidInputError, imports_of_extra
 from truerank.core.float32 import float32_threshold
 from truerank.export.arrays import arrays_of
 from truerank.export.calibration import BETA, PROBABILITY, Calibration, Member
@@ -47,10 +47,8 @@ class _Graph:
 
 def write(form: ModelForm, name: str, exact: bool) -> bytes:
     """The model, serialised."""
-    try:
+    with imports_of_extra("onnx", "onnx", "an export to ONNX"):
         from onnx import TensorProto, helper
-    except ImportError as error:
-        raise MissingExtraError("onnx", "onnx", "an export to ONNX") from error
     graph = _Graph()
     if form.kind == "stumps":
         form = as_oblivious(form)

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from truerank.core.checks import check_choice
-from truerank.core.errors import DataFileError, MissingExtraError, TruerankWarning
+from truerank.core.errors import DataFileError, TruerankWarning, imports_of_extra
 from truerank.io.streams import Source
 from truerank.io.tables import first_line, table_kind
 from truerank.io.trec import Qrels, read_qrels
@@ -316,12 +316,10 @@ def _of_mapping(record: dict[str, Any], line: int | None = None) -> Document | _
 
 def _of_table(path: Any) -> Iterator[Document | _Bad]:
     """Rows of a CSV, Parquet, Arrow or Feather file, in blocks."""
-    try:
+    with imports_of_extra("pyarrow", "tables", "a table of documents"):
         import pyarrow as pa
         import pyarrow.csv
         import pyarrow.dataset
-    except ImportError as error:
-        raise MissingExtraError("pyarrow", "tables", "a table of documents") from error
     kind = table_kind(path)
 
     def blocks() -> Iterator[Any]:
@@ -472,10 +470,8 @@ def _dataset(source: Any) -> Any:
     """The `ir_datasets` collection that "ir_datasets:NAME" names, else None."""
     if not isinstance(source, str) or not source.startswith("ir_datasets:"):
         return None
-    try:
+    with imports_of_extra("ir_datasets", "text", source):
         import ir_datasets
-    except ImportError as error:
-        raise MissingExtraError("ir_datasets", "text", source) from error
     try:
         return ir_datasets.load(source.removeprefix("ir_datasets:"))
     except KeyError as error:

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.errors import DataFileError, InvalidInputError, MissingExtraError, TruerankError
+from truerank.core.errors import DataFileError, InvalidInputError, TruerankError, imports_of_extra
 from truerank.core.printing import note, progress
 from truerank.data.ranking_data import RankingData
 from truerank.io.documents import Document
@@ -116,10 +116,8 @@ def read_spec(path: str | os.PathLike[str]) -> dict[str, Any]:
         except json.JSONDecodeError as error:
             raise DataFileError(f"not JSON ({error})", name) from error
     else:
-        try:
+        with imports_of_extra("yaml", "text", "a specification in YAML (JSON needs nothing)"):
             import yaml
-        except ImportError as error:
-            raise MissingExtraError("yaml", "text", "a specification in YAML (JSON needs nothing)") from error
         try:
             spec = yaml.safe_load(text)
         except yaml.YAMLError as error:

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from truerank.core.errors import DataFileError, MissingExtraError, WrongTypeError
+from truerank.core.errors import DataFileError, WrongTypeError, imports_of_extra
 from truerank.core.files import atomic_write, atomic_writes, finish_step
 
 CHUNK = 1 << 20
@@ -333,10 +333,8 @@ def _inflater(head: bytes) -> _Inflater | None:
 
 
 def _zstandard() -> Any:
-    try:
+    with imports_of_extra("zstandard", "zstd", "a .zst file"):
         import zstandard
-    except ImportError as error:
-        raise MissingExtraError("zstandard", "zstd", "a .zst file") from error
     return zstandard
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from truerank.core.checks import check_choice
-from truerank.core.errors import DataFileError, InvalidInputError, MissingExtraError
+from truerank.core.errors import DataFileError, InvalidInputError, imports_of_extra
 from truerank.core.names import nearest
 from truerank.data.columns import chosen_columns
 from truerank.data.ranking_data import RankingData
@@ -207,16 +208,9 @@ def to_table(data: RankingData, kind: str = "pandas") -> Any:
         columns[QUERY] = [str(name) for name in columns[QUERY].tolist()]
     if kind == "arrow":
         return _arrow().table(columns)
-    try:
-        if kind == "pandas":
-            import pandas
-
-            return pandas.DataFrame(columns)
-        import polars
-
-        return polars.DataFrame(columns)
-    except ImportError as error:
-        raise MissingExtraError(kind, "tables", f"a {kind} table") from error
+    with imports_of_extra(kind, "tables", f"a {kind} table"):
+        library = import_module(kind)
+    return library.DataFrame(columns)
 
 
 def write_table(data: RankingData, path: Any) -> None:
@@ -251,10 +245,8 @@ def write_table(data: RankingData, path: Any) -> None:
 
 
 def _arrow() -> Any:
-    try:
+    with imports_of_extra("pyarrow", "tables", "a table file"):
         import pyarrow
-    except ImportError as error:
-        raise MissingExtraError("pyarrow", "tables", "a table file") from error
     return pyarrow
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.errors import InvalidInputError, MissingExtraError
+from truerank.core.errors import InvalidInputError, imports_of_extra
 from truerank.core.printing import styled_table
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.io.trec import Qrels, as_qrels, as_run, judge_run, run_name
@@ -245,10 +245,8 @@ def runs_by_name(runs: Any) -> dict[str, Any] | None:
 
 
 def _pandas() -> Any:
-    try:
+    with imports_of_extra("pandas", "tables", "to_frame"):
         import pandas
-    except ImportError as error:
-        raise MissingExtraError("pandas", "tables", "to_frame") from error
     return pandas
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.errors import InvalidInputError, MissingExtraError
+from truerank.core.errors import InvalidInputError, imports_of_extra
 from truerank.io.trec import as_qrels, as_run, judge_run
 from truerank.measures.names import parse_measure
 
@@ -32,11 +32,9 @@ def provider() -> Any:
     >>> provider().calc_aggregate([RR], {"1": {"a": 1, "b": 0}}, {"1": {"b": 2.0, "a": 1.0}})  # doctest: +SKIP
     {RR: 0.5}
     """
-    try:
+    with imports_of_extra("ir_measures", "peers", "truerank as a provider of ir_measures"):
         import ir_measures
         from ir_measures import providers, util
-    except ImportError as error:
-        raise MissingExtraError("ir_measures", "peers", "truerank as a provider of ir_measures") from error
 
     class TruerankEvaluator(providers.Evaluator):
         def __init__(self, measures: Iterable[Any], qrels: Any) -> None:

@@ -13,7 +13,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from truerank.core.errors import MissingExtraError
+from truerank.core.errors import imports_of_extra
 from truerank.core.printing import plain
 
 
@@ -112,8 +112,6 @@ def _json(value: Any) -> str:
 
 @cache
 def _chart_script() -> str:
-    try:
+    with imports_of_extra("vl-convert-python", "report", "an HTML report"):
         import vl_convert
-    except ImportError as error:
-        raise MissingExtraError("vl-convert-python", "report", "an HTML report") from error
     return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")

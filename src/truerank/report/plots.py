@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.errors import InvalidInputError, MissingExtraError
+from truerank.core.errors import InvalidInputError, imports_of_extra
 from truerank.report.figures import Figure
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
@@ -46,10 +46,8 @@ def draw_figures(figures: Iterable[Any], folder: str | os.PathLike[str], *, suff
 
 def blank(figure: Any, size: tuple[float, float]) -> tuple[Any, Any]:
     """A canvas with title, labels and note, and its axes, without touching pyplot's global state."""
-    try:
+    with imports_of_extra("matplotlib", "plots", "drawing charts"):
         from matplotlib.figure import Figure as Canvas
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", "plots", "drawing charts") from error
     canvas = Canvas(figsize=size, layout="constrained")
     axes = canvas.add_subplot()
     axes.set_title(figure.title, fontsize=12, loc="left", fontweight="bold")
