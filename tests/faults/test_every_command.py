@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from support.fault_trials import commands, prepare, trial, warm_up
+from support.fault_trials import commands, prepared, trial
 from truerank.cli import COMMANDS
 
 KINDS = ("closed", "pipe", "fifo")
@@ -24,12 +24,8 @@ def test_every_command_is_among_the_trials():
 def ready(tmp_path_factory):
     if not hasattr(os, "fork"):
         pytest.skip("needs fork")
-    folder, before = tmp_path_factory.mktemp("trials"), os.getcwd()
-    prepare(folder)
-    chosen = {command.name: command for command in commands() if command.name in TRIED}
-    warm_up(folder, list(chosen.values()))
-    yield folder, chosen
-    os.chdir(before)
+    folder = tmp_path_factory.mktemp("trials")
+    return folder, {command.name: command for command in prepared(folder, TRIED)}
 
 
 @pytest.mark.parametrize("name", TRIED)

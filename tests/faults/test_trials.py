@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from support.fault_trials import commands, prepare, trials, warm_up
+from support.fault_trials import prepared, trials
 
 FEW = ("train adarank", "predict", "convert lightgbm", "pieces")
 
@@ -15,12 +15,8 @@ FEW = ("train adarank", "predict", "convert lightgbm", "pieces")
 def ready(tmp_path_factory):
     if not hasattr(os, "fork"):
         pytest.skip("needs fork")
-    folder, before = tmp_path_factory.mktemp("trials"), os.getcwd()
-    prepare(folder)
-    chosen = [command for command in commands() if command.name in FEW]
-    warm_up(folder, chosen)
-    yield folder, chosen
-    os.chdir(before)
+    folder = tmp_path_factory.mktemp("trials")
+    return folder, prepared(folder, FEW)
 
 
 @pytest.mark.parametrize(("kind", "n"), [("interrupt", 8), ("kill", 8), ("full disk", 6)])

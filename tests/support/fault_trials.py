@@ -25,7 +25,8 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -287,19 +288,14 @@ def untimed(text: bytes) -> bytes:
     return re.sub(rb'("[a-z_]*seconds[a-z_]*": ?)[0-9.e-]+', rb"\1_", text)
 
 
-def warm_up(folder: Path, chosen: list[Command], verbose: bool = False) -> None:
+def warm_up(folder: Path, chosen: list[Command], verbose: bool) -> None:
     """Run every command undisturbed: its time, its outputs, its stored pieces. Kernels are loaded in this process."""
     for command in chosen:
         clean(folder, command)
-        os.chdir(folder)
-        with open(os.devnull, "w") as nothing, warnings.catch_warnings():
+        with chdir(folder), open(os.devnull, "w") as nothing, warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            before = sys.stdout, sys.stderr
-            sys.stdout = sys.stderr = nothing
-            try:
+            with redirect_stdout(nothing), redirect_stderr(nothing):
                 assert main_of(command.words) == command.code, command.name
-            finally:
-                sys.stdout, sys.stderr = before
         clean(folder, command)
         start = time.monotonic()
         code, command.printed = run_into_pipe(folder, command.words, 1 << 16, None)
@@ -310,6 +306,14 @@ def warm_up(folder: Path, chosen: list[Command], verbose: bool = False) -> None:
         command.whole = {name: content(folder / name) for name in command.outputs}
         assert all(command.whole[name] not in (None, old(folder, name)) for name in command.outputs), command.name
         command.whole |= {f"{p.name}": p.read_bytes() for p in _stored(folder, command)}
+
+
+def prepared(folder: Path, names: Collection[str], verbose: bool = False) -> list[Command]:
+    """The commands of these names, ready for trials in the folder."""
+    prepare(folder)
+    chosen = [command for command in commands() if command.name in names]
+    warm_up(folder, chosen, verbose)
+    return chosen
 
 
 def content(path: Path) -> Any:
@@ -480,9 +484,7 @@ def main() -> int:
     args = parser.parse_args()
     end = time.monotonic() + 60.0 * args.minutes
     folder = Path(tempfile.mkdtemp(prefix="faults-"))
-    prepare(folder)
-    chosen = [command for command in commands() if not args.command or command.name in args.command]
-    warm_up(folder, chosen, verbose=True)
+    chosen = prepared(folder, args.command or [command.name for command in commands()], verbose=True)
     numbers = {"interrupt": args.interrupts, "kill": args.kills, "full disk": args.full_disks}
     numbers |= dict.fromkeys(("closed", "pipe", "fifo"), args.descriptors)
     running = {
@@ -501,7 +503,6 @@ def main() -> int:
                 print(f"  {line}", flush=True)
     for kind, results in done.items():
         print(summary(kind, results), flush=True)
-    os.chdir("/")
     shutil.rmtree(folder)
     return 1 if any(wrong for results in done.values() for *_, wrong in results) else 0
 
