@@ -22,6 +22,8 @@ from truerank.core.printing import progress as progress
 from truerank.core.printing import table as table
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from truerank.data.ranking_data import RankingData
 
 CONVENTIONS = (
@@ -197,11 +199,10 @@ def read_data(path: str, args: argparse.Namespace | None = None, *, like: Any = 
     from truerank.data.columns import as_in_training, chosen_columns, names_of, take_columns
 
     features, exclude = (getattr(args, name, None) for name in ("features", "exclude"))
-    names = (
-        getattr(like, "feature_names_in_", None) if hasattr(like, "predict") else getattr(like, "feature_names", None)
-    )
+    is_model = hasattr(like, "predict")
+    names = getattr(like, "feature_names_in_" if is_model else "feature_names", None)
     if names is not None:
-        if (features or exclude) and hasattr(like, "predict"):
+        if is_model and (features or exclude):
             raise UsageError("--features, --exclude: the model knows its columns by name; leave them out")
         features, exclude = [str(name) for name in names], None
     categories = getattr(like, "category_names", None) or getattr(args, "categorical", None)
@@ -447,6 +448,12 @@ def output(path: str | None) -> Iterator[IO[str]]:
 
     with atomic_write(path) as stream:
         yield stream
+
+
+def write_scores(path: str | None, scores: np.ndarray) -> None:
+    """Scores (n,), one a line; the text of each gives back its exact bits."""
+    with output(path) as stream:
+        stream.writelines(f"{score!r}\n" for score in scores.tolist())
 
 
 def add_replace_option(parser: argparse.ArgumentParser) -> None:

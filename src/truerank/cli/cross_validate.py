@@ -61,9 +61,14 @@ def run(args: argparse.Namespace) -> int:
     seed = args.seed if seeded else None
     for candidate in candidates:
         common.make_ranker(args.ranker, candidate, seed, args.prepare)
+    if args.splits < 3:
+        raise common.UsageError(f"--splits must be at least 3 (train, validation, test), got {args.splits}")
     kept = _Scores(args)
+    place = Path(args.folds)
+    whole = None if args.cluster is not None or place.is_dir() else common.read_data(args.folds, args)
+    folds = _folds(place, args) if whole is None else _folds_of(whole, args)
     results, tied = [], []
-    for name, train, valid, test in common.progress(_folds(args), "folds"):
+    for name, train, valid, test in common.progress(folds, "folds"):
         best_value, best_ranker, best_params = None, None, None
         for candidate in candidates:
             ranker = common.make_ranker(args.ranker, candidate, seed, args.prepare)
@@ -82,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
         tied.append(
             {label: float(measure.tie_averaged().mean(judgements, scores)) for label, measure in zip(names, measures)}
         )
-    kept.finish()
+    kept.write(whole)
     mean, averaged = (
         {label: sum(row[label] for row in folds) / len(folds) for label in names}
         for folds in ([row["measures"] for row in results], tied)
@@ -111,41 +116,36 @@ class _Scores:
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.out, self.one_file = args.scores, Path(args.folds).is_file()
-        self.parts: list[tuple[str, Any, Any]] = []
+        self.by_fold: dict[str, Any] = {}
+        self.by_query: dict[Any, Any] = {}
         if self.out is not None and self.one_file:
             common.check_writable(self.out)
         elif self.out is not None and not Path(args.folds).is_dir():
             raise common.UsageError("--scores needs a file or a folder of data")
-        self.args = args
 
     def add(self, name: str, test: Any, scores: Any) -> None:
         """Scores (n,) of a fold's test rows in grouped order."""
-        if self.out is not None:
-            self.parts.append((name, test, scores))
+        if self.out is None:
+            return
+        if self.one_file:
+            for query, start, stop in zip(test.query_ids.tolist(), test.offsets, test.offsets[1:]):
+                self.by_query[query] = scores[start:stop]
+        else:
+            self.by_fold[name] = test.restore(scores)
 
-    def finish(self) -> None:
-        """Write what was added."""
+    def write(self, whole: Any) -> None:
+        """Write what was added; `whole` are the data of the one file."""
         import numpy as np
 
         if self.out is None:
             return
-        if not self.one_file:
-            Path(self.out).mkdir(parents=True, exist_ok=True)
-            for name, test, scores in self.parts:
-                _write(test.restore(scores), str(Path(self.out) / f"{name.replace(' ', '-')}.txt"))
+        if self.one_file:
+            grouped = np.concatenate([self.by_query[query] for query in whole.query_ids.tolist()])
+            common.write_scores(self.out, whole.restore(grouped))
             return
-        data = common.read_data(self.args.folds, self.args)
-        by_query = {
-            query: scores[test.offsets[place] : test.offsets[place + 1]]
-            for _, test, scores in self.parts
-            for place, query in enumerate(test.query_ids.tolist())
-        }
-        _write(data.restore(np.concatenate([by_query[query] for query in data.query_ids.tolist()])), self.out)
-
-
-def _write(scores: Any, path: str) -> None:
-    with common.output(path) as stream:
-        stream.writelines(f"{score!r}\n" for score in scores.tolist())
+        Path(self.out).mkdir(parents=True, exist_ok=True)
+        for name, scores in self.by_fold.items():
+            common.write_scores(str(Path(self.out) / f"{name.replace(' ', '-')}.txt"), scores)
 
 
 def _choices(grid: list[str]) -> list[dict[str, Any]]:
@@ -159,19 +159,15 @@ def _choices(grid: list[str]) -> list[dict[str, Any]]:
     return [dict(zip(lists, combination)) for combination in itertools.product(*lists.values())]
 
 
-def _folds(args: argparse.Namespace) -> Iterator[tuple[str, Any, Any, Any]]:
-    """(name, training, validation, test data) of each fold."""
+def _folds(place: Path, args: argparse.Namespace) -> Iterator[tuple[str, Any, Any, Any]]:
+    """(name, training, validation, test data) of each fold of partitions or a folder."""
     from truerank.data.ranking_data import RankingData
 
-    place = Path(args.folds)
     if args.cluster is not None:
         if args.scores is not None or args.prepare:
             raise common.UsageError("--cluster goes with neither --scores nor --prepare")
         with common.cluster_of(args) as client:
             yield from _folds_of(common.read_partitions(args.folds, args, client), args)
-        return
-    if not place.is_dir():
-        yield from _folds_of_one_file(args)
         return
     folders = fold_folders(place)
     if folders:
@@ -187,13 +183,8 @@ def _folds(args: argparse.Namespace) -> Iterator[tuple[str, Any, Any, Any]]:
         yield f"test S{k + 1}", train, data[(k - 1) % 5], data[k]
 
 
-def _folds_of_one_file(args: argparse.Namespace) -> Iterator[tuple[str, Any, Any, Any]]:
-    if args.splits < 3:
-        raise common.UsageError(f"--splits must be at least 3 (train, validation, test), got {args.splits}")
-    yield from _folds_of(common.read_data(args.folds, args), args)
-
-
 def _folds_of(data: Any, args: argparse.Namespace) -> Iterator[tuple[str, Any, Any, Any]]:
+    """The same of queries that are split here."""
     import numpy as np
 
     from truerank.data.splits import query_folds

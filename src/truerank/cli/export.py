@@ -16,7 +16,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="where the export goes")
     parser.add_argument("--name", default="model", help="name of the model, where the format has one (default: model)")
     parser.add_argument(
-        "--features", metavar="FILE", help="what the engine calls the columns, one name a line, in order"
+        "--features",
+        dest="engine_features",  # `features` are the columns that are read
+        metavar="FILE",
+        help="what the engine calls the columns, one name a line, in order",
     )
     parser.add_argument(
         "--certify", metavar="DATA", help="compare on these rows (without: on made-up ones), and print the certificate"
@@ -40,11 +43,11 @@ def run(args: argparse.Namespace) -> int:
     from truerank.export.formats import export_model
 
     common.check_writable(args.output)
-    names = common.read_names(args.features)
+    names = common.read_names(args.engine_features)
     model = common.load_ranker(args.model)
     common.announce_compilation()
-    data = None if args.certify is None else common.read_data(args.certify, _reading(args), like=model)
-    distil = None if args.distil is None else common.read_data(args.distil, _reading(args), like=model)
+    data = None if args.certify is None else common.read_data(args.certify, args, like=model)
+    distil = None if args.distil is None else common.read_data(args.distil, args, like=model)
     content = export_model(
         model, args.to, names, name=args.name, certify=data, missing=args.absent, distil=distil, force=args.force
     )
@@ -80,8 +83,3 @@ def run(args: argparse.Namespace) -> int:
         )
     common.note(f"written to {args.output} (sha256 {own.export_hash[:16]})")
     return 0
-
-
-def _reading(args: argparse.Namespace) -> argparse.Namespace:
-    """What says how data are read: here `--features` names the engine's features."""
-    return argparse.Namespace(**{name: value for name, value in vars(args).items() if name != "features"})

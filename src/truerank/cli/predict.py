@@ -31,8 +31,7 @@ def run(args: argparse.Namespace) -> int:
     if args.cluster is not None:
         return _parts(args, model)
     scores = predicted(model, common.read_data(args.data, args, like=model))
-    with common.output(args.output) as stream:
-        stream.writelines(f"{score!r}\n" for score in scores.tolist())
+    common.write_scores(args.output, scores)
     return 0
 
 
@@ -42,8 +41,7 @@ def _parts(args: argparse.Namespace, model: Any) -> int:
     with common.cluster_of(args) as client:
         parts = model.predict(common.read_partitions(args.data, args, client))
     for number, scores in enumerate(parts):
-        with common.output(str(folder / f"part-{number:05d}.txt")) as stream:
-            stream.writelines(f"{score!r}\n" for score in scores.tolist())
+        common.write_scores(str(folder / f"part-{number:05d}.txt"), scores)
     return 0
 
 

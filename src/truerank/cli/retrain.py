@@ -69,6 +69,7 @@ def run(args: argparse.Namespace) -> int:
     """Read, train, compare, replace or keep."""
     from truerank.data.ranking_data import RankingData
     from truerank.inspection.retraining import retrain
+    from truerank.models.model_file import save_model
 
     target = args.model or args.production
     for path in (target, args.previous, args.candidate):
@@ -105,19 +106,13 @@ def run(args: argparse.Namespace) -> int:
         random_state=args.seed,
     )
     if args.candidate is not None:
-        _save(found.candidate, args.candidate)
+        save_model(found.candidate, args.candidate)
     if found.promoted:
         if args.previous is not None:
             _copy(args.production, args.previous)
-        _save(found.candidate, target)
+        save_model(found.candidate, target)
     _report(args, found, target, both)
     return 0 if found.promoted else KEPT
-
-
-def _save(model: Any, path: str) -> None:
-    from truerank.models.model_file import save_model
-
-    save_model(model, path)
 
 
 def _copy(source: str, target: str) -> None:

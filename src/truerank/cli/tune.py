@@ -52,6 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Try, choose, fit the best to all queries, save."""
+    from truerank.inspection.importance import measure_of
     from truerank.inspection.tuning import SPACES, tune
     from truerank.models.model_file import save_model
 
@@ -71,11 +72,11 @@ def run(args: argparse.Namespace) -> int:
         raise common.UsageError(f"--space and --set both give {both[0]!r}; give it once")
     for name, values in space.items():
         common.make_ranker(args.ranker, fixed | {name: values[0] if isinstance(values, list) else values.low})
-    measure = args.measure or getattr(inner, "measure", None) or "nDCG@10"
+    measure = measure_of(inner, args.measure, args.convention)
 
     def watch(trial: dict[str, Any]) -> None:
         value = f"{trial['mean']:.4f}" if trial["error"] is None else f"failed: {trial['error']}"
-        common.note(f"trial {trial['number'] + 1}: {measure} {value}  {json.dumps(trial['params'])}")
+        common.note(f"trial {trial['number'] + 1}: {measure.name} {value}  {json.dumps(trial['params'])}")
 
     data = _data(args)
 
@@ -112,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
         )
         return 0
     rows = [[t["number"] + 1, t["mean"], json.dumps(t["params"])] for t in found.trials if t["error"] is None]
-    rows.sort(key=lambda row: float(row[1]), reverse=found.trials[0]["mean"] is not None and _upwards(found, args))
+    rows.sort(key=lambda row: float(row[1]), reverse=measure.higher_is_better)
     print(common.table(rows[:10], ["trial", found.measure, "settings"]))
     print(
         f"best of {len(found.trials)} settings: {json.dumps(found.best_params)}, {found.measure} "
@@ -120,12 +121,6 @@ def run(args: argparse.Namespace) -> int:
         f"other queries says what it is worth\nmodel written to {args.model}"
     )
     return 0
-
-
-def _upwards(found: Any, args: argparse.Namespace) -> bool:
-    from truerank.measures import parse_measure
-
-    return parse_measure(found.measure, convention=args.convention).higher_is_better
 
 
 def parse_space(pairs: Sequence[str]) -> dict[str, Any]:
