@@ -31,19 +31,15 @@ class UnitDeviation(StandardScaler):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """As `StandardScaler.fit`."""
-        return self._scaled_fit(super().fit, X, y, sample_weight)
-
-    def _scaled_fit(self, fit: Any, X: Any, y: Any, sample_weight: Any) -> Any:
         if sparse.issparse(X) or np.asarray(X).dtype.kind not in "fiu":
-            return fit(X, y, sample_weight)
+            return super().fit(X, y, sample_weight)
         values = np.asarray(X)
         magnitude = np.abs(values).max(axis=0, initial=0.0, where=~np.isnan(values)) if values.ndim == 2 else np.ones(1)
         extreme = (magnitude > _MOST) | ((magnitude < 1 / _MOST) & (magnitude > 0))
         if not extreme.any() or not np.isfinite(magnitude).all():
-            return fit(X, y, sample_weight)
+            return super().fit(X, y, sample_weight)
         unit = np.where(extreme, powers_of_two(magnitude), 1.0)
-        named = X / unit if hasattr(X, "columns") else values / unit
-        fit(named, y, sample_weight)
+        super().fit(X / unit if hasattr(X, "columns") else values / unit, y, sample_weight)
         with np.errstate(over="ignore"):
             for name, factor in (("mean_", unit), ("scale_", unit), ("var_", unit * unit)):
                 if getattr(self, name) is not None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.checks import check_positive_int
-from truerank.core.errors import InvalidInputError, MissingExtraError
+from truerank.core.errors import InvalidInputError, imports_of_extra
 from truerank.core.printing import table
 from truerank.core.random_streams import seed_of
 from truerank.data.ranking_data import RankingData
@@ -78,10 +78,8 @@ class CrossValidation:
 
     def to_frame(self) -> Any:
         """The means as a pandas data frame, a row a ranker."""
-        try:
+        with imports_of_extra("pandas", "tables", "to_frame()"):
             import pandas
-        except ImportError as error:
-            raise MissingExtraError("pandas", "tables", "to_frame()") from error
         return pandas.DataFrame.from_dict(self.means, orient="index")
 
     def __str__(self) -> str:
@@ -145,7 +143,7 @@ def cross_validate(
         raise InvalidInputError("cross_validate got no rankers")
     folds = check_positive_int(folds, "folds", 3 if validate else 2)
     parsed = parse_measures(measures, convention)
-    data.judgements()  # raises without grades
+    judgements = data.judgements()  # raises without grades
     parts = query_folds(data.n_queries, folds, random_state=seed_of(random_state), query_ids=data.query_ids)
     every = np.arange(data.n_queries)
     tested = np.empty(data.n_queries, dtype=np.int64)
@@ -160,7 +158,6 @@ def cross_validate(
             if validate and getattr(ranker, "uses_eval_set", False):
                 valid, own = data.take_queries(parts[k - 1]), np.setdiff1d(rest, parts[k - 1])
             scores[name][rows] = ranker_scores(fit_ranker(ranker, data.take_queries(own), valid), test)
-    judgements = data.judgements()
     values = {
         name: {label: measure.per_query(judgements, own) for label, measure in parsed.items()}
         for name, own in scores.items()

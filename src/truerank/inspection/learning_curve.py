@@ -12,8 +12,8 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.printing import table
 from truerank.core.random_streams import seed_of, stream
 from truerank.data.ranking_data import RankingData
-from truerank.inspection.importance import measure_of, scores_of
-from truerank.rankers.pipeline import fit_ranker
+from truerank.inspection.importance import measure_of
+from truerank.rankers.pipeline import fit_ranker, ranker_scores
 from truerank.significance.intervals import bootstrap_interval
 
 
@@ -100,8 +100,8 @@ def learning_curve(
         for k, size in enumerate(sizes):
             part = train.take_queries(np.sort(order[:size]))
             fitted = fit_ranker(ranker, part)
-            train_scores[k, draw] = pinned.mean(part.judgements(), scores_of(fitted, part.X, part))
-            values = pinned.per_query(test.judgements(), scores_of(fitted, test.X, test))
+            train_scores[k, draw] = pinned.mean(part.judgements(), ranker_scores(fitted, part))
+            values = pinned.per_query(test.judgements(), ranker_scores(fitted, test))
             test_scores[k, draw] = np.nanmean(values)
             by_query[k] += values / draws
     intervals = [bootstrap_interval(values, n_resamples=1_000, random_state=seed) for values in by_query]

@@ -14,7 +14,7 @@ from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import seed_of, stream
 from truerank.data.ranking_data import RankingData
-from truerank.measures import parse_measure
+from truerank.inspection.importance import measure_of
 from truerank.rankers.base import Ranker
 from truerank.rankers.oblivious_boosting import ObliviousBoosting
 from truerank.rankers.pipeline import RankerPipeline, fit_ranker, ranker_scores
@@ -132,8 +132,7 @@ def retrain(
     margin = check_number(margin, "margin", minimum=0.0)
     seed = seed_of(random_state)
     check_is_fitted(production)
-    named = measure if measure is not None else getattr(production, "measure", None) or "nDCG@10"
-    plain = parse_measure(named, convention=convention or getattr(production, "convention", None) or "ranklib")
+    plain = measure_of(production, measure, convention or getattr(production, "convention", None) or "ranklib")
     judged = plain.tie_averaged()
     if held_out is None:
         data, held_out = split_by_name(data, share, seed)
@@ -215,11 +214,6 @@ def trained_again(
         return _continued(production, data, valid, check_positive_int(more, "more"), params or {}), True
     if not hasattr(production, "get_params"):
         raise InvalidInputError(f"{type(production).__name__} cannot be trained again: it holds no settings")
-    if type(production).__name__ == "ImportedRanker":
-        raise InvalidInputError(
-            "an imported model cannot be trained here; train a model with `truerank train`, and compare it with "
-            "`truerank compare`"
-        )
     return fit_ranker(clone(production).set_params(**(params or {})), data, valid), False
 
 

@@ -11,7 +11,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 from truerank.core.random_streams import seed_of, stream
 from truerank.data.ranking_data import RankingData
-from truerank.rankers.pipeline import ranker_scores
+from truerank.inspection.importance import scores_of
 
 
 def ranking_stability(
@@ -63,7 +63,7 @@ def ranking_stability(
         raise InvalidInputError("ranking_stability needs dense rows; call X.toarray()")
     seed = seed_of(random_state)
     steps = [_steps(column) for column in data.X.T]
-    before = _scores(ranker, data, data.X)
+    before = np.ascontiguousarray(scores_of(ranker, data.X, data))
     total = np.zeros(data.n_queries)
     for repeat in range(repeats):
         rng = stream(seed, "stability", repeat)
@@ -72,12 +72,9 @@ def ranking_stability(
             new = np.where(rng.random(data.n_rows) < 0.5, down, up)
             moved = rng.random(data.n_rows) < share if share < 1 else True
             changed[:, k] = np.where(moved, new, data.X[:, k])
-        total += kendall_distances(before, _scores(ranker, data, changed), data.offsets)
+        after = np.ascontiguousarray(scores_of(ranker, changed, data))
+        total += kendall_distances(before, after, data.offsets)
     return total / repeats
-
-
-def _scores(ranker: Any, data: RankingData, X: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(ranker_scores(ranker, data.replaced(X=X, order=None)))
 
 
 def _steps(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -15,14 +15,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from hashlib import sha256
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from truerank.core.checks import check_positive_int
-from truerank.core.errors import DataFileError, InvalidInputError, MissingExtraError
+from truerank.core.errors import DataFileError, InvalidInputError, imports_of_extra
 from truerank.core.files import check_target
 from truerank.core.printing import plain
 from truerank.core.random_streams import seed_of
@@ -166,8 +167,7 @@ def tune(
     >>> len(found.trials), found.best_params["alpha"] in (0.1, 1e6), found.ranker.n_queries_in_
     (2, True, 30)
     """
-    builder = make if not hasattr(make, "get_params") or isinstance(make, type) else _from(make)
-    build = (lambda settings: make(**settings)) if isinstance(make, type) else builder
+    build = _builder(make)
     judged = parse_measure(measure, convention=convention).tie_averaged()
     ranges = _checked_space(space)
     if state is not None:
@@ -182,11 +182,8 @@ def tune(
     keep = _Keeper(state, question, done, watch)
     proposals = _searched(ranges, n_trials or 0, seed, judged.higher_is_better, done) if search else _grid(ranges, done)
     with ThreadPoolExecutor(jobs) as pool:
-        settings = next(proposals, None)
-        while settings is not None:
-            trial = _tried(build, settings, pairs, judged, pool if jobs > 1 else None, len(done))
-            keep(trial)
-            settings = next(proposals, None)
+        for settings in proposals:
+            keep(_tried(build, settings, pairs, judged, pool if jobs > 1 else None, len(done)))
     best = None
     for trial in done:
         if trial["error"] is None and judged.improves(trial["mean"], None if best is None else best["mean"]):
@@ -205,10 +202,13 @@ def tune(
     return Tuning(chosen, float(best["mean"]), ranker, done, judged.name)
 
 
-def _from(ranker: Any) -> Callable[[dict[str, Any]], Any]:
-    from sklearn.base import clone
-
-    return lambda settings: clone(ranker).set_params(**settings)
+def _builder(make: Any) -> Callable[[dict[str, Any]], Any]:
+    """A function from settings to an unfitted ranker, of a class, a ranker or such a function."""
+    if isinstance(make, type):
+        return lambda settings: make(**settings)
+    if hasattr(make, "get_params"):
+        return lambda settings: clone(make).set_params(**settings)
+    return make
 
 
 def _checked_space(space: Mapping[str, Any]) -> dict[str, Any]:
@@ -262,7 +262,7 @@ def _tried(
     try:
         with warnings.catch_warnings():
             # A setting that learns slowly, or nothing, shows in its value.
-            warnings.filterwarnings("ignore", category=_convergence())
+            warnings.filterwarnings("ignore", category=ConvergenceWarning)
             results = list(pool.map(one, pairs)) if pool is not None else [one(pair) for pair in pairs]
     except ValueError as error:
         return trial | {"error": str(error)}
@@ -284,9 +284,8 @@ def _grid(ranges: dict[str, Any], done: list[dict[str, Any]]) -> Any:
 
 def _searched(ranges: dict[str, Any], n_trials: int, seed: int, upwards: bool, done: list[dict[str, Any]]) -> Any:
     """Settings that Optuna proposes. Trial k depends on the seed, k and the trials before it alone."""
-    if find_spec("optuna") is None:
-        raise MissingExtraError("optuna", "tune", "a search over ranges")
-    import optuna
+    with imports_of_extra("optuna", "tune", "a search over ranges"):
+        import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = optuna.create_study(direction="maximize" if upwards else "minimize")
@@ -382,13 +381,8 @@ def _question(ranker: Any, ranges: dict[str, Any], judged: Any, pairs: Any, seed
     digest = sha256(f"{ranker!r}|{type(ranker).__name__}|{ranges!r}|{judged!r}|{seed}|{search}".encode())
     for pair in pairs:
         for data in pair:
-            X = data.X.data if hasattr(data.X, "tocsr") else getattr(data.X, "codes", data.X)
-            for array in (X, data.y, data.offsets):
+            X = data.X
+            rows = (X.data, X.indices, X.indptr) if hasattr(X, "tocsr") else (getattr(X, "codes", X),)
+            for array in (*rows, data.y, data.offsets):
                 digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
-
-
-def _convergence() -> type[Warning]:
-    from sklearn.exceptions import ConvergenceWarning
-
-    return ConvergenceWarning

@@ -88,7 +88,10 @@ class ImportedRanker(Ranker):
         return ranker
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
-        raise InvalidInputError("an ImportedRanker was trained by another tool and cannot be fitted; train a ranker")
+        raise InvalidInputError(
+            "an imported model cannot be trained here; train a model with `truerank train`, and compare it with "
+            "`truerank compare`"
+        )
 
     def _check_columns(self, data: RankingData) -> None:
         self._check_order(data.feature_names)

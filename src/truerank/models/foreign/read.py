@@ -15,12 +15,11 @@ from truerank.models.imported import ImportedRanker
 _MOST_BYTES = 4 << 30
 _SAVE_XGBOOST = 'save the model with save_model("model.json") or "model.ubj"'
 # How binary files begin that hold models in other ways.
-_BINARY = {
+_BINARY: dict[bytes | tuple[bytes, ...], str] = {
     b"CBM1": 'CatBoost\'s binary format is not read; save the model with save_model("model.json", format="json")',
     b"binf": f"XGBoost's old binary format is not read; {_SAVE_XGBOOST}",
-    b"\x80\x03": "this is a pickle, which is a program and is not run; save the model in its tool's own format",
-    b"\x80\x04": "this is a pickle, which is a program and is not run; save the model in its tool's own format",
-    b"\x80\x05": "this is a pickle, which is a program and is not run; save the model in its tool's own format",
+    (b"\x80\x03", b"\x80\x04", b"\x80\x05"): "this is a pickle, which is a program and is not run; save the model in "
+    "its tool's own format",
     b"PK\x03\x04": "this is an archive; unpack it, and import the model file in it",
     b"\x1f\x8b": "this is gzip; unpack it first",
 }
