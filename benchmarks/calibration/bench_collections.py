@@ -177,8 +177,7 @@ def rankers(root: Path) -> Iterator[dict[str, Any]]:
         for what, ranker in (("ridge", RidgeRanker()), ("RankSVM", RankSVM())):
             fitted = clone(ranker).fit(train)
             scores = cross_fitted_scores(ranker, train, fitted=fitted)
-            new = np.asarray(fitted.predict(test))
-            new = new if test.order is None else new[test.order]
+            new = test.grouped(fitted.predict(test))
             yield two_classes(
                 f"{name}, {what}", scores, train.y >= 1, new, test.y >= 1, train.query_index, test.query_index
             )

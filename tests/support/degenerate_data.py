@@ -124,7 +124,7 @@ def _place(error: BaseException) -> str:
 
 def _can_rank(scores: np.ndarray, data: RankingData) -> bool:
     """Whether the scores tell apart any two rows of one query; true where no query has two grades."""
-    grouped = scores if data.order is None else scores[data.order]
+    grouped = data.grouped(scores)
     parts = list(zip(data.offsets[:-1], data.offsets[1:]))
     if not any(len(set(data.y[a:b].tolist())) > 1 for a, b in parts):
         return True

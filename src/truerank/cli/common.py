@@ -313,12 +313,17 @@ def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
         if key in settings:
             raise UsageError(f"--set {key} was given twice")
         try:
-            settings[key] = json.loads(text)
-        except ValueError:  # no JSON, or a number of thousands of digits
-            settings[key] = text
+            settings[key] = _value(text)
         except RecursionError:
             raise UsageError(f"--set {key}: the value is nested too deeply") from None
     return settings
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:  # no JSON, or a number of thousands of digits
+        return text
 
 
 def listed(text: str) -> list[Any] | None:
@@ -334,7 +339,7 @@ def listed(text: str) -> list[Any] | None:
     except (ValueError, RecursionError):
         if "," not in text or any(mark in text for mark in "[]{}()\"'"):
             return None
-        return [next(iter(parse_settings([f"value={part}"]).values())) for part in text.split(",")]
+        return [_value(part) for part in text.split(",")]
     return value if isinstance(value, list) and value else None
 
 

@@ -53,12 +53,10 @@ def run(args: argparse.Namespace) -> int:
     if args.cluster is not None:
         return _rank_parts(args, model)
     data = common.read_data(args.data, args, like=model)
-    scores = predicted(model, data)
-    scores = data.grouped(scores)
+    scores = data.grouped(predicted(model, data))
     if data.doc_ids is None:
         common.note("truerank rank: the data have no document ids; rows are named by their number, from 1")
-        places = np.arange(data.n_rows) if data.order is None else data.order
-        doc_ids = (places + 1).astype(str)
+        doc_ids = (data.grouped(np.arange(data.n_rows)) + 1).astype(str)
     else:
         doc_ids = data.doc_ids
         _check_ids(args.data, data, data.doc_ids)

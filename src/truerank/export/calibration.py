@@ -26,6 +26,7 @@ from truerank.calibration.posteriors import (
     TemperatureCalibrator,
 )
 from truerank.core.errors import InvalidInputError
+from truerank.data.grouping import offsets_of
 
 LOG_ODDS, BETA, PROBABILITY = 0, 1, 2
 
@@ -76,7 +77,7 @@ class Calibration:
             "member_kinds": np.array([member.kind for _, member, _ in parts], dtype=np.int64),
             "member_shares": np.array([share for share, _, _ in parts]),
             "member_closes": np.array([closes for _, _, closes in parts], dtype=np.int64),
-            "member_starts": np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            "member_starts": offsets_of(sizes),
         } | pieces
 
 
