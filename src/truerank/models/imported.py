@@ -89,8 +89,8 @@ class ImportedRanker(Ranker):
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         raise InvalidInputError(
-            "an imported model cannot be trained here; train a model with `truerank train`, and compare it with "
-            "`truerank compare`"
+            "an imported model was trained by another tool and cannot be trained here; train a model with "
+            "`truerank train`, and compare it with `truerank compare`"
         )
 
     def _check_columns(self, data: RankingData) -> None:
