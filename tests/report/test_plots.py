@@ -39,6 +39,16 @@ def test_lines_have_the_given_points():
     assert axes.get_legend() is None
 
 
+def test_boxes_have_the_given_medians():
+    values = {"plain": [0.1, 0.2, 0.4, 0.3, 0.9], "one value": [0.5]}
+    axes = plots.draw(Figure("boxes", "boxes", "A title", "leaves", "nDCG@5", list(values), values)).axes[0]
+    level = [line.get_ydata() for line in axes.lines if len(set(line.get_ydata())) == 1]
+    medians = {values[0] for values in level}
+    assert {0.3, 0.5} <= medians
+    assert [label.get_text() for label in axes.get_xticklabels()] == list(values)
+    assert axes.get_legend() is None
+
+
 @pytest.mark.parametrize("suffix", ["png", "svg"])
 def test_files(tmp_path, suffix):
     paths = plots.draw_figures([BARS, LINES], tmp_path / "new", suffix=suffix)

@@ -24,6 +24,7 @@ import numpy as np
 from truerank.core.printing import note, print_json, progress, table
 from truerank.papers import protocol
 from truerank.papers.protocol import Collection, Fold, ResultStore
+from truerank.report.figures import Figure
 
 COLLECTIONS = ("mq2008", "ohsumed")
 KINDS = ("constant", "fuzzy", "polynomial")
@@ -85,7 +86,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Select, run, test, print, draw."""
+    """Select, run, test, print."""
     runs = 2 if args.quick else args.runs
     stamp = {"experiment": "oblivious", "form": 4, "seed": args.seed}
     store = ResultStore(Path(args.out) / "results.jsonl", stamp)
@@ -107,14 +108,15 @@ def run(args: argparse.Namespace) -> int:
     }
     trees = COMMON["n_estimators"] if args.quick else FIGURE_TREES
     curves = {c.name: learning_curves(c, settings[c.name], args.seed, store, args.n_jobs, trees) for c in collections}
-    args.result = {"experiment": "oblivious", "runs": runs, "collections": results, "curves": curves}
+    swaps = next((swap_probabilities(c) for c in collections if c.name == COLLECTIONS[0]), None)
+    args.result = {
+        "experiment": "oblivious", "runs": runs, "collections": results, "curves": curves, "figure 2": swaps,
+    }  # fmt: skip
     if args.json:
         print_json(args.result)
     else:
         for collection in collections:
             print_summary(collection, results[collection.name], runs)
-    swaps = next((swap_probabilities(c) for c in collections if c.name == COLLECTIONS[0]), None)
-    draw(results, curves, swaps, Path(args.out))
     return 0
 
 
@@ -357,8 +359,8 @@ def learning_curves(
 
 def swap_probabilities(
     collection: Collection, p_swap: float = 0.9995
-) -> dict[str, list[tuple[list[float], list[float]]]]:
-    """P(left of the median) by value of two features and both rules for ties: (values, probabilities) each."""
+) -> dict[str, tuple[list[float], dict[str, list[float]]]]:
+    """P(left of the median) of two features: their values, and by rule for ties the probability at each."""
     from truerank.matrices.binning import find_borders
     from truerank.trees.leaves.places import Norms, make_places, make_shares
 
@@ -371,18 +373,11 @@ def swap_probabilities(
             middle = float(values[0])
         places = make_places(values, find_borders(values, 32), 4096)
         x = np.unique(values)
-        found[title] = [
-            (
-                x.tolist(),
-                (
-                    1.0
-                    - make_shares(places, Norms(p_swap), ties).right_of(*places.place_of_border(middle), False)[
-                        places.states(x)
-                    ]
-                ).tolist(),
-            )
-            for ties in ("near", "average")
-        ]
+        by_ties = {}
+        for ties in ("near", "average"):
+            right = make_shares(places, Norms(p_swap), ties).right_of(*places.place_of_border(middle), False)
+            by_ties[ties] = (1.0 - right[places.states(x)]).tolist()
+        found[title] = (x.tolist(), by_ties)
     return found
 
 
@@ -441,14 +436,19 @@ def _spread(values: Sequence[float]) -> str:
     return f"{np.mean(values):.4f} ± {1.96 * deviation / np.sqrt(len(values)):.4f} ({deviation:.4f})"
 
 
-def draw(results: dict[str, Any], curves: dict[str, Any], swaps: dict[str, Any] | None, out: Path) -> None:
-    """The thesis's figures 2 to 8, one file each and collection; a note where matplotlib is missing."""
-    from truerank.core.errors import MissingExtraError
-    from truerank.report.figures import Figure
-    from truerank.report.plots import draw_figures
-
-    figures = []
-    for name, by_figure in curves.items():
+def figures(args: argparse.Namespace) -> list[Figure]:
+    """The thesis's figures 2 to 8: one of each collection, figure 2 of MQ2008's features."""
+    result = args.result
+    drawn = []
+    for title, (values, by_ties) in (result["figure 2"] or {}).items():
+        drawn.append(
+            Figure(
+                f"figure-2-{title.split()[0]}", "lines", f"P(left of the median), {title}", "value", "probability",
+                values, {f'ties="{ties}"': probability for ties, probability in by_ties.items()}, ylim=(-0.02, 1.02),
+                note="pSwap = 0.9995, MQ2008 fold 1",
+            )
+        )  # fmt: skip
+    for name, by_figure in result["curves"].items():
         for number, title in (
             (3, "fuzzy borders, training, by pSwap"),
             (4, "polynomial leaves, training, by λ"),
@@ -457,7 +457,7 @@ def draw(results: dict[str, Any], curves: dict[str, Any], swaps: dict[str, Any] 
         ):
             series = by_figure[f"figure {number}"]
             longest = max(len(values) for values in series.values())
-            figures.append(
+            drawn.append(
                 Figure(
                     f"{name}-figure-{number}", "lines", f"Squared error, {title}", "trees", "squared error",
                     list(range(1, longest + 1)),
@@ -465,48 +465,21 @@ def draw(results: dict[str, Any], curves: dict[str, Any], swaps: dict[str, Any] 
                     note=f"{name}, fold 1, a bootstrap sample of rows for each tree",
                 )
             )  # fmt: skip
-    try:
-        paths = draw_figures(figures, out)
-        if swaps is not None:
-            paths.append(_draw_swaps(swaps, out / "figure-2.png"))
-        paths += [_draw_boxes(name, result, out / f"{name}.png") for name, result in results.items()]
-    except MissingExtraError:
-        note("no pictures: pip install 'truerank[plots]'")
-        return
-    note(f"pictures: {', '.join(str(path) for path in paths)}")
-
-
-def _draw_swaps(swaps: dict[str, Any], path: Path) -> Path:
-    """Figure 2: the probability of standing left of a border, by value and by rank of the value."""
-    from matplotlib.figure import Figure as Canvas
-
-    canvas = Canvas(figsize=(9, 4), layout="constrained")
-    for axis, (title, by_ties) in zip(canvas.subplots(1, len(swaps)), swaps.items()):
-        for ties, style, (x, probability) in zip(("near", "average"), ("-", "--"), by_ties):
-            axis.plot(x, probability, style, label=f'ties="{ties}"')
-        axis.set_title(title)
-        axis.set_xlabel("value")
-        axis.set_ylim(-0.02, 1.02)
-        axis.legend(frameon=False)
-    canvas.suptitle("P(left of the median), pSwap = 0.9995, MQ2008 fold 1")
-    canvas.savefig(path, dpi=150)
-    return path
-
-
-def _draw_boxes(name: str, result: dict[str, Any], path: Path) -> Path:
-    """Figures 7 and 8: the distributions over runs, by way of stopping and scope."""
-    from matplotlib.figure import Figure as Canvas
-
-    canvas = Canvas(figsize=(13, 7), layout="constrained")
-    for row, scope in zip(canvas.subplots(2, 4), SCOPES):
-        for axis, (stop, value) in zip(row, [(stop, value) for value in ("ranklib", "mse") for stop in STOPS]):
-            axis.boxplot([result["values"][stop][kind][scope][value] for kind in KINDS])
-            axis.set_xticks(range(1, len(KINDS) + 1), [TITLES[kind].split()[0] for kind in KINDS])
-            label = "nDCG@5" if value == "ranklib" else "squared error"
-            axis.set_title(f"{label}, {scope},\nstopped by {stop}", fontsize=10)
-            if value == "ranklib":
-                axis.axhline(result["list-net"][scope]["ranklib"], linestyle="--", color="gray", label="ListNet")
-                axis.legend(frameon=False)
-    canvas.suptitle(name)
-    canvas.savefig(path, dpi=150)
-    return path
+    for name, part in result["collections"].items():
+        for number, figure, label in ((7, "ranklib", "nDCG@5"), (8, "mse", "squared error")):
+            boxes = {
+                f"{TITLES[kind].split()[0]}\n{rule if rule in STOPS else 'not stopped'}":
+                    part["values"][rule][kind][SCOPES[1]][figure]
+                for rule in RULES
+                for kind in KINDS
+            }  # fmt: skip
+            if figure in part["list-net"][SCOPES[1]]:
+                boxes["ListNet"] = [part["list-net"][SCOPES[1]][figure]]
+            drawn.append(
+                Figure(
+                    f"{name}-figure-{number}", "boxes", f"{label}, distribution over runs",
+                    "leaves, and what stops them", label, list(boxes), boxes,
+                    note=f"{name}, mean of five folds, {result['runs']} runs",
+                )
+            )  # fmt: skip
+    return drawn

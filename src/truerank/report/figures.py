@@ -15,13 +15,14 @@ class Figure:
     ----------
     name : str
         Stem of its file name.
-    kind : {"bars", "lines"}
-        Grouped bars over the categories `x`, or one line for each series over the numbers `x`.
+    kind : {"bars", "lines", "boxes"}
+        Grouped bars over the categories `x`, one line for each series over the numbers `x`, or one box for each series
+        (quartiles, whiskers and outliers of its values), in the places `x`.
     title, xlabel, ylabel : str
     x : sequence
         Categories (str), or numbers.
     series : mapping of str to sequence of float
-        Values at each `x` by name; nan is a gap.
+        Values at each `x` by name; nan is a gap. Of boxes: the values that each is drawn of, any number.
     errors : mapping of str to sequence of float
         Half-widths of error bars by series, where there are any.
     ylim : (float, float), optional
@@ -30,7 +31,7 @@ class Figure:
     """
 
     name: str
-    kind: Literal["bars", "lines"]
+    kind: Literal["bars", "lines", "boxes"]
     title: str
     xlabel: str
     ylabel: str

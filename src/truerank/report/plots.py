@@ -68,10 +68,10 @@ def draw(figure: Any) -> Any:
 
         return calibration_plots.draw(figure)
     canvas, axes = blank(figure, (8.0, 4.6))
-    (_bars if figure.kind == "bars" else _lines)(axes, figure)
+    {"bars": _bars, "lines": _lines, "boxes": _boxes}[figure.kind](axes, figure)
     if figure.ylim is not None:
         axes.set_ylim(*figure.ylim)
-    if len(figure.series) > 1:
+    if len(figure.series) > 1 and figure.kind != "boxes":
         axes.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return canvas
 
@@ -96,3 +96,11 @@ def _lines(axes: Any, figure: Figure) -> None:
             figure.x, values, label=name, color=COLOURS[i % len(COLOURS)], linestyle=LINES[i % len(LINES)],
             linewidth=1.8,
         )  # fmt: skip
+
+
+def _boxes(axes: Any, figure: Figure) -> None:
+    axes.boxplot(
+        list(figure.series.values()), widths=0.6, patch_artist=True, boxprops={"facecolor": COLOURS[4]},
+        medianprops={"color": COLOURS[7]}, flierprops={"markersize": 3},
+    )  # fmt: skip
+    axes.set_xticks(range(1, len(figure.series) + 1), [str(x) for x in figure.x], fontsize=8)
