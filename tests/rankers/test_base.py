@@ -7,8 +7,9 @@ import pytest
 
 from rankers.conformance import ranker_checks
 from truerank.core.errors import InvalidInputError, TruerankWarning
+from truerank.data.grouping import ranks_by_query
 from truerank.data.ranking_data import RankingData
-from truerank.rankers.base import Ranker, ranks_by_query
+from truerank.rankers.base import Ranker
 from truerank.rankers.rank_boost import RankBoost
 
 

@@ -13,10 +13,10 @@ from truerank.calibration.log_odds_fits import fit_log_odds
 from truerank.calibration.names import make_calibrator
 from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
-from truerank.data.grouping import group_rows
+from truerank.data.grouping import group_rows, ranks_by_query
 from truerank.data.ranking_data import RankingData
 from truerank.data.splits import query_folds
-from truerank.rankers.base import Ranker, ranks_by_query
+from truerank.rankers.base import Ranker
 from truerank.rankers.pipeline import RankerPipeline, as_ranking_data, fit_ranker, ranker_scores
 
 # Ridge on the standardised query statistics, in rows.

@@ -38,6 +38,15 @@ def mixed_queries(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     return result
 
 
+def ranks_by_query(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Rank of each grouped row within its query, 1 is best, equal scores in row order; int64 (n,)."""
+    query = query_of_rows(offsets)
+    order = np.lexsort((-np.asarray(scores, dtype=np.float64), query))
+    ranks = np.empty(len(scores), dtype=np.int64)
+    ranks[order] = np.arange(len(scores)) - np.repeat(offsets[:-1], np.diff(offsets)) + 1
+    return ranks
+
+
 class Grouping:
     """How rows fall into queries.
 

@@ -15,8 +15,9 @@ from truerank.data.ranking_data import RankingData
 from truerank.matrices.rows import FEW, combine_columns, linear_scores
 from truerank.measures import parse_measure
 from truerank.measures.kernel import QueryMeasure
-from truerank.rankers.base import History, renamed_parameters
+from truerank.rankers.constructor_names import renamed_parameters
 from truerank.rankers.linear import LinearRanker
+from truerank.rankers.round_results import History
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.solvers.result import Status
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,10 +15,13 @@ from truerank.core.fitting import whole_fit
 from truerank.core.interrupts import Interruptible
 from truerank.core.names import resolve
 from truerank.core.rounds import fitting
-from truerank.data.grouping import Grouping, group_rows, query_of_rows
+from truerank.data.grouping import Grouping, group_rows, ranks_by_query
 from truerank.data.ranking_data import Judgements, RankingData, as_grades, as_query_weight
-from truerank.rankers.callbacks import EvaluationResults, taken_habits, theirs
+from truerank.measures import parse_measure
+from truerank.rankers.callbacks import taken_habits
+from truerank.rankers.constructor_names import taking_other_names, under_new_names
 from truerank.rankers.other_names import settled_fit, translated
+from truerank.rankers.round_results import History, theirs, values_by_round
 from truerank.solvers.result import Status
 
 # Rows beyond which a missing qid is taken for a forgotten one: the usual depth of one result list.
@@ -67,7 +68,7 @@ class Ranker(BaseEstimator):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "__init__" in vars(cls):
-            cls.__init__ = _taking_other_names(cls.__init__)  # type: ignore[method-assign]
+            cls.__init__ = taking_other_names(cls.__init__)  # type: ignore[method-assign]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -165,7 +166,7 @@ class Ranker(BaseEstimator):
                 told.watched = watched[-1][0], fresh._watched_measure().name
             fresh._fit(data, watched[-1][1] if watched else None, **({} if beside is None else beside(data)))
             if watched:
-                fresh.evals_result_ = fresh._values_by_round(watched, other.get("eval_at") or (), habits.measures)
+                fresh.evals_result_ = values_by_round(fresh, watched, other.get("eval_at") or (), habits.measures)
                 for record in habits.records:
                     record.clear()
                     record.update(
@@ -178,37 +179,12 @@ class Ranker(BaseEstimator):
 
     def _watched_measure(self) -> Any:
         """The measure that is watched on validation queries."""
-        from truerank.measures import parse_measure
+        return self._measure(getattr(self, "validation_measure", None))
 
-        named = getattr(self, "validation_measure", None) or getattr(self, "measure", "nDCG@10")
+    def _measure(self, named: Any = None) -> Any:
+        """A measure under the ranker's convention: its own where none is named."""
+        named = named or getattr(self, "measure", "nDCG@10")
         return parse_measure(named, convention=getattr(self, "convention", "ranklib"))
-
-    def _values_by_round(
-        self, watched: list[tuple[str, RankingData]], cutoffs: Sequence[int], more: Sequence[Any] = ()
-    ) -> dict[str, dict[str, np.ndarray]]:
-        """The validation measure, nDCG at `cutoffs` and more measures, by set and round; the last set's as watched."""
-        from truerank.measures import parse_measure
-
-        convention = getattr(self, "convention", "ranklib")
-        watch = self._watched_measure()
-        others = [parse_measure(one, convention=convention) for one in (*more, *(f"nDCG@{int(k)}" for k in cutoffs))]
-        values: dict[str, dict[str, np.ndarray]] = EvaluationResults()
-        for place, (name, data) in enumerate(watched, 1):
-            watched_in_fit = place == len(watched)
-            measures = [one for one in others if one != watch] if watched_in_fit else [watch, *others]
-            values[name] = EvaluationResults()
-            if watched_in_fit:
-                values[name][watch.name] = np.asarray(getattr(self, "validation_scores_", ()), dtype=np.float64)
-            if measures:
-                ordered = data.replaced(order=None)
-                judgements = ordered.judgements()
-                rounds = [
-                    [one.tie_averaged().mean(judgements, scores) for one in measures]
-                    for scores in self.staged_predict(ordered)
-                ]
-                table = np.array(rounds, dtype=np.float64).reshape(-1, len(measures))
-                values[name] |= {one.name: table[:, k] for k, one in enumerate(measures)}
-        return values
 
     @property
     def best_iteration_(self) -> int:
@@ -316,12 +292,7 @@ class Ranker(BaseEstimator):
         """
         check_is_fitted(self)
         if getattr(X, "is_cluster_data", False):
-            from truerank.measures import parse_measure
-
-            named = parse_measure(
-                getattr(self, "measure", "nDCG@10"), convention=getattr(self, "convention", "ranklib")
-            )
-            return float(X.score_of(self, named))
+            return float(X.score_of(self, self._measure()))
         if isinstance(X, RankingData):
             scores, judgements = X.grouped(self.predict(X)), X.judgements()
         else:
@@ -333,14 +304,11 @@ class Ranker(BaseEstimator):
                 )
             judgements, grouping = Judgements.from_labels(y, qid)
             scores = grouping.grouped(self.predict(X, qid=qid))
-        from truerank.measures import parse_measure
-
-        measure = parse_measure(getattr(self, "measure", "nDCG@10"), convention=getattr(self, "convention", "ranklib"))
-        return float(measure.mean(judgements, scores))
+        return float(self._measure().mean(judgements, scores))
 
     def set_params(self, **params: Any) -> Any:
         """As scikit-learn's; renamed parameters are taken under their old names, with a warning."""
-        given = _renamed(type(self).__name__, params, getattr(type(self).__init__, "renamed", {}))
+        given = under_new_names(type(self).__name__, params, getattr(type(self).__init__, "renamed", {}))
         known = self.get_params(deep=True)
         if not all(name in known for name in given) or "objective" in given:
             nested = {name: value for name, value in given.items() if "__" in name}
@@ -594,81 +562,6 @@ class Ranker(BaseEstimator):
                 f"{type(self).__name__} needs finite values"
                 + ("" if self.allow_nan or np.isinf(X).any() else f". {_about_missing(type(self).__name__)}")
             )
-
-
-class History(dict[str, np.ndarray]):
-    """What happened round by round, as arrays by name; `valid` is an earlier release's name of `validation`."""
-
-    def __init__(self, columns: Mapping[str, np.ndarray]) -> None:
-        super().__init__({"validation" if name == "valid" else name: column for name, column in columns.items()})
-
-    def __missing__(self, name: str) -> np.ndarray:
-        if name == "valid" and "validation" in self:
-            warnings.warn('history_["valid"] is now history_["validation"]', FutureWarning, stacklevel=2)
-            return self["validation"]
-        raise KeyError(name)
-
-
-def renamed_parameters(**old_to_new: str) -> Callable[[Any], Any]:
-    """Decorator of `__init__`: the old name of a parameter is taken for one release, with a FutureWarning.
-
-    >>> class Named(Ranker):
-    ...     @renamed_parameters(eval_measure="validation_measure")
-    ...     def __init__(self, validation_measure=None):
-    ...         self.validation_measure = validation_measure
-    >>> import warnings
-    >>> with warnings.catch_warnings(record=True) as seen:
-    ...     warnings.simplefilter("always")
-    ...     Named(eval_measure="AP").get_params(), seen[0].category.__name__
-    ({'validation_measure': 'AP'}, 'FutureWarning')
-    """
-
-    def decorate(init: Any) -> Any:
-        @functools.wraps(init)
-        def wrapped(self: Any, *args: Any, **kwargs: Any) -> None:
-            init(self, *args, **_renamed(type(self).__name__, kwargs, old_to_new))
-
-        wrapped.renamed = old_to_new  # type: ignore[attr-defined]
-        return wrapped
-
-    return decorate
-
-
-def _taking_other_names(init: Any) -> Any:
-    """`__init__` that also takes the names of other libraries (`other_names`)."""
-    parameters = inspect.signature(init).parameters
-    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
-        return init
-    old = getattr(init, "renamed", {})
-
-    @functools.wraps(init)
-    def wrapped(self: Any, *args: Any, **kwargs: Any) -> None:
-        if "objective" in kwargs or not all(name in parameters or name in old for name in kwargs):
-            known = {name: None for name in (*parameters, *old) if name != "self"}
-            kwargs = translated(type(self), known, kwargs)
-        init(self, *args, **kwargs)
-
-    return wrapped
-
-
-def _renamed(owner: str, given: dict[str, Any], old_to_new: dict[str, str]) -> dict[str, Any]:
-    result = dict(given)
-    for old, new in old_to_new.items():
-        if old in result:
-            if new in result:
-                raise InvalidInputError(f"{owner}: {old} is the old name of {new}; give {new} alone")
-            warnings.warn(f"{owner}: {old} is now called {new}", FutureWarning, stacklevel=3)
-            result[new] = result.pop(old)
-    return result
-
-
-def ranks_by_query(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Rank of each grouped row within its query, 1 is best, equal scores in row order; int64 (n,)."""
-    query = query_of_rows(offsets)
-    order = np.lexsort((-np.asarray(scores, dtype=np.float64), query))
-    ranks = np.empty(len(scores), dtype=np.int64)
-    ranks[order] = np.arange(len(scores)) - np.repeat(offsets[:-1], np.diff(offsets)) + 1
-    return ranks
 
 
 def _about_missing(name: str) -> str:

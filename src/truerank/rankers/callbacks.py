@@ -90,33 +90,3 @@ def _take_callback(habits: FitHabits, one: Any, name: str, known: Mapping[str, A
         habits.callbacks.append(one)
     else:
         raise InvalidInputError(f"{name}.fit: callbacks must be functions, got {type(one).__name__}")
-
-
-class EvaluationResults(dict[str, Any]):
-    """`evals_result_`: found by our names, and by LightGBM's and XGBoost's spelling of these.
-
-    >>> results = EvaluationResults({"valid_0": EvaluationResults({"nDCG@10": [0.5]})})
-    >>> results["validation_0"]["ndcg@10"]
-    [0.5]
-    """
-
-    def __missing__(self, key: Any) -> Any:
-        wanted = _spelling(key)
-        for name, value in self.items():
-            if _spelling(name) == wanted:
-                return value
-        raise KeyError(f"{key!r}; there are {', '.join(map(repr, self))}")
-
-
-def _spelling(key: Any) -> str:
-    return str(key).lower().replace("validation_", "valid_").replace("-", "@")
-
-
-def theirs(results: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, list[float]]]:
-    """`evals_result()` as XGBoost has it: lists by "validation_0" and "ndcg@10"."""
-    return {
-        name.replace("valid_", "validation_") if name.startswith("valid_") else name: {
-            measure.lower(): [float(value) for value in values] for measure, values in own.items()
-        }
-        for name, own in results.items()
-    }

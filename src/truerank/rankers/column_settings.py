@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,47 +30,42 @@ def column_of(key: Any, what: str, n_features: int, names: list[Any]) -> int:
     return int(key)
 
 
-def values_by_column(given: Any, what: str, n_features: int, names: list[Any], message: str) -> np.ndarray:
-    """Numbers by column (p,), from an array or from a dict by number or name, in which the others are 0."""
-    if not isinstance(given, dict):
-        try:
-            return np.asarray(given, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InvalidInputError(message) from error
-    values = np.zeros(n_features)
-    for key, value in given.items():
-        if not isinstance(value, numbers.Real):
-            raise InvalidInputError(message)
-        values[column_of(key, what, n_features, names)] = float(value)
-    return values
-
-
 def monotone_signs(given: Any, n_features: int, names: list[Any]) -> np.ndarray | None:
     """-1, 0 or 1 for each feature, int8 (p,); None without constraints."""
-    if given is None:
-        return None
-    message = (
-        f"monotone must give -1, 0 or 1 for each of the {n_features} features, or a dict of column number or name to "
-        f"these; got {given!r}"
-    )
-    signs = values_by_column(given, "monotone", n_features, names, message)
-    if signs.shape != (n_features,) or not np.isin(signs, (-1, 0, 1)).all():
-        raise InvalidInputError(message)
-    return signs.astype(np.int8) if signs.any() else None
+    signs = _by_column(given, "monotone", n_features, names, "-1, 0 or 1", lambda v: np.isin(v, (-1, 0, 1)))
+    return None if signs is None else signs.astype(np.int8)
 
 
 def costs_of(given: Any, n_features: int, names: list[Any]) -> np.ndarray | None:
     """The cost of each feature, float64 (p,); None where all are free."""
+    wanted = "a finite number >= 0"
+    return _by_column(given, "feature_costs", n_features, names, wanted, lambda v: np.isfinite(v) & (v >= 0))
+
+
+def _by_column(
+    given: Any, what: str, n_features: int, names: list[Any], wanted: str, fits: Callable[[np.ndarray], np.ndarray]
+) -> np.ndarray | None:
+    """Numbers by column (p,), from an array, or a dict by number or name in which the others are 0; None: all are 0."""
     if given is None:
         return None
     message = (
-        f"feature_costs must give a finite number >= 0 for each of the {n_features} features, or a dict of column "
-        f"number or name to these; got {given!r}"
+        f"{what} must give {wanted} for each of the {n_features} features, or a dict of column number or name to "
+        f"these; got {given!r}"
     )
-    costs = values_by_column(given, "feature_costs", n_features, names, message)
-    if costs.shape != (n_features,) or not np.isfinite(costs).all() or (costs < 0).any():
+    values = np.zeros(n_features)
+    if isinstance(given, dict):
+        for key, value in given.items():
+            if not isinstance(value, numbers.Real):
+                raise InvalidInputError(message)
+            values[column_of(key, what, n_features, names)] = float(value)
+    else:
+        try:
+            values = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError(message) from error
+    if values.shape != (n_features,) or not fits(values).all():
         raise InvalidInputError(message)
-    return costs if costs.any() else None
+    return values if values.any() else None
 
 
 def feature_sets(given: Any, n_features: int, names: list[Any]) -> np.ndarray | None:

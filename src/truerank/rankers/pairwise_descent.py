@@ -20,7 +20,7 @@ from truerank.core.rounds import tell
 from truerank.data.ranking_data import RankingData
 from truerank.losses.graded_pairs import HINGE, GradedPairs, weight_by
 from truerank.matrices.rows import linear_scores
-from truerank.rankers.base import renamed_parameters
+from truerank.rankers.constructor_names import renamed_parameters
 from truerank.rankers.linear import LinearRanker, Problem
 from truerank.solvers.pair_descent import (
     LEARNING_RATES,

@@ -15,7 +15,8 @@ from truerank.core.threads import query_blocks, run_blocks
 from truerank.data.grouping import mixed_queries
 from truerank.data.ranking_data import RankingData
 from truerank.measures.kernel import QueryMeasure
-from truerank.rankers.base import History, Ranker
+from truerank.rankers.base import Ranker
+from truerank.rankers.round_results import History
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.solvers.result import Status
 from truerank.trees.stumps import (

@@ -1,0 +1,81 @@
+"""What a fit leaves behind round by round: `history_`, and `evals_result_` of the validation sets."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from truerank.data.ranking_data import RankingData
+from truerank.measures import parse_measure
+
+
+class History(dict[str, np.ndarray]):
+    """What happened round by round, as arrays by name; `valid` is an earlier release's name of `validation`."""
+
+    def __init__(self, columns: Mapping[str, np.ndarray]) -> None:
+        super().__init__({"validation" if name == "valid" else name: column for name, column in columns.items()})
+
+    def __missing__(self, name: str) -> np.ndarray:
+        if name == "valid" and "validation" in self:
+            warnings.warn('history_["valid"] is now history_["validation"]', FutureWarning, stacklevel=2)
+            return self["validation"]
+        raise KeyError(name)
+
+
+class EvaluationResults(dict[str, Any]):
+    """`evals_result_`: found by our names, and by LightGBM's and XGBoost's spelling of these.
+
+    >>> results = EvaluationResults({"valid_0": EvaluationResults({"nDCG@10": [0.5]})})
+    >>> results["validation_0"]["ndcg@10"]
+    [0.5]
+    """
+
+    def __missing__(self, key: Any) -> Any:
+        wanted = _spelling(key)
+        for name, value in self.items():
+            if _spelling(name) == wanted:
+                return value
+        raise KeyError(f"{key!r}; there are {', '.join(map(repr, self))}")
+
+
+def _spelling(key: Any) -> str:
+    return str(key).lower().replace("validation_", "valid_").replace("-", "@")
+
+
+def theirs(results: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, list[float]]]:
+    """`evals_result()` as XGBoost has it: lists by "validation_0" and "ndcg@10"."""
+    return {
+        name.replace("valid_", "validation_") if name.startswith("valid_") else name: {
+            measure.lower(): [float(value) for value in values] for measure, values in own.items()
+        }
+        for name, own in results.items()
+    }
+
+
+def values_by_round(
+    ranker: Any, watched: list[tuple[str, RankingData]], cutoffs: Sequence[int], more: Sequence[Any]
+) -> dict[str, dict[str, np.ndarray]]:
+    """The validation measure, nDCG at `cutoffs` and more measures, by set and round; the last set's as watched."""
+    convention = getattr(ranker, "convention", "ranklib")
+    watch = ranker._watched_measure()
+    others = [parse_measure(one, convention=convention) for one in (*more, *(f"nDCG@{int(k)}" for k in cutoffs))]
+    values: dict[str, dict[str, np.ndarray]] = EvaluationResults()
+    for place, (name, data) in enumerate(watched, 1):
+        watched_in_fit = place == len(watched)
+        measures = [one for one in others if one != watch] if watched_in_fit else [watch, *others]
+        values[name] = EvaluationResults()
+        if watched_in_fit:
+            values[name][watch.name] = np.asarray(getattr(ranker, "validation_scores_", ()), dtype=np.float64)
+        if measures:
+            ordered = data.replaced(order=None)
+            judgements = ordered.judgements()
+            rounds = [
+                [one.tie_averaged().mean(judgements, scores) for one in measures]
+                for scores in ranker.staged_predict(ordered)
+            ]
+            table = np.array(rounds, dtype=np.float64).reshape(-1, len(measures))
+            values[name] |= {one.name: table[:, k] for k, one in enumerate(measures)}
+    return values
