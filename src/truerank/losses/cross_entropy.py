@@ -10,7 +10,8 @@ from truerank.core.kernel import kernel
 from truerank.core.threads import one_blas_thread, query_blocks, run_blocks
 from truerank.data.grouping import mixed_queries, query_of_rows, sums_by_query
 from truerank.losses.listwise import Softmax, softmax
-from truerank.matrices.rows import LinearRows, dense_scores, dense_sums
+from truerank.matrices.rows import LinearRows
+from truerank.matrices.stored_values import dense_scores, dense_sums
 
 _BLOCK_VALUES = 1 << 17  # numbers in a block of rows: its second pass finds them in the cache
 

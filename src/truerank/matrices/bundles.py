@@ -20,44 +20,28 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.core.threads import run_blocks
-from truerank.matrices.binning import BLOCK, MISSING
-from truerank.matrices.rows import csr_parts
+from truerank.matrices.binning import BLOCK, MISSING, CodedMatrix
+from truerank.matrices.stored_values import csr_parts
 
 _OPEN = 64  # bundles that a feature is tried in: n bytes each while bundles are made
 
 
 @dataclass
-class BundledMatrix:
-    """Rows as codes of bundles of features, with the face of `binning.CodedMatrix`.
+class BundledMatrix(CodedMatrix):
+    """Rows as codes of bundles of features.
 
     Attributes
     ----------
     codes : uint8 array (ceil(bundles / 8), n, 8)
-    borders : list of float64 arrays
-        The borders of each feature.
-    n_bins : int32 array (p,)
-    has_missing : bool array (p,)
     bundle, first, default : int32 arrays (p,)
         Where each feature's codes stand.
+    borders, n_bins, has_missing
+        As of every `CodedMatrix`.
     """
 
-    codes: np.ndarray = field(repr=False)
-    borders: list[np.ndarray] = field(repr=False)
-    n_bins: np.ndarray = field(repr=False)
-    has_missing: np.ndarray = field(repr=False)
     bundle: np.ndarray = field(repr=False)
     first: np.ndarray = field(repr=False)
     default: np.ndarray = field(repr=False)
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows n."""
-        return int(self.codes.shape[1])
-
-    @property
-    def n_features(self) -> int:
-        """Number of features p."""
-        return len(self.borders)
 
     @property
     def n_bundles(self) -> int:

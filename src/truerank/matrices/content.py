@@ -8,7 +8,7 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.core.threads import row_blocks
-from truerank.matrices.rows import csr_parts, writable_view
+from truerank.matrices.stored_values import csr_parts, writable_view
 
 # Columns are taken as they are where the largest spread is between these two …
 LEAST_SPREAD, MOST_SPREAD = 0.01, 10.0

@@ -12,7 +12,6 @@ from truerank.data.grouping import offsets_of
 from truerank.data.ranking_data import RankingData
 from truerank.losses.protocols import BoostingObjective, Derivatives
 from truerank.matrices.binning import CodedMatrix
-from truerank.matrices.bundles import BundledMatrix
 from truerank.matrices.content import order_by_content
 from truerank.trees.grower import TreeStructure, leaf_numbers
 
@@ -33,7 +32,7 @@ class Rows:
     """
 
     X: Any = field(repr=False)
-    matrix: CodedMatrix | BundledMatrix
+    matrix: CodedMatrix
     training: bool = False
     cache: dict[Any, Any] = field(default_factory=dict, repr=False)
 

@@ -1,0 +1,373 @@
+"""How rows of a linear scorer are stored, dense, sparse or as codes: their scores and sums as kernels."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from truerank.core.kernel import kernel
+from truerank.core.threads import row_blocks
+from truerank.data.grouping import offsets_of
+
+BLOCK = 32_768
+_MOST_COLUMNS_PRESENT = 65_536  # whose numbers fit 16 bits
+
+
+def csr_parts(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Values (float32 or float64), column indices and row starts (int64) of a CSR matrix, sorted within rows."""
+    if not X.has_sorted_indices:
+        X = X.sorted_indices()
+    parts = X.data, X.indices.astype(np.int64, copy=False), X.indptr.astype(np.int64, copy=False)
+    data, indices, starts = (writable_view(np.ascontiguousarray(part)) for part in parts)
+    return data, indices, starts
+
+
+def writable_view(array: np.ndarray) -> np.ndarray:
+    """The array itself, or a copy where it is read-only (numba compiles read-only arrays apart)."""
+    return array if array.flags.writeable else array.copy()
+
+
+class StoredValues(Protocol):
+    """Rows of one kind: `table` turns weights into what its kernels read, `by_feature` turns their sums back."""
+
+    n_weights: int
+    by_row: float
+
+    def table(self, weights: np.ndarray) -> np.ndarray: ...
+
+    def scores(self, table: np.ndarray, order: np.ndarray, result: np.ndarray, start: int, stop: int) -> None: ...
+
+    def sums(self, coefficients: np.ndarray, order: np.ndarray, start: int, stop: int) -> np.ndarray: ...
+
+    def by_feature(self, sums: np.ndarray) -> np.ndarray: ...
+
+    def square_sums(self, coefficients: np.ndarray, order: np.ndarray) -> np.ndarray: ...
+
+    def block(self, rows: np.ndarray, unit: np.ndarray | None) -> Any: ...
+
+    def arrays(self) -> Any: ...
+
+    def pair_spread(
+        self, rows: np.ndarray, order: np.ndarray, ranks: np.ndarray, offsets: np.ndarray, weight: np.ndarray
+    ) -> np.ndarray: ...
+
+
+class _ByColumn:
+    """One weight for each column."""
+
+    def table(self, weights: np.ndarray) -> np.ndarray:
+        return weights
+
+    def by_feature(self, sums: np.ndarray) -> np.ndarray:
+        return sums
+
+
+class DenseValues(_ByColumn):
+    """A float array (n, p)."""
+
+    def __init__(self, X: np.ndarray) -> None:
+        self.X = writable_view(np.ascontiguousarray(X))
+        self.n_weights, self.by_row = int(X.shape[1]), float(X.shape[1])
+
+    def scores(self, table: np.ndarray, order: np.ndarray, result: np.ndarray, start: int, stop: int) -> None:
+        dense_scores(self.X, table, order, result, start, stop)
+
+    def sums(self, coefficients: np.ndarray, order: np.ndarray, start: int, stop: int) -> np.ndarray:
+        return dense_sums(self.X, coefficients, order, start, stop)
+
+    def pair_spread(
+        self, rows: np.ndarray, order: np.ndarray, ranks: np.ndarray, offsets: np.ndarray, weight: np.ndarray
+    ) -> np.ndarray:
+        return _dense_pair_spread(self.X, rows, order, ranks, offsets, weight)
+
+    def square_sums(self, coefficients: np.ndarray, order: np.ndarray) -> np.ndarray:
+        total = np.zeros(self.n_weights)
+        for start, stop in row_blocks(len(order), BLOCK // 8):
+            squares = np.square(self.X[order[start:stop]], dtype=np.float64)
+            total += np.einsum("ij,i->j", squares, coefficients[start:stop])
+        return total
+
+    def arrays(self) -> np.ndarray:
+        return self.X
+
+    def block(self, rows: np.ndarray, unit: np.ndarray | None) -> np.ndarray:
+        X = self.X[rows].astype(np.float64)
+        return X if unit is None else X * unit
+
+
+class SparseValues(_ByColumn):
+    """A CSR matrix (n, p)."""
+
+    def __init__(self, X: Any) -> None:
+        self.parts = csr_parts(X)
+        self.n_weights, self.by_row = int(X.shape[1]), max(1.0, X.nnz / max(1, X.shape[0]))
+
+    def scores(self, table: np.ndarray, order: np.ndarray, result: np.ndarray, start: int, stop: int) -> None:
+        _sparse_scores(*self.parts, table, order, result, start, stop)
+
+    def sums(self, coefficients: np.ndarray, order: np.ndarray, start: int, stop: int) -> np.ndarray:
+        return _sparse_sums(*self.parts, coefficients, order, self.n_weights, start, stop)
+
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self.parts
+
+    def block(self, rows: np.ndarray, unit: np.ndarray | None) -> Any:
+        from scipy import sparse
+
+        data, indices, starts = self.parts
+        whole = sparse.csr_matrix((data, indices, starts), shape=(len(starts) - 1, self.n_weights))
+        X = whole[rows].astype(np.float64)
+        return X if unit is None else X.multiply(unit[None, :]).tocsr()
+
+    def pair_spread(
+        self, rows: np.ndarray, order: np.ndarray, ranks: np.ndarray, offsets: np.ndarray, weight: np.ndarray
+    ) -> np.ndarray:
+        return self.square_sums(_other_ranks(order, ranks, offsets, weight), rows)
+
+    def square_sums(self, coefficients: np.ndarray, order: np.ndarray) -> np.ndarray:
+        data, indices, starts = self.parts
+        squares = np.square(data, dtype=np.float64)
+        return _sparse_sums(squares, indices, starts, coefficients, order, self.n_weights, 0, len(order))
+
+
+class _Codes:
+    """Codes of bins; a table has the score of each code of each column, float64 (p, codes)."""
+
+    def __init__(self, starts: np.ndarray, n_rows: int, n_codes: int) -> None:
+        self.starts = starts
+        self.n_weights, self.by_row = int(starts[-1]), max(1.0, n_codes / max(1, n_rows))
+        self.stride = int(np.diff(starts).max(initial=0)) + 1
+
+    def table(self, weights: np.ndarray) -> np.ndarray:
+        sizes = np.diff(self.starts)
+        table = np.zeros((len(sizes), self.stride))
+        for j, size in enumerate(sizes):
+            table[j, 1 : 1 + size] = np.cumsum(weights[self.starts[j] : self.starts[j + 1]])
+        return table
+
+    def by_feature(self, sums: np.ndarray) -> np.ndarray:
+        """Sums of binary features `code > t` (blocks, n_weights) from sums by code (blocks, p, codes)."""
+        from_code = np.cumsum(sums[:, :, ::-1], axis=2)[:, :, ::-1]
+        columns = [from_code[:, j, 1 : 1 + size] for j, size in enumerate(np.diff(self.starts))]
+        return np.concatenate(columns, axis=1) if columns else np.zeros((len(sums), 0))
+
+    def sums(self, coefficients: np.ndarray, order: np.ndarray, start: int, stop: int) -> np.ndarray:
+        raise NotImplementedError
+
+    def block(self, rows: np.ndarray, unit: np.ndarray | None) -> Any:
+        raise NotImplementedError("binned rows are not unpacked")
+
+    def arrays(self) -> Any:
+        raise NotImplementedError("binned rows have no array of values")
+
+    def pair_spread(
+        self, rows: np.ndarray, order: np.ndarray, ranks: np.ndarray, offsets: np.ndarray, weight: np.ndarray
+    ) -> np.ndarray:
+        return self.square_sums(_other_ranks(order, ranks, offsets, weight), rows)
+
+    def square_sums(self, coefficients: np.ndarray, order: np.ndarray) -> np.ndarray:
+        return self.by_feature(self.sums(coefficients, order, 0, len(order))[None])[0]  # 0 and 1 are their squares
+
+
+class _EveryCode(_Codes):
+    def __init__(self, codes: np.ndarray, starts: np.ndarray) -> None:
+        super().__init__(starts, len(codes), codes.size)
+        self.codes = writable_view(codes)
+
+    def scores(self, table: np.ndarray, order: np.ndarray, result: np.ndarray, start: int, stop: int) -> None:
+        _code_scores(self.codes, table, order, result, start, stop)
+
+    def sums(self, coefficients: np.ndarray, order: np.ndarray, start: int, stop: int) -> np.ndarray:
+        return _code_sums(self.codes, coefficients, order, self.stride, start, stop)
+
+
+class _PresentCodes(_Codes):
+    """Where most codes are missing: the others row by row, their columns, and where each row starts."""
+
+    def __init__(self, codes: np.ndarray, starts: np.ndarray, sizes: np.ndarray) -> None:
+        row_starts = offsets_of(sizes)
+        super().__init__(starts, len(codes), int(row_starts[-1]))
+        present = np.empty(row_starts[-1], dtype=np.uint8)
+        columns = np.empty(row_starts[-1], dtype=np.uint16)
+        for lo, hi in row_blocks(len(codes), BLOCK):
+            _, column = np.nonzero(codes[lo:hi])
+            columns[row_starts[lo] : row_starts[hi]] = column
+            present[row_starts[lo] : row_starts[hi]] = codes[lo:hi][codes[lo:hi] > 0]
+        self.parts = present, columns, row_starts
+
+    def scores(self, table: np.ndarray, order: np.ndarray, result: np.ndarray, start: int, stop: int) -> None:
+        _present_scores(*self.parts, table, order, result, start, stop)
+
+    def sums(self, coefficients: np.ndarray, order: np.ndarray, start: int, stop: int) -> np.ndarray:
+        shape = len(self.starts) - 1, self.stride
+        return _present_sums(*self.parts, coefficients, order, *shape, start, stop)
+
+
+def binned_values(X: Any) -> StoredValues:
+    """The codes of a BinnedMatrix, all of them or, where most are missing, the others."""
+    n, p = X.codes.shape
+    sizes = np.zeros(n, dtype=np.int64)
+    for lo, hi in row_blocks(n, BLOCK):
+        sizes[lo:hi] = np.count_nonzero(X.codes[lo:hi], axis=1)
+    if sizes.sum() * 4 > X.codes.size or p > _MOST_COLUMNS_PRESENT:
+        return _EveryCode(X.codes, X.starts)
+    return _PresentCodes(X.codes, X.starts, sizes)
+
+
+# Kernels. `order` has the row at each position; results stand by position.
+
+
+@kernel
+def dense_scores(X, weights, order, scores, start, stop):
+    p = X.shape[1]
+    whole = p - p % 8
+    for position in range(start, stop):
+        i = order[position]
+        # Eight sums in flight: one alone would wait for each addition.
+        a = b = c = d = e = f = g = h = 0.0
+        for j in range(0, whole, 8):
+            a += X[i, j] * weights[j]
+            b += X[i, j + 1] * weights[j + 1]
+            c += X[i, j + 2] * weights[j + 2]
+            d += X[i, j + 3] * weights[j + 3]
+            e += X[i, j + 4] * weights[j + 4]
+            f += X[i, j + 5] * weights[j + 5]
+            g += X[i, j + 6] * weights[j + 6]
+            h += X[i, j + 7] * weights[j + 7]
+        total = ((a + e) + (c + g)) + ((b + f) + (d + h))
+        for j in range(whole, p):
+            total += X[i, j] * weights[j]
+        scores[position] = total
+
+
+@kernel
+def dense_sums(X, coefficients, order, start, stop):
+    p = X.shape[1]
+    total = np.zeros(p)
+    for position in range(start, stop):
+        c = coefficients[position]
+        if c != 0.0:
+            i = order[position]
+            for j in range(p):
+                total[j] += c * X[i, j]
+    return total
+
+
+@kernel
+def _dense_pair_spread(X, rows, order, ranks, offsets, weight):
+    p = X.shape[1]
+    total = np.zeros(p)
+    lower = np.zeros((2, p))  # sums and sums of squares of the rows of lower rank
+    equal = np.zeros((2, p))  # and of the rows of this rank so far
+    origin = np.zeros(p)
+    for query in range(len(offsets) - 1):
+        start, stop = offsets[query], offsets[query + 1]
+        if weight[query] == 0.0 or stop - start < 2:
+            continue
+        lower[:] = 0.0
+        equal[:] = 0.0
+        for j in range(p):
+            origin[j] = X[rows[start], j]
+        count = 0
+        for i in range(start, stop):
+            position = order[i]
+            if i > start and ranks[position] != ranks[order[i - 1]]:
+                count = i - start
+                lower += equal
+                equal[:] = 0.0
+            for j in range(p):
+                x = X[rows[position], j] - origin[j]
+                total[j] += weight[query] * max(0.0, count * x * x - 2.0 * x * lower[0, j] + lower[1, j])
+                equal[0, j] += x
+                equal[1, j] += x * x
+    return total
+
+
+@kernel
+def _other_ranks(order, ranks, offsets, weight):
+    """Weighted number of rows of the same query with another rank, by position."""
+    result = np.zeros(len(order))
+    for query in range(len(offsets) - 1):
+        start, stop = offsets[query], offsets[query + 1]
+        i = start
+        while i < stop:
+            j = i
+            while j < stop and ranks[order[j]] == ranks[order[i]]:
+                j += 1
+            for k in range(i, j):
+                result[order[k]] = weight[query] * (stop - start - (j - i))
+            i = j
+    return result
+
+
+@kernel
+def _sparse_scores(data, indices, starts, weights, order, scores, start, stop):
+    for position in range(start, stop):
+        i = order[position]
+        total = 0.0
+        for e in range(starts[i], starts[i + 1]):
+            total += data[e] * weights[indices[e]]
+        scores[position] = total
+
+
+@kernel
+def _sparse_sums(data, indices, starts, coefficients, order, width, start, stop):
+    total = np.zeros(width)
+    for position in range(start, stop):
+        c = coefficients[position]
+        if c != 0.0:
+            i = order[position]
+            for e in range(starts[i], starts[i + 1]):
+                total[indices[e]] += c * data[e]
+    return total
+
+
+@kernel
+def _code_scores(codes, table, order, scores, start, stop):
+    p = codes.shape[1]
+    for position in range(start, stop):
+        i = order[position]
+        total = 0.0
+        for j in range(p):
+            code = codes[i, j]
+            if code > 0:
+                total += table[j, code]
+        scores[position] = total
+
+
+@kernel
+def _code_sums(codes, coefficients, order, stride, start, stop):
+    p = codes.shape[1]
+    total = np.zeros((p, stride))
+    for position in range(start, stop):
+        c = coefficients[position]
+        if c != 0.0:
+            i = order[position]
+            for j in range(p):
+                code = codes[i, j]
+                if code > 0:
+                    total[j, code] += c
+    return total
+
+
+@kernel
+def _present_scores(present, columns, starts, table, order, scores, start, stop):
+    for position in range(start, stop):
+        i = order[position]
+        total = 0.0
+        for e in range(starts[i], starts[i + 1]):
+            total += table[columns[e], present[e]]
+        scores[position] = total
+
+
+@kernel
+def _present_sums(present, columns, starts, coefficients, order, p, stride, start, stop):
+    total = np.zeros((p, stride))
+    for position in range(start, stop):
+        c = coefficients[position]
+        if c != 0.0:
+            i = order[position]
+            for e in range(starts[i], starts[i + 1]):
+                total[columns[e], present[e]] += c
+    return total
