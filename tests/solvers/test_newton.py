@@ -8,7 +8,7 @@ from reference.pairs import pair_objective
 from support.made_up_rows import graded
 from truerank.losses.graded_pairs import GradedPairs
 from truerank.matrices.rows import LinearRows
-from truerank.solvers.newton import solve_squared_hinge
+from truerank.solvers.newton import PairSums, minimise_pairs
 from truerank.solvers.result import Status
 
 
@@ -20,7 +20,7 @@ def test_columns_that_conjugate_gradients_cannot_tell_apart(monkeypatch):
     for most_columns in (0, 1000):
         monkeypatch.setattr("truerank.solvers.newton._MOST_COLUMNS", most_columns)
         pairs = GradedPairs(y, offsets)
-        result[most_columns] = solve_squared_hinge(LinearRows(X), pairs, 10.0, 1e-7, 200)
+        result[most_columns] = minimise_pairs(PairSums(LinearRows(X), pairs), 10.0, 1e-7, 200)
     by_matrix = result[1000]
     assert by_matrix.status is Status.CONVERGED
     assert by_matrix.details["n_products"] < result[0].details["n_products"]

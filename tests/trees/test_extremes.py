@@ -210,7 +210,7 @@ def test_packed_sums_of_any_subset(data, n):
     h = np.abs(data.draw(hnp.arrays(np.float64, n, elements=magnitudes)))
     packed = pack_gradients(g, h, None)
     chosen = data.draw(hnp.arrays(np.bool_, n))
-    sum_g, sum_h = packed.unpack(packed.words[chosen].sum(keepdims=True))
+    sum_g, sum_h = packed.scales.unpack(packed.words[chosen].sum(keepdims=True))
     assert abs(sum_g[0] - g[chosen].sum()) <= 1e-7 * np.abs(g).sum() + 1e-120
     assert abs(sum_h[0] - h[chosen].sum()) <= 1e-7 * h.sum() + 1e-120
     assert sum_h[0] >= 0
@@ -231,7 +231,7 @@ def test_a_million_rows_neither_overflow_nor_drift(kind):
     assert float(np.abs((packed.words >> packed.shift).astype(np.float64)).sum()) * 2.0**packed.shift < 2.0**63
     assert int((packed.words & ((1 << packed.shift) - 1)).sum()) < 1 << packed.shift
     for chosen in (slice(None), slice(None, n // 3), rng.random(n) < 0.2):
-        sum_g, sum_h = packed.unpack(packed.words[chosen].sum(keepdims=True))
+        sum_g, sum_h = packed.scales.unpack(packed.words[chosen].sum(keepdims=True))
         assert sum_g[0] == pytest.approx(g[chosen].sum(), rel=1e-5)
         assert sum_h[0] == pytest.approx(h[chosen].sum(), rel=1e-5)
 

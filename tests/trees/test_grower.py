@@ -104,12 +104,12 @@ def test_packed_sums_are_exact_for_whole_hessians():
     rng = np.random.default_rng(3)
     g, h = rng.standard_normal(1000), rng.integers(0, 5, 1000).astype(float)
     packed = pack_gradients(g, h, None)
-    sum_g, sum_h = packed.unpack(packed.words.sum(keepdims=True))
+    sum_g, sum_h = packed.scales.unpack(packed.words.sum(keepdims=True))
     assert sum_h[0] == h.sum()
     assert sum_g[0] == pytest.approx(g.sum(), abs=1e-9)
     for scale in (1e-12, 1.0, 1e12):  # the largest magnitudes that one sign can add up to
         packed = pack_gradients(np.full(1000, -scale), np.full(1000, scale / 3), None)
-        sum_g, sum_h = packed.unpack(packed.words.sum(keepdims=True))
+        sum_g, sum_h = packed.scales.unpack(packed.words.sum(keepdims=True))
         assert sum_g[0] == pytest.approx(-1000 * scale, rel=1e-6)
         assert sum_h[0] == pytest.approx(1000 * scale / 3, rel=1e-6)
 

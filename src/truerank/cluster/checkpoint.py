@@ -66,7 +66,7 @@ class Checkpoint:
     def _begin(self, fit: str) -> None:
         self.replaying = self._advance()
         if not self.replaying:
-            self._append(fit)
+            self.add(fit)
         elif self.answer() != fit:
             raise InvalidInputError(
                 f"{self.path} holds the rounds of another fit (other settings, data or version); name another folder, "
@@ -79,17 +79,14 @@ class Checkpoint:
         self.replaying = self._advance()
         return value
 
-    def add(self, value: Any) -> None:
-        """Keep an answer; it is on the disk when this returns."""
-        self._append(value)
-
     def close(self, done: bool = False) -> None:
         """Close the file, and delete it when the fit is done."""
         self._file.close()
         if done:
             self.path.unlink(missing_ok=True)
 
-    def _append(self, value: Any) -> None:
+    def add(self, value: Any) -> None:
+        """Keep an answer; it is on the disk when this returns."""
         payload = pickle.dumps(value, protocol=5)
         try:
             self._file.write(_HEAD.pack(len(payload), zlib.crc32(payload)) + payload)

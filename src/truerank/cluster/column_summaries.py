@@ -8,7 +8,6 @@ partitions cuts at most 1 + log2 P times, so that ranks, and with them borders, 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,19 +69,9 @@ class ColumnSummary:
         first = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
         return ColumnSummary(values[first], np.add.reduceat(counts, first), self.error + 2.0 / limit)
 
-    @property
-    def n(self) -> int:
-        """Number of observed values."""
-        return int(self.counts.sum())
-
     def sorted_values(self) -> np.ndarray:
         """The observed values (n,) in ascending order, as far as the summary knows them."""
         return np.repeat(self.values, self.counts)
-
-
-def largest_error(n_partitions: int, limit: int = LIMIT) -> float:
-    """The bound of the module's text: shift of a rank as a share of the rows."""
-    return (1 + math.ceil(math.log2(max(1, n_partitions)))) * 2.0 / limit
 
 
 def merge_summaries(a: list[ColumnSummary], b: list[ColumnSummary]) -> list[ColumnSummary]:

@@ -217,9 +217,8 @@ class ClusterRankingData:
         self.queries_by_partition = np.array([len(shape["queries"]) for shape in shapes], dtype=np.int64)
         self.query_ids = np.array([query for shape in shapes for query in shape["queries"]])
         weights = [shape["query_weight"] for shape in shapes]
-        some = any(weight is not None for weight in weights)
         self.query_weight = None
-        if some:
+        if any(weight is not None for weight in weights):
             filled = [np.ones(n) if weight is None else weight for n, weight in zip(self.queries_by_partition, weights)]
             self.query_weight = np.concatenate(filled)
         self.weighs_rows = any(shape["weighs_rows"] for shape in shapes)
@@ -373,7 +372,7 @@ class ClusterRankingData:
         index = np.asarray(chosen)
         wanted = np.zeros(self.n_queries, dtype=bool)
         wanted[index] = True
-        starts = np.concatenate([[0], np.cumsum(self.queries_by_partition)])
+        starts = offsets_of(self.queries_by_partition)
         sources: list[Source] = [
             QueriesSource(source, np.flatnonzero(wanted[a:b]))
             for source, a, b in zip(self.crew.sources, starts[:-1], starts[1:])

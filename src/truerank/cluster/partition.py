@@ -149,8 +149,8 @@ class JoinedSource:
 
     def read(self) -> RankingData:
         """The rows, queries in order of first appearance."""
-        parts = [_without(self.own.read(), self.foreign)]
-        parts += [_only(source.read(), queries) for source, queries in self.others]
+        parts = [_of_queries(self.own.read(), self.foreign, False)]
+        parts += [_of_queries(source.read(), queries, True) for source, queries in self.others]
         whole = RankingData.concatenate(parts)
         return RankingData(
             whole.X, whole.y, whole.qid, doc_ids=whole.doc_ids, comments=whole.comments,
@@ -170,12 +170,9 @@ class QueriesSource:
         return self.whole.read().take_queries(self.queries)
 
 
-def _without(data: RankingData, queries: frozenset[Any]) -> RankingData:
-    return data.take_queries(np.array([query not in queries for query in data.query_ids.tolist()], dtype=bool))
-
-
-def _only(data: RankingData, queries: frozenset[Any]) -> RankingData:
-    return data.take_queries(np.array([query in queries for query in data.query_ids.tolist()], dtype=bool))
+def _of_queries(data: RankingData, queries: frozenset[Any], inside: bool) -> RankingData:
+    """The rows of these queries, or of all others."""
+    return data.take_queries(np.array([(query in queries) is inside for query in data.query_ids.tolist()], dtype=bool))
 
 
 class Partition:

@@ -47,7 +47,7 @@ def fold(nodes: Nodes, merge: Merge, n: int) -> Nodes:
     level = 0
     waiting = dict(nodes)
     while waiting:
-        width = -(-n >> level) if level == 0 else (n + (1 << level) - 1) >> level
+        width = (n + (1 << level) - 1) >> level
         here = sorted(i for depth, i in waiting if depth == level)
         for i in here:
             if (level, i) not in waiting:

@@ -108,10 +108,10 @@ class SwapCosts:
             ranked = cascade_changes(gains, limit)
         else:
             ranked = sum_changes(gains, self.weights, limit, inverse)
-        return np.ascontiguousarray(ranked[place][:, place])
+        return np.ascontiguousarray((ranked + ranked.T)[place][:, place])
 
 
-# Kernels: from gains (n,) in ranked order, changes (n, n) by places.
+# Kernels: from gains (n,) in ranked order, changes (n, n) by places a < b; 0 elsewhere.
 
 
 @kernel
@@ -123,7 +123,6 @@ def sum_changes(gains, weights, limit, inverse):
         for b in range(a + 1, n):
             lower = weights[b] if b < limit else 0.0
             changes[a, b] = (gains[a] - gains[b]) * (lower - weights[a]) * inverse
-            changes[b, a] = changes[a, b]
     return changes
 
 
@@ -150,7 +149,6 @@ def precision_changes(relevant, limit, norm):
             else:
                 change = lower - count[a + 1] / (a + 1) - between
             changes[a, b] = change / norm
-            changes[b, a] = changes[a, b]
     return changes
 
 
@@ -173,13 +171,11 @@ def first_changes(relevant, weights, limit):
         for b in range(first, n):
             if relevant[b] > 0.0:
                 changes[a, b] = then - now
-                changes[b, a] = then - now
     for b in range(first + 1, n):  # the first goes down: it or the second is first then
         if relevant[b] == 0.0:
             k = min(second, b)
             then = weights[k] if k < limit else 0.0
             changes[first, b] = then - now
-            changes[b, first] = then - now
     return changes
 
 
@@ -203,5 +199,4 @@ def cascade_changes(stops, limit):
             if b < limit:
                 change += going[b] * (ratio * stops[a] - stops[b]) / (b + 1)
             changes[a, b] = change
-            changes[b, a] = change
     return changes

@@ -17,30 +17,6 @@ _MOST_COLUMNS = 1000  # up to here a stubborn system is solved by its matrix
 _BLOCK_VALUES = 1 << 17  # numbers in a block of rows: its second pass finds them in the cache
 
 
-def solve_squared_hinge(
-    rows: LinearRows,
-    pairs: GradedPairs,
-    C: float,
-    tol: float,
-    max_iter: int = 1000,
-    start: np.ndarray | None = None,
-) -> SolverResult:
-    """Minimise `½‖w‖² + C Σ weight max(0, 1 - w·(x_a - x_b))²` by Newton's method with conjugate gradients.
-
-    Stops when `½‖gradient‖² <= tol · objective`; the left side is the duality gap (see `RankSVM`).
-
-    Notes
-    -----
-    The objective is once differentiable and piecewise quadratic; its generalised Hessian at w is
-    `I + 2C Σ_violated weight z zᵀ` (Chapelle & Keerthi 2010, section 3). Conjugate gradients are preconditioned by
-    the diagonal over all pairs, scaled by the share that is violated, so that columns of very different scale do not
-    slow them; where they need more than p products all the same (p <= 1000), as many give the whole Hessian, whose
-    Cholesky factor takes the step and preconditions the ones to come. Along the direction the scores are linear in
-    the step, so a line search needs no pass over X.
-    """
-    return minimise_pairs(PairSums(rows, pairs), C, tol, max_iter, start)
-
-
 class PairSums:
     """What Newton's method asks of the pairs: sums over queries, at the weights where it stands and along a direction.
 
@@ -114,7 +90,20 @@ class PairSums:
 def minimise_pairs(
     sums: Any, C: float, tol: float, max_iter: int = 1000, start: np.ndarray | None = None
 ) -> SolverResult:
-    """`solve_squared_hinge` over any object with the methods of `PairSums`."""
+    """Minimise `½‖w‖² + C Σ weight max(0, 1 - w·(x_a - x_b))²` by Newton's method with conjugate gradients.
+
+    `sums` is a `PairSums`, or has its methods. Stops when `½‖gradient‖² <= tol · objective`; the left side is the
+    duality gap (see `RankSVM`).
+
+    Notes
+    -----
+    The objective is once differentiable and piecewise quadratic; its generalised Hessian at w is
+    `I + 2C Σ_violated weight z zᵀ` (Chapelle & Keerthi 2010, section 3). Conjugate gradients are preconditioned by
+    the diagonal over all pairs, scaled by the share that is violated, so that columns of very different scale do not
+    slow them; where they need more than p products all the same (p <= 1000), as many give the whole Hessian, whose
+    Cholesky factor takes the step and preconditions the ones to come. Along the direction the scores are linear in
+    the step, so a line search needs no pass over X.
+    """
     p = sums.n_weights
     w = np.zeros(p) if start is None else np.array(start, dtype=np.float64)
     if sums.total_weight == 0.0:

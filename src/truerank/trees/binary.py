@@ -14,6 +14,7 @@ from truerank.core.errors import ModelFileError
 from truerank.core.kernel import kernel
 from truerank.core.threads import run_blocks
 from truerank.trees.ensemble import Ensemble
+from truerank.trees.predictor import writable
 
 _TASK = 16_384  # rows of one task of a thread
 _ZERO = 1e-35  # |x| up to which a value counts as zero where zero means missing (LightGBM's kZeroThreshold)
@@ -105,9 +106,7 @@ class BinaryTrees:
         used, roots, steps, *arrays = self._plan
 
         def work(start: int, stop: int) -> None:
-            rows = np.ascontiguousarray(X[start:stop])
-            rows = rows if rows.flags.writeable else rows.copy()
-            _add_binary(rows, used, roots[trees], steps[trees], *arrays, scores[start:stop])
+            _add_binary(writable(X[start:stop]), used, roots[trees], steps[trees], *arrays, scores[start:stop])
 
         run_blocks(work, [(i, min(i + _TASK, len(X))) for i in range(0, len(X), _TASK)], n_jobs)
         return scores

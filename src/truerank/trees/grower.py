@@ -325,7 +325,7 @@ class LevelSearch:
 class Grower(LevelSearch):
     """Grows trees over one coded matrix; holds the histograms between levels and trees."""
 
-    def __init__(self, matrix: CodedMatrix | BundledMatrix, rules: GrowthRules, workers: Workers) -> None:
+    def __init__(self, matrix: CodedMatrix, rules: GrowthRules, workers: Workers) -> None:
         bundles = matrix if isinstance(matrix, BundledMatrix) else None
         super().__init__(matrix.n_bins, matrix.has_missing, rules, workers, bundles)
         self.matrix = matrix
@@ -345,7 +345,7 @@ class Grower(LevelSearch):
         total, n_rows = packed.words.sum(keepdims=True), len(packed.rows)
         loss_unit = 0.0
         if self.rules.reads_losses:
-            loss_unit = loss_unit_of(exact_parts(squared_losses(packed)), total, packed.shift)
+            loss_unit = loss_unit_of(exact_parts(squared_losses(packed)), total, packed.scales.shift)
         tree = self._search(allowed, packed.scales, total, n_rows, loss_unit)
         leaf = self._sampled.leaf
         del self._sampled
@@ -365,7 +365,7 @@ class Grower(LevelSearch):
 class SampledRows:
     """The sampled rows of a tree while it grows: the leaf of each, and the histograms of one child of each leaf."""
 
-    def __init__(self, matrix: CodedMatrix | BundledMatrix, packed: PackedGradients) -> None:
+    def __init__(self, matrix: CodedMatrix, packed: PackedGradients) -> None:
         self.matrix, self.rows, self.words = matrix, packed.rows, packed.words
         n_blocks, n, _ = matrix.codes.shape
         self._codes = matrix.codes.view(np.uint64).reshape(n_blocks, n)
@@ -395,8 +395,9 @@ class SampledRows:
 
 def squared_losses(packed: PackedGradients) -> np.ndarray:
     """g²/h of each sampled row in packed units: of a row drawn twice its squared residual times the draws."""
-    low = packed.words & ((1 << packed.shift) - 1)
-    g = ((packed.words - low) >> packed.shift).astype(np.float64)
+    shift = packed.scales.shift
+    low = packed.words & ((1 << shift) - 1)
+    g = ((packed.words - low) >> shift).astype(np.float64)
     return g * g / np.maximum(low.astype(np.float64), 1.0)
 
 
@@ -406,7 +407,7 @@ def loss_unit_of(parts: np.ndarray, total: np.ndarray, shift: int) -> float:
     return exact_total(parts) / hessian if hessian > 0 else 0.0
 
 
-def leaf_numbers(matrix: CodedMatrix | BundledMatrix, tree: TreeStructure, workers: Workers) -> np.ndarray:
+def leaf_numbers(matrix: CodedMatrix, tree: TreeStructure, workers: Workers) -> np.ndarray:
     """Leaf of every row, int32 (n,)."""
     leaf = np.zeros(matrix.n_rows, dtype=np.int32)
 

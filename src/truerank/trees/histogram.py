@@ -101,14 +101,6 @@ class GradientSizes:
             whole = whole and bool((h[block] == np.rint(h[block])).all())
         return cls(len(g), gradients, hessians, whole)
 
-    def __add__(self, other: GradientSizes) -> GradientSizes:
-        return GradientSizes(
-            self.n_rows + other.n_rows,
-            self.gradients + other.gradients,
-            self.hessians + other.hessians,
-            self.whole and other.whole,
-        )
-
 
 @dataclass(frozen=True)
 class PackedGradients:
@@ -126,25 +118,6 @@ class PackedGradients:
     rows: np.ndarray = field(repr=False)
     words: np.ndarray = field(repr=False)
     scales: PackingScales
-
-    @property
-    def shift(self) -> int:
-        """Bits of the hessian's sum."""
-        return self.scales.shift
-
-    @property
-    def gradient_scale(self) -> float:
-        """Units of a gradient."""
-        return self.scales.gradient_scale
-
-    @property
-    def hessian_scale(self) -> float:
-        """Units of a hessian."""
-        return self.scales.hessian_scale
-
-    def unpack(self, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Sums of gradients and of hessians, float64, from sums of words."""
-        return self.scales.unpack(words)
 
 
 def pack_gradients(gradients: np.ndarray, hessians: np.ndarray, multiplicity: np.ndarray | None) -> PackedGradients:

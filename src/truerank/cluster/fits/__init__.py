@@ -24,12 +24,12 @@ from truerank.data.ranking_data import RankingData
 FITS = {
     "AdaRank": "adarank",
     "CalibratedRanker": "calibrated_ranker",
-    "ListNet": "list_net",
-    "MeasureSVM": "measure_svm",
+    "ListNet": "linear",
+    "MeasureSVM": "linear",
     "ObliviousBoosting": "oblivious_boosting",
     "RandomRanker": "baselines",
     "RankBoost": "rank_boost",
-    "RankSVM": "rank_svm",
+    "RankSVM": "linear",
     "RidgeRanker": "baselines",
     "SingleFeature": "baselines",
 }

@@ -7,6 +7,7 @@ query changes its place.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ class PartitionedCombined(Combined):
     def __init__(self, data: ClusterRankingData, measure: Any) -> None:
         self._crew = data.crew
         self._crew.round(_open, measure, keep=True)
-        self.measure: Any = _Measure(measure)
+        self.measure: Any = SimpleNamespace(measure=measure)
         weight = data.weight_by_query
         self._skipped = self._gather("skipped").astype(bool)
         self._any_skipped = bool(self._skipped.any())
@@ -50,13 +51,6 @@ class PartitionedCombined(Combined):
 
     def _gather(self, what: str, *arguments: Any) -> np.ndarray:
         return np.concatenate(self._crew.round(_ask, what, *arguments, merge=beside))
-
-
-class _Measure:
-    """What is asked of the measure itself."""
-
-    def __init__(self, measure: Any) -> None:
-        self.measure = measure
 
 
 def _open(partition: Partition, measure: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from truerank.cluster.data import ClusterRankingData
-from truerank.cluster.fits.linear import fit_linear
+from truerank.cluster.fits import linear
 from truerank.cluster.partition import Partition
 from truerank.cluster.sums import beside
 from truerank.measures import parse_measure
@@ -21,7 +21,7 @@ def fit_partitions(ranker: Any, data: ClusterRankingData, valid: ClusterRankingD
         _choose(ranker, data)
         ranker._finish(Status.CONVERGED)
     elif type(ranker).__name__ == "RidgeRanker":
-        fit_linear(ranker, data, valid)
+        linear.fit_partitions(ranker, data, valid)
     else:  # nothing is learned from the rows
         ranker._fit(data, None)
 

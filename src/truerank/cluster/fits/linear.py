@@ -238,7 +238,7 @@ def view(data: ClusterRankingData | None) -> RankingData | None:
     return light
 
 
-def fit_linear(ranker: Any, data: ClusterRankingData, valid: ClusterRankingData | None) -> None:
+def fit_partitions(ranker: Any, data: ClusterRankingData, valid: ClusterRankingData | None) -> None:
     """The estimator's own fit, whose problem is in partitions."""
     ranker._fit(data, view(valid))
 
