@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from truerank.inspection.cross_validation import cross_validate
     from truerank.inspection.explanation import explain
     from truerank.inspection.fusion_evidence import cross_validate_fusion
+    from truerank.inspection.importance import partial_dependence, permutation_importance, removal_importance
     from truerank.inspection.retraining import retrain
     from truerank.inspection.tuning import tune
     from truerank.io.documents import read_documents, read_judgements, read_queries
@@ -177,6 +178,8 @@ __all__ = [
     "load_model",
     "load_sample",
     "pagerank",
+    "partial_dependence",
+    "permutation_importance",
     "qid_from_group_sizes",
     "read_documents",
     "read_judgements",
@@ -186,6 +189,7 @@ __all__ = [
     "read_queries",
     "read_run",
     "read_table",
+    "removal_importance",
     "retrain",
     "retrieve",
     "save_model",

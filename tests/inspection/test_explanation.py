@@ -11,6 +11,7 @@ from truerank import RankingData, load_sample, save_model, write_letor
 from truerank.cli import main
 from truerank.core.errors import InvalidInputError
 from truerank.inspection.explanation import _exchange_game, document_contributions, explain
+from truerank.inspection.importance import partial_dependence, permutation_importance, removal_importance
 from truerank.models.registry import RANKERS, ranker_class
 
 SMALL = {
@@ -155,3 +156,42 @@ def test_the_command(data, tmp_path, capsys):
     assert main(["explain", str(tmp_path / "model.json"), str(tmp_path / "data.txt"), *arguments]) == 0
     assert "difference" in capsys.readouterr().out
     assert main(["explain", str(tmp_path / "model.json"), str(tmp_path / "data.txt"), "--query", "nothing"]) == 1
+
+
+def test_the_command_says_which_features_matter(data, tmp_path, capsys):
+    ranker, model, rows = make("ridge").fit(data), str(tmp_path / "model.json"), str(tmp_path / "data.txt")
+    save_model(ranker, model)
+    write_letor(data, rows)
+    assert main(["explain", model, rows, "--measure", "AP", "--train", rows, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["measure"], found["own"], len(found["features"])) == (
+        "AP(convention='ranklib')",
+        "weight",
+        data.n_features,
+    )
+    losses = [one["shuffled"]["loss"] for one in found["features"]]
+    assert losses == sorted(losses, reverse=True)
+    expected = permutation_importance(ranker, data, measure="AP", random_state=0).to_rows()
+    assert losses == [row[1] for row in expected]
+    gone = {name: losses for name, *losses in removal_importance(ranker, data, data, measure="AP").to_rows()}
+    assert {one["feature"]: list(one["gone"].values()) for one in found["features"]} == gone
+    assert main(["explain", model, rows, "--most", "2"]) == 0
+    text = capsys.readouterr().out
+    assert f"and {data.n_features - 2} more" in text
+    assert "loss, shuffled" in text
+
+
+def test_the_command_shows_how_scores_follow_a_feature(data, tmp_path, capsys):
+    ranker, model, rows = make("ridge").fit(data), str(tmp_path / "model.json"), str(tmp_path / "data.txt")
+    save_model(ranker, model)
+    write_letor(data, rows)
+    assert main(["explain", model, rows, "--dependence", "2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    values, scores = partial_dependence(ranker, data, 1)
+    assert (found["values"], found["scores"]) == (values.tolist(), scores.tolist())
+    assert main(["explain", model, rows, "--dependence", "2"]) == 0
+    assert "mean score" in capsys.readouterr().out
+    for wrong in (["--dependence", "1-3"], ["--above", "1"], ["--query", "1", "--train", rows],
+                  ["--dependence", "1", "--train", rows]):  # fmt: skip
+        assert main(["explain", model, rows, *wrong]) == 2
+    assert main(["explain", model, rows, "--dependence", "nothing"]) == 1

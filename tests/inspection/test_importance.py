@@ -1,8 +1,13 @@
 import numpy as np
 import pytest
 
-from truerank import ObliviousBoosting, RankingData
-from truerank.inspection.importance import partial_dependence, permutation_importance, removal_importance
+from truerank import CalibratedRanker, ObliviousBoosting, RandomRanker, RankerPipeline, RankingData, RidgeRanker
+from truerank.inspection.importance import (
+    own_importance,
+    partial_dependence,
+    permutation_importance,
+    removal_importance,
+)
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +51,38 @@ def test_intervals_hold_the_mean_and_rows_may_be_arrays(planted):
     same = ranker.permutation_importance(planted.X, planted.y, qid=planted.qid, random_state=1)
     np.testing.assert_array_equal(found.importances, same.importances)
     assert found.to_rows()[0][0] == "feature 2"
+
+
+def test_losses_are_shown_by_name_the_largest_first(planted):
+    found = permutation_importance(RidgeRanker().fit(planted), planted, measure="RR", repeats=1, random_state=1)
+    lines = str(found).splitlines()
+    assert lines[0].split("  ")[0] == "feature"
+    assert "loss of RR(convention='ranklib')" in lines[0]
+    assert lines[2].startswith("feature 2 ")
+    assert found._repr_html_().count("<tr>") == 6
+
+
+def test_what_a_model_says_of_its_features(planted):
+    ridge = RidgeRanker().fit(planted)
+    kind, values = own_importance(ridge)
+    assert (kind, next(iter(values))) == ("weight", "feature 2")
+    assert values["feature 2"] == ridge.coef_[1]
+    assert own_importance(CalibratedRanker(RidgeRanker(), "platt").fit(planted))[0] == "weight"
+    kind, values = own_importance(RankerPipeline(["z-score-in-query"], ObliviousBoosting(n_estimators=3)).fit(planted))
+    assert kind == "share in the model"
+    assert sum(values.values()) == pytest.approx(1)
+    for silent in (RidgeRanker(), ObliviousBoosting(), object()):
+        assert own_importance(silent) is None
+
+
+def test_a_fitted_ranker_shows_its_weights_in_a_notebook(planted):
+    fitted = RidgeRanker().fit(planted)
+    shown = fitted._repr_mimebundle_()
+    assert shown["text/plain"] == repr(fitted)
+    assert f"{fitted.coef_[1]:.4f}" in shown["text/html"]
+    for without in (RidgeRanker(), RandomRanker().fit(planted)):
+        assert "<td" not in without._repr_html_().rpartition("</style>")[2].rpartition("</div>")[2]
+        assert "RidgeRanker" in without._repr_html_() or "RandomRanker" in without._repr_html_()
 
 
 def test_any_predictor_and_any_direction(planted):

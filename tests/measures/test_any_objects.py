@@ -104,6 +104,23 @@ def test_what_is_no_run_is_explained():
         evaluate("AP", QRELS, RUN, qid=[1, 2])
 
 
+def test_truerank_provides_what_gdeval_prints():
+    ir_measures = pytest.importorskip("ir_measures")
+    from truerank.measures.ir_measures_provider import provider
+
+    ours = provider("gdeval")
+    assert ir_measures.providers.registry["truerank-gdeval"] is ours
+    qrels = {"1": {"a": 0, "b": 2, "c": 1}}
+    run = {"1": {"a": 3.0, "c": 2.0, "b": 1.0}}
+    found = ours.calc_aggregate([ir_measures.nDCG @ 2, ir_measures.ERR @ 2], qrels, run)
+    gained, ideal = 1 / np.log2(3), 3 + 1 / np.log2(3)
+    assert found[ir_measures.nDCG @ 2] == round(gained / ideal, 5)
+    assert found[ir_measures.ERR @ 2] == round(1 / 16 / 2, 5)
+    assert ours.supports(ir_measures.nDCG(dcg="exp-log2") @ 5)
+    for other in (ir_measures.nDCG, ir_measures.nDCG(judged_only=True) @ 5, ir_measures.AP @ 5):
+        assert not ours.supports(other)
+
+
 def test_truerank_provides_the_measures_of_ir_measures():
     ir_measures = pytest.importorskip("ir_measures")
     from truerank.measures.ir_measures_provider import provider

@@ -63,6 +63,7 @@ def test_all_prints_one_object_and_writes_a_manifest(tmp_path, monkeypatch, caps
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert manifest == found["manifest"]
     assert manifest["settings"]["letor"]["quick"] is True
+    assert manifest["conventions"]["letor"]["collections, ohsumed"] == "letor3"
     name, digest = next(iter(manifest["data"].items()))
     assert hashlib.sha256((tmp_path / "data" / name).read_bytes()).hexdigest() == digest
     # Again: everything is found, and the table is printed.
@@ -77,8 +78,9 @@ def test_all_prints_one_object_and_writes_a_manifest(tmp_path, monkeypatch, caps
 def test_what_was_finished_otherwise_is_run_again(tmp_path):
     path, rows = tmp_path / "a" / "verdicts.json", [overview.figure("a", "b", 0.45, 0.42, 0.02)]
     assert overview.finished(path, {"seed": 0}) is None
-    overview.write_finished(path, {"seed": 0}, rows)
-    assert overview.finished(path, {"seed": 0}) == rows
+    overview.write_finished(path, {"seed": 0}, rows, {"all": "trec"})
+    kept = overview.finished(path, {"seed": 0})
+    assert (kept["rows"], kept["conventions"]) == (rows, {"all": "trec"})
     assert overview.finished(path, {"seed": 1}) is None
     path.write_text(path.read_text().replace('"version": "', '"version": "0.'))
     assert overview.finished(path, {"seed": 0}) is None

@@ -150,6 +150,10 @@ def test_in_a_browser(pages, name):
             assert last.get_attribute("aria-sort") == "descending"
             shown = [float(text) for text in page.locator(".data-table tbody tr td:last-child").all_inner_texts()]
             assert shown == sorted(shown, reverse=True)
+            mark = page.locator(".chart").first.locator("svg .mark-symbol path, svg .mark-rect path").first
+            mark.scroll_into_view_if_needed()
+            mark.hover(force=True)
+            page.wait_for_selector("#vg-tooltip-element.visible")
             page.locator(".data-table input").fill("no such query")
             assert page.locator(".data-table [role=status]").inner_text() == "nothing found"
             box = page.locator("#query-box")

@@ -142,6 +142,7 @@ def test_signs_follow_the_way_that_is_better():
     result = compare_rankers(y, {"bad": bad, "good": good}, qid=qid, measure="pairs(2,0)")
     assert result.means == {"bad": 1.0, "good": 0.0}
     assert result.moved_most("good", "bad")[0][0][1] == 1.0
+    assert [line.split()[1] for line in result.systems_table().splitlines()[2:]] == ["good", "bad"]
 
 
 def test_means_with_ties_averaged_stand_beside_where_the_rule_for_ties_decides(judged):

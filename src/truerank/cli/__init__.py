@@ -28,7 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "pipeline": ("truerank.cli.pipeline", "documents, queries and judgements to a trained and tested ranker"),
     "index": ("truerank.cli.index", "index a collection of documents"),
     "search": ("truerank.cli.search", "retrieve documents of an index, as a TREC run"),
-    "explain": ("truerank.cli.explain", "why one document of a query stands above another"),
+    "explain": ("truerank.cli.explain", "why one document stands above another, and which features matter"),
     "features": ("truerank.cli.features", "a feature matrix from TREC runs, an index of text, or a live engine"),
     "fuse": ("truerank.cli.fuse", "one run of several systems' runs, learned from judged topics or by a rule"),
     "links": ("truerank.cli.links", "PageRank, HostRank and relevance propagation over an edge list"),

@@ -1,24 +1,38 @@
-"""`truerank explain`: why one document of a query stands above another."""
+"""`truerank explain`: why one document of a query stands above another, or which features matter over all queries."""
 
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from truerank.cli import common
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
+    parser.description = (
+        "With --query: why one of its documents stands above another. Without: what the model says of its features "
+        "and what the measure loses when each is shuffled within queries; with --train, when it is gone; with "
+        "--dependence, the mean score by one feature's value."
+    )
     parser.add_argument("model", metavar="MODEL", help="a model that `truerank train` wrote")
     parser.add_argument("data", metavar="DATA", help="a LETOR file (.gz .xz .zst), a table, or -")
-    parser.add_argument("--query", required=True, metavar="Q", help="name of the query")
+    parser.add_argument("--query", metavar="Q", help="name of the query")
     parser.add_argument("--above", metavar="A", help="document that stands above (default: the query's first)")
     parser.add_argument(
         "--below",
         metavar="B",
         help="document that stands below (default: the first one below A with a higher grade, else the next)",
     )
-    parser.add_argument("--measure", metavar="NAME", help="measure of an exchange (default: the ranker's, or nDCG@10)")
+    parser.add_argument(
+        "--train", metavar="FILE", help="judged rows from which the model is trained anew, without --query"
+    )
+    parser.add_argument(
+        "--dependence", metavar="FEATURE", help="a feature, by its name or its number from 1, without --query"
+    )
+    parser.add_argument(
+        "--measure", metavar="NAME", help="of an exchange, of what is lost (default: the ranker's, or nDCG@10)"
+    )
     parser.add_argument("--most", type=int, default=12, metavar="N", help="features to list (default: 12)")
     common.add_convention_option(parser)
     common.add_json_option(parser)
@@ -32,9 +46,18 @@ def run(args: argparse.Namespace) -> int:
 
     if args.most < 1:
         raise common.UsageError(f"--most must be at least 1, got {args.most}")
+    if args.query is None and (args.above or args.below):
+        raise common.UsageError("--above and --below are documents of a query; name it with --query")
+    if args.query is not None and (args.train or args.dependence):
+        raise common.UsageError("--train and --dependence are about all queries; leave --query out")
+    if args.train and args.dependence:
+        raise common.UsageError("give either --train or --dependence")
     model = common.load_ranker(args.model)
     data = common.read_data(args.data, args, like=model)
     common.announce_compilation()
+    if args.query is None:
+        (_one_feature if args.dependence else _features)(args, model, data)
+        return 0
     above, below = args.above, args.below
     if data.doc_ids is None:
         above, below = (_row(name) for name in (above, below))
@@ -46,6 +69,63 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(result.to_text(args.most))
     return 0
+
+
+def _features(args: argparse.Namespace, model: Any, data: Any) -> None:
+    """Every feature: what the model says of it, and what the measure loses without it."""
+    from truerank.inspection.importance import own_importance, permutation_importance, removal_importance
+
+    options = {"measure": args.measure, "convention": args.convention}
+    shuffled = permutation_importance(model, data, random_state=0, **options)
+    found = {"shuffled": shuffled}
+    if args.train is not None:
+        found["gone"] = removal_importance(model, common.read_data(args.train, args, like=model), data, **options)
+    kind, own = own_importance(model) or ("weight", {})
+    rows: list[dict[str, Any]] = [
+        {"feature": name, "own": own.get(name)}
+        | {how: {"loss": loss, "low": low, "high": high} for how, (loss, low, high) in losses.items()}
+        for name, losses in _by_feature(found).items()
+    ]
+    if args.json:
+        common.print_json({"measure": shuffled.measure, "own": kind, "features": rows})
+        return
+    header = ["feature", kind]
+    for how in found:
+        header += [f"loss, {how}", "95% from", "to"]
+    cells = [
+        [row["feature"], row["own"], *(v for how in found for v in row[how].values())] for row in rows[: args.most]
+    ]
+    print(common.table(cells, header))
+    rest = len(rows) - len(cells)
+    print(
+        (f"and {rest} more (--most)\n" if rest else "")
+        + f"\nloss of {shuffled.measure} on {data.n_queries} queries, with a bootstrap interval over them; "
+        "shuffled: the feature's values were exchanged among the documents of each query"
+        + ("; gone: the model was trained anew without it" if args.train else "")
+    )
+
+
+def _by_feature(found: dict[str, Any]) -> dict[str, dict[str, list[float]]]:
+    """Loss, low, high by feature and kind; the features in the first kind's order."""
+    first, *others = ({name: values for name, *values in one.to_rows()} for one in found.values())
+    return {name: dict(zip(found, [first[name], *(one[name] for one in others)])) for name in first}
+
+
+def _one_feature(args: argparse.Namespace, model: Any, data: Any) -> None:
+    """The mean score of all rows by the value of one feature."""
+    from truerank.data.columns import chosen_columns, names_of
+    from truerank.inspection.importance import partial_dependence
+
+    names = names_of(data)
+    columns = chosen_columns(names, [args.dependence])
+    if len(columns) != 1:
+        raise common.UsageError(f"--dependence names one feature, {args.dependence!r} stands for {len(columns)}")
+    values, scores = (found.tolist() for found in partial_dependence(model, data, int(columns[0])))
+    name = str(names[columns[0]])
+    if args.json:
+        common.print_json({"feature": name, "values": values, "scores": scores})
+    else:
+        print(common.table([list(pair) for pair in zip(values, scores)], [name, "mean score"]))
 
 
 def _row(name: str | None) -> int | None:

@@ -25,6 +25,9 @@ EXPERIMENTS: dict[str, str] = {
 }
 
 
+_OF_THE_COMMAND = ("command", "experiment", "experiment_module", "run_experiment")  # no settings of the experiment
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """One sub-command an experiment."""
     experiments = parser.add_subparsers(dest="experiment", metavar="EXPERIMENT", required=True)
@@ -53,8 +56,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def run_one(args: argparse.Namespace) -> int:
-    """Run one experiment, then draw its figures into `--out` where it has any and matplotlib is there."""
-    return _run_and_draw(args.experiment_module, args)
+    """Run one experiment, draw its figures into `--out` where it has any and matplotlib is there, write a manifest."""
+    from truerank.papers.overview import conventions_of, write_manifest
+
+    settings = {name: value for name, value in plain(vars(args)).items() if name not in _OF_THE_COMMAND}
+    code = _run_and_draw(args.experiment_module, args)
+    if code == 0:
+        name = args.experiment
+        write_manifest(Path(args.out, "manifest.json"), {name: settings}, {name: conventions_of(args.result)})
+    return code
 
 
 def _run_and_draw(experiment: Any, args: argparse.Namespace) -> int:
@@ -79,11 +89,19 @@ def run_all(args: argparse.Namespace) -> int:
     finished under the same settings and version is not run again. `svm-map` takes part where the folder holds
     trec9-web-runs/. With `--quick` random assignments and wide grids are left out.
     """
-    from truerank.papers.overview import ROWS, finished, overview_table, write_finished, write_manifest
+    from truerank.papers.overview import (
+        ROWS,
+        conventions_of,
+        finished,
+        overview_table,
+        write_finished,
+        write_manifest,
+    )
 
     quick = ["--quick"] if args.quick else []
     rows: list[dict[str, Any]] = []
-    settings: dict[str, Any] = {}
+    settings: dict[str, dict[str, Any]] = {}
+    conventions: dict[str, dict[str, str]] = {}
     for name, module in EXPERIMENTS.items():
         experiment = import_module(module)
         parser = argparse.ArgumentParser(prog=f"truerank reproduce {name}")
@@ -105,7 +123,8 @@ def run_all(args: argparse.Namespace) -> int:
         found = finished(kept, settings[name])
         if found is not None:
             common.note(f"{name}: finished before, its verdicts are in {kept}; remove it to print the tables again")
-            rows += found
+            rows += found["rows"]
+            conventions[name] = found["conventions"]
             continue
         with redirect_stdout(io.StringIO()) if args.json else nullcontext():
             code = _run_and_draw(experiment, own)
@@ -113,9 +132,10 @@ def run_all(args: argparse.Namespace) -> int:
             return int(code)
         verdicts = ROWS[name](own.result)
         rows += verdicts
-        write_finished(kept, settings[name], verdicts)
+        conventions[name] = conventions_of(own.result)
+        write_finished(kept, settings[name], verdicts, conventions[name])
     manifest = Path(args.out or "reproduce-output", "manifest.json")
-    written = write_manifest(manifest, args.data, settings)
+    written = write_manifest(manifest, settings, conventions)
     common.note(f"wrote {manifest}")
     if args.json:
         print_json({"rows": rows, "manifest": written})

@@ -81,9 +81,11 @@ def styled_table(rows: list[list[Any]], header: list[str], style: str = "text") 
 
     def row(texts: list[str], tag: str) -> str:
         aligned = (' style="text-align: right"' if r else "" for r in right)
-        return "<tr>" + "".join(f"<{tag}{how}>{escape(text)}</{tag}>" for text, how in zip(texts, aligned)) + "</tr>"
+        return (
+            "<tr>" + "".join(f"<{tag}{how}>{escape(text)}</{tag[:2]}>" for text, how in zip(texts, aligned)) + "</tr>"
+        )
 
-    head, body_rows = row(header, "th"), "\n".join(row(texts, "td") for texts in cells)
+    head, body_rows = row(header, 'th scope="col"'), "\n".join(row(texts, "td") for texts in cells)
     return f"<table>\n<thead>\n{head}\n</thead>\n<tbody>\n{body_rows}\n</tbody>\n</table>"
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError, imports_of_extra
-from truerank.core.printing import table
+from truerank.core.printing import styled_table
 from truerank.core.random_streams import seed_of
 from truerank.data.ranking_data import RankingData
 from truerank.data.splits import query_folds
@@ -82,9 +82,15 @@ class CrossValidation:
             import pandas
         return pandas.DataFrame.from_dict(self.means, orient="index")
 
-    def __str__(self) -> str:
+    def _table(self, style: str) -> str:
         rows = [[name, *own.values()] for name, own in self.means.items()]
-        return table(rows, ["ranker", *self.better])
+        return styled_table(rows, ["ranker", *self.better], style)
+
+    def __str__(self) -> str:
+        return self._table("text")
+
+    def _repr_html_(self) -> str:
+        return self._table("html")
 
 
 def cross_validate(

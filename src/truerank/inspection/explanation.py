@@ -18,6 +18,7 @@ from truerank.measures import parse_measure
 
 _ENUMERATED = 10  # features that differ, up to which all coalitions are scored
 _ORDERS = 64  # orders of the features that are drawn beyond that, half of them the others reversed
+_VALUES = 1 << 22  # of rows that are scored at once
 _CANDIDATES = 256  # observed values of a feature that are tried for a document
 _FEW_CANDIDATES = 24  # the same where a change means scoring the whole query again
 
@@ -445,15 +446,15 @@ def _exchange_game(ranker: Any, X: np.ndarray, i: int, j: int, players: np.ndarr
             without = numbers[~masks[:, k]]
             result[k] = np.sum(weights[size[without]] * (value[without | (1 << k)] - value[without]))
         return result
-    orders = []
-    for draw in range(_ORDERS // 2):
-        order = stream(0, "explain", draw).permutation(n)
-        orders += [order, order[::-1]]
-    for order in orders:
-        masks = np.zeros((n + 1, n), dtype=bool)
-        for step, k in enumerate(order):
-            masks[step + 1 :, k] = True
-        result[order] += np.diff(gaps(masks)) / len(orders)
+    drawn = [stream(0, "explain", draw).permutation(n) for draw in range(_ORDERS // 2)]
+    orders = np.stack([order for one in drawn for order in (one, one[::-1])])
+    at_once = max(1, _VALUES // ((n + 1) * X.shape[1]))
+    for part in (orders[start : start + at_once] for start in range(0, _ORDERS, at_once)):
+        joined = np.argsort(part, axis=1)  # after how many others each player comes in
+        masks = joined[:, None, :] < np.arange(n + 1)[:, None]
+        steps = np.diff(gaps(masks.reshape(-1, n)).reshape(len(part), n + 1), axis=1)
+        for order, step in zip(part, steps):
+            result[order] += step / _ORDERS
     return result
 
 

@@ -9,12 +9,15 @@ import numpy as np
 
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
+from truerank.core.printing import styled_table
 from truerank.core.random_streams import seed_of, stream
 from truerank.data.columns import take_columns
 from truerank.data.ranking_data import RankingData
 from truerank.measures import Measure, parse_measure
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
 from truerank.significance.intervals import bootstrap_interval
+
+MOST_FEATURES = 20  # that a page or a notebook shows of what a model says of its features
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,47 @@ class Importance:
         order = np.argsort(-mean, kind="stable")
         return [[self.feature_names[k], float(mean[k]), float(self.low[k]), float(self.high[k])] for k in order]
 
+    def _table(self, style: str) -> str:
+        header = ["feature", f"loss of {self.measure}", "95% from", "to"]
+        return styled_table(self.to_rows(), header, style)
+
+    def __str__(self) -> str:
+        return self._table("text")
+
+    def _repr_html_(self) -> str:
+        return self._table("html")
+
+
+def own_importance(model: Any) -> tuple[str, dict[str, float]] | None:
+    """What a fitted model itself says of its features: their weights, or their shares in it, the largest first.
+
+    Features of weight or share 0 are left out; a pipeline or a calibrated ranker is asked for the ranker inside.
+    Others' models answer by `feature_importances_`.
+
+    Returns
+    -------
+    kind, values : str, dict of str to float; or None
+        None where the model says nothing, or is not fitted.
+    """
+    while hasattr(model, "ranker_"):
+        model = model.ranker_
+    model = model.steps[-1][1] if hasattr(model, "steps") else model
+    if hasattr(model, "model_attributes") and hasattr(model, "feature_weights"):
+        if not hasattr(model, "n_features_in_"):
+            return None
+        kind, values = "weight", dict(model.feature_weights())
+    else:
+        shares = np.asarray(getattr(model, "feature_importances_", None))
+        if shares.ndim != 1 and hasattr(model, "get_feature_importance"):  # CatBoost's rankers want the kind named
+            shares = np.asarray(model.get_feature_importance(type="PredictionValuesChange"))
+        if shares.ndim != 1:
+            return None
+        names = getattr(model, "feature_names_in_", None)
+        labels = [f"feature {k + 1}" if names is None else str(names[k]) for k in range(len(shares))]
+        kind, values = "share in the model", dict(zip(labels, shares.tolist()))
+    order = sorted(values, key=lambda name: -abs(values[name]))
+    return kind, {name: float(values[name]) for name in order if values[name] != 0}
+
 
 def permutation_importance(
     ranker: Any,
@@ -90,6 +134,14 @@ def permutation_importance(
     Notes
     -----
     `p * repeats + 1` predictions.
+
+    Examples
+    --------
+    >>> from truerank.rankers.baselines import RidgeRanker
+    >>> data = RankingData([[3.0, 1.0], [2.0, 5.0], [1.0, 4.0], [0.0, 2.0]], [3, 2, 1, 0])
+    >>> found = permutation_importance(RidgeRanker().fit(data), data, measure="AP(rel=2)", random_state=0)
+    >>> bool(found.importances_mean[0] > found.importances_mean[1] == 0)
+    True
     """
     repeats = check_positive_int(repeats, "repeats")
     if not isinstance(data.X, np.ndarray):
@@ -145,6 +197,13 @@ def removal_importance(
     Notes
     -----
     p + 1 fits.
+
+    Examples
+    --------
+    >>> from truerank.rankers.baselines import RidgeRanker
+    >>> data = RankingData([[3.0, 1.0], [2.0, 5.0], [1.0, 4.0], [0.0, 2.0]], [3, 2, 1, 0])
+    >>> removal_importance(RidgeRanker(), data, data, measure="AP(rel=2)").importances_mean.tolist()
+    [0.25, 0.0]
     """
     if not isinstance(train.X, np.ndarray) or not isinstance(test.X, np.ndarray):
         raise InvalidInputError("removal_importance needs dense rows; call X.toarray()")
@@ -184,6 +243,23 @@ def partial_dependence(ranker: Any, data: RankingData, feature: Any, *, points: 
     Returns
     -------
     values, scores : float64 arrays (at most `points`,)
+
+    Raises
+    ------
+    InvalidInputError
+        On a feature that there is not, one without values, and sparse rows.
+
+    Notes
+    -----
+    One prediction of all rows a value.
+
+    Examples
+    --------
+    >>> from truerank.rankers.baselines import SingleFeature
+    >>> data = RankingData([[3.0, 1.0], [2.0, 5.0], [1.0, 4.0]], [2, 1, 0])
+    >>> values, scores = partial_dependence(SingleFeature().fit(data), data, 0, points=3)
+    >>> values.tolist(), scores.tolist()
+    ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
 
     References
     ----------

@@ -4,6 +4,7 @@ import ir_measures
 from truerank.measures.ir_measures_provider import provider
 
 provider().calc_aggregate([ir_measures.AP, ir_measures.nDCG @ 10], qrels, run)
+provider("gdeval").calc_aggregate([ir_measures.nDCG @ 20, ir_measures.ERR @ 20], qrels, run)
 ir_measures.DefaultPipeline.providers.insert(0, provider())     # for ir_measures.calc_aggregate itself
 """
 
@@ -15,16 +16,26 @@ from typing import Any
 
 import numpy as np
 
+from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError, imports_of_extra
 from truerank.io.trec import as_qrels, as_run, judge_run
+from truerank.measures.base import Measure
 from truerank.measures.names import parse_measure
+
+_DIGITS = {"gdeval": 5}  # that a tool prints, whose providers read them from there
 
 
 @cache
-def provider() -> Any:
-    """The provider, which is also in `ir_measures.providers.registry` from then on, under the name "truerank".
+def provider(convention: str = "trec") -> Any:
+    """The provider, which is also in `ir_measures.providers.registry` from then on, as "truerank", "truerank-gdeval".
 
     It takes every measure of ir_measures that has an equal here; ties are broken, and grades read, as in trec_eval.
+
+    Parameters
+    ----------
+    convention : {"trec", "gdeval"}, default "trec"
+        With "gdeval" nDCG and ERR with a cutoff alone, as that program computes and prints them: exponential gains,
+        five digits.
 
     Examples
     --------
@@ -32,9 +43,19 @@ def provider() -> Any:
     >>> provider().calc_aggregate([RR], {"1": {"a": 1, "b": 0}}, {"1": {"b": 2.0, "a": 1.0}})  # doctest: +SKIP
     {RR: 0.5}
     """
+    check_choice(convention, "convention", ("trec", "gdeval"))
     with imports_of_extra("ir_measures", "peers", "truerank as a provider of ir_measures"):
         import ir_measures
         from ir_measures import providers, util
+
+    def settled(measure: Any) -> Measure:
+        if convention == "trec":
+            return parse_measure(measure)
+        cutoff = measure.params.get("cutoff")
+        forms = (ir_measures.ERR, ir_measures.nDCG, ir_measures.nDCG(dcg="exp-log2"))
+        if cutoff is None or measure not in [form @ cutoff for form in forms]:
+            raise InvalidInputError(f"{convention} has nDCG and ERR with a cutoff, got {measure}")
+        return parse_measure(f"{measure.NAME}@{cutoff}", convention)(missing_topics="zero")
 
     class TruerankEvaluator(providers.Evaluator):
         def __init__(self, measures: Iterable[Any], qrels: Any) -> None:
@@ -49,18 +70,20 @@ def provider() -> Any:
                 return
             judgements, scores = judge_run(self.qrels, as_run(lists))
             for measure in self.measures:
-                values = parse_measure(measure).per_query(judgements, scores)
+                values = settled(measure).per_query(judgements, scores)
+                if convention in _DIGITS:
+                    values = np.round(values, _DIGITS[convention])
                 for query, value in zip(self.qrels.query_ids.tolist(), values.tolist()):
                     if query in lists and not np.isnan(value):
                         yield ir_measures.Metric(query_id=query, measure=measure, value=value)
 
     class TruerankProvider(providers.Provider):
-        NAME = "truerank"
+        NAME = "truerank" if convention == "trec" else f"truerank-{convention}"
 
         def supports(self, measure: Any) -> bool:
             measure.validate_params()
             try:
-                parse_measure(measure)
+                settled(measure)
             except InvalidInputError:
                 return False
             return True

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 from collections.abc import Callable, Iterable
 from importlib import metadata
@@ -161,61 +160,74 @@ def overview_table(rows: Iterable[Row]) -> str:
     return table([[row[name] for name in names] for row in rows], names)
 
 
-def finished(path: Path, settings: dict[str, Any]) -> list[Row] | None:
-    """The rows that `write_finished` kept, or None: nothing there, other settings, another version of truerank."""
+def finished(path: Path, settings: dict[str, Any]) -> dict[str, Any] | None:
+    """The rows and conventions of `write_finished`, or None: nothing there, other settings, another version."""
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     if not isinstance(kept, dict) or kept.get("settings") != settings or kept.get("version") != _version("truerank"):
         return None
-    rows: list[Row] = kept["rows"]
-    return rows
+    return kept if {"rows", "conventions"} <= kept.keys() else None
 
 
-def write_finished(path: Path, settings: dict[str, Any], rows: list[Row]) -> None:
+def write_finished(path: Path, settings: dict[str, Any], rows: list[Row], conventions: dict[str, str]) -> None:
     """Keep the rows of an experiment that ran to its end, with what it was told (as `plain` gives it)."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(path, "w") as file:
-        content = {"settings": settings, "version": _version("truerank"), "rows": plain(rows)}
-        file.write(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    found = {"settings": settings, "version": _version("truerank"), "rows": rows, "conventions": conventions}
+    _write(path, found)
 
 
-def write_manifest(path: Path, root: str, settings: dict[str, Any]) -> dict[str, Any]:
-    """Write, and give back, what the figures depend on: data by their hashes, versions, settings, the machine.
+def conventions_of(result: Any, place: str = "") -> dict[str, str]:
+    """Every `convention` that a result states, by its place in it."""
+    found: dict[str, str] = {}
+    for key, value in result.items() if isinstance(result, dict) else ():
+        if key == "convention":
+            found[place or "all"] = value
+        else:
+            found |= conventions_of(value, f"{place}, {key}" if place else str(key))
+    return found
+
+
+def write_manifest(
+    path: Path, settings: dict[str, dict[str, Any]], conventions: dict[str, dict[str, str]]
+) -> dict[str, Any]:
+    """Write, and give back, what the figures depend on: data by their hashes, versions, settings, conventions.
 
     Parameters
     ----------
     path : Path
-    root : str
-        The folder of the collections; files below it are hashed (SHA-256, 64 digits).
-    settings : dict
-        What the run was told: seeds, parts, `quick`.
+    settings, conventions : dict
+        By experiment: what it was told (seeds, parts, `quick`), and the conventions that its result states. Hashed
+        (SHA-256, 64 digits) are the files of the collections below `data`, and the `runs` and `qrels`.
     """
     manifest = {
-        "data": dict(_digests(Path(root))),
+        "data": dict(_digests(settings.values())),
         "versions": {name: _version(name) for name in LIBRARIES} | {"python": platform.python_version()},
         "machine": platform.machine(),
         "settings": settings,
+        "conventions": conventions,
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(path, "w") as file:
-        file.write(json.dumps(plain(manifest), indent=1, ensure_ascii=False) + "\n")
+    _write(path, manifest)
     return manifest
 
 
-def _digests(root: Path) -> Iterable[tuple[str, str]]:
-    """Hashes of the files of the collections that the experiments read, by path below `root`."""
-    folders = sorted(
-        {folder.split("/")[0] for folder, _, _ in COLLECTIONS.values()} | {"reuters21578", "trec9-web-runs"}
-    )
-    for folder in folders:
-        for parent, directories, names in os.walk(root / folder):
-            directories.sort()
-            for name in sorted(names):
-                file = Path(parent, name)
+def _write(path: Path, content: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path, "w") as file:
+        file.write(json.dumps(plain(content), indent=1, ensure_ascii=False) + "\n")
+
+
+def _digests(settings: Iterable[dict[str, Any]]) -> Iterable[tuple[str, str]]:
+    """Hashes of the files that experiments with these settings read, each by its path below the folder named."""
+    folders = {folder.split("/")[0] for folder, _, _ in COLLECTIONS.values()} | {"reuters21578"}
+    places = {Path(one["data"], folder) for one in settings if "data" in one for folder in folders}
+    places |= {Path(one[name]) for one in settings for name in ("runs", "qrels") if isinstance(one.get(name), str)}
+    for place in sorted(places):
+        for file in sorted(place.rglob("*")) if place.is_dir() else [place]:
+            if file.is_file():
                 with open(file, "rb") as content:
-                    yield str(file.relative_to(root)), hashlib.file_digest(content, "sha256").hexdigest()
+                    digest = hashlib.file_digest(content, "sha256").hexdigest()
+                yield file.relative_to(place.parent).as_posix(), digest
 
 
 def _version(name: str) -> str | None:

@@ -400,7 +400,8 @@ def summarise(task: Task, results: dict[str, list[dict[str, Any]]], rule: str, a
     m = task.data.n_queries
     base = list(task.base.items())
     report: dict[str, Any] = {"MAP": {}, "runs": rule, "topics": m, "documents": task.data.n_rows}
-    report["measure"] = "AP at depth 1000, trec convention, R from all judgments, each topic's mean over its trials"
+    report["convention"] = "trec"
+    report["measure"] = "AP at depth 1000, R from all judgments, each topic's mean over its trials"
     for title, trials in results.items():
         methods = [method for method in GRIDS if method in trials[0]]
         by_topic = {method: mean_by_topic(trials, method, m) for method in methods}

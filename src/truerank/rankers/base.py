@@ -8,12 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning, WrongTypeError
 from truerank.core.fitting import whole_fit
 from truerank.core.interrupts import Interruptible
 from truerank.core.names import resolve
+from truerank.core.printing import styled_table
 from truerank.core.rounds import fitting
 from truerank.data.grouping import Grouping, group_rows, ranks_by_query
 from truerank.data.ranking_data import Judgements, RankingData, as_grades, as_query_weight
@@ -227,6 +229,18 @@ class Ranker(BaseEstimator):
         shares = np.abs(np.asarray(self._feature_shares(), dtype=np.float64))
         total = shares.sum()
         return shares / total if total > 0 else shares
+
+    def _repr_html_(self) -> str:
+        """In a notebook: scikit-learn's diagram of the settings and, once fitted, the largest weights or shares."""
+        from truerank.inspection.importance import MOST_FEATURES, own_importance
+
+        kind, values = own_importance(self) or ("", {})
+        rows = [[name, value] for name, value in values.items()][:MOST_FEATURES]
+        return estimator_html_repr(self) + (styled_table(rows, ["feature", kind], "html") if rows else "")
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        """What IPython asks for first."""
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def _feature_shares(self) -> Any:
         """What `feature_importances_` takes the shares of, (p,)."""

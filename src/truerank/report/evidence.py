@@ -17,6 +17,7 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.inspection.explanation import document_contributions
+from truerank.inspection.importance import MOST_FEATURES, own_importance
 from truerank.measures import evaluate, parse_measure
 from truerank.measures.evaluation import Evaluation
 from truerank.report.page import Section, cards, chart, data_table, page, paragraph, rankings, simple_table
@@ -274,11 +275,11 @@ def _curves(systems: Sequence[System]) -> list[Section]:
 def _weights(systems: Sequence[System]) -> list[Section]:
     text = ""
     for system in systems:
-        found = _importance(system.model)
+        found = None if system.model is None else own_importance(system.model)
         if not found:
             continue
         kind, values = found
-        shown = sorted(values.items(), key=lambda item: -abs(item[1]))[:20]
+        shown = list(values.items())[:MOST_FEATURES]
         spec = {
             "data": {"values": [{"feature": name, "value": value} for name, value in shown]},
             "height": 20 * len(shown) + 4,
@@ -294,25 +295,6 @@ def _weights(systems: Sequence[System]) -> list[Section]:
         if len(values) > len(shown):
             text += paragraph(f"The {len(shown)} largest of {len(values)}.", quiet=True)
     return [Section("features", "Weights and importance", text)] if text else []
-
-
-def _importance(model: Any) -> tuple[str, dict[str, float]] | None:
-    """What a model says of its features: their weights, or their shares of the gain."""
-    if model is None:
-        return None
-    while hasattr(model, "ranker_"):
-        model = model.ranker_
-    model = model.steps[-1][1] if hasattr(model, "steps") else model
-    if hasattr(model, "model_attributes") and hasattr(model, "feature_weights"):
-        return "weight", dict(model.feature_weights())
-    shares = np.asarray(getattr(model, "feature_importances_", None))
-    if shares.ndim != 1 and hasattr(model, "get_feature_importance"):  # CatBoost's rankers need the kind to be named
-        shares = np.asarray(model.get_feature_importance(type="PredictionValuesChange"))
-    if shares.ndim != 1:
-        return None
-    names = getattr(model, "feature_names_in_", None)
-    labels = [f"feature {k + 1}" if names is None else str(names[k]) for k in range(len(shares))]
-    return "share of the gain", {name: float(s) for name, s in zip(labels, shares) if s > 0}
 
 
 def _probabilities(systems: Sequence[System], data: RankingData | None) -> list[Section]:

@@ -14,7 +14,7 @@ from importlib import resources
 from typing import Any
 
 from truerank.core.errors import imports_of_extra
-from truerank.core.printing import plain
+from truerank.core.printing import plain, styled_table
 
 
 @dataclass(frozen=True)
@@ -41,20 +41,9 @@ def cards(values: dict[str, Any]) -> str:
 
 def simple_table(header: list[str], rows: list[list[Any]], label: str) -> str:
     """A small table as it is; numbers stand to the right."""
-
-    def cell(value: Any, name: str) -> str:
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        text = "" if value is None else f"{value:.4f}" if isinstance(value, float) else str(value)
-        return f"<{name}{' class=number' if number else ''}>{html.escape(text)}</{name}>"
-
-    right = [bool(rows) and all(isinstance(row[k], int | float | None) for row in rows) for k in range(len(header))]
-    head = "".join(
-        f'<th scope="col"{" class=number" if r else ""}>{html.escape(name)}</th>' for name, r in zip(header, right)
-    )
-    body = "".join("<tr>" + "".join(cell(value, "td") for value in row) + "</tr>" for row in rows)
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{html.escape(label)}">'
-        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        f"{styled_table(rows, header, 'html')}</div>"
     )
 
 

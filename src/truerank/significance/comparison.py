@@ -251,7 +251,7 @@ class Comparison:
         return {"gains": gains, "losses_most": losses}
 
     def systems_table(self, style: str = "text") -> str:
-        """The rankers by falling mean: interval, groups, and what the comparison with the baseline says.
+        """The rankers, the best mean first: interval, groups, and what the comparison with the baseline says.
 
         Parameters
         ----------
@@ -267,7 +267,7 @@ class Comparison:
         header += ["alike"] if self.groups else []
         header += ["difference, 95%", "W/L/T", "p", f"p, {self.correction}", "effect d"] if against else []
         rows: list[list[Any]] = []
-        for place, name in enumerate(sorted(self.means, key=lambda one: -self.means[one]), 1):
+        for place, name in enumerate(sorted(self.means, key=lambda one: -self._sign * self.means[one]), 1):
             interval, pair = self.intervals[name], against.get(name)
             row: list[Any] = [place, name, self.means[name], *([self.tie_averaged.get(name)] if ties else [])]
             row += [f"[{interval.low:.4f}, {interval.high:.4f}]"]
