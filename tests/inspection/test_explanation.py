@@ -89,6 +89,17 @@ def test_a_change_is_enough(data):
     assert shares == sorted(shares)
 
 
+def test_what_belongs_to_the_query_is_no_change_of_a_document():
+    class Sum:
+        def predict(self, X):
+            return X.sum(axis=1)
+
+    X = np.array([[3.0, 1.0, 0.0], [1.0, 1.0, 0.0], [2.0, 9.0, 0.0], [4.0, 9.0, 5.0]])
+    data = RankingData(X, [1, 0, 0, 1], [1, 1, 2, 2], feature_names=["own", "of the query", "rare"])
+    changes = explain(Sum(), data, query=1, above=0, below=1).changes
+    assert [(change.feature, change.needed) for change in changes] == [("own", 4.0), ("rare", 5.0)]
+
+
 def test_the_exchange_of_two_documents_in_the_measure():
     data = RankingData([[3.0], [2.0], [1.0]], [0, 0, 1], doc_ids=["a", "b", "c"])
     ranker = ranker_class("single-feature")().fit(RankingData([[2.0], [1.0]], [1, 0]))

@@ -39,7 +39,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=int, metavar="N", help="seed of the folds (default: 0)")
     parser.add_argument(
-        "-o", "--output", required=True, metavar="FILE", help="where the calibrated model goes, as JSON"
+        "-o",
+        "--output",
+        "--model",
+        required=True,
+        metavar="FILE",
+        dest="output",
+        help="where the calibrated model goes, as JSON",
     )
     common.add_cluster_option(parser)
     common.add_data_options(parser)

@@ -116,12 +116,11 @@ def _one_feature(args: argparse.Namespace, model: Any, data: Any) -> None:
     from truerank.data.columns import chosen_columns, names_of
     from truerank.inspection.importance import partial_dependence
 
-    names = names_of(data)
-    columns = chosen_columns(names, [args.dependence])
+    columns = chosen_columns(names_of(data), [args.dependence])
     if len(columns) != 1:
         raise common.UsageError(f"--dependence names one feature, {args.dependence!r} stands for {len(columns)}")
-    values, scores = (found.tolist() for found in partial_dependence(model, data, int(columns[0])))
-    name = str(names[columns[0]])
+    values, scores = (found.tolist() for found in partial_dependence(model, data, columns[0]))
+    name = data.feature_names[columns[0]] if data.feature_names else f"feature {columns[0] + 1}"
     if args.json:
         common.print_json({"feature": name, "values": values, "scores": scores})
     else:

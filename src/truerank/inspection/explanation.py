@@ -12,6 +12,7 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import styled_table, table
 from truerank.core.random_streams import stream
+from truerank.data.grouping import mixed_queries
 from truerank.data.ranking_data import RankingData
 from truerank.inspection.shapley import tree_shapley
 from truerank.measures import parse_measure
@@ -64,6 +65,7 @@ class Explanation:
         How the contributions were found.
     changes : list of Change
         Single changes after which `below` would pass, nearest first; empty where none of the observed values is enough.
+        Features whose values belong to the query, and not to the document, are left out.
     measure : str or None
     measure_now, measure_swapped : float or None
         The measure of the query as it is ranked, and with the two documents in each other's place.
@@ -241,7 +243,8 @@ def explain(
         raise InvalidInputError(f"reference must be rows of {X.shape[1]} columns, got shape {known.shape}")
     contributions, method = _contributions(ranker, X, i, j, known)
     names = data.feature_names or [f"feature {k + 1}" for k in range(X.shape[1])]
-    changes = _changes(ranker, X, scores, i, j, known, names)
+    own = [k for k in range(X.shape[1]) if not _of_the_query(data, X, k)]
+    changes = _changes(ranker, X, scores, i, j, known, names, own)
     chosen = measure if measure is not None else getattr(ranker, "measure", None) or "nDCG@10"
     name = now = swapped = None
     if grades is not None:
@@ -458,15 +461,32 @@ def _exchange_game(ranker: Any, X: np.ndarray, i: int, j: int, players: np.ndarr
     return result
 
 
+def _of_the_query(data: RankingData, X: np.ndarray, k: int) -> bool:
+    """Whether feature k describes the query: no query's documents differ in it, so no document's value can change."""
+    if data.n_queries == 1 or len(np.unique(X[:, k])) > 1:
+        return False
+    return not mixed_queries(_dense(data.X, np.s_[:, k : k + 1])[:, 0], data.offsets).any()
+
+
 def _changes(
-    ranker: Any, X: np.ndarray, scores: np.ndarray, i: int, j: int, reference: np.ndarray, names: Any
+    ranker: Any,
+    X: np.ndarray,
+    scores: np.ndarray,
+    i: int,
+    j: int,
+    reference: np.ndarray,
+    names: Any,
+    columns: list[int],
 ) -> list[Change]:
-    """Single changes of row j after which it passes row i, nearest first; none where it stands above already."""
+    """Single changes of row j, in these columns, after which it passes row i, nearest first.
+
+    None where it stands above already.
+    """
     if scores[j] > scores[i]:
         return []
     by_query = hasattr(ranker, "steps")
     found = []
-    for k in range(X.shape[1]):
+    for k in columns:
         column = np.sort(reference[:, k][~np.isnan(reference[:, k])])
         values = np.unique(column)
         most = _FEW_CANDIDATES if by_query else _CANDIDATES
