@@ -22,7 +22,7 @@ from truerank.inspection.explanation import _contributions, _predict
 from truerank.models.registry import RANKERS, ranker_class
 
 PAIRS = int(os.environ.get("PAIRS", "10000"))
-FEWER = {"n_estimators": 30, "max_iter": 200}
+FEWER = {"n_estimators": 10, "max_iter": 200}
 
 
 def rankers() -> dict[str, Any]:
