@@ -37,6 +37,11 @@ def test_train_predict_and_rank_write_what_one_machine_writes(tmp_path, capsys):
         there = capsys.readouterr().out
         assert main([*measured, str(tmp_path / "whole.txt")]) == 0
         assert there == capsys.readouterr().out
+        described = []
+        for given in ([pattern, *cluster], [str(tmp_path / "whole.txt")]):
+            assert main(["describe", "--json", *given]) == 0
+            described.append({k: v for k, v in json.loads(capsys.readouterr().out).items() if k != "files"})
+        assert described[0] == described[1]
         for name, given in (("one", [str(tmp_path / "whole.txt")]), ("many", [pattern, *cluster])):
             out = ["--method", "platt", "-o", str(tmp_path / f"{name}-calibrated.json")]
             assert main(["calibrate", model, *given, *out]) == 0
@@ -58,3 +63,4 @@ def test_train_predict_and_rank_write_what_one_machine_writes(tmp_path, capsys):
     assert main(["predict", model, pattern, *cluster]) == 2
     assert main(["evaluate", "--data", pattern, "--scores", str(tmp_path / "scores.txt"), *cluster]) == 2
     assert main(["train", pattern, *settings, "--model", model, "--checkpoint", str(tmp_path)]) == 2
+    assert main(["describe", pattern, "--scores", str(tmp_path / "scores.txt"), *cluster]) == 2

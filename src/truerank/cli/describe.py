@@ -19,15 +19,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "without pairs, conflicting grades for identical rows, and queries that several files share. Of a folder, the "
         "folds (Fold*/train, vali, test) or the parts (S1 ... S5, or all data files) are read."
     )
-    parser.add_argument("data", nargs="+", metavar="DATA", help="LETOR files, tables, folders of folds, or -")
+    parser.add_argument(
+        "data", nargs="+", metavar="DATA", help="LETOR files, tables, folders of folds, or -; with --cluster patterns"
+    )
     parser.add_argument("--scores", metavar="FILE", help="scores of the one DATA file, one a line: are they tied?")
     common.add_data_options(parser)
     common.add_column_options(parser, categorical=True)
+    common.add_cluster_option(parser)
     common.add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Describe each file, and what files share that should share nothing."""
+    if args.cluster is not None and args.scores is not None:
+        raise common.UsageError("--scores does not go with --cluster")
+    with common.cluster_of(args) as client:
+        return _describe(args, client)
+
+
+def _describe(args: argparse.Namespace, client: Any) -> int:
     from truerank.data.checkup import (
         CODES,
         Finding,
@@ -40,7 +50,8 @@ def run(args: argparse.Namespace) -> int:
     )
     from truerank.measures.file_order import file_order_finding
 
-    groups = _groups(args.data)
+    on_cluster = args.cluster is not None
+    groups = [(None, args.data)] if on_cluster else _groups(args.data)
     if args.scores is not None and sum(len(paths) for _, paths in groups) != 1:
         raise common.UsageError("--scores belongs to one DATA file")
     several = sum(len(paths) for _, paths in groups) > 1
@@ -54,8 +65,9 @@ def run(args: argparse.Namespace) -> int:
             name = path if label is None else f"{label}/{Path(path).name}"
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # joined queries become a finding
-                data = common.read_data(path, args)
-            grades = _grades(data)
+                data = common.read_partitions(path, args, client) if on_cluster else common.read_data(path, args)
+            grades_alone = data.without_features() if on_cluster else data
+            grades = _grades(grades_alone)
             files.append({"file": name, "rows": data.n_rows, "queries": data.n_queries, "features": data.n_features,
                           "grades": grades})  # fmt: skip
             names.append(name)
@@ -65,13 +77,13 @@ def run(args: argparse.Namespace) -> int:
             total["queries"] += data.n_queries
             for grade, count in grades.items():
                 total["grades"][grade] = total["grades"].get(grade, 0) + count
-            found = [*examine(data), *file_order_finding(data)]
+            found = [*examine(data), *file_order_finding(grades_alone)]
             if args.scores is not None:
                 from truerank.io.scores import read_scores
 
                 scores = read_scores(args.scores, data.n_rows)
                 found += scored(data, data.grouped(scores))
-            scales.append(spreads(data))
+            scales.append({} if on_cluster else spreads(data))
             for finding in found:
                 if several:
                     finding.where = f"{name}: {finding.where}"

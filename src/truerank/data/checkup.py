@@ -115,7 +115,11 @@ CODES = {
 EXPLANATIONS = {code: entry.meaning for code, entry in CODES.items()}
 _HUGE_GRADE = 15
 _SCALE = 8.0  # ratio of two files' spreads of a feature that other documents and queries do not explain
+_FEWEST_QUERIES = 3  # fewer may be ordered as the grades by chance
 _FIRST_QUERIES = 30  # looked at before all: most features fail to order them as the grades do
+
+
+_Seen = tuple[str, int, list[Any]]  # code, how many, queries
 
 
 @dataclass
@@ -161,18 +165,65 @@ class Finding:
         }
 
 
-def examine(data: RankingData) -> list[Finding]:
+@dataclass
+class Look:
+    """What a check-up has seen of some whole queries; looks at different queries add up.
+
+    Attributes
+    ----------
+    n_rows, n_mixed : int
+        Rows, and queries whose documents differ in grade.
+    names : list of str
+        Of the features.
+    seen : dict of code to (int, list)
+        Findings about queries and rows: how many, and the queries.
+    columns : list of Column
+        Empty where there are no rows.
+    answers : bool array (p,) or None
+        Which features order every query just as its grades do; None where that cannot be asked.
+    """
+
+    n_rows: int
+    n_mixed: int
+    names: list[str]
+    seen: dict[str, tuple[int, list[Any]]]
+    columns: list[Column]
+    answers: np.ndarray | None
+
+    def __add__(self, other: Look) -> Look:
+        if not (self.n_rows and other.n_rows):
+            return self if self.n_rows else other
+        seen = dict(self.seen)
+        for code, (count, items) in other.seen.items():
+            before, earlier = seen.get(code, (0, []))
+            seen[code] = before + count, earlier + items
+        answers = None if self.answers is None or other.answers is None else self.answers & other.answers
+        columns = [one.beside(two) for one, two in zip(self.columns, other.columns, strict=True)]
+        return Look(self.n_rows + other.n_rows, self.n_mixed + other.n_mixed, self.names, seen, columns, answers)
+
+
+def look(data: RankingData) -> Look:
+    """What there is to see in one data set."""
+    seen = {code: (count, items) for code, count, items in (*_queries(data), *_rows(data))}
+    columns = list((_sparse_columns if hasattr(data.X, "tocsr") else _dense_columns)(data)) if data.n_rows else []
+    mixed = np.zeros(0, np.bool_) if data.y is None else mixed_queries(data.y, data.offsets)
+    names = data.feature_names or [str(k + 1) for k in range(data.n_features)]
+    return Look(data.n_rows, int(mixed.sum()), names, seen, columns, _answers(data, mixed))
+
+
+def examine(data: Any) -> list[Finding]:
     """Findings on one data set, in the order of `EXPLANATIONS`.
 
     Parameters
     ----------
-    data : RankingData
+    data : RankingData or ClusterRankingData
 
     Notes
     -----
     O(n p) time; hashes each column and each row.
     """
-    return in_order([*_queries(data), *_features(data), *_answers(data), *_rows(data)])
+    whole: Look = data.look() if getattr(data, "is_cluster_data", False) else look(data)
+    return in_order([*_of_queries_and_rows(whole), *_of_features(whole)])
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
@@ -195,7 +246,8 @@ def scored(data: RankingData, scores: np.ndarray) -> list[Finding]:
     tied = np.zeros(data.n_queries, dtype=bool)
     tied[query[order][(low < high)[block]]] = True
     constant = ~mixed_queries(scores, data.offsets) & (data.group_sizes > 1)
-    return [*_of_queries("constant-scores", names, constant), *_of_queries("tied-scores", names, tied & ~constant)]
+    found = [*_named("constant-scores", names, constant), *_named("tied-scores", names, tied & ~constant)]
+    return [Finding(code, _list("query", items), count, items) for code, count, items in found]
 
 
 def fold_scales(names: Sequence[str], parts: Sequence[dict[str, float]]) -> list[Finding]:
@@ -252,24 +304,23 @@ def shared_queries(names: Sequence[str], parts: Sequence[np.ndarray]) -> list[Fi
     ]
 
 
-def _queries(data: RankingData) -> Iterable[Finding]:
+def _queries(data: RankingData) -> Iterable[_Seen]:
     names = data.query_ids.tolist()
     sizes = np.diff(data.offsets)
     if data.n_joined:
-        yield Finding("joined-query", f"{data.n_joined} queries", data.n_joined)
-    yield from _of_queries("single-document-query", names, sizes == 1)
+        yield "joined-query", data.n_joined, []
+    yield from _named("single-document-query", names, sizes == 1)
     if data.y is not None and data.n_rows:
         highest = np.maximum.reduceat(data.y, data.offsets[:-1])
-        yield from _of_queries("query-without-pairs", names, ~mixed_queries(data.y, data.offsets))
-        yield from _of_queries("query-without-relevant", names, highest <= 0)
+        yield from _named("query-without-pairs", names, ~mixed_queries(data.y, data.offsets))
+        yield from _named("query-without-relevant", names, highest <= 0)
         for code, rows in (
             ("negative-grade", data.y < 0),
             ("fractional-grade", data.y != np.floor(data.y)),
             ("huge-grade", data.y > _HUGE_GRADE),
         ):
             if rows.any():
-                queries = [names[q] for q in np.unique(data.query_index[rows])]
-                yield Finding(code, _list("query", queries), int(rows.sum()), queries)
+                yield code, int(rows.sum()), [names[q] for q in np.unique(data.query_index[rows])]
     if data.doc_ids is not None:
         doubled: list[Any] = []
         count = 0
@@ -279,9 +330,9 @@ def _queries(data: RankingData) -> Iterable[Finding]:
                 doubled.append(name)
                 count += len(ids) - len(set(ids))
         if count:
-            yield Finding("duplicate-document", _list("query", doubled), count, doubled)
+            yield "duplicate-document", count, doubled
         if doubled and data.y is not None:
-            yield from _of_queries("conflicting-documents", names, _conflicts(data, set(doubled)))
+            yield from _named("conflicting-documents", names, _conflicts(data, set(doubled)))
 
 
 def _conflicts(data: RankingData, doubled: set[Any]) -> np.ndarray:
@@ -298,18 +349,14 @@ def _conflicts(data: RankingData, doubled: set[Any]) -> np.ndarray:
     return result
 
 
-def _answers(data: RankingData) -> Iterable[Finding]:
-    """Features that order every query just as its grades do."""
+def _answers(data: RankingData, mixed: np.ndarray) -> np.ndarray | None:
+    """Features that order every query just as its grades do, bool (p,); `mixed` (m,) are the queries that tell."""
     if data.y is None or not data.n_rows or hasattr(data.X, "tocsr"):
-        return
+        return None
     query = data.query_index
-    judged = np.flatnonzero(mixed_queries(data.y, data.offsets))
-    if len(judged) < 3:
-        return  # a query or two may be ordered so by chance
+    judged = np.flatnonzero(mixed)
     few = np.isin(query, judged[:_FIRST_QUERIES])
     every = np.isin(query, judged)
-    names = data.feature_names or [str(k + 1) for k in range(data.n_features)]
-
     y = data.y
 
     def orders(rows: np.ndarray, k: int) -> bool:
@@ -321,40 +368,10 @@ def _answers(data: RankingData) -> Iterable[Finding]:
         # Within a query grades never fall as the feature rises, and never differ where it is equal.
         return not (same_query & ((step < 0) | ((step != 0) & ~higher))).any()
 
-    found = [name for k, name in enumerate(names) if orders(few, k) and orders(every, k)]
-    if found:
-        yield Finding("feature-equals-grade", _list("feature", found), len(found), found)
+    return np.array([orders(few, k) and orders(every, k) for k in range(data.n_features)], dtype=np.bool_)
 
 
-def _features(data: RankingData) -> Iterable[Finding]:
-    if not data.n_rows:
-        return
-    names = data.feature_names or [str(k + 1) for k in range(data.n_features)]
-    constant, query_level, duplicate, pairs, missing = [], [], [], [], []
-    n_missing = 0
-    first: dict[bytes, str] = {}
-    for name, column in zip(names, _sparse_columns(data) if hasattr(data.X, "tocsr") else _dense_columns(data)):
-        if column.n_missing:
-            missing.append(name)
-            n_missing += column.n_missing
-        if column.constant:
-            constant.append(name)
-            continue
-        if column.query_level:
-            query_level.append(name)
-        if first.setdefault(column.digest, name) != name:
-            duplicate.append(name)
-            pairs.append(f"{name} = {first[column.digest]}")
-    for code, features in (("constant-feature", constant), ("query-level-feature", query_level)):
-        if features:
-            yield Finding(code, _list("feature", features), len(features), features)
-    if duplicate:
-        yield Finding("duplicate-feature", _list("feature", pairs), len(duplicate), duplicate)
-    if missing:
-        yield Finding("missing-value", _list("feature", missing), n_missing, missing)
-
-
-def _rows(data: RankingData) -> Iterable[Finding]:
+def _rows(data: RankingData) -> Iterable[_Seen]:
     if not data.n_features:
         return
     repeated, conflicting = 0, 0
@@ -373,31 +390,78 @@ def _rows(data: RankingData) -> Iterable[Finding]:
                 conflicting += conflicts
                 conflicts_in.append(name)
     if repeated:
-        yield Finding("identical-rows", _list("query", repeated_in), repeated, repeated_in)
+        yield "identical-rows", repeated, repeated_in
     if conflicting:
-        yield Finding("conflicting-grades", _list("query", conflicts_in), conflicting, conflicts_in)
+        yield "conflicting-grades", conflicting, conflicts_in
 
 
-class _Column(NamedTuple):
-    """What a check-up asks of a feature; columns with one digest are equal."""
+def _of_queries_and_rows(whole: Look) -> Iterable[Finding]:
+    for code, (count, items) in whole.seen.items():
+        yield Finding(code, _list("query", items) if items else f"{count} queries", count, items)
+
+
+def _of_features(whole: Look) -> Iterable[Finding]:
+    constant, query_level, duplicate, pairs, missing = [], [], [], [], []
+    n_missing = 0
+    first: dict[bytes, str] = {}
+    for name, column in zip(whole.names, whole.columns):
+        if column.n_missing:
+            missing.append(name)
+            n_missing += column.n_missing
+        if column.constant:
+            constant.append(name)
+            continue
+        if column.query_level:
+            query_level.append(name)
+        if first.setdefault(column.digest, name) != name:
+            duplicate.append(name)
+            pairs.append(f"{name} = {first[column.digest]}")
+    answers: list[str] = []
+    if whole.answers is not None and whole.n_mixed >= _FEWEST_QUERIES:
+        answers = [whole.names[k] for k in np.flatnonzero(whole.answers)]
+    for code, features in (
+        ("constant-feature", constant), ("query-level-feature", query_level), ("feature-equals-grade", answers),
+    ):  # fmt: skip
+        if features:
+            yield Finding(code, _list("feature", features), len(features), features)
+    if duplicate:
+        yield Finding("duplicate-feature", _list("feature", pairs), len(duplicate), duplicate)
+    if missing:
+        yield Finding("missing-value", _list("feature", missing), n_missing, missing)
+
+
+class Column(NamedTuple):
+    """What a check-up asks of a feature; columns with one digest are equal, `value` is the first row's."""
 
     n_missing: int
     constant: bool
+    value: float
     query_level: bool
     digest: bytes
 
+    def beside(self, other: Column) -> Column:
+        """The same of both columns' rows, one after the other."""
+        return Column(
+            self.n_missing + other.n_missing,
+            self.constant and other.constant and self.value == other.value,
+            self.value,
+            self.query_level and other.query_level,
+            blake2b(self.digest + b"|" + other.digest, digest_size=16).digest(),
+        )
 
-def _dense_columns(data: RankingData) -> Iterable[_Column]:
+
+def _dense_columns(data: RankingData) -> Iterable[Column]:
     for k in range(data.n_features):
         column = np.asarray(data.X[:, k], dtype=np.float64) + 0.0  # adding 0 makes -0 equal to 0
         absent = np.isnan(column)
         level = np.where(absent, np.inf, column)  # a query with missing and other values is not constant
         query_level = not mixed_queries(level, data.offsets).any()
         constant = bool((level == level[0]).all())
-        yield _Column(int(absent.sum()), constant, query_level, blake2b(level.tobytes(), digest_size=16).digest())
+        digest = blake2b(level.tobytes(), digest_size=16).digest()
+        yield Column(int(absent.sum()), constant, float(level[0]), query_level, digest)
 
 
-def _sparse_columns(data: RankingData) -> Iterable[_Column]:
+def _sparse_columns(data: RankingData) -> Iterable[Column]:
     """The same of a sparse matrix, in time that goes by its stored values."""
     X = data.X.tocsc().astype(np.float64)
     X.sum_duplicates()
@@ -405,7 +469,7 @@ def _sparse_columns(data: RankingData) -> Iterable[_Column]:
     query, sizes = data.query_index, np.diff(data.offsets)
     for start, stop in zip(X.indptr[:-1].tolist(), X.indptr[1:].tolist()):
         if start == stop:
-            yield _Column(0, True, True, b"")
+            yield Column(0, True, 0.0, True, b"")
             continue
         values, rows = X.data[start:stop], X.indices[start:stop]
         absent = np.isnan(values)
@@ -415,7 +479,7 @@ def _sparse_columns(data: RankingData) -> Iterable[_Column]:
         query_level = np.array_equal(counts, sizes[queries]) and bool((level == np.repeat(level[first], counts)).all())
         constant = stop - start == data.n_rows and bool((level == level[0]).all())
         digest = blake2b(rows.tobytes() + b"|" + level.tobytes(), digest_size=16).digest()
-        yield _Column(int(absent.sum()), constant, query_level, digest)
+        yield Column(int(absent.sum()), constant, float(level[0]) if rows[0] == 0 else 0.0, query_level, digest)
 
 
 def _row_keys(X: Any) -> list[bytes]:
@@ -433,10 +497,11 @@ def _slices(data: RankingData) -> Iterable[tuple[Any, int, int]]:
     return zip(data.query_ids.tolist(), data.offsets[:-1].tolist(), data.offsets[1:].tolist())
 
 
-def _of_queries(code: str, names: list[Any], chosen: np.ndarray) -> Iterable[Finding]:
-    if chosen.any():
-        queries = [names[place] for place in np.flatnonzero(chosen)]
-        yield Finding(code, _list("query", queries), len(queries), queries)
+def _named(code: str, names: list[Any], chosen: np.ndarray) -> Iterable[_Seen]:
+    """The chosen queries (bool (m,)), if there are any."""
+    queries = [names[place] for place in np.flatnonzero(chosen)]
+    if queries:
+        yield code, len(queries), queries
 
 
 def _list(kind: str, items: Sequence[Any]) -> str:
