@@ -12,7 +12,6 @@ from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError, imports_of_extra
 from truerank.core.printing import styled_table
 from truerank.core.random_streams import seed_of
-from truerank.data.ranking_data import RankingData
 from truerank.data.splits import query_folds
 from truerank.measures import mean_of, parse_measures
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
@@ -28,7 +27,7 @@ class CrossValidation:
     per_query : dict of dict of float64 array (m,)
         By ranker and measure: the value of each query, by a ranker that has not seen it.
     scores : dict of float64 array (n,)
-        Out-of-fold scores of each ranker, in the caller's row order.
+        Out-of-fold scores of each ranker, in the caller's row order; of a cluster's partitions in that of `predict`.
     folds : int64 array (m,)
         The fold, from 0, in which each query was tested.
     query_ids : array (m,)
@@ -95,7 +94,7 @@ class CrossValidation:
 
 def cross_validate(
     rankers: Any,
-    data: RankingData,
+    data: Any,
     measures: str | Sequence[Any] = "AP nDCG@10",
     *,
     folds: int = 5,
@@ -110,7 +109,8 @@ def cross_validate(
     rankers : ranker, or dict of name to ranker
         Unfitted; clones are fitted. Ours, `LGBMRanker`, `XGBRanker`, `CatBoostRanker`, scikit-learn pipelines and
         regressors: what `rankers.pipeline.fit_ranker` takes.
-    data : RankingData
+    data : RankingData or ClusterRankingData
+        Of a cluster's partitions, truerank's own rankers learn.
     measures : str or sequence, default "AP nDCG@10"
     folds : int in 2 … m, default 5
         Of whole queries, drawn by their names.
@@ -150,6 +150,7 @@ def cross_validate(
     folds = check_positive_int(folds, "folds", 3 if validate else 2)
     parsed = parse_measures(measures, convention)
     judgements = data.judgements()  # raises without grades
+    query = data.query_index
     parts = query_folds(data.n_queries, folds, random_state=seed_of(random_state), query_ids=data.query_ids)
     every = np.arange(data.n_queries)
     tested = np.empty(data.n_queries, dtype=np.int64)
@@ -157,7 +158,7 @@ def cross_validate(
     for k, part in enumerate(parts):
         tested[part] = k
         rest, test = np.setdiff1d(every, part), data.take_queries(part)
-        rows = np.isin(data.query_index, part)
+        rows = np.isin(query, part)
         for name, ranker in named.items():
             valid = None
             own = rest

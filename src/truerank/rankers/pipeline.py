@@ -166,10 +166,13 @@ def fit_ranker(ranker: Any, data: RankingData, valid: RankingData | None = None)
     InvalidInputError
         Where it has neither `fit` nor `predict`.
     """
+    on_cluster = getattr(data, "is_cluster_data", False)
     if isinstance(ranker, Ranker):
-        return clone(ranker).fit(
-            data.replaced(order=None), **({} if valid is None else {"eval_set": valid.replaced(order=None)})
-        )
+        if not on_cluster:
+            data, valid = data.replaced(order=None), None if valid is None else valid.replaced(order=None)
+        return clone(ranker).fit(data, **({} if valid is None else {"eval_set": valid}))
+    if on_cluster:
+        raise InvalidInputError(f"on a cluster learn truerank's own rankers, got {type(ranker).__name__}")
     if not hasattr(ranker, "fit") or not hasattr(ranker, "predict"):
         raise InvalidInputError(f"expected a ranker or a pipeline that ends in one, got {type(ranker).__name__}")
     if hasattr(ranker, "steps"):
@@ -194,6 +197,8 @@ def fit_ranker(ranker: Any, data: RankingData, valid: RankingData | None = None)
 
 def ranker_scores(ranker: Any, data: RankingData) -> np.ndarray:
     """Scores (n,), float64, grouped order, of a fitted ranker, whoever's it is."""
+    if getattr(data, "is_cluster_data", False):
+        return data.grouped_scores(ranker)  # type: ignore[attr-defined, no-any-return]
     if isinstance(ranker, Ranker):
         return np.asarray(ranker.predict(data.replaced(order=None)), dtype=np.float64)
     if hasattr(ranker, "steps"):
