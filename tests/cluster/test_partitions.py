@@ -6,6 +6,9 @@ import math
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LinearRegression
 
 import truerank
 from truerank import (
@@ -14,6 +17,7 @@ from truerank import (
     MeasureSVM,
     ObliviousBoosting,
     PairwiseDescent,
+    PointwiseSVM,
     RandomRanker,
     RankBoost,
     RankSVM,
@@ -24,6 +28,7 @@ from truerank.cluster import from_parts, read_letor, read_parquet
 from truerank.cluster.column_summaries import ColumnSummary
 from truerank.cluster.sums import add, fold
 from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.data.checkup import examine
 
 
 def cut(data, k):
@@ -150,6 +155,43 @@ def test_a_scaled_problem_is_the_same_in_partitions(judged):
     one, many = RankSVM().fit(train), RankSVM().fit(from_parts(cut(train, 4)))
     np.testing.assert_array_equal(one.scale_, many.scale_)
     assert many.objective_ == pytest.approx(one.objective_, rel=1e-9)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_sparse_columns_are_scaled_as_on_one_machine(judged, sparse):
+    train, _ = judged
+    X = np.where(np.abs(train.X) > 1, train.X, 0.0) * 10.0 ** np.arange(-4, 7)
+    train = truerank.RankingData(csr_matrix(X) if sparse else X, train.y, train.qid)
+    one, many = RankSVM().fit(train), RankSVM().fit(from_parts(cut(train, 4)))
+    np.testing.assert_array_equal(one.scale_, many.scale_)
+    assert many.objective_ == pytest.approx(one.objective_, rel=1e-9)
+
+
+@pytest.mark.parametrize("class_weight", ["ratio", None, {0: 0.5, 1: 2.0}])
+@pytest.mark.parametrize("how", ["plain", "far", "sparse"])
+def test_the_pointwise_svm_reaches_the_same_objective(judged, class_weight, how):
+    train, _ = judged
+    X = train.X * (1.0 if how == "plain" else 1000.0) + (5000.0 if how == "far" else 0.0)
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, train.n_queries)
+    train = truerank.RankingData.from_grouped(
+        csr_matrix(X) if how == "sparse" else X, train.y, train.offsets, train.query_ids, query_weight=weight
+    )
+    given = {"C": 0.02, "class_weight": class_weight, "intercept_scaling": 2.0, "rel": 1.0}
+    one = PointwiseSVM(tol=1e-9, max_iter=1_000_000, random_state=0, **given).fit(train)
+    for k in (1, 7):
+        many = PointwiseSVM(tol=1e-8, **given).fit(from_parts(cut(train, k)))
+        assert many.gap_ <= 1e-8 * many.objective_
+        assert many.objective_ == pytest.approx(one.objective_, rel=1e-7)
+        np.testing.assert_allclose(many.predict(train), one.predict(train), atol=1e-3)
+
+
+def test_a_pointwise_svm_of_one_label_learns_nothing(judged):
+    train, _ = judged
+    many = PointwiseSVM(rel=5.0).fit(from_parts(cut(train, 3)))
+    assert not many.coef_.any()
+    with pytest.warns(ConvergenceWarning, match="learned nothing"):
+        one = PointwiseSVM(rel=5.0).fit(train)
+    assert many.status_ == one.status_
 
 
 @pytest.mark.parametrize("make", [lambda: AdaRank(n_estimators=15, n_jobs=1), SingleFeature, RandomRanker])
@@ -320,6 +362,24 @@ def test_comparison_calibration_and_folds(judged):
     np.testing.assert_allclose(many.predict_proba(valid), one.predict_proba(valid), rtol=1e-9)
 
 
+def test_cross_validation_gives_what_it_gives_on_one_machine(judged):
+    train, _ = judged
+    mixed = np.random.default_rng(4).permutation(train.n_rows)
+    train = truerank.RankingData(train.X[mixed], train.y[mixed], train.qid[mixed])
+    parts = cut(train, 3)
+    rankers = {"ridge": RidgeRanker(), "adarank": AdaRank(n_estimators=5, patience=5)}
+    one = truerank.cross_validate(rankers, train, "AP", folds=3, validate=True, random_state=1)
+    many = truerank.cross_validate(rankers, from_parts(parts), "AP", folds=3, validate=True, random_state=1)
+    for name in rankers:
+        np.testing.assert_allclose(many.per_query[name]["AP"], one.per_query[name]["AP"], rtol=1e-9)
+        expected = [part.restore(own) for part, own in zip(parts, np.split(
+            train.grouped(one.scores[name]), np.cumsum([part.n_rows for part in parts])[:-1]))]  # fmt: skip
+        for got, own in zip(many.scores[name], expected, strict=True):
+            np.testing.assert_allclose(got, own, rtol=1e-9, atol=1e-12)
+    with pytest.raises(InvalidInputError, match="own rankers"):
+        truerank.cross_validate(LinearRegression(), from_parts(parts), folds=3)
+
+
 @pytest.mark.parametrize("hold", [True, False])
 def test_a_parquet_file_is_cut_between_its_row_groups(judged, tmp_path, capsys, hold):
     parquet = pytest.importorskip("pyarrow.parquet")
@@ -349,3 +409,24 @@ def test_callbacks_hear_of_rounds_over_partitions_and_may_stop_them(judged):
     many = make().fit(from_parts(cut(train, 2)), callbacks=[third])
     assert seen == [1, 2, 3]
     np.testing.assert_array_equal(many.predict(train), make().fit(train, callbacks=[third]).predict(train))
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_matrix])
+def test_the_check_up_finds_what_it_finds_on_one_machine(judged, form):
+    train, _ = judged
+    X, y = np.array(train.X), np.array(train.y)
+    X[:, 1], X[:, 4], X[:, 5] = 7.0, X[:, 2], train.query_index
+    X[:, 6], X[:, 7] = 0.0, np.where(train.query_index < 30, 1.0, 2.0)  # constant in each of two partitions
+    X[5:9] = X[5]
+    y[::50] = -0.5
+    X[:, 8] = 3.0 * y
+    X[::17, 9] = np.nan
+    sizes = np.diff(train.offsets)
+    whole = truerank.RankingData(form(X), y, np.repeat(np.arange(len(sizes)), sizes), doc_ids=["a"] * len(y))
+    expected = [finding.to_dict() | {"where": finding.where} for finding in examine(whole)]
+    assert {"constant-feature", "duplicate-feature", "missing-value", "identical-rows"} <= {
+        one["code"] for one in expected
+    }
+    for k in (1, 2, 7, 80):  # some of 80 are empty
+        found = examine(from_parts(cut(whole, k)))
+        assert [finding.to_dict() | {"where": finding.where} for finding in found] == expected

@@ -25,6 +25,7 @@ from truerank.cluster.sums import beside
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError, imports_of_extra
 from truerank.core.printing import note
+from truerank.data.checkup import Look, look
 from truerank.data.grouping import offsets_of
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.io.tables import table_kind
@@ -282,11 +283,11 @@ class ClusterRankingData:
             )
         return fit(ranker, self, eval_set, callbacks or ())
 
-    def linear_problem(self, scale: str) -> Any:
+    def linear_problem(self, scale: str, intercept: float = 0.0) -> Any:
         """What linear learners ask of the rows, as sums over partitions."""
         from truerank.cluster.fits.linear import PartitionedProblem
 
-        return PartitionedProblem(self, scale)
+        return PartitionedProblem(self, scale, intercept)
 
     def combined(self, measure: Any) -> Any:
         """What AdaRank asks of the rows."""
@@ -328,6 +329,27 @@ class ClusterRankingData:
         if not self.judged:
             raise InvalidInputError("these data have no grades (y); measures and training need them")
         return self.without_features().judgements()
+
+    @property
+    def query_index(self) -> np.ndarray:
+        """Number of each row's query, int64 (n,), partition by partition; gathered here."""
+        return self.without_features().query_index
+
+    def restore(self, values: np.ndarray) -> list[np.ndarray]:
+        """Values (n,) in grouped order as `predict` gives scores: of each partition, in the order of its rows."""
+        parts = []
+        for own, order in zip(np.split(values, self.first_rows[1:-1]), self.crew.round(_orders, merge=beside)):
+            placed = own
+            if order is not None:
+                placed = np.empty_like(own)
+                placed[order] = own
+            parts.append(placed)
+        return parts
+
+    def look(self) -> Look:
+        """What the check-up behind `describe` sees: its findings are those of one machine."""
+        seen: Look = self.crew.round(_look)
+        return seen
 
     def without_features(self) -> RankingData:
         """Grades, queries and weights of all partitions in one `RankingData` on the client, without X."""
@@ -431,6 +453,10 @@ def without_features(data: RankingData) -> RankingData:
 
 
 # Statistics of a partition.
+
+
+def _look(partition: Partition) -> Look:
+    return look(partition.data)
 
 
 def _describe(partition: Partition) -> list[dict[str, Any]]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.data.ranking_data import RankingData
+from truerank.matrices.rows import linear_scores
 
 
 class Source(Protocol):
@@ -21,9 +22,20 @@ class Source(Protocol):
         """The rows."""
         ...
 
+    def narrowed(self, features: Sequence[str]) -> Source | None:
+        """The same rows with these columns alone; None where that would spare no reading."""
+        ...
+
+
+class _Whole:
+    """A source that is always read whole."""
+
+    def narrowed(self, features: Sequence[str]) -> None:
+        """None: nothing would be spared."""
+
 
 @dataclass(frozen=True)
-class LetorSource:
+class LetorSource(_Whole):
     """A LETOR file, read with the options of `read_letor`."""
 
     path: str
@@ -37,8 +49,8 @@ class LetorSource:
 
 
 @dataclass(frozen=True)
-class TableSource:
-    """A Parquet file (or another table), read with the options of `read_table`."""
+class TableSource(_Whole):
+    """A table other than a Parquet file, read with the options of `read_table`."""
 
     path: str
     options: dict[str, Any] = field(default_factory=dict)
@@ -62,21 +74,29 @@ class RowGroupSource:
     last: int
     options: dict[str, Any] = field(default_factory=dict)
 
-    def read(self, features: Sequence[str] | None = None) -> RankingData:
-        """The rows of the groups first … last - 1; with `features` these columns alone."""
+    narrow: tuple[str, ...] | None = None  # the only columns of features to be read
+
+    def narrowed(self, features: Sequence[str]) -> RowGroupSource:
+        """The same rows with these columns alone."""
+        return replace(self, narrow=tuple(features))
+
+    def read(self) -> RankingData:
+        """The rows of the groups first … last - 1."""
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
 
         from truerank.io.tables import DOCUMENT, GRADE, QUERY, read_table
 
-        options = self.options if features is None else {**self.options, "features": list(features)}
-        columns = None
-        if features is not None:
+        options, columns = self.options, None
+        if self.narrow is not None:
+            options = {**options, "features": list(self.narrow), "exclude": None}
             others = (options.get("query", QUERY), options.get("grade", GRADE), options.get("document", DOCUMENT))
-            columns = [*features, *others]  # a column that is not there is left out
+            columns = [*self.narrow, *others]  # a column that is not there is left out
         try:
-            with ParquetFile(self.path, memory_map=True) as file:
+            # Not mapped: the pages of a mapped file count as the worker's own memory.
+            with ParquetFile(self.path) as file:
                 table = file.read_row_groups(range(self.first, self.last), columns=columns, use_threads=False)
+            table.validate(full=True)  # as `read_table` does with a file
             return read_table(table, **options)
         except ArrowException as error:
             raise DataFileError(f"not a Parquet file that can be read: {error}", self.path) from error
@@ -94,8 +114,8 @@ def row_groups(path: str, rows: int, options: dict[str, Any]) -> list[Source]:
             sizes = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
     except (ArrowException, OSError) as error:
         raise DataFileError(f"not a Parquet file that can be read: {error}", path) from error
-    if len(sizes) < 2 or sum(sizes) <= rows:
-        return [TableSource(path, options)]
+    if not sum(sizes):
+        raise DataFileError("the file holds no rows", path)
     sources: list[Source] = []
     first = 0
     for i in range(len(sizes)):
@@ -106,7 +126,7 @@ def row_groups(path: str, rows: int, options: dict[str, Any]) -> list[Source]:
 
 
 @dataclass(frozen=True)
-class FrameSource:
+class FrameSource(_Whole):
     """A partition of a Dask data frame as the tasks that make it: whoever holds the partition runs them."""
 
     frame: Any
@@ -120,7 +140,7 @@ class FrameSource:
 
 
 @dataclass(frozen=True)
-class GivenSource:
+class GivenSource(_Whole):
     """Rows that are given, for data that are small enough to be sent."""
 
     data: RankingData
@@ -147,6 +167,14 @@ class JoinedSource:
     foreign: frozenset[Any]
     others: tuple[tuple[Source, frozenset[Any]], ...]
 
+    def narrowed(self, features: Sequence[str]) -> JoinedSource | None:
+        """The same rows with these columns alone."""
+        own = self.own.narrowed(features)
+        others = [(source.narrowed(features), queries) for source, queries in self.others]
+        if own is None or any(source is None for source, _ in others):
+            return None
+        return replace(self, own=own, others=tuple(others))
+
     def read(self) -> RankingData:
         """The rows, queries in order of first appearance."""
         parts = [_of_queries(self.own.read(), self.foreign, False)]
@@ -164,6 +192,11 @@ class QueriesSource:
 
     whole: Source
     queries: np.ndarray
+
+    def narrowed(self, features: Sequence[str]) -> QueriesSource | None:
+        """The same rows with these columns alone."""
+        whole = self.whole.narrowed(features)
+        return None if whole is None else replace(self, whole=whole)
 
     def read(self) -> RankingData:
         """The rows of these queries."""
@@ -197,24 +230,64 @@ class Partition:
         self.last: tuple[int, Any] = (-1, None)
         self._data: RankingData | None = None
 
-    def columns(self, first: int, last: int, names: Sequence[str] | None) -> Any:
-        """The columns first … last - 1 of the rows; row groups that are not held are asked for no others."""
-        if self._data is None and not self.hold and names is not None and isinstance(self.source, RowGroupSource):
-            return self.source.read(names[first:last]).X
-        return self.data.X[:, first:last]
+    def columns(self, chosen: Sequence[int], names: Sequence[str] | None) -> Any:
+        """Some columns (n, k) of the rows, by number; rows that are not held are asked for no others, if they can be.
+
+        `names` are those of all columns.
+        """
+        narrow = None
+        if not self.hold and names is not None:
+            narrow = self.source.narrowed([names[k] for k in chosen])
+        return self.data.X[:, chosen] if narrow is None else self._read(narrow).X
 
     @property
     def data(self) -> RankingData:
         """The rows, in grouped order."""
         if self._data is not None:
             return self._data
-        try:
-            data = self.source.read()
-        except OSError as error:
-            raise DataFileError(f"partition {self.number}: {error}") from error
+        data = self._read(self.source)
         if self.hold:
             self._data = data
         return data
+
+    def _read(self, source: Source) -> RankingData:
+        try:
+            return source.read()
+        except OSError as error:
+            raise DataFileError(f"partition {self.number}: {error}") from error
+
+
+class MatrixOfSource:
+    """The matrix of a partition whose rows are not held: what is asked of it is read from the source.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    """
+
+    def __init__(self, partition: Partition, data: RankingData) -> None:
+        self._partition, self._names, self.shape = partition, data.feature_names, data.X.shape
+
+    def __getitem__(self, key: tuple[slice, int]) -> np.ndarray:
+        rows, column = key
+        return self._partition.columns([column], self._names)[rows, 0]
+
+    def linear_scores(self, coef: np.ndarray) -> np.ndarray:
+        """`linear_scores` of all rows (n,)."""
+        return linear_scores(self._partition.data.X, coef)
+
+
+class SparseOfSource(MatrixOfSource):
+    """The same of a sparse matrix, of which no columns are read."""
+
+    def tocsr(self) -> Any:
+        """The matrix itself."""
+        return self._partition.data.X
+
+
+def matrix_of_source(partition: Partition, data: RankingData) -> MatrixOfSource:
+    """What stands for the X of `data`, the rows of a partition that does not hold them."""
+    return (SparseOfSource if hasattr(data.X, "tocsr") else MatrixOfSource)(partition, data)
 
 
 def expand(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:

@@ -16,11 +16,11 @@ class HingeOracle:
 
     def __init__(self, signs: np.ndarray, weight: np.ndarray) -> None:
         self._gain = signs * weight
-        self._signs, self._weight = signs, weight
+        self.signs, self.weight = signs, weight
         self.offsets = np.array([0, len(signs)], dtype=np.int64)
         self.kept = np.array([True])
 
     def __call__(self, scores: np.ndarray, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Summed weight of the rows within the margin (1,), and coefficients (n,) of the scores."""
-        inside = self._signs * scores < 1.0
-        return np.array([self._weight[inside].sum()]), np.where(inside, -self._gain, 0.0)
+        inside = self.signs * scores < 1.0
+        return np.array([self.weight[inside].sum()]), np.where(inside, -self._gain, 0.0)

@@ -377,7 +377,7 @@ class Combined:
 
     def __init__(self, data: RankingData, measure: Any) -> None:
         self.measure = QueryMeasure(data, measure)
-        self._X = data.X
+        self.X = data.X
         weight = data.weight_by_query
         # The zeros rank somehow, which is enough to see which queries the measure skips.
         self._skipped = np.isnan(self.measure.of_scores(np.zeros(data.n_rows)))
@@ -389,11 +389,11 @@ class Combined:
     def evaluate(self, coef: np.ndarray) -> np.ndarray:
         """Measure of every query (m,), from scores that have the bits of `predict`."""
         used = np.flatnonzero(coef).tolist()
-        if hasattr(self._X, "tocsr") or not 0 < len(used) <= FEW:
-            return self.of_scores(linear_scores(self._X, coef))
+        if hasattr(self.X, "tocsr") or not 0 < len(used) <= FEW:
+            return self.of_scores(linear_scores(self.X, coef))
         for k in used:
             if k not in self._columns:
-                self._columns[k] = np.ascontiguousarray(self._X[:, k])
+                self._columns[k] = np.ascontiguousarray(self.X[:, k])
         return self.of_scores(combine_columns([self._columns[k] for k in used], coef[used]))
 
     def of_scores(self, scores: np.ndarray) -> np.ndarray:
@@ -402,7 +402,7 @@ class Combined:
 
     def of_columns(self, *, descending: bool = True, n_jobs: int | None = None) -> np.ndarray:
         """E of every query when it is ranked by each column, (m, p)."""
-        return self._turned(self.measure.of_columns(self._X, descending=descending, n_jobs=n_jobs))
+        return self._turned(self.measure.of_columns(self.X, descending=descending, n_jobs=n_jobs))
 
     def reported(self, value: float) -> float:
         """The measure's mean from the mean of E."""

@@ -14,6 +14,7 @@ from truerank.data.ranking_data import RankingData
 from truerank.losses.cross_entropy import CrossEntropy
 from truerank.losses.graded_pairs import GradedPairs, weight_by
 from truerank.losses.pair_oracle import PairHingeOracle
+from truerank.losses.pointwise_hinge import HingeOracle
 from truerank.matrices.binned import BinnedMatrix
 from truerank.matrices.content import column_scales, order_by_content
 from truerank.matrices.rows import LinearRows, linear_scores
@@ -54,7 +55,11 @@ class Problem:
         Row at each position, query at each place.
     scale : float64 array (p,) or None
         What 1 means in each column; None where the columns were taken as they are.
+    middle : float64 array (p,) or 0
+        What is taken off the columns before that.
     """
+
+    middle: np.ndarray | float = 0.0
 
     def __init__(self, data: RankingData, scale: Any, n_jobs: int | None = None, *, intercept: float = 0.0) -> None:
         if not isinstance(scale, np.ndarray):
@@ -67,8 +72,13 @@ class Problem:
         self.scale: np.ndarray | None = scale if isinstance(scale, np.ndarray) else None
         if self.scale is None and scale == "auto":
             self.scale = column_scales(data.X, self.offsets, self.order)
-        self.rows = LinearRows(data.X, order=self.order, scale=self.scale, intercept=intercept, n_jobs=n_jobs)
-        self.n_jobs, self.n_weights = n_jobs, self.rows.n_weights
+        self.n_jobs, self._intercept = n_jobs, intercept
+        self.rows = self.rows_of(data.X)
+        self.n_weights = self.rows.n_weights
+
+    def rows_of(self, X: Any) -> LinearRows:
+        """The documents of these data, read once more."""
+        return LinearRows(X, order=self.order, scale=self.scale, intercept=self._intercept, n_jobs=self.n_jobs)
 
     def coef(self, weights: np.ndarray) -> np.ndarray:
         """Weights (p,) for the columns as they are, from those of the learner."""
@@ -114,13 +124,32 @@ class Problem:
         oracle = PairHingeOracle(self.y, self.offsets)
         return CuttingPlanes(self.rows, oracle, weight=sums.pairs.weight, n_blocks=n_blocks, n_jobs=self.n_jobs)
 
+    def label_weights(self, rel: float) -> tuple[float, float]:
+        """Summed weight of the relevant documents, and of the others; a document weighs what its query does."""
+        own, relevant = self._document_weights(), self.y >= rel
+        return float(own[relevant].sum()), float(own[~relevant].sum())
 
-def make_problem(data: Any, scale: Any, n_jobs: int | None = None) -> Any:
+    def document_hinge(self, rel: float, weights: tuple[float, float]) -> HingeOracle:
+        """The hinge on single documents; relevant ones and others weigh so many times what their query does."""
+        relevant = self.y >= rel
+        return HingeOracle(np.where(relevant, 1.0, -1.0), self._document_weights() * np.where(relevant, *weights))
+
+    def document_planes(self, rel: float, weights: tuple[float, float]) -> CuttingPlanes:
+        """The sum of that hinge."""
+        return CuttingPlanes(self.rows, self.document_hinge(rel, weights))
+
+    def _document_weights(self) -> np.ndarray:
+        if self.query_weight is None:
+            return np.ones(len(self.y))
+        return np.repeat(self.query_weight, np.diff(self.offsets))
+
+
+def make_problem(data: Any, scale: Any, n_jobs: int | None = None, *, intercept: float = 0.0) -> Any:
     """The problem of these data: `Problem`, or what data that live on a cluster give in its place."""
     if getattr(data, "is_cluster_data", False):
         check_choice(scale, "scale", ("auto", "never"))
-        return data.linear_problem(scale)
-    return Problem(data, scale, n_jobs)
+        return data.linear_problem(scale, intercept)
+    return Problem(data, scale, n_jobs, intercept=intercept)
 
 
 class LinearRanker(Ranker):

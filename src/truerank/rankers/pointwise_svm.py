@@ -15,9 +15,8 @@ from truerank.data.ranking_data import RankingData
 from truerank.losses.pointwise_hinge import HingeOracle
 from truerank.matrices.binned import BinnedMatrix
 from truerank.matrices.rows import LinearRows
-from truerank.rankers.linear import BinnedLinearRanker, Problem
+from truerank.rankers.linear import BinnedLinearRanker, Problem, make_problem
 from truerank.rankers.measure_svm import relevant_grade
-from truerank.solvers.cutting_planes import CuttingPlanes
 from truerank.solvers.path import path_values
 from truerank.solvers.result import SolverResult, Status
 
@@ -44,7 +43,7 @@ class PointwiseSVM(BinnedLinearRanker):
     rel : float, optional
         Lowest relevant grade. None takes the higher grade where there are just two, else the convention's: 1, mslr's 2.
     tol : float, default 1e-4
-        liblinear's tolerance, or for binned scores the relative duality gap.
+        liblinear's tolerance, or of the cutting planes (see Notes) the relative duality gap.
     max_iter : int, default 10000
     validation_measure : str or Measure, default "AP"
         Chooses C.
@@ -66,7 +65,7 @@ class PointwiseSVM(BinnedLinearRanker):
     objective_ : float
         The objective above.
     dual_objective_, gap_ : float
-        Lower bound and certificate for binned scores; NaN from liblinear, which reports none.
+        Lower bound and certificate of the cutting planes; NaN from liblinear, which reports none.
     n_iter_ : int
     rel_ : float
     path_ : list of dict
@@ -75,7 +74,8 @@ class PointwiseSVM(BinnedLinearRanker):
     Notes
     -----
     Dense and sparse rows go to liblinear (scikit-learn's `LinearSVC`, hinge loss, dual coordinate descent). A
-    `BinnedMatrix` goes to the cutting-plane solver of `MeasureSVM`, because liblinear would need the 0/1 matrix.
+    `BinnedMatrix` goes to the cutting-plane solver of `MeasureSVM`, because liblinear would need the 0/1 matrix; so do
+    the partitions of a cluster, which it would need in one place.
 
     Examples
     --------
@@ -120,37 +120,33 @@ class PointwiseSVM(BinnedLinearRanker):
         check_number(self.tol, "tol", minimum=0.0, open_minimum=True)
         check_positive_int(self.max_iter, "max_iter")
         check_number(self.intercept_scaling, "intercept_scaling", minimum=0.0, open_minimum=True)
-        rel = relevant_grade(self.rel, None, np.asarray(data.y), self.convention)
         self._keep_edges(data, valid)
-        problem = Problem(data, self.scale, intercept=self.intercept_scaling)
-        relevant = problem.y >= rel
-        own = np.ones(data.n_rows)
-        if problem.query_weight is not None:
-            own = np.repeat(problem.query_weight, np.diff(problem.offsets))
-        weight = own * self._class_weights(relevant, own)
-        middle = np.zeros(data.n_features)
-        if not weight[relevant].any() or not weight[~relevant].any():
+        problem = make_problem(data, self.scale, intercept=self.intercept_scaling)
+        rel = relevant_grade(self.rel, None, problem.distinct_grades(), self.convention)
+        labels = problem.label_weights(rel)
+        weights = self._class_weights(*labels)
+        middle = problem.middle
+        if not (labels[0] * weights[0] and labels[1] * weights[1]):
 
             def solve(C: float) -> SolverResult:
-                return SolverResult(np.zeros(problem.rows.n_weights), Status.NOTHING_TO_LEARN, 0, 0.0)
+                return SolverResult(np.zeros(problem.n_weights), Status.NOTHING_TO_LEARN, 0, 0.0)
 
-        elif isinstance(data.X, BinnedMatrix):
-            planes = CuttingPlanes(problem.rows, HingeOracle(np.where(relevant, 1.0, -1.0), weight))
+        elif isinstance(problem, Problem) and not isinstance(data.X, BinnedMatrix):
+            X, middle = self._liblinear_rows(data.X, problem)
+            hinge = problem.document_hinge(rel, weights)
+
+            def solve(C: float) -> SolverResult:
+                return self._liblinear(X, hinge, C)
+
+        else:
+            planes = problem.document_planes(rel, weights)
 
             def solve(C: float) -> SolverResult:
                 return planes.solve(C, tol=self.tol, max_iter=self.max_iter)
 
-        else:
-            X, middle = self._liblinear_rows(data.X, problem)
-
-            def solve(C: float) -> SolverResult:
-                return self._liblinear(X, relevant, weight, C)
-
         result = self._choose("C", values, solve, problem, valid, self.validation_measure)
         self.rel_ = rel
-        self.intercept_ = self.intercept_scaling * float(result.coef[-1])
-        if not isinstance(data.X, BinnedMatrix):
-            self.intercept_ -= float(np.sum(self.coef_ * middle))
+        self.intercept_ = self.intercept_scaling * float(result.coef[-1]) - float(np.sum(self.coef_ * middle))
         self.objective_, self.dual_objective_, self.gap_ = result.objective, result.dual_objective, result.gap
         self.n_iter_ = result.n_iter
         self._finish(result.status)
@@ -168,20 +164,19 @@ class PointwiseSVM(BinnedLinearRanker):
         middle = np.array([math.fsum(column / len(X)) for column in X.T])  # exact, so that no order of rows shows
         return (X - middle) * unit, middle
 
-    def _class_weights(self, relevant: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """c_i without the query's weight `own` (n,), which counts in the ratio: 2 equals two copies."""
+    def _class_weights(self, relevant: float, others: float) -> tuple[float, float]:
+        """c_i of relevant documents and of others, whose queries' weights add up to these: 2 equals two copies."""
         given = self.class_weight
         if given is None:
-            return np.ones(len(relevant))
+            return 1.0, 1.0
         if given == "ratio":
-            n_relevant = float(own[relevant].sum())
-            return np.where(relevant, (float(own.sum()) - n_relevant) / n_relevant if n_relevant > 0 else 1.0, 1.0)
+            return others / relevant if relevant > 0 else 1.0, 1.0
         if isinstance(given, dict) and set(given) == {0, 1}:
-            pair = [check_number(given[key], f"class_weight[{key}]", minimum=0.0) for key in (0, 1)]
-            return np.where(relevant, pair[1], pair[0])
+            other, own = (check_number(given[key], f"class_weight[{key}]", minimum=0.0) for key in (0, 1))
+            return own, other
         raise InvalidInputError(f"class_weight must be None, 'ratio' or {{0: number, 1: number}}, got {given!r}")
 
-    def _liblinear(self, X: Any, relevant: np.ndarray, weight: np.ndarray, C: float) -> SolverResult:
+    def _liblinear(self, X: Any, hinge: HingeOracle, C: float) -> SolverResult:
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.svm import LinearSVC
 
@@ -195,10 +190,10 @@ class PointwiseSVM(BinnedLinearRanker):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             # liblinear leaves out a row of weight 0, and looks for no interrupts.
-            run_aside(lambda: svm.fit(X, relevant, sample_weight=weight))
+            run_aside(lambda: svm.fit(X, hinge.signs > 0, sample_weight=hinge.weight))
         coef = np.append(svm.coef_[0], svm.intercept_[0] / kappa).astype(np.float64)
-        margins = np.where(relevant, 1.0, -1.0) * (LinearRows(X, intercept=kappa).scores(coef))
-        risk = float(np.sum(weight * np.maximum(0.0, 1.0 - margins)))
+        margins = hinge.signs * LinearRows(X, intercept=kappa).scores(coef)
+        risk = float(np.sum(hinge.weight * np.maximum(0.0, 1.0 - margins)))
         n_iter = int(np.max(svm.n_iter_))
         status = Status.MAX_ITERATIONS if n_iter >= self.max_iter else Status.CONVERGED
         return SolverResult(coef, status, n_iter, 0.5 * float(coef @ coef) + C * risk, details={"risk": risk})

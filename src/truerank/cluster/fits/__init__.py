@@ -27,6 +27,7 @@ FITS = {
     "ListNet": "linear",
     "MeasureSVM": "linear",
     "ObliviousBoosting": "oblivious_boosting",
+    "PointwiseSVM": "pointwise_svm",
     "RandomRanker": "baselines",
     "RankBoost": "rank_boost",
     "RankSVM": "linear",

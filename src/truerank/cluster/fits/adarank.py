@@ -1,6 +1,7 @@
 """AdaRank over partitions: the measure of every query by every feature comes to the client, and stays small.
 
-The client holds m · p numbers for m queries, the workers the rows; a round sends the weights down and m numbers up.
+The client holds m · p numbers for m queries, the workers the rows, or of rows that are not held the columns in use, up
+to `FEW`; a round sends the weights down and m numbers up.
 Every sum runs over the queries in the order of the partitions, so the model is one machine's, bit for bit, where no
 query changes its place.
 """
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from truerank.cluster.data import ClusterRankingData
-from truerank.cluster.partition import Partition
+from truerank.cluster.partition import Partition, matrix_of_source
 from truerank.cluster.sums import beside
 from truerank.rankers.adarank import Combined
 
@@ -54,19 +55,19 @@ class PartitionedCombined(Combined):
 
 
 def _open(partition: Partition, measure: Any) -> None:
-    if partition.hold:
-        partition.memory["combined"] = Combined(partition.data, measure)
-    partition.memory["measure"] = measure
+    data = partition.data
+    combined = partition.memory["combined"] = Combined(data, measure)
+    if not partition.hold:
+        combined.X = matrix_of_source(partition, data)
 
 
 def _ask(partition: Partition, what: str, *arguments: Any) -> list[np.ndarray]:
-    combined = partition.memory.get("combined")
-    if combined is None:
-        combined = Combined(partition.data, partition.memory["measure"])
+    combined = partition.memory["combined"]
     if what == "skipped":
         return [combined._skipped]
     if what == "extremes":
         return [np.stack(combined.extremes(), axis=1)]
     if what == "columns":
-        return [combined.of_columns(descending=arguments[0], n_jobs=1)]
+        whole = combined if partition.hold else Combined(partition.data, combined.measure.measure)
+        return [whole.of_columns(descending=arguments[0], n_jobs=1)]
     return [combined.evaluate(np.array(arguments[0]))]

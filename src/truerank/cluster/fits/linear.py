@@ -6,7 +6,10 @@ partitions share) and what a solver leaves between two calls. The solvers are th
 
 from __future__ import annotations
 
+import copy
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -18,8 +21,8 @@ from truerank.cluster.sums import beside, largest
 from truerank.data.ranking_data import RankingData
 from truerank.losses.graded_pairs import GradedPairs, weight_shares
 from truerank.losses.pair_oracle import PairHingeOracle
-from truerank.matrices.content import content_hashes, order_by_content, powers_of_two, scales_of_spread, squares_within
-from truerank.matrices.rows import linear_scores
+from truerank.matrices.content import content_hashes, powers_of_two, scales_of_spread, squares_within
+from truerank.matrices.rows import linear_scores, writable_view
 from truerank.rankers.baselines import within_query_moments
 from truerank.rankers.linear import OracleOf, Problem
 from truerank.solvers.cutting_planes import CuttingPlanes, block_bounds
@@ -34,23 +37,29 @@ class PartitionedProblem:
     Attributes
     ----------
     scale : float64 array (p,) or None
+    middle : float64 array (p,) or 0
     n_weights : int
     """
 
-    def __init__(self, data: ClusterRankingData, scale: str) -> None:
-        self.crew, self.n_weights, self._n_rows = data.crew, data.n_features, data.n_rows
+    def __init__(self, data: ClusterRankingData, scale: str, intercept: float = 0.0) -> None:
+        self.crew, self._n_rows, self._intercept = data.crew, data.n_rows, intercept
+        self.n_weights = data.n_features + int(intercept != 0)
         self.scale: np.ndarray | None = None
+        self.middle: np.ndarray | float = 0.0
         if scale == "auto":
             unit = powers_of_two(self.crew.round(_largest_magnitudes, merge=largest))
-            squares = self.crew.round(_squares, unit)
-            self.scale = scales_of_spread(np.sqrt(squares / data.n_rows) * unit)
+            squares, counts = self.crew.round(_squares, unit)
+            self.scale = scales_of_spread(np.sqrt(squares / np.maximum(counts, 1)) * unit)
         self._unit = None
         if self.scale is not None:
             self._unit = np.divide(1.0, self.scale, out=np.zeros(len(self.scale)), where=self.scale > 0)
-        self.crew.round(_open, "never" if self.scale is None else self.scale, keep=True)
+            if intercept and data.dense:
+                self.middle = self.crew.round(_column_sums, 1.0 / self._n_rows)
+        self.crew.round(_open, "never" if self.scale is None else self.scale, intercept, keep=True)
 
     def coef(self, weights: np.ndarray) -> np.ndarray:
-        """Weights (p,) for the columns as they are, from those of the learner."""
+        """Weights (p,) for the columns as they are, from those of the learner (without the intercept)."""
+        weights = weights[:-1] if self._intercept else weights
         return weights.copy() if self._unit is None else weights * self._unit
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
@@ -86,6 +95,18 @@ class PartitionedProblem:
     def pair_planes(self, sums: PartitionedPairs, n_blocks: int | None) -> PartitionedPlanes:
         """The hinge over the same pairs."""
         return PartitionedPlanes(self, PairHingeOracle, n_blocks, of_pairs=True)
+
+    def label_weights(self, rel: float) -> tuple[float, float]:
+        """Summed weight of the relevant documents, and of the others."""
+        relevant, others = self.crew.round(_label_weights, rel)
+        return float(relevant), float(others)
+
+    def document_planes(self, rel: float, weights: tuple[float, float]) -> PartitionedDocuments:
+        """The hinge on single documents."""
+        shift = np.zeros(self.n_weights - 1)
+        if self._unit is not None:
+            shift += self.middle * self._unit / self._intercept
+        return PartitionedDocuments(self, rel, weights, shift)
 
 
 class PartitionedCrossEntropy:
@@ -186,6 +207,29 @@ class PartitionedPlanes(CuttingPlanes):
         return np.array(gradients), np.array(offsets)
 
 
+class PartitionedDocuments(PartitionedPlanes):
+    """The hinge on single documents, all rows as one query, in columns that are moved.
+
+    A column less its middle is that column and a share of the intercept: `shift` (p,) are these shares.
+    """
+
+    def __init__(
+        self, problem: PartitionedProblem, rel: float, weights: tuple[float, float], shift: np.ndarray
+    ) -> None:
+        self._crew, self._shift = problem.crew, shift
+        self._crew.round(_open_documents, rel, weights, keep=True)
+        self._crew.round(_open_planes, False, 1.0, None, 1, keep=True)
+        self._begin(problem.n_weights, 1, True, 0)
+
+    def planes_at(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of the one block the plane at w."""
+        moved = w.copy()
+        moved[-1] -= float(np.sum(self._shift * w[:-1]))
+        gradients, offsets = super().planes_at(moved)
+        gradients[:, :-1] -= gradients[:, -1:] * self._shift
+        return gradients, offsets
+
+
 class PartitionedRamp:
     """`RampProblem` whose queries live in partitions."""
 
@@ -248,81 +292,103 @@ def fit_partitions(ranker: Any, data: ClusterRankingData, valid: ClusterRankingD
 
 def _largest_magnitudes(partition: Partition) -> np.ndarray:
     X = partition.data.X
+    if hasattr(X, "tocsr"):
+        result = np.zeros(X.shape[1])
+        np.maximum.at(result, X.indices, np.abs(X.data))
+        return result
     if not len(X):
         return np.zeros(X.shape[1])
     return np.maximum(np.abs(X.max(axis=0)), np.abs(X.min(axis=0))).astype(np.float64)
 
 
-def _squares(partition: Partition, unit: np.ndarray) -> np.ndarray:
+def _squares(partition: Partition, unit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sums of squares as `column_scales` has them, and of how many values."""
     data = partition.data
-    return squares_within(np.array(data.X, order="C"), np.arange(data.n_rows), data.offsets, 1.0 / unit)
+    n, p = data.X.shape
+    if hasattr(data.X, "tocsr"):
+        columns = data.X.indices
+        squares = np.bincount(columns, weights=(data.X.data / unit[columns]) ** 2, minlength=p)
+        return squares, np.bincount(columns, minlength=p)
+    X = writable_view(np.ascontiguousarray(data.X))
+    return squares_within(X, np.arange(n), data.offsets, 1.0 / unit), np.full(p, n)
 
 
-def _open(partition: Partition, scale: Any) -> None:
-    partition.memory["scale"] = np.array(scale) if isinstance(scale, np.ndarray) else scale
-    if partition.hold:
-        partition.memory["problem"] = Problem(partition.data, partition.memory["scale"], 1)
+def _column_sums(partition: Partition, share: float) -> np.ndarray:
+    return np.sum(partition.data.X, axis=0, dtype=np.float64) * share
+
+
+def _open(partition: Partition, scale: Any, intercept: float) -> None:
+    scale = np.array(scale) if isinstance(scale, np.ndarray) else scale
+    problem = partition.memory["problem"] = Problem(partition.data, scale, 1, intercept=intercept)
+    _let_go(partition, problem)
+
+
+def _let_go(partition: Partition, derived: Any) -> None:
+    """Forget the rows of what was derived from them where the partition does not hold them."""
+    if not partition.hold:
+        del derived.rows
+
+
+@contextmanager
+def _rows_for(partition: Partition, name: str) -> Iterator[Any]:
+    """What is remembered under a name, with its rows, which are read again where they are not held."""
+    derived = partition.memory[name]
+    if not partition.hold:
+        derived.rows = partition.memory["problem"].rows_of(partition.data.X)
+    try:
+        yield derived
+    finally:
+        _let_go(partition, derived)
 
 
 def _problem(partition: Partition) -> Problem:
-    kept = partition.memory.get("problem")
-    return Problem(partition.data, partition.memory["scale"], 1) if kept is None else kept
+    """A copy of the partition's problem that has its rows."""
+    with _rows_for(partition, "problem") as problem:
+        return copy.copy(problem)
 
 
 def _moments(partition: Partition) -> tuple[np.ndarray, np.ndarray]:
     return within_query_moments(_problem(partition))
 
 
-def _loss(partition: Partition) -> Any:
-    kept = partition.memory.get("loss")
-    if kept is not None:
-        return kept
-    return _problem(partition).cross_entropy(0.0, False, partition.memory["objective"])
-
-
 def _open_cross_entropy(partition: Partition, objective: Any) -> tuple[int, float]:
-    partition.memory["objective"] = objective
     loss = _problem(partition).cross_entropy(0.0, False, objective)
-    if partition.hold:
-        partition.memory["loss"] = loss
+    partition.memory["loss"] = loss
+    _let_go(partition, loss)
     return loss.n_queries, float(loss.weight.sum())
 
 
 def _cross_entropy(partition: Partition, weights: np.ndarray) -> tuple[float, np.ndarray]:
-    return _loss(partition).value_and_gradient(np.array(weights))
+    with _rows_for(partition, "loss") as loss:
+        return loss.value_and_gradient(np.array(weights))
 
 
 def _hessian(partition: Partition, weights: np.ndarray, share: float) -> np.ndarray:
-    loss = _loss(partition)
-    p = loss.n_weights
-    if not loss.n_queries:
+    p = len(weights)
+    if not partition.memory["loss"].n_queries:
         return np.zeros((p, p))
-    rows = np.inf if share >= 1.0 else max(1, round(share * loss.rows.n_rows))
-    return loss.hessian(np.array(weights), rows)
+    with _rows_for(partition, "loss") as loss:
+        rows = np.inf if share >= 1.0 else max(1, round(share * loss.rows.n_rows))
+        return loss.hessian(np.array(weights), rows)
 
 
 def _curvature(partition: Partition) -> np.ndarray:
-    return _loss(partition).curvature()
-
-
-def _pair_sums(partition: Partition) -> PairSums:
-    problem = _problem(partition)
-    return PairSums(problem.rows, GradedPairs(problem.y, problem.offsets, problem.query_weight, 1))
+    with _rows_for(partition, "loss") as loss:
+        return loss.curvature()
 
 
 def _open_pairs(partition: Partition, weighting: str) -> tuple[float, float, float, float]:
-    sums = _pair_sums(partition)
+    problem = _problem(partition)
+    sums = PairSums(problem.rows, GradedPairs(problem.y, problem.offsets, problem.query_weight, 1))
     partition.memory["pairs"] = sums  # scores and sorted pairs: 60 bytes a row, with the values
+    _let_go(partition, sums)
     shares, weighed = weight_shares(weighting, *_pair_counts(partition))
     return sums.total_weight, sums.n_pairs, float(shares.sum()), weighed
 
 
 def _pair_counts(partition: Partition) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    pairs, data = partition.memory["pairs"].pairs, partition.data
-    weight = data.query_weight
-    if weight is not None:
-        weight = weight[order_by_content(data.X, np.asarray(data.y), data.offsets, weight)[1]]
-    return pairs.n_pairs, pairs.offsets, weight
+    pairs = partition.memory["pairs"].pairs
+    return pairs.n_pairs, pairs.offsets, partition.memory["problem"].query_weight
 
 
 def _weigh_pairs(partition: Partition, weighting: str, scale: float) -> float:
@@ -343,9 +409,19 @@ def _score_powers(partition: Partition, weights: np.ndarray, middle: float, powe
 
 
 def _open_oracle(partition: Partition, oracle_of: OracleOf) -> None:
-    problem = _problem(partition)
+    problem = partition.memory["problem"]
     partition.memory["oracle"] = oracle_of(problem.y, problem.offsets)
     partition.memory["query weight"], partition.memory["places"] = problem.query_weight, problem.queries
+
+
+def _label_weights(partition: Partition, rel: float) -> tuple[float, float]:
+    weights: tuple[float, float] = partition.memory["problem"].label_weights(rel)
+    return weights
+
+
+def _open_documents(partition: Partition, rel: float, weights: tuple[float, float]) -> None:
+    partition.memory["oracle"] = partition.memory["problem"].document_hinge(rel, weights)
+    partition.memory["query weight"] = None
 
 
 def _weight(partition: Partition, of_pairs: bool) -> np.ndarray:
@@ -404,7 +480,10 @@ def _set_anchor(partition: Partition, w: np.ndarray) -> None:
 
 def _pairs(partition: Partition, method: str, *arguments: Any) -> Any:
     given = [np.array(one) if isinstance(one, np.ndarray) else one for one in arguments]
-    return getattr(partition.memory["pairs"], method)(*given)
+    if method == "trial":  # of scores alone
+        return partition.memory["pairs"].trial(*given)
+    with _rows_for(partition, "pairs") as sums:
+        return getattr(sums, method)(*given)
 
 
 def _linear_scores(partition: Partition, coef: np.ndarray) -> list[np.ndarray]:

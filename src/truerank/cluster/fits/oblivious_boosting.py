@@ -373,7 +373,7 @@ def _extremes(partition: Partition) -> tuple[float, float]:
 
 
 def _summaries(partition: Partition, first: int, last: int, names: list[str] | None) -> list[ColumnSummary]:
-    X = partition.columns(first, last, names)
+    X = partition.columns(range(first, last), names)
     return [ColumnSummary.of(np.ascontiguousarray(column), LIMIT) for column in X.T]
 
 
