@@ -1,4 +1,4 @@
-"""Every learner on MQ2008 cut into 1, 3, 7 and 50 partitions beside one machine."""
+"""Every learner, measure and calibrator on MQ2008 cut into 1, 3, 7 and 50 partitions beside one machine."""
 
 from __future__ import annotations
 
@@ -11,16 +11,20 @@ import numpy as np
 from benchmarks.cluster.common import cut
 from truerank import (
     AdaRank,
+    CalibratedRanker,
     ListNet,
     MeasureSVM,
     ObliviousBoosting,
+    PointwiseSVM,
     RankBoost,
+    RankingData,
     RankSVM,
     RidgeRanker,
     SingleFeature,
     evaluate,
     read_letor,
 )
+from truerank.calibration.names import CALIBRATORS
 from truerank.cluster import from_parts
 
 MAKES = {
@@ -36,37 +40,66 @@ MAKES = {
     "RankSVM, hinge": lambda: RankSVM(loss="hinge"),
     "MeasureSVM, AP": lambda: MeasureSVM("AP"),
     "MeasureSVM, nDCG@10 (ramp)": lambda: MeasureSVM("nDCG@10"),
+    "RankSVM, hinge, tol 1e-10": lambda: RankSVM(loss="hinge", tol=1e-10),
+    "MeasureSVM, AP, tol 1e-10": lambda: MeasureSVM("AP", tol=1e-10),
+    "PointwiseSVM (there liblinear)": lambda: PointwiseSVM(),
+    "PointwiseSVM, tol 1e-9": lambda: PointwiseSVM(tol=1e-9, max_iter=1_000_000),
     "ridge": lambda: RidgeRanker(),
     "best single feature": lambda: SingleFeature(),
 }
 MEASURES = "AP nDCG nDCG@10 RR P@10 ERR RBP Bpref ROC"
 
 
+CUTS = (1, 3, 7, 50)
+
+
 def run() -> None:
-    """Largest differences, relative to the largest score, and of the objective where there is one."""
+    """Both tables."""
     folder = os.environ.get("TRUERANK_DATA")
     if folder is None:
         print("(needs TRUERANK_DATA)")
         return
     train = read_letor(next(Path(folder, "letor4-mq2008").rglob("S1.txt*")))
     print(f"\n**MQ2008 S1, {train.n_rows:,} rows, {train.n_queries} queries, partitions in this process**\n")
-    print("| learner | partitions | largest difference of scores | of the objective, relative | measures equal |")
-    print("| --- | --- | --- | --- | --- |")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name, make in MAKES.items():
-            one = make().fit(train)
-            scores = one.predict(train)
-            for k in (1, 3, 7, 50):
-                data = from_parts(cut(train, k))
-                many = make().fit(data)
-                difference = np.abs(many.predict(train) - scores).max() / max(np.abs(scores).max(), 1e-300)
-                objective = ""
-                if hasattr(one, "objective_"):
-                    objective = f"{abs(many.objective_ - one.objective_) / abs(one.objective_):.1e}"
-                parts = evaluate(MEASURES, data, one.predict(data))
-                same = dict(parts) == dict(evaluate(MEASURES, train, scores))
-                print(f"| {name} | {k} | {difference:.1e} | {objective} | {same} |", flush=True)
+        learners(train)
+        calibrators(train)
+
+
+def learners(train: RankingData) -> None:
+    """Largest differences, relative to the largest score, and of the objective where there is one."""
+    print("| learner | partitions | largest difference of scores | of the objective, relative | measures equal |")
+    print("| --- | --- | --- | --- | --- |")
+    for name, make in MAKES.items():
+        one = make().fit(train)
+        scores = one.predict(train)
+        for k in CUTS:
+            data = from_parts(cut(train, k))
+            many = make().fit(data)
+            difference = np.abs(many.predict(train) - scores).max() / max(np.abs(scores).max(), 1e-300)
+            objective = ""
+            if hasattr(one, "objective_"):
+                objective = f"{abs(many.objective_ - one.objective_) / abs(one.objective_):.1e}"
+            parts = evaluate(MEASURES, data, one.predict(data))
+            same = dict(parts) == dict(evaluate(MEASURES, train, scores))
+            print(f"| {name} | {k} | {difference:.1e} | {objective} | {same} |", flush=True)
+
+
+def calibrators(train: RankingData) -> None:
+    """Largest differences of probabilities, of one ranker's scores and of those of folds whose rankers train there."""
+    print("\n| calibrator | partitions | largest difference of a probability | with cv=3 |\n| --- | --- | --- | --- |")
+    ridge = RidgeRanker().fit(train)
+    for name in CALIBRATORS:
+        held = CalibratedRanker(ridge, name, cv="prefit").fit(train).predict_proba(train)
+        folds = CalibratedRanker(RidgeRanker(), name, cv=3, random_state=0).fit(train).predict_proba(train)
+        for k in CUTS:
+            data = from_parts(cut(train, k))
+            first = CalibratedRanker(ridge, name, cv="prefit").fit(data).predict_proba(train)
+            second = CalibratedRanker(RidgeRanker(), name, cv=3, random_state=0).fit(data).predict_proba(train)
+            print(
+                f"| {name} | {k} | {np.abs(first - held).max():.1e} | {np.abs(second - folds).max():.1e} |", flush=True
+            )
 
 
 if __name__ == "__main__":

@@ -29,11 +29,17 @@ def cut(data: RankingData, k: int) -> list[RankingData]:
 
 
 @contextmanager
-def workers(n: int) -> Iterator[Any]:
-    """A client of n worker processes with one thread each."""
+def workers(n: int, memory: str | None = None) -> Iterator[Any]:
+    """A client of n worker processes with one thread each; one that takes more than `memory` is killed."""
+    from distributed import Client, LocalCluster
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        client = connect(f"local:{n}")
+        if memory is None:
+            client = connect(f"local:{n}")
+        else:
+            cluster = LocalCluster(n_workers=n, threads_per_worker=1, memory_limit=memory, dashboard_address=None)
+            client = Client(cluster, direct_to_workers=True)
         client.wait_for_workers(n, timeout=60)
         try:
             yield client
