@@ -65,7 +65,7 @@ def _describe(args: argparse.Namespace, client: Any) -> int:
             name = path if label is None else f"{label}/{Path(path).name}"
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # joined queries become a finding
-                data = common.read_partitions(path, args, client) if on_cluster else common.read_data(path, args)
+                data: Any = common.read_partitions(path, args, client) if on_cluster else common.read_data(path, args)
             grades_alone = data.without_features() if on_cluster else data
             grades = _grades(grades_alone)
             files.append({"file": name, "rows": data.n_rows, "queries": data.n_queries, "features": data.n_features,

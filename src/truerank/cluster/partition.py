@@ -170,8 +170,12 @@ class JoinedSource:
     def narrowed(self, features: Sequence[str]) -> JoinedSource | None:
         """The same rows with these columns alone."""
         own = self.own.narrowed(features)
-        others = [(source.narrowed(features), queries) for source, queries in self.others]
-        if own is None or any(source is None for source, _ in others):
+        others = []
+        for source, queries in self.others:
+            narrow = source.narrowed(features)
+            if narrow is not None:
+                others.append((narrow, queries))
+        if own is None or len(others) < len(self.others):
             return None
         return replace(self, own=own, others=tuple(others))
 

@@ -198,7 +198,7 @@ def fit_ranker(ranker: Any, data: RankingData, valid: RankingData | None = None)
 def ranker_scores(ranker: Any, data: RankingData) -> np.ndarray:
     """Scores (n,), float64, grouped order, of a fitted ranker, whoever's it is."""
     if getattr(data, "is_cluster_data", False):
-        return data.grouped_scores(ranker)  # type: ignore[attr-defined, no-any-return]
+        return data.grouped_scores(ranker)  # type: ignore[attr-defined]
     if isinstance(ranker, Ranker):
         return np.asarray(ranker.predict(data.replaced(order=None)), dtype=np.float64)
     if hasattr(ranker, "steps"):

@@ -314,7 +314,7 @@ def _squares(partition: Partition, unit: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def _column_sums(partition: Partition, share: float) -> np.ndarray:
-    return np.sum(partition.data.X, axis=0, dtype=np.float64) * share
+    return np.asarray(np.sum(partition.data.X, axis=0, dtype=np.float64)) * share
 
 
 def _open(partition: Partition, scale: Any, intercept: float) -> None:
