@@ -27,7 +27,7 @@ FITS = {
     "ListNet": "linear",
     "MeasureSVM": "linear",
     "ObliviousBoosting": "oblivious_boosting",
-    "PointwiseSVM": "pointwise_svm",
+    "PointwiseSVM": "linear",
     "RandomRanker": "baselines",
     "RankBoost": "rank_boost",
     "RankSVM": "linear",

@@ -22,7 +22,8 @@ from truerank.data.ranking_data import RankingData
 from truerank.losses.graded_pairs import GradedPairs, weight_shares
 from truerank.losses.pair_oracle import PairHingeOracle
 from truerank.matrices.content import content_hashes, powers_of_two, scales_of_spread, squares_within
-from truerank.matrices.rows import linear_scores, writable_view
+from truerank.matrices.rows import linear_scores
+from truerank.matrices.stored_values import writable_view
 from truerank.rankers.baselines import within_query_moments
 from truerank.rankers.linear import OracleOf, Problem
 from truerank.solvers.cutting_planes import CuttingPlanes, block_bounds
