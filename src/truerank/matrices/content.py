@@ -8,13 +8,14 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.core.threads import row_blocks
+from truerank.matrices.sorting import sort_descending
 from truerank.matrices.stored_values import csr_parts, writable_view
 
 # Columns are taken as they are where the largest spread is between these two …
 LEAST_SPREAD, MOST_SPREAD = 0.01, 10.0
 # … and no more than so many times the smallest.
 MOST_RATIO = 100.0
-_BLOCK_VALUES = 1 << 15  # numbers in a block of rows, whose hashes stay in the cache
+_BLOCK_VALUES = 1 << 18  # numbers in a block of rows
 
 
 def order_by_content(
@@ -58,24 +59,22 @@ def order_by_content(
     keys, grades, own, with_grades = content_hashes(X, y, offsets)
     weight = np.ones(m) if query_weight is None else query_weight
     queries = np.lexsort((weight, with_grades, own))
-    place = np.empty(m, dtype=np.int64)
-    place[queries] = np.arange(m)
-    rows = _sorted_rows(grades, keys, np.repeat(place, np.diff(offsets)))
-    return rows.astype(np.int64), queries.astype(np.int64)
+    return _sorted_rows(grades, keys, np.ascontiguousarray(offsets, dtype=np.int64), queries), queries
 
 
-def _sorted_rows(grades: np.ndarray, keys: np.ndarray, place: np.ndarray) -> np.ndarray:
-    """`np.lexsort((grades, keys, place))`; keys are mostly distinct, so that one fast sort by them does most of it."""
-    order = np.argsort(keys)
-    ranked = keys[order]
+def _sorted_rows(grades: np.ndarray, keys: np.ndarray, offsets: np.ndarray, queries: np.ndarray) -> np.ndarray:
+    """The rows of each query by key, equal keys by grade, then by row, one query of `queries` after the other."""
+    sizes = np.diff(offsets)
+    rows = np.empty(len(keys), dtype=np.int64)
+    _sort_within(~keys, offsets, queries, rows, np.empty(sizes.max(initial=0), dtype=np.int64))
+    ranked = keys[rows]
     tied = np.append(False, ranked[1:] == ranked[:-1])[: len(keys)]
     if tied.any():
         tied[:-1] |= tied[1:]
-        members = order[tied]
-        order[tied] = members[np.lexsort((members, grades[members], keys[members]))]
-    places = place[order]
-    narrow = place.max(initial=0) <= np.iinfo(np.uint16).max  # a radix sort
-    return order[np.argsort(places.astype(np.uint16) if narrow else places, kind="stable")]
+        members = rows[tied]
+        place = np.repeat(np.arange(len(queries)), sizes[queries])[tied]
+        rows[tied] = members[np.lexsort((members, grades[members], keys[members], place))]
+    return rows
 
 
 def content_hashes(X: Any, y: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -165,14 +164,9 @@ def _row_hashes(X: Any) -> np.ndarray:
         return hashed(_sums(_words(X.data) * constants[X.indices], X.indptr))
     values = X.codes if getattr(X, "is_binned_matrix", False) else X
     keys = np.empty(n, dtype=np.uint64)
-    block = max(1, _BLOCK_VALUES // max(p, 1))
-    numbers, shifted = np.empty((min(block, n), p)), np.empty((min(block, n), p), dtype=np.uint64)
-    for start, stop in row_blocks(n, block):  # in the same memory: new pages would cost more than the arithmetic
-        own = numbers[: stop - start]
-        np.add(values[start:stop], 0.0, out=own, dtype=np.float64)  # -0.0 is 0.0
-        words = own.view(np.uint64)
-        words ^= np.right_shift(words, np.uint64(32), out=shifted[: stop - start])
-        keys[start:stop] = np.einsum("ij,j->i", words, constants)
+    with np.errstate(over="ignore"):  # where kernels run as plain Python
+        for start, stop in row_blocks(n, max(1, _BLOCK_VALUES // max(p, 1))):  # what must be copied is small
+            _hash_rows(writable_view(np.ascontiguousarray(values[start:stop])), constants, keys[start:stop])
     return hashed(keys)
 
 
@@ -189,6 +183,35 @@ def _sums(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     sums = np.add.reduceat(np.append(values, np.uint64(0)), starts) if len(starts) else values[:0]
     sums[np.diff(offsets) == 0] = 0
     return sums
+
+
+@kernel
+def _hash_rows(values, constants, keys):
+    """`Σ_j constants[j] · word_j` of each row into `keys`; the words are those of `_words`."""
+    n, p = values.shape
+    numbers = np.empty(p)
+    words = numbers.view(np.uint64)
+    half = np.uint64(32)
+    for i in range(n):
+        for j in range(p):
+            numbers[j] = values[i, j] + 0.0
+        key = np.uint64(0)
+        for j in range(p):
+            key += (words[j] ^ (words[j] >> half)) * constants[j]
+        keys[i] = key
+
+
+@kernel
+def _sort_within(keys, offsets, queries, rows, spare):
+    """Write the rows of each query into `rows` by descending key, equal ones in their order."""
+    first = 0
+    for query in queries:
+        size = offsets[query + 1] - offsets[query]
+        own = rows[first : first + size]
+        for i in range(size):
+            own[i] = offsets[query] + i
+        sort_descending(keys, own, size, spare)
+        first += size
 
 
 @kernel

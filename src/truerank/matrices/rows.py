@@ -66,7 +66,7 @@ class LinearRows:
     ) -> None:
         self.n_jobs, self.n_rows = n_jobs, int(X.shape[0])
         if order is not None and _bytes_of(X) <= _COPIED_BYTES:
-            X, order = X[order], None
+            X, order = np.take(X, order, axis=0) if isinstance(X, np.ndarray) else X[order], None
         if getattr(X, "is_binned_matrix", False):
             self._values: StoredValues = binned_values(X)
         elif hasattr(X, "tocsr"):
@@ -148,7 +148,8 @@ class LinearRows:
 
     def block(self, start: int, stop: int) -> Any:
         """The positions `start:stop` as the learner sees them, a float64 copy: (stop - start, p), or CSR."""
-        return self._values.block(self._order[start:stop], self._unit)
+        rows = self._order[start:stop] if self._moved else slice(start, stop)
+        return self._values.block(rows, self._unit)
 
     def parts(self) -> tuple[Any, np.ndarray | None]:
         """An array, or the three arrays of a CSR matrix, as the learner sees them, and the row at each position.

@@ -44,7 +44,7 @@ class StoredValues(Protocol):
 
     def square_sums(self, coefficients: np.ndarray, order: np.ndarray) -> np.ndarray: ...
 
-    def block(self, rows: np.ndarray, unit: np.ndarray | None) -> Any: ...
+    def block(self, rows: Any, unit: np.ndarray | None) -> Any: ...
 
     def arrays(self) -> Any: ...
 
@@ -91,8 +91,8 @@ class DenseValues(_ByColumn):
     def arrays(self) -> np.ndarray:
         return self.X
 
-    def block(self, rows: np.ndarray, unit: np.ndarray | None) -> np.ndarray:
-        X = self.X[rows].astype(np.float64)
+    def block(self, rows: Any, unit: np.ndarray | None) -> np.ndarray:
+        X = self.X[rows].astype(np.float64, copy=isinstance(rows, slice))
         return X if unit is None else X * unit
 
 
@@ -112,7 +112,7 @@ class SparseValues(_ByColumn):
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return self.parts
 
-    def block(self, rows: np.ndarray, unit: np.ndarray | None) -> Any:
+    def block(self, rows: Any, unit: np.ndarray | None) -> Any:
         from scipy import sparse
 
         data, indices, starts = self.parts
@@ -155,7 +155,7 @@ class _Codes:
     def sums(self, coefficients: np.ndarray, order: np.ndarray, start: int, stop: int) -> np.ndarray:
         raise NotImplementedError
 
-    def block(self, rows: np.ndarray, unit: np.ndarray | None) -> Any:
+    def block(self, rows: Any, unit: np.ndarray | None) -> Any:
         raise NotImplementedError("binned rows are not unpacked")
 
     def arrays(self) -> Any:

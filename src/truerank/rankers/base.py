@@ -353,7 +353,7 @@ class Ranker(BaseEstimator):
         last = int(np.searchsorted(data.offsets, _LOOKED_AT, side="right"))  # whole queries, one at least
         offsets = data.offsets[: max(last, 2)]
         with np.errstate(all="ignore"):
-            scores = np.asarray(self.predict(data.take_queries(np.arange(len(offsets) - 1))), dtype=np.float64)
+            scores = np.asarray(self._predict(data.X[: int(offsets[-1])]), dtype=np.float64)
         name = type(self).__name__
         if not np.isfinite(scores).all():
             warnings.warn(

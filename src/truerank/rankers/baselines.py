@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.kernel import kernel
 from truerank.core.random_streams import seed_of
 from truerank.core.threads import one_blas_thread, query_blocks, run_blocks
 from truerank.data.ranking_data import RankingData
@@ -157,12 +158,14 @@ def _moments(
         means = np.zeros((last - first, X.shape[1]))
         if len(filled):
             # Deviations from the query's first row, so that a column that is constant in it gives exactly 0.
-            origin = X[offsets[first:last][filled] - start]
-            X -= np.repeat(origin, sizes[filled], axis=0)
+            origin = np.zeros_like(means)
+            origin[filled] = X[offsets[first:last][filled] - start]
+            _subtract_by_query(X, origin, offsets[first : last + 1])
             means[filled] = np.add.reduceat(X, offsets[first:last][filled] - start, axis=0) / counts[filled, None]
-        X -= means[query]
+            _subtract_by_query(X, means, offsets[first : last + 1])
         moment = np.einsum("ij,i->j", X, own[query] * centred)
-        X *= np.sqrt(own[query])[:, None]
+        if (own != 1.0).any():
+            X *= np.sqrt(own[query])[:, None]
         return X.T @ X, moment
     # Sparse rows stay sparse: `sum w x x'` less each query's size times w mean mean'.
     from scipy import sparse
@@ -342,3 +345,12 @@ class RandomRanker(Ranker):
             column[np.isnan(column)] = np.nan  # one nan
             state = hashed(state ^ column.view(np.uint64)) + np.uint64(k + 1)
         return (hashed(state) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+@kernel
+def _subtract_by_query(X, values, offsets):
+    """Take each query's `values` (m, p) off its rows; X starts at the first query's first row."""
+    for query in range(len(offsets) - 1):
+        for i in range(offsets[query] - offsets[0], offsets[query + 1] - offsets[0]):
+            for j in range(X.shape[1]):
+                X[i, j] -= values[query, j]
