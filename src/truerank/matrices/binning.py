@@ -145,15 +145,12 @@ class CodedMatrix:
 def code_rows(X: np.ndarray, borders: list[np.ndarray], n_jobs: int | None = None) -> CodedMatrix:
     """The codes of X under given borders. O(n p log borders) time, one byte a value of memory."""
     n, p = X.shape
-    n_blocks = -(-p // BLOCK)
-    grid = np.full((n_blocks * BLOCK, 256), np.inf)
-    for k, column in enumerate(borders):
-        grid[k, : len(column)] = column
-    codes = np.zeros((n_blocks, n, BLOCK), dtype=np.uint8)
+    grid = border_grid(borders)
+    codes = np.zeros((len(grid) // BLOCK, n, BLOCK), dtype=np.uint8)
 
     def work(start: int, stop: int) -> np.ndarray:
         columns = np.ascontiguousarray(X[start:stop].T, dtype=np.float64)
-        return _code_block(columns, grid, codes[:, start:stop])
+        return code_columns(columns, grid, codes[:, start:stop])
 
     parts = run_blocks(work, row_blocks(n, _ROWS), n_jobs)
     missing = np.zeros(p, dtype=bool)
@@ -162,8 +159,16 @@ def code_rows(X: np.ndarray, borders: list[np.ndarray], n_jobs: int | None = Non
     return CodedMatrix(codes, borders, np.array([len(b) + 1 for b in borders], dtype=np.int32), missing)
 
 
+def border_grid(borders: list[np.ndarray]) -> np.ndarray:
+    """The borders as rows of one array, infinity after the last, for as many columns as whole blocks hold."""
+    grid = np.full((-(-len(borders) // BLOCK) * BLOCK, 256), np.inf)
+    for k, column in enumerate(borders):
+        grid[k, : len(column)] = column
+    return grid
+
+
 @kernel
-def _code_block(columns, grid, codes):
+def code_columns(columns, grid, codes):
     """Codes of the rows in `columns` (p, rows) into `codes` (blocks, rows, 8); returns which features have nan."""
     p, rows = columns.shape
     missing = np.zeros(p, dtype=np.bool_)

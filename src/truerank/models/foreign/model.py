@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -55,9 +55,9 @@ class ForeignModel:
                 for k in np.flatnonzero(form.body.weights):
                     total += weights[k] * x[:, k].astype(number)
             else:
-                predictor = as_plain(form).body.trees
-                for t in range(predictor.n_trees):
-                    total += predictor.predict(x, 1, np.zeros(len(x)), slice(t, t + 1)).astype(number)
+                trees = as_plain(form).body.trees
+                rounded = replace(trees, values=trees.values.astype(number).astype(np.float64))
+                total = rounded.predict(x, 1, total)
             return np.asarray(total + number(form.intercept), dtype=np.float64)
 
 
