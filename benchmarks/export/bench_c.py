@@ -1,4 +1,4 @@
-"""The C file of 100 constant trees of depth 6 beside truerank's kernel and treelite's interpreter."""
+"""The C file of 100 constant trees of depth 6 beside truerank's kernel and treelite, interpreted and compiled."""
 
 from __future__ import annotations
 
@@ -25,6 +25,26 @@ def seconds(call: Any) -> float:
     return time.process_time() - start
 
 
+def treelite_calls(text: str, X: np.ndarray, folder: Path) -> dict[str, Any]:
+    """Scores by treelite's interpreter, and by the C code that tl2cgen writes and compiles (its default, -O3)."""
+    calls: dict[str, Any] = {}
+    (folder / "model.txt").write_text(text)
+    try:
+        import treelite
+
+        own = treelite.frontend.load_lightgbm_model(str(folder / "model.txt"))
+        calls["treelite, interpreted"] = lambda: treelite.gtil.predict(own, X, nthread=1)
+        import tl2cgen
+
+        tl2cgen.export_lib(own, "gcc", folder / "model.so", nthread=1)
+        compiled = tl2cgen.Predictor(folder / "model.so", nthread=1)
+        rows = tl2cgen.DMatrix(X, dtype="float64")
+        calls["treelite, compiled"] = lambda: compiled.predict(rows)
+    except ImportError as error:
+        print(f"left out: {error.name}")
+    return calls
+
+
 def run() -> None:
     """Print medians, each in turn in one process, on one thread."""
     compiler = shutil.which("gcc") or shutil.which("cc")
@@ -42,16 +62,8 @@ def run() -> None:
         score = run_c(text, compiler, options)
         np.testing.assert_array_equal(score(X), model.predict(X))
         calls[f"C {' '.join(options)}"] = lambda score=score: score(X)
-    try:
-        import treelite
-
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model.txt"
-            path.write_text(export_model(model, "lightgbm"))
-            own = treelite.frontend.load_lightgbm_model(str(path))
-        calls["treelite"] = lambda: treelite.gtil.predict(own, X, nthread=1)
-    except ImportError:
-        print("left out: treelite")
+    with tempfile.TemporaryDirectory() as folder:
+        calls |= treelite_calls(export_model(model, "lightgbm"), X, Path(folder))
     times: dict[str, list[float]] = {name: [] for name in calls}
     for call in calls.values():
         call()
