@@ -143,14 +143,9 @@ class _Plan:
     def evaluate(self, scores: np.ndarray, first: int, last: int) -> np.ndarray:
         """Values (last - first, k) of scores (k, rows of the queries first … last - 1)."""
         offsets = self.offsets[first : last + 1]
-        if self.order is not None:
-            scores = scores[:, self.order[offsets[0] : offsets[-1]] - offsets[0]]
-        if self.single:
-            with np.errstate(over="ignore"):
-                scores = scores.astype(np.float32).astype(np.float64)
         values = np.empty((last - first, len(scores)))
         _measure_queries(
-            np.ascontiguousarray(scores),
+            self._compared(scores, offsets),
             offsets,
             self.hits,
             self.hit_offsets[first : last + 1],
@@ -167,6 +162,36 @@ class _Plan:
         )
         return values
 
+    def ranks(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Under scores (n,): documents before each hit, documents tied with it, and the hits of a query by rank."""
+        before, size, order = (np.empty(len(self.hits), dtype=np.int64) for _ in range(3))
+        compared = self._compared(scores[None], self.offsets)[0]
+        _rank_queries(compared, self.offsets, self.hits, self.hit_offsets, self.averaged, before, size, order)
+        return before, size, order
+
+    def values_at(self, ranks: tuple[np.ndarray, np.ndarray, np.ndarray]) -> np.ndarray:
+        """Values (m,) from the `ranks` of a plan that ranks the same hits."""
+        values = np.empty(len(self.norm))
+        _values_at(
+            *ranks, self.hit_offsets, self.gains, self.weights, self.cumulative, self.limits, self.norm,
+            self.is_fixed, self.fixed, self.form.kind, values,
+        )  # fmt: skip
+        return values
+
+    def ranks_alike(self, other: _Plan) -> bool:
+        """Whether the ranks of the one are those of the other."""
+        same = self.order is other.order and self.averaged == other.averaged and self.single == other.single
+        return same and np.array_equal(self.hits, other.hits)
+
+    def _compared(self, scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+        """Scores (k, rows) of consecutive queries as they are compared, in the order that settles ties."""
+        if self.order is not None:
+            scores = scores[:, self.order[offsets[0] : offsets[-1]] - offsets[0]]
+        if self.single:
+            with np.errstate(over="ignore"):
+                scores = scores.astype(np.float32).astype(np.float64)
+        return np.ascontiguousarray(scores)
+
 
 def values_of_ranking(measure: Measure, ranking: Ranking) -> np.ndarray | None:
     """Values (k, m) of a ranking's scores; None where they are not finite, for which the ranking has its own rules."""
@@ -177,7 +202,14 @@ def values_of_ranking(measure: Measure, ranking: Ranking) -> np.ndarray | None:
     with np.errstate(all="ignore"):
         if not math.isfinite(np.add.reduce(scores, axis=None)):
             return None
-    return np.ascontiguousarray(plan.evaluate(scores, 0, ranking.judgements.n_queries).T)
+    if len(scores) > 1:
+        return np.ascontiguousarray(plan.evaluate(scores, 0, ranking.judgements.n_queries).T)
+    # Of one ranking the ranks are kept: most measures of a report ask for those of the same documents.
+    kept = next((ranks for other, ranks in ranking.hit_ranks if plan.ranks_alike(other)), None)
+    if kept is None:
+        kept = plan.ranks(scores[0])
+        ranking.hit_ranks.append((plan, kept))
+    return plan.values_at(kept)[None]
 
 
 def plan_of(measure: Measure, judgements: Judgements) -> _Plan | None:
@@ -271,23 +303,52 @@ def _measure_queries(
             values[i] = fixed[i]
             continue
         for c in range(k):
-            s = scores[c, a:b]
-            if R <= _COUNTING:
-                for j in range(R):
-                    _count_before(s, hits[h0 + j] - base - a, averaged, j, before, size)
-                    order[j] = j
-                _sort_few(before[:R], size[:R], order[:R])
-            else:
-                _rank_many(s, hits[h0:h1], base + a, averaged, before, size, order, spare, keys, counts)
-            if kind == PRECISION:
-                total = _precision(before[:R], size[:R], limits[i])
-            elif kind == SUM:
-                total = 0.0
-                for j in range(R):
-                    total += gains[h0 + order[j]] * _weight(before[j], size[j], limits[i], weights, cumulative)
-            else:
-                total = _first(before[:R], size[:R], limits[i], weights)
+            _rank(scores[c, a:b], hits[h0:h1], base + a, averaged, before, size, order, spare, keys, counts)
+            total = _total(before[:R], size[:R], order[:R], gains[h0:h1], weights, cumulative, limits[i], kind)
             values[i, c] = total / norm[i]
+
+
+@kernel
+def _rank_queries(scores, offsets, hits, hit_offsets, averaged, before, size, order):
+    """Ranks of all hits (h,) in one ranking (n,): the first half of `_measure_queries`."""
+    m = offsets.shape[0] - 1
+    most = 0
+    for i in range(m):
+        most = max(most, hit_offsets[i + 1] - hit_offsets[i])
+    spare = np.empty(most, np.int64)
+    keys = np.empty(most, np.float64)
+    counts = np.empty(most + 1, np.int64)
+    for i in range(m):
+        a, h0, h1 = offsets[i], hit_offsets[i], hit_offsets[i + 1]
+        s = scores[a : offsets[i + 1]]
+        _rank(s, hits[h0:h1], a, averaged, before[h0:h1], size[h0:h1], order[h0:h1], spare, keys, counts)
+
+
+@kernel
+def _values_at(
+    before, size, order, hit_offsets, gains, weights, cumulative, limits, norm, is_fixed, fixed, kind, values
+):
+    """Values (m,) from the ranks of all hits: the second half; its arguments are the parts of a `RankForm`."""
+    for i in range(values.shape[0]):
+        if is_fixed[i]:
+            values[i] = fixed[i]
+            continue
+        own = slice(hit_offsets[i], hit_offsets[i + 1])
+        total = _total(before[own], size[own], order[own], gains[own], weights, cumulative, limits[i], kind)
+        values[i] = total / norm[i]
+
+
+@kernel
+def _total(before, size, order, gains, weights, cumulative, limit, kind):
+    """What `RankForm` divides by the norm, from the ranks of a query's hits."""
+    if kind == PRECISION:
+        return _precision(before, size, limit)
+    if kind != SUM:
+        return _first(before, size, limit, weights)
+    total = 0.0
+    for j in range(before.shape[0]):
+        total += gains[order[j]] * _weight(before[j], size[j], limit, weights, cumulative)
+    return total
 
 
 @kernel
@@ -333,7 +394,20 @@ def _first(before, size, limit, weights):
     return total
 
 
-_COUNTING = 24  # hits up to which counting beats sorting
+_COUNTING = 64  # hits up to which counting beats sorting
+
+
+@kernel
+def _rank(s, hits, start, averaged, before, size, order, spare, keys, counts):
+    """Ranks of a query's hits: `order[j]` is the hit with the j-th rank."""
+    R = hits.shape[0]
+    if R > _COUNTING:
+        _rank_many(s, hits, start, averaged, before, size, order, spare, keys, counts)
+        return
+    for j in range(R):
+        _count_before(s, hits[j] - start, averaged, j, before, size)
+        order[j] = j
+    _sort_few(before[:R], size[:R], order[:R])
 
 
 @kernel

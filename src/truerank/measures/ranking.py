@@ -29,7 +29,7 @@ class Ranking:
         In the judgements' row order; finite or infinite, not NaN.
     """
 
-    __slots__ = ("_condensed", "_orders", "_sorted", "judgements", "scores", "single")
+    __slots__ = ("_condensed", "_orders", "_sorted", "hit_ranks", "judgements", "scores", "single")
 
     def __init__(self, judgements: Judgements, scores: Any) -> None:
         array = np.asarray(scores)
@@ -49,6 +49,7 @@ class Ranking:
         self._sorted: dict[str, _Sorted] = {}
         self._orders: dict[tuple[str, str], Ordered] = {}
         self._condensed: Ranking | None = None
+        self.hit_ranks: list[Any] = []  # what `measures/kernel.py` keeps
 
     def ordered(self, ties: str, compare: str) -> Ordered:
         """The documents in ranked order under a tie rule, comparing scores as float64 or float32."""
