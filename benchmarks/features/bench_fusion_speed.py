@@ -1,6 +1,8 @@
 """Fusing runs of TREC-9 by reciprocal rank beside ranx, which is warm (compiled); and reading the files, by each.
 
-Needs the collections that TRUERANK_DATA names.
+    TRUERANK_DATA=… BENCH_RUNS=104 python -m benchmarks fusion_speed
+
+ranx normalises before it fuses unless it is told not to (`norm=None`), which changes nothing in ranks: both are shown.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from truerank import RunPool, fuse, read_run
 from truerank.features.fusion import METHODS
 from truerank.io.trec import files_of
 
-RUNS = 10
+RUNS = int(os.environ.get("BENCH_RUNS", "10"))
 
 
 def run() -> None:
@@ -44,8 +46,12 @@ def run() -> None:
         theirs = None if ranx is None else read_theirs()
         compare(
             f"RRF of {RUNS} runs that are in memory",
-            {"truerank": fuse_ours, "ranx": None if ranx is None else lambda: ranx.fuse(theirs, method="rrf")},
-            rounds=7,
+            {
+                "truerank": fuse_ours,
+                "ranx": None if ranx is None else lambda: ranx.fuse(theirs, method="rrf"),
+                "ranx, norm=None": None if ranx is None else lambda: ranx.fuse(theirs, norm=None, method="rrf"),
+            },
+            rounds=7 if RUNS <= 20 else 3,
         )
         compare(
             f"From {RUNS} files to the fused run",

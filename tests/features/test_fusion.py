@@ -12,6 +12,7 @@ from reference import fusion as reference
 from support.made_up_runs import random_qrels, random_runs
 from truerank import fuse
 from truerank.core.errors import InvalidInputError
+from truerank.features import document_union
 from truerank.features.fusion import METHODS, weighted_sum
 from truerank.features.run_features import KINDS, MinMax, ReciprocalRank, ScoreBins, parse_features
 from truerank.features.run_pool import RunPool
@@ -182,17 +183,23 @@ def awkward_ids(n, generator):
     return sorted(ids)
 
 
-def test_rows_stand_by_descending_id_whatever_ids_look_like():
+@pytest.mark.parametrize(("block", "one_hash"), [(1 << 16, False), (1, False), (400, False), (1 << 16, True)])
+def test_rows_stand_by_descending_id_whatever_ids_look_like(block, one_hash, monkeypatch):
+    monkeypatch.setattr(document_union, "_BLOCK", block)  # topics that are joined together
     generator = np.random.default_rng(0)
-    ids = awkward_ids(300, generator)
+    ids = awkward_ids(900, generator)
     runs = {
         name: {
             topic: {ids[k]: float(generator.integers(5)) for k in generator.choice(len(ids), size=size, replace=False)}
             for topic, size in sizes.items()
         }
-        for name, sizes in {"a": {"1": 200, "2": 1}, "b": {"2": 7, "1": 150, "3": 300}, "c": {"1": 0, "4": 0}}.items()
+        for name, sizes in {"a": {"1": 800, "2": 1}, "b": {"2": 7, "1": 150, "3": 300}, "c": {"1": 0, "4": 0}}.items()
     }
-    pool = RunPool(runs)
+    read = {name: as_run(run, name) for name, run in runs.items()}
+    if one_hash:
+        for run in read.values():
+            run.ids._hashes = np.ones(len(run.ids), dtype=np.uint64)  # the ids' bytes alone tell them apart
+    pool = RunPool(read)
     assert pool.query_ids.tolist() == ["1", "2", "3", "4"]
     for i, topic in enumerate(pool.query_ids.tolist()):
         union = {name for run in runs.values() for name in run.get(topic, {})}

@@ -63,6 +63,36 @@ def test_scores_are_those_of_the_formulas(made_up, index, name, parameters):
         assert list(found[str(number)].values()) == sorted(found[str(number)].values(), reverse=True)
 
 
+def test_latent_cosines_are_those_of_the_singular_vectors(made_up, index):
+    texts, queries = made_up
+    words = sorted({word for text in texts for word in text.split()})
+    counts = np.array([[text.split().count(word) for word in words] for text in texts], dtype=float)
+    idf = np.log(len(texts) / (counts > 0).sum(axis=0))
+    weighted = np.where(counts > 0, 1 + np.log(np.maximum(counts, 1)), 0) * idf
+    weighted /= np.sqrt((weighted**2).sum(axis=1, keepdims=True))
+    left, values, right = np.linalg.svd(weighted)
+    k = 10
+    rows = left[:, :k] * values[:k]
+    for number, found in (
+        retrieve(index, dict(enumerate(queries)), f"latent(dimensions={k}, analyser=plain)").to_dict().items()
+    ):
+        asked = queries[int(number)].split()
+        vector = right[:k] @ (np.array([asked.count(word) for word in words]) * idf)
+        cosines = rows @ vector / np.sqrt((rows**2).sum(axis=1) * (vector**2).sum())
+        wanted = {f"d{d}": value for d, value in enumerate(cosines) if value > 1e-3}
+        assert {name: value for name, value in found.items() if value > 1e-3} == pytest.approx(wanted, abs=1e-3)
+        assert list(found.values()) == sorted(found.values(), reverse=True)
+
+
+def test_the_latent_function_finds_documents_without_the_querys_words(tmp_path):
+    texts = ["car engine wheel", "automobile engine wheel", "car engine", "automobile wheel"]
+    texts += ["banana fruit", "apple fruit", "fruit"]
+    index = build_index(documents_of(texts), tmp_path / "i", analysers=["plain"])
+    found = retrieve(index, {"q": "car", "none": "sound"}, "latent(dimensions=2, analyser=plain)").to_dict()
+    assert found["q"].keys() == {"d0", "d1", "d2", "d3"}
+    assert found["none"] == {}
+
+
 def test_the_best_are_kept_with_ties_in_the_order_of_documents(tmp_path):
     texts = ["a b"] * 7 + ["a a b b b"] + ["a b"] * 5
     index = build_index(documents_of(texts), tmp_path / "i", analysers=["plain"])
@@ -168,6 +198,12 @@ def test_a_function_that_is_not_known_is_refused_with_what_is():
         parse_function("bm25(k1=high)")
     with pytest.raises(InvalidInputError, match="b must be"):
         parse_function("bm25(b=2)")
+    with pytest.raises(InvalidInputError, match="dimensions must be an integer"):
+        parse_function("latent(dimensions=1.5)")
+    with pytest.raises(InvalidInputError, match="dimensions must be at most 300"):
+        parse_function("latent(dimensions=301)")
+    with pytest.raises(InvalidInputError, match="field must be"):
+        parse_function("latent(field=title)")
 
 
 def bytes_of(folder):

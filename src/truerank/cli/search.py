@@ -17,7 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--function",
         default="bm25",
         metavar="NAME",
-        help="bm25 (default), cosine, tfidf, dirichlet, jelinek-mercer, with parameters as in "
+        help="bm25 (default), cosine, tfidf, dirichlet, jelinek-mercer, latent, with parameters as in "
         "'bm25(k1=0.9, b=0.4, analyser=porter, field=title)'",
     )
     parser.add_argument("--query-field", metavar="FIELD", help="the field that is the query (TREC: title, desc, narr)")

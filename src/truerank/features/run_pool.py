@@ -12,9 +12,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 from truerank.data.grouping import offsets_of, query_of_rows
 from truerank.data.ranking_data import Judgements
-from truerank.io.document_ids import DocumentIds
-from truerank.io.document_ids_kernel import slot_of
-from truerank.io.letor.decimal_kernel import byte
+from truerank.features.document_union import join_lists
 from truerank.io.trec import Qrels, Run, as_run
 from truerank.matrices.sorting import best_first, sort_descending
 
@@ -82,28 +80,12 @@ class RunPool:
                 )
         self.query_ids = np.array(topics, dtype=str)
         lists = np.zeros((len(topics), len(named), 2), dtype=np.int64)  # first entry and length of every list
-        first = 0
         for j, (run, place) in enumerate(zip(named.values(), places)):
             here = [i for i, topic in enumerate(topics) if topic in place]
             numbers = np.array([place[topics[i]] for i in here], dtype=np.int64)
-            lists[here, j, 0] = run.offsets[numbers] + first
-            lists[here, j, 1] = run.offsets[numbers + 1] - run.offsets[numbers]
-            first += run.n_rows
-        for run in named.values():
-            run.ids.hashes  # noqa: B018 - made once for a run, not once for each of its pools
-        ids = DocumentIds.concatenate(run.ids for run in named.values())
-        self.list_offsets = np.concatenate([[0], np.cumsum(lists[:, :, 1])]).astype(np.int64)
-        n = int(self.list_offsets[-1])
-        self.offsets, found = np.zeros(len(topics) + 1, dtype=np.int64), np.empty(n, dtype=np.int64)
-        self.rows, self.scores = np.empty(n, dtype=np.int64), np.empty(n)
-        values = np.concatenate([run.scores for run in named.values()]).astype(np.float64, copy=False)
-        _join(ids.utf8, ids.begins, ids.ends, ids.hashes, values, lists, self.offsets, self.rows, self.scores, found)
-        found = found[: self.offsets[-1]]
-        order = _descending(ids, found, self.offsets)
-        self.ids = ids.take(found[order])
-        row_of = np.empty(len(order), dtype=np.int64)
-        row_of[order] = np.arange(len(order))
-        np.take(row_of, self.rows, out=self.rows, mode="clip")
+            lists[here, j, 0] = run.offsets[numbers]
+            lists[here, j, 1] = np.diff(run.offsets)[numbers]
+        self.ids, self.offsets, self.list_offsets, self.rows, self.scores = join_lists(list(named.values()), lists)
         if not np.isfinite(self.scores).all():
             raise InvalidInputError("scores of runs must be finite numbers, got nan or infinity")
         _rank_lists(self.list_offsets, self.scores, self.rows)
@@ -233,11 +215,18 @@ class RunPool:
 
     def best(self, scores: np.ndarray, depth: int | None = None) -> np.ndarray:
         """Rows of each topic by falling score, equal scores by descending document id, at most `depth` a topic."""
-        sizes = np.diff(self.offsets)
-        kept = np.minimum(sizes, self.n_rows if depth is None else depth)
+        sizes, kept = np.diff(self.offsets), self._kept(depth)
         rows = np.empty(int(kept.sum()), dtype=np.int64)
-        _best(np.ascontiguousarray(scores, dtype=np.float64), self.offsets, kept, rows)
+        values = np.ascontiguousarray(scores, dtype=np.float64)
+        last = np.full(self.n_queries, -np.inf)  # the worst score that is kept; NumPy selects faster than a kernel
+        for i in np.flatnonzero(kept < sizes).tolist():
+            last[i] = -np.partition(-values[self.offsets[i] : self.offsets[i + 1]], kept[i] - 1)[kept[i] - 1]
+        _best(values, self.offsets, kept, last, rows)
         return rows
+
+    def _kept(self, depth: int | None) -> np.ndarray:
+        """Documents of each topic, int64 (m,), at most `depth`."""
+        return np.minimum(np.diff(self.offsets), self.n_rows if depth is None else depth)
 
     def judgements(self, rows: np.ndarray) -> Judgements:
         """Judgements of a retrieved list: the chosen rows, grouped by topic; every other judged document is missing.
@@ -265,8 +254,7 @@ class RunPool:
     def to_run(self, scores: np.ndarray, *, depth: int | None = 1000, tag: str = "fusion") -> Run:
         """Scores (n,) of the pool's documents as a run: the best `depth` of each topic."""
         rows = self.best(scores, depth)
-        sizes = np.bincount(self.query_of_row[rows], minlength=self.n_queries)
-        offsets = offsets_of(sizes)
+        offsets = offsets_of(self._kept(depth))
         return Run(self.query_ids, offsets, self.ids.take(rows), scores[rows], tag)
 
     def take(self, queries: Any) -> RunPool:
@@ -346,121 +334,6 @@ def _segments(offsets: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.n
     return np.repeat(offsets[chosen] - ends[:-1], sizes) + np.arange(ends[-1]), ends
 
 
-def _descending(ids: DocumentIds, entries: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Places of `entries` by descending id within each group, whose ids differ."""
-    keys, order = np.empty(len(entries), dtype=np.uint64), np.empty(len(entries), dtype=np.int64)
-    begins = np.zeros(len(offsets) - 1, dtype=np.int64)
-    _first_keys(ids.utf8, ids.begins, ids.ends, entries, offsets, begins, keys)
-    np.invert(keys, out=keys)  # rising order of these is falling order of the ids
-    for start, stop in zip(offsets[:-1].tolist(), offsets[1:].tolist()):
-        order[start:stop] = np.argsort(keys[start:stop])  # NumPy's is several times as fast as a compiled merge sort
-        order[start:stop] += start
-    _settle(ids.utf8, ids.begins, ids.ends, entries, offsets, begins, keys, order)
-    return order
-
-
-@kernel
-def _eight_bytes(utf8, begin, end):
-    """The next eight bytes of an id as a number that sorts as they do; zeros behind its end."""
-    key = np.uint64(0)
-    for k in range(8):
-        key <<= np.uint64(8)
-        if begin + k < end:
-            key |= np.uint64(byte(utf8, begin + k))
-    return key
-
-
-@kernel
-def _first_keys(utf8, begins, ends, entries, offsets, skips, keys):
-    """Eight bytes of each id behind the `skips` bytes with which all ids of its group begin."""
-    for i in range(len(offsets) - 1):
-        if offsets[i] == offsets[i + 1]:
-            continue
-        first = entries[offsets[i]]
-        skip = ends[first] - begins[first]
-        for entry in entries[offsets[i] : offsets[i + 1]]:
-            k, most = 0, min(skip, ends[entry] - begins[entry])
-            while k < most and byte(utf8, begins[entry] + k) == byte(utf8, begins[first] + k):
-                k += 1
-            skip = k
-        skips[i] = skip
-        for place in range(offsets[i], offsets[i + 1]):
-            keys[place] = _eight_bytes(utf8, begins[entries[place]] + skip, ends[entries[place]])
-
-
-@kernel
-def _settle(utf8, begins, ends, entries, offsets, skips, keys, order):
-    """Sort those whose keys are equal by their next eight bytes, and so on; at the end the longer id is greater.
-
-    `keys` are inverted and `order` sorts them; both change.
-    """
-    for i in range(len(offsets) - 1):
-        a, n, skip = offsets[i], offsets[i + 1] - offsets[i], skips[i]
-        longest = 0
-        for entry in entries[a : a + n]:
-            longest = max(longest, ends[entry] - begins[entry])
-        spare = np.empty(n, dtype=np.int64)
-        same = np.zeros(n + 1, dtype=np.bool_)  # whether the place agrees with the one before so far
-        for k in range(1, n):
-            same[k] = keys[order[a + k]] == keys[order[a + k - 1]]
-        unsettled = True
-        while unsettled:
-            skip += 8
-            unsettled = False
-            start = 0
-            while start < n:
-                stop = start + 1
-                while same[stop]:
-                    stop += 1
-                if stop - start > 1:
-                    unsettled = skip < longest + 8
-                    for place in order[a + start : a + stop]:
-                        entry = entries[place]
-                        if skip < longest:
-                            keys[place] = _eight_bytes(utf8, begins[entry] + skip, ends[entry])
-                        else:  # one is the other with zeros behind
-                            keys[place] = np.uint64(ends[entry] - begins[entry])
-                    sort_descending(keys, order[a + start : a + stop], stop - start, spare)
-                    for k in range(start + 1, stop):
-                        same[k] = keys[order[a + k]] == keys[order[a + k - 1]]
-                start = stop
-
-
-@kernel
-def _join(utf8, begins, ends, hashes, values, lists, offsets, rows, scores, found):
-    """Union of each topic's entries; `lists` (m, r, 2) holds the first entry and the number of entries of each list.
-
-    rows, scores: number of each entry's id and its value, topics and runs in order; ids are numbered as they appear,
-    topic i's `offsets[i]:offsets[i + 1]`. found: the first entry of each.
-    """
-    slots = np.empty(1, dtype=np.int64)
-    place = 0
-    for i in range(len(lists)):
-        total = lists[i, :, 1].sum()
-        size = 1
-        while size < 2 * total:
-            size *= 2
-        if size > len(slots):
-            slots = np.empty(size, dtype=np.int64)
-        slots[:size] = -1
-        # Spans and hashes of this topic's ids stand side by side, those of all entries far apart.
-        first, last, mixed = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.uint64)
-        start = offsets[i]
-        n = 0
-        for j in range(lists.shape[1]):
-            for entry in range(lists[i, j, 0], lists[i, j, 0] + lists[i, j, 1]):
-                first[n], last[n], mixed[n] = begins[entry], ends[entry], hashes[entry]
-                slot = slot_of(slots, np.uint64(size - 1), utf8, first, last, mixed, n)
-                if slots[slot] < 0:
-                    slots[slot] = n
-                    found[start + n] = entry
-                    n += 1
-                rows[place] = start + slots[slot]
-                scores[place] = values[entry]
-                place += 1
-        offsets[i + 1] = start + n
-
-
 @kernel
 def _rank_lists(lists, scores, rows):
     """Bring every list into ranked order: by falling score, equal scores by ascending row; most are so already."""
@@ -483,16 +356,14 @@ def _rank_lists(lists, scores, rows):
 
 
 @kernel
-def _best(scores, offsets, kept, rows):
-    """The first `kept` rows of each topic by falling score, equal scores in their order."""
+def _best(scores, offsets, kept, lowest, rows):
+    """The first `kept` rows of each topic by falling score, equal scores in their order; none is below `lowest`."""
     end = 0
     for i in range(len(kept)):
         start, n, k = offsets[i], offsets[i + 1] - offsets[i], kept[i]
         values, order = scores[start : start + n], rows[end : end + k]
         end += k
-        if k == 0:
-            continue
-        last = np.partition(values, n - k)[n - k]  # the k-th best value
+        last = lowest[i]
         equal = k - (values > last).sum()  # places for rows that have it
         size = 0
         for row in range(n):

@@ -55,7 +55,8 @@ class DocumentIds:
         """Of the bytes of n ids, one behind the other, and their lengths."""
         offsets = np.zeros(n + 1, dtype=np.int64)
         np.cumsum(np.fromiter(lengths, dtype=np.int64, count=n), out=offsets[1:])
-        return cls(np.frombuffer(utf8, dtype=np.uint8), offsets[:-1], offsets[1:])
+        # Of a bytearray, because kernels are compiled once more for bytes that cannot be written.
+        return cls(np.frombuffer(bytearray(utf8), dtype=np.uint8), offsets[:-1], offsets[1:])
 
     @classmethod
     def concatenate(cls, parts: Iterable[DocumentIds]) -> DocumentIds:

@@ -4,15 +4,43 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
 
+from truerank.core.checks import check_choice, check_positive_int
+from truerank.core.errors import InvalidInputError
 from truerank.core.threads import one_blas_thread
-from truerank.text.index import Index
+from truerank.text.index import ALL, Index
+from truerank.text.retrieval import RetrievalFunction
 
 DIMENSIONS = 300
 """Dimensions of the space, at most; a space of fewer is its first ones."""
+
+
+@dataclass(frozen=True)
+class Latent(RetrievalFunction):
+    """The cosine of query and document in the first `dimensions` dimensions of the latent space, where it is above 0.
+
+    Finds documents that share no word with the query. The space is that of all fields together.
+    """
+
+    dimensions: int = DIMENSIONS
+    beyond_terms: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if check_positive_int(self.dimensions, "dimensions") > DIMENSIONS:
+            raise InvalidInputError(f"dimensions must be at most {DIMENSIONS}, got {self.dimensions}")
+        check_choice(self.field, "field", (ALL,))
+
+    def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
+        """Add the cosines of all documents."""
+        vector = query_vector(index, weights, self.analyser)[: self.dimensions]
+        values = cosines(document_vectors(index, self.analyser)[:, : self.dimensions], vector)
+        scores += values
+        matched[values > 0] = 1
 
 
 def document_vectors(index: Index, analyser: str) -> np.ndarray:

@@ -12,9 +12,9 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,8 @@ class RetrievalFunction:
 
     analyser: str = STEMMED_AND_STOPPED
     field: str = ALL
+    beyond_terms: ClassVar[bool] = False
+    """Whether documents without a term of the query may be found."""
 
     def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
         """Add the scores of all documents that have a term of the query.
@@ -254,26 +256,28 @@ def parse_function(text: str) -> RetrievalFunction:
     >>> parse_function("bm25(k1=0.9, b=0.4, analyser=porter)")
     BM25(analyser='porter', field='all', k1=0.9, b=0.4, k3=7.0, idf='lucene')
     """
+    from truerank.text.latent import Latent
+
+    known = FUNCTIONS | {"latent": Latent}
     name, opened, rest = text.strip().partition("(")
-    if name not in FUNCTIONS or (opened and not rest.endswith(")")):
+    if name not in known or (opened and not rest.endswith(")")):
         raise InvalidInputError(
-            f"unknown retrieval function {text!r}; expected one of {', '.join(FUNCTIONS)}, with parameters as in "
+            f"unknown retrieval function {text!r}; expected one of {', '.join(known)}, with parameters as in "
             "bm25(k1=0.9, b=0.4, analyser=porter, field=title)"
         )
-    cls = FUNCTIONS[name]
+    cls = known[name]
+    kinds = {own.name: {"float": float, "int": int}.get(str(own.type), str) for own in fields(cls)}
     settings: dict[str, Any] = {}
     for pair in filter(None, map(str.strip, rest.removesuffix(")").split(","))):
         key, equals, value = (part.strip() for part in pair.partition("="))
         key = {"lambda": "lam"}.get(key, key)
-        if not equals or key not in cls.__dataclass_fields__:
-            raise InvalidInputError(f"{name} has no parameter {key!r}; it has: {', '.join(cls.__dataclass_fields__)}")
-        if cls.__dataclass_fields__[key].type in (float, "float"):
-            try:
-                settings[key] = float(value)
-            except ValueError:
-                raise InvalidInputError(f"{name}: {key} must be a number, got {value!r}") from None
-        else:
-            settings[key] = value.strip("'\"")
+        if not equals or key not in kinds:
+            raise InvalidInputError(f"{name} has no parameter {key!r}; it has: {', '.join(kinds)}")
+        try:
+            settings[key] = kinds[key](value.strip("'\""))
+        except ValueError:
+            what = "an integer" if kinds[key] is int else "a number"
+            raise InvalidInputError(f"{name}: {key} must be {what}, got {value!r}") from None
     return cls(**settings)
 
 
@@ -352,7 +356,10 @@ def _best_of(index: Index, function: RetrievalFunction, depth: int, text: str) -
     terms = np.fromiter(weights, dtype=np.int64, count=len(weights))
     scores, matched = _borrow(index.n_documents)
     function.score(index, weights, scores, matched)
-    if int((postings.starts[terms + 1] - postings.starts[terms]).sum()) < index.n_documents:
+    if (
+        not function.beyond_terms
+        and int((postings.starts[terms + 1] - postings.starts[terms]).sum()) < index.n_documents
+    ):
         kept = min(depth, index.n_documents)
         numbers, values = np.empty(kept, dtype=np.int64), np.empty(kept)
         size = _take_best(postings.starts, postings.documents, terms, scores, matched, numbers, values)
