@@ -77,6 +77,8 @@ class SearchServer:
         (home / "config" / f"{engine}.yml").write_text(
             f"network.host: 127.0.0.1\nhttp.port: {self.port}\ntransport.port: 0\ndiscovery.type: single-node\n"
             "cluster.routing.allocation.disk.threshold_enabled: false\n"
+            + "xpack.security.enabled: false\n"
+            * (engine == "elasticsearch")
         )
         for script in (home / "bin").iterdir():
             script.chmod(0o755)
