@@ -54,19 +54,21 @@ def join_lists(
     documents = np.empty((before[-1] + 1, 3), dtype=np.int64)
     utf8 = np.empty(sum(int((run.ids.ends - run.ids.begins).sum()) for run in runs), dtype=np.uint8)
     documents[0, _BEGIN] = n = 0
-    places = np.concatenate([lists, list_offsets[:-1].reshape(m, r, 1)], axis=2).transpose(1, 0, 2).copy()
+    parts = [lists, list_offsets[:-1].reshape(m, r, 1), np.broadcast_to(np.arange(m)[:, None, None], (m, r, 1))]
+    placed = np.concatenate(parts, axis=2).transpose(1, 0, 2).copy()
     values = [np.require(run.scores, np.float64, ["C", "W"]) for run in runs]
     first = 0
     while first < m:
         last = max(first + 1, int(np.searchsorted(before, before[first] + _BLOCK, side="right")) - 1)
-        start, slots = n, np.full(1024, -1, dtype=np.int32)
-        for run, own, block in zip(runs, values, places[:, first:last]):
+        found, slots = 0, np.full(1024, -1, dtype=np.int32)
+        for run, own, block in zip(runs, values, placed[:, first:last]):
             ids = run.ids
-            slots, n = _join(
-                ids.utf8, ids.begins, ids.ends, ids.hashes.view(np.int64), own, block, first, slots, documents, utf8,
-                start, n, rows, scores,
+            slots, found = _join(
+                ids.utf8, ids.begins, ids.ends, ids.hashes.view(np.int64), own, block, slots, documents[n:], utf8,
+                found, rows, scores,
             )  # fmt: skip
-        first = last
+        rows[before[first] : before[last]] += n
+        first, n = last, n + found
     begins = documents[: n + 1, _BEGIN].copy()
     ids = DocumentIds(utf8[: begins[n]].copy(), begins[:n], begins[1:])
     topics = documents[:n, _TOPIC]
@@ -215,25 +217,25 @@ def _settle(utf8, begins, ends, entries, offsets, lengths, same, keys, order):
 
 
 @kernel
-def _join(utf8, begins, ends, hashes, values, lists, topic, slots, documents, texts, start, n, rows, scores):
-    """Look one run's lists for the topics from `topic` on up among the documents from `start` on, and add new ones.
+def _join(utf8, begins, ends, hashes, values, lists, slots, documents, texts, n, rows, scores):
+    """Look one run's lists for a block of topics up among the n documents of the block, and add those that are new.
 
-    lists (b, 3): first entry, length, and place of the entries in rows and scores. slots: documents less `start`, or
-    -1. documents: hash, begin in `texts` and topic of n documents, and where the next one begins. Returns the slots,
-    which grow, and n.
+    lists (b, 4): first entry, length, place of the entries in rows and scores, topic. slots: documents, or -1.
+    documents: hash, begin in `texts` and topic of each, and where the next one begins. Returns the slots, which grow,
+    and n.
     """
     for t in range(len(lists)):
-        entry, length, place = lists[t]
-        if 2 * (n - start + length) > len(slots):
-            slots = _larger(slots, documents[start:n], 4 * (n - start + length))
+        entry, length, place, topic = lists[t]
+        if 2 * (n + length) > len(slots):
+            slots = _larger(slots, documents[:n], 4 * (n + length))
         mask = len(slots) - 1
         for k in range(length):
             mixed = hashes[entry + k]
             begin, size = begins[entry + k], ends[entry + k] - begins[entry + k]
-            slot = _first_slot(mixed, topic + t, mask)
+            slot = _first_slot(mixed, topic, mask)
             while slots[slot] >= 0:
-                other = start + slots[slot]
-                if documents[other, _HASH] == mixed and documents[other, _TOPIC] == topic + t:
+                other = slots[slot]
+                if documents[other, _HASH] == mixed and documents[other, _TOPIC] == topic:
                     there = documents[other, _BEGIN]
                     same = documents[other + 1, _BEGIN] - there == size
                     i = 0
@@ -244,14 +246,14 @@ def _join(utf8, begins, ends, hashes, values, lists, topic, slots, documents, te
                         break
                 slot = (slot + 1) & mask
             if slots[slot] < 0:
-                slots[slot] = n - start
+                slots[slot] = n
                 end = documents[n, _BEGIN]
                 for i in range(size):
                     texts[end + i] = byte(utf8, begin + i)
-                documents[n, _HASH], documents[n, _TOPIC] = mixed, topic + t
+                documents[n, _HASH], documents[n, _TOPIC] = mixed, topic
                 n += 1
                 documents[n, _BEGIN] = end + size
-            rows[place + k] = start + slots[slot]
+            rows[place + k] = slots[slot]
             scores[place + k] = values[entry + k]
     return slots, n
 
