@@ -125,13 +125,15 @@ def _load(payload: bytes, path: Path) -> Any:
 
 
 def name_of_fit(ranker: Any, data: Any, valid: Any) -> str:
-    """Version, learner, settings, and the partitions' rows, queries and files."""
+    """Version, learner, settings, the trees that it goes on from, and the partitions' rows, queries and files."""
     from hashlib import blake2b
 
     import truerank
 
     settings = {name: _plain(value) for name, value in sorted(ranker.get_params(deep=False).items())}
     parts = []
+    if getattr(ranker, "warm_start", False) and hasattr(ranker, "tree_values_"):
+        parts.append(blake2b(ranker.tree_values_.tobytes(), digest_size=16).hexdigest())
     for one in (data, valid):
         if one is not None:
             digest = blake2b(digest_size=16)

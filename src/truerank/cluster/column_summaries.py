@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from truerank.core.kernel import kernel
+
 LIMIT = 1 << 18
 
 
@@ -22,7 +24,8 @@ class ColumnSummary:
     Attributes
     ----------
     values : float array (k,)
-    counts : int64 array (k,)
+    counts : array (k,) of unsigned integers
+        In as few bytes as hold them: summaries are sent.
     error : float
         Largest possible shift of a rank, as a share of the values; 0 where the summary is exact.
 
@@ -41,24 +44,27 @@ class ColumnSummary:
     @classmethod
     def of(cls, column: np.ndarray, limit: int = LIMIT) -> ColumnSummary:
         """The summary of a column (n,)."""
-        observed = column[~np.isnan(column)] + column.dtype.type(0)  # -0.0 is 0.0
-        values, counts = np.unique(observed, return_counts=True)
-        return cls(values, counts.astype(np.int64))._cut(limit)
+        missing = np.isnan(column)
+        ordered = np.sort(column[~missing] if missing.any() else column) + column.dtype.type(0)  # -0.0 is 0.0
+        new = ordered[1:] != ordered[:-1]
+        if new.all():
+            return cls(ordered, np.ones(len(ordered), np.uint8))._cut(limit)
+        first = np.flatnonzero(np.concatenate([[True], new]))
+        return cls(ordered[first], narrowed(np.diff(first, append=len(ordered))))._cut(limit)
 
     def merged(self, other: ColumnSummary, limit: int = LIMIT) -> ColumnSummary:
         """The summary of both columns' values."""
-        every = np.concatenate([self.values, other.values])
-        counts = np.concatenate([self.counts, other.counts])
-        order = np.argsort(every, kind="stable")
-        every, counts = every[order], counts[order]
-        first = np.flatnonzero(np.concatenate([np.ones(min(1, len(every)), bool), every[1:] != every[:-1]]))
-        totals = np.add.reduceat(counts, first) if len(first) else counts
-        return ColumnSummary(every[first], totals, max(self.error, other.error))._cut(limit)
+        room = len(self.values) + len(other.values)
+        values, counts = np.empty(room, self.values.dtype), np.empty(room, np.int64)
+        k = _merge(
+            self.values, self.counts.astype(np.int64), other.values, other.counts.astype(np.int64), values, counts
+        )
+        return ColumnSummary(values[:k].copy(), narrowed(counts[:k]), max(self.error, other.error))._cut(limit)
 
     def _cut(self, limit: int) -> ColumnSummary:
         if len(self.values) <= limit:
             return self
-        ends = np.cumsum(self.counts)
+        ends = np.cumsum(self.counts, dtype=np.int64)
         total, kept = int(ends[-1]), limit // 2
         # The value in the middle of each of `kept` equal parts stands for its part; the outermost values stay.
         edges = (np.arange(kept + 1) * total) // kept
@@ -67,13 +73,44 @@ class ColumnSummary:
         values[0], values[-1] = self.values[0], self.values[-1]
         counts = np.diff(edges)
         first = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
-        return ColumnSummary(values[first], np.add.reduceat(counts, first), self.error + 2.0 / limit)
+        return ColumnSummary(values[first], narrowed(np.add.reduceat(counts, first)), self.error + 2.0 / limit)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of values and counts."""
+        return self.values.nbytes + self.counts.nbytes
 
     def sorted_values(self) -> np.ndarray:
         """The observed values (n,) in ascending order, as far as the summary knows them."""
         return np.repeat(self.values, self.counts)
 
 
+def narrowed(counts: np.ndarray) -> np.ndarray:
+    """The same numbers >= 0 in the smallest type that holds them."""
+    return counts.astype(np.min_scalar_type(int(counts.max(initial=0))))
+
+
 def merge_summaries(a: list[ColumnSummary], b: list[ColumnSummary]) -> list[ColumnSummary]:
     """Summaries of several columns, merged one by one."""
     return [one.merged(other) for one, other in zip(a, b, strict=True)]
+
+
+@kernel
+def _merge(a, a_counts, b, b_counts, values, counts):
+    """Two ascending lists of different values, with their counts, as one; its length."""
+    i = j = k = 0
+    while i < len(a) or j < len(b):
+        from_a = i < len(a) and (j == len(b) or a[i] <= b[j])
+        from_b = j < len(b) and (i == len(a) or b[j] <= a[i])
+        total = 0
+        if from_a:
+            values[k] = a[i]
+            total += a_counts[i]
+            i += 1
+        if from_b:
+            values[k] = b[j]
+            total += b_counts[j]
+            j += 1
+        counts[k] = total
+        k += 1
+    return k

@@ -168,6 +168,7 @@ class ClusterRankingData:
     ----------
     n_partitions, n_rows, n_queries, n_features : int
     feature_names : list of str or None
+    category_names : dict of column name to list of str, or None
     query_ids : array (m,)
         Names of the queries, partition by partition.
     crew : Crew
@@ -209,7 +210,13 @@ class ClusterRankingData:
         for i, shape in enumerate(shapes):
             if shape["names"] != shapes[0]["names"]:
                 raise InvalidInputError(f"partition {i} names its features otherwise than partition 0")
+            if shape["categories"] != shapes[0]["categories"]:
+                raise InvalidInputError(
+                    f"partition {i} numbers the texts of a column otherwise than partition 0; name them all: "
+                    'categories={"column": ["a", "b"]}'
+                )
         self.n_features, self.feature_names = widths[0], shapes[0]["names"]
+        self.category_names = shapes[0]["categories"]
         self.judged = all(shape["judged"] for shape in shapes)
         self.dense = all(shape["dense"] for shape in shapes)
         self.finite = all(shape["finite"] for shape in shapes)
@@ -470,6 +477,7 @@ def _describe(partition: Partition) -> list[dict[str, Any]]:
             "n_features": data.n_features,
             "queries": data.query_ids.tolist(),
             "names": data.feature_names,
+            "categories": data.category_names,
             "judged": data.y is not None,
             "dense": not hasattr(data.X, "tocsr"),
             "finite": finite,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -76,9 +76,11 @@ class RowGroupSource:
 
     narrow: tuple[str, ...] | None = None  # the only columns of features to be read
 
-    def narrowed(self, features: Sequence[str]) -> RowGroupSource:
+    def narrowed(self, features: Sequence[str]) -> RowGroupSource | None:
         """The same rows with these columns alone."""
-        return replace(self, narrow=tuple(features))
+        if isinstance(self.options.get("categories") or {}, Mapping):
+            return replace(self, narrow=tuple(features))
+        return None  # patterns of columns, which would not be there
 
     def read(self) -> RankingData:
         """The rows of the groups first … last - 1."""
@@ -184,10 +186,12 @@ class JoinedSource:
         parts = [_of_queries(self.own.read(), self.foreign, False)]
         parts += [_of_queries(source.read(), queries, True) for source, queries in self.others]
         whole = RankingData.concatenate(parts)
-        return RankingData(
+        joined = RankingData(
             whole.X, whole.y, whole.qid, doc_ids=whole.doc_ids, comments=whole.comments,
             feature_names=whole.feature_names,
         )  # fmt: skip
+        joined.category_names = whole.category_names
+        return joined
 
 
 @dataclass(frozen=True)

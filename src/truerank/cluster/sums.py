@@ -66,9 +66,9 @@ def fold(nodes: Nodes, merge: Merge, n: int) -> Nodes:
 
 
 def size_of(value: Any) -> int:
-    """Bytes of the arrays in a message; other objects count by their pickled size."""
-    if isinstance(value, np.ndarray) and value.dtype != object:
-        return value.nbytes
+    """Bytes of the arrays in a message; objects that do not say theirs count by their pickled size."""
+    if hasattr(value, "nbytes") and not (isinstance(value, np.ndarray) and value.dtype.hasobject):
+        return int(value.nbytes)
     if isinstance(value, tuple | list):
         return sum(size_of(part) for part in value)
     if isinstance(value, dict):

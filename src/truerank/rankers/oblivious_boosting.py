@@ -53,6 +53,7 @@ _OTHER_DATA = (
     "warm_start: X is not what the model's trees were fitted to; fuzzy and polynomial leaves can only be continued "
     "with the same rows. Set warm_start=False to start anew"
 )
+CATEGORIES_STAY = "warm_start: a model with categorical features cannot be continued; set warm_start=False"
 
 
 class ObliviousBoosting(Ranker):
@@ -605,9 +606,7 @@ class ObliviousBoosting(Ranker):
         if columns is None:
             return None, data.X
         if continued:
-            raise InvalidInputError(
-                "warm_start: a model with categorical features cannot be continued; set warm_start=False"
-            )
+            raise InvalidInputError(CATEGORIES_STAY)
         assert data.y is not None
         _, queries = order_by_content(data.X, data.y, data.offsets, data.query_weight)
         order = queries[stream(self.seed_, "categories", 0).permutation(len(queries))]

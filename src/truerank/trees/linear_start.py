@@ -87,8 +87,17 @@ def fit_linear_start(
 ) -> LinearStart:
     """The weights of least squares within queries; with `monotone` (p,) those of the signs that it allows.
 
-    Products of fixed blocks of whole queries, with BLAS on one thread: the same bits for any number of threads.
-    O(n p² + p³).
+    The same bits for any number of threads. O(n p² + p³).
+    """
+    return solve_linear_start(*linear_start_sums(X, y, offsets, row_weight, scaling), scaling, penalty, monotone)
+
+
+def linear_start_sums(
+    X: np.ndarray, y: np.ndarray, offsets: np.ndarray, row_weight: np.ndarray | None, scaling: Scaling
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """What the weights rest on, which adds up over queries: `Σ v z z'` (p, p), `Σ v z y'` (p,), and `Σ v`.
+
+    Products of fixed blocks of whole queries, with BLAS on one thread.
     """
     p = X.shape[1]
     matrix, right, total = np.zeros((p, p)), np.zeros(p), 0.0
@@ -110,7 +119,20 @@ def fit_linear_start(
             matrix += weighted @ z.T
             right += weighted @ grades
             total += float(v.sum())
-        matrix[every, every] += penalty * total
+    return matrix, right, total
+
+
+def solve_linear_start(
+    matrix: np.ndarray,
+    right: np.ndarray,
+    total: float,
+    scaling: Scaling,
+    penalty: float,
+    monotone: np.ndarray | None,
+) -> LinearStart:
+    """The weights, from `linear_start_sums` of all queries."""
+    matrix = matrix + np.diag(np.full(len(right), penalty * total))
+    with one_blas_thread():
         if monotone is None or not monotone.any():
             weights = least_norm_solutions(matrix[None], right[None])[0]
         else:

@@ -65,6 +65,7 @@ def fit(ranker: Any, data: ClusterRankingData, eval_set: Any = None, callbacks: 
         fresh.__dict__.pop("feature_names_in_", None)
         if data.feature_names is not None:
             fresh.feature_names_in_ = np.asarray(data.feature_names, dtype=object)
+        fresh._take_category_names(data)
         log = None if data.checkpoint is None else Checkpoint(data.checkpoint, name_of_fit(ranker, data, valid))
         crews = [one.crew for one in (data, valid) if one is not None]
         done = False

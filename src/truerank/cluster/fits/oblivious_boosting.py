@@ -21,7 +21,7 @@ from truerank.cluster.crew import Crew
 from truerank.cluster.data import ClusterRankingData, without_features
 from truerank.cluster.partition import Partition
 from truerank.cluster.sums import beside, largest
-from truerank.core.checks import check_choice
+from truerank.core.checks import check_choice, check_number
 from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import stream
 from truerank.core.threads import Workers
@@ -32,22 +32,25 @@ from truerank.matrices.binning import BLOCK, code_rows
 from truerank.matrices.content import content_hashes
 from truerank.matrices.exact_sums import exact_parts, exact_total
 from truerank.measures import parse_measure
+from truerank.rankers.boosting_model import keep
 from truerank.rankers.continued_boosting import begun_progress
-from truerank.rankers.earlier_boosting_names import warn_of_earlier_names
-from truerank.rankers.oblivious_boosting import ObliviousBoosting
+from truerank.rankers.earlier_boosting_names import value_under_either_name, warn_of_earlier_names
+from truerank.rankers.oblivious_boosting import CATEGORIES_STAY, ObliviousBoosting
 from truerank.solvers.early_stopping import EarlyStopping
-from truerank.trees.boosting import Plan, boost, change_parts
+from truerank.trees.boosting import Plan, Progress, boost, change_parts
+from truerank.trees.categories import CategoryTables, fit_categories
 from truerank.trees.grower import LevelSearch, SampledRows, TreeStructure, loss_unit_of, squared_losses
 from truerank.trees.histogram import GradientSizes, PackingScales, drawn_rows, pack_rows
 from truerank.trees.leaves.fuzzy import FuzzyLeaves
 from truerank.trees.leaves.kinds import leaf_fitter, search_rules
 from truerank.trees.leaves.polynomial import PolynomialLeaves
 from truerank.trees.limits import check_grades, check_weights
-from truerank.trees.linear_start import Start
+from truerank.trees.linear_start import LinearStart, Start, linear_start_sums, solve_linear_start
 from truerank.trees.rows import Rows, Sample, draw_rows
+from truerank.trees.scaling import Scaling
 from truerank.trees.training_columns import TrainingColumns, look_at
 
-_OBJECTIVES = ("mse", "lambdarank", "softmax", "pairwise-logistic", "yetirank")
+_OBJECTIVES = ("mse", "lambdarank", "softmax", "xe-ndcg", "pairwise-logistic", "yetirank")
 _COLUMNS = 8  # columns that are summarised in one round
 
 
@@ -60,6 +63,8 @@ class Setup:
     leaves: Any
     columns: TrainingColumns
     p_swap: float
+    linear: LinearStart | None
+    categories: CategoryTables | None
     n_rows: int
     first_rows: np.ndarray
     # Places by content: offsets (m + 1,), and of each partition where its queries start.
@@ -74,24 +79,19 @@ class Setup:
 def fit_partitions(ranker: ObliviousBoosting, data: ClusterRankingData, valid: ClusterRankingData | None) -> None:
     """Set the fitted attributes of `ranker` from the partitions of `data`."""
     crew = data.crew
-    if not data.dense:
-        raise InvalidInputError(
-            "ObliviousBoosting needs a dense matrix on a cluster, these data are sparse; make the partitions dense"
-        )
     warn_of_earlier_names(ranker)
     parts = ranker._parts()
     leaves = ranker.kind_of_leaves
-    if check_choice(ranker.start, "start", ("constant", "linear")) == "linear":
-        raise InvalidInputError('start="linear" is not there on a cluster; fit with start="constant"')
-    if ranker.categorical is not None:
-        raise InvalidInputError("categorical features are not there on a cluster; encode them as numbers first")
+    check_choice(ranker.start, "start", ("constant", "linear"))
+    start_alpha = check_number(value_under_either_name(ranker, "start_alpha"), "start_alpha", minimum=0.0)
     if not callable(ranker.objective) and ranker.objective not in _OBJECTIVES:
         raise InvalidInputError(f"on a cluster objective must be one of {', '.join(_OBJECTIVES)} or a function")
-    if ranker.warm_start and hasattr(ranker, "tree_values_"):
-        raise InvalidInputError("warm_start is not there on a cluster; set warm_start=False")
-    polynomial = isinstance(leaves, PolynomialLeaves)
-    if polynomial and (data.query_weight is not None or data.weighs_rows):
-        raise InvalidInputError("polynomial leaves take no weights on a cluster; use constant or fuzzy leaves")
+    scaled = isinstance(leaves, PolynomialLeaves) or ranker.start == "linear"
+    if scaled and (data.query_weight is not None or data.weighs_rows):
+        raise InvalidInputError(
+            'polynomial leaves and start="linear" take no weights on a cluster; use constant or fuzzy leaves and '
+            'start="constant"'
+        )
     progress = begun_progress(ranker, data.n_features)
     stopping = ranker._early_stopping(valid is not None)
     plan = ranker._plan()
@@ -100,42 +100,89 @@ def fit_partitions(ranker: ObliviousBoosting, data: ClusterRankingData, valid: C
     check_weights(None if largest_weight < 0 else np.array([largest_weight]))
     measure = parse_measure(ranker.measure, convention=ranker.convention)
     objective = make_objective(ranker.objective, ranker.objective_params, measure, 1)
+    if not isinstance(objective, SquaredError | ByQuery | FunctionObjective):
+        raise InvalidInputError("on a cluster objective must be one by name or a function")
     p_swap = leaves.swap_probability(data.n_rows) if isinstance(leaves, FuzzyLeaves) else 0.0
-    looked = []
-    for first in range(0, data.n_features, _COLUMNS):
-        last = min(first + _COLUMNS, data.n_features)
-        for summary in crew.round(_summaries, first, last, data.feature_names, merge=merge_summaries):
-            looked.append(look_at(summary.sorted_values(), parts, leaves, polynomial))
-    columns = TrainingColumns.of(looked, bool(ranker.clip))
+    categories = _encode_categories(ranker, data, bool(progress.trees))
+    columns = _look_at_columns(ranker, data, parts, leaves, scaled)
+    if progress.trees:
+        ranker._check_same_columns(leaves, columns, p_swap)
     plan = replace(plan, rules=search_rules(leaves, plan.rules, columns, p_swap))
+    linear = ranker._start().linear if progress.trees else None
+    if ranker.start == "linear" and linear is None:
+        assert columns.scaling is not None
+        sums = crew.round(_linear_sums, columns.scaling)
+        linear = solve_linear_start(*sums, columns.scaling, start_alpha, plan.rules.monotone)
     by_place = plan.replace or plan.subsample < 1.0 or getattr(objective, "by_place", False)
     setup = Setup(
-        objective, plan, leaves, columns, p_swap, data.n_rows, data.first_rows,
+        objective, plan, leaves, columns, p_swap, linear, categories, data.n_rows, data.first_rows,
         *(_places(data) if by_place else (None, None)),
     )  # fmt: skip
     missing, grades, weights = crew.round(_open, setup, keep=True)
-    constant = 0.0
-    if isinstance(objective, SquaredError):
-        constant = exact_total(grades) / exact_total(weights)
-    elif not isinstance(objective, ByQuery | FunctionObjective):
-        raise InvalidInputError("on a cluster objective must be one by name or a function")
+    constant = exact_total(grades) / exact_total(weights) if isinstance(objective, SquaredError) else 0.0
+    if progress.trees:
+        constant = ranker._start().constant
     crew.round(_start, constant, keep=True)
     watched = None
-    if valid is not None:
+    if valid is None:
+        progress.valid = []
+    else:
         valid.crew.round(_open_valid, setup, constant, keep=True)
         watched = WatchedInPartitions(valid.crew, stopping)
+        if progress.trees:
+            watched.go_on(ranker, progress)
     with Workers(ranker.n_jobs) as workers:
         rows = RowsInPartitions(crew, setup, missing > 0, workers)
+        if progress.trees:
+            rows.go_on(ranker, progress)
         status = boost(rows, plan, watched, progress, objective.quadratic)
-    ranker._keep(progress, Start(constant, None), leaves, columns, p_swap)
+    ranker._keep(progress, Start(constant, linear), leaves, columns, p_swap)
+    if categories is not None:
+        keep(ranker, categories)
     ranker._finish(status)
+
+
+def _look_at_columns(
+    ranker: ObliviousBoosting, data: ClusterRankingData, parts: int, leaves: Any, scaled: bool
+) -> TrainingColumns:
+    """Borders, places and scaling of all columns, from summaries that were merged up the tree of partitions."""
+    looked = []
+    with Workers(ranker.n_jobs) as workers:
+        for first in range(0, data.n_features, _COLUMNS):
+            last = min(first + _COLUMNS, data.n_features)
+            summaries = data.crew.round(_summaries, first, last, data.feature_names, merge=merge_summaries)
+            looked += workers.run(
+                lambda summary: look_at(summary.sorted_values(), parts, leaves, scaled), [(one,) for one in summaries]
+            )
+    return TrainingColumns.of(looked, bool(ranker.clip))
+
+
+def _encode_categories(ranker: ObliviousBoosting, data: ClusterRankingData, continued: bool) -> CategoryTables | None:
+    """The tables of the categorical columns, which come to the client; the partitions get their statistics by row."""
+    columns = ranker._category_columns(data.n_features)
+    if columns is None:
+        return None
+    if continued:
+        raise InvalidInputError(CATEGORIES_STAY)
+    light = data.without_features()
+    assert light.y is not None
+    queries = _queries_by_content(data)[0]
+    order = queries[stream(ranker.seed_, "categories", 0).permutation(len(queries))]
+    values = np.concatenate(data.crew.round(_category_values, columns, merge=beside))
+    tables, encoded = fit_categories(values, light.y, light.offsets, light.row_weight, np.arange(len(columns)), order)
+    data.crew.round(_take_statistics, columns, np.split(encoded, data.first_rows[1:-1]), keep=True)
+    return replace(tables, features=columns)
+
+
+def _queries_by_content(data: ClusterRankingData) -> tuple[np.ndarray, np.ndarray]:
+    """All queries in the order by content, and the sizes of all."""
+    own, with_grades, sizes = (np.concatenate(parts) for parts in zip(*data.crew.round(_hashes, merge=beside)))
+    return np.lexsort((data.weight_by_query, with_grades, own)), sizes
 
 
 def _places(data: ClusterRankingData) -> tuple[np.ndarray, list[np.ndarray]]:
     """The order of all queries by content: starts of places (m + 1,), and by partition where its queries start."""
-    own, with_grades, sizes = (np.concatenate(parts) for parts in zip(*data.crew.round(_hashes, merge=beside)))
-    weight = np.ones(len(own)) if data.query_weight is None else data.query_weight
-    order = np.lexsort((weight, with_grades, own))
+    order, sizes = _queries_by_content(data)
     offsets = np.concatenate([[0], np.cumsum(sizes[order])]).astype(np.int64)
     starts = np.empty(len(order), dtype=np.int64)
     starts[order] = offsets[:-1]
@@ -151,14 +198,23 @@ class RowsInPartitions:
         self._grower = PartitionGrower(crew, n_bins, has_missing, setup.plan, workers)
         self._leaves = setup.fitter(workers)
         self._trees_end = crew.mark()
-        self._derived = crew.round(_derive, 0, keep=True)
+        self._at_start = self._derived = crew.round(_derive, 0, keep=True)
+
+    def go_on(self, ranker: ObliviousBoosting, progress: Progress) -> None:
+        """Take the scores of the trees that are there already."""
+        crew = self._crew
+        self._grower.paid |= np.any([own > 0 for own in progress.gains], axis=0)
+        crew.rewind(self._trees_end)
+        crew.round(_go_on, ranker, keep=True)
+        self._trees_end = crew.mark()
+        self._derived = crew.round(_derive, len(progress.trees), keep=True)
 
     def derive(self, t: int) -> None:
         """Done already, in the round that added the last tree."""
 
     def sizes(self) -> GradientSizes:
         """See `BoostedRows`."""
-        return GradientSizes(0, self._derived["all_gradients"], self._derived["all_hessians"], True)
+        return GradientSizes(0, self._at_start["all_gradients"], self._at_start["all_hessians"], True)
 
     def change(self) -> float:
         """See `BoostedRows`."""
@@ -197,6 +253,13 @@ class WatchedInPartitions:
 
     def __init__(self, crew: Crew, stopping: EarlyStopping) -> None:
         self._crew, self.stopping = crew, stopping
+
+    def go_on(self, ranker: ObliviousBoosting, progress: Progress) -> None:
+        """Take the scores of the trees that are there already, and their measures where they were not watched."""
+        if len(progress.valid) != len(progress.trees):
+            staged = np.concatenate(self._crew.round(_staged, ranker, self.stopping.measure, merge=beside), axis=1)
+            progress.valid = [float(self.stopping.measure.aggregate(by_query)) for by_query in staged]
+        self._crew.round(_go_on, ranker, keep=True)
 
     def value_with(self, tree: TreeStructure, values: np.ndarray) -> float:
         """See `Watched`."""
@@ -259,15 +322,17 @@ class PartitionTrees:
     def __init__(self, partition: Partition, setup: Setup, training: bool) -> None:
         data = partition.data
         self.setup, self.number = setup, partition.number
-        codes = code_rows(data.X, setup.columns.borders, 1)
+        X = _matrix(partition) if training or setup.categories is None else setup.categories.encode(data.X)
+        codes = code_rows(X, setup.columns.borders, 1)
         self.workers = Workers(1)
         self.fitter = setup.fitter(self.workers)
         # Plain leaves never look at the values again.
-        self.rows = Rows(data.X if self.fitter.needs_sample else data.X[:0], codes)
+        self.rows = Rows(X if self.fitter.needs_sample else X[:0], codes)
         self.light = without_features(data)
         self.weight = data.row_weight
         self.scores = np.zeros(data.n_rows)
-        self.start = 0.0
+        self.linear = None if setup.linear is None else setup.linear.scores(X, 1)
+        self.start: Any = 0.0
         self.sampled: SampledRows | None = None
         if training and setup.query_places is not None:
             assert data.y is not None
@@ -348,7 +413,7 @@ class _Sums(dict[str, Any]):
 
 
 class _RowDraws:
-    """The draws (k, n) of a generator over all rows at some positions: what one machine would draw for these."""
+    """The draws of a generator over all rows at some positions: what one machine would draw for these."""
 
     def __init__(self, rng: np.random.Generator, n: int, positions: np.ndarray) -> None:
         self.rng, self.n, self.positions = rng, n, positions
@@ -360,8 +425,9 @@ class _RowDraws:
             result[k] = self.rng.logistic(size=self.n)[self.positions]
         return result
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.rng, name)
+    def random(self, size: int) -> np.ndarray:
+        """As `Generator.random`."""
+        return self.rng.random(self.n)[self.positions]
 
 
 def _extremes(partition: Partition) -> tuple[float, float]:
@@ -372,9 +438,41 @@ def _extremes(partition: Partition) -> tuple[float, float]:
     return float(np.abs(data.y).max(initial=0.0)), largest_weight
 
 
+def _matrix(partition: Partition) -> np.ndarray:
+    """The training rows as trees see them: dense, with the statistics of categories."""
+    X = dense(partition.data.X)
+    if "statistics" in partition.memory:
+        columns, values = partition.memory["statistics"]
+        X = X.copy()
+        X[:, columns] = values
+    return X
+
+
+def dense(X: Any) -> np.ndarray:
+    """An array of the values, those of a sparse matrix that stand twice added up."""
+    return X.toarray() if hasattr(X, "tocsr") else X
+
+
 def _summaries(partition: Partition, first: int, last: int, names: list[str] | None) -> list[ColumnSummary]:
-    X = partition.columns(range(first, last), names)
-    return [ColumnSummary.of(np.ascontiguousarray(column), LIMIT) for column in X.T]
+    X = dense(partition.columns(range(first, last), names))
+    columns, values = partition.memory.get("statistics", ((), None))
+    own = {int(k): values[:, place] for place, k in enumerate(columns)}
+    return [
+        ColumnSummary.of(np.ascontiguousarray(own.get(k, X[:, k - first])), LIMIT) for k in range(first, last)
+    ]  # fmt: skip
+
+
+def _category_values(partition: Partition, columns: np.ndarray) -> list[np.ndarray]:
+    return [partition.data.X[:, columns]]
+
+
+def _take_statistics(partition: Partition, columns: np.ndarray, values: list[np.ndarray]) -> None:
+    partition.memory["statistics"] = np.array(columns), np.array(values[partition.number])
+
+
+def _linear_sums(partition: Partition, scaling: Scaling) -> tuple[np.ndarray, np.ndarray, float]:
+    data = partition.data
+    return linear_start_sums(_matrix(partition), np.asarray(data.y), data.offsets, None, scaling)
 
 
 def _hashes(partition: Partition) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
@@ -389,6 +487,8 @@ def _open(partition: Partition, setup: Setup) -> tuple[np.ndarray, np.ndarray, n
     partition.memory["trees"] = trees
     y = trees.light.y
     assert y is not None
+    if trees.linear is not None:
+        y = y - trees.linear
     weight = np.broadcast_to(1.0, y.shape) if trees.weight is None else trees.weight
     grades = y if trees.weight is None else trees.weight * y
     return trees.rows.matrix.has_missing.astype(np.int64), exact_parts(grades), exact_parts(weight)
@@ -401,8 +501,20 @@ def _open_valid(partition: Partition, setup: Setup, start: float) -> None:
 
 def _start(partition: Partition, start: float) -> None:
     trees = partition.memory["trees"]
-    trees.start = start
     trees.scores[:] = start
+    trees.start = start
+    if trees.linear is not None:
+        trees.scores += trees.linear
+        trees.start = trees.scores.copy()
+
+
+def _go_on(partition: Partition, ranker: ObliviousBoosting) -> None:
+    partition.memory["trees"].scores[:] = ranker._predict(partition.data.X)
+
+
+def _staged(partition: Partition, ranker: ObliviousBoosting, measure: Any) -> list[np.ndarray]:
+    judgements = partition.data.judgements()
+    return [np.array([measure.per_query(judgements, scores) for scores in ranker._staged(partition.data.X)])]
 
 
 def _derive(partition: Partition, t: int) -> dict[str, Any]:

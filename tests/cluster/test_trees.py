@@ -1,0 +1,158 @@
+"""Boosted trees over partitions: categories, sparse rows, a linear start, and fits that are continued."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from truerank import ObliviousBoosting, RankingData, RidgeRanker
+from truerank.cluster import from_parts, read_parquet
+from truerank.core.errors import InvalidInputError
+
+
+def cut(data, k):
+    bounds = np.linspace(0, data.n_queries, k + 1).astype(int)
+    return from_parts([data.take_queries(np.arange(a, b)) for a, b in zip(bounds[:-1], bounds[1:])])
+
+
+def made(m, seed, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 20, m)
+    X = rng.standard_normal((sizes.sum(), 6)).round(2)
+    X[:, 4], X[:, 5] = rng.integers(0, 40, len(X)), rng.integers(0, 3, len(X))
+    X[rng.random(len(X)) < 0.05, 4] = np.nan
+    effect = rng.standard_normal(40)[np.nan_to_num(X[:, 4]).astype(int)]
+    y = np.clip(np.rint(X[:, 0] + X[:, 1] * X[:, 2] + effect + rng.standard_normal(len(X))), 0, 3)
+    return RankingData(X.astype(dtype), y, np.repeat(np.arange(m), sizes))
+
+
+@pytest.fixture(scope="module")
+def judged():
+    return made(50, 1), made(20, 2)
+
+
+def equal(one, many):
+    """Whether every fitted attribute has the same bits."""
+    for name in one.model_attributes:
+        a, b = getattr(one, name, None), getattr(many, name, None)
+        if isinstance(a, dict):
+            assert all(np.array_equal(a[key], b[key], equal_nan=True) for key in a), name
+        else:
+            assert np.array_equal(a, b), name
+
+
+def fitted(train, valid=None, **parameters):
+    return ObliviousBoosting(**{"leaves": "constant", "depth": 3, "n_estimators": 5, "n_jobs": 1} | parameters).fit(
+        train, **({} if valid is None else {"eval_set": valid})
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("k", [1, 4])
+def test_categories_have_the_statistics_of_one_machine(dtype, k):
+    train, valid = made(50, 1, dtype), made(20, 2, dtype)
+    weight = np.random.default_rng(3).uniform(0.5, 2.0, 50)
+    train = RankingData.from_grouped(train.X, train.y, train.offsets, train.query_ids, query_weight=weight)
+    settings = {"categorical": [4, 5], "random_state": 3, "bootstrap": "query", "subsample": 0.7}
+    one = fitted(train, valid, **settings)
+    many = fitted(cut(train, k), cut(valid, 2), **settings)
+    assert {4, 5} & set(one.tree_features_.ravel().tolist())
+    equal(one, many)
+
+
+def test_texts_of_files_are_numbered_alike(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(4)
+    kinds = rng.integers(0, 4, 200)
+    y = np.clip(kinds - rng.integers(0, 2, 200), 0, 3)
+    frame = pandas.DataFrame({"qid": np.arange(200) // 10, "y": y, "a": rng.random(200)})
+    frame["kind"] = np.array(list("wxyz"))[kinds]
+    rows = {"1": frame[:95], "2": frame[95:][frame["kind"] != "w"]}
+    for name, part in rows.items():
+        part.to_parquet(tmp_path / f"{name}.parquet")
+    texts = {"kind": ["w", "x", "y", "z"]}
+    for hold in (True, False):
+        data = read_parquet(tmp_path / "*.parquet", categories=texts, hold=hold)
+        many = fitted(data, categorical=["kind"], random_state=0)
+        assert many.category_names == texts
+        equal(fitted(data.gather(), categorical=["kind"], random_state=0), many)
+    with pytest.raises(InvalidInputError, match="for which RidgeRanker has no use"):
+        RidgeRanker().fit(data)
+    with pytest.raises(InvalidInputError, match="otherwise than partition 0"):
+        read_parquet(tmp_path / "*.parquet", categories=["kind"])
+
+
+@pytest.mark.parametrize("leaves", ["constant", "fuzzy"])
+def test_sparse_rows_give_the_trees_of_dense_ones(judged, leaves):
+    train, valid = judged
+    X = np.where(np.abs(train.X) > 1.0, train.X, 0.0)
+    X[np.isnan(train.X)] = np.nan
+    dense, sparse = (RankingData(form(X), train.y, train.qid) for form in (np.asarray, csr_matrix))
+    one, many = fitted(dense, leaves=leaves), fitted(cut(sparse, 3), leaves=leaves)
+    np.testing.assert_array_equal(many.tree_borders_, one.tree_borders_)
+    np.testing.assert_allclose(many.predict(valid), one.predict(valid), rtol=1e-9, atol=1e-12)
+    if leaves == "constant":
+        equal(one, many)
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"monotone": {0: -1, 1: 1}}, {"leaves": "fuzzy"}, {"objective": "lambdarank"}]
+)
+def test_a_linear_start_agrees_to_rounding(judged, settings):
+    train, valid = judged
+    one = fitted(train, valid, start="linear", **settings)
+    many = fitted(cut(train, 5), cut(valid, 2), start="linear", **settings)
+    np.testing.assert_allclose(many.start_weights_, one.start_weights_, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(many.tree_features_, one.tree_features_)
+    np.testing.assert_allclose(many.predict(valid), one.predict(valid), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(many.validation_scores_, one.validation_scores_)
+    equal(one, fitted(cut(train, 1), cut(valid, 2), start="linear", **settings))
+
+
+CONTINUED = [
+    {"subsample": 0.6, "bootstrap": "row"},
+    {"objective": "xe-ndcg", "feature_costs": {0: 0.05}},
+    {"start": "linear"},
+    {"leaves": "fuzzy"},
+    {"leaves": "polynomial"},
+]
+
+
+@pytest.mark.parametrize("watched", ["never", "always", "later"])
+@pytest.mark.parametrize("settings", CONTINUED)
+def test_a_fit_that_is_continued_is_the_longer_fit(judged, settings, watched):
+    train, valid = judged
+    parts, held = cut(train, 3), cut(valid, 2)
+    late = {} if watched == "never" else {"eval_set": held}
+    settings = {"leaves": "constant", "depth": 3, "n_estimators": 3, "n_jobs": 1, "random_state": 1} | settings
+    many = ObliviousBoosting(**settings, warm_start=True).fit(parts, **(late if watched == "always" else {}))
+    many.set_params(n_estimators=6).fit(parts, **late)
+    whole = ObliviousBoosting(**settings | {"n_estimators": 6}).fit(parts, **late)
+    equal(whole, many)
+    with pytest.raises(InvalidInputError, match="warm_start: depth was 3"):
+        many.set_params(depth=2).fit(parts)
+
+
+def test_a_checkpoint_of_other_trees_is_not_gone_on_with(judged, tmp_path):
+    from truerank.cluster.checkpoint import name_of_fit
+
+    parts = cut(judged[0], 2)
+    one, other = (
+        fitted(parts, learning_rate=rate).set_params(learning_rate=0.1, warm_start=True) for rate in (0.1, 0.2)
+    )
+    assert name_of_fit(one, parts, None) != name_of_fit(other, parts, None)
+
+
+def test_what_is_not_there_is_said(judged):
+    train, _ = judged
+    weighted = RankingData.from_grouped(
+        train.X, train.y, train.offsets, train.query_ids, query_weight=np.linspace(1, 2, train.n_queries)
+    )
+    with pytest.raises(InvalidInputError, match="take no weights on a cluster"):
+        fitted(cut(weighted, 2), start="linear")
+    with pytest.raises(InvalidInputError, match="categorical features cannot be continued"):
+        parts = cut(train, 2)
+        fitted(parts, categorical=[4], warm_start=True).set_params(n_estimators=9).fit(parts)
+    with pytest.raises(InvalidInputError, match="objective must be one of"):
+        fitted(cut(train, 2), objective="unbiased-lambdarank")
