@@ -14,7 +14,7 @@ import pytest
 
 from truerank.core import files
 from truerank.core.errors import InvalidInputError
-from truerank.core.files import atomic_write, atomic_writes, check_target
+from truerank.core.files import append_whole, atomic_write, atomic_writes, check_target
 
 
 @pytest.fixture(autouse=True)
@@ -263,3 +263,16 @@ def test_an_index_is_there_after_a_kill_between_its_renames(tmp_path):
     assert Index(tmp_path / "index").n_documents == 1
     build_index(documents * 1, tmp_path / "index")
     assert sorted(os.listdir(tmp_path)) == ["index"]
+
+
+def test_a_line_that_cannot_be_appended_whole_leaves_nothing(tmp_path, monkeypatch):
+    path = tmp_path / "lines"
+    append_whole(path, "first\n")
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        append_whole(path, "second\n")
+    assert path.read_text() == "first\n"

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from truerank.core.kernel import kernel
+from truerank.matrices.stored_values import writable_view
 
 LIMIT = 1 << 18
 
@@ -56,9 +57,8 @@ class ColumnSummary:
         """The summary of both columns' values."""
         room = len(self.values) + len(other.values)
         values, counts = np.empty(room, self.values.dtype), np.empty(room, np.int64)
-        k = _merge(
-            self.values, self.counts.astype(np.int64), other.values, other.counts.astype(np.int64), values, counts
-        )
+        sides = ((writable_view(one.values), one.counts.astype(np.int64)) for one in (self, other))
+        k = _merge(*next(sides), *next(sides), values, counts)
         return ColumnSummary(values[:k].copy(), narrowed(counts[:k]), max(self.error, other.error))._cut(limit)
 
     def _cut(self, limit: int) -> ColumnSummary:

@@ -104,6 +104,26 @@ def _noted(opened: list[_Opened]) -> Iterator[None]:
             os.close(descriptor)
 
 
+def append_whole(path: str | os.PathLike[str], text: str) -> None:
+    """Append text to a file, flushed to disk; where it cannot be written whole, nothing of it stays.
+
+    Raises
+    ------
+    OSError
+        When the file cannot be written.
+    """
+    rest = memoryview(text.encode())
+    with open(path, "ab", buffering=0) as file:
+        end = os.fstat(file.fileno()).st_size
+        try:
+            while len(rest):
+                rest = rest[file.write(rest) :]
+            os.fsync(file.fileno())
+        except BaseException:
+            os.truncate(path, end)  # what a full disk or an interrupt has left of it
+            raise
+
+
 def finish_step(path: str | os.PathLike[str]) -> None:
     """Do the renames that a killed run had begun, where a note beside `path` says that there are any left.
 

@@ -24,7 +24,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import DataFileError, InvalidInputError, imports_of_extra
-from truerank.core.files import check_target
+from truerank.core.files import append_whole, atomic_write, check_target
 from truerank.core.printing import plain
 from truerank.core.random_streams import seed_of
 from truerank.data.ranking_data import RankingData
@@ -338,15 +338,13 @@ class _Keeper:
         self.done, self.watch = done, watch
         self.path = None if state is None else os.fspath(state)
         if self.path is not None and not done:
-            Path(self.path).write_text(json.dumps({"question": question}) + "\n", encoding="utf-8")
+            with atomic_write(self.path) as stream:
+                stream.write(json.dumps({"question": question}) + "\n")
 
     def __call__(self, trial: dict[str, Any]) -> None:
         self.done.append(trial)
         if self.path is not None:
-            with open(self.path, "a", encoding="utf-8") as stream:
-                stream.write(json.dumps(trial) + "\n")
-                stream.flush()
-                os.fsync(stream.fileno())
+            append_whole(self.path, json.dumps(trial) + "\n")
         if self.watch is not None:
             self.watch(trial)
 

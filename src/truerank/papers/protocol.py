@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.core.files import append_whole
 from truerank.core.printing import plain, table
 from truerank.core.random_streams import stream
 from truerank.data.ranking_data import RankingData
@@ -319,17 +320,7 @@ class ResultStore:
 
     @staticmethod
     def _append(path: Path, record: dict[str, Any]) -> None:
-        line = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
-        rest = memoryview(line.encode())
-        with open(path, "ab", buffering=0) as file:
-            end = os.fstat(file.fileno()).st_size
-            try:
-                while len(rest):
-                    rest = rest[file.write(rest) :]
-                os.fsync(file.fileno())
-            except BaseException:
-                os.truncate(path, end)  # what a full disk or an interrupt has left of the line
-                raise
+        append_whole(path, json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n")
 
 
 def _canonical(value: Any) -> str:
