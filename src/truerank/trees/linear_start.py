@@ -89,7 +89,8 @@ def fit_linear_start(
 
     The same bits for any number of threads. O(n p² + p³).
     """
-    return solve_linear_start(*linear_start_sums(X, y, offsets, row_weight, scaling), scaling, penalty, monotone)
+    matrix, right, total = linear_start_sums(X, y, offsets, row_weight, scaling)
+    return solve_linear_start(matrix, right, total, scaling, penalty, monotone)
 
 
 def linear_start_sums(

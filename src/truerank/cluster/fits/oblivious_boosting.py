@@ -111,8 +111,8 @@ def fit_partitions(ranker: ObliviousBoosting, data: ClusterRankingData, valid: C
     linear = ranker._start().linear if progress.trees else None
     if ranker.start == "linear" and linear is None:
         assert columns.scaling is not None
-        sums = crew.round(_linear_sums, columns.scaling)
-        linear = solve_linear_start(*sums, columns.scaling, start_alpha, plan.rules.monotone)
+        products, moment, total = crew.round(_linear_sums, columns.scaling)
+        linear = solve_linear_start(products, moment, total, columns.scaling, start_alpha, plan.rules.monotone)
     by_place = plan.replace or plan.subsample < 1.0 or getattr(objective, "by_place", False)
     setup = Setup(
         objective, plan, leaves, columns, p_swap, linear, categories, data.n_rows, data.first_rows,
