@@ -81,7 +81,7 @@ def with_category(name: str, data: Any) -> np.ndarray:
     return np.column_stack([data.X, np.array(numbers, dtype=np.float64)])
 
 
-def main() -> None:
+def run() -> None:
     """Print a table."""
     measure = parse_measure("nDCG@10", "ranklib").tie_averaged()
     rows: list[list[Any]] = []
@@ -103,4 +103,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run()

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from truerank.data.splits import query_folds
 KINDS = ("constant", "fuzzy", "polynomial", "auto")
 
 
-def main(wanted: list[str]) -> None:
+def run(wanted: Sequence[str] = ()) -> None:
     """Print a line for each set and kind; of all sets where none is named."""
     rows: list[list[Any]] = []
     for name, pairs in sets(Path(os.environ["TRUERANK_DATA"])):
@@ -70,4 +71,4 @@ def main(wanted: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    run(sys.argv[1:])

@@ -52,7 +52,7 @@ def sets(root: Path) -> Iterator[tuple[str, list[tuple[Any, Any]]]]:
     yield "sample", [(sample.take_queries(range(135)), sample.take_queries(range(135, 180)))]
 
 
-def main() -> None:
+def run() -> None:
     """Print the table."""
     rows: dict[str, list[Any]] = {name: [name] for name in LEARNERS}
     header = ["validation AP, nDCG@10"]
@@ -69,4 +69,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run()

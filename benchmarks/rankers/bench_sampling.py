@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +109,7 @@ def values(objective: str, leaves: str, way: str, train: Any, valid: Any) -> np.
     return total
 
 
-def main(wanted: list[str]) -> None:
+def run(wanted: Sequence[str] = ()) -> None:
     """Print a table for each set; of all sets where none is named."""
     for name, pairs in sets(Path(os.environ["TRUERANK_DATA"])):
         if wanted and name not in wanted:
@@ -131,4 +131,4 @@ def main(wanted: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    run(sys.argv[1:])

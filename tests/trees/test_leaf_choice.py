@@ -5,16 +5,17 @@ from scipy import sparse
 from truerank import FuzzyLeaves, ObliviousBoosting, load_model, save_model
 from truerank.core.errors import InvalidInputError
 from truerank.measures import parse_measure
+from truerank.rankers.leaf_choice import _clearly_above
 
 
 def made(kind, n=1200, seed=0):
-    """Grades that are sharp steps, which fuzzy borders would round, or a slope in two of ten features."""
+    """Grades that are sharp steps, which fuzzy borders would round, or a slope in eight of ten features."""
     rng = np.random.default_rng(seed)
     X = rng.random((n, 10))
     if kind == "steps":
         target = np.floor(4 * X[:, 0]) % 2 * 2 + np.floor(4 * X[:, 1]) % 2
     else:
-        target = 3 * X[:, 0] - 3 * X[:, 1] + 0.5 * rng.standard_normal(n)
+        target = 2 + 3 * (X[:, :4].sum(axis=1) - X[:, 4:8].sum(axis=1)) / 2 + 0.1 * rng.standard_normal(n)
     return X, np.clip(np.round(target), 0, 4), np.arange(n) // 20
 
 
@@ -25,6 +26,7 @@ def test_the_best_kind_on_queries_left_out_is_taken(tmp_path):
         ranker = ObliviousBoosting("auto", n_estimators=40, depth=3).fit(X, y, qid=qid)
         assert set(ranker.leaf_scores_) == {"constant", "fuzzy", "polynomial"}
         assert ranker.leaves_ == max(ranker.leaf_scores_, key=ranker.leaf_scores_.get)
+        assert ranker.leaf_scores_[ranker.leaves_] > ranker.leaf_scores_["fuzzy"]
         named = ObliviousBoosting(ranker.leaves_, n_estimators=40, depth=3).fit(X, y, qid=qid)
         np.testing.assert_array_equal(ranker.predict(X), named.predict(X))
         save_model(ranker, tmp_path / "model.json")
@@ -32,6 +34,18 @@ def test_the_best_kind_on_queries_left_out_is_taken(tmp_path):
         chosen[kind] = ranker.leaves_
     assert chosen["slope"] == "polynomial"
     assert chosen["steps"] == "constant"
+
+
+def test_a_gain_within_two_standard_errors_takes_nothing_from_fuzzy_leaves():
+    assert _clearly_above(np.array([0.1, 0.3, np.nan, 0.2]))  # mean .2, standard error .058
+    assert not _clearly_above(np.array([0.1, 0.5, -0.1]))  # .167 and .176
+    assert not _clearly_above(np.zeros(5))
+    assert not _clearly_above(np.array([0.2]))
+    X, _, qid = made("slope", 400)
+    y = np.random.default_rng(3).integers(0, 3, len(X))  # nothing to be learnt
+    ranker = ObliviousBoosting("auto", n_estimators=5, depth=2).fit(X, y, qid=qid)
+    assert ranker.leaves_ == "fuzzy"
+    assert max(ranker.leaf_scores_, key=ranker.leaf_scores_.get) != "fuzzy"
 
 
 def test_scores_of_kinds_are_those_of_three_folds():
