@@ -17,7 +17,7 @@ from truerank.matrices.binning import (
     sort_column,
 )
 from truerank.trees.histogram import pack_gradients
-from truerank.trees.leaves.places import MOST_PLACES, Norms, find_states, make_places, make_shares
+from truerank.trees.leaves.places import MOST_PLACES, Norms, make_places, make_shares
 from truerank.trees.scaling import column_scaling
 
 # Many of these data leave nothing to learn, which fits say.
@@ -187,7 +187,7 @@ def test_states_of_any_numbers(train, x):
     place = np.searchsorted(known, x)
     inside = np.isin(x, known)
     expected = np.where(np.isnan(x), 2 * len(known) + 1, 2 * place + inside)
-    np.testing.assert_array_equal(find_states(x, table.lower, table.upper), expected)
+    np.testing.assert_array_equal(table.states(x), expected)
 
 
 @given(hnp.arrays(np.float64, st.integers(1, 30), elements=numbers))

@@ -38,7 +38,8 @@ from truerank.trees.boosting import Plan, Progress, boost
 from truerank.trees.categories import CategoryTables, fit_categories
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.grower import GrowthRules
-from truerank.trees.leaves.fuzzy import FlatPlaces, FuzzyLeaves, FuzzyPredictor
+from truerank.trees.leaves.fuzzy import FlatPlaces, FuzzyLeaves
+from truerank.trees.leaves.fuzzy_predictor import FuzzyPredictor
 from truerank.trees.leaves.kinds import Leaves, leaf_fitter, parse_leaves, search_rules
 from truerank.trees.leaves.polynomial import PolynomialLeaves, PolynomialPredictor, monomial_table
 from truerank.trees.limits import check_grades, check_weights

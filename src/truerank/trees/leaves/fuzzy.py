@@ -10,11 +10,11 @@ import numpy as np
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.kernel import kernel
-from truerank.core.threads import Workers, row_blocks, run_blocks
+from truerank.core.threads import Workers, row_blocks
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.grower import TreeStructure
 from truerank.trees.leaves.constant import constrain, newton_values
-from truerank.trees.leaves.places import MOST_PLACES, Norms, PlaceTable, Shares, make_shares, states_of
+from truerank.trees.leaves.places import MOST_PLACES, Norms, PlaceTable, Shares, make_shares
 from truerank.trees.rows import Rows, Sample
 
 _CACHE_BYTES = 100 << 20  # states of columns that are kept between trees
@@ -234,56 +234,6 @@ class FlatPlaces:
                 raise ModelFileError("ObliviousBoosting: a place table is not in ascending order")
 
 
-class FuzzyPredictor:
-    """Scores from fuzzy leaves: d contractions of a 2^d vector a row and tree."""
-
-    def __init__(self, ensemble: Ensemble, flat: FlatPlaces, p: float, ties: str) -> None:
-        self.flat = flat
-        tables = flat.tables()
-        norms = Norms(p)
-        shares = [make_shares(table, norms, ties) for table in tables]
-        self.first = np.concatenate([[0], np.cumsum(flat.sizes)]).astype(np.int64)
-        empty = [np.empty(0)]
-        self.factors = np.stack(
-            [np.concatenate(empty + [getattr(s, name) for s in shares]) for name in ("up", "down", "start", "stop")]
-        )
-        self.log_p = norms.log_p
-        self.steep = np.array([s.steep for s in shares], dtype=np.bool_)
-        shape = ensemble.features.shape
-        self.columns = np.searchsorted(flat.features, ensemble.features).astype(np.int64)
-        self.border_states = np.empty(shape, dtype=np.int64)
-        self.border_factors = np.empty((*shape, 3))
-        for t, level in np.ndindex(*shape):
-            k = int(self.columns[t, level])
-            b, self.border_states[t, level] = tables[k].place_of_border(float(ensemble.borders[t, level]))
-            self.border_factors[t, level] = (*shares[k].border_factors(b), b)
-        self.missing_right = ensemble.missing_right
-        self.values = ensemble.values
-
-    def predict(self, X: np.ndarray, n_jobs: int | None, scores: np.ndarray, trees: slice = slice(None)) -> np.ndarray:
-        """Add the values of `trees` for the rows of X, float32 or float64, to `scores` (n,) and return these."""
-        flat, first, factors, steep, asked = self.flat, self.first, self.factors, self.steep, self.columns[trees]
-        used = np.unique(asked)
-        features, lower, upper = flat.features, flat.lower, flat.upper
-        if 0 < len(used) < len(features):  # one tree after the other: places in the other features are not looked for
-            knots = np.concatenate([np.arange(first[k], first[k + 1]) for k in used])
-            both = np.concatenate([np.arange(2 * first[k] + k, 2 * first[k + 1] + k + 1) for k in used])
-            features, steep, lower, upper = features[used], steep[used], lower[knots], upper[knots]
-            factors, asked = factors[:, both], np.searchsorted(used, asked)
-            first = np.concatenate([[0], np.cumsum(flat.sizes[used])]).astype(np.int64)
-
-        def work(start: int, stop: int) -> None:
-            columns = np.ascontiguousarray(X[start:stop].T[features], dtype=np.float64)
-            _add_fuzzy(
-                columns, first, lower, upper, factors, steep, self.log_p,
-                asked, self.border_states[trees], self.border_factors[trees],
-                self.missing_right[trees], self.values[trees], scores[start:stop],
-            )  # fmt: skip
-
-        run_blocks(work, row_blocks(len(X), 4_096), n_jobs)
-        return scores
-
-
 def _stack(states: list[np.ndarray], start: int, stop: int) -> np.ndarray:
     if not states:
         return np.empty((0, stop - start), dtype=np.uint16)
@@ -385,74 +335,3 @@ def contract(right, depth, rows, values, work, scores):
             out[i] += last[i] * (other[i] - out[i])
     for i in range(rows):
         scores[i] += out[i]
-
-
-@kernel
-def _add_fuzzy(
-    X, first, lower, upper, factors, steep, log_p, columns, border_states, border_factors, missing_right, values, scores
-):
-    """Add every tree's expected leaf value to the scores; X is (used features, n).
-
-    The factors of all rows are looked up feature by feature, while a feature's table is in the cache; trees then take
-    64 rows at a time. Many arguments: they are the arrays of the borders' tables and of the trees, one each.
-    """
-    used, n = X.shape
-    n_trees, depth = columns.shape
-    state = np.empty((used, n), dtype=np.int64)
-    up = np.empty((used, n))
-    down = np.empty((used, n))
-    some_steep = steep.any()
-    lo = np.empty((used if some_steep else 0, n))
-    hi = np.empty((used if some_steep else 0, n))
-    missing = np.zeros(used, dtype=np.bool_)
-    for k in range(used):
-        knots = slice(first[k], first[k + 1])
-        last = 2 * (first[k + 1] - first[k])
-        base = 2 * first[k] + k  # a table of K knots has 2K + 1 factors
-        own = state[k]
-        states_of(X[k], lower[knots], upper[knots], own)
-        some = False
-        for i in range(n):
-            s = own[i]
-            if s > last:
-                some = True
-                s = np.int64(0)
-            up[k, i] = factors[0, base + s]
-            down[k, i] = factors[1, base + s]
-        missing[k] = some
-        if steep[k]:
-            for i in range(n):
-                s = own[i] if own[i] <= last else np.int64(0)
-                lo[k, i] = factors[2, base + s]
-                hi[k, i] = factors[3, base + s]
-    right = np.empty((depth, 64))
-    work = np.empty((1 << max(0, depth - 1), 64))
-    for start in range(0, n, 64):
-        rows = min(64, n - start)
-        here = slice(start, start + rows)
-        for tree in range(n_trees):
-            for level in range(depth):
-                k = columns[tree, level]
-                border = border_states[tree, level]
-                left_factor = border_factors[tree, level, 0]
-                right_factor = border_factors[tree, level, 1]
-                out = right[level]
-                s = state[k, here]
-                u = up[k, here]
-                v = down[k, here]
-                if steep[k]:
-                    b = border_factors[tree, level, 2]
-                    for i in range(rows):
-                        if s[i] > border:
-                            out[i] = 1.0 - u[i] * np.exp(log_p * (lo[k, start + i] - b + 1.0)) * left_factor
-                        else:
-                            out[i] = v[i] * np.exp(log_p * (b - hi[k, start + i])) * right_factor
-                else:
-                    for i in range(rows):
-                        out[i] = 1.0 - u[i] * left_factor if s[i] > border else v[i] * right_factor
-                if missing[k]:
-                    last = 2 * (first[k + 1] - first[k])
-                    for i in range(rows):
-                        if s[i] > last:
-                            out[i] = 1.0 if missing_right[tree, level] else 0.0
-            contract(right, depth, rows, values[tree], work, scores[here])

@@ -15,8 +15,8 @@ for a block of places [start, stop), with up the mean of p^(i-start) / ((1-p) Z(
 p^(stop-i) / ((1-p) Z(i)).
 
 A `PlaceTable` has one *knot* for each different value of a feature, or for a range of them where there are more than
-`limit`; each border is the end of a knot. A value is in one of 2K + 1 *states*: 2k + 1 at knot k, 2k in the gap before
-it (values that training did not see), and a missing value in state 2K + 1.
+`limit`; each border is the end of a knot. `knots` says in which of 2K + 1 *states* a value is: 2k + 1 at knot k, 2k in
+the gap before it (values that training did not see), 2K + 1 where it is missing.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.matrices.binning import BLOCK
+from truerank.trees.leaves.knots import KnotIndex, find_states
 
 MOST_PLACES = 32_000  # states are 16-bit numbers: two a knot, and a knot more for each border
 _FEW_PLACES = 1 << 21
@@ -61,7 +62,8 @@ class PlaceTable:
 
     def states(self, values: np.ndarray) -> np.ndarray:
         """State of each value, uint16 (n,)."""
-        return find_states(np.ascontiguousarray(values, dtype=np.float64), self.lower, self.upper)
+        index = KnotIndex.of([(self.lower, self.upper)])
+        return np.asarray(find_states(np.ascontiguousarray(values, dtype=np.float64), *index.arrays))
 
     def place_of_border(self, border: float) -> tuple[int, int]:
         """Number b of training values at or below a border, and the last state left of it; inf is above all."""
@@ -265,39 +267,3 @@ def _right_table(up, down, start, stop, log_p, steep, b, border_state, left, rig
             result[s] = power * right
     result[up.size] = 1.0 if missing_right else 0.0
     return result
-
-
-@kernel
-def find_states(values, lower, upper):
-    """State of each value: 2k + 1 at knot k, 2k in the gap before it, 2K + 1 for nan."""
-    out = np.empty(values.size, dtype=np.uint16)
-    states = np.empty(64, dtype=np.int64)
-    for start in range(0, values.size, 64):
-        rows = min(64, values.size - start)
-        states_of(values[start : start + rows], lower, upper, states)
-        for i in range(rows):
-            out[start + i] = states[i]
-    return out
-
-
-@kernel
-def states_of(x, lower, upper, states):
-    """States of a few values, all searched for at once, step by step and without a branch on a value."""
-    n = x.size
-    size = upper.size
-    for i in range(n):
-        states[i] = 0
-    rest = size
-    while rest > 1:  # the number of knots whose upper value is below x
-        half = rest >> 1
-        for i in range(n):
-            states[i] += half if upper[states[i] + half - 1] < x[i] else 0
-        rest -= half
-    last = max(size - 1, 0)
-    for i in range(n):
-        k = states[i]
-        if size > 0:
-            k += 1 if upper[k] < x[i] else 0
-            inside = k < size and x[i] >= lower[min(k, last)]
-            k = 2 * k + (1 if inside else 0)
-        states[i] = k if x[i] == x[i] else 2 * size + 1
