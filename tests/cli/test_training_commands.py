@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pytest
 
+from truerank import ObliviousBoosting, RankingData
 from truerank.cli import main
 from truerank.data.samples import load_sample
 from truerank.io.letor.read import read_letor, write_letor
@@ -207,3 +208,41 @@ def test_lists_need_no_quotes_of_the_shell():
 
     assert parse_space(["leaves=constant,fuzzy", "C=0.1,1"]) == {"leaves": ["constant", "fuzzy"], "C": [0.1, 1]}
     assert _choices(["m=AP,RR"]) == _choices(['m=["AP","RR"]']) == [{"m": "AP"}, {"m": "RR"}]
+
+
+def test_positions_and_labels_are_columns_that_are_no_features(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    rows = [
+        (q, int(rng.random() < 0.5 / k), round(rng.random(), 3), round(rng.random(), 3), k, int(rng.integers(0, 3)))
+        for q in range(40)
+        for k in range(1, 7)
+    ]
+    table = tmp_path / "clicks.csv"
+    table.write_text("qid,y,bm25,price,shown,bought\n" + "".join(",".join(map(str, row)) + "\n" for row in rows))
+    path = str(tmp_path / "model.json")
+    words = ["train", str(table), "--ranker", "oblivious-boosting", "--model", path]
+    words += ["--set", "n_estimators=5", "depth=2"]
+    assert main([*words, "objective=unbiased-lambdarank", "--position", "shown", "--exclude", "bought"]) == 0
+    model = load_model(path)
+    assert model.feature_names_in_.tolist() == ["bm25", "price"]
+    X, y, qid, shown = (np.array([row[i] for row in rows]) for i in (slice(2, 4), 1, 0, 4))
+    data = RankingData(X, y, qid, feature_names=["bm25", "price"])
+    direct = ObliviousBoosting(n_estimators=5, depth=2, objective="unbiased-lambdarank", random_state=0)
+    np.testing.assert_array_equal(model.predict(data), direct.fit(data, position=shown).predict(data))
+    np.testing.assert_array_equal(model.click_propensities_, direct.click_propensities_)
+    assert main(["predict", path, str(table)]) == 0  # finds its columns by name
+    mixture = 'objective=["mse", {"objective": "softmax", "label": "bought"}]'
+    assert main([*words, mixture, "--label", "bought", "--exclude", "shown"]) == 0
+    assert load_model(path).feature_names_in_.tolist() == ["bm25", "price"]
+    capsys.readouterr()
+    for wrong, said in (
+        (["--position", "place"], "no column 'place'"),
+        (["--label", "b*"], "names 2 columns"),
+        (["--position", "shown"], "position is read by"),
+        (["--position", "shown", "--cluster", "local:1"], "do not go with --cluster"),
+    ):
+        assert main([*words, *wrong]) == 2
+        assert said in capsys.readouterr().err
+    other = ["train", str(table), "--ranker", "adarank", "--model", path, "--position", "shown"]
+    assert main(other) == 2
+    assert "oblivious-boosting reads them" in capsys.readouterr().err

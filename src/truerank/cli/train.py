@@ -32,6 +32,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     common.add_data_options(parser)
     common.add_column_options(parser, categorical=True)
+    beside = parser.add_argument_group("beside the grades (oblivious-boosting)")
+    beside.add_argument(
+        "--position", metavar="COLUMN", help="where each row was shown, 1 is first: for objective=unbiased-lambdarank"
+    )
+    beside.add_argument(
+        "--label",
+        action="extend",
+        nargs="+",
+        metavar="COLUMN",
+        help='labels that a list of objectives reads, as in --set \'objective=["mse", {"objective": "softmax", '
+        '"label": "COLUMN"}]\'',
+    )
     common.add_json_option(parser)
 
 
@@ -49,10 +61,12 @@ def run(args: argparse.Namespace) -> int:
         raise common.UsageError("--checkpoint goes with --cluster")
     if args.cluster is not None and (args.stream is not None or args.prepare):
         raise common.UsageError("--cluster goes with neither --stream nor --prepare")
-    if args.features or args.exclude or args.categorical:
+    if args.features or args.exclude or args.categorical or args.position or args.label:
         option = "cluster" if args.cluster is not None else "stream" if args.stream is not None else None
         if option is not None:
-            raise common.UsageError(f"--features, --exclude and --categorical do not go with --{option}")
+            raise common.UsageError(
+                f"--features, --exclude, --categorical, --position and --label do not go with --{option}"
+            )
     if args.stream is not None:
         return _stream(args, ranker)
     with common.cluster_of(args) as client:
@@ -66,13 +80,13 @@ def _train(args: argparse.Namespace, ranker: Any, client: Any, start: float) -> 
     def read_one(name: str, like: Any = None) -> Any:
         return common.read_data(name, args, like=like) if client is None else common.read_partitions(name, args, client)
 
-    data = read_one(args.train)
+    data, beside = _taken_beside(ranker, read_one(args.train), args)
     valid = None if args.valid is None else read_one(args.valid, data)
     common.set_categorical(ranker, data, args)
     read = time.process_time()
     if args.checkpoint is not None:
         data.checkpoint = args.checkpoint
-    ranker.fit(data, eval_set=valid)
+    ranker.fit(data, eval_set=valid, **beside)
     fitted = time.process_time()
     from truerank.models.model_file import save_model
 
@@ -106,6 +120,29 @@ def _train(args: argparse.Namespace, ranker: Any, client: Any, start: float) -> 
         f"model written to {args.model} (CPU seconds: reading {read - loaded:.2f}, fitting {fitted - read:.2f})"
     )
     return 0
+
+
+def _taken_beside(ranker: Any, data: Any, args: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
+    """The data without the columns of --position and --label, which are no features, and these as `fit` takes them."""
+    if not args.position and not args.label:
+        return data, {}
+    if "objective_params" not in ranker.get_params(deep=False):
+        raise common.UsageError(
+            "--position, --label: oblivious-boosting reads them, and no transformers before it (--prepare)"
+        )
+    from truerank.data.columns import chosen_columns, names_of, take_columns
+
+    names, beside, taken = names_of(data), {}, []
+    for entry in [*(args.label or []), *([args.position] if args.position else [])]:
+        columns = chosen_columns(names, [entry])
+        if len(columns) != 1:
+            raise common.UsageError(f"--position, --label: {entry!r} names {len(columns)} columns; name one each")
+        values = data.X[:, columns]
+        beside[entry] = data.restore((values.toarray() if hasattr(values, "toarray") else values)[:, 0])
+        taken += columns
+    data = take_columns(data, [k for k in range(data.n_features) if k not in taken])
+    position = None if args.position is None else beside[args.position]
+    return data, {"labels": {name: beside[name] for name in args.label or []} or None, "position": position}
 
 
 def _stream(args: argparse.Namespace, ranker: Any) -> int:

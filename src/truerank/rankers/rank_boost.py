@@ -363,11 +363,7 @@ class PairWeights:
 
     def apply(self, search: GridStumps | SortedStumps, stump: Stump, weight: float) -> None:
         """Add `weight * h` to the scores."""
-
-        def work(a: int, b: int) -> None:
-            search.apply(stump, weight, self._scores, *self._row_range(a, b))
-
-        run_blocks(work, self._blocks, self.n_jobs)
+        search.apply(stump, weight, self._scores)
 
     def _row_range(self, first_query: int, last_query: int) -> tuple[int, int]:
         return int(self._rows_of_query[first_query]), int(self._rows_of_query[last_query])

@@ -80,6 +80,7 @@ class GridStumps:
         n_jobs: int | None,
         ranges: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
     ) -> None:
+        self.n_jobs = n_jobs
         n = len(rows)
         blocks = row_blocks(n)
         lowest, highest, with_missing = column_ranges(X, rows, n_jobs) if ranges is None else ranges
@@ -147,12 +148,13 @@ class GridStumps:
             return None
         return Stump(int(self.columns[k]), float(self.thresholds[k][j]), int(missing), float(edge))
 
-    def apply(self, stump: Stump, weight: float, scores: np.ndarray, first: int, last: int) -> None:
-        """Add `weight * h` to the scores of rows first … last - 1, in place."""
+    def apply(self, stump: Stump, weight: float, scores: np.ndarray) -> None:
+        """Add `weight * h` to the scores (n,), in place."""
         k = int(np.searchsorted(self.columns, stump.feature))
         j = int(np.searchsorted(self.thresholds[k], stump.threshold))
         absent = int(self.n_bins[k]) - 1 if self.missing_bin[k] else -1
-        _add_above(self.codes[k], j, absent, weight, weight * stump.missing, scores, first, last)
+        arrays = (self.codes[k], j, absent, weight, weight * stump.missing, scores)
+        run_blocks(lambda a, b: _add_above(*arrays, a, b), row_blocks(len(scores)), self.n_jobs)
 
 
 class SortedStumps:
@@ -177,7 +179,8 @@ class SortedStumps:
             self.places[k] = ends
             start = int(ends[-1])
         pieces = [piece for column in columns for piece in column[:3]]
-        kind = np.int32 if len(rows) < 2**30 else np.int64
+        # The fewest bytes that hold `2 * row + 1`, so that a small set's order stays in the second-level cache.
+        kind = np.uint16 if len(rows) < 2**15 else np.uint32 if len(rows) < 2**31 else np.int64
         self.order: Any = np.concatenate([np.empty(0, dtype=np.int64), *pieces]).astype(kind)
         self.thresholds = [column[3] for column in columns]
 
@@ -190,29 +193,29 @@ class SortedStumps:
         if not len(edges) or edges.max() <= 0:
             return None
         largest = edges.max()
-        # A running sum of the winner alone, this time with every threshold's edge kept.
+        # A running sum of the winner alone, this time for the lowest threshold of the largest edge.
         for k in np.flatnonzero(edges >= largest - 2 * TOLERANCE):
-            low, high, missing, end = self.places[k]
-            absent = float(_running(self.order[missing:end], potentials)[-1]) if missing < end else 0.0
-            below = -absent - self._edges(low, high, potentials)
-            above = self._edges(high, missing, potentials)[::-1]
-            edge0 = np.concatenate([[-absent] if missing < end else [], below, above])
-            edge1 = edge0 + absent
-            good = np.flatnonzero(np.maximum(np.abs(edge0), np.abs(edge1)) >= largest - TOLERANCE)
-            if len(good):
-                j = int(good[0])
-                flip = abs(edge1[j]) > abs(edge0[j]) + TOLERANCE
-                return Stump(int(k), float(self.thresholds[k][j]), int(flip), float(edge1[j] if flip else edge0[j]))
+            j, edge, absent = _lowest_of_sorted(self.order, *self.places[k], potentials, largest - TOLERANCE)
+            if j >= 0:
+                flip = abs(edge + absent) > abs(edge) + TOLERANCE
+                return Stump(int(k), float(self.thresholds[k][j]), int(flip), float(edge + absent if flip else edge))
         raise AssertionError("unreachable: the largest edge belongs to some column")
 
-    def apply(self, stump: Stump, weight: float, scores: np.ndarray, first: int, last: int) -> None:
-        """Add `weight * h` to the scores of rows first … last - 1, in place."""
-        apply_stump(self.X, self.rows, stump, weight, scores, first, last)
-
-    def _edges(self, first: int, last: int, potentials: np.ndarray) -> np.ndarray:
-        """Running sums along the order, at the last row of each value."""
-        order: np.ndarray = self.order[first:last]
-        return _running(order, potentials)[(order & 1) == 1]
+    def apply(self, stump: Stump, weight: float, scores: np.ndarray) -> None:
+        """Add `weight * h` to the scores (n,), in place."""
+        low, high, missing, end = self.places[stump.feature]
+        below, above = (np.flatnonzero(self.order[a:b] & 1) + 1 for a, b in ((low, high), (high, missing)))
+        thresholds = self.thresholds[stump.feature]
+        # Thresholds in the high part, whose rows descend, are the last ones.
+        place = int(np.searchsorted(thresholds, stump.threshold)) - (len(thresholds) - len(above))
+        h = np.zeros(len(scores), dtype=np.bool_)
+        if place >= 0:
+            h[self.order[high : high + above[len(above) - 1 - place]] >> 1] = True
+        else:
+            h[:] = True
+            h[self.order[low : low + (below[place] if -place <= len(below) else 0)] >> 1] = False
+        h[self.order[missing:end] >> 1] = stump.missing == 1
+        scores[h] += weight
 
 
 def apply_stump(
@@ -332,10 +335,6 @@ def _sort_column(column: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray
     high[starts[fullest + 1 :] - ends[fullest]] += 1
     thresholds = np.concatenate([lowest, values[starts[:-1]].astype(np.float64)])
     return low, high[::-1], 2 * absent, thresholds
-
-
-def _running(order: np.ndarray, potentials: np.ndarray) -> np.ndarray:
-    return np.cumsum(potentials[order >> 1])
 
 
 @kernel
@@ -547,6 +546,40 @@ def _best_of_sorted(order, places, potentials, first, last):
             best = _walk(order, potentials, low, high, absent, -absent, best)
             result[k + i - first] = _walk(order, potentials, high + size, missing, sums[i], absent, best)
     return result
+
+
+@kernel
+def _lowest_of_sorted(order, low, high, missing, end, potentials, least):
+    """Number of a column's lowest threshold with |r| >= `least`, or -1; its r; what missing rows add to it."""
+    absent = 0.0
+    for j in range(missing, end):
+        absent += potentials[order[j] >> 1]
+    place = 0
+    if missing < end:
+        if max(abs(-absent), abs(-absent + absent)) >= least:
+            return place, -absent, absent
+        place += 1
+    sum_ = 0.0
+    for j in range(low, high):
+        sum_ += potentials[order[j] >> 1]
+        if order[j] & 1:
+            edge = -absent - sum_
+            if max(abs(edge), abs(edge + absent)) >= least:
+                return place, edge, absent
+            place += 1
+    # The high part's rows descend: the last that is found is the lowest.
+    found = -1
+    edge = 0.0
+    above = 0
+    sum_ = 0.0
+    for j in range(high, missing):
+        sum_ += potentials[order[j] >> 1]
+        if order[j] & 1:
+            if max(abs(sum_), abs(sum_ + absent)) >= least:
+                found = above
+                edge = sum_
+            above += 1
+    return place + above - 1 - found if found >= 0 else -1, edge, absent
 
 
 @kernel

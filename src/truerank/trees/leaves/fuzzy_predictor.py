@@ -101,7 +101,10 @@ def _copy_columns(X, features, tiles):
 def _look_up(
     tiles, n, used, factors, blocks, steep, low, inverse, halvings, cells, first_cell, first_knot, knots, sizes
 ):
-    """Factors of the values of all tiles; beside those of steep features their places. Missing values stay nan."""
+    """Factors of the values of all tiles, and of steep features their places. Missing values stay nan.
+
+    Many arguments: the eight arrays of the index are among them.
+    """
     states = np.empty(64, dtype=np.uint32)
     zero = np.uint32(0)
     state_starts = np.zeros(sizes.size + 1, dtype=np.int64)
