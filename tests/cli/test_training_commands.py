@@ -235,13 +235,13 @@ def test_positions_and_labels_are_columns_that_are_no_features(tmp_path, capsys)
     assert main([*words, mixture, "--label", "bought", "--exclude", "shown"]) == 0
     assert load_model(path).feature_names_in_.tolist() == ["bm25", "price"]
     capsys.readouterr()
-    for wrong, said in (
-        (["--position", "place"], "no column 'place'"),
-        (["--label", "b*"], "names 2 columns"),
-        (["--position", "shown"], "position is read by"),
-        (["--position", "shown", "--cluster", "local:1"], "do not go with --cluster"),
+    for wrong, code, said in (
+        (["--position", "place"], 1, "no column 'place'"),
+        (["--label", "b*"], 2, "names 2 columns"),
+        (["--position", "shown"], 1, "position is read by"),
+        (["--position", "shown", "--cluster", "local:1"], 2, "do not go with --cluster"),
     ):
-        assert main([*words, *wrong]) == 2
+        assert main([*words, *wrong]) == code
         assert said in capsys.readouterr().err
     other = ["train", str(table), "--ranker", "adarank", "--model", path, "--position", "shown"]
     assert main(other) == 2

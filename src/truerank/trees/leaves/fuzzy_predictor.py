@@ -135,18 +135,20 @@ def _look_up(
 
 @kernel
 def _add_trees(tiles, steep, log_p, columns, last_left, border_factors, missing_right, values, scores):
-    """Add every tree's expected leaf value to the scores (n,), a tile after the other."""
+    """Add every tree's expected leaf value to the scores (n,), a tile after the other.
+
+    Elements are named in full: views of a tile would be counted and discounted once a level.
+    """
     n_trees, depth = columns.shape
     right = np.empty((depth, 64))
     work = np.empty((1 << max(0, depth - 1), 64))
     missing = np.empty(tiles.shape[1], dtype=np.bool_)
     for t in range(tiles.shape[0]):
         rows = min(64, scores.size - 64 * t)
-        tile = tiles[t]
         for k in range(missing.size):
             number = 0
             for i in range(rows):
-                number += tile[k, 0, i] != tile[k, 0, i]
+                number += tiles[t, k, 0, i] != tiles[t, k, 0, i]
             missing[k] = number > 0
         for tree in range(n_trees):
             for level in range(depth):
@@ -154,21 +156,23 @@ def _add_trees(tiles, steep, log_p, columns, last_left, border_factors, missing_
                 border = last_left[tree, level]
                 left_factor = border_factors[tree, level, 0]
                 right_factor = border_factors[tree, level, 1]
-                out, x, up, down = right[level], tile[k, 0], tile[k, 1], tile[k, 2]
                 if steep[k]:
                     b = border_factors[tree, level, 2]
-                    start, stop = tile[k, 3], tile[k, 4]
                     for i in range(rows):
-                        if x[i] > border:
-                            out[i] = 1.0 - up[i] * np.exp(log_p * (start[i] - b + 1.0)) * left_factor
+                        if tiles[t, k, 0, i] > border:
+                            power = np.exp(log_p * (tiles[t, k, 3, i] - b + 1.0))
+                            right[level, i] = 1.0 - tiles[t, k, 1, i] * power * left_factor
                         else:
-                            out[i] = down[i] * np.exp(log_p * (b - stop[i])) * right_factor
+                            power = np.exp(log_p * (b - tiles[t, k, 4, i]))
+                            right[level, i] = tiles[t, k, 2, i] * power * right_factor
                 else:
                     for i in range(rows):
-                        from_right, from_left = 1.0 - up[i] * left_factor, down[i] * right_factor
-                        out[i] = from_right if x[i] > border else from_left
+                        from_right = 1.0 - tiles[t, k, 1, i] * left_factor
+                        from_left = tiles[t, k, 2, i] * right_factor
+                        right[level, i] = from_right if tiles[t, k, 0, i] > border else from_left
                 if missing[k]:
                     side = 1.0 if missing_right[tree, level] else 0.0
                     for i in range(rows):
-                        out[i] = out[i] if x[i] == x[i] else side
+                        x = tiles[t, k, 0, i]
+                        right[level, i] = right[level, i] if x == x else side
             contract(right, depth, rows, values[tree], work, scores[64 * t : 64 * t + rows])
