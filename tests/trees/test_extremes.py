@@ -228,8 +228,11 @@ def test_a_million_rows_neither_overflow_nor_drift(kind):
     }[kind]
     packed = pack_gradients(g, h, None)
     # Sums of words stay below 2^63 in any order and for any subset.
-    assert float(np.abs((packed.words >> packed.shift).astype(np.float64)).sum()) * 2.0**packed.shift < 2.0**63
-    assert int((packed.words & ((1 << packed.shift) - 1)).sum()) < 1 << packed.shift
+    assert (
+        float(np.abs((packed.words >> packed.scales.shift).astype(np.float64)).sum()) * 2.0**packed.scales.shift
+        < 2.0**63
+    )
+    assert int((packed.words & ((1 << packed.scales.shift) - 1)).sum()) < 1 << packed.scales.shift
     for chosen in (slice(None), slice(None, n // 3), rng.random(n) < 0.2):
         sum_g, sum_h = packed.scales.unpack(packed.words[chosen].sum(keepdims=True))
         assert sum_g[0] == pytest.approx(g[chosen].sum(), rel=1e-5)
