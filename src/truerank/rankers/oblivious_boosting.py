@@ -220,7 +220,8 @@ class ObliviousBoosting(Ranker):
 
     *Weights* multiply gradients and hessians: with plain leaves a weight of 2 equals two copies of a row or query.
     So it does in the scaling of polynomials and of a linear start. Borders and the places of fuzzy borders count rows,
-    whatever their weight.
+    whatever their weight: of a set whose rows all stand twice, neighbours are twice as many places apart, while weights
+    that are all doubled must change nothing. Both cannot hold; the scores do not depend on the unit of the weights.
 
     *Differences from the thesis*: (1) normalised swap probabilities; (2) `fuzziness` counts in shares of the rows;
     (3) equation 8 as derived, not as printed; (4) hessians, weights, missing values, constraints; (5) a feature of few
