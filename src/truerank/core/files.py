@@ -189,8 +189,9 @@ def check_target(path: str | os.PathLike[str]) -> None:
     if "\0" in name:
         raise InvalidInputError(f"{name!r}: a file's name cannot hold a NUL character")
     try:
-        if _descriptor(name) is not None:
-            os.fstat(_descriptor(name))  # type: ignore[arg-type]
+        number = _descriptor(name)
+        if number is not None:
+            os.fstat(number)
             return
         if os.path.isdir(name):
             raise InvalidInputError(f"{name}: is a folder; name a file")

@@ -116,12 +116,12 @@ def tell(round: int, of: int | None = None, validation: float | None = None, **v
     return stop
 
 
-def every(period: int, write: Callable[[str], None] = note) -> Callback:
+def every(period: int) -> Callback:
     """A callback that writes every `period`-th round, and the last one where it is known."""
 
     def write_round(info: Round) -> None:
         if info.round % period == 0 or info.round == info.of:
-            write(f"{info.ranker}: {info}")
+            note(f"{info.ranker}: {info}")
 
     return write_round
 

@@ -87,11 +87,6 @@ class EarlyStopping:
         return self.patience is not None and len(self.values) - self.best_round >= self.patience
 
     @property
-    def best_value(self) -> float:
-        """Value of the best round; NaN before the first."""
-        return self.values[self.best_round - 1] if self.best_round else float("nan")
-
-    @property
     def is_best(self) -> bool:
         """Whether the latest round is the best."""
         return self.best_round == len(self.values) > 0
