@@ -115,6 +115,20 @@ def test_evaluate_uses_the_kernel_once_it_is_loaded(monkeypatch):
     np.testing.assert_array_equal(parse_measure("AP").per_query(data.judgements(), infinite), expected)
 
 
+@pytest.mark.parametrize("convention", ["ranklib", "trec", "catboost"])
+def test_measures_of_a_report_share_ranks_and_keep_their_bits(convention):
+    data = judged(3, sizes=[1, 7, 60, 66, 150, 5], grades=3)
+    report = parse_measures("AP AP@5 nDCG nDCG@5 RR P@5 AP(rel=2) AP(ties='average') AP(compare='float32')", convention)
+    judgements, scores = data.judgements(), data.X[:, 0]
+    ranking = Ranking(judgements, scores)
+    for measure in report.values():
+        alone = measure.values(Ranking(judgements, scores))
+        np.testing.assert_array_equal(measure.values(ranking), alone)
+        expected = measure.values(Ranking(judgements, np.stack([scores, data.X[:, 1]])))[0]  # two rankings: none kept
+        np.testing.assert_array_equal(alone, expected)
+    assert 1 < len(ranking.hit_ranks) <= 4
+
+
 def test_averaged_ties_have_the_same_bits_in_any_order_of_a_query_s_rows():
     data = judged(3, decimals=0)
     rng = np.random.default_rng(0)
