@@ -1,7 +1,8 @@
 """README and how-to pages do what they say: every block is executed, on the shipped sample.
 
 A page's blocks run in their order in one folder, into which `truerank sample .` has written the data: `python` blocks
-in one namespace, `sh` blocks line by line. A block that cannot run here stands after `<!-- not run: reason -->`.
+in one namespace, `sh` blocks line by line. A block that cannot run here stands after `<!-- not run: reason -->`, one
+that needs the Cranfield collection, which TRUERANK_DATA has, after `<!-- with the Cranfield collection -->`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,11 @@ from truerank.models.registry import RANKERS, public_names
 ROOT = Path(__file__).parents[2]
 EVERY_PAGE = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "howto").glob("*.md"))]
-BLOCK = re.compile(r"(<!-- not run: (?P<reason>[^\n]+) -->\n+)?```(?P<kind>python|sh)\n(?P<text>.*?)```", re.DOTALL)
+BLOCK = re.compile(
+    r"(<!-- (not run: (?P<reason>[^\n]+)|(?P<cranfield>with the Cranfield collection)) -->\n+)?"
+    r"```(?P<kind>python|sh)\n(?P<text>.*?)```",
+    re.DOTALL,
+)
 
 
 @pytest.fixture(scope="module")
@@ -60,13 +65,16 @@ def run_command(words):
 def test_every_block_of_the_page_runs(page, sample, tmp_path, monkeypatch, capfd):
     for path in sample.iterdir():
         (tmp_path / path.name).symlink_to(path)
+    collection = Path(os.environ.get("TRUERANK_DATA", ".")) / "cranfield"
+    for path in collection.glob("*.gz"):
+        (tmp_path / path.name).symlink_to(path)
     monkeypatch.chdir(tmp_path)
     text = (ROOT / page).read_text(encoding="utf-8")
     blocks = list(BLOCK.finditer(text))
     assert len(blocks) == len(re.findall(r"^```(?:python|sh)$", text, re.MULTILINE))
     names = {"__name__": "page"}
     for block in blocks:
-        if block["reason"]:
+        if block["reason"] or (block["cranfield"] and not collection.exists()):
             continue
         if block["kind"] == "python":
             exec(compile(block["text"], f"{page}, a block", "exec"), names)

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from truerank import CalibratedRanker, ObliviousBoosting, RankBoost, RankingData, RidgeRanker, save_model
+from truerank import CalibratedRanker, ObliviousBoosting, RankBoost, RankingData, RidgeRanker, read_letor, save_model
 from truerank.cli import main
 from truerank.core.errors import InvalidInputError
-from truerank.export.engines import Engine, EngineError, deploy, verify
+from truerank.export.engines import Engine, EngineError, _logged_by_solr, deploy, verify
 
 WORDS = ["wing", "flow", "heat", "shock", "layer", "jet", "plate", "drag"]
 FEATURES = {"text": "{!dismax qf=text mm=1}${query}", "title": "{!dismax qf=title mm=1}${query}", "length": None}
@@ -53,15 +53,19 @@ def solr(tmp_path_factory):
             server.kill()
 
 
-@pytest.fixture(scope="module")
-def collection(solr):
-    """Sixty documents, three features in the feature store, and rows as Solr logs them to train on."""
-    client, rng = Engine(solr), np.random.default_rng(0)
-    documents = [
+def made_up_documents():
+    rng = np.random.default_rng(0)
+    return [
         {"id": str(k), "title": " ".join(rng.choice(WORDS, 3)), "text": " ".join(rng.choice(WORDS, 5 + k % 20))}
         for k in range(60)
     ]
-    client.request("POST", "update?commit=true", documents)
+
+
+@pytest.fixture(scope="module")
+def collection(solr):
+    """Sixty documents, three features in the feature store, and rows as Solr logs them to train on."""
+    client = Engine(solr)
+    client.request("POST", "update?commit=true", made_up_documents())
     place = "org.apache.solr.ltr.feature."
     store = [
         {"name": name, "class": place + "SolrFeature", "params": {"q": query}}
@@ -70,8 +74,6 @@ def collection(solr):
         for name, query in FEATURES.items()
     ]
     client.request("PUT", "schema/feature-store", store)
-    from truerank.export.engines import _logged_by_solr
-
     rows = [_logged_by_solr(client, REQUESTS, list(FEATURES), text, 100, "id")[1] for text in ("wing", "jet plate")]
     X = np.concatenate(rows)
     y = (X[:, 0] > np.median(X[:, 0])).astype(int) + (X[:, 2] < np.median(X[:, 2]))
@@ -94,6 +96,30 @@ def test_the_order_is_the_models_own(solr, collection, model, request):
     assert (own.queries, own.orders_equal) == (3, 3)
     assert own.documents > 60
     assert own.largest_difference < 4e-6 * max(1.0, np.abs(model.predict(collection)).max())
+
+
+def test_features_of_judged_pairs_are_those_of_solr(solr, collection, tmp_path):
+    documents, (address, _, index) = made_up_documents(), solr.rpartition("/")
+    spec = {"kind": "solr", "index": index, "features": list(FEATURES), "efi": {"query": "{{query}}"}, "batch": 7}
+    (tmp_path / "spec.json").write_text(json.dumps(spec))
+    (tmp_path / "queries.jsonl").write_text('{"id": "1", "text": "jet plate"}\n{"id": "2", "text": "it\'s a wing"}\n')
+    judged = [f"{query} 0 {document['id']} {k % 3}\n" for query in "12" for k, document in enumerate(documents)]
+    (tmp_path / "qrels").write_text("".join([*judged, "2 0 gone 1\n"]))
+    line = ["features", "--engine", address, "--spec", str(tmp_path / "spec.json"), "-o", str(tmp_path / "out.txt")]
+    assert main([*line, "--queries", str(tmp_path / "queries.jsonl"), "--qrels", str(tmp_path / "qrels")]) == 0
+    data = read_letor(tmp_path / "out.txt")
+    assert (data.n_rows, data.n_queries) == (120, 2)
+    assert data.doc_ids is not None
+    lengths = {document["id"]: len(document["text"].split()) for document in documents}
+    assert data.X[:, 2].tolist() == [lengths[name] for name in data.doc_ids.tolist()]
+    for number, (query, words) in enumerate((("jet plate", {"jet", "plate"}), ("it's a wing", {"wing"}))):
+        rows = slice(int(data.offsets[number]), int(data.offsets[number + 1]))
+        for name, row in zip(data.doc_ids[rows].tolist(), data.X[rows]):
+            for k, field in enumerate(("text", "title")):
+                assert (row[k] > 0) == bool(words & set(documents[int(name)][field].split())), (query, name, field)
+        found, logged, _ = _logged_by_solr(Engine(solr), REQUESTS, list(FEATURES), query, 100, "id")
+        values = dict(zip(data.doc_ids[rows].tolist(), data.X[rows].tolist()))
+        assert [values[name] for name in found] == logged.tolist()
 
 
 def test_nothing_is_overwritten_and_refusals_are_solrs_own_words(solr, collection):

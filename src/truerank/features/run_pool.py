@@ -220,7 +220,8 @@ class RunPool:
         values = np.ascontiguousarray(scores, dtype=np.float64)
         last = np.full(self.n_queries, -np.inf)  # the worst score that is kept; NumPy selects faster than a kernel
         for i in np.flatnonzero(kept < sizes).tolist():
-            last[i] = -np.partition(-values[self.offsets[i] : self.offsets[i + 1]], kept[i] - 1)[kept[i] - 1]
+            place = sizes[i] - kept[i]
+            last[i] = np.partition(values[self.offsets[i] : self.offsets[i + 1]], place)[place]
         _best(values, self.offsets, kept, last, rows)
         return rows
 
