@@ -75,6 +75,9 @@ class FakeEngine(BaseHTTPRequestHandler):
         if path == "/denied":
             return self._answer({"error": "no"}, 403)
         if path.endswith("/_search"):
+            if self.server.old and "?" in self.path:
+                name = self.path.partition("?")[2].partition("=")[0]
+                return self._answer({"error": f"request [/_search] contains unrecognized parameter: [{name}]"}, 400)
             return self._answer(self._search(body))
         if path.endswith("model-store"):
             if self.command == "GET":
@@ -91,8 +94,15 @@ class FakeEngine(BaseHTTPRequestHandler):
 
     def _search(self, body):
         hits = [{"fields": {"id": [str(i)]}, "_score": 1.0} for i in range(len(DOCUMENTS))]
+        asked = body["query"].get("bool", {})
         for hit, row in zip(hits, DOCUMENTS):
-            hit["matched_queries"] = {name: v for name, v in zip(NAMES, row) if v}
+            if not self.server.old:
+                hit["matched_queries"] = {name: v for name, v in zip(NAMES, row) if v}
+            elif "filter" in asked:
+                hit["_score"] = row[[name in asked["must"][0]["match"] for name in NAMES].index(True)]
+        if "filter" in asked:
+            assert asked["filter"] == [{"terms": {"id": [str(i) for i in range(len(DOCUMENTS))]}}]
+            hits = [hit for hit in hits if hit["_score"]]
         if "rescore" in body:
             script = body["rescore"]["query"]["rescore_query"]["script_score"]["script"]
             rows = np.array([script["params"]["table"][str(i)] for i in range(len(hits))])
@@ -112,7 +122,7 @@ class FakeEngine(BaseHTTPRequestHandler):
 @pytest.fixture
 def engine():
     server = ThreadingHTTPServer(("127.0.0.1", 0), FakeEngine)
-    server.store, server.log, server.form, server.broken = {}, [], None, False
+    server.store, server.log, server.form, server.broken, server.old = {}, [], None, False, False
     server.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -145,9 +155,10 @@ def test_solr_and_the_ltr_plugin(engine, models):
     assert engine.store["/_ltr/_featureset/films/_createmodel"]["model"]["model"]["type"] == "model/linear"
 
 
+@pytest.mark.parametrize("old", [False, True], ids=["", "without scores of named queries"])
 @pytest.mark.parametrize("name", ["linear", "trees", "pooled linear", "pooled polynomial", "pooled with a scaling"])
-def test_verify_compares_with_the_model(engine, models, name):
-    engine.form = form_of(models[name])
+def test_verify_compares_with_the_model(engine, models, name, old):
+    engine.form, engine.old = form_of(models[name]), old
     deploy(models[name], engine.url, "m")
     own = verify(models[name], engine.url, "m", "films", QUERIES, ["one", "two"])
     assert (own.queries, own.orders_equal, own.documents) == (2, 2, 24)

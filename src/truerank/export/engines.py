@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError, TruerankError
 from truerank.export.certificate import constant_left_out, reference_scores
 from truerank.export.form import ModelForm, form_of
@@ -26,6 +27,7 @@ from truerank.export.painless import write as write_painless
 
 KINDS = ("painless", "ltr", "solr")
 _PLACE = "{{query}}"
+_NAMED_SCORES = "include_named_queries_score"
 _MOST_BYTES = 1 << 28
 
 
@@ -141,9 +143,7 @@ def deploy(
         When the name is taken and `replace` is False.
     """
     engine = Engine(url, timeout)
-    kind = kind or ("solr" if "/solr/" in url else "painless")
-    if kind not in KINDS:
-        raise InvalidInputError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
+    kind = _kind(kind, url, KINDS)
     if not name or any(not (c.isalnum() or c in "-_.") for c in name):
         raise InvalidInputError(f"the name must be of letters, digits, '-', '_' and '.', got {name!r}")
     put = {"painless": _deploy_painless, "ltr": _deploy_ltr, "solr": _deploy_solr}[kind]
@@ -151,6 +151,10 @@ def deploy(
         raise InvalidInputError("the LTR plugin keeps models by feature set: pass feature_set (--feature-set)")
     result = put(engine, model, name, feature_names, feature_set or "", replace)
     return {"kind": kind, "name": name, "url": engine.url} | result
+
+
+def _kind(kind: str | None, url: str, known: tuple[str, ...]) -> str:
+    return check_choice(kind or ("solr" if "/solr/" in url else "painless"), "kind", known)
 
 
 def _taken(name: str, where: str) -> InvalidInputError:
@@ -239,24 +243,31 @@ def log_features(
     """Documents of a query's base ranking, the engine's scores of each named query (n, p), and the time it took.
 
     A document that a named query does not match has 0. `queries` is {"base": query, "features": {name: query}}, with
-    {{query}} where the text goes.
+    {{query}} where the text goes. Engines before OpenSearch 2.11 and Elasticsearch 8.8 give no scores of named queries;
+    they are asked once more for each feature.
     """
     base = _filled(queries["base"], text)
-    should = [_named(_filled(queries["features"][name], text), name) for name in names]
-    body = {"size": window, "_source": False, "docvalue_fields": [key], "query": {"bool": {
-        "must": [base], "should": [{"bool": {"should": should, "boost": 0.0}}],
-    }}}  # fmt: skip
-    answer = engine.request("POST", f"{index}/_search?include_named_queries_score=true", body)
-    hits = answer["hits"]["hits"]
-    documents = [str(hit["fields"][key][0]) for hit in hits]
-    rows = np.zeros((len(hits), len(names)))
-    for i, hit in enumerate(hits):
-        found = hit.get("matched_queries", {})
-        if not isinstance(found, dict):
-            raise EngineError("the engine gave no scores of named queries; OpenSearch 2.11 and later do")
-        for k, name in enumerate(names):
-            rows[i, k] = float(found.get(name, 0.0))
-    return documents, rows, float(answer["took"])
+    features = {name: _filled(queries["features"][name], text) for name in names}
+    body: dict[str, Any] = {"size": window, "_source": False, "docvalue_fields": [key]}
+    should = [{"bool": {"must": [query], "_name": name}} for name, query in features.items()]
+    named = body | {"query": {"bool": {"must": [base], "should": [{"bool": {"should": should, "boost": 0.0}}]}}}
+    try:
+        answer = engine.request("POST", f"{index}/_search?{_NAMED_SCORES}=true", named)
+        found, *_ = _hits(answer, key)
+        scores = [hit.get("matched_queries", {}) for hit in answer["hits"]["hits"]]
+    except EngineError as error:
+        if _NAMED_SCORES not in str(error).partition(": status 400: ")[2]:
+            raise
+        answer = engine.request("POST", f"{index}/_search", body | {"query": base})
+        found, *_ = _hits(answer, key)
+        scores = [{} for _ in found]
+        for name, query in features.items():
+            asked = body | {"query": {"bool": {"must": [query], "filter": [{"terms": {key: found}}]}}}
+            documents, values, _ = _hits(engine.request("POST", f"{index}/_search", asked), key)
+            for document, value in zip(documents, values.tolist()):
+                scores[found.index(document)][name] = value
+    rows = [[float(own.get(name, 0.0)) for name in names] for own in scores]
+    return found, np.array(rows).reshape(len(found), len(names)), float(answer["took"])
 
 
 def _filled(query: Any, text: str) -> Any:
@@ -267,10 +278,6 @@ def _filled(query: Any, text: str) -> Any:
     if isinstance(query, list):
         return [_filled(part, text) for part in query]
     return query
-
-
-def _named(query: dict[str, Any], name: str) -> dict[str, Any]:
-    return {"bool": {"must": [query], "_name": name}}
 
 
 def verify(
@@ -323,9 +330,7 @@ def verify(
         When the engine refuses, does not answer, or logs other features than the model's.
     """
     engine = Engine(url, timeout)
-    kind = kind or ("solr" if "/solr/" in url else "painless")
-    if kind not in ("painless", "solr"):
-        raise InvalidInputError(f"kind must be painless or solr, got {kind!r}")
+    kind = _kind(kind, url, ("painless", "solr"))
     form = form_of(model, feature_names, calibrated=kind == "painless")
     lacking = [own for own in form.names if own not in queries.get("features", {})] if kind == "painless" else []
     if lacking or "base" not in queries:
