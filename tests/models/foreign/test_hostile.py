@@ -30,6 +30,14 @@ is_linear=0
 
 end of trees
 """
+LIGHTGBM_OF_CATEGORIES = (
+    LIGHTGBM.replace("num_cat=0", "num_cat=1\ncat_boundaries=0 1\ncat_threshold=6")
+    .replace("threshold=0.5 1.5", "threshold=0 1.5").replace("decision_type=8", "decision_type=1")
+)  # fmt: skip
+XGBOOST_CATEGORIES = {
+    "split_type": [1, 0, 0], "categories_nodes": [0], "categories_segments": [0], "categories_sizes": [1],
+    "categories": [2],
+}  # fmt: skip
 XGBOOST_TREE = {
     "left_children": [1, -1, -1],
     "right_children": [2, -1, -1],
@@ -72,6 +80,13 @@ DUMP = [
     }
 ]  # fmt: skip
 LTR = {"model": {"name": "m", "model": {"type": "model/linear", "definition": '{"a": 1.0}'}}}
+LIGHTGBM_JSON = {
+    "name": "tree", "version": "v4", "num_class": 1, "feature_names": ["a"],
+    "tree_info": [{"tree_index": 0, "tree_structure": {
+        "split_feature": 0, "threshold": 0.5, "decision_type": "<=", "default_left": True, "missing_type": "NaN",
+        "left_child": {"leaf_value": 1}, "right_child": {"leaf_value": 2},
+    }}],
+}  # fmt: skip
 RANKLIB = (
     '## LambdaMART\n\n<ensemble>\n<tree id="1" weight="0.1"><split><feature>1</feature><threshold>0.5</threshold>'
     '<split pos="left"><output>1</output></split><split pos="right"><output>2</output></split></split></tree>\n'
@@ -101,6 +116,7 @@ def changed(document, *path_and_value):
     return json.dumps(result)
 
 
+ROOT = ("tree_info", 0, "tree_structure")
 TREES = ("learner", "gradient_booster", "model", "trees", 0)
 DEEP = "[" * 200_000
 HOSTILE = {
@@ -118,7 +134,16 @@ HOSTILE = {
     "lightgbm child": (LIGHTGBM.replace("right_child=1 -3", "right_child=5 -3"), "right_child"),
     "lightgbm nan": (LIGHTGBM.replace("threshold=0.5", "threshold=nan"), "threshold"),
     "lightgbm leaves": (LIGHTGBM.replace("num_leaves=3", "num_leaves=1000000000"), "expected 1000000000 values"),
-    "lightgbm categories": (LIGHTGBM.replace("num_cat=0", "num_cat=1"), "categorical"),
+    "lightgbm categories": (LIGHTGBM.replace("num_cat=0", "num_cat=1"), "cat_boundaries"),
+    "lightgbm category": (LIGHTGBM_OF_CATEGORIES.replace("cat_threshold=6", "cat_threshold=6 6"), "cat_threshold"),
+    "lightgbm set": (LIGHTGBM_OF_CATEGORIES.replace("threshold=0 ", "threshold=4 "), "threshold"),
+    "xgboost categories": (changed(XGBOOST, *TREES, "split_type", [1, 0, 0]), "categories_nodes"),
+    "xgboost category": (
+        changed(XGBOOST, *TREES, {**XGBOOST_TREE, **XGBOOST_CATEGORIES, "categories": [-1]}), "categories",
+    ),
+    "xgboost cut categories": (
+        changed(XGBOOST, *TREES, {**XGBOOST_TREE, **XGBOOST_CATEGORIES, "categories_sizes": [2]}), "categories_sizes",
+    ),
     "lightgbm names": (LIGHTGBM.replace("feature_names=a b", "feature_names=a a"), "same name"),
     "lightgbm classes": (LIGHTGBM.replace("iteration=1", "iteration=3"), "num_tree_per_iteration"),
     "lightgbm value": (LIGHTGBM.replace("leaf_value=1", "leaf_value=inf"), "leaf_value"),
@@ -188,6 +213,93 @@ HOSTILE = {
     "svm feature": (SVM.replace("1:1", "9:1"), "line 6"),
     "svm cut": (SVM[:40], "truncated"),
     "sofia": ("0.5 1 nan\n", "word 3"),
+    "digits": ('{"learner": ' + "9" * 5000 + "}", "no valid JSON"),
+    "twice one of many keys": (
+        "{" + ", ".join(f'"k{k}": 0' for k in range(50_000)) + ', "k49999": 0}', "the key 'k49999' twice",
+    ),
+    "lightgbm json threshold": (changed(LIGHTGBM_JSON, *ROOT, "threshold", 10**400), "tree_info[0].threshold"),
+    "lightgbm underscore": (LIGHTGBM.replace("leaf_value=1", "leaf_value=1_0"), "leaf_value"),
+    "lightgbm json missing": (changed(LIGHTGBM_JSON, *ROOT, "missing_type", ["NaN"]), "missing_type"),
+    "lightgbm json child": (changed(LIGHTGBM_JSON, *ROOT, "left_child", [1]), "left_child"),
+    "lightgbm json names": (changed(LIGHTGBM_JSON, "feature_names", 3), "feature_names"),
+    "lightgbm sum": (LIGHTGBM.replace("leaf_value=1 2 3", "leaf_value=1e308 1e400 3"), "leaf_value"),
+    "xgboost names": (changed(XGBOOST, "learner", "feature_names", 5), "learner.feature_names"),
+    "xgboost names in a text": (changed(XGBOOST, "learner", "feature_names", "ab"), "learner.feature_names"),
+    "xgboost kinds of splits": (changed(XGBOOST, *TREES, "split_type", 5), "split_type"),
+    "xgboost default": (changed(XGBOOST, *TREES, "default_left", [{}, 0, 0]), "node 0, default_left"),
+    "xgboost beyond float32": (changed(XGBOOST, *TREES, "split_conditions", [1e300, 1, 2]), "node 0, split_conditions"),
+    "xgboost base digits": (
+        changed(XGBOOST, "learner", "learner_model_param", "base_score", f"[{'9' * 5000}]"), "base_score",
+    ),
+    "xgboost base deep": (changed(XGBOOST, "learner", "learner_model_param", "base_score", DEEP), "deep"),
+    "xgboost base beyond float32": (
+        changed(XGBOOST, "learner", "learner_model_param", "base_score", "1e39"), "base_score",
+    ),
+    "xgboost linear": (
+        changed(XGBOOST, "learner", "gradient_booster", {"name": "gblinear", "model": {"weights": [1, 1e39, 0]}}),
+        "weights",
+    ),
+    "xgboost best round": (changed(XGBOOST, "learner", "attributes", {"best_iteration": "-1"}), "best_iteration"),
+    "xgboost many features": (changed(XGBOOST, "learner", "learner_model_param", "num_feature", "9999999"), "9999999"),
+    "ubj nothing": (b"{i\x01a[$N#L" + struct.pack(">q", 4), "byte 7"),
+    "ubj huge object": (b"{$i#L" + struct.pack(">q", 10**12), "claimed"),
+    "dump list as yes": (changed(DUMP, 0, "yes", [1]), "yes"),
+    "dump object as missing": (changed(DUMP, 0, "missing", {}), "missing"),
+    "dump leaf": (changed(DUMP, 0, "children", 0, "leaf", 1e39), "leaf"),
+    "dump threshold": (changed(DUMP, 0, "split_condition", [1, 2]), "categorical"),
+    "catboost memory": (
+        changed(CATBOOST, "oblivious_trees", [
+            {"splits": CATBOOST["oblivious_trees"][0]["splits"] * 16, "leaf_values": [0] * (1 << 16)},
+            *[{"splits": [], "leaf_values": [0]}] * 5000,
+        ]),
+        "oblivious_trees",
+    ),
+    "catboost scale": (changed(CATBOOST, "scale_and_bias", [1e308, [0]]), "finite"),
+    "catboost border beyond float32": (
+        changed(CATBOOST, "oblivious_trees", 0, "splits", 0, "border", 1e300), "oblivious_trees[0].splits[0]",
+    ),
+    "catboost name": (changed(CATBOOST, "features_info", "float_features", 0, "feature_id", [1]), "features_info"),
+    "catboost trees": (changed(CATBOOST, "oblivious_trees", {"0": {}}), "oblivious_trees"),
+    "solr norm": (
+        changed(SOLR, "features", 0, "norm", {"class": "org.apache.solr.ltr.norm.MinMaxNormalizer", "params": [1]}),
+        "features[0].norm.params",
+    ),
+    "solr wide norm": (
+        changed(SOLR, "features", 0, "norm", {
+            "class": "org.apache.solr.ltr.norm.MinMaxNormalizer", "params": {"min": "-3e38", "max": "3e38"},
+        }),
+        "normalizers",
+    ),
+    "solr norm of nothing": (
+        changed(SOLR, "features", 0, "norm", {
+            "class": "org.apache.solr.ltr.norm.StandardNormalizer", "params": {"avg": "1", "std": "0"},
+        }),
+        "divides by 0",
+    ),
+    "solr norm that turns": (
+        changed(SOLR, "features", 0, "norm", {
+            "class": "org.apache.solr.ltr.norm.StandardNormalizer", "params": {"avg": "1", "std": "-2"},
+        }),
+        "negative",
+    ),
+    "solr leaf": (changed(SOLR, "params", "trees", 0, "root", {"value": "1e300"}), "value"),
+    "solr product": (
+        changed(SOLR, "params", "trees", 0, {"weight": "1e30", "root": {"value": "1e30"}}), "finite",
+    ),
+    "ltr features twice": (
+        changed(LTR, "feature_set", {"features": [{"name": "a"}, {"name": "a"}]}), "same name",
+    ),
+    "ltr feature set": (changed(LTR, "feature_set", {"features": {"a": 1}}), "feature_set"),
+    "ranklib threshold": (RANKLIB.replace("0.5<", "1e39<"), "threshold"),
+    "ranklib sum": ("## AdaRank\n1:1e308 1:1e308\n", "weights"),
+    "ranklib boost": ("## RankBoost\n1:1e39:0.5\n", "threshold"),
+    "ranklib weight": (RANKLIB.replace('weight="0.1"', 'weight="nan"'), "weight"),
+    "ranklib deep": (
+        RANKLIB.split("<split>")[0] + "<split>" * 100_000 + "</tree></ensemble>", "tags do not fit",
+    ),
+    "svm sum": (SVM.replace("1 1:1", "1e308 1:1e308"), "weights"),
+    "svm many features": (SVM.replace("2 # highest", "99999999 # highest"), "highest feature index"),
+    "svm threshold": (SVM.replace("0 # threshold", "nan # threshold"), "line 5"),
 }  # fmt: skip
 
 
@@ -210,6 +322,8 @@ def test_the_undamaged_files_are_read(tmp_path):
         (LIGHTGBM, [1, 3, 2]),
         (json.dumps(XGBOOST), [2.5, 2.5, 2.5]),
         (json.dumps(CATBOOST), [2.5, 2.5, 1.5]),
+        (LIGHTGBM_OF_CATEGORIES, [2, 1, 2]),
+        (changed(XGBOOST, *TREES, XGBOOST_TREE | XGBOOST_CATEGORIES), [1.5, 2.5, 2.5]),
         (RANKLIB, None),
         (SVM, None),
     ]:
@@ -217,6 +331,6 @@ def test_the_undamaged_files_are_read(tmp_path):
         ranker = import_model(path, n_features=2)
         if expected is not None:
             assert ranker.predict(rows).tolist() == expected
-    for document in (SOLR, DUMP, LTR):
+    for document in (SOLR, DUMP, LTR, LIGHTGBM_JSON):
         path.write_text(json.dumps(document))
         assert import_model(path).predict([[1.0]]).shape == (1,)

@@ -42,6 +42,50 @@ def test_lightgbm(rows, tmp_path, params):
     assert ranker.feature_names_[3] == "Column_3"
 
 
+def with_categories(rng, n):
+    """Rows with three columns of categories among numbers, and unseen, broken and missing ones."""
+    X = rng.normal(size=(n, 6))
+    for k, count in ((1, 3), (2, 12), (4, 40)):
+        X[:, k] = rng.integers(count, size=n)
+    effects = [rng.normal(size=50) for _ in range(3)]
+    y = X[:, 0] + sum(own[X[:, k].astype(int)] for own, k in zip(effects, (1, 2, 4))) * (X[:, 3] > 0)
+    odd = X.copy()
+    odd[rng.random(X.shape) < 0.05] = np.nan
+    for value in (0.5, 2.7, 49.0, -0.5, -1.0, -7.0, 1e9):
+        odd[rng.random(X.shape) < 0.01] = value
+    return X, y, odd
+
+
+@pytest.mark.parametrize("params", [{}, {"max_cat_to_onehot": 64}, {"use_missing": False}])
+def test_lightgbm_of_categories(tmp_path, params):
+    lightgbm = pytest.importorskip("lightgbm")
+    X, y, odd = with_categories(np.random.default_rng(0), 3000)
+    own = {"verbose": -1, "num_threads": 1, "num_leaves": 12, "min_data_per_group": 5, "cat_smooth": 1} | params
+    booster = lightgbm.train(own, lightgbm.Dataset(X, y, categorical_feature=[1, 2, 4]), 10)
+    booster.save_model(tmp_path / "model.txt")
+    (tmp_path / "dump.json").write_text(json.dumps(booster.dump_model()))
+    for name in ("model.txt", "dump.json"):
+        ranker = import_model(tmp_path / name)
+        for rows in (X, odd):
+            np.testing.assert_array_equal(ranker.predict(rows), booster.predict(rows, raw_score=True, num_threads=1))
+    same_after_saving(ranker, odd, tmp_path)
+
+
+@pytest.mark.parametrize("params", [{"max_cat_to_onehot": 1}, {"max_cat_to_onehot": 64}])
+def test_xgboost_of_categories(tmp_path, params):
+    xgboost = pytest.importorskip("xgboost")
+    X, y, odd = with_categories(np.random.default_rng(1), 3000)
+    kinds = ["c" if k in (1, 2, 4) else "q" for k in range(6)]
+    matrix = lambda rows, y=None: xgboost.DMatrix(rows, y, feature_types=kinds, enable_categorical=True)  # noqa: E731
+    own = {"nthread": 1, "max_depth": 4, "tree_method": "hist"} | params
+    booster = xgboost.train(own, matrix(np.where(np.isnan(odd), np.nan, X), y), 10)
+    for name in ("model.json", "model.ubj"):
+        booster.save_model(tmp_path / name)
+        ranker = import_model(tmp_path / name)
+        for rows in (X, odd):
+            np.testing.assert_array_equal(ranker.predict(rows), booster.predict(matrix(rows), output_margin=True))
+
+
 def test_lightgbm_random_forests_are_means(rows, tmp_path):
     """`predict` of a forest divides by the number of trees, which `raw_score=True` does not."""
     lightgbm = pytest.importorskip("lightgbm")
@@ -59,7 +103,6 @@ def test_lightgbm_random_forests_are_means(rows, tmp_path):
     ("params", "message"),
     [
         ({"linear_tree": True}, "linear leaves"),
-        ({"categorical_feature": [5], "max_cat_to_onehot": 64}, "categorical split"),
         ({"objective": "multiclass", "num_class": 3}, "a ranker has one"),
     ],
 )

@@ -15,6 +15,7 @@ from truerank.models.foreign.model import ForeignModel, Leaf, Reader, Split, Tre
 from truerank.trees.ensemble import Ensemble
 
 _DEEPEST = 16
+_MOST_VALUES = 1 << 26  # of trees that are filled up to the depth of the deepest
 
 
 def read_json(value: Any, reader: Reader) -> ForeignModel:
@@ -30,7 +31,7 @@ def read_json(value: Any, reader: Reader) -> ForeignModel:
     if "oblivious_trees" in value:
         body: Any = Oblivious(_oblivious(value["oblivious_trees"], columns, missing_right, scale, reader))
     else:
-        builder = TreeBuilder()
+        builder = TreeBuilder(reader)
         for number, tree in enumerate(reader.part(value, "trees", list, "")):
             builder.add(tree, _look(f"trees[{number}]", columns, missing_right, scale, reader))
         body = Plain(builder.trees())
@@ -73,7 +74,7 @@ def _question(split: Any, place: str, columns: np.ndarray, reader: Reader) -> tu
     if reader.part(split, "split_type", str, place) != "FloatFeature":
         raise reader.fail(f"{place}.split_type", f"only FloatFeature is read, got {split['split_type']!r}")
     feature = reader.integer(split.get("float_feature_index"), f"{place}.float_feature_index", 0, len(columns) - 1)
-    border = np.float32(reader.number(split.get("border"), f"{place}.border"))
+    border = reader.float32(split.get("border"), f"{place}.border")
     return feature, float(largest_rounding_to(np.array([border]))[0])
 
 
@@ -84,6 +85,8 @@ def _oblivious(trees: Any, columns: np.ndarray, right: np.ndarray, scale: float,
     depth = max((len(own) for own in levels), default=0)
     if depth > _DEEPEST:
         raise reader.fail("oblivious_trees", f"a tree has depth {depth}; CatBoost's have at most {_DEEPEST}")
+    if len(trees) << depth > max(_MOST_VALUES, 4 * sum(1 << len(own) for own in levels)):
+        raise reader.fail("oblivious_trees", f"{len(trees)} trees, one of depth {depth} and most of them far less deep")
     features, borders = np.zeros((len(trees), depth), dtype=np.int32), np.full((len(trees), depth), np.inf)
     missing, values = np.zeros((len(trees), depth), dtype=bool), np.zeros((len(trees), 1 << depth))
     for t, (tree, splits) in enumerate(zip(trees, levels)):

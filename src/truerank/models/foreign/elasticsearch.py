@@ -35,7 +35,8 @@ def read_json(value: Any, reader: Reader, names: list[str] | None = None) -> For
     kind = reader.part(value, "type", str, "model")
     definition = reader.part(value, "definition", (str, dict, list), "model")
     if names is None and isinstance(feature_set, dict):
-        names = [reader.part(f, "name", str, "feature_set") for f in reader.part(feature_set, "features", list, "")]
+        features = reader.part(feature_set, "features", list, "feature_set")
+        names = list(reader.names([reader.part(f, "name", str, "feature_set") for f in features], "feature_set"))
     parsed = reader.json(definition) if isinstance(definition, str) and kind != "model/ranklib" else definition
     if kind == "model/linear":
         model = _linear(parsed, names, reader)
@@ -64,9 +65,10 @@ def _linear(parsed: Any, names: list[str] | None, reader: Reader) -> ForeignMode
     if not isinstance(parsed, dict) or not parsed:
         raise reader.fail("model.definition", "expected an object of weights by feature that is not empty")
     columns = list(parsed) if names is None else names
-    unknown = [name for name in parsed if name not in columns]
-    if unknown:
-        raise reader.fail("model.definition", f"there is no feature {unknown[0]!r}")
+    known = set(columns)
+    unknown = next((name for name in parsed if name not in known), None)
+    if unknown is not None:
+        raise reader.fail("model.definition", f"there is no feature {unknown!r}")
     coef = np.array([reader.number(parsed.get(name, 0.0), f"model.definition.{name}") for name in columns])
     form = ModelForm(reader.names(columns, "model.definition"), Linear(coef), allow_nan=False, float32_sums=True)
     return ForeignModel("elasticsearch", form, float32=True, absent=0.0)
@@ -78,16 +80,17 @@ def _normalizers(value: Any, names: tuple[str, ...], reader: Reader) -> Normaliz
     if not isinstance(value, dict):
         raise reader.fail("model.feature_normalizers", "expected an object by feature")
     subtract, divide = np.zeros(len(names)), np.ones(len(names))
+    columns = {name: k for k, name in enumerate(names)}
     for name, norm in value.items():
         place = f"model.feature_normalizers.{name}"
-        if name not in names or not isinstance(norm, dict) or len(norm) != 1:
+        if name not in columns or not isinstance(norm, dict) or len(norm) != 1:
             raise reader.fail(place, "expected a feature of the model with one normalizer")
         kind, params = next(iter(norm.items()))
         keys = {"min_max": ("minimum", "maximum"), "standard": ("mean", "standard_deviation")}.get(kind)
         if keys is None:
             raise reader.fail(place, f"unknown normalizer {kind!r}; min_max and standard are known")
         first, second = (reader.number(reader.part(params, key, (int, float), place), f"{place}.{key}") for key in keys)
-        k = names.index(name)
+        k = columns[name]
         subtract[k] = first
         divide[k] = second - first if kind == "min_max" else second
         if not divide[k] > 0:

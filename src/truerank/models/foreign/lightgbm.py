@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from truerank.export.form import ModelForm, Plain
-from truerank.models.foreign.model import ForeignModel, Leaf, Reader, Split, TreeBuilder
+from truerank.models.foreign.model import ForeignModel, Leaf, Membership, Reader, Split, TreeBuilder, category_ends
 
 _MISSING = ("None", "Zero", "NaN")
+_WORD = (1 << 32) - 1
 
 
 def read_text(text: str, reader: Reader) -> ForeignModel:
@@ -27,7 +28,7 @@ def read_text(text: str, reader: Reader) -> ForeignModel:
     names = reader.names(head.get("feature_names", "").split(), "feature_names")
     if reader.integer(head.get("max_feature_idx"), "max_feature_idx") + 1 != len(names):
         raise reader.fail("feature_names", f"{len(names)} names for max_feature_idx={head['max_feature_idx']}")
-    builder = TreeBuilder()
+    builder = TreeBuilder(reader)
     for number, (line, block) in enumerate(blocks):
         _add_text_tree(block, f"line {line}, Tree={number}", len(names), reader, builder)
     if not blocks:
@@ -72,8 +73,7 @@ def _blocks(text: str, reader: Reader) -> tuple[dict[str, str], list[tuple[int, 
 
 def _add_text_tree(block: dict[str, str], place: str, n_features: int, reader: Reader, builder: TreeBuilder) -> None:
     leaves = reader.integer(block.get("num_leaves"), f"{place}, num_leaves", 1, 1 << 31)
-    if reader.integer(block.get("num_cat", "0"), f"{place}, num_cat"):
-        raise reader.fail(place, "categorical splits are not read; encode the categories as numbers and train anew")
+    n_sets = reader.integer(block.get("num_cat", "0"), f"{place}, num_cat")
     if block.get("is_linear", "0") != "0":
         raise reader.fail(place, "linear leaves (linear_tree) are not read")
 
@@ -93,17 +93,30 @@ def _add_text_tree(block: dict[str, str], place: str, n_features: int, reader: R
     kinds = [reader.integer(v, f"{place}, decision_type", 0, 15) for v in column("decision_type", size)]
     left = [reader.integer(v, f"{place}, left_child", -leaves, size - 1) for v in column("left_child", size)]
     right = [reader.integer(v, f"{place}, right_child", -leaves, size - 1) for v in column("right_child", size)]
+    bounds = (
+        [reader.integer(v, f"{place}, cat_boundaries", 0, 1 << 40) for v in column("cat_boundaries", n_sets + 1)]
+        if n_sets
+        else [0]
+    )
+    words = [reader.integer(v, f"{place}, cat_threshold", 0, _WORD) for v in column("cat_threshold", bounds[-1])]
     seen: set[int] = set()
 
-    def look(child: int) -> Leaf | Split:
+    def categories(number: float) -> set[int]:
+        k = reader.integer(number, f"{place}, threshold", 0, n_sets - 1)
+        own = words[bounds[k] : bounds[k + 1]]
+        return {32 * i + bit for i, word in enumerate(own) for bit in range(32) if word >> bit & 1}
+
+    def look(child: int) -> Leaf | Split | Membership:
         if child in seen:
             raise reader.fail(place, f"node {child} has two parents: the tree is cyclic or shares a part")
         seen.add(child)
         if child < 0:
             return Leaf(values[~child])
         kind = kinds[child]
-        if kind & 1 or kind >> 2 > 2:
-            raise reader.fail(f"{place}, decision_type", f"{kind} is no numerical question")
+        if kind >> 2 > 2:
+            raise reader.fail(f"{place}, decision_type", f"{kind} names no way of missing values")
+        if kind & 1:
+            return _membership(features[child], categories(thresholds[child]), left[child], right[child])
         return _split(
             features[child], thresholds[child], bool(kind & 2), _MISSING[kind >> 2], left[child], right[child]
         )
@@ -117,27 +130,28 @@ def read_json(value: Any, reader: Reader) -> ForeignModel:
     """The model of the JSON that `Booster.dump_model` gives."""
     _one_class(value.get("num_tree_per_iteration", value.get("num_class", 1)), "num_tree_per_iteration", reader)
     names = reader.names(reader.part(value, "feature_names", list, ""), "feature_names")
-    builder = TreeBuilder()
+    builder = TreeBuilder(reader)
     for number, tree in enumerate(reader.part(value, "tree_info", list, "")):
         place = f"tree_info[{number}]"
 
-        def look(node: Any, place: str = place) -> Leaf | Split:
+        def look(node: Any, place: str = place) -> Leaf | Split | Membership:
             if isinstance(node, dict) and "leaf_value" in node:
                 if "leaf_coeff" in node:
                     raise reader.fail(place, "linear leaves (linear_tree) are not read")
                 return Leaf(reader.number(node["leaf_value"], f"{place}.leaf_value"))
-            if reader.part(node, "decision_type", str, place) != "<=":
-                raise reader.fail(place, f"a categorical split ({node['decision_type']!r}) is not read")
+            if reader.part(node, "decision_type", str, place) not in ("<=", "=="):
+                raise reader.fail(f"{place}.decision_type", f"expected '<=' or '==', got {node['decision_type']!r}")
             missing = node.get("missing_type", "None")
             if missing not in _MISSING:
                 raise reader.fail(f"{place}.missing_type", f"expected {', '.join(_MISSING)}, got {missing!r}")
-            feature = reader.part(node, "split_feature", int, place)
-            return _split(
-                reader.integer(feature, f"{place}.split_feature", 0, len(names) - 1),
-                _threshold(node.get("threshold"), f"{place}.threshold", reader),
-                reader.part(node, "default_left", bool, place), missing,
-                reader.part(node, "left_child", dict, place), reader.part(node, "right_child", dict, place),
-            )  # fmt: skip
+            own = reader.part(node, "split_feature", int, place)
+            feature = reader.integer(own, f"{place}.split_feature", 0, len(names) - 1)
+            left, right = (reader.part(node, side, dict, place) for side in ("left_child", "right_child"))
+            if node["decision_type"] == "==":
+                texts = reader.part(node, "threshold", str, place).split("||")
+                return _membership(feature, {reader.integer(v, f"{place}.threshold") for v in texts}, left, right)
+            threshold = _threshold(node.get("threshold"), f"{place}.threshold", reader)
+            return _split(feature, threshold, reader.part(node, "default_left", bool, place), missing, left, right)
 
         builder.add(reader.part(tree, "tree_structure", dict, place), look)
     return _of_trees(names, builder, bool(value.get("average_output")))
@@ -152,7 +166,7 @@ def _threshold(value: Any, place: str, reader: Reader) -> float:
     """A threshold, which may be infinite but not nan."""
     try:
         x = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         x = np.nan
     return x if x in (np.inf, -np.inf) else reader.number(value, place)
 
@@ -161,3 +175,9 @@ def _split(feature: int, threshold: float, default_left: bool, missing: str, lef
     if missing == "None":  # nan is replaced by 0
         return Split(feature, threshold, left, right, missing_right=not threshold >= 0.0)
     return Split(feature, threshold, left, right, missing_right=not default_left, zero_missing=missing == "Zero")
+
+
+def _membership(feature: int, categories: set[int], left: Any, right: Any) -> Membership:
+    """Values are cut to whole numbers, so that 0 is what lies between -1 and 1; nan is no category."""
+    before = lambda c: -1.0 if c == 0 else float(np.nextafter(c, -np.inf))  # noqa: E731
+    return Membership(feature, category_ends(categories, before), left, right)

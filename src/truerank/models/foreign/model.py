@@ -14,7 +14,9 @@ from truerank.core.errors import ModelFileError
 from truerank.export.form import Linear, ModelForm, as_plain
 from truerank.trees.binary import BinaryTrees
 
-MOST_FEATURES = 1 << 24
+MOST_FEATURES = 1 << 22
+_MOST_NODES = 1 << 24
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
@@ -76,12 +78,21 @@ class Reader:
         try:
             if isinstance(value, bool) or not isinstance(value, str | int | float | np.floating | np.integer):
                 raise ValueError
+            if isinstance(value, str) and "_" in value:  # Python's own way to write numbers
+                raise ValueError
             x = float(value)
         except (ValueError, OverflowError):
             raise self.fail(place, f"expected a number, got {_short(value)}") from None
         if not math.isfinite(x):
             raise self.fail(place, f"expected a finite number, got {_short(value)}")
         return x
+
+    def float32(self, value: Any, place: str) -> np.float32:
+        """A number of float32's range, rounded to it."""
+        x = self.number(value, place)
+        if abs(x) > _LARGEST:
+            raise self.fail(place, f"expected a number of at most {_LARGEST:.8g} in magnitude, got {_short(value)}")
+        return np.float32(x)
 
     def integer(self, value: Any, place: str, low: int = 0, high: int = MOST_FEATURES) -> int:
         """A whole number from `low` to `high`, from a number or the text of one."""
@@ -107,14 +118,16 @@ class Reader:
             return json.loads(text, object_pairs_hook=self._object)
         except json.JSONDecodeError as error:
             raise self.fail(f"line {error.lineno}, column {error.colno}", f"no valid JSON: {error.msg}") from error
+        except ValueError as error:  # a number of more digits than Python turns into one
+            raise self.fail("", f"no valid JSON: {error}") from None
         except RecursionError:
             raise self.fail("", "the JSON is nested too deeply") from None
 
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         result = dict(pairs)
         if len(result) < len(pairs):
-            keys = [key for key, _ in pairs]
-            twice = next(key for key in keys if keys.count(key) > 1)
+            seen: set[str] = set()
+            twice = next(key for key, _ in pairs if key in seen or seen.add(key))
             raise self.fail("", f"an object has the key {twice!r} twice")
         return result
 
@@ -146,21 +159,71 @@ class Split:
     zero_missing: bool = False
 
 
-class TreeBuilder:
-    """Collects trees node by node, without recursion, into `BinaryTrees`."""
+@dataclass(frozen=True)
+class Membership:
+    """A question whether a value is one of some categories, with its two children.
 
-    def __init__(self) -> None:
+    Attributes
+    ----------
+    feature : int
+    ends : tuple of float
+        Values above `ends[0]` and up to `ends[1]` are inside, those up to `ends[2]` outside, and so on.
+    inside, outside
+        Nodes of the tool's kind.
+    missing_inside : bool
+        Where nan goes.
+    """
+
+    feature: int
+    ends: tuple[float, ...]
+    inside: Any
+    outside: Any
+    missing_inside: bool = False
+
+
+_Known = dict[int, tuple[float, float, bool]]  # of a feature: above, up to, and whether nan comes here
+
+
+class TreeBuilder:
+    """Collects trees node by node, without recursion, into `BinaryTrees`.
+
+    A membership becomes thresholds, and what is below it stands below each range of values anew, less the questions
+    that the range has answered.
+    """
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
         self._roots: list[int] = []
         self._nodes: list[Split] = []
         self._children: list[list[int]] = []
         self._values: list[float] = []
 
-    def add(self, root: Any, look: Callable[[Any], Leaf | Split]) -> None:
-        """Add the tree below `root`; `look` says what a node is."""
-        stack: list[tuple[Any, int, int]] = [(root, -1, 0)]
+    def add(self, root: Any, look: Callable[[Any], Leaf | Split | Membership]) -> None:
+        """Add the tree below `root`; `look` says what a node is, and is asked once for each."""
+        children: dict[int, tuple[Any, Any]] = {}  # by the identity of the parent, which lives as long
+
+        def opened(seen: Any, known: _Known) -> Leaf | Split:
+            """A leaf, or a question whose children are such pairs, or questions."""
+            while not isinstance(seen, Leaf):
+                if id(seen) not in children:
+                    pair = (seen.left, seen.right) if isinstance(seen, Split) else (seen.outside, seen.inside)
+                    children[id(seen)] = (look(pair[0]), look(pair[1]))
+                if isinstance(seen, Split):
+                    left, right = children[id(seen)]
+                    return replace(seen, left=(left, known), right=(right, known))
+                found = _thresholds(seen, *children[id(seen)], known)
+                if isinstance(found, Split):
+                    return found
+                seen, known = found
+            return seen
+
+        start = look(root)
+        stack: list[tuple[Any, int, int]] = [((start, {}), -1, 0)]
         while stack:
-            node, parent, side = stack.pop()
-            seen = look(node)
+            item, parent, side = stack.pop()
+            seen = item if isinstance(item, Split) else opened(*item)
+            if len(self._nodes) > _MOST_NODES:
+                raise self._reader.fail("", f"its trees come to more than {_MOST_NODES} thresholds")
             if isinstance(seen, Leaf):
                 own = ~len(self._values)
                 self._values.append(seen.value)
@@ -188,6 +251,38 @@ class TreeBuilder:
             children[:, 1].copy(),
             np.array(self._values, dtype=np.float64),
         )
+
+
+def _thresholds(asked: Membership, outside: Any, inside: Any, known: _Known) -> Any:
+    """A membership as questions whose ends are pairs of a child and what is known there; one pair if all is known."""
+    low, high, missing = known.get(asked.feature, (-math.inf, math.inf, True))
+    bounds = (-math.inf, *asked.ends, math.inf)
+    ranges = [(k % 2 == 1, max(a, low), min(z, high)) for k, (a, z) in enumerate(zip(bounds[:-1], bounds[1:]))]
+    ranges = [own for own in ranges if own[1] < own[2]]
+    # nan goes along with the last range that goes its way.
+    home = max((k for k, own in enumerate(ranges) if missing and own[0] == asked.missing_inside), default=-1)
+    items = [
+        (inside if is_in else outside, known | {asked.feature: (a, z, k == home)})
+        for k, (is_in, a, z) in enumerate(ranges)
+    ]
+
+    def between(i: int, j: int) -> Any:
+        if i == j:
+            return items[i]
+        m = (i + j) // 2
+        return Split(asked.feature, ranges[m][2], between(i, m), between(m + 1, j), missing_right=home > m)
+
+    if missing and home < 0:
+        item = (inside if asked.missing_inside else outside, known | {asked.feature: (math.inf, math.inf, True)})
+        return Split(asked.feature, math.inf, between(0, len(items) - 1), item) if items else item
+    return between(0, len(items) - 1)
+
+
+def category_ends(categories: set[int], before: Callable[[int], float]) -> tuple[float, ...]:
+    """`Membership.ends` of whole numbers; `before(c)` is the largest value that counts as less than c."""
+    starts = [c for c in categories if c - 1 not in categories]
+    stops = [c + 1 for c in categories if c + 1 not in categories]
+    return tuple(before(c) for c in sorted(starts + stops))
 
 
 def _short(value: Any) -> str:

@@ -15,7 +15,6 @@ from truerank.core.float32 import largest_rounding_to
 from truerank.export.form import Linear, ModelForm, Plain, Stumps
 from truerank.models.foreign.model import ForeignModel, Leaf, Reader, Split, TreeBuilder
 
-_MOST_FEATURES = 1 << 20
 _PAIRS = {"AdaRank": 2, "Coordinate Ascent": 2, "Linear Regression": 2, "RankBoost": 3}
 _TREES = ("LambdaMART", "MART", "Random Forests")
 _NETS = ("ListNet", "RankNet", "LambdaRank")
@@ -53,13 +52,13 @@ def _read_pairs(name: str, body: list[tuple[int, str]], reader: Reader, n_featur
             if len(parts) != _PAIRS[name]:
                 expected = "fid:weight" if _PAIRS[name] == 2 else "fid:threshold:alpha"
                 raise reader.fail(f"line {number}", f"expected {expected}, got {word[:40]!r}")
-            fid = reader.integer(parts[0], f"line {number}", 0 if name == "Linear Regression" else 1, _MOST_FEATURES)
+            fid = reader.integer(parts[0], f"line {number}", 0 if name == "Linear Regression" else 1)
             rows.append((fid, [reader.number(part, f"line {number}") for part in parts[1:]]))
     names = _names([fid for fid, _ in rows], n_features, reader)
     columns = np.array([fid - 1 for fid, _ in rows], dtype=np.int64)
     weights = np.array([numbers[-1] for _, numbers in rows])
     if name == "RankBoost":
-        places = largest_rounding_to(np.array([np.float32(numbers[0]) for _, numbers in rows]))
+        places = largest_rounding_to(np.array([reader.float32(numbers[0], "threshold") for _, numbers in rows]))
         form = ModelForm(names, Stumps(columns, places, np.zeros(len(rows), dtype=np.int64), weights))
         return ForeignModel("ranklib", form, float32=True, absent=0.0)
     own = columns >= 0
@@ -72,7 +71,7 @@ def _read_net(name: str, body: list[tuple[int, str]], reader: Reader, n_features
     """A net without hidden layer: its output is a rising function of the weighted sum, which is the score here."""
     if len(body) < 3:
         raise reader.fail("", f"the file ends before the weights of {name}")
-    ids = [reader.integer(v, f"line {body[0][0]}", 1, _MOST_FEATURES) for v in body[0][1].split()]
+    ids = [reader.integer(v, f"line {body[0][0]}", 1) for v in body[0][1].split()]
     if body[1][1].split() != ["0"]:
         raise reader.fail(f"line {body[1][0]}", "a net with hidden layers is not read; it is neither linear nor trees")
     names = _names(ids, n_features, reader)
@@ -105,13 +104,13 @@ def _read_trees(name: str, text: str, reader: Reader, n_features: int | None) ->
     bags = [part for part in root if part.tag == "ensemble"]
     if not bags:
         raise reader.fail("", "there is no <ensemble> in the file")
-    builder = TreeBuilder()
+    builder = TreeBuilder(reader)
     ids: list[int] = []
     for bag, ensemble in enumerate(bags, 1):
         for number, tree in enumerate(ensemble, 1):
             place = f"ensemble {bag}, tree {number}"
             weight = reader.number(tree.get("weight", "1"), f"{place}, weight") / len(bags)
-            look = _look(place, float(np.float32(weight)), ids, reader)
+            look = _look(place, np.float32(weight), ids, reader)
             if len(tree) != 1 or tree.tag != "tree":
                 raise reader.fail(place, "expected a <tree> that holds one <split>")
             builder.add(tree[0], look)
@@ -121,7 +120,7 @@ def _read_trees(name: str, text: str, reader: Reader, n_features: int | None) ->
     return ForeignModel("ranklib", form, float32=True, absent=0.0)
 
 
-def _look(place: str, weight: float, ids: list[int], reader: Reader) -> Any:
+def _look(place: str, weight: np.float32, ids: list[int], reader: Reader) -> Any:
     def text_of(node: Any, tag: str) -> str | None:
         found = [part for part in node if part.tag == tag]
         return None if not found else (found[0].text or "").strip()
@@ -131,9 +130,9 @@ def _look(place: str, weight: float, ids: list[int], reader: Reader) -> Any:
             raise reader.fail(place, f"expected <split>, got <{node.tag[:40]}>")
         output = text_of(node, "output")
         if output is not None:
-            return Leaf(float(np.float32(np.float32(reader.number(output, f"{place}, output")) * np.float32(weight))))
-        feature = reader.integer(text_of(node, "feature"), f"{place}, feature", 1, _MOST_FEATURES)
-        threshold = np.float32(reader.number(text_of(node, "threshold"), f"{place}, threshold"))
+            return Leaf(float(reader.float32(output, f"{place}, output") * weight))
+        feature = reader.integer(text_of(node, "feature"), f"{place}, feature", 1)
+        threshold = reader.float32(text_of(node, "threshold"), f"{place}, threshold")
         children = {part.get("pos"): part for part in node if part.tag == "split"}
         if set(children) != {"left", "right"} or len([part for part in node if part.tag == "split"]) != 2:
             raise reader.fail(place, 'a split must have an <output>, or one child at pos="left" and one at pos="right"')

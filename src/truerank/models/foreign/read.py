@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from truerank.core.errors import InvalidInputError
+import numpy as np
+
+from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.models.foreign import catboost, elasticsearch, lightgbm, ranklib, solr, svm_light, xgboost
 from truerank.models.foreign.model import ForeignModel, Reader
 from truerank.models.foreign.ubjson import UbjsonReader, looks_like_ubjson
@@ -38,6 +41,9 @@ def import_model(
     ListNet, RankBoost, MART, LambdaMART, Random Forests), Solr's LinearModel and MultipleAdditiveTreesModel, models of
     the LTR plugins of Elasticsearch and OpenSearch, SVM-light, SVM-rank and sofia-ml. The content says which.
 
+    Categorical splits of LightGBM and XGBoost become questions about ranges of the categories' numbers, what is below
+    them is repeated for each range: such trees go to every format, and are larger there.
+
     Parameters
     ----------
     path : str or path
@@ -57,8 +63,8 @@ def import_model(
     Raises
     ------
     ModelFileError
-        When the file is in no known format, is damaged, or holds what a ranker cannot be (several outputs, categorical
-        splits); the message names file and place.
+        When the file is in no known format, is damaged, or holds what a ranker cannot be (several outputs) or is not
+        read (linear leaves, CatBoost's categories); the message names file and place.
 
     Examples
     --------
@@ -70,12 +76,17 @@ def import_model(
     """
     name = os.fspath(path)
     reader = Reader(name)
-    size = os.path.getsize(name)
-    if size > _MOST_BYTES:
-        raise reader.fail("", f"the file has {size} bytes, more than {_MOST_BYTES}")
     with open(name, "rb") as stream:
-        data = stream.read()
-    return ImportedRanker.of(read_foreign(data, reader, feature_names, n_features))
+        data = stream.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise reader.fail("", f"the file has more than {_MOST_BYTES} bytes")
+    model = read_foreign(data, reader, feature_names, n_features)
+    try:
+        ranker = ImportedRanker.of(model)
+        ranker.check_model()
+    except (ModelFileError, InvalidInputError) as error:
+        raise reader.fail("", str(error)) from error
+    return ranker
 
 
 def read_foreign(
@@ -84,7 +95,7 @@ def read_foreign(
     feature_names: Sequence[str] | None = None,
     n_features: int | None = None,
 ) -> ForeignModel:
-    """The model in the content of a file, laid out for the caller's columns and checked."""
+    """The model in the content of a file, laid out for the caller's columns."""
     if n_features is not None and n_features < 1:
         raise InvalidInputError(f"n_features must be an integer >= 1, got {n_features!r}")
     names = None if feature_names is None else [str(name) for name in feature_names]
@@ -92,20 +103,11 @@ def read_foreign(
         raise InvalidInputError(f"{len(names)} feature names were given for n_features={n_features}")
     size = n_features if names is None else len(names)
     try:
-        model = _read(data, reader, names, size)
+        with np.errstate(over="ignore", invalid="ignore"):  # sums that are infinite are found in the end
+            model = _read(data, reader, names, size)
     except RecursionError:
         raise reader.fail("", "the model is nested too deeply") from None
-    model = _laid_out(model, reader, names, size)
-    body = model.form.body
-    from truerank.core.errors import ModelFileError
-
-    try:
-        (body.trees.check if hasattr(body, "trees") else lambda n: None)(model.form.n_features)
-        if hasattr(body, "ensemble"):
-            body.ensemble.check(model.form.n_features, None)
-    except ModelFileError as error:
-        raise reader.fail("", str(error)) from error
-    return model
+    return _laid_out(model, reader, names, size)
 
 
 def _read(data: bytes | str, reader: Reader, names: list[str] | None, size: int | None) -> ForeignModel:
@@ -164,8 +166,6 @@ def _read_json(value: Any, reader: Reader, names: list[str] | None) -> ForeignMo
 
 def _laid_out(model: ForeignModel, reader: Reader, names: list[str] | None, size: int | None) -> ForeignModel:
     """The model for the caller's columns: by name where the model names them, else by number."""
-    from dataclasses import replace
-
     form = model.form
     if names is None and (size is None or size == form.n_features):
         return model
@@ -174,16 +174,17 @@ def _laid_out(model: ForeignModel, reader: Reader, names: list[str] | None, size
         if size < form.n_features:
             raise reader.fail("", f"the model has {form.n_features} features, and n_features is {size}")
         return replace(model, form=form.with_columns(list(range(form.n_features)), _filled(form.names, size)))
+    place = {name: k for k, name in enumerate(names)}
     if set(form.names) <= set(names):
-        columns = [names.index(name) for name in form.names]
+        columns = [place[name] for name in form.names]
     elif len(form.names) <= len(names) and not set(form.names) & set(names):
         columns = list(range(form.n_features))  # the model only numbers them
     else:
-        unknown = next(name for name in form.names if name not in names)
+        unknown = next(name for name in form.names if name not in place)
         raise reader.fail("", f"the model's feature {unknown!r} is not among the feature names given")
     return replace(model, form=form.with_columns(columns, tuple(names)))
 
 
 def _filled(names: tuple[str, ...], size: int) -> tuple[str, ...]:
-    more = [f"f{k + 1}" for k in range(len(names), size)]
-    return (*names, *(name if name not in names else f"column {name}" for name in more))
+    more, taken = [f"f{k + 1}" for k in range(len(names), size)], set(names)
+    return (*names, *(name if name not in taken else f"column {name}" for name in more))

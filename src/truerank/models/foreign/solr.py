@@ -37,10 +37,10 @@ def read_json(value: Any, reader: Reader) -> ForeignModel:
         form = ModelForm(names, Linear(coef), normalizers=normalizers, allow_nan=False, float32_sums=True)
     elif kind == "model.MultipleAdditiveTreesModel":
         columns = {name: k for k, name in enumerate(names)}
-        builder = TreeBuilder()
+        builder = TreeBuilder(reader)
         for number, tree in enumerate(reader.part(params, "trees", list, "params")):
             place = f"params.trees[{number}]"
-            weight = np.float32(reader.number(reader.part(tree, "weight", (str, int, float), place), f"{place}.weight"))
+            weight = reader.float32(reader.part(tree, "weight", (str, int, float), place), f"{place}.weight")
             builder.add(reader.part(tree, "root", dict, place), _look(place, weight, columns, reader))
         form = ModelForm(names, Plain(builder.trees()), normalizers=normalizers, float32_sums=True)
     else:
@@ -56,11 +56,11 @@ def _normalizers(features: list[Any], reader: Reader) -> Normalizers | None:
             continue
         place = f"features[{k}].norm"
         kind = reader.part(norm, "class", str, place).removeprefix(f"{PACKAGE}norm.")
-        params = norm.get("params") or {}
+        params = reader.part(norm, "params", dict, place) if norm.get("params") else {}
         if kind == "MinMaxNormalizer":
-            low = reader.number(params.get("min", "-inf"), f"{place}.params.min")
-            high = reader.number(params.get("max", "inf"), f"{place}.params.max")
-            subtract[k], divide[k] = low, float(np.float32(high) - np.float32(low))
+            low = reader.float32(params.get("min", "-inf"), f"{place}.params.min")
+            high = reader.float32(params.get("max", "inf"), f"{place}.params.max")
+            subtract[k], divide[k] = reader.number(params["min"], place), high - low
         elif kind == "StandardNormalizer":
             subtract[k] = reader.number(params.get("avg", 0), f"{place}.params.avg")
             divide[k] = reader.number(params.get("std", 1), f"{place}.params.std")
@@ -78,13 +78,11 @@ def _look(place: str, weight: np.float32, columns: dict[str, int], reader: Reade
         if not isinstance(node, dict):
             raise reader.fail(place, f"expected a node, got {str(node)[:40]!r}")
         if "feature" not in node:
-            value = np.float32(reader.number(node.get("value"), f"{place}, value"))
-            return Leaf(float(np.float32(value * weight)))
+            return Leaf(float(reader.float32(node.get("value"), f"{place}, value") * weight))
         name = reader.part(node, "feature", str, place)
         if name not in columns:
             raise reader.fail(place, f"a tree asks about {name!r}, which the model's features do not list")
-        with np.errstate(over="ignore"):
-            threshold = np.float32(reader.number(node.get("threshold"), f"{place}, threshold")) + SLACK
+        threshold = reader.float32(node.get("threshold"), f"{place}, threshold") + SLACK
         children = [reader.part(node, side, dict, place) for side in ("left", "right")]
         return Split(columns[name], float(largest_rounding_to(np.array([threshold]))[0]), *children)
 

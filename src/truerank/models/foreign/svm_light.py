@@ -7,8 +7,6 @@ import numpy as np
 from truerank.export.form import Linear, ModelForm
 from truerank.models.foreign.model import ForeignModel, Reader
 
-_MOST_FEATURES = 1 << 24
-
 
 def read_svm_light(text: str, reader: Reader, n_features: int | None = None) -> ForeignModel:
     """`w x - b` with w the sum of the support vectors times their multipliers. Only the linear kernel is read."""
@@ -29,7 +27,7 @@ def read_svm_light(text: str, reader: Reader, n_features: int | None = None) -> 
     kernel = head.get("kernel type", "")
     if kernel != "0":
         raise reader.fail("", f"only the linear kernel (type 0) is read, got kernel type {kernel!r}")
-    size = reader.integer(head.get("highest feature index"), "highest feature index", 0, _MOST_FEATURES)
+    size = reader.integer(head.get("highest feature index"), "highest feature index")
     claimed = reader.integer(
         head.get("number of support vectors plus 1"), "number of support vectors plus 1", 1, 1 << 40
     )

@@ -79,6 +79,8 @@ class UbjsonReader:
         if self.data[self.place : self.place + 1] == b"$":
             self._take(1)
             kind = self._take(1)
+            if kind == b"N":
+                raise self._fail("a container of nothing")
         if self.data[self.place : self.place + 1] == b"#":
             self._take(1)
             count = self._size()

@@ -14,7 +14,16 @@ import numpy as np
 
 from truerank.core.float32 import largest_rounding_to
 from truerank.export.form import Linear, ModelForm, Plain
-from truerank.models.foreign.model import ForeignModel, Leaf, Reader, Split, TreeBuilder
+from truerank.models.foreign.model import (
+    MOST_FEATURES,
+    ForeignModel,
+    Leaf,
+    Membership,
+    Reader,
+    Split,
+    TreeBuilder,
+    category_ends,
+)
 
 # Base scores are kept as outputs; the margin is what these objectives' links turn them into.
 _LOGIT = ("binary:logistic", "reg:logistic")
@@ -31,7 +40,8 @@ def read_saved(value: Any, reader: Reader) -> ForeignModel:
         raise reader.fail("learner.learner_model_param.num_class", "a ranker has one output a row")
     if reader.integer(params.get("num_target", "1"), "learner.learner_model_param.num_target") > 1:
         raise reader.fail("learner.learner_model_param.num_target", "a ranker has one output a row")
-    names = reader.names(learner.get("feature_names") or [f"f{k}" for k in range(n_features)], "learner.feature_names")
+    given = reader.part(learner, "feature_names", list, "learner") if learner.get("feature_names") else []
+    names = reader.names(given or [f"f{k}" for k in range(n_features)], "learner.feature_names")
     if len(names) != n_features:
         raise reader.fail("learner.feature_names", f"{len(names)} names for num_feature={n_features}")
     base = _base_margin(params.get("base_score", "0"), learner, reader)
@@ -53,7 +63,7 @@ def read_saved(value: Any, reader: Reader) -> ForeignModel:
     if weights is not None and len(weights) != len(trees):
         raise reader.fail("learner.gradient_booster.weight_drop", f"{len(weights)} weights for {len(trees)} trees")
     kept, notes = _kept_trees(learner, model, len(trees), reader)
-    builder = TreeBuilder()
+    builder = TreeBuilder(reader)
     for number, tree in enumerate(trees[:kept]):
         weight = 1.0 if weights is None else weights[number]
         _add_saved_tree(tree, f"{place}.trees[{number}]", n_features, weight, reader, builder)
@@ -90,12 +100,12 @@ def _base_margin(text: Any, learner: dict[str, Any], reader: Reader) -> float:
     if isinstance(text, str) and text.startswith("["):
         try:
             values = json.loads(text)
-        except json.JSONDecodeError:
+        except ValueError:
             raise reader.fail(place, f"expected a number or an array of one, got {text!r}") from None
         if not isinstance(values, list) or len(values) != 1:
             raise reader.fail(place, f"expected one number, got {text!r}")
         text = values[0]
-    base = float(np.float32(reader.number(text, place)))
+    base = float(reader.float32(text, place))
     objective = learner.get("objective")
     name = objective.get("name", "") if isinstance(objective, dict) else ""
     if name in _LOGIT:
@@ -112,7 +122,7 @@ def _base_margin(text: Any, learner: dict[str, Any], reader: Reader) -> float:
 def _linear(booster: dict[str, Any], names: tuple[str, ...], base: float, reader: Reader) -> ForeignModel:
     place = "learner.gradient_booster.model.weights"
     model = reader.part(booster, "model", dict, "learner.gradient_booster")
-    weights = [reader.number(v, place) for v in reader.part(model, "weights", list, "learner.gradient_booster.model")]
+    weights = [reader.float32(v, place) for v in reader.part(model, "weights", list, "learner.gradient_booster.model")]
     if len(weights) != len(names) + 1:
         raise reader.fail(place, f"expected {len(names)} weights and a bias, got {len(weights)} numbers")
     values = np.array(weights, dtype=np.float32).astype(np.float64)
@@ -137,25 +147,49 @@ def _add_saved_tree(
     claimed = reader.part(tree, "tree_param", dict, place).get("num_nodes", size)
     if reader.integer(claimed, f"{place}.tree_param.num_nodes", 0, 1 << 40) != size or not size:
         raise reader.fail(f"{place}.tree_param", f"num_nodes is {claimed!r}, and there are {size} nodes")
-    if any(tree.get("split_type") or []):
-        raise reader.fail(f"{place}.split_type", "categorical splits are not read; encode the categories as numbers")
+    categories = _categories(tree, place, size, reader)
     seen: set[int] = set()
 
-    def look(node: int) -> Leaf | Split:
+    def look(node: int) -> Leaf | Split | Membership:
         if node in seen:
             raise reader.fail(place, f"node {node} has two parents: the tree is cyclic or shares a part")
         seen.add(node)
         at = f"{place}, node {node}"
         children = [reader.integer(side[node], at, -1, size - 1) for side in (left, right)]
-        value = np.float32(reader.number(conditions[node], f"{at}, split_conditions"))
         if children == [-1, -1]:
-            return Leaf(float(np.float32(weight) * value))
+            return Leaf(float(np.float32(weight) * reader.float32(conditions[node], f"{at}, split_conditions")))
         if -1 in children:
             raise reader.fail(at, "a node has one child")
         feature = reader.integer(features[node], f"{at}, split_indices", 0, n_features - 1)
+        if default[node] not in (0, 1):
+            raise reader.fail(f"{at}, default_left", f"expected 0 or 1, got {default[node]!r}")
+        if node in categories:  # those go right
+            ends = category_ends(categories[node], lambda c: _at_most(np.float32(c)))
+            return Membership(feature, ends, children[1], children[0], missing_inside=not default[node])
+        value = reader.float32(conditions[node], f"{at}, split_conditions")
         return Split(feature, _at_most(value), children[0], children[1], missing_right=not default[node])
 
     builder.add(0, look)
+
+
+def _categories(tree: Any, place: str, size: int, reader: Reader) -> dict[int, set[int]]:
+    """The categories of each node that asks about some."""
+    kinds = reader.part(tree, "split_type", list, place) if tree.get("split_type") else []
+    if not any(kinds):
+        return {}
+    columns = [
+        [reader.integer(v, f"{place}.{key}", 0, 1 << 40) for v in reader.part(tree, key, list, place)]
+        for key in ("categories_nodes", "categories_segments", "categories_sizes", "categories")
+    ]
+    nodes, segments, sizes, values = columns
+    if not len(nodes) == len(segments) == len(sizes) or sorted(nodes) != [k for k, own in enumerate(kinds) if own]:
+        raise reader.fail(f"{place}.categories_nodes", "expected each node of split_type 1 once, with its categories")
+    found = {}
+    for node, start, count in zip(nodes, segments, sizes):
+        found[node] = {reader.integer(v, f"{place}.categories") for v in values[start : start + count]}
+        if not 0 < count <= len(values) - start:
+            raise reader.fail(f"{place}.categories_sizes", f"{count} categories at {start} of {len(values)}")
+    return found
 
 
 def read_dump(value: Any, reader: Reader, names: list[str] | None = None, tool: str = "xgboost") -> ForeignModel:
@@ -166,7 +200,7 @@ def read_dump(value: Any, reader: Reader, names: list[str] | None = None, tool: 
     if not isinstance(value, list) or not value:
         raise reader.fail("", "expected a list of trees that is not empty")
     found: dict[str, int] = {} if names is None else {name: k for k, name in enumerate(names)}
-    builder = TreeBuilder()
+    builder = TreeBuilder(reader)
     for number, tree in enumerate(value):
         seen: set[int] = set()
 
@@ -177,7 +211,7 @@ def read_dump(value: Any, reader: Reader, names: list[str] | None = None, tool: 
             seen.add(own)
             at = f"{place}, node {own}"
             if "leaf" in node:
-                return Leaf(float(np.float32(reader.number(node["leaf"], f"{at}.leaf"))))
+                return Leaf(float(reader.float32(node["leaf"], f"{at}.leaf")))
             feature = reader.part(node, "split", (str, int), at)
             name = f"f{feature}" if isinstance(feature, int) else feature
             if name not in found:
@@ -188,22 +222,22 @@ def read_dump(value: Any, reader: Reader, names: list[str] | None = None, tool: 
             if len(children) != 2:
                 raise reader.fail(f"{at}.children", f"expected two children, got {len(children)}")
             by_id = {reader.part(child, "nodeid", (int, str), f"{at}.children"): child for child in children}
-            yes, no = node.get("yes"), node.get("no")
+            yes, no = (reader.part(node, key, (int, str), at) for key in ("yes", "no"))
             if yes not in by_id or no not in by_id or yes == no:
                 raise reader.fail(at, f"yes ({yes!r}) and no ({no!r}) must be its two children")
-            missing = node.get("missing", yes)
+            missing = reader.part(node, "missing", (int, str), at) if "missing" in node else yes
             if missing not in by_id:
                 raise reader.fail(f"{at}.missing", f"expected one of its children, got {missing!r}")
             if isinstance(node.get("split_condition"), list):
                 raise reader.fail(f"{at}.split_condition", "categorical splits are not read")
-            value = np.float32(reader.number(node.get("split_condition"), f"{at}.split_condition"))
+            value = reader.float32(node.get("split_condition"), f"{at}.split_condition")
             return Split(found[name], _at_most(value), by_id[yes], by_id[no], missing_right=missing == no)
 
         builder.add(tree, look)
     trees = builder.trees()
     if names is None and found and all(name[:1] == "f" and name[1:].isdigit() for name in found):
         size = 1 + max(int(name[1:]) for name in found)  # f0, f1, … are columns
-        if size > 1 << 24:
+        if size > MOST_FEATURES:
             raise reader.fail("", f"a feature is called f{size - 1}")
         columns = np.array([int(name[1:]) for name in found], dtype=np.int64)
         trees = replace(trees, features=columns[trees.features])
