@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from truerank.data.ranking_data import RankingData
 from truerank.export.form import Linear, ModelForm, Plain, Stumps, as_linear
 from truerank.export.run import evaluators
 
@@ -101,7 +102,7 @@ def certify_export(
     from truerank import __version__
 
     made_up = data is None
-    X = made_up_rows(form) if made_up else np.array(data.X.toarray() if hasattr(data.X, "toarray") else data.X, float)
+    X = made_up_rows(form) if made_up else dense_rows(data)
     offsets = np.array([0, len(X)]) if made_up else data.offsets
     given = X
     if missing == "zero":
@@ -166,6 +167,11 @@ def certify_export(
         data_hash=_hash(np.ascontiguousarray(X).tobytes() + np.asarray(offsets, dtype=np.int64).tobytes()),
         truerank=__version__,
     )  # fmt: skip
+
+
+def dense_rows(data: RankingData) -> np.ndarray:
+    """The rows (n, p) as float64 numbers."""
+    return np.asarray(data.X.toarray() if hasattr(data.X, "toarray") else data.X, dtype=np.float64)
 
 
 def reference_scores(form: ModelForm, X: np.ndarray) -> np.ndarray:

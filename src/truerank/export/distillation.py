@@ -9,7 +9,7 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
-from truerank.export.certificate import reference_scores
+from truerank.export.certificate import dense_rows, reference_scores
 from truerank.export.form import ModelForm, form_of
 
 _SETTINGS: dict[str, Any] = {
@@ -33,14 +33,14 @@ def distilled_form(form: ModelForm, data: RankingData, judged: RankingData | Non
         raise InvalidInputError(f"distil must be a RankingData, got {type(data).__name__}")
     if form.calibration is not None:
         raise InvalidInputError("a calibrated model cannot be distilled; export its ranker")
-    X = np.asarray(data.X.toarray() if hasattr(data.X, "toarray") else data.X, dtype=np.float64)
+    X = dense_rows(data)
     targets = reference_scores(form, X)
     low = float(targets.min())
     teacher = RankingData.from_grouped(X, targets - low, data.offsets, data.query_ids, feature_names=data.feature_names)
     student = ObliviousBoosting(**_SETTINGS).fit(teacher)
     plain = form_of(student, form.names)
     where = data if judged is None else judged
-    rows = np.asarray(where.X.toarray() if hasattr(where.X, "toarray") else where.X, dtype=np.float64)
+    rows = dense_rows(where)
     before, after = reference_scores(form, rows), student.predict(rows)
     cost: dict[str, Any] = {
         "trees": student.n_iter_, "measured_on": "the rows of the distillation" if judged is None else "certify",

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -243,9 +244,9 @@ def _names(model: Any, n_features: int, given: Sequence[str] | None) -> tuple[st
     names = [f"f{k + 1}" for k in range(n_features)] if given is None else [str(name) for name in given]
     if len(names) != n_features:
         raise InvalidInputError(f"feature_names must name the model's {n_features} columns, got {len(names)} names")
-    twice = {name for name in names if names.count(name) > 1}
-    if twice or "" in names:
-        raise InvalidInputError(f"feature names must be different and not empty, got {sorted(twice) or ['']!r}")
+    if len(set(names)) < len(names) or "" in names:
+        twice = sorted(name for name, count in Counter(names).items() if count > 1)
+        raise InvalidInputError(f"feature names must be different and not empty, got {twice or ['']!r}")
     return tuple(names)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError
 from truerank.core.names import resolve
-from truerank.export.certificate import Certificate, certify_export, missing_cases, reference_scores
+from truerank.export.certificate import Certificate, certify_export, dense_rows, missing_cases, reference_scores
 from truerank.export.form import ModelForm, Stumps, form_of
 from truerank.export.roundings import roundings
 
@@ -210,8 +210,7 @@ def least_score(form: ModelForm, data: Any, missing: str) -> float | None:
 
     if data is None or (form.kind not in ("linear", "polynomial") and form.linear_start is None):
         return None
-    X = np.asarray(data.X.toarray() if hasattr(data.X, "toarray") else data.X, dtype=np.float64)
-    X = np.nan_to_num(X, nan=0.0) if missing == "zero" else X
+    X = np.nan_to_num(dense_rows(data), nan=0.0) if missing == "zero" else dense_rows(data)
     return float(reference_scores(form, np.concatenate([X, missing_cases(form, X, missing)])).min(initial=0.0))
 
 

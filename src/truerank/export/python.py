@@ -165,9 +165,9 @@ def write(form: ModelForm, name: str, exact: bool) -> str:
 def write_parts(form: ModelForm, params: Arrays) -> str:
     """The same program over flat arrays that came back from a file, in the shapes that it wants."""
     arrays: Arrays = {}
-    names = {"absent_values": "absent", "table_of_monomials": "table"}
+    renamed = {"absent": "absent_values", "table": "table_of_monomials"}
     for key, value in arrays_of(form).items():
-        flat = params.get(next((other for other, own in names.items() if own == key and other in params), key))
+        flat = params.get(renamed.get(key, key))
         if not isinstance(value, np.ndarray):
             arrays[key] = flat if flat is not None else value
         elif flat is not None:

@@ -125,18 +125,11 @@ def _stumps(profile: _Profile, form: ModelForm, arrays: Arrays, x: list[str]) ->
     steps, starts, values = arrays["steps"].tolist(), arrays["starts"].tolist(), arrays["values"].tolist()
     terms = []
     for c, k in enumerate(arrays["columns"].tolist()):
-        own, heights = steps[starts[c] : starts[c + 1]], values[starts[c] + c : starts[c + 1] + c + 1]
-        name = x[k]
-
-        def search(a: int, z: int, own: list[float] = own, heights: list[float] = heights, name: str = name) -> str:
-            if a == z:
-                return _number(heights[a])
-            m = (a + z) // 2
-            return _if(f"{name} > {_number(own[m])}", search(m + 1, z), search(a, m))
-
-        # One step at -inf: every number is above it.
-        found = search(1, len(own)) if own and own[0] == -np.inf else search(0, len(own))
-        terms.append(_if(f"isNan({name})", _number(arrays["absent"][c]), found))
+        own = steps[starts[c] : starts[c + 1]]
+        heights = [_number(value) for value in values[starts[c] + c : starts[c + 1] + c + 1]]
+        if own and own[0] == -np.inf:  # every number is above it
+            own, heights = own[1:], heights[1:]
+        terms.append(_if(f"isNan({x[k]})", _number(arrays["absent"][c]), _piece(x[k], own, heights)))
     return ["(" + "\n+ ".join(["0.0", *terms]) + ")"]
 
 
@@ -297,11 +290,13 @@ def _member(member: Member, score: str) -> str:
     for k, centre in enumerate(centres):
         d = f"({score} - {centre})"
         pieces.append(f"({quadratic[k]} * {d} + {linear[k]}) * {d} + {constant[k]}")
+    return _piece(score, member.knots.tolist(), pieces)
 
-    def search(a: int, z: int) -> str:
-        if a == z:
-            return pieces[a]
-        m = (a + z) // 2
-        return _if(f"{score} > {_number(member.knots[m])}", search(m + 1, z), search(a, m))
 
-    return search(0, len(pieces) - 1)
+def _piece(x: str, knots: list[float], pieces: list[str]) -> str:
+    """`pieces[k]` where x is above k of the knots."""
+    if not knots:
+        return pieces[0]
+    m = len(knots) // 2
+    below, above = _piece(x, knots[:m], pieces[: m + 1]), _piece(x, knots[m + 1 :], pieces[m + 1 :])
+    return _if(f"{x} > {_number(knots[m])}", above, below)
