@@ -54,14 +54,13 @@ def near_ties(model, data, gap):
 @pytest.mark.parametrize("format", ["solr", "elasticsearch", "xgboost"])
 def test_a_linear_model_is_rounded_until_the_order_is_kept(format):
     model = RidgeRanker().fit(DATA)
-    refused = kept = 0
+    kept = without_ties = 0
     for seed in range(12):
         close = near_ties(model, made_up(seed=seed), 1e-8)
         picked = close.take_queries(np.arange(seed, seed + 3))
         try:
             text = export_model(model, format, certify=picked)
         except InvalidInputError:
-            refused += 1
             continue
         own = text.certificate
         assert own.rank_agreement == 1.0
@@ -69,13 +68,14 @@ def test_a_linear_model_is_rounded_until_the_order_is_kept(format):
         assert own.largest_difference < 1e-6 * scale
         if "times" in own.policy:
             kept += 1
+            without_ties += not own.ties_made
             assert 1.0 < own.policy["times"] < 1.001
             foreign = read_foreign(str(text), Reader("x"), form_of(model).names)
             theirs, ours = foreign.score(picked.X), model.predict(picked.X)
             higher = ours[1::2] > ours[::2]
             assert ((theirs[1::2] >= theirs[::2]) | ~higher).all()
     assert kept > 0
-    assert kept + refused < 12  # most need no other rounding
+    assert without_ties > 0
 
 
 def test_what_is_exact_already_is_left_as_it_was():

@@ -99,9 +99,10 @@ def export_model(
     the model's scores. A scikit-learn scaling of columns before the ranker travels with it. A `CalibratedRanker` gives
     probabilities where the format holds formulas, and the ranker's scores elsewhere.
 
-    Programs that add up in float32 may reverse documents of nearly equal scores. Where that happens on the rows of
-    `certify`, other roundings of the same model are tried (`truerank.export.roundings`): all numbers times a factor
-    next to 1, leaf values on a grid on which float32 sums have no error. The certificate's policy names both.
+    Programs that add up in float32 may reverse documents of nearly equal scores, or give them one score. Where that
+    happens on the rows of `certify`, other roundings of the same model are tried (`truerank.export.roundings`): all
+    numbers times a factor next to 1, leaf values on a grid on which float32 sums have no error. The certificate's
+    policy names both.
 
     Parameters
     ----------
@@ -171,14 +172,14 @@ def export_model(
 
     certificate = compared(content)
     sums = own.float32 and not own.expression and not form.float32_sums
-    if certify is not None and certificate.rank_agreement < 1.0 and sums:
+    if certify is not None and sums:
         for rounded, factor, step in roundings(form):
+            if not certificate.out_of_order and not certificate.ties_made:
+                break
             other = resolve(own.module)(rounded, name, exact)
             found = compared(other, factor, step)
-            if found.out_of_order < certificate.out_of_order:
+            if (found.out_of_order, found.ties_made) < (certificate.out_of_order, certificate.ties_made):
                 content, certificate = other, found
-            if not found.out_of_order:
-                break
     if not force and certificate.rank_agreement < 1.0:
         raise InvalidInputError(
             f"the {format} export puts {certificate.out_of_order} documents in another place than predict does (rank "

@@ -1,4 +1,4 @@
-"""Other roundings of a model, for programs that add up in float32 and so reverse documents of nearly equal scores.
+"""Other roundings of a model, for programs that add up in float32 and so reverse or tie documents of close scores.
 
 A ranking does not change when all weights, leaf values and constants are multiplied by one positive number; their
 float32 roundings do. Trees are rounded to a grid besides: with steps g = 2^k so wide that every partial sum is at most

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,7 +17,7 @@ from truerank.trees.binary import BinaryTrees
 
 MOST_FEATURES = 1 << 22
 _MOST_NODES = 1 << 24
-_LARGEST = float(np.finfo(np.float32).max)
+_BEYOND = 2.0**128 - 2.0**103  # what rounds to infinity as a float32
 
 
 @dataclass(frozen=True)
@@ -90,8 +91,8 @@ class Reader:
     def float32(self, value: Any, place: str) -> np.float32:
         """A number of float32's range, rounded to it."""
         x = self.number(value, place)
-        if abs(x) > _LARGEST:
-            raise self.fail(place, f"expected a number of at most {_LARGEST:.8g} in magnitude, got {_short(value)}")
+        if abs(x) >= _BEYOND:
+            raise self.fail(place, f"expected a number that float32 holds, below 3.4e38, got {_short(value)}")
         return np.float32(x)
 
     def integer(self, value: Any, place: str, low: int = 0, high: int = MOST_FEATURES) -> int:
@@ -126,8 +127,7 @@ class Reader:
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         result = dict(pairs)
         if len(result) < len(pairs):
-            seen: set[str] = set()
-            twice = next(key for key, _ in pairs if key in seen or seen.add(key))
+            twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
             raise self.fail("", f"an object has the key {twice!r} twice")
         return result
 
