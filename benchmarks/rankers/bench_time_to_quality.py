@@ -276,6 +276,8 @@ def show(name: str, by_learner: dict[str, list[list[dict[str, Any]]]], picture: 
     print("| --- " * (len(learners) + 3) + "|")
     for i, budget in enumerate(budgets):
         cells = [f"{means[learner][i]:.4f}" if means[learner][i] == means[learner][i] else "" for learner in learners]
+        if not any(cells):  # not all divisions have a tree yet
+            continue
         peers = [means[learner][i] for learner in learners[1:] if means[learner][i] == means[learner][i]]
         lead = f"{means[learners[0]][i] - max(peers):+.4f}" if peers else ""
         print(f"| {budget:g} | {' | '.join(cells)} | {lead} | {chosen[learners[0]][i]} |")
