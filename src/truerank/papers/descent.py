@@ -9,7 +9,9 @@ the setting of ours that the same cross-validation prefers.
 
 LETOR (after Sculley 2009, tables 1 and 2): λ is chosen on validation MAP by the exact RankSVM with the hinge; descent
 then runs with the same λ for a growing number of steps, so that the difference is that of optimisation alone: distance
-of its objective to the exact one on the training queries, and MAP on the test queries.
+of its objective to the exact one on the training queries, and MAP on the test queries. Then a λ smaller than validation
+chooses, with and without averaging, and the exact squared-hinge RankSVM with its pairs weighed alike, by rows or by
+queries.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ import argparse
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -51,6 +54,8 @@ ARTICLE = {"alpha": 1e-5, "max_iter": 100_000}
 ARTICLE_TAU: dict[str, float] = published("descent")["tau"]
 LAMBDAS = [10.0**k for k in range(-4, 1)]
 STEPS = [10_000, 100_000, 1_000_000]
+SMALL_LAMBDA, SMALL_STEPS = 1e-4, 100_000  # less than validation chooses: what averaging is for
+WEIGHTINGS = ("pairs", "queries", "rows")
 COLLECTIONS = ("ohsumed", "mq2008")
 
 
@@ -200,27 +205,45 @@ def letor(root: str, name: str, store: ResultStore, *, seeds: int, seed: int, qu
     folds = letor_folds(collection)
     measures = {key: parse_measure(key, convention=collection.convention) for key in ("AP", "nDCG@10")}
     steps = STEPS[:2] if quick else STEPS
-    exact, chosen = [], []
+    exact = []
     for fold in folds:
-        note(f"{name} {fold.name}: exact, then {seeds} seeds of descent")
-        part = store.compute([name, fold.name, "exact"], lambda: _exact(fold, measures))  # noqa: B023
-        exact.append(part)
-        chosen.append(part["lambda"])
-    rows: dict[str, Any] = {"RankSVM, hinge, exact": _summary(folds, [exact], None)}
+        note(f"{name} {fold.name}: exact")
+        exact.append(store.compute([name, fold.name, "exact"], partial(_exact, fold, measures, LAMBDAS)))
     baseline = pool(folds, [part["values"]["AP"] for part in exact])
-    for n in steps:
+    small = [
+        store.compute([name, fold.name, "exact", SMALL_LAMBDA], partial(_exact, fold, measures, [SMALL_LAMBDA]))
+        for fold in folds
+    ]
+    rows: dict[str, Any] = {"RankSVM, hinge, exact": _summary(folds, [exact], None)}
+    runs: list[tuple[str, list[Any], int, int, tuple[Any, ...]]] = [
+        (f"descent, {n:,} steps", exact, n, n // 2, ()) for n in steps
+    ]
+    runs += [
+        (f"λ = {SMALL_LAMBDA:g}, {SMALL_STEPS:,} steps, {label}", small, SMALL_STEPS, average, ("small", average))
+        for label, average in (("averaged", SMALL_STEPS // 2), ("last weights", False))
+    ]
+    for label, solved, n, average, key in runs:
+        note(f"{name}: {label}, {seeds} seeds")
         repeated = [
             [
                 store.compute(
-                    [name, fold.name, n, s],
-                    lambda: _descent(fold, measures, part, n, seed + s),  # noqa: B023
+                    [name, fold.name, n, s, *key], partial(_descent, fold, measures, part, n, average, seed + s)
                 )
-                for fold, part in zip(folds, exact)
+                for fold, part in zip(folds, solved)
             ]
             for s in range(seeds)
         ]
-        rows[f"descent, {n:,} steps"] = _summary(folds, repeated, baseline)
-    return {"convention": collection.convention, "lambda": chosen, "rows": rows}
+        rows[label] = _summary(folds, repeated, None if solved is small else baseline)
+    values = [10.0**k for k in range(-7, 2, 4 if quick else 1)]
+    weighed = [
+        store.compute([name, fold.name, "weightings"], partial(_weightings, fold, measures, values)) for fold in folds
+    ]
+    return {
+        "convention": collection.convention,
+        "lambda": [part["lambda"] for part in exact],
+        "rows": rows,
+        "weighting": _by_weighting(folds, weighed),
+    }
 
 
 def _training_objective(ranker: Any, fold: Fold, reg: float) -> float:
@@ -229,13 +252,13 @@ def _training_objective(ranker: Any, fold: Fold, reg: float) -> float:
     return 0.5 * reg * float(ranker.coef_ @ ranker.coef_) + loss / pairs.total_weight
 
 
-def _exact(fold: Fold, measures: dict[str, Any]) -> dict[str, Any]:
+def _exact(fold: Fold, measures: dict[str, Any], lambdas: list[float]) -> dict[str, Any]:
     total = GradedPairs(np.asarray(fold.train.y), fold.train.offsets).total_weight
 
     def fit(params: dict[str, Any], fold: Fold) -> Any:
         return RankSVM(C=1 / (params["lambda"] * total), loss="hinge", tol=1e-5).fit(fold.train)
 
-    best = select([{"lambda": value} for value in reversed(LAMBDAS)], fit, fold, measures["AP"])
+    best = select([{"lambda": value} for value in reversed(lambdas)], fit, fold, measures["AP"])
     start = time.process_time()
     ranker = fit(best.params, fold)
     seconds = time.process_time() - start
@@ -249,14 +272,42 @@ def _exact(fold: Fold, measures: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _descent(fold: Fold, measures: dict[str, Any], exact: dict[str, Any], n: int, seed: int) -> dict[str, Any]:
-    ranker = PairwiseDescent(exact["lambda"], max_iter=n, average=n // 2, random_state=seed)
+def _descent(
+    fold: Fold, measures: dict[str, Any], exact: dict[str, Any], n: int, average: int | bool, seed: int
+) -> dict[str, Any]:
+    ranker = PairwiseDescent(exact["lambda"], max_iter=n, average=average, random_state=seed)
     start = time.process_time()
     ranker.fit(fold.train)
     seconds = time.process_time() - start
     objective = _training_objective(ranker, fold, exact["lambda"])
     return {"objective": objective, "seconds": seconds, "values": measure_test(ranker, fold, measures),
             "distance": objective / exact["bound"] - 1}  # fmt: skip
+
+
+def _weightings(fold: Fold, measures: dict[str, Any], values: Sequence[float]) -> dict[str, Any]:
+    """For each weighting the C among `values` of the best validation MAP, that MAP, and the test figures."""
+    found = {}
+    for weighting in WEIGHTINGS:
+
+        def fit(params: dict[str, Any], fold: Fold) -> Any:
+            return RankSVM(**params, weighting=weighting, loss="squared_hinge").fit(fold.train)  # noqa: B023
+
+        best = select([{"C": C} for C in values], fit, fold, measures["AP"])
+        found[weighting] = {**best.params, "valid": best.value, "values": measure_test(best.ranker, fold, measures)}
+    return found
+
+
+def _by_weighting(folds: list[Fold], parts: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """Mean validation and test MAP of each weighting, and of the one that each fold's validation queries prefer."""
+    chosen = {name: [part[name] for part in parts] for name in WEIGHTINGS}
+    chosen["by validation"] = [max(part.values(), key=lambda one: one["valid"]) for part in parts]
+    return {
+        name: {
+            "validation MAP": float(np.mean([one["valid"] for one in found])),
+            "MAP": mean_of_folds(folds, pool(folds, [one["values"]["AP"] for one in found])),
+        }
+        for name, found in chosen.items()
+    }
 
 
 def _summary(folds: list[Fold], repeated: list[list[dict[str, Any]]], baseline: np.ndarray | None) -> dict[str, Any]:
@@ -300,6 +351,9 @@ def _print(result: dict[str, Any]) -> None:
         _line(f"\n{name} ({part['convention']}), λ by fold from exact validation MAP: {lambdas}")
         header = ["", "above optimum", "worst", "MAP", "- exact", "p (paired t)", "nDCG@10", "CPU s"]
         _line(table(rows, header))
+        rows = [[weighting, *figures.values()] for weighting, figures in part["weighting"].items()]
+        _line(f"\n{name}: RankSVM, squared hinge, C by validation MAP, pairs weighed by")
+        _line(table(rows, ["", "validation MAP", "MAP"]))
 
 
 def _line(text: str) -> None:

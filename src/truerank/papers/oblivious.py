@@ -468,7 +468,7 @@ def figures(args: argparse.Namespace) -> list[Figure]:
     for name, part in result["collections"].items():
         for number, figure, label in ((7, "ranklib", "nDCG@5"), (8, "mse", "squared error")):
             boxes = {
-                f"{TITLES[kind].split()[0]}\n{rule if rule in STOPS else 'not stopped'}":
+                f"{TITLES[kind].split()[0]}\n{rule.removeprefix('squared ')}":
                     part["values"][rule][kind][SCOPES[1]][figure]
                 for rule in RULES
                 for kind in KINDS
@@ -478,7 +478,7 @@ def figures(args: argparse.Namespace) -> list[Figure]:
             drawn.append(
                 Figure(
                     f"{name}-figure-{number}", "boxes", f"{label}, distribution over runs",
-                    "leaves, and what stops them", label, list(boxes), boxes,
+                    "leaves, and what of the validation queries stops them", label, list(boxes), boxes,
                     note=f"{name}, mean of five folds, {result['runs']} runs",
                 )
             )  # fmt: skip
