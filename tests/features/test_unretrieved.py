@@ -21,9 +21,11 @@ from truerank import (
     read_run,
     write_letor,
 )
-from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.core.errors import DataFileError, InvalidInputError, TruerankWarning
 from truerank.data.ranking_data import Judgements
 from truerank.features.runs import join_runs
+from truerank.io.tables import to_table
+from truerank.io.trec import as_qrels, as_run
 from truerank.solvers.early_stopping import EarlyStopping
 
 
@@ -101,6 +103,72 @@ def test_they_travel_through_a_file():
     np.testing.assert_allclose(values, as_run.per_query["AP"], rtol=1e-12)
 
 
+def test_pooled_documents_travel_through_rows_and_files():
+    """Judged@k and infAP tell a document that was pooled and not judged from one that nobody pooled."""
+    rng = np.random.default_rng(4)
+    topics = range(12)
+    qrels = as_qrels(
+        {t: {f"d{k}": int(rng.integers(-1, 3)) for k in rng.choice(40, 25, replace=False)} for t in topics}
+    )
+    run = as_run({t: {f"d{k}": float(rng.random()) for k in rng.choice(40, 20, replace=False)} for t in topics})
+    judgements, scores = judge_run(qrels, run)
+    names = "AP nDCG@5 Bpref infAP Judged@10 Judged@3 P(judged_only=True)@5 pairs(1,0)"
+    expected = dict(evaluate(names, judgements, scores, convention="trec"))
+    data = join_runs([run], qrels).data
+    assert data.pooled.any()
+    assert data.y.min() == 0
+    stream = io.BytesIO()
+    write_letor(data, stream)
+    again = read_letor(io.BytesIO(stream.getvalue()))
+    halves = RankingData.concatenate([again.take_queries(range(5)), again.take_queries(range(5, 12))])
+    plain = RankingData.concatenate([RankingData(np.ones((1, 1)), [1], [0]), data])
+    assert plain.pooled.sum() == data.pooled.sum()
+    for one in (data, again, halves):
+        np.testing.assert_array_equal(one.pooled, data.pooled)
+        np.testing.assert_array_equal(one.judged, data.judged)
+        assert dict(evaluate(names, one, one.X[:, 0], convention="trec")) == pytest.approx(expected, rel=1e-12)
+    without = evaluate(names, data.replaced(pooled=None), data.X[:, 0], convention="trec")
+    assert without["infAP"] != pytest.approx(expected["infAP"], rel=1e-3)
+    assert without["Judged@10"] < expected["Judged@10"]
+
+
+def test_what_a_file_cannot_hold_is_said(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    qrels = as_qrels({"1": {"a": 2, "b": -1, "x": 1}})
+    data = join_runs([as_run({"1": {"a": 3.0, "b": 2.0, "c": 1.0}}, "r")], qrels).data
+    write_letor(data, "f.txt")
+    assert "# not retrieved: qid:1 1*1\n# unjudged: qid:1 1\n# pooled: qid:1 2\n" in Path("f.txt").read_text()
+    with pytest.warns(TruerankWarning, match="1 judged documents without a row and 2 rows without a judgement"):
+        to_table(data)
+    assert cli.main(["convert", "f.txt", "q.txt", "--to", "qrels"]) == 0
+    assert sorted(Path("q.txt").read_text().splitlines()) == ["1 0 a 2", "1 0 b -1"]
+    assert "1 judged documents have no row" in capsys.readouterr().err
+
+
+def test_negative_grades_are_spoken_of(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("d.txt").write_text("".join(f"{k % 3 - 1} qid:{k // 6} 1:{k % 5}\n" for k in range(36)))
+    Path("s.txt").write_text("".join(f"{k}\n" for k in range(36)))
+    Path("q.txt").write_text("1 0 a 1\n1 0 b -2\n")
+    Path("r.txt").write_text("1 Q0 a 1 2 r\n1 Q0 b 2 1 r\n")
+    rows, documents = (
+        "d.txt: 12 rows have a negative grade",
+        "q.txt: 1 documents of a negative grade count as not judged",
+    )
+    for words, said in (
+        (["train", "d.txt", "--ranker", "ridge", "--model", "m.json"], rows),
+        (["evaluate", "--data", "d.txt", "--scores", "s.txt"], rows),
+        (["cross-validate", "d.txt", "--ranker", "ridge", "--splits", "3"], rows),
+        (["evaluate", "--qrels", "q.txt", "--run", "r.txt"], documents),
+        (["features", "--runs", "r.txt", "--qrels", "q.txt", "-o", "f.txt"], documents),
+        (["predict", "m.json", "d.txt", "-o", "p.txt"], ""),
+    ):
+        assert cli.main(words) == 0
+        err = capsys.readouterr().err
+        assert said in err
+        assert said or "negative" not in err
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -108,6 +176,7 @@ def test_they_travel_through_a_file():
         (b"# not retrieved: qid:1 1*2 1e999*1", "line 1: expected grade.count words"),
         (b"# not retrieved: qid:1 1*999999999", "line 1: more than 10000000 documents"),
         (b"# unjudged: qid:1 0", "line 1: expected numbers of rows"),
+        (b"# pooled: qid:1 3", "row 3 of query 1 is said to be pooled, but it has 2 rows"),
         (b"# unjudged: qid:1 3", "row 3 of query 1 is said to be unjudged, but it has 2 rows"),
     ],
 )

@@ -147,7 +147,7 @@ def _ranker(args: argparse.Namespace) -> tuple[Any, Any, Any, Any, Any]:
     if args.cluster is not None:
         with common.cluster_of(args) as client:
             return _ranker_of_parts(args, model, common.read_partitions(args.judged, args, client))
-    data = common.read_data(args.judged, args, like=model)
+    data = common.read_graded(args.judged, args, like=model)
     grouped = data.take_queries(np.arange(data.n_queries))
     relevant = np.asarray(_grades(grouped, args.judged)) >= args.rel
     if args.cv is None:
@@ -196,7 +196,7 @@ def _scores(args: argparse.Namespace) -> tuple[Any, Any, Any, Any, Any]:
 
     from truerank.io.scores import read_scores
 
-    data = common.read_data(args.data, args)
+    data = common.read_graded(args.data, args)
     scores = np.asarray(read_scores(args.scores, data.n_rows))
     relevant = data.restore(np.asarray(_grades(data, args.data))) >= args.rel
     query = data.restore(data.query_index)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from truerank.data.ranking_data import RankingData
+    from truerank.io.trec import Qrels
 
 CONVENTIONS = (
     "trec",
@@ -241,6 +242,26 @@ def read_data(path: str, args: argparse.Namespace | None = None, *, like: Any = 
     if features or exclude:
         return take_columns(data, chosen_columns(names_of(data), features, exclude))
     return data
+
+
+def read_graded(path: str, args: argparse.Namespace, *, like: Any = None) -> RankingData:
+    """As `read_data`, of data whose grades are learned or measured; says what becomes of negative ones."""
+    data = read_data(path, args, like=like)
+    negative = 0 if data.y is None else int((data.y < 0).sum())
+    if negative:
+        note(
+            f"truerank: {path}: {negative} rows have a negative grade; measures take them as not judged, as trec_eval "
+            "does, and rankers learn them as worse than grade 0: give grade 0 to what is just not relevant"
+        )
+    return data
+
+
+def with_note(path: str, qrels: Qrels) -> Qrels:
+    """The qrels of a file; says what becomes of negative grades."""
+    negative = int((qrels.grades < 0).sum())
+    if negative:
+        note(f"truerank: {path}: {negative} documents of a negative grade count as not judged, as in trec_eval")
+    return qrels
 
 
 def run_paths(arguments: Iterable[str]) -> list[str]:

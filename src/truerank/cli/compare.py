@@ -153,7 +153,7 @@ def _judged(args: argparse.Namespace, files: list[str], names: list[str]) -> tup
         raise common.UsageError("only one of the files can be standard input (-)")
     from truerank.io.trec import judge_run, read_qrels, read_run
 
-    qrels = read_qrels(args.qrels)
+    qrels = common.with_note(args.qrels, read_qrels(args.qrels))
     runs = {name: read_run(path) for name, path in zip(names, common.progress(files, "runs"))}
     judged = {name: judge_run(qrels, one) for name, one in runs.items()}
     for path, (_, values) in zip(files, judged.values()):

@@ -68,6 +68,8 @@ def run(args: argparse.Namespace) -> int:
         with open_outputs(written) as (rows, sizes):
             write_rows(data, rows, comments=False, plain=True)
             write_group_sizes(data.group_sizes, sizes)
+        if lost := data.beyond_rows():
+            common.note(f"truerank: warning: files for {target} have no place for {lost}")
     if args.output != "-":
         common.note(
             f"wrote {' and '.join(written)}: {data.n_rows} rows, {data.n_queries} queries, {data.n_features} features"
@@ -123,9 +125,17 @@ def _write_qrels(data: RankingData, output: str) -> None:
     import numpy as np
 
     from truerank.core.errors import InvalidInputError
+    from truerank.data.grouping import offsets_of
     from truerank.io.trec import Qrels, write_qrels
 
     if data.doc_ids is None or data.y is None:
         raise InvalidInputError("qrels need document ids and grades, which the data do not have")
     query_ids = np.array([str(name) for name in data.query_ids.tolist()])
-    write_qrels(Qrels(query_ids, data.offsets, data.doc_ids, data.y), output)
+    own = data.judgements()
+    known = np.ones(data.n_rows, dtype=bool) if own.judged is None else own.judged
+    if data.missing_grades is not None and len(data.missing_grades):
+        common.note(
+            f"truerank: warning: {len(data.missing_grades)} judged documents have no row, and so no id to be written by"
+        )
+    sizes = np.bincount(data.query_index[known], minlength=data.n_queries)
+    write_qrels(Qrels(query_ids, offsets_of(sizes), data.doc_ids[known], own.grades[known]), output)

@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         raise common.UsageError(f"--splits must be at least 3 (train, validation, test), got {args.splits}")
     kept = _Scores(args)
     place = Path(args.folds)
-    whole = None if args.cluster is not None or place.is_dir() else common.read_data(args.folds, args)
+    whole = None if args.cluster is not None or place.is_dir() else common.read_graded(args.folds, args)
     folds = _folds(place, args) if whole is None else _folds_of(whole, args)
     results, tied = [], []
     for name, train, valid, test in common.progress(folds, "folds"):
@@ -173,11 +173,11 @@ def _folds(place: Path, args: argparse.Namespace) -> Iterator[tuple[str, Any, An
     if folders:
         for folder in folders:
             train, valid, test = (
-                common.read_data(str(file_of(folder, stem)), args) for stem in ("train", "vali", "test")
+                common.read_graded(str(file_of(folder, stem)), args) for stem in ("train", "vali", "test")
             )
             yield folder.name, train, valid, test
         return
-    data = [common.read_data(str(file_of(place, f"S{k}")), args) for k in range(1, 6)]
+    data = [common.read_graded(str(file_of(place, f"S{k}")), args) for k in range(1, 6)]
     for k in range(5):
         train = RankingData.concatenate([data[(k + shift) % 5] for shift in (1, 2, 3)])
         yield f"test S{k + 1}", train, data[(k - 1) % 5], data[k]

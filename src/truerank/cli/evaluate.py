@@ -122,7 +122,7 @@ def read_judged(
             raise common.UsageError("only one of the files can be standard input (-)")
         from truerank.io.scores import read_scores
 
-        data = common.read_data(args.data, args)
+        data = common.read_graded(args.data, args)
         scores = [read_scores(path, data.n_rows) for path in files]
         return data.judgements(), [data.grouped(one) for one in scores]
     if args.qrels is None:
@@ -136,7 +136,7 @@ def read_judged(
         raise common.UsageError("only one of the files can be standard input (-)")
     from truerank.io.trec import judge_run, read_qrels, read_run
 
-    judgements, values = judge_run(read_qrels(args.qrels), read_run(files[0]))
+    judgements, values = judge_run(common.with_note(args.qrels, read_qrels(args.qrels)), read_run(files[0]))
     if not len(values):
         raise common.InvalidInputError(
             f"{files[0]}: no topic of this run is in {args.qrels}; they do not belong together"
@@ -157,7 +157,7 @@ def _scored(args: argparse.Namespace) -> tuple[Any, list[Any], Any]:
         with common.cluster_of(args) as client:
             parts = common.read_partitions(args.data, args, client)
             return parts.judgements(), [parts.grouped_scores(model)], None
-    data = common.read_data(args.data, args, like=model)
+    data = common.read_graded(args.data, args, like=model)
     scores = predicted(model, data)
     stability = None
     if args.stability:

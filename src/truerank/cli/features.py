@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     names = common.run_names(paths)
     if args.output != "-":
         common.check_writable(args.output)
-    qrels = None if args.qrels is None else read_qrels(args.qrels)
+    qrels = None if args.qrels is None else common.with_note(args.qrels, read_qrels(args.qrels))
     joined = join_runs([read_run(path) for path in paths], qrels, names=names, missing=args.missing, margin=args.margin)
     data = _mapped(joined.data, args)
     _write(data, args.output)
@@ -101,7 +101,7 @@ def _of_text(args: argparse.Namespace) -> int:
         raise common.UsageError(f"unknown family {unknown[0]!r}; known are: {', '.join(FAMILIES)}")
     features = TextFeatures(families, depth=args.depth, scaled=False).fit(index)
     queries = read_queries(args.queries, field=args.query_field)
-    qrels = None if args.qrels is None else read_judgements(args.qrels)
+    qrels = None if args.qrels is None else common.with_note(args.qrels, read_judgements(args.qrels))
     data = _mapped(features.transform(queries, index, qrels), args)
     common.note_nothing_found(queries, data.query_ids.tolist())
     if qrels is not None:
@@ -128,7 +128,11 @@ def _of_engine(args: argparse.Namespace) -> int:
     partial = f"{args.output}.partial"
     queries = read_queries(args.queries, field=args.query_field)
     data, missing = engine_features(
-        Engine(args.engine), read_spec(args.spec), queries, read_judgements(args.qrels), resume=partial
+        Engine(args.engine),
+        read_spec(args.spec),
+        queries,
+        common.with_note(args.qrels, read_judgements(args.qrels)),
+        resume=partial,
     )
     data = _mapped(data, args)
     _write(data, args.output)

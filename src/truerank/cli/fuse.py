@@ -161,7 +161,7 @@ def _learn(args: argparse.Namespace, paths: list[str], names: list[str]) -> int:
         depth=DEPTH if args.training_depth is None else args.training_depth,
         nonnegative=args.nonnegative,
     )
-    qrels = read_judgements(args.qrels)
+    qrels = common.with_note(args.qrels, read_judgements(args.qrels))
     pool = RunPool({name: read_run(path) for name, path in zip(names, paths)}, qrels)
     _report_findings(pool)
     if args.curve and not any(r <= pool.n_runs for r in args.curve_runs):

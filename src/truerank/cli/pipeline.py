@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.replace:
         common.check_folder(out, [name for name in OUTPUTS if os.path.lexists(out / name)])
     out.mkdir(parents=True, exist_ok=True)
-    qrels = read_judgements(args.qrels)
+    qrels = common.with_note(args.qrels, read_judgements(args.qrels))
     judged = {
         name
         for name, start, stop in zip(qrels.query_ids.tolist(), qrels.offsets, qrels.offsets[1:])

@@ -84,7 +84,7 @@ def _of_data(args: argparse.Namespace) -> tuple[list[Any], Any]:
     models = [common.load_ranker(path) for path in args.models]
     knowing = [model for model in models if getattr(model, "feature_names_in_", None) is not None]
     same = len({tuple(map(str, model.feature_names_in_)) for model in knowing}) == 1 and len(knowing) == len(models)
-    data = common.read_data(args.data, args, like=knowing[0] if same else None)
+    data = common.read_graded(args.data, args, like=knowing[0] if same else None)
     judgements = data.judgements()
     found = [(path, predicted(model, data), model) for path, model in zip(args.models, models)]
     found += [(path, read_scores(path, data.n_rows), None) for path in args.scores]
@@ -102,7 +102,7 @@ def _of_runs(args: argparse.Namespace) -> list[Any]:
         raise common.UsageError("models and score files belong to --data; with --qrels give --run FILE …")
     if not args.runs:
         raise common.UsageError("--qrels needs --run FILE …")
-    qrels = read_qrels(args.qrels)
+    qrels = common.with_note(args.qrels, read_qrels(args.qrels))
     return [System(name, *judge_run(qrels, read_run(path))) for name, path in zip(_names(args.runs), args.runs)]
 
 

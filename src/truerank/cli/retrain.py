@@ -79,10 +79,10 @@ def run(args: argparse.Namespace) -> int:
         raise common.UsageError("--model, --previous and --candidate must be different files, and not MODEL")
     production = common.load_ranker(args.production)
     common.announce_compilation()
-    parts = [common.read_data(path, args, like=production) for path in args.data]
+    parts = [common.read_graded(path, args, like=production) for path in args.data]
     data = parts[0] if len(parts) == 1 else RankingData.concatenate(parts)
-    held_out = None if args.held_out is None else common.read_data(args.held_out, args, like=production)
-    valid = None if args.valid is None else common.read_data(args.valid, args, like=production)
+    held_out = None if args.held_out is None else common.read_graded(args.held_out, args, like=production)
+    valid = None if args.valid is None else common.read_graded(args.valid, args, like=production)
     both = 0 if held_out is None else len({*map(str, data.query_ids)} & {*map(str, held_out.query_ids)})
     if both:
         common.note(

@@ -78,7 +78,9 @@ def _train(args: argparse.Namespace, ranker: Any, client: Any, start: float) -> 
     loaded = time.process_time()
 
     def read_one(name: str, like: Any = None) -> Any:
-        return common.read_data(name, args, like=like) if client is None else common.read_partitions(name, args, client)
+        return (
+            common.read_graded(name, args, like=like) if client is None else common.read_partitions(name, args, client)
+        )
 
     data, beside = _taken_beside(ranker, read_one(args.train), args)
     valid = None if args.valid is None else read_one(args.valid, data)
@@ -161,7 +163,7 @@ def _stream(args: argparse.Namespace, ranker: Any) -> int:
     from truerank.models.model_file import save_model
 
     save_model(ranker, args.model)
-    valid = None if args.valid is None else float(ranker.score(common.read_data(args.valid, args)))
+    valid = None if args.valid is None else float(ranker.score(common.read_graded(args.valid, args)))
     summary = {
         "ranker": args.ranker,
         "params": ranker.get_params(deep=False),

@@ -163,14 +163,14 @@ def _data(args: argparse.Namespace) -> Any:
 
     place = Path(args.folds)
     if not place.is_dir():
-        return common.read_data(args.folds, args)
+        return common.read_graded(args.folds, args)
     folders = fold_folders(place)
     if folders:
         return [
-            tuple(common.read_data(str(file_of(folder, stem)), args) for stem in ("train", "vali"))
+            tuple(common.read_graded(str(file_of(folder, stem)), args) for stem in ("train", "vali"))
             for folder in folders
         ]
-    parts = [common.read_data(str(file_of(place, f"S{k}")), args) for k in range(1, 6)]
+    parts = [common.read_graded(str(file_of(place, f"S{k}")), args) for k in range(1, 6)]
     if len({part.n_features for part in parts}) > 1:
         raise InvalidInputError(f"{place}: the parts have different numbers of features; give --n-features")
     return [(RankingData.concatenate(parts[:k] + parts[k + 1 :]), parts[k]) for k in range(5)]

@@ -101,7 +101,9 @@ CODES = {
         ERROR, "queries whose documents all have one score; they are not ranked", "look at the model or the file"
     ),
     "negative-grade": Code(
-        WARNING, "rows with a negative grade", "say whether they are unjudged (trec) or the lowest grade"
+        WARNING,
+        "rows with a negative grade; measures count them as not judged, rankers learn them as worse than grade 0",
+        "give grade 0 to what is just not relevant",
     ),
     "fractional-grade": Code(WARNING, "rows whose grade is no whole number", "round them, or give nDCG linear gains"),
     "huge-grade": Code(

@@ -10,7 +10,7 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 from truerank.data.grouping import Grouping, group_rows, offsets_of
 
-_BY_ROW = ("X", "y", "doc_ids", "comments", "sample_weight", "judged")
+_BY_ROW = ("X", "y", "doc_ids", "comments", "sample_weight", "judged", "pooled")
 _BY_QUERY = ("query_ids", "query_weight")
 
 
@@ -55,9 +55,10 @@ class RankingData(Grouping):
         Queries that came in several pieces and were joined.
     category_names : dict of column name to list of str, or None
         Texts that stand as their numbers in columns of categories; what a table's reader made (`categories`).
-    judged : bool array (n,) or None
+    judged, pooled : bool arrays (n,) or None
+        False where a document was not judged, and True where such a document was pooled; what `with_judgements` gave.
     missing_grades, missing_offsets : arrays or None
-        What `with_judgements` gave, in the form of `Judgements`.
+        The same of documents that have no row, in the form of `Judgements`.
 
     Raises
     ------
@@ -83,6 +84,7 @@ class RankingData(Grouping):
         "judged",
         "missing_grades",
         "missing_offsets",
+        "pooled",
         "query_weight",
         "sample_weight",
         "y",
@@ -90,6 +92,7 @@ class RankingData(Grouping):
 
     category_names: dict[str, list[str]] | None
     judged: np.ndarray | None
+    pooled: np.ndarray | None
     missing_grades: np.ndarray | None
     missing_offsets: np.ndarray | None
 
@@ -120,8 +123,7 @@ class RankingData(Grouping):
             None if query_weight is None else as_query_weight(query_weight, self.offsets, order=self.order)
         )
         self.sample_weight = None if sample_weight is None else self.grouped(as_sample_weight(sample_weight, n))
-
-        self.judged = self.missing_grades = self.missing_offsets = self.category_names = None
+        self._as_judged_throughout()
 
     @classmethod
     def from_grouped(
@@ -148,15 +150,18 @@ class RankingData(Grouping):
         self.sample_weight = sample_weight
         self.feature_names = None if feature_names is None else list(feature_names)
         self.order, self.n_joined = order, n_joined
-        self.judged = self.missing_grades = self.missing_offsets = self.category_names = None
+        self._as_judged_throughout()
         return self
+
+    def _as_judged_throughout(self) -> None:
+        self.judged = self.pooled = self.missing_grades = self.missing_offsets = self.category_names = None
 
     def with_judgements(self, judgements: Judgements) -> RankingData:
         """The same data, which measures judge as `judgements` say; nothing is copied.
 
         What the rows cannot hold travels along: which documents were never judged, and the grades of judged documents
         that are not among the rows (not retrieved), which count in R and in the ideal DCG. A document of negative grade
-        (pooled and not judged) gets grade 0 and counts as not judged.
+        (pooled and not judged) has grade 0 in `y`, for rankers, and is marked in `pooled`, for measures.
 
         Raises
         ------
@@ -168,12 +173,23 @@ class RankingData(Grouping):
                 f"the judgements are of {judgements.n_rows} documents of {judgements.n_queries} queries, the data of "
                 f"{self.n_rows} of {self.n_queries}; they must have the same rows"
             )
+        known, pooled = judgements.known, judgements.grades < 0
         return self.replaced(
             y=np.maximum(judgements.grades, 0.0),
-            judged=None if judgements.known.all() else judgements.known,
+            judged=None if known.all() else known,
+            pooled=pooled if pooled.any() else None,
             missing_grades=judgements.missing_grades,
             missing_offsets=judgements.missing_offsets,
         )
+
+    def beyond_rows(self) -> str:
+        """What measures read that no row says, in words for people; "" where there is nothing."""
+        parts = []
+        if self.missing_grades is not None and len(self.missing_grades):
+            parts.append(f"{len(self.missing_grades)} judged documents without a row")
+        if self.judged is not None:
+            parts.append(f"{int((~self.judged).sum())} rows without a judgement")
+        return " and ".join(parts)
 
     def replaced(self, **changes: Any) -> RankingData:
         """The same data with other attributes, given in grouped order and not checked; nothing is copied.
@@ -264,16 +280,19 @@ class RankingData(Grouping):
             values = [getattr(part, name) for part in parts]
             return None if any(value is None for value in values) else np.concatenate(values)
 
-        names: dict[str, Any] = {name: joined(name) for name in (*_BY_ROW[1:-1], *_BY_QUERY)}
+        always = [name for name in (*_BY_ROW, *_BY_QUERY) if name not in ("X", "judged", "pooled")]
+        names: dict[str, Any] = {name: joined(name) for name in always}
         whole = RankingData.from_grouped(X, offsets=offsets, feature_names=parts[0].feature_names, **names)
         whole.category_names = parts[0].category_names
         if any(part.category_names != whole.category_names for part in parts):
             raise InvalidInputError(
                 "concatenate: the parts number their categories differently; read them with the same `categories`"
             )
-        if any(part.judged is not None for part in parts):
-            known = [np.ones(part.n_rows, dtype=bool) if part.judged is None else part.judged for part in parts]
-            whole.judged = np.concatenate(known)
+        for name, usual in (("judged", True), ("pooled", False)):
+            marks = [getattr(part, name) for part in parts]
+            if any(mark is not None for mark in marks):
+                filled = [np.full(p.n_rows, usual) if mark is None else mark for p, mark in zip(parts, marks)]
+                setattr(whole, name, np.concatenate(filled))
         if any(part.missing_grades is not None for part in parts):
             none = np.zeros(0)
             counts = [
@@ -292,10 +311,14 @@ class RankingData(Grouping):
         """What a measure needs: grades, offsets, document ids as tie keys, and what `with_judgements` gave."""
         if self.y is None:
             raise InvalidInputError("these data have no grades (y); measures and training need them")
+        grades, judged = self.y, self.judged
+        if self.pooled is not None:
+            grades = np.where(self.pooled, -1.0, grades)
+            judged = None if judged is None else judged | self.pooled
         return Judgements(
-            self.y,
+            grades,
             self.offsets,
-            judged=self.judged,
+            judged=judged,
             tie_keys=self.doc_ids,
             query_ids=self.query_ids,
             missing_grades=self.missing_grades,
@@ -312,10 +335,10 @@ class Judgements:
     Parameters
     ----------
     grades : float64 array (n,)
-        Grade of each ranked document; 0 where unjudged.
+        Grade of each ranked document; 0 where it is not in the qrels, negative where it was pooled and not judged.
     offsets : int64 array (m + 1,)
     judged : bool array (n,), optional
-        False where the document was never judged; None means all were.
+        False where the document is not in the qrels; None means all are.
     tie_keys : array (n,), optional
         Document ids, compared (descending) among equal scores under `ties="trec"`; None falls back to row order.
     query_ids : array (m,), optional

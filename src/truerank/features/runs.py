@@ -12,7 +12,7 @@ from truerank.core.checks import check_choice, check_number
 from truerank.core.errors import InvalidInputError
 from truerank.data.grouping import offsets_of
 from truerank.data.ranking_data import Judgements, RankingData
-from truerank.io.trec import Qrels, Run
+from truerank.io.trec import Qrels, Run, judge_lists
 
 MARGIN = 0.05
 
@@ -104,14 +104,10 @@ def join_runs(
         documents.append(ids)
         sizes.append(len(ids))
     offsets = offsets_of(sizes)
-    judgements = None if qrels is None else _judge(qrels, topics, documents, offsets)
+    query_ids, doc_ids = np.array(topics), np.concatenate(documents)
+    judgements = None if qrels is None else judge_lists(qrels, query_ids, doc_ids, offsets)
     data = RankingData.from_grouped(
-        np.concatenate(blocks),
-        None if judgements is None else np.maximum(judgements.grades, 0.0),
-        offsets,
-        np.array(topics),
-        doc_ids=np.concatenate(documents),
-        feature_names=columns,
+        np.concatenate(blocks), None, offsets, query_ids, doc_ids=doc_ids, feature_names=columns
     )
     return RunFeatures(data if judgements is None else data.with_judgements(judgements), judgements)
 
@@ -149,26 +145,3 @@ def _topic_block(
     ids_array = np.array(list(rows), dtype=np.dtypes.StringDType())
     order = np.argsort(ids_array, kind="stable")[::-1]
     return block[order], ids_array[order]
-
-
-def _judge(qrels: Qrels, topics: Sequence[str], documents: Sequence[np.ndarray], offsets: np.ndarray) -> Judgements:
-    number = {name: i for i, name in enumerate(qrels.query_ids.tolist())}
-    grades, unretrieved, ends = [], [], [0]
-    for topic, ids in zip(topics, documents):
-        i = number[topic]
-        part = slice(int(qrels.offsets[i]), int(qrels.offsets[i + 1]))
-        judged = dict(zip(qrels.doc_ids[part].tolist(), qrels.grades[part].tolist()))
-        grades.append(np.array([judged.pop(name, np.nan) for name in ids.tolist()]))
-        unretrieved.append(np.array(list(judged.values()), dtype=np.float64))
-        ends.append(ends[-1] + len(judged))
-    values = np.concatenate(grades)
-    known = ~np.isnan(values)
-    return Judgements(
-        np.where(known, values, 0.0),
-        offsets,
-        judged=known,
-        tie_keys=np.concatenate(documents),
-        query_ids=np.array(topics),
-        missing_grades=np.concatenate(unretrieved),
-        missing_offsets=np.array(ends, dtype=np.int64),
-    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.checks import check_choice
-from truerank.core.errors import DataFileError, InvalidInputError, imports_of_extra
+from truerank.core.errors import DataFileError, InvalidInputError, TruerankWarning, imports_of_extra
 from truerank.core.names import nearest
 from truerank.data.columns import chosen_columns
 from truerank.data.ranking_data import RankingData
@@ -178,7 +179,7 @@ def to_table(data: RankingData, kind: str = "pandas") -> Any:
     Parameters
     ----------
     data : RankingData
-        Its rows are taken in grouped order.
+        Its rows are taken in grouped order. A warning says what of `with_judgements` a table cannot hold.
     kind : {"pandas", "polars", "arrow"}, default="pandas"
 
     Examples
@@ -189,6 +190,13 @@ def to_table(data: RankingData, kind: str = "pandas") -> Any:
     1   b  0.0  2.0
     """
     check_choice(kind, "kind", ("pandas", "polars", "arrow"))
+    if lost := data.beyond_rows():
+        warnings.warn(
+            f"a table has no place for {lost}: measures of its rows alone come out otherwise; LETOR text (write_letor) "
+            "keeps them",
+            TruerankWarning,
+            stacklevel=2,
+        )
     names = data.feature_names or [f"f{k + 1}" for k in range(data.n_features)]
     clash = {QUERY, GRADE, DOCUMENT, COMMENT} & set(names)
     if clash or len(set(names)) < len(names):

@@ -103,7 +103,7 @@ class Qrels(_Lists):
     doc_ids : StringDType array (n,)
         The same as strings.
     grades : float64 array (n,)
-        Negative grades mean non-relevant.
+        A negative grade is of a document that was pooled and not judged; measures count it as not judged.
     """
 
     __slots__ = ("grades",)
@@ -375,34 +375,47 @@ def judge_run(qrels: Qrels, run: Run) -> tuple[Judgements, np.ndarray]:
     ([0, 2, 2], [1.0, 1.0], [0, 1, 2])
     """
     place = {name: number for number, name in enumerate(run.query_ids.tolist())}
-    rows: list[np.ndarray] = []
-    sizes, missing_sizes = [0], [0]
+    numbers = [place.get(name) for name in qrels.query_ids.tolist()]
+    parts = [np.arange(0 if k is None else run.offsets[k], 0 if k is None else run.offsets[k + 1]) for k in numbers]
+    rows = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+    offsets = offsets_of([len(part) for part in parts])
+    return judge_lists(qrels, qrels.query_ids, run.doc_ids[rows], offsets), run.scores[rows]
+
+
+def judge_lists(qrels: Qrels, query_ids: np.ndarray, doc_ids: np.ndarray, offsets: np.ndarray) -> Judgements:
+    """Judgements of lists of documents, with the judged documents that are not in them.
+
+    Parameters
+    ----------
+    qrels : Qrels
+    query_ids : str array (m,)
+        Topics of the lists; of one that the qrels lack nothing is judged.
+    doc_ids : StringDType array (n,)
+    offsets : int64 array (m + 1,)
+        Documents of topic i are `doc_ids[offsets[i]:offsets[i + 1]]`.
+    """
+    place = {name: number for number, name in enumerate(qrels.query_ids.tolist())}
     grades: list[float] = []
     missing: list[float] = []
-    for topic, name in enumerate(qrels.query_ids.tolist()):
+    missing_sizes = []
+    for name, start, stop in zip(query_ids.tolist(), offsets[:-1].tolist(), offsets[1:].tolist()):
         number = place.get(name)
-        part = slice(int(qrels.offsets[topic]), int(qrels.offsets[topic + 1]))
+        part = slice(0, 0) if number is None else slice(int(qrels.offsets[number]), int(qrels.offsets[number + 1]))
         judged = dict(zip(qrels.doc_ids[part].tolist(), qrels.grades[part].tolist()))
-        if number is not None:
-            start, stop = int(run.offsets[number]), int(run.offsets[number + 1])
-            rows.append(np.arange(start, stop))
-            grades.extend([judged.pop(document, math.nan) for document in run.doc_ids[start:stop].tolist()])
-        sizes.append(len(grades))
+        grades.extend([judged.pop(document, math.nan) for document in doc_ids[start:stop].tolist()])
         missing.extend(judged.values())
-        missing_sizes.append(len(missing))
-    order = np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64)
+        missing_sizes.append(len(judged))
     values = np.array(grades, dtype=np.float64)
-    judged_mask = ~np.isnan(values)
-    judgements = Judgements(
-        np.where(judged_mask, values, 0.0),
-        np.array(sizes, dtype=np.int64),
-        judged=judged_mask,
-        tie_keys=run.doc_ids[order],
-        query_ids=qrels.query_ids,
+    known = ~np.isnan(values)
+    return Judgements(
+        np.where(known, values, 0.0),
+        offsets,
+        judged=known,
+        tie_keys=doc_ids,
+        query_ids=query_ids,
         missing_grades=np.array(missing, dtype=np.float64),
-        missing_offsets=np.array(missing_sizes, dtype=np.int64),
+        missing_offsets=offsets_of(missing_sizes),
     )
-    return judgements, run.scores[order]
 
 
 class _Block(NamedTuple):

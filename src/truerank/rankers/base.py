@@ -89,7 +89,7 @@ class Ranker(BaseEstimator):
         X : array (n, p), sparse matrix where the ranker takes one, data frame, or RankingData
             Rows in any order. With a `RankingData`, `y` and `qid` are its own and must not be given.
         y : array (n,)
-            Relevance grades, higher is better.
+            Relevance grades, higher is better; a negative one is worse than 0 to a ranker, and not judged to a measure.
         qid : array (n,) of hashables, optional
             Query of each row; None means that all rows are one query, and is an error for more than 1,000 rows.
         query_weight : array (m,) or (n,), optional

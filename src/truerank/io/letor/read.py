@@ -25,8 +25,9 @@ from truerank.io.streams import Source, open_output
 KERNEL_AFTER_LOADED, KERNEL_AFTER = 1 << 20, 8 << 20
 
 _HEADER = re.compile(rb"#\s*features:\s*(.*)", re.ASCII)
-# What rows cannot say: grades of judged documents that are not among a query's rows, and which rows nobody judged.
-_JUDGING = re.compile(rb"#\s*(not retrieved|unjudged):\s*qid:(\S+)\s+(.*)", re.ASCII)
+# What rows cannot say: grades of judged documents that are not among a query's rows, and which rows nobody judged,
+# among them those that were pooled to be judged.
+_JUDGING = re.compile(rb"#\s*(not retrieved|unjudged|pooled):\s*qid:(\S+)\s+(.*)", re.ASCII)
 MAX_UNRANKED = 10_000_000
 _GRADE_COUNT = re.compile(rb"([+-]?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)\*([0-9]{1,9})")
 
@@ -85,8 +86,9 @@ def read_letor(
     A comment that starts with `docid = ` or is a single word names the document. A comment line
     `# features: name name ...` before the first row gives `feature_names`. So do `# not retrieved: qid:7 0*12 2*1` say
     that query 7 has 13 judged documents without a row, twelve of grade 0 and one of grade 2, which count in recall and
-    in the ideal ranking, and `# unjudged: qid:7 1 4` that its first and fourth rows were never judged
-    (`RankingData.with_judgements`). Other comment lines are skipped.
+    in the ideal ranking, `# unjudged: qid:7 1 4` that its first and fourth rows were never judged, and
+    `# pooled: qid:7 3` that its third row was pooled to be judged and was not (`RankingData.with_judgements`). Other
+    comment lines are skipped.
 
     Query ids are int64 when all are whole numbers in their usual form, else strings.
 
@@ -220,7 +222,8 @@ class _Reader:
         self._names: list[str] | None = None
         self._store = _Store(self._dtype, sparse, n_features)
         self._unranked: dict[bytes, list[tuple[float, int]]] = {}  # by query: grades and how many documents have them
-        self._unjudged: dict[bytes, list[int]] = {}  # by query: places of its rows, from 1
+        # By mark and query: places of its rows, from 1.
+        self._marked: dict[bytes, dict[bytes, list[int]]] = {b"unjudged": {}, b"pooled": {}}
         self._sources: list[str] = []
         self._parsed = 0  # bytes of the present source
         self._parsed_before = 0  # bytes of the sources before it
@@ -282,10 +285,10 @@ class _Reader:
     def _take_judging(self, found_line: re.Match[bytes], name: str, line: int) -> None:
         """One comment line about judgements."""
         kind, qid, words = found_line.groups()
-        if kind == b"unjudged":
+        if kind in self._marked:
             if not all(word.isdigit() and int(word[:12]) > 0 for word in words.split()):
-                raise DataFileError("expected numbers of rows, from 1, after '# unjudged: qid:…'", name, line)
-            self._unjudged.setdefault(qid, []).extend(int(word[:12]) for word in words.split())
+                raise DataFileError(f"expected numbers of rows, from 1, after '# {kind.decode()}: qid:…'", name, line)
+            self._marked[kind].setdefault(qid, []).extend(int(word[:12]) for word in words.split())
             return
         for word in words.split():
             found = _GRADE_COUNT.fullmatch(word)
@@ -298,26 +301,35 @@ class _Reader:
 
     def _judged(self, data: RankingData) -> RankingData:
         """The data with what comment lines say of their judgements."""
-        if not self._unranked and not self._unjudged:
+        if not self._unranked and not any(self._marked.values()):
             return data
         names = [str(name).encode() for name in data.query_ids.tolist()]
         grades = [[g for g, count in self._unranked.get(name, []) for _ in range(count)] for name in names]
         if any(grades):
             data.missing_grades = np.array([grade for some in grades for grade in some], dtype=np.float64)
             data.missing_offsets = np.cumsum([0, *map(len, grades)], dtype=np.int64)
-        judged = np.ones(data.n_rows, dtype=np.bool_)
+        unjudged, pooled = (self._marked_rows(kind, data, names) for kind in (b"unjudged", b"pooled"))
+        if pooled.any():
+            data.pooled = pooled
+            unjudged |= pooled
+        if unjudged.any():
+            data.judged = ~unjudged
+        return data
+
+    def _marked_rows(self, kind: bytes, data: RankingData, names: list[bytes]) -> np.ndarray:
+        """Rows that comment lines of a kind name, bool (n,)."""
+        marked = np.zeros(data.n_rows, dtype=np.bool_)
         for query, name in enumerate(names):
             start, stop = int(data.offsets[query]), int(data.offsets[query + 1])
-            for place in self._unjudged.get(name, []):
+            for place in self._marked[kind].get(name, []):
                 if place > stop - start:
                     raise DataFileError(
-                        f"row {place} of query {name.decode()} is said to be unjudged, but it has {stop - start} rows",
+                        f"row {place} of query {name.decode()} is said to be {kind.decode()}, but it has "
+                        f"{stop - start} rows",
                         ", ".join(self._sources),
                     )
-                judged[start + place - 1] = False
-        if not judged.all():
-            data.judged = judged
-        return data
+                marked[start + place - 1] = True
+        return marked
 
     def _check_width(self, rows: Rows, name: str) -> None:
         if self._n_features is None or not len(rows.indices):

@@ -41,6 +41,7 @@ def write_rows(data: RankingData, stream: IO[bytes], comments: bool, plain: bool
 
 def _judging(data: RankingData, queries: list[str]) -> Iterator[str]:
     """Comment lines of the judged documents without a row, and of the rows without a judgement."""
+    unjudged = None if data.judged is None else ~data.judged if data.pooled is None else ~(data.judged | data.pooled)
     for number, query in enumerate(queries):
         if data.missing_grades is not None and data.missing_offsets is not None:
             start, stop = data.missing_offsets[number : number + 2].tolist()
@@ -48,10 +49,10 @@ def _judging(data: RankingData, queries: list[str]) -> Iterator[str]:
             if len(grades):
                 words = " ".join(f"{text}*{count}" for text, count in zip(number_texts(grades), counts.tolist()))
                 yield f"# not retrieved:{query} {words}\n"
-        if data.judged is not None:
-            places = np.flatnonzero(~data.judged[data.offsets[number] : data.offsets[number + 1]]) + 1
+        for mark, rows in (("unjudged", unjudged), ("pooled", data.pooled)):
+            places = [] if rows is None else np.flatnonzero(rows[data.offsets[number] : data.offsets[number + 1]]) + 1
             if len(places):
-                yield f"# unjudged:{query} {' '.join(map(str, places.tolist()))}\n"
+                yield f"# {mark}:{query} {' '.join(map(str, places))}\n"
 
 
 def _bodies(X: Any, first: bool, width: int) -> list[str]:
