@@ -123,6 +123,12 @@ def test_commands_take_columns_and_models_keep_their_names(shop, capsys):
     assert main(["calibrate", "m.json", "test.parquet", "--method", "platt", "-o", "c.json"]) == 0
     assert main(["decide", "c.json", "later.csv", "-o", "decided.txt"]) == 0
     assert main(["describe", "train.parquet", "--exclude", "title", "--categorical", "brand"]) == 0
+    for production in ("m.json", "c.json"):
+        capsys.readouterr()
+        words = ["retrain", production, "later.csv", "--held-out", "test.parquet", "--how", "refit"]
+        assert main([*words, "--model", "better.json", "--candidate", "candidate.json"]) in (0, 3)
+        assert "column 'brand': 5 rows have a category" in capsys.readouterr().err
+        assert load_model("candidate.json").category_names == model.category_names
     capsys.readouterr()
     assert main(["predict", "m.json", "later.csv", "--features", "bm25*"]) == 2
     later = pandas.read_csv("later.csv").drop(columns="bm25.body")

@@ -69,6 +69,7 @@ def run(args: argparse.Namespace) -> int:
     """Read, train, compare, replace or keep."""
     from truerank.data.ranking_data import RankingData
     from truerank.inspection.retraining import retrain
+    from truerank.io.tables import UNSEEN
     from truerank.models.model_file import save_model
 
     target = args.model or args.production
@@ -81,6 +82,13 @@ def run(args: argparse.Namespace) -> int:
     common.announce_compilation()
     parts = [common.read_graded(path, args, like=production) for path in args.data]
     data = parts[0] if len(parts) == 1 else RankingData.concatenate(parts)
+    for name in data.category_names or {}:
+        unseen = int((data.X[:, data.feature_names.index(name)] == UNSEEN).sum())
+        if unseen:
+            common.note(
+                f"truerank: warning: column {name!r}: {unseen} rows have a category that {args.production} does not "
+                "know, and which stays unknown; `truerank train` takes it up"
+            )
     held_out = None if args.held_out is None else common.read_graded(args.held_out, args, like=production)
     valid = None if args.valid is None else common.read_graded(args.valid, args, like=production)
     both = 0 if held_out is None else len({*map(str, data.query_ids)} & {*map(str, held_out.query_ids)})

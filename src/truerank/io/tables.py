@@ -26,6 +26,8 @@ from truerank.io.letor.store import check_dtype, query_names
 from truerank.io.streams import Source, open_output
 
 QUERY, GRADE, DOCUMENT, COMMENT = "qid", "y", "docid", "comment"
+UNSEEN = -1.0
+"""The number of a category that the list lacks which columns are coded by."""
 KINDS = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow"}
 _COMPRESSED = (".gz", ".xz", ".zst")
 
@@ -377,7 +379,7 @@ def _codes(
         )
     coded[name] = sorted({text for text in texts if text is not None}) if known is None else list(known)
     number = {text: float(place) for place, text in enumerate(coded[name])}
-    return np.array([np.nan if text is None else number.get(text, -1.0) for text in texts], dtype=np.float64)
+    return np.array([np.nan if text is None else number.get(text, UNSEEN) for text in texts], dtype=np.float64)
 
 
 def _check_queries(qid: Any, name: str) -> None:
