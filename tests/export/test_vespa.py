@@ -57,6 +57,8 @@ def test_names_of_features():
     assert text.startswith("rank-profile age_ inherits default {")  # no function is called like a feature
     with pytest.raises(InvalidInputError, match="no feature of Vespa"):
         export_model(ranker, "vespa", ["a b", "c", "d"])
+    with pytest.raises(InvalidInputError, match="'min' is no feature of Vespa"):
+        export_model(ranker, "vespa", ["min", "c", "d"])
 
 
 def test_trees_that_are_too_deep_are_refused():

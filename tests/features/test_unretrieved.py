@@ -132,6 +132,42 @@ def test_pooled_documents_travel_through_rows_and_files():
     assert without["Judged@10"] < expected["Judged@10"]
 
 
+def test_comment_lines_of_judgements_count_wherever_they_stand():
+    """As in files that were put one behind the other, in any blocks, by either parser."""
+    parts, wholes = [], []
+    for first in (0, 6):
+        topics = range(first, first + 6)
+        qrels = as_qrels({str(t): {"a": 2, "b": -1, "x": 1} for t in topics})
+        data = join_runs([as_run({str(t): {"a": 3.0, "b": 2.0, "c": float(t)} for t in topics}, "r")], qrels).data
+        stream = io.BytesIO()
+        write_letor(data, stream)
+        parts.append(stream.getvalue())
+        wholes.append(data)
+    together = RankingData.concatenate(wholes)
+    padding = b"".join(b"0 qid:%d 1:0\n" % (100 + k // 10) for k in range(200_000))
+    for text in (b"".join(parts), parts[0] + padding + parts[1]):
+        found = read_letor(io.BytesIO(text))
+        kept = found.take_queries(np.isin(found.query_ids, np.arange(12)))
+        np.testing.assert_array_equal(kept.pooled, together.pooled)
+        np.testing.assert_array_equal(kept.judged, together.judged)
+        np.testing.assert_array_equal(kept.missing_grades, together.missing_grades)
+    blocks = list(iter_letor(io.BytesIO(b"".join(parts)), block_rows=7))
+    np.testing.assert_array_equal(np.concatenate([block.judged for block in blocks]), together.judged)
+    with pytest.raises(DataFileError, match=r"line \d+: .*second time"):
+        read_letor(io.BytesIO(parts[0] + parts[0]))
+    other = parts[1].replace(b"# features: r", b"# features: s")
+    with pytest.raises(DataFileError, match="differ from those of the file before"):
+        read_letor(io.BytesIO(parts[0] + other))
+
+
+def test_judgements_of_queries_without_rows_are_spoken_of():
+    text = b"# not retrieved: qid:7 1*2\n# unjudged: qid:8 1\n0 qid:1 1:1\n1 qid:1 1:2\n"
+    with pytest.warns(TruerankWarning, match=r"2 queries that have no rows \(7, 8\)"):
+        assert read_letor(io.BytesIO(text)).missing_grades is None
+    with pytest.warns(TruerankWarning, match="2 queries that have no rows"):
+        list(iter_letor(io.BytesIO(text)))
+
+
 def test_what_a_file_cannot_hold_is_said(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     qrels = as_qrels({"1": {"a": 2, "b": -1, "x": 1}})
@@ -177,6 +213,8 @@ def test_negative_grades_are_spoken_of(tmp_path, capsys, monkeypatch):
         (b"# not retrieved: qid:1 1*999999999", "line 1: more than 10000000 documents"),
         (b"# unjudged: qid:1 0", "line 1: expected numbers of rows"),
         (b"# pooled: qid:1 3", "row 3 of query 1 is said to be pooled, but it has 2 rows"),
+        (b"# unjudged: qid:1 1", "a row of query 1 is said to be unjudged, and has grade 1"),
+        (b"# pooled: qid:1 2\n# pooled: qid:1 2", "line 2: '# pooled' is said of query 1 a second time"),
         (b"# unjudged: qid:1 3", "row 3 of query 1 is said to be unjudged, but it has 2 rows"),
     ],
 )

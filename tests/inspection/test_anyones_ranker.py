@@ -131,6 +131,8 @@ def test_validation_queries_go_to_rankers_that_use_them(data):
         cross_validate(stops, data, folds=3)
     with pytest.raises(InvalidInputError, match="folds must be"):
         cross_validate(stops, data, folds=2, validate=True)
+    with pytest.raises(InvalidInputError, match="data must be a RankingData, got ndarray"):
+        cross_validate(stops, data.X)
     for nothing in ({}, object()):
         with pytest.raises(InvalidInputError):
             cross_validate(nothing, data)

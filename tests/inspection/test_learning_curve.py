@@ -39,5 +39,14 @@ def test_the_same_seed_gives_the_same_curve():
 def test_what_is_refused():
     with pytest.raises(ValueError, match="from 1 to 20"):
         learning_curve(RidgeRanker(), made(20, 0), made(10, 1), train_sizes=[30])
-    with pytest.raises(ValueError, match="draws"):
-        learning_curve(RidgeRanker(), made(20, 0), made(10, 1), draws=0)
+    with pytest.raises(ValueError, match="from 1 to 20"):
+        learning_curve(RidgeRanker(), made(20, 0), made(10, 1), train_sizes=[2.7])
+    for draws in (0, 1.5):
+        with pytest.raises(ValueError, match="draws"):
+            learning_curve(RidgeRanker(), made(20, 0), made(10, 1), draws=draws)
+    with pytest.raises(ValueError, match="test must be a RankingData, got ndarray"):
+        learning_curve(RidgeRanker(), made(20, 0), np.zeros((3, 12)))
+
+
+def test_one_training_query_is_a_curve_of_one_point():
+    assert learning_curve(RidgeRanker(), made(1, 0), made(10, 1), draws=1).train_sizes.tolist() == [1]

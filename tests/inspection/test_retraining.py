@@ -181,6 +181,7 @@ def test_every_kind_of_model_is_trained_again(weeks):
         RankerPipeline("z-score-in-query", ObliviousBoosting(n_estimators=3)): True,
         RankerPipeline("z-score-in-query", RidgeRanker()): False,
         CalibratedRanker(RidgeRanker(), "platt"): False,
+        CalibratedRanker(RidgeRanker().fit(old), "platt", cv="prefit"): False,
         AdaRank(n_estimators=5): False,
     }
     for model, continues in models.items():
@@ -246,6 +247,9 @@ def test_the_command_keeps_production_on_every_error(files, capsys, monkeypatch)
     with pytest.raises(SystemExit):
         main(["retrain", "model.json", "new.txt", "--candidate", "new.txt"])
     assert main(["retrain", "model.json", "new.txt", "--level", "2"]) == 1
+    assert main(["retrain", "model.json", "new.txt", "new.txt"]) == 2
+    assert "new.txt is named twice" in capsys.readouterr().err
+    assert main(["retrain", "model.json", "new.txt", "--held-out", "later.txt", "--share", "0.5"]) == 2
     assert (files / "model.json").read_bytes() == before
     capsys.readouterr()
     assert main(["retrain", "model.json", "new.txt", "old.txt", "--held-out", "old.txt", "--how", "refit"]) in (0, 3)

@@ -92,6 +92,25 @@ def test_settings_that_fail_do_not_win(data):
         tune(RidgeRanker(), data, {"alpha": [-1.0]}, folds=3)
     with pytest.raises(InvalidInputError, match="nothing to choose"):
         tune(RidgeRanker(), data, {})
+    with pytest.raises(InvalidInputError, match="must be a RankingData, got ndarray"):
+        tune(RidgeRanker(), [(data.X, data)], {"alpha": [1.0]})
+
+
+def test_a_tuple_of_names_is_a_list_and_of_numbers_a_range(data):
+    assert len(tune(RidgeRanker(), data, {"scale": ("auto", "never")}, folds=3, refit=False).trials) == 2
+    pytest.importorskip("optuna")
+    found = tune(RidgeRanker(), data, {"alpha": (1.0, 2.0)}, trials=1, folds=3, refit=False)
+    assert 1.0 <= found.best_params["alpha"] <= 2.0
+
+
+def test_the_data_of_a_search_are_told_apart_when_sparse_too(data, tmp_path):
+    from scipy import sparse
+
+    X = sparse.csr_matrix(np.eye(6)[np.arange(data.n_rows) % 6])
+    one, other = (data.replaced(X=m, feature_names=None) for m in (X, X[:, ::-1].tocsr()))
+    tune(RidgeRanker(), one, {"alpha": [1.0]}, folds=3, state=tmp_path / "s.jsonl", refit=False)
+    with pytest.raises(InvalidInputError, match="other data"):
+        tune(RidgeRanker(), other, {"alpha": [1.0]}, folds=3, state=tmp_path / "s.jsonl", refit=False)
 
 
 def test_pipelines_and_rankers_of_others(data):

@@ -49,6 +49,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "completion": ("truerank.cli.completion", "completion of commands, options and rankers for bash, zsh and fish"),
     "demo": ("truerank.cli.demo", "train and test on the data that ship with truerank"),
 }
+# Options that name files to be written, beside those that do everywhere.
+OUTPUTS = {
+    "train": ("model",),
+    "tune": ("model",),
+    "retrain": ("model", "candidate", "previous"),
+    "cross-validate": ("scores",),
+}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -124,12 +131,10 @@ def _output_that_is_read(args: Any) -> str | None:
     import os
 
     given = {key: value for key, value in vars(args).items() if key != "command"}
-    outputs = {"output"}
-    learns = bool(given.get("train") or given.get("qrels"))  # `classify` and `fuse` learn or apply
-    if args.command in ("train", "tune") or (args.command in ("classify", "fuse") and learns):
-        outputs.add("model")  # elsewhere it is read
+    outputs = {"output", "params", *OUTPUTS.get(args.command, ())}
+    if args.command in ("classify", "fuse") and (given.get("train") or given.get("qrels")):
+        outputs.add("model")  # they learn; else it is read
     if args.command == "retrain":
-        outputs |= {"candidate", "previous", "model"}
         del given["production"]  # it is there to be replaced
 
     def files(keys: Any) -> list[str]:

@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="judged queries that neither model has learned from (default: a share of the newer queries)",
     )
     parser.add_argument(
-        "--share", type=float, default=0.3, metavar="S", help="queries held out without --held-out (default: 0.3)"
+        "--share", type=float, metavar="S", help="queries held out, in place of --held-out (default: 0.3)"
     )
     parser.add_argument("--valid", metavar="FILE", help="validation queries, where the ranker stops early")
     parser.add_argument(
@@ -68,7 +68,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read, train, compare, replace or keep."""
     from truerank.data.ranking_data import RankingData
-    from truerank.inspection.retraining import retrain
+    from truerank.inspection.retraining import SHARE, retrain
     from truerank.io.tables import UNSEEN
     from truerank.models.model_file import save_model
 
@@ -78,6 +78,11 @@ def run(args: argparse.Namespace) -> int:
     places = [os.path.realpath(path) for path in (target, args.previous, args.candidate) if path is not None]
     if len(set(places)) < len(places) or os.path.realpath(args.production) in places[1:]:
         raise common.UsageError("--model, --previous and --candidate must be different files, and not MODEL")
+    if args.share is not None and args.held_out is not None:
+        raise common.UsageError("--share takes from the newer queries what --held-out names; give one of the two")
+    twice = [path for place, path in enumerate(args.data) if path in args.data[:place]]
+    if twice:
+        raise common.UsageError(f"{twice[0]} is named twice, and its queries would count twice")
     production = common.load_ranker(args.production)
     common.announce_compilation()
     parts = [common.read_graded(path, args, like=production) for path in args.data]
@@ -110,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
         test=args.test,
         level=args.level,
         margin=args.margin,
-        share=args.share,
+        share=SHARE if args.share is None else args.share,
         random_state=args.seed,
     )
     if args.candidate is not None:

@@ -408,6 +408,15 @@ class Judgements:
         return int(self.sizes.max(initial=0))
 
 
+def check_ranking_data(data: Any, name: str = "data") -> None:
+    """Raise where something else was given."""
+    if not isinstance(data, RankingData):
+        raise InvalidInputError(
+            f"{name} must be a RankingData, got {type(data).__name__}; make one of a table with read_table, or of "
+            "arrays with RankingData(X, y, qid)"
+        )
+
+
 def as_matrix(X: Any) -> Any:
     """X as a C-contiguous float32 or float64 array, a CSR matrix, or the object itself if it is a BinnedMatrix.
 

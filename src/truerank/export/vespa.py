@@ -18,6 +18,7 @@ from truerank.export.form import ModelForm, as_plain
 from truerank.export.nested import nested_trees
 
 _FEATURE = re.compile(r"[A-Za-z_@][A-Za-z0-9_@$]*(\([A-Za-z0-9_@$., ]*\))?(\.[A-Za-z0-9_]+)*")
+_WORDS = ("if", "min", "max", "exp", "log", "abs", "isNan")  # functions of the expressions written here
 _LARGEST = float(np.finfo(np.float64).max)
 _DEEPEST = 200
 
@@ -38,7 +39,7 @@ class _Profile:
 
 def write(form: ModelForm, name: str, exact: bool) -> str:
     """The text of the file `NAME.profile`."""
-    bad = next((own for own in form.names if not _FEATURE.fullmatch(own)), None)
+    bad = next((own for own in form.names if own in _WORDS or not _FEATURE.fullmatch(own)), None)
     if bad is not None:
         raise InvalidInputError(
             f"{bad!r} is no feature of Vespa, which are like bm25(title), attribute(age) or age; pass feature_names"

@@ -12,6 +12,7 @@ from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError, imports_of_extra
 from truerank.core.printing import styled_table
 from truerank.core.random_streams import seed_of
+from truerank.data.ranking_data import check_ranking_data
 from truerank.data.splits import query_folds
 from truerank.measures import mean_of, parse_measures
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
@@ -148,6 +149,8 @@ def cross_validate(
     if not named:
         raise InvalidInputError("cross_validate got no rankers")
     folds = check_positive_int(folds, "folds", 3 if validate else 2)
+    if not getattr(data, "is_cluster_data", False):
+        check_ranking_data(data)
     parsed = parse_measures(measures, convention)
     judgements = data.judgements()  # raises without grades
     query = data.query_index

@@ -13,7 +13,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.printing import styled_table, table
 from truerank.core.random_streams import stream
 from truerank.data.grouping import mixed_queries
-from truerank.data.ranking_data import RankingData
+from truerank.data.ranking_data import RankingData, check_ranking_data
 from truerank.inspection.shapley import tree_shapley
 from truerank.measures import parse_measure
 
@@ -221,11 +221,7 @@ def explain(
     >>> bool(abs(result.contributions.sum() - result.difference) < 1e-12)
     True
     """
-    if not isinstance(data, RankingData):
-        raise InvalidInputError(
-            f"data must be a RankingData, got {type(data).__name__}; make one of a table with read_table, or of arrays "
-            "with RankingData(X, y, qid)"
-        )
+    check_ranking_data(data)
     ranker = _below_probabilities(ranker)
     number, rows = _query_rows(data, query, above, below)
     X = _dense(data.X, rows)

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import table
 from truerank.core.random_streams import seed_of, stream
-from truerank.data.ranking_data import RankingData
+from truerank.data.ranking_data import RankingData, check_ranking_data
 from truerank.inspection.importance import measure_of
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
 from truerank.significance.intervals import bootstrap_interval
@@ -83,14 +84,15 @@ def learning_curve(
     -----
     `len(train_sizes) * draws` fits.
     """
+    check_ranking_data(train, "train")
+    check_ranking_data(test, "test")
     m = train.n_queries
     if train_sizes is None:
-        train_sizes = np.unique(np.geomspace(max(2, m // 10), m, 5).round().astype(int)).tolist()
-    sizes = np.asarray(train_sizes, dtype=np.int64)
-    if sizes.ndim != 1 or not len(sizes) or sizes.min() < 1 or sizes.max() > m:
+        train_sizes = np.unique(np.geomspace(min(max(2, m // 10), m), m, 5).round().astype(int)).tolist()
+    sizes = np.asarray(train_sizes)
+    if sizes.ndim != 1 or not len(sizes) or sizes.dtype.kind not in "iu" or sizes.min() < 1 or sizes.max() > m:
         raise InvalidInputError(f"train_sizes must be numbers of queries from 1 to {m}, got {list(train_sizes)}")
-    if draws < 1:
-        raise InvalidInputError(f"draws must be an integer >= 1, got {draws}")
+    draws = check_positive_int(draws, "draws")
     pinned, seed = measure_of(ranker, measure, convention), seed_of(random_state)
     shape = (len(sizes), draws)
     train_scores, test_scores = np.empty(shape), np.empty(shape)

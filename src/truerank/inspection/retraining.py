@@ -10,10 +10,11 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from truerank.calibration.ranker import CalibratedRanker
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import seed_of, stream
-from truerank.data.ranking_data import RankingData
+from truerank.data.ranking_data import RankingData, check_ranking_data
 from truerank.inspection.importance import measure_of
 from truerank.rankers.base import Ranker
 from truerank.rankers.oblivious_boosting import ObliviousBoosting
@@ -22,6 +23,8 @@ from truerank.significance.comparison import Comparison, compare_values
 
 HOW = ("auto", "continue", "refit")
 MORE = 20  # trees that a continued model gets
+SHARE = 0.3  # queries held out
+FOLDS = 5  # of a calibrated model whose ranker was fitted before
 
 
 @dataclass
@@ -68,7 +71,7 @@ def retrain(
     test: str = "randomisation",
     level: float = 0.05,
     margin: float = 0.0,
-    share: float = 0.3,
+    share: float = SHARE,
     random_state: Any = None,
 ) -> Retraining:
     """Train a model again on newer queries and say whether it is to replace the one in production.
@@ -87,7 +90,7 @@ def retrain(
     how : {"auto", "continue", "refit"}, default "auto"
         "continue" goes on from the model: `more` trees are added to boosted trees (`fit(init_model=…)`), rankers with
         `warm_start` begin at the model's weights. "refit" fits its settings anew to `data`, and forgets what `data` do
-        not hold. "auto" continues what can be continued.
+        not hold; a `CalibratedRanker(cv="prefit")` is fitted anew with `cv=5`. "auto" continues what can be continued.
     more : int, default 20
         Trees that are added to a model of trees.
     params : dict, optional
@@ -131,6 +134,7 @@ def retrain(
     level = check_number(level, "level", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
     margin = check_number(margin, "margin", minimum=0.0)
     seed = seed_of(random_state)
+    check_ranking_data(data)
     check_is_fitted(production)
     plain = measure_of(production, measure, convention or getattr(production, "convention", None) or "ranklib")
     judged = plain.tie_averaged()
@@ -214,7 +218,10 @@ def trained_again(
         return _continued(production, data, valid, check_positive_int(more, "more"), params or {}), True
     if not hasattr(production, "get_params"):
         raise InvalidInputError(f"{type(production).__name__} cannot be trained again: it holds no settings")
-    return fit_ranker(clone(production).set_params(**(params or {})), data, valid), False
+    again = clone(production).set_params(**(params or {}))
+    if isinstance(again, CalibratedRanker) and again.cv == "prefit":
+        again.set_params(cv=FOLDS)  # nothing is fitted any more
+    return fit_ranker(again, data, valid), False
 
 
 def _continued(model: Any, data: RankingData, valid: RankingData | None, more: int, params: dict[str, Any]) -> Any:

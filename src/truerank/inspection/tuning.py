@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from hashlib import sha256
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from truerank.core.errors import DataFileError, InvalidInputError, imports_of_ex
 from truerank.core.files import append_whole, atomic_write, check_target
 from truerank.core.printing import plain
 from truerank.core.random_streams import seed_of
-from truerank.data.ranking_data import RankingData
+from truerank.data.ranking_data import RankingData, check_ranking_data
 from truerank.data.splits import query_folds
 from truerank.measures import parse_measure
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
@@ -124,7 +125,7 @@ def tune(
         another library's. Of a ranker `clone(ranker).set_params(**settings)` is taken.
     data : RankingData, or (training, held-out) pairs of these
         One set is split into `folds` by query.
-    space : dict of setting to list of values, `Between`, or (low, high)
+    space : dict of setting to list of values, `Between`, or (low, high), two numbers
         Lists alone are tried as a grid, every combination; with a range, or with `trials`, Optuna searches (its
         tree-structured Parzen estimator).
     measure : str, Measure or callable, default "nDCG@10"
@@ -216,7 +217,7 @@ def _checked_space(space: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidInputError("there is nothing to choose: give a space, such as {'C': [0.1, 1, 10]}")
     checked: dict[str, Any] = {}
     for name, values in space.items():
-        if isinstance(values, tuple) and len(values) == 2:
+        if isinstance(values, tuple) and len(values) == 2 and all(isinstance(end, Real) for end in values):
             values = Between(*values)
         elif not isinstance(values, Between):
             values = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else []
@@ -237,6 +238,9 @@ def _pairs(data: Any, folds: int, seed: int) -> tuple[list[tuple[RankingData, Ra
     pairs = list(data)
     if not pairs:
         raise InvalidInputError("data: got no (training, held-out) pairs")
+    for pair in pairs:
+        for part in pair if isinstance(pair, tuple | list) else [pair]:
+            check_ranking_data(part)
     return pairs, RankingData.concatenate(list(pairs[0]))
 
 

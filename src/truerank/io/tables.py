@@ -146,6 +146,8 @@ def _ranking_data(
             if not features:
                 raise InvalidInputError("no column is left to learn from: `exclude` names all of them")
     else:
+        if grade in features:
+            raise InvalidInputError(f"features: {grade!r} holds the grades, which a ranker must not see")
         own = [name for name in names if name not in taken or name in features]
         features = [own[k] for k in chosen_columns(own, features, exclude)]
     qid: Any = column(query)  # type: ignore[arg-type]

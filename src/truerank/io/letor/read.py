@@ -28,6 +28,7 @@ _HEADER = re.compile(rb"#\s*features:\s*(.*)", re.ASCII)
 # What rows cannot say: grades of judged documents that are not among a query's rows, and which rows nobody judged,
 # among them those that were pooled to be judged.
 _JUDGING = re.compile(rb"#\s*(not retrieved|unjudged|pooled):\s*qid:(\S+)\s+(.*)", re.ASCII)
+_COMMENT = re.compile(rb"^#.*", re.MULTILINE)
 MAX_UNRANKED = 10_000_000
 _GRADE_COUNT = re.compile(rb"([+-]?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)\*([0-9]{1,9})")
 
@@ -176,6 +177,7 @@ def iter_letor(
             yield reader.block(block, stream.name)
         elif not seen:
             raise DataFileError("the file holds no rows", stream.name)
+    reader.check_queries(stream.name)
     if again:
         warnings.warn(
             f"{stream.name}: {len(again)} queries came in pieces that fell into different blocks and were not joined; "
@@ -224,6 +226,7 @@ class _Reader:
         self._unranked: dict[bytes, list[tuple[float, int]]] = {}  # by query: grades and how many documents have them
         # By mark and query: places of its rows, from 1.
         self._marked: dict[bytes, dict[bytes, list[int]]] = {b"unjudged": {}, b"pooled": {}}
+        self._met: set[bytes] = set()  # queries with rows
         self._sources: list[str] = []
         self._parsed = 0  # bytes of the present source
         self._parsed_before = 0  # bytes of the sources before it
@@ -244,8 +247,8 @@ class _Reader:
         self._parsed, compiled, started = 0, False, False
         for text in stream.line_blocks():
             check_bytes(text, stream.name, parser.line)
-            if not started:
-                started = self._header(text, stream.name, parser.line)
+            first = 0 if started else self._header(text, stream.name, parser.line)
+            started = first < len(text)
             self._parsed += len(text)
             size = self._parsed_before + max(self._parsed, stream.expected_size)
             if not compiled and size > (KERNEL_AFTER_LOADED if "numba" in sys.modules else KERNEL_AFTER):
@@ -255,40 +258,67 @@ class _Reader:
                 parser = BlockParser(parser)
             line = parser.line
             rows = parser.parse(text)
+            if rows.n_rows < parser.line - line + (not text.endswith(b"\n")):  # some lines are no rows
+                self._later_comments(text, first, stream.name, line)
             rows.text, rows.first_line = text, line
             if rows.n_rows:
                 self._check_width(rows, stream.name)
                 yield rows
 
-    def _header(self, text: bytes, name: str, line: int) -> bool:
-        """Look for names of features among the comments before the first row; True once a row was met."""
-        for number, content in enumerate(text.split(b"\n"), line):
-            found = _HEADER.match(content.strip())
-            if found:
-                names = found.group(1).decode("utf-8").split()
-                if self._names is None and self._store.n_rows:
-                    raise DataFileError("names of features, which the file before does not have", name, number)
-                if self._names is not None and names != self._names:
-                    raise DataFileError("the names of the features differ from those of the file before", name, number)
-                if self._n_features is not None and len(names) != self._n_features:
-                    raise DataFileError(f"{len(names)} feature names for {self._n_features} features", name, number)
-                self._names, self._n_features = names, len(names)
-                self._store.set_width(len(names))
-                continue
-            if not content.lstrip().startswith(b"#"):
-                if content.strip():
-                    return True
-            elif judging := _JUDGING.match(content.strip()):
-                self._take_judging(judging, name, number)
-        return False
+    def _header(self, text: bytes, name: str, line: int) -> int:
+        """Take what comment lines before the first row say of columns and judgements; the place of that row."""
+        place = 0
+        while place < len(text):
+            end = text.find(b"\n", place)
+            end = len(text) if end < 0 else end
+            content = text[place:end].strip()
+            if content and not content.startswith(b"#"):
+                return place
+            if not self._take_names(content, name, line):
+                self._take_judging(content, name, line)
+            place, line = end + 1, line + 1
+        return len(text)
 
-    def _take_judging(self, found_line: re.Match[bytes], name: str, line: int) -> None:
-        """One comment line about judgements."""
+    def _later_comments(self, text: bytes, start: int, name: str, line: int) -> None:
+        """The same of lines that start with # from a place on, as where files were put one behind the other."""
+        for found in _COMMENT.finditer(text, start):
+            content, number = found.group().strip(), line + text.count(b"\n", 0, found.start())
+            if self._names is None or not self._take_names(content, name, number):
+                self._take_judging(content, name, number)
+
+    def _take_names(self, content: bytes, name: str, line: int) -> bool:
+        """Whether a comment line has names of features, which are taken."""
+        found = _HEADER.match(content)
+        if found is None:
+            return False
+        names = found.group(1).decode("utf-8").split()
+        if self._names is None and self._store.n_rows:
+            raise DataFileError("names of features, which the file before does not have", name, line)
+        if self._names is not None and names != self._names:
+            raise DataFileError("the names of the features differ from those of the file before", name, line)
+        if self._n_features is not None and len(names) != self._n_features:
+            raise DataFileError(f"{len(names)} feature names for {self._n_features} features", name, line)
+        self._names, self._n_features = names, len(names)
+        self._store.set_width(len(names))
+        return True
+
+    def _take_judging(self, content: bytes, name: str, line: int) -> None:
+        """Take what a comment line says of judgements, if it does."""
+        found_line = _JUDGING.match(content)
+        if found_line is None:
+            return
         kind, qid, words = found_line.groups()
+        if qid in self._marked.get(kind, self._unranked):
+            raise DataFileError(
+                f"'# {kind.decode()}' is said of query {qid.decode('utf-8', 'replace')} a second time; files that have "
+                "a query in common cannot be put together",
+                name,
+                line,
+            )
         if kind in self._marked:
             if not all(word.isdigit() and int(word[:12]) > 0 for word in words.split()):
                 raise DataFileError(f"expected numbers of rows, from 1, after '# {kind.decode()}: qid:…'", name, line)
-            self._marked[kind].setdefault(qid, []).extend(int(word[:12]) for word in words.split())
+            self._marked[kind][qid] = [int(word[:12]) for word in words.split()]
             return
         for word in words.split():
             found = _GRADE_COUNT.fullmatch(word)
@@ -304,6 +334,7 @@ class _Reader:
         if not self._unranked and not any(self._marked.values()):
             return data
         names = [str(name).encode() for name in data.query_ids.tolist()]
+        self._met.update(names)
         grades = [[g for g, count in self._unranked.get(name, []) for _ in range(count)] for name in names]
         if any(grades):
             data.missing_grades = np.array([grade for some in grades for grade in some], dtype=np.float64)
@@ -329,7 +360,28 @@ class _Reader:
                         ", ".join(self._sources),
                     )
                 marked[start + place - 1] = True
+        wrong = np.flatnonzero(marked & (data.y > 0))
+        if len(wrong):
+            query = data.query_ids[data.query_index[wrong[0]]]
+            raise DataFileError(
+                f"a row of query {query} is said to be {kind.decode()}, and has grade {data.y[wrong[0]]:g}; give it "
+                "grade 0, or take it off that comment line",
+                ", ".join(self._sources),
+            )
         return marked
+
+    def check_queries(self, name: str) -> None:
+        """At the end: warn where comment lines speak of queries that have no rows."""
+        spoken = {*self._unranked, *self._marked[b"unjudged"], *self._marked[b"pooled"]}
+        lost = sorted(spoken - self._met)
+        if lost:
+            shown = b", ".join(lost[:3]).decode("utf-8", "replace") + (", …" if len(lost) > 3 else "")
+            warnings.warn(
+                f"{name}: comment lines speak of the judgements of {len(lost)} queries that have "
+                f"no rows ({shown}); measures do not count them",
+                TruerankWarning,
+                stacklevel=4,
+            )
 
     def _check_width(self, rows: Rows, name: str) -> None:
         if self._n_features is None or not len(rows.indices):
@@ -360,7 +412,9 @@ class _Reader:
             warnings.warn(
                 f"{name}: {data.n_joined} queries came in several pieces and were joined", TruerankWarning, stacklevel=3
             )
-        return self._judged(data)
+        data = self._judged(data)
+        self.check_queries(name)
+        return data
 
 
 class _Store:
