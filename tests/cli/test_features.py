@@ -53,3 +53,27 @@ def test_stdout_tables_and_misuse(folder, capsys):
     assert main(["features", "--runs", str(folder / "empty"), "-o", str(folder / "x.txt")]) == 2
     assert main(["features", "--runs", str(folder / "none.run")]) == 1
     assert "none.run" in capsys.readouterr().err
+
+
+def test_features_of_text_carry_the_judged_documents_that_were_not_found(folder, capsys, monkeypatch):
+    monkeypatch.chdir(folder)
+    texts = {"a": "heat flow", "b": "heat of a wing", "c": "heat heat", "d": "sound"}
+    lines = [json.dumps({"id": name, "text": text}) + "\n" for name, text in texts.items()]
+    (folder / "d.jsonl").write_text("".join(lines))
+    (folder / "q.jsonl").write_text(json.dumps({"id": "1", "text": "heat"}) + "\n")
+    (folder / "j").write_text("1 0 a 1\n1 0 b -1\n1 0 d 2\n")
+    assert main(["index", "d.jsonl", "-o", "index"]) == 0
+    words = ["features", "--index", "index", "--queries", "q.jsonl", "--qrels", "j", "--families", "functions"]
+    assert main([*words, "-o", "f.txt"]) == 0
+    assert main(["search", "index", "q.jsonl", "-o", "s.run"]) == 0
+    data = read_letor("f.txt")
+    assert data.missing_grades.tolist() == [2.0]
+    bm25 = data.X[:, data.feature_names.index("bm25.porter-stop.all")]
+    (folder / "s.txt").write_text("".join(f"{score!r}\n" for score in data.restore(bm25).tolist()))
+    found = []
+    for given in (["--data", "f.txt", "--scores", "s.txt"], ["--qrels", "j", "--run", "s.run"]):
+        capsys.readouterr()
+        assert main(["evaluate", *given, "--measures", "AP nDCG Judged infAP", "--convention", "trec", "--json"]) == 0
+        found.append({name: entry["mean"] for name, entry in json.loads(capsys.readouterr().out)["measures"].items()})
+    assert found[0] == pytest.approx(found[1], rel=1e-6)
+    assert found[0]["AP"] < 0.6

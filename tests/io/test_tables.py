@@ -49,6 +49,8 @@ def test_named_columns(make):
     with pytest.raises(InvalidInputError, match="no column 'qid'; it has 'q', 'rel'"):
         read_table(table)
     assert read_table(table, query="q", features=["a"]).y is None
+    with pytest.raises(InvalidInputError, match="'rel' holds the grades"):
+        read_table(table, query="q", grade="rel", features=["a", "rel"])
 
 
 @pytest.mark.parametrize(
