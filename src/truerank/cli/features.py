@@ -103,7 +103,7 @@ def _of_text(args: argparse.Namespace) -> int:
     features = TextFeatures(families, depth=args.depth, scaled=False).fit(index)
     queries = read_queries(args.queries, field=args.query_field)
     qrels = None if args.qrels is None else common.with_note(args.qrels, read_judgements(args.qrels))
-    data = features.transform(queries, index, qrels)
+    data: Any = features.transform(queries, index, qrels)
     if qrels is not None:  # a file says what measures need beyond its rows
         data = data.with_judgements(judge_lists(qrels, data.query_ids, data.doc_ids, data.offsets))
     data = _mapped(data, args)

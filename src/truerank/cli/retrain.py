@@ -67,6 +67,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, train, compare, replace or keep."""
+    from truerank.data.columns import names_of
     from truerank.data.ranking_data import RankingData
     from truerank.inspection.retraining import SHARE, retrain
     from truerank.io.tables import UNSEEN
@@ -88,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     parts = [common.read_graded(path, args, like=production) for path in args.data]
     data = parts[0] if len(parts) == 1 else RankingData.concatenate(parts)
     for name in data.category_names or {}:
-        unseen = int((data.X[:, data.feature_names.index(name)] == UNSEEN).sum())
+        unseen = int((data.X[:, names_of(data).index(name)] == UNSEEN).sum())
         if unseen:
             common.note(
                 f"truerank: warning: column {name!r}: {unseen} rows have a category that {args.production} does not "

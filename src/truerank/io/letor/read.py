@@ -360,11 +360,12 @@ class _Reader:
                         ", ".join(self._sources),
                     )
                 marked[start + place - 1] = True
-        wrong = np.flatnonzero(marked & (data.y > 0))
+        grades = data.judgements().grades
+        wrong = np.flatnonzero(marked & (grades > 0))
         if len(wrong):
             query = data.query_ids[data.query_index[wrong[0]]]
             raise DataFileError(
-                f"a row of query {query} is said to be {kind.decode()}, and has grade {data.y[wrong[0]]:g}; give it "
+                f"a row of query {query} is said to be {kind.decode()}, and has grade {grades[wrong[0]]:g}; give it "
                 "grade 0, or take it off that comment line",
                 ", ".join(self._sources),
             )

@@ -50,9 +50,11 @@ def _judging(data: RankingData, queries: list[str]) -> Iterator[str]:
                 words = " ".join(f"{text}*{count}" for text, count in zip(number_texts(grades), counts.tolist()))
                 yield f"# not retrieved:{query} {words}\n"
         for mark, rows in (("unjudged", unjudged), ("pooled", data.pooled)):
-            places = [] if rows is None else np.flatnonzero(rows[data.offsets[number] : data.offsets[number + 1]]) + 1
+            if rows is None:
+                continue
+            places = np.flatnonzero(rows[data.offsets[number] : data.offsets[number + 1]]) + 1
             if len(places):
-                yield f"# {mark}:{query} {' '.join(map(str, places))}\n"
+                yield f"# {mark}:{query} {' '.join(map(str, places.tolist()))}\n"
 
 
 def _bodies(X: Any, first: bool, width: int) -> list[str]:
