@@ -169,3 +169,24 @@ def test_group_sizes_are_what_the_boosters_take():
     dataset = lightgbm.Dataset(data.X, data.y, group=data.group_sizes, params={"verbose": -1})
     dataset.construct()
     assert dataset.get_group().tolist() == data.group_sizes.tolist()
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv.gz", "t.parquet", "t.feather"])
+def test_no_thread_of_arrow_is_given_an_object_of_python(tmp_path, monkeypatch, name):
+    """Where the last one lets go of it while the interpreter ends, the process is aborted after all its work."""
+    from pyarrow import csv, feather, parquet
+
+    write_table(RankingData([[1.0], [2.0]], [0, 1], ["a", "b"]), tmp_path / name)
+    given = []
+    for module, function in ((csv, "read_csv"), (parquet, "read_table"), (feather, "read_table")):
+        own = getattr(module, function)
+        monkeypatch.setattr(
+            module, function, lambda source, own=own, **options: given.append(source) or own(source, **options)
+        )
+    assert read_table(tmp_path / name).X.ravel().tolist() == [1.0, 2.0]
+    (source,) = given
+    if isinstance(source, pa.BufferReader):
+        source.seek(0)
+        assert source.read_buffer().is_mutable  # a buffer around bytes is not
+    else:
+        assert type(source) is pa.OSFile

@@ -277,12 +277,15 @@ def _read_file(path: Any, kind: str | None, query: str, document: str) -> Any:
             check_bytes(text, name, 1)
             if not text.strip():
                 raise DataFileError("the file holds no rows", name)
+            source = arrow.BufferReader(_in_own_memory(text))
+            del text
             return csv.read_csv(
-                io.BytesIO(text),
+                source,
                 parse_options=csv.ParseOptions(delimiter="\t" if kind == "tsv" else ","),
                 convert_options=csv.ConvertOptions(column_types={query: arrow.string(), document: arrow.string()}),
             )
-        with open(path, "rb") as file:
+        # Python's `open` for its errors, Arrow's for its threads: see `_in_own_memory`.
+        with open(path, "rb"), arrow.OSFile(name) as file:
             if kind == "parquet":
                 from pyarrow import parquet
 
@@ -297,6 +300,17 @@ def _read_file(path: Any, kind: str | None, query: str, document: str) -> Any:
         if isinstance(error, OSError) and error.filename is not None:
             raise
         raise DataFileError(f"cannot be read as {kind}: {first_line(error)}", name) from error
+
+
+def _in_own_memory(text: bytes) -> Any:
+    """A text as a buffer of Arrow's own memory.
+
+    Arrow's threads may be the last to let go of what is read. Of an object of Python's they can do so only with the
+    interpreter, and where that is ending the process is aborted.
+    """
+    buffer = _arrow().allocate_buffer(len(text))
+    np.frombuffer(buffer, dtype=np.uint8)[:] = np.frombuffer(text, dtype=np.uint8)
+    return buffer
 
 
 def first_line(error: BaseException) -> str:
