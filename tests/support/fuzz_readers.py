@@ -51,12 +51,6 @@ def _letor(text: bytes) -> None:
     assert outcome(python_parser, text, True) == outcome(compiled_parser, text, True)
 
 
-def _csv(text: bytes) -> None:
-    from truerank.io.tables import read_table
-
-    read_table(_file(".csv", text))
-
-
 def _table(ending: str, text: bytes) -> None:
     from truerank.io.tables import read_table
 
@@ -131,7 +125,7 @@ READERS: dict[str, Callable[[bytes], object]] = {
     "qrels": lambda text: read_qrels(io.BytesIO(text)),
     "scores": lambda text: read_scores(io.BytesIO(text)),
     "sizes": lambda text: read_group_sizes(io.BytesIO(text)),
-    "csv": _csv,
+    "csv": functools.partial(_table, ".csv"),
     "parquet": functools.partial(_table, ".parquet"),
     "arrow": functools.partial(_table, ".arrow"),
     "gz": _archive,
