@@ -9,7 +9,7 @@ import pytest
 
 from truerank import ObliviousBoosting, RidgeRanker, load_model, load_sample, read_letor, read_table, write_letor
 from truerank.cli import main
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, TruerankWarning
 from truerank.data.columns import as_in_training, chosen_columns, take_columns
 from truerank.data.ranking_data import RankingData
 
@@ -156,6 +156,12 @@ def test_categories_help_and_codes_of_other_tables_are_refused(shop, capsys):
     other = as_in_training(other, read.feature_names)
     with pytest.raises(InvalidInputError, match="numbered otherwise"):
         model.predict(other)
+    others = pandas.read_csv("later.csv").assign(brand=range(200, 200 + len(other.y)))
+    with pytest.warns(TruerankWarning, match="'brand': no row has a category that is known; they are such as '200'"):
+        read_table(others, features=read.feature_names, categories=model.category_names)
+    others.assign(brand="").to_csv("empty.csv", index=False)
+    with pytest.raises(InvalidInputError, match="column 'brand' has no value in row 1"):
+        read_table("empty.csv", features=read.feature_names, categories=model.category_names)
     same = read_table("later.csv", features=read.feature_names, categories=model.category_names)
     assert np.isfinite(model.predict(same)).all()
     assert (same.X[:5, 0] == -1).all()

@@ -121,8 +121,6 @@ def add_cluster_option(parser: argparse.ArgumentParser) -> None:
 def cluster_of(args: argparse.Namespace) -> Iterator[Any]:
     """A client for `--cluster`, closed in the end, or None; says where the dashboard is."""
     if args.cluster is None:
-        if args.out_of_core:
-            raise UsageError("--out-of-core goes with --cluster")
         yield None
         return
     from truerank.cluster import connect
@@ -199,6 +197,8 @@ def read_data(path: str, args: argparse.Namespace | None = None, *, like: Any = 
     """
     from truerank.data.columns import as_in_training, chosen_columns, names_of, take_columns
 
+    if getattr(args, "out_of_core", False):
+        raise UsageError("--out-of-core goes with --cluster")
     features, exclude = (getattr(args, name, None) for name in ("features", "exclude"))
     is_model = hasattr(like, "predict")
     names = getattr(like, "feature_names_in_" if is_model else "feature_names", None)

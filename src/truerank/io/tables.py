@@ -383,17 +383,25 @@ def _codes(
 ) -> np.ndarray:
     """Numbers of a column's categories (n,); `coded` gets the list that they are places of.
 
-    Numbers stand for themselves unless a list is given.
+    Numbers stand for themselves unless a list is given; an empty text is missing, as an empty cell is.
     """
     if values.dtype.kind in "fiub" and known is None:
         return _numbers(values, name, missing)
-    texts = [None if value is None or value != value else str(value) for value in values.tolist()]
+    texts = [None if value is None or value != value or value == "" else str(value) for value in values.tolist()]
     if missing == "error" and None in texts:
         raise InvalidInputError(
             f"column {name!r} has no value in row {texts.index(None) + 1}; if that marks a missing value, read with "
             'missing="nan" (--missing nan)'
         )
-    coded[name] = sorted({text for text in texts if text is not None}) if known is None else list(known)
+    met = {text for text in texts if text is not None}
+    coded[name] = sorted(met) if known is None else list(known)
+    if met and met.isdisjoint(coded[name]):
+        warnings.warn(
+            f"column {name!r}: no row has a category that is known; they are such as {sorted(met)[0]!r}, known are "
+            f"{', '.join(map(repr, coded[name][:3]))}",
+            TruerankWarning,
+            stacklevel=4,
+        )
     number = {text: float(place) for place, text in enumerate(coded[name])}
     return np.array([np.nan if text is None else number.get(text, UNSEEN) for text in texts], dtype=np.float64)
 
