@@ -9,7 +9,7 @@ import pytest
 
 from truerank import ObliviousBoosting, RidgeRanker, load_model, load_sample, read_letor, read_table, write_letor
 from truerank.cli import main
-from truerank.core.errors import InvalidInputError, TruerankWarning
+from truerank.core.errors import DataFileError, InvalidInputError, TruerankWarning
 from truerank.data.columns import as_in_training, chosen_columns, take_columns
 from truerank.data.ranking_data import RankingData
 
@@ -160,7 +160,7 @@ def test_categories_help_and_codes_of_other_tables_are_refused(shop, capsys):
     with pytest.warns(TruerankWarning, match="'brand': no row has a category that is known; they are such as '200'"):
         read_table(others, features=read.feature_names, categories=model.category_names)
     others.assign(brand="").to_csv("empty.csv", index=False)
-    with pytest.raises(InvalidInputError, match="column 'brand' has no value in row 1"):
+    with pytest.raises(DataFileError, match="column 'brand' has no value in row 1"):
         read_table("empty.csv", features=read.feature_names, categories=model.category_names)
     same = read_table("later.csv", features=read.feature_names, categories=model.category_names)
     assert np.isfinite(model.predict(same)).all()
