@@ -198,7 +198,7 @@ def read_data(path: str, args: argparse.Namespace | None = None, *, like: Any = 
     from truerank.data.columns import as_in_training, chosen_columns, names_of, take_columns
 
     if getattr(args, "out_of_core", False):
-        raise UsageError("--out-of-core goes with --cluster")
+        raise UsageError("--out-of-core is for partitions on a cluster, and no cluster is named")
     features, exclude = (getattr(args, name, None) for name in ("features", "exclude"))
     is_model = hasattr(like, "predict")
     names = getattr(like, "feature_names_in_" if is_model else "feature_names", None)
