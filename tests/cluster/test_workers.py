@@ -28,6 +28,12 @@ def client():
         made.shutdown()
 
 
+def test_workers_of_ours_keep_their_memory(client):
+    kept = client.run(lambda: int(os.environ["MALLOC_MMAP_THRESHOLD_"]))
+    assert kept
+    assert set(kept.values()) == {1 << 25}
+
+
 def parts_of(data, k):
     return [data.take_queries(np.arange(i, data.n_queries, k)) for i in range(k)]
 
