@@ -24,6 +24,7 @@ from truerank import (
     RidgeRanker,
     SingleFeature,
 )
+from truerank.calibration.names import CALIBRATORS
 from truerank.cluster import from_parts, read_letor, read_parquet
 from truerank.cluster.column_summaries import ColumnSummary
 from truerank.cluster.sums import add, fold
@@ -361,6 +362,15 @@ def test_comparison_calibration_and_folds(judged):
     one = truerank.CalibratedRanker(RidgeRanker(), "platt", cv=3, query_statistics=True, random_state=1).fit(train)
     many = truerank.CalibratedRanker(RidgeRanker(), "platt", cv=3, query_statistics=True, random_state=1).fit(data)
     np.testing.assert_allclose(many.predict_proba(valid), one.predict_proba(valid), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", CALIBRATORS)
+def test_every_calibrator_has_the_bits_of_one_machine(judged, name):
+    train, valid = judged
+    ranker = RidgeRanker().fit(train)
+    one = truerank.CalibratedRanker(ranker, name, cv="prefit").fit(valid)
+    many = truerank.CalibratedRanker(ranker, name, cv="prefit").fit(from_parts(cut(valid, 7)))
+    np.testing.assert_array_equal(many.predict_proba(train), one.predict_proba(train))
 
 
 def test_cross_validation_gives_what_it_gives_on_one_machine(judged):
