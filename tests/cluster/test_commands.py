@@ -51,6 +51,12 @@ def test_train_predict_and_rank_write_what_one_machine_writes(tmp_path, capsys):
         there = json.loads(capsys.readouterr().out)
         assert main(["cross-validate", str(tmp_path / "whole.txt"), *both]) == 0
         assert there["mean"] == pytest.approx(json.loads(capsys.readouterr().out)["mean"])
+        some = [*settings, "--features", "1-9", "12", "--exclude", "3", "--model"]
+        assert main(["train", str(tmp_path / "whole.txt"), *some, str(tmp_path / "some-one.json")]) == 0
+        assert main(["train", pattern, *some, str(tmp_path / "some-many.json"), *cluster]) == 0
+        assert main(["predict", str(tmp_path / "some-many.json"), pattern, "-o", str(tmp_path / "some"), *cluster]) == 0
+    assert (tmp_path / "some-one.json").read_text() == (tmp_path / "some-many.json").read_text()
+    assert len(list((tmp_path / "some").iterdir())) == 2
     assert (tmp_path / "one-calibrated.json").read_text() == (tmp_path / "many-calibrated.json").read_text()
     assert (tmp_path / "one.json").read_text() == (tmp_path / "model.json").read_text()
     assert main(["predict", model, str(tmp_path / "whole.txt"), "-o", str(tmp_path / "scores.txt")]) == 0

@@ -1,14 +1,16 @@
-"""README and how-to pages do what they say: every block is executed, on the shipped sample.
+"""README, how-to pages and the gallery do what they say: every block is executed, on the shipped sample.
 
 A page's blocks run in their order in one folder, into which `truerank sample .` has written the data: `python` blocks
-in one namespace, `sh` blocks line by line. A block that cannot run here stands after `<!-- not run: reason -->`, one
-that needs the Cranfield collection, which TRUERANK_DATA has, after `<!-- with the Cranfield collection -->`.
+in one namespace, `sh` blocks line by line, a notebook's cells as `python` blocks. A block that cannot run here stands
+after `<!-- not run: reason -->`, one that needs the Cranfield collection, which TRUERANK_DATA has, after
+`<!-- with the Cranfield collection -->`.
 """
 
 from __future__ import annotations
 
 import argparse
 import glob
+import json
 import os
 import re
 import shlex
@@ -26,6 +28,7 @@ from truerank.models.registry import RANKERS, public_names
 ROOT = Path(__file__).parents[2]
 EVERY_PAGE = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "howto").glob("*.md"))]
+NOTEBOOKS = sorted((ROOT / "docs" / "gallery").glob("*.ipynb"))
 BLOCK = re.compile(
     r"(<!-- (not run: (?P<reason>[^\n]+)|(?P<cranfield>with the Cranfield collection)) -->\n+)?"
     r"```(?P<kind>python|sh)\n(?P<text>.*?)```",
@@ -82,6 +85,22 @@ def test_every_block_of_the_page_runs(page, sample, tmp_path, monkeypatch, capfd
             for words in commands(block["text"]):
                 run_command(words)
     assert any(not block["reason"] for block in blocks), "a page without a block that runs"
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_every_cell_of_the_notebook_runs(path, sample, monkeypatch):
+    pytest.importorskip("matplotlib").use("Agg")
+    monkeypatch.chdir(sample)
+    book = json.loads(path.read_text(encoding="utf-8"))
+    cells = [cell for cell in book["cells"] if cell["cell_type"] == "code"]
+    names = {"__name__": "notebook"}
+    for number, cell in enumerate(cells):
+        exec(compile("".join(cell["source"]), f"{path.name}, cell {number}", "exec"), names)
+    names["pyplot"].close("all")
+    kept = [output for cell in cells for output in cell["outputs"]]
+    assert not [output for output in kept if output["output_type"] == "error"]
+    assert any("image/png" in output.get("data", ()) for output in kept)
 
 
 def test_every_ranker_has_a_page():

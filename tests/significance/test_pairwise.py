@@ -61,6 +61,18 @@ def test_order_of_a_pair_and_blocks_play_no_part(monkeypatch):
     assert pairwise_randomisation(same, [(0, 1), (0, 2)])[0] == 1.0
 
 
+def test_the_same_p_with_any_number_of_threads():
+    from threadpoolctl import threadpool_limits
+
+    values = np.random.default_rng(2).random((12, 200))
+    places = list(combinations(range(12), 2))
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            found.append(pairwise_randomisation(values, places, n_resamples=2_000))
+    np.testing.assert_array_equal(*found)
+
+
 def test_resamples_grow_with_the_family():
     assert resamples_for(3) == 10_000
     for n in (45, 4_950, 9_000):

@@ -146,7 +146,7 @@ def _ranker(args: argparse.Namespace) -> tuple[Any, Any, Any, Any, Any]:
         )
     if args.cluster is not None:
         with common.cluster_of(args) as client:
-            return _ranker_of_parts(args, model, common.read_partitions(args.judged, args, client))
+            return _ranker_of_parts(args, model, common.read_partitions(args.judged, args, client, like=model))
     data = common.read_graded(args.judged, args, like=model)
     grouped = data.take_queries(np.arange(data.n_queries))
     relevant = np.asarray(_grades(grouped, args.judged)) >= args.rel

@@ -24,6 +24,7 @@ from truerank.core.printing import table as table
 if TYPE_CHECKING:
     import numpy as np
 
+    from truerank.data.columns import Columns
     from truerank.data.ranking_data import RankingData
     from truerank.io.trec import Qrels
 
@@ -137,14 +138,13 @@ def cluster_of(args: argparse.Namespace) -> Iterator[Any]:
             cluster.close()
 
 
-def read_partitions(pattern: str, args: argparse.Namespace, client: Any) -> Any:
-    """The files that a pattern names, one partition each."""
+def read_partitions(pattern: str, args: argparse.Namespace, client: Any, *, like: Any = None) -> Any:
+    """The files that a pattern names, one partition each, with the columns that `read_data` would take."""
     from truerank.cluster import read_letor, read_parquet
     from truerank.cluster.partition import expand
     from truerank.io.tables import table_kind
 
-    if getattr(args, "features", None) or getattr(args, "exclude", None):
-        raise UsageError("--features and --exclude do not go with --cluster")
+    columns = _columns(args, like)
     tables = {bool(table_kind(path)) for path in expand(pattern)}
     if len(tables) > 1:
         raise UsageError(f"{pattern}: names both tables and LETOR text; give one kind of files")
@@ -152,8 +152,13 @@ def read_partitions(pattern: str, args: argparse.Namespace, client: Any) -> Any:
     if tables == {True}:
         if args.document_column is not None:
             common_options["document"] = args.document_column
-        return read_parquet(pattern, qid=args.query_column, y=args.grade_column, **common_options)
-    return read_letor(pattern, n_features=args.n_features, sparse=args.sparse, max_line=args.max_line, **common_options)
+        features = columns.features if columns.names is None else columns.names
+        return read_parquet(
+            pattern, qid=args.query_column, y=args.grade_column, features=features, exclude=columns.exclude,
+            **common_options,
+        )  # fmt: skip
+    common_options |= {"n_features": args.n_features, "sparse": args.sparse, "max_line": args.max_line}
+    return read_letor(pattern, columns=columns, **common_options)
 
 
 def parts_folder(args: argparse.Namespace) -> Path:
@@ -189,23 +194,29 @@ def settle_convention(args: argparse.Namespace) -> str:
     return " (the default for judged rows)" if args.qrels is None else " (the default for runs and qrels)"
 
 
+def _columns(args: argparse.Namespace | None, like: Any) -> Columns:
+    """The columns of `like`, a model or training data that know theirs by name; else what the options say."""
+    from truerank.data.columns import Columns
+
+    features, exclude = (getattr(args, name, None) for name in ("features", "exclude"))
+    is_model = hasattr(like, "predict")
+    names = getattr(like, "feature_names_in_" if is_model else "feature_names", None)
+    if names is None:
+        return Columns(features, exclude)
+    if is_model and (features or exclude):
+        raise UsageError("--features, --exclude: the model knows its columns by name; leave them out")
+    return Columns(names=[str(name) for name in names])
+
+
 def read_data(path: str, args: argparse.Namespace | None = None, *, like: Any = None) -> RankingData:
     """A LETOR file (`.gz`, `.xz`, `.zst`; `-` is stdin), or a table by its ending (.csv .parquet .arrow .feather).
 
     Its columns are those of `like`, a model or training data that know theirs by name; else what `--features` and
     `--exclude` say, else all.
     """
-    from truerank.data.columns import as_in_training, chosen_columns, names_of, take_columns
-
     if getattr(args, "out_of_core", False):
         raise UsageError("--out-of-core is for partitions on a cluster, and no cluster is named")
-    features, exclude = (getattr(args, name, None) for name in ("features", "exclude"))
-    is_model = hasattr(like, "predict")
-    names = getattr(like, "feature_names_in_" if is_model else "feature_names", None)
-    if names is not None:
-        if is_model and (features or exclude):
-            raise UsageError("--features, --exclude: the model knows its columns by name; leave them out")
-        features, exclude = [str(name) for name in names], None
+    columns = _columns(args, like)
     categories = getattr(like, "category_names", None) or getattr(args, "categorical", None)
     missing = getattr(args, "missing", "error")
     n_features = getattr(args, "n_features", None)
@@ -225,8 +236,8 @@ def read_data(path: str, args: argparse.Namespace | None = None, *, like: Any = 
         return read_table(
             path,
             missing=missing,
-            features=features,
-            exclude=exclude,
+            features=columns.features if columns.names is None else columns.names,
+            exclude=columns.exclude,
             categories=categories,
             **{key: value for key, value in named.items() if value is not None},
         )
@@ -234,14 +245,11 @@ def read_data(path: str, args: argparse.Namespace | None = None, *, like: Any = 
 
     if path != "-" and os.path.isfile(path) and os.path.getsize(path) > KERNEL_AFTER:
         announce_compilation()  # the reader's kernel is the first that is needed
-    data = read_letor(
-        path, missing=missing, n_features=n_features, sparse=getattr(args, "sparse", False), max_line=max_line
+    return columns.of(
+        read_letor(
+            path, missing=missing, n_features=n_features, sparse=getattr(args, "sparse", False), max_line=max_line
+        )
     )
-    if names is not None:
-        return as_in_training(data, names)
-    if features or exclude:
-        return take_columns(data, chosen_columns(names_of(data), features, exclude))
-    return data
 
 
 def read_graded(path: str, args: argparse.Namespace, *, like: Any = None) -> RankingData:

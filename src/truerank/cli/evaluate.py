@@ -155,7 +155,7 @@ def _scored(args: argparse.Namespace) -> tuple[Any, list[Any], Any]:
         )
     if args.cluster is not None:
         with common.cluster_of(args) as client:
-            parts = common.read_partitions(args.data, args, client)
+            parts = common.read_partitions(args.data, args, client, like=model)
             return parts.judgements(), [parts.grouped_scores(model)], None
     data = common.read_graded(args.data, args, like=model)
     scores = predicted(model, data)

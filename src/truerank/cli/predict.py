@@ -39,7 +39,7 @@ def _parts(args: argparse.Namespace, model: Any) -> int:
     """One file of scores a partition, in a folder."""
     folder = common.parts_folder(args)
     with common.cluster_of(args) as client:
-        parts = model.predict(common.read_partitions(args.data, args, client))
+        parts = model.predict(common.read_partitions(args.data, args, client, like=model))
     for number, scores in enumerate(parts):
         common.write_scores(str(folder / f"part-{number:05d}.txt"), scores)
     return 0

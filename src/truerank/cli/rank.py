@@ -73,7 +73,7 @@ def _rank_parts(args: argparse.Namespace, model: Any) -> int:
 
     folder = common.parts_folder(args)
     with common.cluster_of(args) as client:
-        parts = common.read_partitions(args.data, args, client).scored_with(model)
+        parts = common.read_partitions(args.data, args, client, like=model).scored_with(model)
     for number, (query_ids, offsets, doc_ids, scores) in enumerate(parts):
         if doc_ids is None:
             doc_ids = np.char.add(f"{number}-", (np.arange(len(scores)) + 1).astype(str))

@@ -61,12 +61,12 @@ def run(args: argparse.Namespace) -> int:
         raise common.UsageError("--checkpoint goes with --cluster")
     if args.cluster is not None and (args.stream is not None or args.prepare):
         raise common.UsageError("--cluster goes with neither --stream nor --prepare")
-    if args.features or args.exclude or args.categorical or args.position or args.label:
+    if args.stream is not None and (args.features or args.exclude):
+        raise common.UsageError("--features and --exclude do not go with --stream")
+    if args.categorical or args.position or args.label:
         option = "cluster" if args.cluster is not None else "stream" if args.stream is not None else None
         if option is not None:
-            raise common.UsageError(
-                f"--features, --exclude, --categorical, --position and --label do not go with --{option}"
-            )
+            raise common.UsageError(f"--categorical, --position and --label do not go with --{option}")
     if args.stream is not None:
         return _stream(args, ranker)
     with common.cluster_of(args) as client:
@@ -78,9 +78,9 @@ def _train(args: argparse.Namespace, ranker: Any, client: Any, start: float) -> 
     loaded = time.process_time()
 
     def read_one(name: str, like: Any = None) -> Any:
-        return (
-            common.read_graded(name, args, like=like) if client is None else common.read_partitions(name, args, client)
-        )
+        if client is None:
+            return common.read_graded(name, args, like=like)
+        return common.read_partitions(name, args, client, like=like)
 
     data, beside = _taken_beside(ranker, read_one(args.train), args)
     valid = None if args.valid is None else read_one(args.valid, data)

@@ -26,6 +26,7 @@ from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError, imports_of_extra
 from truerank.core.printing import note
 from truerank.data.checkup import Look, look
+from truerank.data.columns import Columns
 from truerank.data.grouping import offsets_of
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.io.tables import table_kind
@@ -34,7 +35,13 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 def read_letor(
-    paths: Paths, *, client: Any = None, hold: bool = True, n_jobs: int | None = None, **options: Any
+    paths: Paths,
+    *,
+    client: Any = None,
+    hold: bool = True,
+    n_jobs: int | None = None,
+    columns: Columns | None = None,
+    **options: Any,
 ) -> Any:
     """Judged rankings from LETOR files, one partition a file, which the workers read.
 
@@ -48,6 +55,8 @@ def read_letor(
         Whether the workers keep the rows in memory. False reads a file anew in each pass: for more data than memory.
     n_jobs : int, optional
         Threads, without a client; workers use their own threads.
+    columns : Columns, optional
+        Which columns are features (`truerank.data.columns`); all of them by default.
     **options
         As `truerank.read_letor` takes them (`missing`, `n_features`, `dtype`, …).
 
@@ -64,7 +73,9 @@ def read_letor(
     -----
     A file that lacks the highest features needs `n_features`. Each file is read once for its queries.
     """
-    return ClusterRankingData([LetorSource(path, options) for path in expand(paths)], client, hold, n_jobs)
+    return ClusterRankingData(
+        [LetorSource(path, options, columns or Columns()) for path in expand(paths)], client, hold, n_jobs
+    )
 
 
 def read_parquet(

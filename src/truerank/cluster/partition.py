@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.data.columns import Columns
 from truerank.data.ranking_data import RankingData
 from truerank.matrices.rows import linear_scores
 
@@ -36,16 +37,17 @@ class _Whole:
 
 @dataclass(frozen=True)
 class LetorSource(_Whole):
-    """A LETOR file, read with the options of `read_letor`."""
+    """A LETOR file, read with the options of `read_letor`, and the columns that are taken of it."""
 
     path: str
     options: dict[str, Any] = field(default_factory=dict)
+    columns: Columns = field(default_factory=Columns)
 
     def read(self) -> RankingData:
         """The file's rows."""
         from truerank.io.letor.read import read_letor
 
-        return read_letor(self.path, **self.options)
+        return self.columns.of(read_letor(self.path, **self.options))
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 import numpy as np
 
@@ -128,3 +129,19 @@ def as_in_training(data: RankingData, names: Sequence[str] | None) -> RankingDat
             f"the data lack {missing[0]!r}{more} that the model was trained on{nearest(missing[0], places)}"
         )
     return take_columns(data, [places[name] for name in wanted])
+
+
+class Columns(NamedTuple):
+    """Which columns of rows are taken: what `chosen_columns` takes, or with `names` those of a model, by its names."""
+
+    features: Sequence[str] | None = None
+    exclude: Sequence[str] | None = None
+    names: Sequence[str] | None = None
+
+    def of(self, data: RankingData) -> RankingData:
+        """The same rows with these columns."""
+        if self.names is not None:
+            return as_in_training(data, self.names)
+        if self.features or self.exclude:
+            return take_columns(data, chosen_columns(names_of(data), self.features, self.exclude))
+        return data

@@ -131,7 +131,7 @@ def _summary(systems: Sequence[System], results: list[Evaluation], first: str) -
             pair = next(p for p in outcome.pairs if systems[best].name in (p.a, p.b))
             sure = "a difference that the test confirms" if pair.p_adjusted < 0.05 else "which may be chance"
             text += paragraph(
-                f"{systems[best].name} has the best {first}, {abs(pair.difference):.4f} from {systems[0].name} "
+                f"{systems[best].name} has the best {first}, {abs(pair.difference):.4f} better than {systems[0].name} "
                 f"(p = {pair.p_adjusted:.3g} after correction): {sure}."
             )
     return Section("summary", "Summary", text)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -28,7 +29,7 @@ class Section:
 
 def paragraph(text: str, *, quiet: bool = False) -> str:
     """A paragraph of plain text."""
-    return f"<p{' class=quiet' if quiet else ''}>{html.escape(text)}</p>"
+    return f"<p{' class=quiet' if quiet else ''}>{_with_code(html.escape(text))}</p>"
 
 
 def cards(values: dict[str, Any]) -> str:
@@ -42,8 +43,8 @@ def cards(values: dict[str, Any]) -> str:
 def simple_table(header: list[str], rows: list[list[Any]], label: str) -> str:
     """A small table as it is; numbers stand to the right."""
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{html.escape(label)}">'
-        f"{styled_table(rows, header, 'html')}</div>"
+        f'<div class="scroll {label}" tabindex="0" role="region" aria-label="{label}">'
+        f"{_with_code(styled_table(rows, header, 'html'))}</div>"
     )
 
 
@@ -91,6 +92,11 @@ def page(title: str, subtitle: str, sections: list[Section]) -> str:
         f'<main id="main">{body}</main>'
         f'<script type="module">{_chart_script()}\n</script><script type="module">{script}</script></body></html>\n'
     )
+
+
+def _with_code(text: str) -> str:
+    """What stands between backticks as code."""
+    return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", text)
 
 
 def _json(value: Any) -> str:

@@ -18,7 +18,7 @@
       const many = (spec.data?.values?.length ?? 0) > 1500;
       spec.config = themed({
         background: "--ground", font: "system-ui, sans-serif", view: { stroke: "--line" },
-        axis: { labelColor: "--ink", titleColor: "--ink", gridColor: "--line", domainColor: "--quiet", tickColor: "--quiet", labelFontSize: 12, titleFontSize: 12 },
+        axis: { labelColor: "--ink", titleColor: "--ink", gridColor: "--line", domainColor: "--quiet", tickColor: "--quiet", labelFontSize: 12, titleFontSize: 12, labelFlush: false, labelSeparation: 8 },
         legend: { labelColor: "--ink", titleColor: "--ink", labelFontSize: 12 }, title: { color: "--ink" },
       });
       window.vegaEmbed(holder, spec, { actions: false, renderer: many ? "canvas" : "svg", tooltip: { theme: matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light" } })
