@@ -9,9 +9,10 @@ import shutil
 import numpy as np
 import pytest
 
-from truerank import AdaRank, CalibratedRanker, RidgeRanker, load_sample, save_model, write_letor
+from truerank import AdaRank, CalibratedRanker, RidgeRanker, load_sample, read_letor, save_model, write_letor
 from truerank.cli import main
 from truerank.core.errors import InvalidInputError
+from truerank.data.columns import names_of
 from truerank.data.ranking_data import Judgements
 from truerank.report.evidence import System, make_report
 
@@ -104,6 +105,24 @@ def test_models_are_explained(pages):
     (ranked,) = data_of(text, "systems")
     document = next(iter(ranked["queries"].values()))[0][0]
     assert document["why"]
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_models_of_different_columns_find_their_own(pages, tmp_path):
+    write = ["--features", "1-4"], ["--features", "3-8"]
+    models = []
+    for number, columns in enumerate(write):
+        models.append(str(tmp_path / f"{number}.json"))
+        train = ["train", str(pages / "test.txt"), "--ranker", "ridge", *columns, "--model", models[-1]]
+        assert main(train) == 0
+    output = tmp_path / "both.html"
+    assert main(["report", *models, "--data", str(pages / "test.txt"), "-o", str(output)]) == 0
+    (ranked,) = data_of(output.read_text(encoding="utf-8"), "systems")
+    sides = next(iter(ranked["queries"].values()))
+    asked = [{name for document in side for name, _ in document["why"]} for side in sides]
+    names = names_of(read_letor(pages / "test.txt"))
+    assert asked[0] <= set(names[:4])
+    assert asked[1] <= set(names[2:8])
 
 
 def test_runs(tmp_path, capsys):

@@ -82,9 +82,11 @@ def _of_data(args: argparse.Namespace) -> tuple[list[Any], Any]:
     if not args.models and not args.scores:
         raise common.UsageError("--data needs models or --scores FILE …")
     models = [common.load_ranker(path) for path in args.models]
-    knowing = [model for model in models if getattr(model, "feature_names_in_", None) is not None]
-    same = len({tuple(map(str, model.feature_names_in_)) for model in knowing}) == 1 and len(knowing) == len(models)
-    data = common.read_graded(args.data, args, like=knowing[0] if same else None)
+    known = [[str(name) for name in getattr(model, "feature_names_in_", ())] for model in models]
+    same = bool(known) and bool(known[0]) and all(names == known[0] for names in known)
+    if known and all(known) and not same and not args.features and not args.exclude:
+        args.features = list(dict.fromkeys(name for names in known for name in names))
+    data = common.read_graded(args.data, args, like=models[0] if same else None)
     judgements = data.judgements()
     found = [(path, predicted(model, data), model) for path, model in zip(args.models, models)]
     found += [(path, read_scores(path, data.n_rows), None) for path in args.scores]

@@ -344,7 +344,11 @@ def _named(name: str | None, default: str, names: list[str], required: bool = Fa
     wanted = default if name is None else str(name)
     if wanted not in names:
         shown = ", ".join(map(repr, names[:12])) + (", ..." if len(names) > 12 else "")
-        raise InvalidInputError(f"the table has no column {wanted!r}{nearest(wanted, names)}; it has {shown}")
+        word = {QUERY: "query", GRADE: "grade", DOCUMENT: "document"}[default]
+        raise InvalidInputError(
+            f"the table has no column {wanted!r}{nearest(wanted, names)}; it has {shown}; name the column of the "
+            f'{word} with {word}="..." (--{word}-column ...)'
+        )
     return wanted
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
+from truerank.data.columns import as_in_training
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.inspection.explanation import document_contributions
 from truerank.inspection.importance import MOST_FEATURES, own_importance
@@ -304,7 +305,7 @@ def _probabilities(systems: Sequence[System], data: RankingData | None) -> list[
     for system in systems:
         if data is None or not hasattr(system.model, "predict_proba") or data.y is None:
             continue
-        p = np.asarray(system.model.predict_proba(data))[:, -1]
+        p = np.asarray(system.model.predict_proba(_seen(system, data)))[:, -1]
         p = data.grouped(p)
         relevant = data.y >= float(getattr(system.model, "rel", 1) or 1)
         if relevant.all() or not relevant.any():
@@ -406,7 +407,10 @@ def _rankings(
 
 def _reasons(system: System, data: RankingData | None) -> Any:
     """A function of a query's rows that gives each document's largest contributions, or None."""
-    if data is None or system.model is None or document_contributions(system.model, data, 0, 1) is None:
+    if data is None or system.model is None:
+        return None
+    data = _seen(system, data)
+    if document_contributions(system.model, data, 0, 1) is None:
         return None
     labels = data.feature_names or [f"feature {k + 1}" for k in range(data.n_features)]
 
@@ -421,6 +425,11 @@ def _reasons(system: System, data: RankingData | None) -> Any:
         ]
 
     return of
+
+
+def _seen(system: System, data: RankingData) -> RankingData:
+    """The columns that the system's model was trained on, where it knows them by name."""
+    return as_in_training(data, getattr(system.model, "feature_names_in_", None))
 
 
 def _findings(data: RankingData | None) -> list[Section]:
