@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,7 +40,7 @@ def distilled_form(form: ModelForm, data: RankingData, judged: RankingData | Non
     plain = form_of(student, form.names)
     where = data if judged is None else judged
     rows = dense_rows(where)
-    before, after = reference_scores(form, rows), student.predict(rows)
+    before, after = reference_scores(form, rows), reference_scores(plain, rows)
     cost: dict[str, Any] = {
         "trees": student.n_iter_, "measured_on": "the rows of the distillation" if judged is None else "certify",
         "rank_agreement": concordance(before, after, where.offsets),
@@ -55,7 +54,7 @@ def distilled_form(form: ModelForm, data: RankingData, judged: RankingData | Non
             cost[name] = {
                 "model": float(measure.mean(judgements, before)), "distilled": float(measure.mean(judgements, after)),
             }  # fmt: skip
-    return replace(plain, model=student), cost
+    return plain, cost
 
 
 def concordance(a: np.ndarray, b: np.ndarray, offsets: np.ndarray) -> float:

@@ -24,6 +24,11 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "trees": ("roots", "features", "thresholds", "missing_right", "zero_missing", "left", "right", "values"),
 }
 
+_LAY_OUT = (
+    "import the file again with the names of your columns (`--features FILE`, feature_names=[...]), or their number "
+    "(`--n-features N`, n_features=N) where the model numbers its own"
+)
+
 
 class ImportedRanker(Ranker):
     """A linear model or a sum of trees that another tool trained: scores, ranks, is saved, calibrated and exported.
@@ -101,6 +106,8 @@ class ImportedRanker(Ranker):
         if hasattr(X, "columns"):
             self._check_order(X.columns)
             X = X.to_numpy()
+        if len(getattr(X, "shape", ())) == 2:
+            self._check_width(X.shape[1])
         return super()._checked(X, reset=reset)
 
     def _check_order(self, names: Any) -> None:
@@ -111,8 +118,14 @@ class ImportedRanker(Ranker):
             wrong = next(k for k, (a, b) in enumerate(zip(own, given)) if a != b)
             raise InvalidInputError(
                 f"the columns are in another order than the model's: column {wrong} is {given[wrong]!r} and must be "
-                f"{own[wrong]!r}"
+                f"{own[wrong]!r}; {_LAY_OUT}"
             )
+
+    def _check_width(self, n_features: int) -> None:
+        try:
+            super()._check_width(n_features)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"{error}; {_LAY_OUT}") from None
 
     def _prepare(self) -> None:
         parts = self.parts_
