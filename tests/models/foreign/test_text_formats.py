@@ -130,7 +130,7 @@ def test_columns_go_by_name(tmp_path):
         imported(tmp_path, SOLR_LINEAR, feature_names=["x", "b"])
     with pytest.raises(InvalidInputError, match="must be 'a'; import the file again"):
         imported(tmp_path, SOLR_LINEAR).predict(RankingData(np.ones((1, 2)), None, [0], feature_names=["b", "a"]))
-    with pytest.raises(InvalidInputError, match=r"is expecting 2 features as input; import .* --n-features"):
+    with pytest.raises(InvalidInputError, match=r"is expecting 2 features as input; import .*--n-features"):
         imported(tmp_path, "## AdaRank\n2:0.5\n").predict(np.ones((1, 4)))
     ranker = imported(tmp_path, "## AdaRank\n2:0.5\n", n_features=4)
     assert ranker.predict([[0.0, 3.0, 0.0, 0.0]]).tolist() == [1.5]
