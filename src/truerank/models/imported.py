@@ -25,8 +25,8 @@ _PARTS: dict[str, tuple[str, ...]] = {
 }
 
 _LAY_OUT = (
-    "import the file again with the names of your columns (`--features FILE`, feature_names=[...]), or their number "
-    "(`--n-features N`, n_features=N) where the model numbers its own"
+    "import the file again with the names of your columns, feature_names=[...] (--features FILE), or their number, "
+    "n_features=N (--n-features N), where the model numbers its own"
 )
 
 
