@@ -28,7 +28,9 @@ def test_sums_on_the_grid_have_no_error_in_any_order(model):
     form = form_of(model.fit(DATA))
     trees = as_plain(form).body.trees
     reached = np.array([[leaf_of(trees, root, row) for row in DATA.X] for root in trees.roots])
-    for rounded, factor, step in roundings(form):
+    on_grids = [tried for tried in roundings(form) if tried[2] is not None]
+    assert len(on_grids) > 1
+    for rounded, factor, step in on_grids:
         leaves = as_plain(rounded).body.trees.values[reached]
         assert np.array_equal(leaves, leaves.astype(np.float32))
         assert np.array_equal(np.round(leaves / step), leaves / step)
@@ -82,6 +84,16 @@ def test_what_is_exact_already_is_left_as_it_was():
     model = ObliviousBoosting(leaves="constant", n_estimators=5, depth=2).fit(DATA)
     own = export_model(model, "solr", certify=DATA).certificate
     assert "times" not in own.policy
+
+
+def test_trees_are_also_tried_off_the_grid():
+    """A grid is coarser than float32 where leaf values are small, so it may turn two documents round itself."""
+    form = form_of(ObliviousBoosting(leaves="constant", n_estimators=5, depth=2).fit(DATA))
+    free = [(rounded, factor) for rounded, factor, step in roundings(form) if step is None]
+    assert len(free) > 1
+    for rounded, factor in free:
+        assert factor != 1.0
+        assert np.array_equal(rounded.body.ensemble.values, factor * form.body.ensemble.values)
 
 
 def test_every_kind_of_tree_has_a_grid():

@@ -101,8 +101,8 @@ def export_model(
 
     Programs that add up in float32 may reverse documents of nearly equal scores, or give them one score. Where that
     happens on the rows of `certify`, other roundings of the same model are tried (`truerank.export.roundings`): all
-    numbers times a factor next to 1, leaf values on a grid on which float32 sums have no error. The certificate's
-    policy names both.
+    numbers times a factor next to 1, leaf values first on a grid on which float32 sums have no error. The
+    certificate's policy names both.
 
     Parameters
     ----------

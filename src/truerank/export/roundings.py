@@ -22,12 +22,16 @@ _DIGITS = 2.0**24
 
 
 def roundings(form: ModelForm) -> Iterator[tuple[ModelForm, float, float | None]]:
-    """The form times `factor`, the factor, and the step of the grid (None for linear models), for several factors."""
-    linear = isinstance(form.body, Linear)
-    for k in range(int(linear), _TRIES):
-        factor = 1.0 + k * _STEP
-        step = None if linear else _step(form, factor)
-        yield _times(form, factor, step), factor, step
+    """The form times `factor`, the factor, and the step of the grid (None without one), for several factors.
+
+    Trees are tried on grids first and then without, since a grid too may turn two documents round: it is coarser than
+    float32 where values are small.
+    """
+    for grid in (False,) if isinstance(form.body, Linear) else (True, False):
+        for k in range(int(not grid), _TRIES):
+            factor = 1.0 + k * _STEP
+            step = _step(form, factor) if grid else None
+            yield _times(form, factor, step), factor, step
 
 
 def _step(form: ModelForm, factor: float) -> float:
