@@ -15,9 +15,11 @@ from truerank.cluster.data import ClusterRankingData
 from truerank.cluster.partition import Partition
 from truerank.cluster.sums import beside
 from truerank.core.errors import InvalidInputError
-from truerank.rankers.rank_boost import PairWeights, StumpScores, add_scaled
+from truerank.rankers.pair_weights import PairWeights, add_scaled
+from truerank.rankers.rank_boost import StumpScores
 from truerank.solvers.early_stopping import EarlyStopping
-from truerank.trees.stumps import GridStumps, Stump, column_ranges
+from truerank.trees.grid_stumps import GridStumps, column_ranges
+from truerank.trees.stumps import Stump
 
 Ranges = tuple[np.ndarray, np.ndarray, np.ndarray]
 
