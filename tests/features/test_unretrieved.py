@@ -223,6 +223,12 @@ def test_comment_lines_of_judgements_that_are_wrong(line, message):
         read_letor(io.BytesIO(line + b"\n1 qid:1 1:1\n0 qid:1 1:2\n"))
 
 
+def test_a_wrong_comment_line_between_rows_is_named_by_its_number():
+    text = b"# first\n1 qid:1 1:1\n# second\n\n# third\n0 qid:2 1:2\n# unjudged: qid:3 0\n1 qid:3 1:1\n"
+    with pytest.raises(DataFileError, match="line 7: expected numbers of rows"):
+        read_letor(io.BytesIO(text))
+
+
 def test_features_of_the_command_line_evaluate_as_the_run_does(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(5)

@@ -281,10 +281,12 @@ class _Reader:
 
     def _later_comments(self, text: bytes, start: int, name: str, line: int) -> None:
         """The same of lines that start with # from a place on, as where files were put one behind the other."""
+        counted = 0
         for found in _COMMENT.finditer(text, start):
-            content, number = found.group().strip(), line + text.count(b"\n", 0, found.start())
-            if self._names is None or not self._take_names(content, name, number):
-                self._take_judging(content, name, number)
+            line += text.count(b"\n", counted, found.start())
+            counted, content = found.start(), found.group().strip()
+            if self._names is None or not self._take_names(content, name, line):
+                self._take_judging(content, name, line)
 
     def _take_names(self, content: bytes, name: str, line: int) -> bool:
         """Whether a comment line has names of features, which are taken."""
