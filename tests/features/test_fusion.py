@@ -157,6 +157,9 @@ def test_findings_and_errors():
     for wrong in ({}, [], "runs.txt", 3):
         with pytest.raises(InvalidInputError):
             RunPool(wrong)
+    for depth in (0, -1):
+        with pytest.raises(InvalidInputError, match="depth must be a whole number >= 1"):
+            fuse(random_runs(0), "rrf", depth=depth)
     tied = RunPool({"a": {"1": {"d": 1.0, "e": 1.0}}, "b": {"1": {"d": 1.0}}})
     assert [finding["code"] for finding in tied.findings()] == ["all-tied"]
 

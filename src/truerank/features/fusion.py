@@ -161,7 +161,7 @@ def fuse(runs: Any, method: str = "rrf", *, depth: int | None = 1000, weights: A
     Raises
     ------
     InvalidInputError
-        On an unknown method, no runs, or weights that do not fit.
+        On an unknown method, a depth below 1, no runs, or weights that do not fit.
 
     Notes
     -----

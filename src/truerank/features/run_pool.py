@@ -227,7 +227,8 @@ class RunPool:
 
     def _kept(self, depth: int | None) -> np.ndarray:
         """Documents of each topic, int64 (m,), at most `depth`."""
-        return np.minimum(np.diff(self.offsets), self.n_rows if depth is None else depth)
+        sizes = np.diff(self.offsets)
+        return sizes if depth is None else np.minimum(sizes, check_positive_int(depth, "depth"))
 
     def judgements(self, rows: np.ndarray) -> Judgements:
         """Judgements of a retrieved list: the chosen rows, grouped by topic; every other judged document is missing.
