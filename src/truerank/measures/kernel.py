@@ -286,15 +286,11 @@ def _measure_queries(
     base = offsets[0]
     k = scores.shape[0]
     m = offsets.shape[0] - 1
-    most = 0
-    for i in range(m):
-        most = max(most, hit_offsets[i + 1] - hit_offsets[i])
+    spare, keys, counts = _room(hit_offsets)
+    most = spare.shape[0]
     before = np.empty(most, np.int64)
     size = np.ones(most, np.int64)
     order = np.empty(most, np.int64)
-    spare = np.empty(most, np.int64)
-    keys = np.empty(most, np.float64)
-    counts = np.empty(most + 1, np.int64)
     for i in range(m):
         a, b = offsets[i] - base, offsets[i + 1] - base
         h0, h1 = hit_offsets[i], hit_offsets[i + 1]
@@ -311,14 +307,8 @@ def _measure_queries(
 @kernel
 def _rank_queries(scores, offsets, hits, hit_offsets, averaged, before, size, order):
     """Ranks of all hits (h,) in one ranking (n,): the first half of `_measure_queries`."""
-    m = offsets.shape[0] - 1
-    most = 0
-    for i in range(m):
-        most = max(most, hit_offsets[i + 1] - hit_offsets[i])
-    spare = np.empty(most, np.int64)
-    keys = np.empty(most, np.float64)
-    counts = np.empty(most + 1, np.int64)
-    for i in range(m):
+    spare, keys, counts = _room(hit_offsets)
+    for i in range(offsets.shape[0] - 1):
         a, h0, h1 = offsets[i], hit_offsets[i], hit_offsets[i + 1]
         s = scores[a : offsets[i + 1]]
         _rank(s, hits[h0:h1], a, averaged, before[h0:h1], size[h0:h1], order[h0:h1], spare, keys, counts)
@@ -395,6 +385,15 @@ def _first(before, size, limit, weights):
 
 
 _COUNTING = 64  # hits up to which counting beats sorting
+
+
+@kernel
+def _room(hit_offsets):
+    """Where `_rank` works: `spare`, `keys` and `counts` for the query of the most hits."""
+    most = 0
+    for i in range(hit_offsets.shape[0] - 1):
+        most = max(most, hit_offsets[i + 1] - hit_offsets[i])
+    return np.empty(most, np.int64), np.empty(most, np.float64), np.empty(most + 1, np.int64)
 
 
 @kernel

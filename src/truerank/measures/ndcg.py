@@ -13,7 +13,32 @@ from truerank.measures.derived import LARGEST_EXPONENT, SMALLEST, Hits, hits_of,
 from truerank.measures.rank_form import SUM, RankForm
 
 
-class NormalisedDCG(Measure):
+class _DiscountedGains(Measure):
+    """Σ_{r ≤ k} gain(grade at rank r) · discount(r), over a norm of the query."""
+
+    TIE_AVERAGE = True
+    __slots__ = ()
+
+    def rank_form(self, judgements: Judgements) -> RankForm:
+        gain, discount = self.setting("gain"), self.setting("discount")
+        graded = relabelled(judgements, self.setting("gains"))
+        ideal = ideal_dcg(graded, gain, discount, self.cutoff)
+        return RankForm(
+            SUM,
+            hits_of(graded, SMALLEST),
+            discounts(discount, judgements.longest),
+            self._norm(judgements, ideal),
+            ideal <= 0,
+            gains=gains_of(graded, gain),
+            limits=self.limits(judgements),
+        )
+
+    def _norm(self, judgements: Judgements, ideal: np.ndarray) -> np.ndarray:
+        """What the sum is divided by, float64 (m,), where the best order of all judged documents has `ideal`."""
+        raise NotImplementedError
+
+
+class NormalisedDCG(_DiscountedGains):
     """DCG = Σ_{r ≤ k} gain(grade at rank r) · discount(r), over the DCG of the best order of all judged documents.
 
     Gain is 2^grade - 1 (`exponential`, Burges et al. 2005) or the grade (`linear`, Järvelin & Kekäläinen 2002), 0 for
@@ -24,28 +49,16 @@ class NormalisedDCG(Measure):
 
     NAME = "nDCG"
     OWN = ("cutoff", "gain", "discount", "short", "gains")
-    TIE_AVERAGE = True
     __slots__ = ()
 
-    def rank_form(self, judgements: Judgements) -> RankForm:
-        gain, discount = self.setting("gain"), self.setting("discount")
-        graded = relabelled(judgements, self.setting("gains"))
-        ideal = ideal_dcg(graded, gain, discount, self.cutoff)
+    def _norm(self, judgements: Judgements, ideal: np.ndarray) -> np.ndarray:
         norm = np.where(ideal > 0, ideal, 1.0)
         if self.cutoff is not None and self.setting("short") == "zero":
             norm[judgements.sizes < self.cutoff] = np.inf
-        return RankForm(
-            SUM,
-            hits_of(graded, SMALLEST),
-            discounts(discount, judgements.longest),
-            norm,
-            ideal <= 0,
-            gains=gains_of(graded, gain),
-            limits=self.limits(judgements),
-        )
+        return norm
 
 
-class DiscountedCumulativeGain(Measure):
+class DiscountedCumulativeGain(_DiscountedGains):
     """DCG = Σ_{r ≤ k} gain(grade at rank r) · discount(r), gain and discount as in nDCG; a query without any is 0.
 
     No mean of it says much, since queries of many relevant documents count most: it is there for comparison with tools
@@ -55,20 +68,10 @@ class DiscountedCumulativeGain(Measure):
     NAME = "DCG"
     OWN = ("cutoff", "gain", "discount", "gains")
     DEFAULTS = {"empty": "zero"}  # noqa: RUF012
-    TIE_AVERAGE = True
     __slots__ = ()
 
-    def rank_form(self, judgements: Judgements) -> RankForm:
-        graded = relabelled(judgements, self.setting("gains"))
-        return RankForm(
-            SUM,
-            hits_of(graded, SMALLEST),
-            discounts(self.setting("discount"), judgements.longest),
-            np.ones(judgements.n_queries),
-            ideal_dcg(graded, self.setting("gain"), self.setting("discount"), self.cutoff) <= 0,
-            gains=gains_of(graded, self.setting("gain")),
-            limits=self.limits(judgements),
-        )
+    def _norm(self, judgements: Judgements, ideal: np.ndarray) -> np.ndarray:
+        return np.ones(judgements.n_queries)
 
 
 def relabelled(judgements: Judgements, gains: Any) -> Judgements:
