@@ -97,3 +97,26 @@ def test_judgements_from_labels_group_like_the_data():
     judgements, grouping = Judgements.from_labels([0, 1, 2], ["b", "a", "b"])
     assert judgements.grades.tolist() == [0, 2, 1]
     assert grouping.order.tolist() == [0, 2, 1]
+
+
+@pytest.mark.parametrize("queries", [[-1], [-2, 0], [-1, 0], [-2, -1], [1, 1, 0], [0, 1], []])
+def test_queries_are_taken_by_number_as_numpy_takes_them(queries):
+    offsets = np.array([0, 2, 2, 5])
+    data = RankingData.from_grouped(np.arange(10.0).reshape(5, 2), np.arange(5) % 2, offsets, np.array(["a", "b", "c"]))
+    data = data.with_judgements(
+        Judgements(data.y, offsets, missing_grades=np.array([1.0, 2.0, 3.0]), missing_offsets=np.array([0, 1, 1, 3]))
+    )
+    expected = [range(3)[k] for k in queries]
+    rows = [row for k in expected for row in range(offsets[k], offsets[k + 1])]
+    taken = data.take_queries(queries)
+    assert taken.X.tolist() == data.X[rows].tolist()
+    assert np.diff(taken.offsets).tolist() == [offsets[k + 1] - offsets[k] for k in expected]
+    assert taken.query_ids.tolist() == [data.query_ids[k] for k in expected]
+    assert taken.missing_grades.tolist() == [g for k in expected for g in ([1.0], [], [2.0, 3.0])[k]]
+
+
+def test_a_query_that_there_is_not_is_refused():
+    data = RankingData([[1.0], [2.0]], [1, 0], [1, 2])
+    for queries in ([2], [0, 2], [-3]):
+        with pytest.raises(IndexError, match="out of bounds"):
+            data.take_queries(queries)

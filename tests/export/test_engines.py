@@ -18,8 +18,8 @@ from truerank import (
     save_model,
 )
 from truerank.cli import main
-from truerank.core.errors import InvalidInputError
-from truerank.export.engines import Engine, EngineError, deploy, log_features, verify
+from truerank.core.errors import EngineError, InvalidInputError
+from truerank.export.engines import Engine, deploy, log_features, verify
 from truerank.export.form import form_of
 from truerank.export.run import run_painless
 

@@ -11,8 +11,8 @@ import pytest
 
 from truerank import CalibratedRanker, ObliviousBoosting, RankBoost, RankingData, RidgeRanker, read_letor, save_model
 from truerank.cli import main
-from truerank.core.errors import InvalidInputError
-from truerank.export.engines import Engine, EngineError, _logged_by_solr, deploy, verify
+from truerank.core.errors import EngineError, InvalidInputError
+from truerank.export.engines import Engine, _logged_by_solr, deploy, verify
 
 WORDS = ["wing", "flow", "heat", "shock", "layer", "jet", "plate", "drag"]
 FEATURES = {"text": "{!dismax qf=text mm=1}${query}", "title": "{!dismax qf=title mm=1}${query}", "length": None}

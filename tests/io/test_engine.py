@@ -10,9 +10,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from truerank.cli import main
-from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.core.errors import DataFileError, EngineError, InvalidInputError
 from truerank.io.documents import Document, read_judgements
-from truerank.io.engine import Engine, EngineError, engine_features, read_spec
+from truerank.io.engine import Engine, engine_features, read_spec
 from truerank.io.letor.read import read_letor
 
 QUERIES = [Document("1", {"text": 'heat "flow"'}, {}, {}), Document("2", {"text": "wing"}, {}, {})]

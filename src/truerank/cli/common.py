@@ -220,11 +220,9 @@ def read_data(path: str, args: argparse.Namespace | None = None, *, like: Any = 
     categories = getattr(like, "category_names", None) or getattr(args, "categorical", None)
     missing = getattr(args, "missing", "error")
     n_features = getattr(args, "n_features", None)
-    if n_features is not None and n_features < 1:
-        raise UsageError(f"--n-features must be at least 1, got {n_features}")
+    check_positive("--n-features", n_features)
     max_line = getattr(args, "max_line", None)
-    if max_line is not None and max_line < 1:
-        raise UsageError(f"--max-line must be at least 1, got {max_line}")
+    check_positive("--max-line", max_line)
     from truerank.io.tables import read_table, table_kind
 
     if path != "-" and table_kind(path):
@@ -537,6 +535,12 @@ def check_tag(tag: str) -> None:
     """Fail before the work when a run could not be written under this name."""
     if not tag or any(character.isspace() for character in tag):
         raise UsageError(f"--tag must be one word, got {tag!r}")
+
+
+def check_positive(option: str, value: int | None) -> None:
+    """Fail on a number below 1; None, for an option that was not given, passes."""
+    if value is not None and value < 1:
+        raise UsageError(f"{option} must be at least 1, got {value}")
 
 
 def check_threads(threads: int | None) -> None:

@@ -36,8 +36,7 @@ def run(args: argparse.Namespace) -> int:
     """Read, write, and say what was written."""
     from truerank.io.tables import table_kind, write_table
 
-    if args.n_features is not None and args.n_features < 1:
-        raise common.UsageError(f"--n-features must be at least 1, got {args.n_features}")
+    common.check_positive("--n-features", args.n_features)
     target = args.to or ("table" if args.output != "-" and table_kind(args.output) else "letor")
     if args.output == "-" and target not in ("letor", "qrels"):
         raise common.UsageError(f"--to {target} writes files; name one instead of -")

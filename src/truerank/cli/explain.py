@@ -44,8 +44,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the contributions; rows without document ids are named by their number in the file, from 1."""
     from truerank.inspection.explanation import explain
 
-    if args.most < 1:
-        raise common.UsageError(f"--most must be at least 1, got {args.most}")
+    common.check_positive("--most", args.most)
     if args.query is None and (args.above or args.below):
         raise common.UsageError("--above and --below are documents of a query; name it with --query")
     if args.query is not None and (args.train or args.dependence):

@@ -68,8 +68,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Learn, apply or fuse by rule."""
-    if args.depth < 1:
-        raise common.UsageError(f"--depth must be at least 1, got {args.depth}")
+    common.check_positive("--depth", args.depth)
     if args.method is not None and (args.qrels is not None or args.model is not None):
         raise common.UsageError("--method fuses without learning; leave --qrels and --model out")
     if args.method is None and args.qrels is None and args.model is None:
@@ -128,8 +127,7 @@ def _check_curve(args: argparse.Namespace) -> None:
         wrong = next((value for value in values if value < least), None)
         if wrong is not None:
             raise common.UsageError(f"{option} must be at least {least}, got {wrong}")
-    if args.draws < 1:
-        raise common.UsageError(f"--draws must be at least 1, got {args.draws}")
+    common.check_positive("--draws", args.draws)
     args.curve_runs = args.curve_runs or CURVE_RUNS
     args.curve_topics = args.curve_topics or CURVE_TOPICS
 

@@ -36,8 +36,7 @@ def run(args: argparse.Namespace) -> int:
         raise common.UsageError("relevance propagation needs both --index and --queries")
     if args.queries is not None and args.output == "-":
         raise common.UsageError("name a folder for the runs with -o")
-    if args.depth < 1:
-        raise common.UsageError(f"--depth must be at least 1, got {args.depth}")
+    common.check_positive("--depth", args.depth)
     if args.queries is None:
         common.check_writable(args.output)
     elif Path(args.output).exists() and not Path(args.output).is_dir():

@@ -81,8 +81,7 @@ def run(args: argparse.Namespace) -> int:
         raise common.UsageError(
             f"--splits must be at least 3, got {args.splits}: one fold tests, one chooses settings, the others train"
         )
-    if args.depth < 1:
-        raise common.UsageError(f"--depth must be at least 1, got {args.depth}")
+    common.check_positive("--depth", args.depth)
     common.check_threads(args.threads)
     out = Path(args.out)
     if out.exists() and not out.is_dir():
@@ -237,9 +236,9 @@ class _Learner:
 
 
 def _rows(data: Any, queries: Any) -> Any:
-    import numpy as np
+    from truerank.data.grouping import places_of
 
-    return np.concatenate([np.arange(data.offsets[q], data.offsets[q + 1]) for q in queries.tolist()])
+    return places_of(data.offsets, queries)[0]
 
 
 def _baselines(index: Any, queries: Any, numbered: Any, parts: Any, args: argparse.Namespace) -> tuple[Any, Any]:

@@ -39,8 +39,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.cluster is None:
         common.check_writable(args.output)
-    if args.depth is not None and args.depth < 1:
-        raise common.UsageError(f"--depth must be at least 1, got {args.depth}")
+    common.check_positive("--depth", args.depth)
     common.check_tag(args.tag)
     model = load_model(args.model)
     if args.index is not None or args.queries is not None:

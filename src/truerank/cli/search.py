@@ -37,8 +37,7 @@ def run(args: argparse.Namespace) -> int:
     common.check_writable(args.output)
     common.check_tag(args.tag)
     common.check_threads(args.threads)
-    if args.depth < 1:
-        raise common.UsageError(f"--depth must be at least 1, got {args.depth}")
+    common.check_positive("--depth", args.depth)
     common.announce_compilation()
     index = Index(args.index)
     queries = read_queries(args.queries, field=args.query_field)

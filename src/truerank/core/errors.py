@@ -47,6 +47,10 @@ class ModelFileError(TruerankError, ValueError):
     """A model file is damaged, of another kind, or of a newer version than this library reads."""
 
 
+class EngineError(TruerankError, OSError):
+    """A live search engine refused a request, did not answer in time, or answered with something else."""
+
+
 class MissingExtraError(TruerankError, ImportError):
     """An optional library is needed for what was asked; the message names the extra that installs it."""
 

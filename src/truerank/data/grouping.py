@@ -15,6 +15,14 @@ def offsets_of(sizes: Any) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
+def places_of(offsets: np.ndarray, groups: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Places of some groups' elements, in the order given, and where each group starts among them, int64 (g + 1,)."""
+    chosen = np.asarray(groups, dtype=np.int64)
+    sizes = np.diff(offsets)[chosen]
+    starts = offsets_of(sizes)
+    return np.repeat(offsets[:-1][chosen] - starts[:-1], sizes) + np.arange(starts[-1]), starts
+
+
 def query_of_rows(offsets: np.ndarray) -> np.ndarray:
     """Number of each grouped row's query, int64 (n,)."""
     return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))

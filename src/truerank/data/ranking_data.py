@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
-from truerank.data.grouping import Grouping, group_rows, offsets_of
+from truerank.data.grouping import Grouping, group_rows, offsets_of, places_of
 
 _BY_ROW = ("X", "y", "doc_ids", "comments", "sample_weight", "judged", "pooled")
 _BY_QUERY = ("query_ids", "query_weight")
@@ -226,7 +226,7 @@ class RankingData(Grouping):
         return self.replaced(sample_weight=self.grouped(as_sample_weight(weight, self.n_rows)))
 
     def take_queries(self, queries: Any) -> RankingData:
-        """The data of some queries, in the order given (indices or a boolean mask); a query may be taken twice.
+        """The data of some queries, in the order given (indices as NumPy's, or a boolean mask); one may be taken twice.
 
         Rows are copied (a contiguous run of queries becomes views). Taken data count as grouped: `restore` of the
         result is the identity.
@@ -235,23 +235,20 @@ class RankingData(Grouping):
         if index.dtype == bool:
             index = np.flatnonzero(index)
         index = index.astype(np.int64)
-        sizes = np.diff(self.offsets)[index]
-        offsets = offsets_of(sizes)
         rows: Any
-        if len(index) and np.all(np.diff(index) == 1):
+        if len(index) and index[0] >= 0 and np.all(np.diff(index) == 1):
+            offsets = offsets_of(np.diff(self.offsets)[index])
             rows = slice(int(self.offsets[index[0]]), int(self.offsets[index[-1] + 1]))
         else:
-            rows = np.repeat(self.offsets[index] - offsets[:-1], sizes) + np.arange(offsets[-1])
+            rows, offsets = places_of(self.offsets, index)
         taken: dict[str, Any] = {"offsets": offsets, "order": None, "n_joined": 0}
         for names, places in ((_BY_ROW, rows), (_BY_QUERY, index)):
             for name in names:
                 values = getattr(self, name)
                 taken[name] = None if values is None else values[places]
         if self.missing_grades is not None and self.missing_offsets is not None:
-            counts = np.diff(self.missing_offsets)[index]
-            starts = taken["missing_offsets"] = offsets_of(counts)
-            first = np.repeat(self.missing_offsets[index] - starts[:-1], counts)
-            taken["missing_grades"] = self.missing_grades[first + np.arange(starts[-1])]
+            missing, taken["missing_offsets"] = places_of(self.missing_offsets, index)
+            taken["missing_grades"] = self.missing_grades[missing]
         return self.replaced(**taken)
 
     @staticmethod

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.checks import check_choice
-from truerank.core.errors import InvalidInputError, TruerankError
+from truerank.core.errors import EngineError, InvalidInputError
 from truerank.export.certificate import constant_left_out, reference_scores
 from truerank.export.form import ModelForm, form_of
 from truerank.export.formats import FORMATS, export_model
@@ -29,10 +29,6 @@ KINDS = ("painless", "ltr", "solr")
 _PLACE = "{{query}}"
 _NAMED_SCORES = "include_named_queries_score"
 _MOST_BYTES = 1 << 28
-
-
-class EngineError(TruerankError, OSError):
-    """An engine refused a request, or did not answer in time."""
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

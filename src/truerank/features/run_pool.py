@@ -10,7 +10,7 @@ import numpy as np
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
-from truerank.data.grouping import offsets_of, query_of_rows
+from truerank.data.grouping import offsets_of, places_of, query_of_rows
 from truerank.data.ranking_data import Judgements
 from truerank.features.document_union import join_lists
 from truerank.io.trec import Qrels, Run, as_run
@@ -262,9 +262,9 @@ class RunPool:
     def take(self, queries: Any) -> RunPool:
         """The pool of some topics (numbers), in the order given."""
         chosen = np.asarray(queries, dtype=np.int64)
-        rows, offsets = _segments(self.offsets, chosen)
+        rows, offsets = places_of(self.offsets, chosen)
         lists = (chosen[:, None] * self.n_runs + np.arange(self.n_runs)).ravel()
-        entries, list_offsets = _segments(self.list_offsets, lists)
+        entries, list_offsets = places_of(self.list_offsets, lists)
         part = self._like(self.names, chosen)
         new_row = np.empty(self.n_rows, dtype=np.int64)
         new_row[rows] = np.arange(len(rows))
@@ -272,7 +272,7 @@ class RunPool:
         part.list_offsets, part.rows, part.scores = list_offsets, new_row[self.rows[entries]], self.scores[entries]
         if self.grades is not None and self.unretrieved is not None and self.unretrieved_offsets is not None:
             part.grades = self.grades[rows]
-            places, part.unretrieved_offsets = _segments(self.unretrieved_offsets, chosen)
+            places, part.unretrieved_offsets = places_of(self.unretrieved_offsets, chosen)
             part.unretrieved = self.unretrieved[places]
         return part
 
@@ -280,7 +280,7 @@ class RunPool:
         """The pool of some of the runs (numbers): what the others alone found leaves it, judged ones as unretrieved."""
         chosen = np.asarray(runs, dtype=np.int64)
         lists = (np.arange(self.n_queries)[:, None] * self.n_runs + chosen).ravel()
-        entries, list_offsets = _segments(self.list_offsets, lists)
+        entries, list_offsets = places_of(self.list_offsets, lists)
         part = self._like([self.names[j] for j in chosen], np.arange(self.n_queries))
         kept = np.zeros(self.n_rows, dtype=bool)
         kept[self.rows[entries]] = True
@@ -327,13 +327,6 @@ def named_runs(runs: Any) -> dict[str, Run]:
     if not named:
         raise InvalidInputError("got no runs; give at least one")
     return named
-
-
-def _segments(offsets: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Places of the chosen segments' elements, and the segments' offsets among them."""
-    sizes = np.diff(offsets)[chosen]
-    ends = offsets_of(sizes)
-    return np.repeat(offsets[chosen] - ends[:-1], sizes) + np.arange(ends[-1]), ends
 
 
 @kernel

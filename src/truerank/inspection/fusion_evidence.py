@@ -13,7 +13,7 @@ from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import progress, table
 from truerank.core.random_streams import seed_of, stream
-from truerank.data.grouping import offsets_of
+from truerank.data.grouping import offsets_of, places_of
 from truerank.data.splits import query_folds
 from truerank.features import fusion
 from truerank.features.run_pool import RunPool
@@ -185,7 +185,7 @@ def cross_validate_fusion(
         train = np.setdiff1d(np.arange(pool.n_queries), fold)
         fitted = clone(model).fit(pool.take(train))
         test = pool.take(fold)
-        rows = np.concatenate([np.arange(pool.offsets[q], pool.offsets[q + 1]) for q in fold])
+        rows = places_of(pool.offsets, fold)[0]
         learned[rows] = fitted.pool_scores(test)
         means = by_run[first][:, train].mean(axis=1)
         weighted[rows] = fusion.weighted_sum(test, means)
@@ -317,7 +317,7 @@ def pool_bias(
         for part in query_folds(pool.n_queries, n_folds, random_state=random_state):
             fold = np.sort(order[part])
             train = np.setdiff1d(np.arange(pool.n_queries), fold)
-            rows = np.concatenate([np.arange(pool.offsets[q], pool.offsets[q + 1]) for q in fold])
+            rows = places_of(pool.offsets, fold)[0]
             learned[rows] = _learned_scores(model, reduced.take(train), pool.take(fold))
         values = mean_of(list_values(reduced, learned, parsed, DEPTH)[name])
         unlearned = mean_of(list_values(reduced, fusion.reciprocal_rank_fusion(pool), parsed, DEPTH)[name])

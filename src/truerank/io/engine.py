@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.errors import DataFileError, InvalidInputError, TruerankError, imports_of_extra
+from truerank.core.errors import DataFileError, EngineError, InvalidInputError, imports_of_extra
 from truerank.core.printing import note, progress
 from truerank.data.ranking_data import RankingData
 from truerank.io.documents import Document
@@ -38,10 +38,6 @@ from truerank.io.trec import Qrels
 
 KINDS = ("named-queries", "ltr-log", "solr")
 _AGAIN = (429, 500, 502, 503, 504)
-
-
-class EngineError(TruerankError, OSError):
-    """The engine did not answer, or not as was expected."""
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

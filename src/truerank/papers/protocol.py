@@ -21,6 +21,7 @@ from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.files import append_whole
 from truerank.core.printing import plain, table
 from truerank.core.random_streams import stream
+from truerank.data.grouping import places_of
 from truerank.data.ranking_data import RankingData
 from truerank.data.splits import letor_fold_parts, query_folds
 
@@ -150,7 +151,7 @@ def _cyclic_folds(data: RankingData, parts: Sequence[np.ndarray], prefix: str) -
 
 def rows_of(data: RankingData, queries: np.ndarray) -> np.ndarray:
     """Rows of some queries, in the order of `data.take_queries(queries)`."""
-    return np.concatenate([np.arange(data.offsets[q], data.offsets[q + 1]) for q in queries])
+    return places_of(data.offsets, queries)[0]
 
 
 def grouped_scores(ranker: Any, data: RankingData) -> np.ndarray:

@@ -14,7 +14,7 @@ import numpy as np
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.printing import note, plain, print_json, table
 from truerank.core.threads import resolve_n_jobs
-from truerank.data.grouping import offsets_of
+from truerank.data.grouping import offsets_of, places_of
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.data.splits import balanced_trials
 from truerank.features.per_query import MinMaxInQuery, PercentileInQuery
@@ -384,13 +384,13 @@ def part_of(task: Task, matrix: Any, topics: np.ndarray) -> tuple[Judgements, An
     rows = rows_of(task.data, topics)
     assert full.missing_grades is not None
     assert full.missing_offsets is not None
-    spans = [np.arange(full.missing_offsets[q], full.missing_offsets[q + 1]) for q in topics]
+    missing, missing_offsets = places_of(full.missing_offsets, topics)
     judgements = Judgements(
         full.grades[rows],
         offsets_of(np.diff(full.offsets)[topics]),
         judged=None if full.judged is None else full.judged[rows],
-        missing_grades=full.missing_grades[np.concatenate(spans)],
-        missing_offsets=offsets_of([len(span) for span in spans]),
+        missing_grades=full.missing_grades[missing],
+        missing_offsets=missing_offsets,
     )
     return judgements, matrix[rows]
 
