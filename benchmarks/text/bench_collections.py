@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from truerank.cli import pipeline
+from truerank.data.columns import take_columns
 from truerank.data.splits import query_folds
 from truerank.io.documents import read_documents, read_judgements, read_queries
 from truerank.significance import paired_t
@@ -80,14 +81,13 @@ def collection(name: str, rankers: list[str], left_out: list[str]) -> None:
             data = features.transform(queries, index, qrels)
             if data.n_queries != len(queries):
                 raise ValueError(f"{name}: {len(queries) - data.n_queries} queries find nothing; folds would differ")
-            grades = pipeline._judged_rows(index, numbered, data)
             plain = np.array([not column.endswith(".scaled") for column in data.feature_names or []])
             for ranker in rankers:
                 learner = pipeline._Learner(arguments(files, ranker), pipeline.SETTINGS.get(ranker, [{}]))
                 own = plain if ranker in pipeline.BINNED else np.ones(len(plain), dtype=bool)
 
-                def train(kept: np.ndarray, learner: Any = learner, data: Any = data, grades: Any = grades) -> Any:
-                    return learner.cross_validate(pipeline._columns(data, kept), parts, grades)[0]
+                def train(kept: np.ndarray, learner: Any = learner, data: Any = data) -> Any:
+                    return learner.cross_validate(take_columns(data, np.flatnonzero(kept)), parts)[0]
 
                 report(f"{ranker}{suffix}", train(own))
                 if ranker in left_out and not suffix:

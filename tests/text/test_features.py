@@ -12,19 +12,21 @@ import numpy as np
 import pytest
 
 from reference.retrieval import FORMULAS, Collection, rocchio, windows, xu_li
-from truerank import AdaRank, MeasureSVM, ScoreBinning, TextFeatures, TextRanker, load_model, save_model
+from truerank import AdaRank, MeasureSVM, ScoreBinning, TextFeatures, TextRanker, evaluate, load_model, save_model
 from truerank.cli import main
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.io.documents import Document, read_judgements
 from truerank.io.letor.read import read_letor
-from truerank.io.trec import read_run
+from truerank.io.trec import Run, read_run
+from truerank.measures import parse_measure
 from truerank.text import feedback
 from truerank.text.features import FAMILIES, PAPERS
 from truerank.text.index import build_index
 from truerank.text.joint_scores import JointScores
 from truerank.text.latent import add_documents, cosines, document_vectors, query_vector
 from truerank.text.proximity import proximity
-from truerank.text.retrieval import FUNCTIONS, best_documents, query_weights
+from truerank.text.retrieval import BM25, FUNCTIONS, TFIDF, best_documents, query_weights, retrieve
+from truerank.text.tuning import NumberedQrels, values_of_functions
 
 # Words that the stemmer leaves alone and that are no stop words, so that the plain reference serves all analysers.
 WORDS = [f"w{number}" for number in range(60)]
@@ -237,14 +239,49 @@ def test_what_does_not_fit_is_refused(world, tmp_path):
         TextFeatures().fit(index).transform(asked(queries), other)
 
 
-def judged(world):
+def test_judged_documents_that_no_function_finds_count_as_they_do_for_a_run(world, tmp_path):
+    _, queries, index = world
+    data = TextFeatures(["functions"], scaled=False, depth=2).fit(index).transform(queries, index, judged(world))
+    (tmp_path / "qrels").write_text(judgements_of(world))
+    scores = column(data, "bm25.porter-stop.all").astype(np.float64)
+    run = Run(data.query_ids, data.offsets, data.doc_ids, scores)
+    wanted = evaluate(["AP", "Judged@5"], tmp_path / "qrels", run, convention="trec")
+    relevant = sum(line.endswith(" 1") for line in judgements_of(world).split("\n"))
+    assert (data.y > 0).sum() + (data.missing_grades > 0).sum() == relevant
+    for measure in ("AP", "Judged@5"):
+        ours = parse_measure(measure, convention="trec").per_query(data.judgements(), scores)
+        assert dict(zip(data.query_ids.tolist(), ours)) == by_query(wanted, measure)
+    kept = TextRanker(MeasureSVM("AP"), binning=ScoreBinning(n_thresholds=5)).fit_rows(data)
+    assert kept.predict(data).shape == (data.n_rows,)
+
+
+def test_base_functions_are_measured_as_their_runs_are(world):
+    """Among them scores that tie."""
+    _, queries, index = world
+    functions = [BM25(), BM25(k1=0.0), TFIDF(k1=0.0)]
+    numbered = NumberedQrels(index, judged(world), list(queries))
+    values = values_of_functions(index, asked(queries), numbered, functions)
+    for function, row in zip(functions, values):
+        wanted = evaluate(["AP"], judged(world), retrieve(index, queries, function), convention="trec")
+        assert dict(zip(queries, row)) == by_query(wanted, "AP")
+
+
+def by_query(result, measure):
+    return dict(zip(result.query_ids.tolist(), result.per_query[measure]))
+
+
+def judgements_of(world):
     texts, queries, _ = world
     lines = [
         f"{name} 0 d{d} {int(query.split()[0] in text.split())}"
         for name, query in queries.items()
         for d, text in enumerate(texts)
     ]
-    return read_judgements(io.BytesIO("\n".join(lines).encode()))
+    return "\n".join(lines)
+
+
+def judged(world):
+    return read_judgements(io.BytesIO(judgements_of(world).encode()))
 
 
 @pytest.mark.parametrize("binning", [None, ScoreBinning(n_thresholds=5), ScoreBinning(n_thresholds=5, output="binned")])

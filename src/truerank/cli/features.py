@@ -87,7 +87,6 @@ def run(args: argparse.Namespace) -> int:
 def _of_text(args: argparse.Namespace) -> int:
     """Features of the candidates of each query in an index."""
     from truerank.io.documents import read_judgements, read_queries
-    from truerank.io.trec import judge_lists
     from truerank.text.features import FAMILIES, TextFeatures
     from truerank.text.index import Index
 
@@ -103,10 +102,7 @@ def _of_text(args: argparse.Namespace) -> int:
     features = TextFeatures(families, depth=args.depth, scaled=False).fit(index)
     queries = read_queries(args.queries, field=args.query_field)
     qrels = None if args.qrels is None else common.with_note(args.qrels, read_judgements(args.qrels))
-    data: Any = features.transform(queries, index, qrels)
-    if qrels is not None:  # a file says what measures need beyond its rows
-        data = data.with_judgements(judge_lists(qrels, data.query_ids, data.doc_ids, data.offsets))
-    data = _mapped(data, args)
+    data = _mapped(features.transform(queries, index, qrels), args)
     common.note_nothing_found(queries, data.query_ids.tolist())
     if qrels is not None:
         unjudged = sorted(set(data.query_ids.tolist()) - set(qrels.query_ids.tolist()))

@@ -107,16 +107,15 @@ def run(args: argparse.Namespace) -> int:
     # Bins of a score hold what its scale within the query would add.
     scaled = args.ranker not in BINNED
     features = TextFeatures(families, depth=args.depth, scaled=scaled, n_jobs=args.threads).fit(index)
-    data = features.transform(queries, index, qrels)
+    data: Any = features.transform(queries, index, qrels)
     numbered = NumberedQrels(index, qrels, data.query_ids.tolist())
     known = set(data.query_ids.tolist())
     queries = [query for query in queries if query.id in known]
     common.note(f"{data.n_rows} candidates of {data.n_queries} queries, {data.n_features} features")
     parts = query_folds(data.n_queries, args.splits, random_state=args.seed)
-    grades = _judged_rows(index, numbered, data)
     learner = _Learner(args, candidates)
 
-    values, scores, chosen = learner.cross_validate(data, parts, grades)
+    values, scores, chosen = learner.cross_validate(data, parts)
     trained = learner.trained
     baselines, names = _baselines(index, queries, numbered, parts, args)
     model = learner.model(features, chosen)
@@ -137,7 +136,7 @@ def run(args: argparse.Namespace) -> int:
         "settings": chosen,
         "baselines": names,
         "comparison": [_compared(values, each, name) for name, each in baselines.items()],
-        "relevant_not_candidates": int((grades.missing_grades > 0).sum()),
+        "relevant_not_candidates": int((data.missing_grades > 0).sum()),
         "probabilities": probabilities,
         "per_query": {
             name: {"ranker": float(values[i])} | {key: float(each[i]) for key, each in baselines.items()}
@@ -150,7 +149,7 @@ def run(args: argparse.Namespace) -> int:
         for family in families:
             kept = np.array([family != _family_of(name, index) for name in data.feature_names or []])
             if len(families) > 1 and not kept.all():
-                reduced, _, _ = learner.cross_validate(take_columns(data, np.flatnonzero(kept)), parts, grades)
+                reduced, _, _ = learner.cross_validate(take_columns(data, np.flatnonzero(kept)), parts)
                 summary["without"][family] = _compared(values, reduced, f"without {family}")
     _write(out, summary, data, levelled, model, parts, args)
     return 0
@@ -173,14 +172,6 @@ def _family_of(column: str, index: Any) -> str:
     return next(family for family, names in columns_by_family(index).items() if name in names)
 
 
-def _judged_rows(index: Any, numbered: Any, data: Any) -> Any:
-    """Judgements of the candidates, with the relevant documents that are none."""
-    import numpy as np
-
-    numbers = np.array([index.document_number(name) for name in data.doc_ids.tolist()])
-    return numbered.judge([numbers[start:stop] for start, stop in zip(data.offsets, data.offsets[1:])])
-
-
 class _Learner:
     """The chosen ranker over the folds: settings by held-out queries, then a fit to all training queries."""
 
@@ -196,7 +187,7 @@ class _Learner:
         ranker = common.make_ranker(self.args.ranker, settings, self.args.seed)
         return TextRanker(ranker, features, ScoreBinning(output="binned") if self.args.ranker in BINNED else None)
 
-    def cross_validate(self, data: Any, parts: Sequence[Any], grades: Any) -> tuple[Any, Any, dict[str, Any]]:
+    def cross_validate(self, data: Any, parts: Sequence[Any]) -> tuple[Any, Any, dict[str, Any]]:
         """AP of each query and scores of each row, from models that did not see the query; settings for all queries.
 
         The settings of a fold are those with the highest MAP on one of its training parts, trained on the others; the
@@ -219,20 +210,19 @@ class _Learner:
             model = self.model(None, self.candidates[best]).fit_rows(data.take_queries(rest))
             scores[_rows(data, test)] = model.predict(data.take_queries(test))
             self.trained.append((rest, model.predict(data.take_queries(rest))))
-        return self._average_precision(grades, scores), scores, self.candidates[int(totals.argmax())]
+        values = self._average_precision().per_query(data.judgements(), scores)
+        return values, scores, self.candidates[int(totals.argmax())]
 
     def _held_out(self, data: Any, train: Any, held: Any, settings: dict[str, Any]) -> float:
-        from truerank.measures import parse_measure
-
         part = data.take_queries(held)
         scores = self.model(None, settings).fit_rows(data.take_queries(train)).predict(part)
-        return float(parse_measure("AP", convention="trec").mean(part.judgements(), scores))
+        return float(self._average_precision().mean(part.judgements(), scores))
 
     @staticmethod
-    def _average_precision(grades: Any, scores: Any) -> Any:
+    def _average_precision() -> Any:
         from truerank.measures import parse_measure
 
-        return parse_measure("AP", convention="trec").per_query(grades, scores)
+        return parse_measure("AP", convention="trec")
 
 
 def _rows(data: Any, queries: Any) -> Any:

@@ -139,6 +139,4 @@ def _binned(binning: ScoreBinning | None, data: RankingData) -> RankingData:
     names = data.feature_names
     if names is not None and X.shape[1] != len(names):
         names = binning.get_feature_names_out(names).tolist()
-    return RankingData.from_grouped(
-        X, data.y, data.offsets, data.query_ids, feature_names=names, order=data.order
-    )  # fmt: skip
+    return data.replaced(X=X, feature_names=names)

@@ -20,7 +20,7 @@ from truerank.data.grouping import query_of_rows
 from truerank.data.ranking_data import RankingData
 from truerank.features.per_query import MinMaxInQuery
 from truerank.io.documents import Document
-from truerank.io.trec import Qrels
+from truerank.io.trec import Qrels, judge_lists
 from truerank.text.analysers import STEMMED_AND_STOPPED
 from truerank.text.feedback import feedback_scores, relevance_model_scores
 from truerank.text.index import ALL, Index
@@ -141,7 +141,7 @@ class TextFeatures(BaseEstimator):
         index : Index
             The one of `fit`, or another with the same fields.
         qrels : Qrels, optional
-            Grades of the rows; negative and missing ones become 0.
+            Grades of the rows, and of judged documents that no function found, which measures count (`judge_lists`).
 
         Returns
         -------
@@ -175,15 +175,9 @@ class TextFeatures(BaseEstimator):
         del found[:]
         if self.scaled:
             X = np.hstack([X, _scaled(X, offsets)])
-        ids = [asked[number].id for number in kept]
-        return RankingData.from_grouped(
-            X,
-            None if qrels is None else _grades(qrels, ids, offsets, doc_ids),
-            offsets,
-            np.array(ids),
-            doc_ids=doc_ids,
-            feature_names=self.feature_names_,
-        )
+        ids = np.array([asked[number].id for number in kept])
+        data = RankingData.from_grouped(X, None, offsets, ids, doc_ids=doc_ids, feature_names=self.feature_names_)
+        return data if qrels is None else data.with_judgements(judge_lists(qrels, ids, doc_ids, offsets))
 
     def check_model(self) -> None:
         """Called after loading from a model file."""
@@ -208,18 +202,6 @@ def _documents(queries: Iterable[Document] | Mapping[str, str]) -> list[Document
     if isinstance(queries, Mapping):
         return [Document(str(name), {"text": text}, {}, {}) for name, text in queries.items()]
     return list(queries)
-
-
-def _grades(qrels: Qrels, ids: Sequence[str], offsets: np.ndarray, doc_ids: np.ndarray) -> np.ndarray:
-    place = {name: number for number, name in enumerate(qrels.query_ids.tolist())}
-    y = np.zeros(int(offsets[-1]))
-    for name, start, stop in zip(ids, offsets[:-1].tolist(), offsets[1:].tolist()):
-        number = place.get(name)
-        if number is not None:
-            part = slice(int(qrels.offsets[number]), int(qrels.offsets[number + 1]))
-            judged = dict(zip(qrels.doc_ids[part].tolist(), qrels.grades[part].tolist()))
-            y[start:stop] = [max(0.0, judged.get(document, 0.0)) for document in doc_ids[start:stop].tolist()]
-    return y
 
 
 class _Query:

@@ -146,6 +146,10 @@ class Index:
         """Ids of documents by number, StringDType; of all without `numbers`."""
         return self._documents.take(np.arange(self.n_documents) if numbers is None else np.asarray(numbers, np.int64))
 
+    def id_ranks(self) -> np.ndarray:
+        """Place of each document's id among all of them sorted, int64 (n_documents,)."""
+        return self._documents.ranks()
+
     def document_number(self, name: str) -> int:
         """Number of a document by its id, -1 for one that is not here."""
         return self._documents.find(name)
@@ -489,6 +493,12 @@ class _Strings:
                 strings = [whole[start:stop].decode("utf-8", "surrogatepass") for start, stop in zip(ends, ends[1:])]
             self._array = np.array(strings, dtype=np.dtypes.StringDType())
         return self._array[numbers]
+
+    def ranks(self) -> np.ndarray:
+        """Place of each string among all of them sorted, int64 (n,)."""
+        places = np.empty(len(self), dtype=np.int64)
+        places[self._sorted] = np.arange(len(self))
+        return places
 
     def find(self, string: str) -> int:
         """Number of a string, -1 where it is not here."""

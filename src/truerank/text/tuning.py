@@ -57,7 +57,7 @@ class NumberedQrels:
             found = [index.document_number(document) for document in qrels.doc_ids[part].tolist()]
             self.documents.append(np.array(found, dtype=np.int64))
             self.grades.append(np.maximum(qrels.grades[part], 0.0))
-        self.query_ids = list(query_ids)
+        self.query_ids, self.id_ranks = list(query_ids), index.id_ranks()
 
     def judge(self, ranked: Sequence[np.ndarray]) -> Judgements:
         """Judgements of each query's ranked documents (by number), with those that are missing there."""
@@ -73,6 +73,7 @@ class NumberedQrels:
         return Judgements(
             np.concatenate(grades),
             np.cumsum([0, *map(len, grades)]),
+            tie_keys=self.id_ranks[np.concatenate(ranked)],
             query_ids=np.array(self.query_ids),
             missing_grades=np.concatenate(missing),
             missing_offsets=np.cumsum([0, *map(len, missing)]),
