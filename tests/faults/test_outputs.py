@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -263,6 +264,35 @@ def test_an_index_is_there_after_a_kill_between_its_renames(tmp_path):
     assert Index(tmp_path / "index").n_documents == 1
     build_index(documents * 1, tmp_path / "index")
     assert sorted(os.listdir(tmp_path)) == ["index"]
+
+
+@pytest.mark.parametrize(("step", "documents_left"), [(0, 1), (1, 1), (2, 2)])
+def test_an_index_is_the_old_or_the_new_one_after_an_interrupt_among_its_renames(
+    tmp_path, monkeypatch, step, documents_left
+):
+    from truerank.io.documents import Document
+    from truerank.text.index import Index, build_index
+
+    documents = [Document(name, {"text": "heat"}, {}, {}) for name in "ab"]
+    build_index(documents[:1], tmp_path / "index")
+    steps = []  # the old index set aside, the new one in its place, the old one removed
+
+    def interrupted(call):
+        def called(path, *more, **settings):
+            if os.path.isdir(path):
+                steps.append(path)
+                if len(steps) == step + 1:
+                    raise KeyboardInterrupt
+            return call(path, *more, **settings)
+
+        return called
+
+    monkeypatch.setattr(os, "replace", interrupted(os.replace))
+    monkeypatch.setattr(shutil, "rmtree", interrupted(shutil.rmtree))
+    with pytest.raises(KeyboardInterrupt):
+        build_index(documents, tmp_path / "index")
+    assert sorted(os.listdir(tmp_path)) == ["index"]
+    assert Index(tmp_path / "index").n_documents == documents_left
 
 
 def test_a_line_that_cannot_be_appended_whole_leaves_nothing(tmp_path, monkeypatch):

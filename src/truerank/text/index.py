@@ -228,7 +228,7 @@ def _set_aside(target: Path) -> Path:
 
 
 def _recover(target: Path) -> None:
-    """Bring back an index that a killed run had set aside, or remove it where the new one had taken its place."""
+    """Bring back an index that a stopped run had set aside, or remove it where the new one had taken its place."""
     old = _set_aside(target)
     if old.is_dir() and not target.exists():
         os.replace(old, target)
@@ -296,6 +296,7 @@ def build_index(
             os.replace(partial, target)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
+        _recover(target)
         raise
     return Index(target)
 
