@@ -306,3 +306,23 @@ def test_a_line_that_cannot_be_appended_whole_leaves_nothing(tmp_path, monkeypat
     with pytest.raises(OSError, match="No space"):
         append_whole(path, "second\n")
     assert path.read_text() == "first\n"
+
+
+def test_a_temporary_file_whose_writer_never_began_is_removed_at_the_end(tmp_path):
+    program = """
+import sys
+from truerank.cli.guard import as_program
+from truerank.core.files import atomic_write
+
+def command():
+    global writer
+    writer = atomic_write(sys.argv[1])
+    writer.__enter__()  # an interrupt can fall between this and the body of `with`
+    raise KeyboardInterrupt
+
+import os
+os._exit(as_program(command))
+"""
+    found = subprocess.run([sys.executable, "-c", program, str(tmp_path / "out.txt")], timeout=60)
+    assert found.returncode == 130
+    assert os.listdir(tmp_path) == []

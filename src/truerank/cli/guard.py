@@ -32,6 +32,8 @@ def as_program(command: Callable[[], int]) -> int:
     # What is left is to end: an interrupt from here on changes nothing.
     with suppress(ValueError, OSError):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if (files := sys.modules.get("truerank.core.files")) is not None:
+        files.remove_unfinished()  # of a writer that was interrupted before its `with` was entered
     return _flushed(code)
 
 

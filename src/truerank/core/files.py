@@ -213,7 +213,7 @@ def check_target(path: str | os.PathLike[str]) -> None:
 
 
 def remove_unfinished() -> None:
-    """Remove the temporary files of this process: for a process that is about to end without unwinding."""
+    """Remove the temporary files of this process: for a process that is about to end."""
     for temporary in list(_unfinished):
         with suppress(OSError):
             os.unlink(temporary)
