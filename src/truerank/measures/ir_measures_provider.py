@@ -63,18 +63,15 @@ def provider(convention: str = "trec") -> Any:
             super().__init__(list(measures), set(lists))
             self.qrels = as_qrels(lists)
 
-        def _iter_calc(self, run: Any) -> Iterator[Any]:
-            lists = util.RunConverter(run).as_dict_of_dict()
-            lists = {query: documents for query, documents in lists.items() if documents}
-            if not lists:
-                return
-            judgements, scores = judge_run(self.qrels, as_run(lists))
+        def iter_calc(self, run: Any) -> Iterator[Any]:
+            """Topics of the judgements; one in which a measure is undefined (Accuracy) is left out, as there."""
+            judgements, scores = judge_run(self.qrels, as_run(util.RunConverter(run).as_dict_of_dict()))
             for measure in self.measures:
                 values = settled(measure).per_query(judgements, scores)
                 if convention in _DIGITS:
                     values = np.round(values, _DIGITS[convention])
                 for query, value in zip(self.qrels.query_ids.tolist(), values.tolist()):
-                    if query in lists and not np.isnan(value):
+                    if not np.isnan(value):
                         yield ir_measures.Metric(query_id=query, measure=measure, value=value)
 
     class TruerankProvider(providers.Provider):
@@ -82,6 +79,8 @@ def provider(convention: str = "trec") -> Any:
 
         def supports(self, measure: Any) -> bool:
             measure.validate_params()
+            if convention == "gdeval" and measure.params.get("dcg", "log2") == "log2" and measure.NAME == "nDCG":
+                return False  # asked for by that name it is computed, but it is not what the name says
             try:
                 settled(measure)
             except InvalidInputError:

@@ -126,9 +126,10 @@ def parse_measure(measure: Any, convention: str = DEFAULT_CONVENTION) -> Measure
     if isinstance(measure, Measure):
         return measure.pinned(convention).check()
     if type(measure).__module__.partition(".")[0] == "ir_measures":
-        # What it means there: trec_eval's measures, and 0 for topics that the run lacks.
+        # What it means there: trec_eval's measures, and 0 for topics that the run lacks (Accuracy: none).
         made = _from_text(str(measure))
-        return made(convention="gdeval" if made.NAME == "ERR" else "trec", missing_topics="zero").check()
+        missing = made.DEFAULTS.get("empty", "zero")
+        return made(convention="gdeval" if made.NAME == "ERR" else "trec", missing_topics=missing).check()
     if callable(measure):
         return FunctionMeasure(measure).pinned(convention).check()
     if not isinstance(measure, str):

@@ -99,10 +99,13 @@ class SetPrecision(_Count):
 
 
 class SetRecall(_Count):
-    """Relevant documents among all that were retrieved, over all relevant documents: trec_eval's set_recall."""
+    """Relevant documents among all that were retrieved, over all relevant documents: trec_eval's set_recall.
+
+    With a cutoff k only the first k are taken, which is `R@k`.
+    """
 
     NAME = "SetR"
-    OWN = ("rel",)
+    OWN = ("rel", "cutoff")
     __slots__ = ()
 
     def _norm(self, judgements: Judgements, hits: Hits) -> np.ndarray:
