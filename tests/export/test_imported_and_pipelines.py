@@ -1,5 +1,7 @@
 """Imported rankers and pipelines: explained like any other, and exported with their scaling of columns."""
 
+import shutil
+
 import numpy as np
 import pytest
 from sklearn.compose import ColumnTransformer
@@ -24,8 +26,10 @@ from truerank.core.errors import InvalidInputError
 from truerank.export.certificate import missing_cases, reference_scores
 from truerank.export.form import form_of
 from truerank.export.formats import FORMATS
+from truerank.export.run import run_c
 from truerank.inspection.explanation import explain
 
+COMPILER = shutil.which("cc") or shutil.which("gcc")
 NAMES = ["a", "b", "c", "d"]
 
 
@@ -72,6 +76,25 @@ def test_pipelines_are_explained_and_exported(scaler, ranker):
         # Solr's slack hides a threshold of 1e-18, which undoing the scaling makes of 0.
         assert format == "solr" or own.border_differences == 0
         assert own.largest_difference <= (1e-6 if format in ("painless", "solr") else 1e-14)
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C compiler")
+def test_trees_of_any_shape_go_to_c(tmp_path):
+    """Trees of unequal height, one of a single leaf, with a set of categories and missing values."""
+    lightgbm = pytest.importorskip("lightgbm")
+    rng = np.random.default_rng(3)
+    X = np.column_stack([rng.normal(size=(400, 3)), rng.integers(0, 6, 400)])
+    X[rng.random(400) < 0.1, 0] = np.nan
+    y = ((np.nan_to_num(X[:, 0]) + X[:, 3] % 3) > 1).astype(int)
+    ranker = lightgbm.LGBMRanker(n_estimators=5, num_leaves=9, min_child_samples=5, verbose=-1)
+    ranker.fit(X, y, group=[20] * 20, categorical_feature=[3])
+    text = ranker.booster_.model_to_string()
+    (tmp_path / "model.txt").write_text(text)
+    model = import_model(tmp_path / "model.txt")
+    np.testing.assert_array_equal(model.predict(X), ranker.predict(X))
+    score = run_c(str(export_model(model, "c")), COMPILER, ("-O2", "-Wall", "-Wextra", "-pedantic", "-Werror"))
+    for count in (1, 400):
+        np.testing.assert_array_equal(score(X[:count]), model.predict(X[:count]))
 
 
 def test_plain_imported_trees_go_to_onnx(tmp_path):

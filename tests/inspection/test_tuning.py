@@ -134,8 +134,11 @@ def test_command_tunes_and_keeps_the_model(tmp_path, capsys):
     report = json.loads(capsys.readouterr().out)
     assert load_model(tmp_path / "m.json").alpha == report["params"]["alpha"]
     assert [trial["params"] for trial in report["trials"]] == [{"alpha": 1}, {"alpha": 1000}]
-    assert main(words) == 0
-    assert "best of 2 settings" in capsys.readouterr().out
+    assert (report["measure"], report["ties"]) == ("nDCG@10", "average")
+    assert main([*words, "--measure", "ndcg@10"]) == 0
+    said = capsys.readouterr().out
+    assert "best of 2 settings" in said
+    assert (said.count("ndcg@10"), said.count("average")) == (2, 1)  # as it was typed, and the rule for ties once
     assert main([*words[:4], "--space", "alhpa=[1]", "--model", str(tmp_path / "m.json")]) == 2
     assert "'alpha'" in capsys.readouterr().err
 

@@ -1,19 +1,21 @@
 """The tests that ir_measures and ranx hold themselves to, run with truerank's code in place of theirs.
 
     git clone https://github.com/terrierteam/ir_measures
-    python tests/support/peers_own_tests.py ir_measures ir_measures/tests
+    python tests/support/peers_own_tests.py ir_measures
     git clone https://github.com/AmenRa/ranx
-    python tests/support/peers_own_tests.py ranx ranx/tests/unit/ranx/{metrics_test.py,metrics}
+    python tests/support/peers_own_tests.py ranx
 
-Of ir_measures the providers for trec_eval, gdeval, ranx, judged, accuracy and trectools are exchanged, of ranx the
-functions of its metrics and those of its fusion methods that truerank has. What follows the name goes to pytest.
+The argument is the checkout's folder. Of ir_measures the providers for trec_eval, gdeval, ranx, judged, accuracy and
+trectools are exchanged, of ranx the functions of its metrics and those of its fusion methods that truerank has.
 """
 
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -128,6 +130,17 @@ def exchange_ranx() -> None:
         setattr(ranx.fusion, name, functools.partial(fused, rule, tag))
 
 
+def main(checkout: Path) -> int:
+    """Exchange, and run the tests of what was exchanged; pytest's exit code."""
+    if checkout.name == "ir_measures":
+        exchange_ir_measures()
+        files = [checkout / "tests"]
+    else:
+        exchange_ranx()
+        own = checkout / "tests" / "unit" / "ranx"
+        files = [own / "metrics_test.py", own / "metrics", *(own / "fusion" / f"{name}_test.py" for name in FUSIONS)]
+    return pytest.main(["-q", "--rootdir", ".", "-c", os.devnull, "-p", "no:cacheprovider", *map(str, files)])
+
+
 if __name__ == "__main__":
-    {"ir_measures": exchange_ir_measures, "ranx": exchange_ranx}[sys.argv[1]]()
-    sys.exit(pytest.main(["--rootdir", ".", "-c", "/dev/null", "-p", "no:cacheprovider", *sys.argv[2:]]))
+    sys.exit(main(Path(sys.argv[1])))

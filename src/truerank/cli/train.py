@@ -62,7 +62,10 @@ def run(args: argparse.Namespace) -> int:
     if args.cluster is not None and (args.stream is not None or args.prepare):
         raise common.UsageError("--cluster goes with neither --stream nor --prepare")
     if args.stream is not None and (args.features or args.exclude):
-        raise common.UsageError("--features and --exclude do not go with --stream")
+        raise common.UsageError(
+            "--features and --exclude do not go with --stream; write a file of these columns first, `truerank convert "
+            "TRAIN COLUMNS.txt.gz --features …`, and train on that"
+        )
     if args.categorical or args.position or args.label:
         option = "cluster" if args.cluster is not None else "stream" if args.stream is not None else None
         if option is not None:

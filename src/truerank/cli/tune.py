@@ -73,10 +73,11 @@ def run(args: argparse.Namespace) -> int:
     for name, values in space.items():
         common.make_ranker(args.ranker, fixed | {name: values[0] if isinstance(values, list) else values.low})
     measure = measure_of(inner, args.measure, args.convention)
+    name, ties = args.measure or measure.name, measure.tie_averaged().setting("ties")
 
     def watch(trial: dict[str, Any]) -> None:
         value = f"{trial['mean']:.4f}" if trial["error"] is None else f"failed: {trial['error']}"
-        common.note(f"trial {trial['number'] + 1}: {measure.name} {value}  {json.dumps(trial['params'])}")
+        common.note(f"trial {trial['number'] + 1}: {name} {value}  {json.dumps(trial['params'])}")
 
     data = _data(args)
 
@@ -103,8 +104,9 @@ def run(args: argparse.Namespace) -> int:
         common.print_json(
             {
                 "ranker": args.ranker,
-                "measure": found.measure,
+                "measure": name,
                 "convention": args.convention,
+                "ties": ties,
                 "params": fixed | found.best_params,
                 "value": found.best_value,
                 "trials": found.trials,
@@ -114,11 +116,11 @@ def run(args: argparse.Namespace) -> int:
         return 0
     rows = [[t["number"] + 1, t["mean"], json.dumps(t["params"])] for t in found.trials if t["error"] is None]
     rows.sort(key=lambda row: float(row[1]), reverse=measure.higher_is_better)
-    print(common.table(rows[:10], ["trial", found.measure, "settings"]))
+    print(common.table(rows[:10], ["trial", name, "settings"]))
     print(
-        f"best of {len(found.trials)} settings: {json.dumps(found.best_params)}, {found.measure} "
-        f"{found.best_value:.4f} ({args.convention}) on the held-out queries that chose it; `truerank evaluate` on "
-        f"other queries says what it is worth\nmodel written to {args.model}"
+        f"best of {len(found.trials)} settings: {json.dumps(found.best_params)}, {name} "
+        f"{found.best_value:.4f} ({args.convention}, ties={ties!r}) on the held-out queries that chose it; "
+        f"`truerank evaluate` on other queries says what it is worth\nmodel written to {args.model}"
     )
     return 0
 

@@ -337,10 +337,26 @@ def _oblivious(depth: int) -> str:
 
 
 def _with_leaves_as_nodes(form: ModelForm) -> dict[str, Any]:
-    used, roots, heights, columns, thresholds, flags, children, values = form.body.trees._plan
+    """Trees of any shape with nodes and leaves in one numbering: a leaf is its own child, so all rows step alike."""
+    trees = form.body.trees
+    nodes, leaves = len(trees.features), len(trees.values)
+    heights = np.zeros(nodes, dtype=np.int64)
+    for node in reversed(range(nodes)):  # a child stands after its parent
+        heights[node] = 1 + max(heights[child] if child >= 0 else 0 for child in (trees.left[node], trees.right[node]))
+    roots, *sides = (
+        np.where(child >= 0, child, nodes + ~child).astype(np.int32) for child in (trees.roots, trees.left, trees.right)
+    )
+    own = np.arange(nodes, nodes + leaves, dtype=np.int32)
+    used = np.unique(trees.features)
     return {
-        "used": used, "roots": roots, "heights": heights, "columns": columns, "thresholds": thresholds,
-        "missing": flags, "children": children, "values": values,
+        "used": used,
+        "roots": roots,
+        "heights": np.array([heights[root] if root < nodes else 0 for root in roots], dtype=np.int64),
+        "columns": np.append(np.searchsorted(used, trees.features), np.zeros(leaves, dtype=np.int64)),
+        "thresholds": np.append(trees.thresholds, np.full(leaves, np.inf)),
+        "missing": np.append(trees.missing_right + 2 * trees.zero_missing, np.zeros(leaves)).astype(np.uint8),
+        "children": np.column_stack([np.append(side, own) for side in sides]),
+        "values": np.append(np.zeros(nodes), trees.values),
     } | {key: value for key, value in arrays_of(form).items() if key.startswith(("norm_", "start_", "member_"))
          or key in ("knots", "centres", "quadratic", "linear", "constant")}  # fmt: skip
 

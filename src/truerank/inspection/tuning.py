@@ -129,6 +129,7 @@ def tune(
         Lists alone are tried as a grid, every combination; with a range, or with `trials`, Optuna searches (its
         tree-structured Parzen estimator).
     measure : str, Measure or callable, default "nDCG@10"
+        Ties are averaged over their orders, as `Measure.tie_averaged` says, unless the measure names another rule.
     convention : str
     trials : int, optional
         Settings to try; None means the whole grid, or 30 where there is a range.
@@ -169,7 +170,8 @@ def tune(
     (2, True, 30)
     """
     build = _builder(make)
-    judged = parse_measure(measure, convention=convention).tie_averaged()
+    named = parse_measure(measure, convention=convention)
+    judged = named.tie_averaged()
     ranges = _checked_space(space)
     if state is not None:
         check_target(state)
@@ -200,7 +202,7 @@ def tune(
         last = build({})
         reset = {"patience": None} if best["rounds"] is not None and "patience" in last.get_params() else {}
         ranker = fit_ranker(build(chosen | reset), whole)
-    return Tuning(chosen, float(best["mean"]), ranker, done, judged.name)
+    return Tuning(chosen, float(best["mean"]), ranker, done, named.name)
 
 
 def _builder(make: Any) -> Callable[[dict[str, Any]], Any]:
