@@ -4,6 +4,7 @@ A summary of at most `limit` different values is exact. A larger one is cut to `
 counts: a rank then moves by at most `2 / limit` of the values summarised. A merge along the binary tree over P
 partitions cuts at most 1 + log2 P times, so that ranks, and with them borders, are wrong by at most
 `(1 + ceil(log2 P)) 2 / limit` of the rows; the default limit of 262,144 makes that 0.01 % for 4,096 partitions.
+`column_borders` finds exact ranks with the help of such summaries.
 """
 
 from __future__ import annotations
@@ -29,10 +30,12 @@ class ColumnSummary:
         In as few bytes as hold them: summaries are sent.
     error : float
         Largest possible shift of a rank, as a share of the values; 0 where the summary is exact.
+    limit : int
+        Most values that are kept.
 
     Examples
     --------
-    >>> a, b = ColumnSummary.of(np.array([2.0, 1.0, 2.0])), ColumnSummary.of(np.array([3.0, 1.0, np.nan]))
+    >>> a, b = ColumnSummary.of(np.array([1.0, 2.0, 2.0])), ColumnSummary.of(np.array([1.0, 3.0]))
     >>> both = a.merged(b)
     >>> both.values.tolist(), both.counts.tolist(), both.error, both.sorted_values().tolist()
     ([1.0, 2.0, 3.0], [2, 2, 1], 0.0, [1.0, 1.0, 2.0, 2.0, 3.0])
@@ -41,27 +44,29 @@ class ColumnSummary:
     values: np.ndarray
     counts: np.ndarray
     error: float = 0.0
+    limit: int = LIMIT
 
     @classmethod
-    def of(cls, column: np.ndarray, limit: int = LIMIT) -> ColumnSummary:
-        """The summary of a column (n,)."""
-        missing = np.isnan(column)
-        ordered = np.sort(column[~missing] if missing.any() else column) + column.dtype.type(0)  # -0.0 is 0.0
+    def of(cls, ordered: np.ndarray, limit: int = LIMIT) -> ColumnSummary:
+        """The summary of observed values (n,) in ascending order."""
+        ordered = ordered + ordered.dtype.type(0)  # -0.0 is 0.0
         new = ordered[1:] != ordered[:-1]
         if new.all():
-            return cls(ordered, np.ones(len(ordered), np.uint8))._cut(limit)
+            return cls(ordered, np.ones(len(ordered), np.uint8), limit=limit)._cut()
         first = np.flatnonzero(np.concatenate([[True], new]))
-        return cls(ordered[first], narrowed(np.diff(first, append=len(ordered))))._cut(limit)
+        return cls(ordered[first], narrowed(np.diff(first, append=len(ordered))), limit=limit)._cut()
 
-    def merged(self, other: ColumnSummary, limit: int = LIMIT) -> ColumnSummary:
+    def merged(self, other: ColumnSummary) -> ColumnSummary:
         """The summary of both columns' values."""
         room = len(self.values) + len(other.values)
         values, counts = np.empty(room, self.values.dtype), np.empty(room, np.int64)
         sides = ((writable_view(one.values), one.counts.astype(np.int64)) for one in (self, other))
         k = _merge(*next(sides), *next(sides), values, counts)
-        return ColumnSummary(values[:k].copy(), narrowed(counts[:k]), max(self.error, other.error))._cut(limit)
+        error = max(self.error, other.error)
+        return ColumnSummary(values[:k].copy(), narrowed(counts[:k]), error, self.limit)._cut()
 
-    def _cut(self, limit: int) -> ColumnSummary:
+    def _cut(self) -> ColumnSummary:
+        limit = self.limit
         if len(self.values) <= limit:
             return self
         ends = np.cumsum(self.counts, dtype=np.int64)
@@ -73,7 +78,7 @@ class ColumnSummary:
         values[0], values[-1] = self.values[0], self.values[-1]
         counts = np.diff(edges)
         first = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
-        return ColumnSummary(values[first], narrowed(np.add.reduceat(counts, first)), self.error + 2.0 / limit)
+        return ColumnSummary(values[first], narrowed(np.add.reduceat(counts, first)), self.error + 2.0 / limit, limit)
 
     @property
     def nbytes(self) -> int:

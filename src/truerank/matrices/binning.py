@@ -61,12 +61,21 @@ def find_borders(values: np.ndarray, parts: int) -> np.ndarray:
     different = values[np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))]
     if len(different) <= parts:
         return different[:-1].astype(np.float64)
+    return borders_among(values[border_ranks(n, parts)], values[-1])
+
+
+def border_ranks(n: int, parts: int) -> np.ndarray:
+    """Places of the candidate borders among n sorted values: where each of `parts` equal parts starts and ends."""
     edges = (np.arange(parts + 1) * n) // parts
     start, stop = edges[:-1], edges[1:]
     start, stop = start[start < stop], stop[start < stop]
-    places = stop - 1 if 2 * len(stop) > MAX_BORDERS + 1 else np.concatenate([start, stop - 1])
-    candidates = np.unique(values[places].astype(np.float64))
-    return candidates[candidates < values[-1]]
+    return stop - 1 if 2 * len(stop) > MAX_BORDERS + 1 else np.concatenate([start, stop - 1])
+
+
+def borders_among(candidates: np.ndarray, largest: Any) -> np.ndarray:
+    """The candidates as borders: float64, sorted, distinct, and below the largest value of all."""
+    different = np.unique(candidates.astype(np.float64))
+    return different[different < largest]
 
 
 def scan_columns(X: np.ndarray, look: Callable[[int, np.ndarray], Any], n_jobs: int | None = None) -> list[Any]:

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from truerank.cluster.column_summaries import LIMIT, ColumnSummary, merge_summaries
+from truerank.cluster.column_borders import column_borders, summaries_of
+from truerank.cluster.column_summaries import LIMIT, merge_summaries
 from truerank.cluster.crew import Crew
 from truerank.cluster.data import ClusterRankingData, without_features
 from truerank.cluster.partition import Partition
@@ -51,7 +52,7 @@ from truerank.trees.scaling import Scaling
 from truerank.trees.training_columns import TrainingColumns, look_at
 
 _OBJECTIVES = ("mse", "lambdarank", "softmax", "xe-ndcg", "pairwise-logistic", "yetirank")
-_COLUMNS = 8  # columns that are summarised in one round
+_COLUMNS = 8  # columns all of whose values are summarised in one round
 
 
 @dataclass(frozen=True)
@@ -145,12 +146,14 @@ def fit_partitions(ranker: ObliviousBoosting, data: ClusterRankingData, valid: C
 def _look_at_columns(
     ranker: ObliviousBoosting, data: ClusterRankingData, parts: int, leaves: Any, scaled: bool
 ) -> TrainingColumns:
-    """Borders, places and scaling of all columns, from summaries that were merged up the tree of partitions."""
+    """Borders of all columns, and where leaves need them places and scaling, from summaries of whole columns."""
+    if not scaled and not isinstance(leaves, FuzzyLeaves):
+        return TrainingColumns.of([(own, None, None) for own in column_borders(data, parts)], bool(ranker.clip))
     looked = []
     with Workers(ranker.n_jobs) as workers:
         for first in range(0, data.n_features, _COLUMNS):
-            last = min(first + _COLUMNS, data.n_features)
-            summaries = data.crew.round(_summaries, first, last, data.feature_names, merge=merge_summaries)
+            columns = range(first, min(first + _COLUMNS, data.n_features))
+            summaries = data.crew.round(summaries_of, columns, data.feature_names, LIMIT, merge=merge_summaries)
             looked += workers.run(
                 lambda summary: look_at(summary.sorted_values(), parts, leaves, scaled), [(one,) for one in summaries]
             )
@@ -453,15 +456,6 @@ def dense(X: Any) -> np.ndarray:
     return X.toarray() if hasattr(X, "tocsr") else X
 
 
-def _summaries(partition: Partition, first: int, last: int, names: list[str] | None) -> list[ColumnSummary]:
-    X = dense(partition.columns(range(first, last), names))
-    columns, values = partition.memory.get("statistics", ((), None))
-    own = {int(k): values[:, place] for place, k in enumerate(columns)}
-    return [
-        ColumnSummary.of(np.ascontiguousarray(own.get(k, X[:, k - first])), LIMIT) for k in range(first, last)
-    ]  # fmt: skip
-
-
 def _category_values(partition: Partition, columns: np.ndarray) -> list[np.ndarray]:
     return [partition.data.X[:, columns]]
 
@@ -483,6 +477,7 @@ def _hashes(partition: Partition) -> list[tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def _open(partition: Partition, setup: Setup) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    partition.memory.pop("sorted", None)
     trees = PartitionTrees(partition, setup, True)
     partition.memory["trees"] = trees
     y = trees.light.y
