@@ -16,7 +16,9 @@ import numpy as np
 
 from truerank import AdaRank, CalibratedRanker, ObliviousBoosting, RankBoost, RankingData, RidgeRanker
 from truerank.core.printing import table
-from truerank.export.engines import Engine, deploy, log_features, verify
+from truerank.export.deployment import deploy
+from truerank.export.verification import log_features, verify
+from truerank.io.engine import Engine
 from truerank.trees.leaves.fuzzy import FuzzyLeaves
 
 INDEX = "truerank-cranfield"
@@ -83,7 +85,7 @@ def main(url: str, folder: str) -> None:
         names = list(QUERIES["features"])
         X, y, qid = [], [], []
         for number in range(1, len(texts) + 1, 2):
-            found, rows, _ = log_features(engine, INDEX, QUERIES, names, texts[number - 1], WINDOW, "id")
+            found, rows = log_features(engine, INDEX, QUERIES, names, texts[number - 1], WINDOW, "id")
             X.append(rows)
             y += [grades.get((number, document), 0) for document in found]
             qid += [number] * len(found)

@@ -19,9 +19,11 @@ from truerank import (
 )
 from truerank.cli import main
 from truerank.core.errors import EngineError, InvalidInputError
-from truerank.export.engines import Engine, deploy, log_features, verify
+from truerank.export.deployment import deploy
 from truerank.export.form import form_of
 from truerank.export.run import run_painless
+from truerank.export.verification import log_features, verify
+from truerank.io.engine import Engine
 
 NAMES = ["a", "b"]
 DOCUMENTS = np.round(np.random.default_rng(0).normal(size=(12, 2)), 2) ** 2
@@ -79,6 +81,16 @@ class FakeEngine(BaseHTTPRequestHandler):
                 name = self.path.partition("?")[2].partition("=")[0]
                 return self._answer({"error": f"request [/_search] contains unrecognized parameter: [{name}]"}, 400)
             return self._answer(self._search(body))
+        if path.startswith("/_ltr/_featureset/") and self.command == "GET":
+            features = [{"name": name} for name in NAMES]
+            return self._answer({"_source": {"featureset": {"features": features}}})
+        if path.startswith("/_ltr/_model/") and self.command == "GET":
+            there = {"found": path in store, "_source": store.get(path)}
+            return self._answer(there, 200 if path in store else 404)
+        if path.endswith("/_createmodel"):
+            if self.server.broken:
+                return self._answer({"error": "no such model"}, 400)
+            path = f"/_ltr/_model/{body['model']['name']}"
         if path.endswith("model-store"):
             if self.command == "GET":
                 return self._answer({"models": [{"name": name} for name in store]})
@@ -152,7 +164,13 @@ def test_solr_and_the_ltr_plugin(engine, models):
     with pytest.raises(InvalidInputError, match="feature_set"):
         deploy(models["trees"], engine.url, "m", kind="ltr")
     deploy(models["linear"], engine.url, "m", kind="ltr", feature_set="films")
-    assert engine.store["/_ltr/_featureset/films/_createmodel"]["model"]["model"]["type"] == "model/linear"
+    stored = dict(engine.store)
+    assert stored["/_ltr/_model/m"]["model"]["model"]["type"] == "model/linear"
+    engine.broken = True
+    with pytest.raises(EngineError, match="status 400"):
+        deploy(models["trees"], engine.url, "m", kind="ltr", feature_set="films", replace=True)
+    assert engine.store == stored  # what was there is put back
+    assert [method for method, *_ in engine.log][-3:] == ["DELETE", "POST", "PUT"]
 
 
 @pytest.mark.parametrize("old", [False, True], ids=["", "without scores of named queries"])

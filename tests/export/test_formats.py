@@ -27,8 +27,11 @@ from truerank.export import distillation
 from truerank.export.certificate import compare_orders
 from truerank.export.form import form_of
 from truerank.export.formats import FORMATS, reason_against
+from truerank.export.ranklib import with_places
 from truerank.export.run import run_c, run_python
 from truerank.export.solr import SLACK, before_slack
+from truerank.models.foreign.model import Reader
+from truerank.models.foreign.read import read_foreign
 from truerank.trees.leaves.fuzzy import FuzzyLeaves
 
 pytestmark = pytest.mark.filterwarnings("ignore:numpy.ndarray size changed:RuntimeWarning")
@@ -149,8 +152,8 @@ def test_damage_is_found(fitted, monkeypatch):
         float32_threshold(t, exact), np.float32(-np.inf)
     ))  # fmt: skip
     with pytest.raises(InvalidInputError, match="in another place"):
-        export_model(fitted["constant"], "elasticsearch", certify=TEST)
-    own = export_model(fitted["constant"], "elasticsearch", certify=TEST, force=True).certificate
+        export_model(fitted["constant"], "elasticsearch", certify=TEST, missing="nan")
+    own = export_model(fitted["constant"], "elasticsearch", certify=TEST, missing="nan", force=True).certificate
     assert own.rank_agreement < 1
     assert own.border_differences > 0
 
@@ -174,6 +177,25 @@ def test_normalisers_travel_as_solrs(fitted):
     assert model["features"][0]["norm"]["class"] == "org.apache.solr.ltr.norm.StandardNormalizer"
     body = json.loads(export_model(fitted["scaled linear"], "opensearch", certify=TEST))
     assert set(body["model"]["model"]["feature_normalizers"]["f1"]) == {"standard"}
+
+
+def test_what_the_plugins_take_for_an_absent_feature(fitted):
+    """0 in RankLib's trees, nan in XGBoost's; places move with the columns of a feature set."""
+    for name in ("constant", "stumps"):
+        body = json.loads(export_model(fitted[name], "opensearch", certify=TEST))["model"]["model"]
+        assert body["type"] == "model/ranklib"
+        other = export_model(fitted[name], "opensearch", certify=TEST, missing="nan")
+        assert json.loads(other)["model"]["model"]["type"] == "model/xgboost+json"
+        assert other.certificate.policy["missing"] == "nan"
+        places = {column: (7 * column + 3) % 20 for column in range(20)}
+        moved = with_places(body["definition"], places)
+        X = np.empty_like(TEST.X)
+        X[:, list(places.values())] = TEST.X
+        scores = [
+            read_foreign(text, Reader("x"), n_features=20).score(rows)
+            for text, rows in ((body["definition"], TEST.X), (moved, X))
+        ]
+        np.testing.assert_array_equal(*scores)
 
 
 def test_python_text_is_alone(fitted):

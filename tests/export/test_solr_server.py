@@ -12,7 +12,9 @@ import pytest
 from truerank import CalibratedRanker, ObliviousBoosting, RankBoost, RankingData, RidgeRanker, read_letor, save_model
 from truerank.cli import main
 from truerank.core.errors import EngineError, InvalidInputError
-from truerank.export.engines import Engine, _logged_by_solr, deploy, verify
+from truerank.export.deployment import deploy
+from truerank.export.verification import logged_by_solr, verify
+from truerank.io.engine import Engine
 
 WORDS = ["wing", "flow", "heat", "shock", "layer", "jet", "plate", "drag"]
 FEATURES = {"text": "{!dismax qf=text mm=1}${query}", "title": "{!dismax qf=title mm=1}${query}", "length": None}
@@ -74,7 +76,7 @@ def collection(solr):
         for name, query in FEATURES.items()
     ]
     client.request("PUT", "schema/feature-store", store)
-    rows = [_logged_by_solr(client, REQUESTS, list(FEATURES), text, 100, "id")[1] for text in ("wing", "jet plate")]
+    rows = [logged_by_solr(client, REQUESTS, list(FEATURES), text, 100, "id")[1] for text in ("wing", "jet plate")]
     X = np.concatenate(rows)
     y = (X[:, 0] > np.median(X[:, 0])).astype(int) + (X[:, 2] < np.median(X[:, 2]))
     return RankingData(X, y, np.repeat([0, 1], [len(own) for own in rows]), feature_names=list(FEATURES))
@@ -117,7 +119,7 @@ def test_features_of_judged_pairs_are_those_of_solr(solr, collection, tmp_path):
         for name, row in zip(data.doc_ids[rows].tolist(), data.X[rows]):
             for k, field in enumerate(("text", "title")):
                 assert (row[k] > 0) == bool(words & set(documents[int(name)][field].split())), (query, name, field)
-        found, logged, _ = _logged_by_solr(Engine(solr), REQUESTS, list(FEATURES), query, 100, "id")
+        found, logged = logged_by_solr(Engine(solr), REQUESTS, list(FEATURES), query, 100, "id")
         values = dict(zip(data.doc_ids[rows].tolist(), data.X[rows].tolist()))
         assert [values[name] for name in found] == logged.tolist()
 

@@ -19,8 +19,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "/solr/ in it, else painless)",
     )
     parser.add_argument("--feature-set", metavar="NAME", help="feature set of the LTR plugin, feature store of Solr")
+    parser.add_argument(
+        "--certify",
+        metavar="DATA",
+        help="rows as the engine logs them: a model whose float32 scores put one of them in another place is refused, "
+        "after other roundings were tried",
+    )
     parser.add_argument("--replace", action="store_true", help="overwrite what has this name")
     parser.add_argument("--params", metavar="FILE", help="where the script's parameters go, which each request carries")
+    common.add_data_options(parser)
     common.add_json_option(parser)
 
 
@@ -34,20 +41,26 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
         "TRUERANK_ENGINE_USER and TRUERANK_ENGINE_PASSWORD, or TRUERANK_ENGINE_API_KEY",
     )
     parser.add_argument("--name", required=True, metavar="N", help="name of the model there")
-    parser.add_argument("--features", metavar="FILE", help="what the engine calls the columns, one name a line")
+    parser.add_argument(
+        "--features",
+        dest="engine_features",  # `features` are the columns that are read
+        metavar="FILE",
+        help="what the engine calls the columns, one name a line",
+    )
     parser.add_argument("--timeout", type=float, default=30.0, metavar="S", help="seconds for each request (30)")
 
 
 def run(args: argparse.Namespace) -> int:
     """Put the model there, and say what was done."""
     from truerank.core.files import atomic_write
-    from truerank.export.engines import deploy
-    from truerank.models.model_file import load_model
+    from truerank.export.deployment import deploy
 
     common.check_writable(args.params)
+    model = common.load_ranker(args.model)
+    certify = None if args.certify is None else common.read_data(args.certify, args, like=model)
     result = deploy(
-        load_model(args.model), args.engine, args.name, kind=args.kind, feature_names=common.read_names(args.features),
-        feature_set=args.feature_set, replace=args.replace, timeout=args.timeout,
+        model, args.engine, args.name, kind=args.kind, feature_names=common.read_names(args.engine_features),
+        feature_set=args.feature_set, certify=certify, replace=args.replace, timeout=args.timeout,
     )  # fmt: skip
     params = result.pop("params", None)
     if args.params is not None:
@@ -58,4 +71,6 @@ def run(args: argparse.Namespace) -> int:
         return 0
     done = "replaced" if result["replaced"] else "stored"
     common.note(f"{result['kind']} {result['name']}: {done} at {result['url']}")
+    if result["times"] != 1.0:
+        common.note(f"rounded otherwise to keep the order: its scores are the model's times {result['times']!r}")
     return 0

@@ -120,7 +120,8 @@ def _of_engine(args: argparse.Namespace) -> int:
     import os
 
     from truerank.io.documents import read_judgements, read_queries
-    from truerank.io.engine import Engine, engine_features, read_spec
+    from truerank.io.engine import Engine
+    from truerank.io.engine_features import engine_features, read_spec
 
     if args.queries is None or args.qrels is None or args.spec is None or args.output == "-":
         raise common.UsageError("--engine needs --spec, --queries, --qrels and a file to write (-o)")
@@ -128,7 +129,7 @@ def _of_engine(args: argparse.Namespace) -> int:
     partial = f"{args.output}.partial"
     queries = read_queries(args.queries, field=args.query_field)
     data, missing = engine_features(
-        Engine(args.engine),
+        Engine(args.engine, timeout=60.0, retries=5),
         read_spec(args.spec),
         queries,
         common.with_note(args.qrels, read_judgements(args.qrels)),

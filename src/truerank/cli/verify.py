@@ -24,22 +24,30 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--requests",
         required=True,
         metavar="FILE",
-        help='JSON {"base": query, "features": {name: query}} with {{query}} where the text goes; for Solr '
-        '{"base": {"q": ...}, "efi": {name: text}, "store": feature store}',
+        help='JSON {"base": query, "features": {name: query}} with {{query}} where the text goes; for the LTR plugin '
+        '{"base": query, "params": {name: text}}, for Solr {"base": {"q": ...}, "efi": {name: text}, "store": feature '
+        "store}",
     )
     parser.add_argument(
         "--kind",
-        choices=("painless", "solr"),
+        choices=("painless", "ltr", "solr"),
         help="as in `truerank deploy` (default: solr for an address with /solr/)",
     )
     parser.add_argument("--key", default="id", metavar="FIELD", help="keyword field that identifies a document (id)")
+    parser.add_argument(
+        "--times",
+        type=float,
+        default=1.0,
+        metavar="X",
+        help="what `truerank deploy` multiplied the scores by (1)",
+    )
     parser.add_argument("--window", type=int, default=200, metavar="N", help="documents that are reranked (200)")
     common.add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print what was compared; exit code 1 when an order differs."""
-    from truerank.export.engines import verify
+    from truerank.export.verification import verify
     from truerank.models.foreign.model import Reader
     from truerank.models.model_file import load_model
 
@@ -51,8 +59,8 @@ def run(args: argparse.Namespace) -> int:
         raise common.InvalidInputError(f'{args.requests}: expected {{"base": query, "features": {{name: query}}}}')
     own = verify(
         load_model(args.model), args.engine, args.name, args.index, requests, read_texts(args.queries),
-        kind=args.kind, key=args.key, window=args.window, feature_names=common.read_names(args.features),
-        timeout=args.timeout,
+        kind=args.kind, key=args.key, window=args.window, feature_names=common.read_names(args.engine_features),
+        times=args.times, timeout=args.timeout,
     )  # fmt: skip
     if args.json:
         common.print_json(own.as_dict())

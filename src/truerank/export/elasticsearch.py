@@ -1,7 +1,9 @@
 """The LTR plugins of Elasticsearch and OpenSearch: a body for `_ltr/_featureset/NAME/_createmodel`.
 
 A linear model is `model/linear` with feature normalisers (there is no bias term: it is left out, the order is the
-same); trees are `model/xgboost+json`, whose question is `x < t` in float32.
+same). A feature whose query does not match a document is 0 there and in RankLib's models, `model/ranklib`, but nan in
+XGBoost's, `model/xgboost+json`, which up to OpenSearch 3.7 goes right in every question, whatever the model says. So
+trees go as RankLib's text where absent features are 0, and as XGBoost's where they are nan.
 """
 
 from __future__ import annotations
@@ -12,29 +14,42 @@ from typing import Any
 import numpy as np
 
 from truerank.core.float32 import float32_threshold
+from truerank.export import ranklib
 from truerank.export.form import Linear, ModelForm, as_plain
 from truerank.export.nested import nested_trees
 
 
 def write(form: ModelForm, name: str, exact: bool) -> str:
-    """The body as JSON."""
-    model: dict[str, Any]
+    """The body as JSON; absent features are 0. Trees know features by their places in the feature set, from 1."""
     if isinstance(form.body, Linear):
-        weights = {form.names[k]: _float(form.body.weights[k]) for k in form.used}
-        if not weights:
-            weights = {form.names[0]: 0.0}
-        model = {"type": "model/linear", "definition": json.dumps(weights, ensure_ascii=False)}
-        if form.normalizers is not None:
-            scaling = form.normalizers.as_subtract_divide()
-            model["feature_normalizers"] = {
-                form.names[k]: {
-                    "standard": {"mean": _float(scaling.first[k]), "standard_deviation": _float(scaling.second[k])}
-                }
-                for k in form.used
-            }
-    else:
-        model = {"type": "model/xgboost+json", "definition": json.dumps(_trees(form, exact), ensure_ascii=False)}
+        return _body(name, _linear(form))
+    return _body(name, {"type": "model/ranklib", "definition": ranklib.write(form, name, exact)})
+
+
+def write_nan(form: ModelForm, name: str, exact: bool) -> str:
+    """The body as JSON; absent features are nan. Trees know features by their names."""
+    if isinstance(form.body, Linear):
+        return _body(name, _linear(form))
+    definition = json.dumps(_trees(form, exact), ensure_ascii=False)
+    return _body(name, {"type": "model/xgboost+json", "definition": definition})
+
+
+def _body(name: str, model: dict[str, Any]) -> str:
     return json.dumps({"model": {"name": name, "model": model}}, ensure_ascii=False, indent=1) + "\n"
+
+
+def _linear(form: ModelForm) -> dict[str, Any]:
+    weights = {form.names[k]: _float(form.body.weights[k]) for k in form.used} or {form.names[0]: 0.0}
+    model: dict[str, Any] = {"type": "model/linear", "definition": json.dumps(weights, ensure_ascii=False)}
+    if form.normalizers is not None:
+        scaling = form.normalizers.as_subtract_divide()
+        model["feature_normalizers"] = {
+            form.names[k]: {
+                "standard": {"mean": _float(scaling.first[k]), "standard_deviation": _float(scaling.second[k])}
+            }
+            for k in form.used
+        }
+    return model
 
 
 def _trees(form: ModelForm, exact: bool) -> list[Any]:

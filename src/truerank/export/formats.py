@@ -25,6 +25,8 @@ class Format:
     ----------
     module : str
         "module:function" that writes it.
+    nan_module : str
+        The one that writes it where an absent feature is nan, if that is another.
     kinds : tuple of str
         Forms that it holds exactly.
     float32 : bool
@@ -49,14 +51,17 @@ class Format:
     keeps_constant: bool = True
     tiny: float = 0.0
     float32_scores: bool = False
+    nan_module: str = ""
 
 
+_PLUGIN = Format(
+    "truerank.export.elasticsearch:write", ("linear", *_TREES), True, "zero", keeps_constant=False,
+    nan_module="truerank.export.elasticsearch:write_nan",
+)  # fmt: skip
 FORMATS: dict[str, Format] = {
     "solr": Format("truerank.export.solr:write", ("linear", *_TREES), True, "zero", keeps_constant=False),
-    "elasticsearch": Format(
-        "truerank.export.elasticsearch:write", ("linear", *_TREES), True, "nan", keeps_constant=False
-    ),
-    "opensearch": Format("truerank.export.elasticsearch:write", ("linear", *_TREES), True, "nan", keeps_constant=False),
+    "elasticsearch": _PLUGIN,
+    "opensearch": _PLUGIN,
     "ranklib": Format("truerank.export.ranklib:write", ("linear", *_TREES), True, "zero", keeps_constant=False),
     "lightgbm": Format("truerank.export.lightgbm:write", _TREES, tiny=1e-35),
     "xgboost": Format("truerank.export.xgboost:write", ("linear", *_TREES), True, keeps_constant=False),
@@ -163,7 +168,8 @@ def export_model(
 
         content: str | bytes = write(form, name, exact, least_score(form, certify, missing or own.missing))
     else:
-        content = resolve(own.module)(form, name, exact)
+        writer = resolve(own.nan_module if own.nan_module and missing == "nan" else own.module)
+        content = writer(form, name, exact)
 
     def compared(content: str | bytes, factor: float = 1.0, step: float | None = None) -> Certificate:
         return certify_export(
@@ -176,7 +182,7 @@ def export_model(
         for rounded, factor, step in roundings(form):
             if not certificate.out_of_order and not certificate.ties_made:
                 break
-            other = resolve(own.module)(rounded, name, exact)
+            other = writer(rounded, name, exact)
             found = compared(other, factor, step)
             if (found.out_of_order, found.ties_made) < (certificate.out_of_order, certificate.ties_made):
                 content, certificate = other, found
@@ -200,7 +206,8 @@ def reason_against(form: ModelForm, format: str) -> str | None:
         return f"it is of {form.kind} form, which these formats hold: {holding}{advice}"
     if form.linear_start is not None and not own.expression:
         return f"its trees start from a linear ranker, which only formats with expressions hold: {can}; or distil it"
-    if format == "ranklib" and isinstance(form.body, Stumps) and not len(form.body.features):
+    stumps = isinstance(form.body, Stumps) and format in ("ranklib", "elasticsearch", "opensearch")
+    if stumps and not len(form.body.features):
         return "it has no stump"
     return None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -45,3 +47,12 @@ def write(form: ModelForm, name: str, exact: bool) -> str:
     for number, root in enumerate(roots, 1):
         lines += [f'<tree id="{number}" weight="1.0">', "<split>", *root, "</split>", "</tree>"]
     return "\n".join([*lines, "</ensemble>"]) + "\n"
+
+
+def with_places(text: str, places: Mapping[int, int]) -> str:
+    """The text that `write` made of a model of trees or stumps, with column k at `places[k]`, both from 0."""
+
+    def moved(found: re.Match[str]) -> str:
+        return f"{found[1]}{places[int(found[2]) - 1] + 1}{found[3]}"
+
+    return re.sub(r"(<feature>|(?<= )|^)(\d+)( </feature>|:)", moved, text, flags=re.M)

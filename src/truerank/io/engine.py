@@ -1,342 +1,123 @@
-"""Features from a live search engine: OpenSearch, Elasticsearch, Solr, and the LTR plugins' logs.
+"""JSON over HTTP with a live search engine: the one place of its limits, credentials, retries, and of filled requests.
 
-The specification (YAML or JSON) says what to ask:
-
-    kind: named-queries        # or ltr-log, solr
-    index: articles            # for Solr: the collection
-    features:                  # named-queries: a query for each feature; {{query}} is the query's text
-      title: {match: {title: "{{query}}"}}
-      phrase: {match_phrase: {text: {query: "{{query}}", slop: 2}}}
-
-`named-queries` needs no plugin: each query carries a name, and the engine says for every document which names matched,
-with what score (`include_named_queries_score`; OpenSearch, and Elasticsearch from 8.8). A query that does not match
-gives 0. `ltr-log` reads the log of the Elasticsearch and OpenSearch LTR plugins (`featureset`, `params`), `solr` its
-`[features]` transformer (`store`, `efi`); there the engine names the features, and `features` lists those to keep.
-`{{NAME}}` stands for any text field of the query, in every string of the specification.
+Credentials come from the environment: TRUERANK_ENGINE_USER and TRUERANK_ENGINE_PASSWORD, or TRUERANK_ENGINE_API_KEY.
+Every request has a time limit; nothing is sent to another address than the one that was given.
 """
 
 from __future__ import annotations
 
-import hashlib
+import base64
+import http.client
 import json
 import os
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
+from truerank.core.errors import EngineError, InvalidInputError
 
-from truerank.core.errors import DataFileError, EngineError, InvalidInputError, imports_of_extra
-from truerank.core.printing import note, progress
-from truerank.data.ranking_data import RankingData
-from truerank.io.documents import Document
-from truerank.io.trec import Qrels
-
-KINDS = ("named-queries", "ltr-log", "solr")
 _AGAIN = (429, 500, 502, 503, 504)
+_MOST_BYTES = 1 << 28
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """Answers that send elsewhere are errors: no request leaves for another address."""
 
-    def redirect_request(self, *_: Any) -> None:
+    def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
 
 
 class Engine:
-    """A connection to one engine at one URL.
+    """A connection to one engine at one address. Proxies of the environment are not used, redirects are refused.
 
     Parameters
     ----------
     url : str
-        "http://…" or "https://…", with user and password in it where the engine asks for them. Proxies of the
-        environment are not used, redirects are refused.
-    retries : int, default 5
+        Address, http or https, without a password in it; of Solr with the collection, `http://host:8983/solr/NAME`.
+    timeout : float, default 30
+        Seconds for each request.
+    retries : int, default 0
         Further tries after no answer, or the answers 429 and 5xx; the wait doubles from half a second.
-    timeout : float, default 60
-        Seconds to wait for an answer.
     """
 
-    def __init__(self, url: str, *, retries: int = 5, timeout: float = 60.0) -> None:
+    def __init__(self, url: str, timeout: float = 30.0, *, retries: int = 0) -> None:
         parts = urllib.parse.urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InvalidInputError(f"expected a URL such as http://127.0.0.1:9200, got {url!r}")
-        self.url = urllib.parse.urlunsplit(
-            (parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", "")
-        )
-        self.retries, self.timeout, self.wait = retries, timeout, 0.5
-        self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        if parts.username is not None:
-            import base64
-
-            pair = f"{urllib.parse.unquote(parts.username)}:{urllib.parse.unquote(parts.password or '')}"
-            self._headers["Authorization"] = "Basic " + base64.b64encode(pair.encode()).decode()
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
+            raise InvalidInputError(
+                "expected a URL such as http://127.0.0.1:9200, http://… or https://… without a password in it, got "
+                f"{parts._replace(netloc=parts.netloc.rpartition('@')[2]).geturl()!r}; credentials are read from "
+                "TRUERANK_ENGINE_USER and TRUERANK_ENGINE_PASSWORD, or TRUERANK_ENGINE_API_KEY"
+            )
+        if not timeout > 0:
+            raise InvalidInputError(f"timeout must be a number of seconds > 0, got {timeout!r}")
+        self.url, self.timeout, self.retries, self.wait = url.rstrip("/"), timeout, retries, 0.5
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirect())
 
-    def post(self, path: str, body: Any) -> Any:
-        """The JSON answer to a JSON request."""
-        data = json.dumps(body).encode()
+    def request(self, method: str, path: str, body: Any = None, missing_ok: bool = False) -> Any:
+        """The answer as JSON; None for 404 where that is expected.
+
+        Raises
+        ------
+        EngineError
+            When the engine refuses the request, gives no answer after all tries, too long a one, or no JSON.
+        """
+        place = f"{method} {self.url}/{path}"
+        request = urllib.request.Request(f"{self.url}/{path}", method=method, headers=_headers())
+        request.data = None if body is None else json.dumps(body, allow_nan=False).encode()
         for attempt in range(self.retries + 1):
-            request = urllib.request.Request(f"{self.url}/{path}", data=data, headers=self._headers, method="POST")
             try:
                 with self._opener.open(request, timeout=self.timeout) as answer:
-                    return json.loads(answer.read())
+                    content = answer.read(_MOST_BYTES + 1)
+                if len(content) > _MOST_BYTES:
+                    raise EngineError(f"{place}: the answer has more than {_MOST_BYTES} bytes")
+                return json.loads(content or b"null")
+            except EngineError:
+                raise
             except urllib.error.HTTPError as error:
-                reason = f"{error.code} {error.read()[:500].decode('utf-8', 'replace')}"
+                if error.code == 404 and missing_ok:
+                    return None
+                reason = f"status {error.code}: {error.read(2000).decode('utf-8', 'replace')[:600]}"
                 if error.code not in _AGAIN:
-                    raise EngineError(f"{self.url}/{path}: the engine refused the request: {reason}") from error
-            except (OSError, json.JSONDecodeError) as error:
-                reason = str(error)
+                    raise EngineError(f"{place}: {reason}") from error
+            except ValueError:
+                reason = "the answer is no JSON"
+            except (OSError, http.client.HTTPException) as error:
+                reason = f"no answer within {self.timeout:g} s: {getattr(error, 'reason', error)}"
             if attempt < self.retries:
                 time.sleep(self.wait * 2**attempt)
-        raise EngineError(f"{self.url}/{path}: no answer after {self.retries + 1} tries: {reason}")
+        raise EngineError(f"{place}: {reason}" + f" (tried {self.retries + 1} times)" * (self.retries > 0))
 
 
-def read_spec(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """A specification, checked. YAML, or JSON where the name ends in `.json`.
-
-    Raises
-    ------
-    DataFileError
-        On what cannot be read, an unknown kind or key, or no features.
-    """
-    name = os.fspath(path)
-    text = Path(name).read_text(encoding="utf-8")
-    if name.endswith(".json"):
-        try:
-            spec = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise DataFileError(f"not JSON ({error})", name) from error
-    else:
-        with imports_of_extra("yaml", "text", "a specification in YAML (JSON needs nothing)"):
-            import yaml
-        try:
-            spec = yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            raise DataFileError(f"not YAML ({error})", name) from error
-    if not isinstance(spec, dict):
-        raise DataFileError("expected a mapping with index and features", name)
-    spec.setdefault("kind", "named-queries")
-    known = {"kind", "index", "features", "featureset", "store", "params", "efi", "id", "batch"}
-    unknown = sorted(set(spec) - known)
-    if unknown:
-        raise DataFileError(f"unknown key {unknown[0]!r}; known are: {', '.join(sorted(known))}", name)
-    if spec["kind"] not in KINDS:
-        raise DataFileError(f"kind must be one of {', '.join(KINDS)}, got {spec['kind']!r}", name)
-    wanted = dict if spec["kind"] == "named-queries" else list
-    if not isinstance(spec.get("index"), str) or not isinstance(spec.get("features"), wanted) or not spec["features"]:
-        form = "a mapping of name to query" if wanted is dict else "a list of names"
-        raise DataFileError(f"expected index: NAME and features: {form}", name)
-    if spec["kind"] == "ltr-log" and not isinstance(spec.get("featureset"), str):
-        raise DataFileError("ltr-log needs featureset: NAME", name)
-    batch = spec.setdefault("batch", 200)
-    if not isinstance(batch, int) or not 1 <= batch <= 10_000:
-        raise DataFileError(f"batch must be an integer in 1 … 10000, got {batch!r}", name)
-    return spec
+def _headers() -> dict[str, str]:
+    headers = {"Content-Type": "application/json", "Accept": "application/json"}
+    key = os.environ.get("TRUERANK_ENGINE_API_KEY")
+    user, password = os.environ.get("TRUERANK_ENGINE_USER"), os.environ.get("TRUERANK_ENGINE_PASSWORD")
+    if key:
+        headers["Authorization"] = f"ApiKey {key}"
+    elif user:
+        headers["Authorization"] = "Basic " + base64.b64encode(f"{user}:{password or ''}".encode()).decode()
+    return headers
 
 
-def engine_features(
-    engine: Engine,
-    spec: Mapping[str, Any],
-    queries: Sequence[Document],
-    qrels: Qrels,
-    *,
-    resume: str | os.PathLike[str] | None = None,
-) -> tuple[RankingData, int]:
-    """Feature values of all judged pairs.
-
-    Parameters
-    ----------
-    engine : Engine
-    spec : dict
-        As `read_spec` gives it.
-    queries : list of Document
-    qrels : Qrels
-        The pairs and their grades; negative grades become 0. Topics without a query are left out.
-    resume : path, optional
-        A file that answers are added to as they come; what it holds already is not asked for again. It is refused
-        where it belongs to another engine, specification, or file of queries or judgements.
-
-    Returns
-    -------
-    data : RankingData
-        A column for each feature; documents that the engine lacks are left out.
-    n_missing : int
-        How many these are.
+def filled(value: Any, words: Mapping[str, str]) -> Any:
+    """`value` with `{{NAME}}` filled in, in every string.
 
     Raises
     ------
-    EngineError
-        When the engine refuses a request, or does not answer after all tries. What came before is kept in `resume`.
+    InvalidInputError
+        For a name that is not among `words`.
     """
-    names = list(spec["features"])
-    by_id = {query.id: query for query in queries}
-    batches: list[tuple[str, list[str]]] = []
-    for number, topic in enumerate(qrels.query_ids.tolist()):
-        documents = qrels.doc_ids[int(qrels.offsets[number]) : int(qrels.offsets[number + 1])].tolist()
-        if topic in by_id:
-            step = spec["batch"]
-            batches += [(topic, documents[start : start + step]) for start in range(0, len(documents), step)]
-    if not batches:
-        raise InvalidInputError("none of the judged topics is among the queries; do their ids agree?")
-    key = hashlib.sha256(
-        json.dumps([engine.url, spec, batches, {t: by_id[t].text for t, _ in batches}], sort_keys=True).encode()
-    ).hexdigest()
-    answers = _kept(resume, key, len(batches))
-    if answers:
-        note(f"{len(answers)} of {len(batches)} requests were answered before")
-    stream = None if resume is None else _append(resume, key, answers)
-    try:
-        for place in progress(range(len(answers), len(batches)), "asking the engine", len(batches) - len(answers)):
-            topic, documents = batches[place]
-            found = _ask(engine, spec, by_id[topic], documents)
-            answers.append({name: [float(row.get(n, 0.0)) for n in names] for name, row in found.items()})
-            if stream is not None:
-                stream.write(json.dumps(answers[-1]) + "\n")
-                stream.flush()
-    finally:
-        if stream is not None:
-            stream.close()
-    grades = qrels_by_topic(qrels)
-    rows, y, qid, doc_ids, missing = [], [], [], [], 0
-    for (topic, documents), answer in zip(batches, answers):
-        for document in documents:
-            if document not in answer:
-                missing += 1
-                continue
-            rows.append(answer[document])
-            y.append(max(0.0, grades[topic][document]))
-            qid.append(topic)
-            doc_ids.append(document)
-    if not rows:
-        raise InvalidInputError(f"{engine.url}: the engine has none of the {missing} judged documents; do ids agree?")
-    return RankingData(np.array(rows), y, qid, doc_ids=doc_ids, feature_names=names), missing
-
-
-def qrels_by_topic(qrels: Qrels) -> dict[str, dict[str, float]]:
-    """Grades by topic and document."""
-    ends = qrels.offsets.tolist()
-    return {
-        topic: dict(zip(qrels.doc_ids[start:stop].tolist(), qrels.grades[start:stop].tolist()))
-        for topic, start, stop in zip(qrels.query_ids.tolist(), ends, ends[1:])
-    }
-
-
-def _kept(resume: Any, key: str, most: int) -> list[dict[str, list[float]]]:
-    """Answers of an earlier run; a last line that a kill cut off is dropped."""
-    if resume is None or not Path(resume).exists():
-        return []
-    lines = Path(resume).read_bytes().split(b"\n")
-    try:
-        header = json.loads(lines[0])
-    except ValueError:
-        return []  # killed while the first line was written
-    if not isinstance(header, dict) or header.get("key") != key:
-        raise InvalidInputError(
-            f"{resume}: holds answers to other requests (another engine, specification, queries or judgements); "
-            "delete it to start anew"
-        )
-    return [json.loads(line) for line in lines[1:-1]][:most]  # what stands after the last line end is not whole
-
-
-def _append(resume: Any, key: str, answers: list[dict[str, list[float]]]) -> Any:
-    from truerank.core.files import atomic_write
-
-    with atomic_write(resume) as stream:
-        stream.write(json.dumps({"key": key}) + "\n")
-        stream.writelines(json.dumps(answer) + "\n" for answer in answers)
-    return open(resume, "a", encoding="utf-8")
-
-
-def _ask(engine: Engine, spec: Mapping[str, Any], query: Document, documents: list[str]) -> dict[str, dict[str, float]]:
-    """Feature values by document."""
-    asked = _filled(dict(spec), query.text | {"query": query.text["text"]})
-    try:
-        if spec["kind"] == "solr":
-            return _ask_solr(engine, asked, documents)
-        return _ask_search(engine, asked, documents)
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
-        raise EngineError(
-            f"{engine.url}: the answer does not have the form of {spec['kind']} ({type(error).__name__}: {error}); is "
-            "this the right kind of engine, and new enough?"
-        ) from error
-
-
-def _ask_search(engine: Engine, asked: dict[str, Any], documents: list[str]) -> dict[str, dict[str, float]]:
-    only: Any = {"terms": {asked["id"]: documents}} if "id" in asked else {"ids": {"values": documents}}
-    body: dict[str, Any] = {"size": len(documents), "track_total_hits": False}
-    body["_source"] = [asked["id"]] if "id" in asked else False
-    if asked["kind"] == "named-queries":
-        named = [{"bool": {"must": [each], "_name": name}} for name, each in asked["features"].items()]
-        body["query"] = {"bool": {"filter": [only], "should": named}}
-    else:
-        logged = {"_name": "logged", "featureset": asked["featureset"], "params": asked.get("params", {})}
-        if "store" in asked:
-            logged["store"] = asked["store"]
-        body["query"] = {"bool": {"filter": [only, {"sltr": logged}]}}
-        body["ext"] = {"ltr_log": {"log_specs": {"name": "log", "named_query": "logged"}}}
-    path = f"{urllib.parse.quote(asked['index'])}/_search?include_named_queries_score=true"
-    answer = engine.post(path, body)
-    if answer.get("timed_out") or answer.get("_shards", {}).get("failed"):
-        raise EngineError(f"{engine.url}: the engine answered in part only: {json.dumps(answer.get('_shards'))[:300]}")
-    found = {}
-    for hit in answer["hits"]["hits"]:
-        name = str(hit["_source"][asked["id"]]) if "id" in asked else hit["_id"]
-        if asked["kind"] == "named-queries":
-            matched = hit.get("matched_queries", {})
-            if not isinstance(matched, dict):
-                raise EngineError(
-                    f"{engine.url}: the engine names the queries that matched but not their scores; that needs "
-                    "OpenSearch 2.12 or Elasticsearch 8.8"
-                )
-            found[name] = {key: float(value) for key, value in matched.items()}
-        else:
-            entries = hit["fields"]["_ltrlog"][0]["log"]
-            found[name] = {entry["name"]: float(entry.get("value", 0.0)) for entry in entries}
-    return found
-
-
-def _ask_solr(engine: Engine, asked: dict[str, Any], documents: list[str]) -> dict[str, dict[str, float]]:
-    field = asked.get("id", "id")
-    efi = "".join(f" efi.{key}={_quoted(str(value))}" for key, value in asked.get("efi", {}).items())
-    store = f" store={asked['store']}" if "store" in asked else ""
-    parameters = {
-        "q": "*:*",
-        "fq": f"{{!terms f={field} separator='\t'}}" + "\t".join(documents),
-        "fl": f"{field},features:[features format=sparse{store}{efi}]",
-        "rows": len(documents),
-    }
-    answer = engine.post(f"{urllib.parse.quote(asked['index'])}/select?wt=json", {"params": parameters})
-    found = {}
-    for document in answer["response"]["docs"]:
-        pairs = (pair.partition("=") for pair in filter(None, document["features"].split(",")))
-        found[str(document[field])] = {name: float(value) for name, _, value in pairs}
-    return found
-
-
-def _quoted(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
-
-
-def _filled(value: Any, words: Mapping[str, str]) -> Any:
-    """`value` with `{{NAME}}` filled in, in every string."""
     if isinstance(value, str):
-        for name, text in words.items():
-            if value == f"{{{{{name}}}}}":
-                return text
-        parts = value.split("{{")
-        filled = [parts[0]]
-        for part in parts[1:]:
+        first, *parts = value.split("{{")
+        for part in parts:
             name, closed, rest = part.partition("}}")
             if not closed or name.strip() not in words:
-                raise InvalidInputError(f"the specification asks for {{{{{name}}}}}; a query has: {', '.join(words)}")
-            filled.append(words[name.strip()] + rest)
-        return "".join(filled)
+                raise InvalidInputError(f"the request asks for {{{{{name}}}}}; a query has: {', '.join(words)}")
+            first += words[name.strip()] + rest
+        return first
     if isinstance(value, dict):
-        return {key: _filled(item, words) for key, item in value.items()}
-    return [_filled(item, words) for item in value] if isinstance(value, list) else value
+        return {key: filled(item, words) for key, item in value.items()}
+    return [filled(item, words) for item in value] if isinstance(value, list) else value

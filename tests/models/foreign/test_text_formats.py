@@ -151,3 +151,15 @@ def test_an_imported_ranker_is_scored_and_calibrated_but_not_fitted(tmp_path):
         ranker.fit(X, y, qid=qid)
     own = AdaRank().fit(X, y, qid=qid)
     assert own.rank(data).shape == ranker.rank(data).shape
+
+
+def test_numbers_are_places_among_the_names(tmp_path):
+    """Names that look like numbers are names; a stored model's numbers are places in its feature set."""
+    text = "## Coordinate Ascent\n1:2.0 2:0.5\n"
+    assert imported(tmp_path, text, feature_names=["f2", "f1"]).predict([[3.0, 4.0]]).tolist() == [8.0]
+    assert imported(tmp_path, text, feature_names=["f2", "f3"]).predict([[3.0, 4.0]]).tolist() == [8.0]
+    stored = {"model": {"type": "model/ranklib", "definition": text}}
+    body = {"model": {"name": "m"} | stored}
+    assert imported(tmp_path, body, feature_names=["f2", "f1"]).predict([[3.0, 4.0]]).tolist() == [8.0]
+    there = {"_source": {"model": stored | {"feature_set": {"features": [{"name": "b"}, {"name": "a"}]}}}}
+    assert imported(tmp_path, there, feature_names=["a", "b"]).predict([[3.0, 4.0]]).tolist() == [9.5]

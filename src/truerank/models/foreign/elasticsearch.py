@@ -26,7 +26,8 @@ def read_json(value: Any, reader: Reader, names: list[str] | None = None) -> For
     Parameters
     ----------
     names : list of str, optional
-        Features of the feature set, in order; by default those that the model names, in its order.
+        Features of the feature set, in order, where the object does not hold it; by default those that the model names,
+        in its order.
     """
     feature_set = None
     while isinstance(value, dict) and "definition" not in value and ("model" in value or "_source" in value):
@@ -34,7 +35,7 @@ def read_json(value: Any, reader: Reader, names: list[str] | None = None) -> For
         value = value.get("model", value.get("_source"))
     kind = reader.part(value, "type", str, "model")
     definition = reader.part(value, "definition", (str, dict, list), "model")
-    if names is None and isinstance(feature_set, dict):
+    if isinstance(feature_set, dict):
         features = reader.part(feature_set, "features", list, "feature_set")
         names = list(reader.names([reader.part(f, "name", str, "feature_set") for f in features], "feature_set"))
     parsed = reader.json(definition) if isinstance(definition, str) and kind != "model/ranklib" else definition
@@ -43,10 +44,11 @@ def read_json(value: Any, reader: Reader, names: list[str] | None = None) -> For
     elif kind == "model/ranklib":
         if not isinstance(definition, str):
             raise reader.fail("model.definition", "expected RankLib's text")
-        model = replace(ranklib.read_text(definition, reader, None if names is None else len(names)))
+        model = ranklib.read_text(definition, reader, None if names is None else len(names))
+        model = replace(model, form=replace(model.form, names=tuple(names or model.form.names)))
     elif kind == "model/xgboost+json":
         if isinstance(parsed, dict):
-            objective = reader.part(parsed, "objective", str, "model.definition")
+            objective = parsed.get("objective", _OBJECTIVES[0])
             if objective not in _OBJECTIVES:
                 raise reader.fail("model.definition.objective", f"the plugin refuses {objective!r}")
             parsed = reader.part(parsed, "splits", list, "model.definition")

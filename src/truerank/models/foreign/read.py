@@ -17,6 +17,8 @@ from truerank.models.imported import ImportedRanker
 
 _MOST_BYTES = 4 << 30
 _SAVE_XGBOOST = 'save the model with save_model("model.json") or "model.ubj"'
+# Tools whose models number the features and do not name them.
+_NUMBERED = ("ranklib", "svm-light", "sofia-ml")
 # How binary files begin that hold models in other ways.
 _BINARY: dict[bytes | tuple[bytes, ...], str] = {
     b"CBM1": 'CatBoost\'s binary format is not read; save the model with save_model("model.json", format="json")',
@@ -169,16 +171,19 @@ def _laid_out(model: ForeignModel, reader: Reader, names: list[str] | None, size
     form = model.form
     if names is None and (size is None or size == form.n_features):
         return model
+    numbered = model.tool in _NUMBERED
+    if (names is None or numbered) and size is not None and size < form.n_features:
+        raise reader.fail("", f"the model has {form.n_features} features, and n_features is {size}")
     if names is None:
         assert size is not None
-        if size < form.n_features:
-            raise reader.fail("", f"the model has {form.n_features} features, and n_features is {size}")
         return replace(model, form=form.with_columns(list(range(form.n_features)), _filled(form.names, size)))
     place = {name: k for k, name in enumerate(names)}
-    if set(form.names) <= set(names):
+    if numbered:
+        columns = list(range(form.n_features))
+    elif set(form.names) <= set(names):
         columns = [place[name] for name in form.names]
     elif len(form.names) <= len(names) and not set(form.names) & set(names):
-        columns = list(range(form.n_features))  # the model only numbers them
+        columns = list(range(form.n_features))  # names that a tool made up
     else:
         unknown = next(name for name in form.names if name not in place)
         raise reader.fail("", f"the model's feature {unknown!r} is not among the feature names given")

@@ -1,0 +1,289 @@
+"""Features from a live search engine: OpenSearch, Elasticsearch, Solr, and the LTR plugins' logs.
+
+The specification (YAML or JSON) says what to ask:
+
+    kind: named-queries        # or ltr-log, solr
+    index: articles            # for Solr: the collection
+    features:                  # named-queries: a query for each feature; {{query}} is the query's text
+      title: {match: {title: "{{query}}"}}
+      phrase: {match_phrase: {text: {query: "{{query}}", slop: 2}}}
+
+`named-queries` needs no plugin: each query carries a name, and the engine says for every document which names matched,
+with what score (`include_named_queries_score`; OpenSearch, and Elasticsearch from 8.8). A query that does not match
+gives 0. `ltr-log` reads the log of the Elasticsearch and OpenSearch LTR plugins (`featureset`, `params`), `solr` its
+`[features]` transformer (`store`, `efi`); there the engine names the features, and `features` lists those to keep.
+`{{NAME}}` stands for any text field of the query, in every string of the specification.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import urllib.parse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from truerank.core.errors import DataFileError, EngineError, InvalidInputError, imports_of_extra
+from truerank.core.printing import note, progress
+from truerank.data.ranking_data import RankingData
+from truerank.io.documents import Document
+from truerank.io.engine import Engine, filled
+from truerank.io.trec import Qrels
+
+KINDS = ("named-queries", "ltr-log", "solr")
+
+
+def read_spec(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """A specification, checked. YAML, or JSON where the name ends in `.json`.
+
+    Raises
+    ------
+    DataFileError
+        On what cannot be read, an unknown kind or key, or no features.
+    """
+    name = os.fspath(path)
+    text = Path(name).read_text(encoding="utf-8")
+    if name.endswith(".json"):
+        try:
+            spec = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise DataFileError(f"not JSON ({error})", name) from error
+    else:
+        with imports_of_extra("yaml", "text", "a specification in YAML (JSON needs nothing)"):
+            import yaml
+        try:
+            spec = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise DataFileError(f"not YAML ({error})", name) from error
+    if not isinstance(spec, dict):
+        raise DataFileError("expected a mapping with index and features", name)
+    spec.setdefault("kind", "named-queries")
+    known = {"kind", "index", "features", "featureset", "store", "params", "efi", "id", "batch"}
+    unknown = sorted(set(spec) - known)
+    if unknown:
+        raise DataFileError(f"unknown key {unknown[0]!r}; known are: {', '.join(sorted(known))}", name)
+    if spec["kind"] not in KINDS:
+        raise DataFileError(f"kind must be one of {', '.join(KINDS)}, got {spec['kind']!r}", name)
+    wanted = dict if spec["kind"] == "named-queries" else list
+    if not isinstance(spec.get("index"), str) or not isinstance(spec.get("features"), wanted) or not spec["features"]:
+        form = "a mapping of name to query" if wanted is dict else "a list of names"
+        raise DataFileError(f"expected index: NAME and features: {form}", name)
+    if spec["kind"] == "ltr-log" and not isinstance(spec.get("featureset"), str):
+        raise DataFileError("ltr-log needs featureset: NAME", name)
+    batch = spec.setdefault("batch", 200)
+    if not isinstance(batch, int) or not 1 <= batch <= 10_000:
+        raise DataFileError(f"batch must be an integer in 1 … 10000, got {batch!r}", name)
+    return spec
+
+
+def engine_features(
+    engine: Engine,
+    spec: Mapping[str, Any],
+    queries: Sequence[Document],
+    qrels: Qrels,
+    *,
+    resume: str | os.PathLike[str] | None = None,
+) -> tuple[RankingData, int]:
+    """Feature values of all judged pairs.
+
+    Parameters
+    ----------
+    engine : Engine
+    spec : dict
+        As `read_spec` gives it.
+    queries : list of Document
+    qrels : Qrels
+        The pairs and their grades; negative grades become 0. Topics without a query are left out.
+    resume : path, optional
+        A file that answers are added to as they come; what it holds already is not asked for again. It is refused
+        where it belongs to another engine, specification, or file of queries or judgements.
+
+    Returns
+    -------
+    data : RankingData
+        A column for each feature; documents that the engine lacks are left out.
+    n_missing : int
+        How many these are.
+
+    Raises
+    ------
+    EngineError
+        When the engine refuses a request, or does not answer after all tries. What came before is kept in `resume`.
+    """
+    names = list(spec["features"])
+    by_id = {query.id: query for query in queries}
+    batches: list[tuple[str, list[str]]] = []
+    for number, topic in enumerate(qrels.query_ids.tolist()):
+        documents = qrels.doc_ids[int(qrels.offsets[number]) : int(qrels.offsets[number + 1])].tolist()
+        if topic in by_id:
+            step = spec["batch"]
+            batches += [(topic, documents[start : start + step]) for start in range(0, len(documents), step)]
+    if not batches:
+        raise InvalidInputError("none of the judged topics is among the queries; do their ids agree?")
+    key = hashlib.sha256(
+        json.dumps([engine.url, spec, batches, {t: by_id[t].text for t, _ in batches}], sort_keys=True).encode()
+    ).hexdigest()
+    answers = _kept(resume, key, len(batches))
+    if answers:
+        note(f"{len(answers)} of {len(batches)} requests were answered before")
+    stream = None if resume is None else _append(resume, key, answers)
+    try:
+        for place in progress(range(len(answers), len(batches)), "asking the engine", len(batches) - len(answers)):
+            topic, documents = batches[place]
+            found = _ask(engine, spec, by_id[topic], documents)
+            answers.append({name: [float(row.get(n, 0.0)) for n in names] for name, row in found.items()})
+            if stream is not None:
+                stream.write(json.dumps(answers[-1]) + "\n")
+                stream.flush()
+    finally:
+        if stream is not None:
+            stream.close()
+    grades = qrels_by_topic(qrels)
+    rows, y, qid, doc_ids, missing = [], [], [], [], 0
+    for (topic, documents), answer in zip(batches, answers):
+        for document in documents:
+            if document not in answer:
+                missing += 1
+                continue
+            rows.append(answer[document])
+            y.append(max(0.0, grades[topic][document]))
+            qid.append(topic)
+            doc_ids.append(document)
+    if not rows:
+        raise InvalidInputError(f"{engine.url}: the engine has none of the {missing} judged documents; do ids agree?")
+    return RankingData(np.array(rows), y, qid, doc_ids=doc_ids, feature_names=names), missing
+
+
+def qrels_by_topic(qrels: Qrels) -> dict[str, dict[str, float]]:
+    """Grades by topic and document."""
+    ends = qrels.offsets.tolist()
+    return {
+        topic: dict(zip(qrels.doc_ids[start:stop].tolist(), qrels.grades[start:stop].tolist()))
+        for topic, start, stop in zip(qrels.query_ids.tolist(), ends, ends[1:])
+    }
+
+
+def _kept(resume: Any, key: str, most: int) -> list[dict[str, list[float]]]:
+    """Answers of an earlier run; a last line that a kill cut off is dropped."""
+    if resume is None or not Path(resume).exists():
+        return []
+    lines = Path(resume).read_bytes().split(b"\n")
+    try:
+        header = json.loads(lines[0])
+    except ValueError:
+        return []  # killed while the first line was written
+    if not isinstance(header, dict) or header.get("key") != key:
+        raise InvalidInputError(
+            f"{resume}: holds answers to other requests (another engine, specification, queries or judgements); "
+            "delete it to start anew"
+        )
+    return [json.loads(line) for line in lines[1:-1]][:most]  # what stands after the last line end is not whole
+
+
+def _append(resume: Any, key: str, answers: list[dict[str, list[float]]]) -> Any:
+    from truerank.core.files import atomic_write
+
+    with atomic_write(resume) as stream:
+        stream.write(json.dumps({"key": key}) + "\n")
+        stream.writelines(json.dumps(answer) + "\n" for answer in answers)
+    return open(resume, "a", encoding="utf-8")
+
+
+def _ask(engine: Engine, spec: Mapping[str, Any], query: Document, documents: list[str]) -> dict[str, dict[str, float]]:
+    """Feature values by document."""
+    asked = filled(dict(spec), query.text | {"query": query.text["text"]})
+    try:
+        if spec["kind"] == "solr":
+            return _ask_solr(engine, asked, documents)
+        return _ask_search(engine, asked, documents)
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise EngineError(
+            f"{engine.url}: the answer does not have the form of {spec['kind']} ({type(error).__name__}: {error}); is "
+            "this the right kind of engine, and new enough?"
+        ) from error
+
+
+def _ask_search(engine: Engine, asked: dict[str, Any], documents: list[str]) -> dict[str, dict[str, float]]:
+    only: Any = {"terms": {asked["id"]: documents}} if "id" in asked else {"ids": {"values": documents}}
+    body: dict[str, Any] = {"size": len(documents), "track_total_hits": False}
+    body["_source"] = [asked["id"]] if "id" in asked else False
+    if asked["kind"] == "named-queries":
+        named = [{"bool": {"must": [each], "_name": name}} for name, each in asked["features"].items()]
+        body["query"] = {"bool": {"filter": [only], "should": named}}
+    else:
+        logged = {"featureset": asked["featureset"], "params": asked.get("params", {})}
+        if "store" in asked:
+            logged["store"] = asked["store"]
+        body |= logging_by_plugin(only, logged)
+    scores = "?include_named_queries_score=true" if asked["kind"] == "named-queries" else ""
+    answer = engine.request("POST", f"{urllib.parse.quote(asked['index'])}/_search{scores}", body)
+    if answer.get("timed_out") or answer.get("_shards", {}).get("failed"):
+        raise EngineError(f"{engine.url}: the engine answered in part only: {json.dumps(answer.get('_shards'))[:300]}")
+    found = {}
+    for hit in answer["hits"]["hits"]:
+        name = str(hit["_source"][asked["id"]]) if "id" in asked else hit["_id"]
+        if asked["kind"] == "named-queries":
+            matched = hit.get("matched_queries", {})
+            if not isinstance(matched, dict):
+                raise EngineError(
+                    f"{engine.url}: the engine names the queries that matched but not their scores; that needs "
+                    "OpenSearch 2.12 or Elasticsearch 8.8"
+                )
+            found[name] = {key: float(value) for key, value in matched.items()}
+        else:
+            found[name] = logged_values(hit, asked["features"])
+    return found
+
+
+def logging_by_plugin(query: Any, features: dict[str, Any]) -> dict[str, Any]:
+    """Parts of a request for the documents of `query` by which the LTR plugin logs the features of an `sltr` query."""
+    logged = {"sltr": features | {"_name": "logged"}}
+    return {
+        "query": {"bool": {"must": [query], "filter": [logged]}},
+        "ext": {"ltr_log": {"log_specs": {"name": "log", "named_query": "logged"}}},
+    }
+
+
+def logged_values(hit: Any, names: Sequence[str]) -> dict[str, float]:
+    """What the LTR plugin logged for a hit: a feature that the document does not match has no value there, 0 here."""
+    entries = {entry["name"]: entry.get("value", 0.0) for entry in hit["fields"]["_ltrlog"][0]["log"]}
+    return _known(entries, names, "the LTR plugin", "feature set")
+
+
+def dense_values(text: str, names: Sequence[str]) -> dict[str, float]:
+    """What Solr logged for a document in its dense format, `name=value,…`."""
+    entries = dict(part.rpartition("=")[::2] for part in text.split(",") if part)
+    return _known(entries, names, "Solr", "feature store")
+
+
+def _known(entries: Mapping[str, Any], names: Sequence[str], engine: str, place: str) -> dict[str, float]:
+    lacking = [name for name in names if name not in entries]
+    if lacking:
+        raise EngineError(f"{engine} logs no feature {lacking[0]!r}; its {place} must have all of: {', '.join(names)}")
+    return {name: float(entries[name]) for name in names}
+
+
+def _ask_solr(engine: Engine, asked: dict[str, Any], documents: list[str]) -> dict[str, dict[str, float]]:
+    field = asked.get("id", "id")
+    efi = "".join(f" efi.{key}={_quoted(str(value))}" for key, value in asked.get("efi", {}).items())
+    store = f" store={asked['store']}" if "store" in asked else ""
+    parameters = {
+        "q": "*:*",
+        "fq": f"{{!terms f={field} separator='\t'}}" + "\t".join(documents),
+        "fl": f"{field},features:[features format=dense{store}{efi}]",
+        "rows": len(documents),
+    }
+    answer = engine.request("POST", f"{urllib.parse.quote(asked['index'])}/select?wt=json", {"params": parameters})
+    found = {}
+    for document in answer["response"]["docs"]:
+        found[str(document[field])] = dense_values(document["features"], asked["features"])
+    return found
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

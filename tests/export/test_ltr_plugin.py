@@ -1,0 +1,159 @@
+"""`deploy`, `verify` and `features` with OpenSearch's LTR plugin.
+
+The answers of the real plugin to one conversation are in `golden/ltr_plugin.json`, and are given again here. Where
+TRUERANK_LTR_PLUGIN names the plugin's archive, the conversation is had with a real server too;
+`PYTHONPATH=src:. python tests/export/test_ltr_plugin.py` writes the file anew.
+"""
+
+import json
+import os
+import random
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from truerank import export_model, import_model, read_letor
+from truerank.cli import main
+from truerank.core.errors import EngineError, InvalidInputError
+from truerank.export.deployment import deploy
+from truerank.export.verification import verify
+from truerank.io.engine import Engine
+
+GOLDEN = Path(__file__).parent / "golden"
+NAMES = [f"f{k + 1}" for k in range(6)]
+FEATURES = {name: {"match": {name: "{{query}}"}} for name in [*reversed(NAMES), "text"]}
+REQUESTS = {"base": {"match": {"text": "{{query}}"}}, "params": {"query": "{{query}}"}}
+WORDS = ["wing", "flow", "heat", "shock"]
+TEXTS = ["wing", "flow heat", "shock"]
+INDEX = "truerank-documents"
+
+
+def make_index(engine):
+    fields = {name: {"type": "text"} for name in FEATURES} | {"id": {"type": "keyword"}}
+    engine.request("PUT", INDEX, {"settings": {"number_of_shards": 1}, "mappings": {"properties": fields}})
+    rng = random.Random(0)
+    for number in range(40):
+        words = {name: " ".join(rng.choices(WORDS, k=rng.randint(1, 4))) for name in FEATURES}
+        engine.request("PUT", f"{INDEX}/_doc/{number}", words | {"id": str(number)})
+    engine.request("POST", f"{INDEX}/_refresh")
+    engine.request("PUT", "_ltr")
+    features = [
+        {"name": name, "params": ["query"], "template_language": "mustache", "template": query}
+        for name, query in FEATURES.items()
+    ]
+    engine.request("PUT", "_ltr/_featureset/films", {"featureset": {"name": "films", "features": features}})
+
+
+def the_models(folder):
+    found = {}
+    for name, own in json.loads((GOLDEN / "ranklib.json").read_text()).items():
+        (folder / name).write_text(own["text"])
+        found[name] = import_model(folder / name, feature_names=NAMES)
+    return found
+
+
+def features_of_judged_pairs(url, spec, folder):
+    (folder / "spec.json").write_text(json.dumps(spec | {"index": INDEX}))
+    (folder / "queries.jsonl").write_text("".join(f'{{"id": "{k}", "text": "{t}"}}\n' for k, t in enumerate(TEXTS)))
+    (folder / "qrels").write_text("".join(f"{k} 0 {d} {d % 2}\n" for k in range(len(TEXTS)) for d in range(20)))
+    line = ["features", "--engine", url, "--spec", str(folder / "spec.json"), "-o", str(folder / "out.txt")]
+    assert main([*line, "--queries", str(folder / "queries.jsonl"), "--qrels", str(folder / "qrels")]) == 0
+    return read_letor(folder / "out.txt").X
+
+
+def converse(url, folder):
+    """What is asked of the plugin, and what must come of it."""
+    engine = Engine(url)
+    make_index(engine)
+    for name, model in the_models(folder).items():
+        done = deploy(model, url, name, kind="ltr", feature_set="films")
+        assert (done["replaced"], done["times"]) == (False, 1.0)
+        own = verify(model, url, name, INDEX, REQUESTS, TEXTS, kind="ltr", window=30)
+        assert (own.queries, own.orders_equal) == (3, 3), name
+        assert own.documents > 60
+        assert own.largest_difference < 1e-6
+    with pytest.raises(InvalidInputError, match="already has 'trees'"):
+        deploy(model, url, "trees", kind="ltr", feature_set="films")
+    linear = the_models(folder)["linear"]
+    assert deploy(linear, url, "trees", kind="ltr", feature_set="films", replace=True)["replaced"] is True
+    assert verify(linear, url, "trees", INDEX, REQUESTS, TEXTS, kind="ltr").orders_equal == 3
+    assert verify(model, url, "trees", INDEX, REQUESTS, TEXTS, kind="ltr").orders_equal < 3
+    with pytest.raises(InvalidInputError, match="no feature set 'other'"):
+        deploy(model, url, "m", kind="ltr", feature_set="other")
+    with pytest.raises(InvalidInputError, match="lacks 'nowhere'"):
+        deploy(model, url, "m", kind="ltr", feature_set="films", feature_names=["nowhere", *NAMES[1:]])
+    with pytest.raises(EngineError, match="status 4"):
+        verify(model, url, "never put there", INDEX, REQUESTS, TEXTS, kind="ltr")
+    # Trees in XGBoost's form know absent features as nan, and the plugin sends these right whatever the file says.
+    body = json.loads(export_model(model, "opensearch", missing="nan", name="nan"))
+    engine.request("POST", "_ltr/_featureset/films/_createmodel", body)
+    assert verify(model, url, "nan", INDEX, REQUESTS, TEXTS, kind="ltr").orders_equal < 3
+    log = {"kind": "ltr-log", "featureset": "films", "features": NAMES, "params": {"query": "{{query}}"}}
+    logged = features_of_judged_pairs(url, log, folder)
+    named = {"kind": "named-queries", "features": {name: FEATURES[name] for name in NAMES}}
+    np.testing.assert_array_equal(logged, features_of_judged_pairs(url, named, folder))
+    assert 0 < (logged == 0).mean() < 1
+    with pytest.raises(EngineError, match="logs no feature 'f7'"):
+        verify(model, url, "linear", INDEX, REQUESTS, TEXTS, kind="ltr", feature_names=["f7", *NAMES[1:]])
+
+
+def key_of(method, path, body):
+    return json.dumps([method, path, body], sort_keys=True)
+
+
+def test_the_answers_of_the_real_plugin(monkeypatch, tmp_path):
+    answers = defaultdict(list)
+    for asked, answer in json.loads((GOLDEN / "ltr_plugin.json").read_text()):
+        answers[asked].append(answer)
+
+    def request(engine, method, path, body=None, missing_ok=False):
+        answer = answers[key_of(method, path, body)].pop(0)
+        if "refused" in answer:
+            raise EngineError(answer["refused"])
+        return answer["answer"]
+
+    monkeypatch.setattr(Engine, "request", request)
+    converse("http://127.0.0.1:9200", tmp_path)
+    assert not any(answers.values())
+
+
+@pytest.mark.skipif("TRUERANK_LTR_PLUGIN" not in os.environ, reason="TRUERANK_LTR_PLUGIN names no archive")
+def test_the_real_plugin(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2]))
+    from benchmarks.search_server import SearchServer
+
+    with SearchServer(plugins=[Path(os.environ["TRUERANK_LTR_PLUGIN"])]) as server:
+        converse(server.url, tmp_path)
+
+
+def record():
+    """Have the conversation with the real plugin, and write its answers down."""
+    from benchmarks.search_server import SearchServer
+
+    talk, ask = [], Engine.request
+
+    def request(engine, method, path, body=None, missing_ok=False):
+        answer = {}
+        try:
+            answer["answer"] = ask(engine, method, path, body, missing_ok)
+        except EngineError as error:
+            answer["refused"] = str(error).replace(engine.url, "http://127.0.0.1:9200")
+            raise
+        finally:
+            talk.append([key_of(method, path, body), answer])
+        return answer["answer"]
+
+    Engine.request = request
+    with (
+        SearchServer(plugins=[Path(os.environ["TRUERANK_LTR_PLUGIN"])]) as server,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        converse(server.url, Path(folder))
+    (GOLDEN / "ltr_plugin.json").write_text(json.dumps(talk, separators=(",", ":")) + "\n")
+
+
+if __name__ == "__main__":
+    record()
