@@ -7,6 +7,7 @@ import json
 import math
 import random
 from collections import Counter
+from itertools import product
 
 import numpy as np
 import pytest
@@ -19,9 +20,9 @@ from truerank.io.documents import Document, read_judgements
 from truerank.io.letor.read import read_letor
 from truerank.io.trec import Run, read_run
 from truerank.measures import parse_measure
-from truerank.text import feedback
+from truerank.text import feedback, latent
 from truerank.text.features import FAMILIES, PAPERS
-from truerank.text.index import build_index
+from truerank.text.index import Index, build_index
 from truerank.text.joint_scores import JointScores
 from truerank.text.latent import add_documents, cosines, document_vectors, query_vector
 from truerank.text.proximity import proximity
@@ -91,21 +92,40 @@ def test_all_functions_at_once_have_the_bits_and_the_best_of_each(world, tmp_pat
         for k, text in enumerate([*texts, "w0 " * 40, "", *texts[:9]])
     ]
     index = build_index(documents, tmp_path / "index")
-    for analyser in index.analysers:
-        for text in queries:
-            weights = query_weights(index, text, analyser)
-            joint = JointScores(index, weights, analyser, field)
-            expected = []
-            for column, function in enumerate(FUNCTIONS.values()):
-                scores, matched = np.zeros(index.n_documents), np.zeros(index.n_documents, dtype=np.uint8)
-                function(analyser, field).score(index, weights, scores, matched)
-                assert sorted(joint.numbers.tolist()) == np.flatnonzero(matched).tolist()
-                assert joint.values[:, column].tolist() == scores[joint.numbers].tolist()
-                expected.append(best_documents(scores, matched, depth)[0])
-                scores, matched = np.zeros(index.n_documents), np.ones(index.n_documents, dtype=np.uint8)
-                function(analyser, field).score(index, weights, scores, matched)
-                assert joint.of(np.arange(index.n_documents))[:, column].tolist() == scores.tolist()
-            assert sorted(joint.best(depth).tolist()) == np.unique(np.concatenate(expected)).tolist()
+    everything = np.arange(index.n_documents)
+    for text in queries:
+        weights = {analyser: query_weights(index, text, analyser) for analyser in index.analysers}
+        joint = JointScores(index, weights, field)
+        expected = []
+        for column, (analyser, function) in enumerate(product(index.analysers, FUNCTIONS.values())):
+            scores, matched = np.zeros(index.n_documents), np.zeros(index.n_documents, dtype=np.uint8)
+            function(analyser, field).score(index, weights[analyser], scores, matched)
+            found = joint.found[:, column // 5] == 1
+            assert sorted(joint.numbers[found].tolist()) == np.flatnonzero(matched).tolist()
+            expected.append(best_documents(scores, matched, depth)[0])
+            scores, matched = np.zeros(index.n_documents), np.ones(index.n_documents, dtype=np.uint8)
+            function(analyser, field).score(index, weights[analyser], scores, matched)
+            assert joint.values[:, column].tolist() == scores[joint.numbers].tolist()
+            assert joint.of(everything)[:, column].tolist() == scores.tolist()
+            assert joint.of(everything[5:2:-1])[:, column].tolist() == scores[5:2:-1].tolist()
+        assert sorted(joint.best(depth).tolist()) == np.unique(np.concatenate(expected)).tolist()
+
+
+def test_all_functions_at_once_over_many_documents(tmp_path):
+    """More than are scored at a time, and more than are kept, most of them equal to others."""
+    draw = np.random.default_rng(0)
+    words = draw.integers(0, 30, size=(9000, 3))
+    texts = (" ".join(f"w{word}" for word in row) for row in words.tolist())
+    index = build_index((Document(str(k), {"text": text}, {}, {}) for k, text in enumerate(texts)), tmp_path / "i")
+    for text in ("w1 w2 w2 w7", "w3", "the w9 of w5"):
+        weights = {analyser: query_weights(index, text, analyser) for analyser in index.analysers}
+        joint, expected = JointScores(index, weights), []
+        for column, (analyser, function) in enumerate(product(index.analysers, FUNCTIONS.values())):
+            scores, matched = np.zeros(9000), np.zeros(9000, dtype=np.uint8)
+            function(analyser).score(index, weights[analyser], scores, matched)
+            assert joint.values[:, column].tolist() == scores[joint.numbers].tolist()
+            expected.append(best_documents(scores, matched, 700)[0])
+        assert sorted(joint.best(700).tolist()) == np.unique(np.concatenate(expected)).tolist()
 
 
 def test_a_language_model_scores_candidates_without_the_words_as_tf_0(world, features):
@@ -183,6 +203,16 @@ def test_latent_cosines_are_those_of_a_full_decomposition(world):
     wanted /= np.linalg.norm(U[:, :k] * S[:k], axis=1) * np.linalg.norm(V[:k] @ query)
     ours = cosines(rows[:, :k], query_vector(index, weights, "porter-stop")[:k])
     assert ours == pytest.approx(wanted, abs=1e-3)  # the solver is randomised, the coordinates are float32
+
+
+def test_the_latent_space_is_made_once(tmp_path, monkeypatch):
+    index = build_index((Document(w, {"text": f"{w} w0 w1"}, {}, {}) for w in WORDS), tmp_path / "i")
+    made, real = [], latent._decomposed
+    monkeypatch.setattr(latent, "_decomposed", lambda *given: made.append(given) or real(*given))
+    first = query_vector(index, {0: 1.0}, "porter")
+    document_vectors(index, "porter")
+    assert query_vector(Index(index.path), {0: 1.0}, "porter").tolist() == first.tolist()
+    assert len(made) == 1
 
 
 def test_numbers_vectors_lengths_and_coverage(world, features):

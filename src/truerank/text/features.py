@@ -213,7 +213,9 @@ class _Query:
         terms = {name: index.terms(self.text, name) for name in index.analysers}
         self.weights = {name: term_weights(found) for name, found in terms.items()}
         self.terms = terms[STEMMED_AND_STOPPED]
-        self.joint = {name: JointScores(index, self.weights[name], name) for name in index.analysers}
+        self.joint = JointScores(index, self.weights)
+        self.functions = np.zeros((0, 0))
+        """What `joint` gives the candidates."""
         self.scores: dict[str, np.ndarray] = {}
 
 
@@ -221,8 +223,10 @@ def _rows(index: Index, families: Sequence[str], depth: int, query: Document) ->
     """Numbers of the candidates, best BM25 first, and their features (n, p)."""
     shared = _Query(index, query)
     candidates = _candidates(index, shared, families, depth)
-    bm25 = shared.joint[STEMMED_AND_STOPPED].of(candidates)[:, list(FUNCTIONS).index("bm25")]
-    candidates = candidates[np.lexsort((candidates, -bm25))]
+    functions = shared.joint.of(candidates)
+    bm25 = len(FUNCTIONS) * index.analysers.index(STEMMED_AND_STOPPED) + list(FUNCTIONS).index("bm25")
+    order = np.lexsort((candidates, -functions[:, bm25]))
+    candidates, shared.functions = candidates[order], functions[order]
     columns = [_COLUMNS[family](index, shared, candidates) for family in families]
     return candidates, np.column_stack(columns).astype(np.float32)
 
@@ -238,7 +242,7 @@ def _scaled(X: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 def _candidates(index: Index, query: _Query, families: Sequence[str], depth: int) -> np.ndarray:
-    found = [query.joint[analyser].best(depth) for analyser in index.analysers]
+    found = [query.joint.best(depth)]
     weights = query.weights[STEMMED_AND_STOPPED]
     everywhere = np.ones(index.n_documents, dtype=np.uint8)
     if not weights:
@@ -286,14 +290,8 @@ def _fields(index: Index) -> list[str]:
 
 
 def _functions(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarray:
-    columns = []
-    for field in _fields(index):
-        for analyser in index.analysers:
-            joint = (
-                JointScores(index, query.weights[analyser], analyser, field) if field != ALL else query.joint[analyser]
-            )
-            columns.append(joint.of(candidates))
-    return np.hstack(columns)
+    others = [JointScores(index, query.weights, field).of(candidates) for field in _fields(index)[1:]]
+    return np.hstack([query.functions, *others])
 
 
 def _xu_li(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarray:
@@ -413,9 +411,8 @@ _COLUMNS: dict[str, Callable[[Index, _Query, np.ndarray], np.ndarray]] = {
 
 def _prepare(index: Index, families: Sequence[str]) -> None:
     """Make what the threads share before they start."""
-    for analyser in index.analysers:
-        for field in _fields(index):
-            index.postings(analyser, field)
+    for field in _fields(index):
+        JointScores(index, {analyser: {} for analyser in index.analysers}, field)
     if {"latent", "latent-feedback"} & set(families):
         document_vectors(index, STEMMED_AND_STOPPED)
         query_vector(index, {}, STEMMED_AND_STOPPED)

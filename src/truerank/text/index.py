@@ -30,6 +30,7 @@ from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.files import atomic_write
 from truerank.core.kernel import kernel
 from truerank.core.printing import progress
+from truerank.io.document_ids import DocumentIds
 from truerank.io.documents import Document
 from truerank.text.analysers import ANALYSERS, term_of
 from truerank.text.tokens import WORD
@@ -62,36 +63,42 @@ class Postings(NamedTuple):
     n_tokens: int
     """|C|, the sum of lengths"""
 
+    @property
+    def mean_length(self) -> float:
+        """avdl, 1 where no document has a term."""
+        return self.n_tokens / len(self.lengths) or 1.0
+
 
 class Index:
     """An index that `build_index` wrote, opened for reading; its arrays are memory-mapped.
 
-    Attributes
-    ----------
-    path : Path
-    n_documents : int
-    fields : list of str
-        Text fields, without "all".
-    analysers : list of str
-    numbers : dict of float64 array (n_documents,)
-        Numbers of the documents, nan where a document has none.
-    vectors : dict of float32 array (n_documents, dimensions)
-        Rows of zeros where a document has none.
+        Attributes
+        ----------
+        path : Path
+        n_documents : int
+        fields : list of str
+            Text fields, without "all".
+        analysers : list of str
+        numbers : dict of float64 array (n_documents,)
+            Numbers of the documents, nan where a document has none.
+        vectors : dict of float32 array (n_documents, dimensions)
+            Rows of zeros where a document has none.
 
-    Raises
-    ------
-    DataFileError
-        When the folder holds no finished index, or one of another version, or its files do not fit together.
+        Raises
+        ------
+        DataFileError
+            When the folder holds no finished index, or one of another version, or its files do not fit together.
 
-    Examples
-    --------
-    >>> import tempfile
-    >>> from truerank.io.documents import Document
-    >>> folder = tempfile.mkdtemp()
-    >>> documents = [Document("a", {"text": "Heat flow"}, {}, {}), Document("b", {"text": "Flows, flows"}, {}, {})]
-    >>> index = build_index(documents, folder + "/index")
-    >>> index.n_documents, index.terms("flows", "porter"), index.postings("porter").totals.tolist()
-    (2, [1], [1, 3])
+        Examples
+        --------
+        >>> import tempfile
+        >>> from truerank.io.document_ids import DocumentIds
+    from truerank.io.documents import Document
+        >>> folder = tempfile.mkdtemp()
+        >>> documents = [Document("a", {"text": "Heat flow"}, {}, {}), Document("b", {"text": "Flows, flows"}, {}, {})]
+        >>> index = build_index(documents, folder + "/index")
+        >>> index.n_documents, index.terms("flows", "porter"), index.postings("porter").totals.tolist()
+        (2, [1], [1, 3])
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -142,9 +149,15 @@ class Index:
         """Number of different terms."""
         return len(self._words[analyser])
 
+    @cached_property
+    def ids(self) -> DocumentIds:
+        """Ids of all documents by number, as the bytes that they are kept in."""
+        return self._documents.as_ids()
+
     def document_ids(self, numbers: Any = None) -> np.ndarray:
         """Ids of documents by number, StringDType; of all without `numbers`."""
-        return self._documents.take(np.arange(self.n_documents) if numbers is None else np.asarray(numbers, np.int64))
+        ids = self.ids if numbers is None else self.ids.take(np.asarray(numbers, np.int64))
+        return ids.texts
 
     def id_ranks(self) -> np.ndarray:
         """Place of each document's id among all of them sorted, int64 (n_documents,)."""
@@ -472,7 +485,6 @@ class _Strings:
         )
         if len(self._ends) != len(self._sorted) + 1 or self._ends[-1] != len(self._bytes):
             raise DataFileError("the index is damaged (its strings do not fit together); make it anew", str(folder))
-        self._array: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self._sorted)
@@ -483,17 +495,9 @@ class _Strings:
     def __getitem__(self, number: int) -> str:
         return self._at(number).decode("utf-8", "surrogatepass")
 
-    def take(self, numbers: np.ndarray) -> np.ndarray:
-        """Many strings by number; the first call reads all, 16 bytes for each and the long ones' bytes."""
-        if self._array is None:
-            whole, ends = self._bytes.tobytes(), self._ends.tolist()
-            if whole.isascii():
-                text = whole.decode("ascii")  # slices of it are the strings
-                strings = [text[start:stop] for start, stop in zip(ends, ends[1:])]
-            else:
-                strings = [whole[start:stop].decode("utf-8", "surrogatepass") for start, stop in zip(ends, ends[1:])]
-            self._array = np.array(strings, dtype=np.dtypes.StringDType())
-        return self._array[numbers]
+    def as_ids(self) -> DocumentIds:
+        """All strings; their bytes are copied, because kernels are compiled once more for what cannot be written."""
+        return DocumentIds(np.array(self._bytes), self._ends[:-1], self._ends[1:])
 
     def ranks(self) -> np.ndarray:
         """Place of each string among all of them sorted, int64 (n,)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import ClassVar
 
 import numpy as np
@@ -51,12 +52,12 @@ def document_vectors(index: Index, analyser: str) -> np.ndarray:
     fixed seed and one thread, so that the bits do not depend on the machine's number of processors. Cost:
     O(postings · k).
     """
-    return index.derived(f"{analyser}.latent-documents", lambda: _decomposed(index, analyser)[0])
+    return _space(index, analyser)[0]
 
 
 def query_vector(index: Index, weights: Mapping[int, float], analyser: str) -> np.ndarray:
     """Coordinates of a query in the space, float64 (k,): q_t ln(n/df) times V."""
-    terms = index.derived(f"{analyser}.latent-terms", lambda: _decomposed(index, analyser)[1])
+    terms = _space(index, analyser)[1]
     vector = np.zeros(terms.shape[1])
     postings, n = index.postings(analyser), index.n_documents
     for term, weight in weights.items():
@@ -90,6 +91,13 @@ def add_documents(vector: np.ndarray, rows: np.ndarray) -> np.ndarray:
 def _unit(vector: np.ndarray) -> np.ndarray:
     length = math.sqrt(float((vector * vector).sum()))
     return vector / length if length > 0 else vector
+
+
+def _space(index: Index, analyser: str) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of documents and of terms: decomposed once, where one of them is not kept with the index."""
+    decomposed = cache(partial(_decomposed, index, analyser))
+    documents = index.derived(f"{analyser}.latent-documents", lambda: decomposed()[0])
+    return documents, index.derived(f"{analyser}.latent-terms", lambda: decomposed()[1])
 
 
 def _decomposed(index: Index, analyser: str) -> tuple[np.ndarray, np.ndarray]:

@@ -341,7 +341,7 @@ def as_run(index: Index, names: Sequence[str], found: Sequence[tuple[np.ndarray,
     offsets = np.cumsum([0, *(len(documents) for documents, _ in found)])
     documents = np.concatenate([documents for documents, _ in found]) if found else np.zeros(0, np.int64)
     scores = np.concatenate([values for _, values in found]) if found else np.zeros(0)
-    return Run(np.array(names), offsets, index.document_ids(documents), scores, tag)
+    return Run(np.array(names), offsets, index.ids.take(documents), scores, tag)
 
 
 def _texts(queries: Iterable[Document] | Mapping[str, str]) -> list[tuple[str, str]]:
@@ -414,12 +414,12 @@ def _part(postings: Postings, term: QueryTerm) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _length_norms(index: Index, analyser: str, field: str, k1: float, b: float) -> np.ndarray:
-    """k1 (1 - b + b |d|/avdl) of every document; the last ones of each field are held."""
+    """`length_norm` of every document; the last ones of each field are held."""
 
     def make() -> np.ndarray:
-        postings = index.postings(analyser, field)
-        lengths = postings.lengths
-        return k1 * (1 - b + b * (lengths / (postings.n_tokens / len(lengths) or 1.0)))
+        postings, norms = index.postings(analyser, field), np.empty(index.n_documents)
+        _fill_length_norms(postings.lengths, postings.mean_length, k1, b, norms)
+        return norms
 
     return index.held(("norms", analyser, field), (k1, b), make)
 
@@ -434,6 +434,18 @@ def _cosine_norms(index: Index, analyser: str, field: str) -> np.ndarray:
         return np.sqrt(squares)
 
     return index.derived(f"{analyser}.{number}.cosine-norms", make)
+
+
+@kernel
+def length_norm(length, mean, k1, b):
+    """k1 (1 - b + b |d|/avdl)."""
+    return k1 * (1 - b + b * (length / mean))
+
+
+@kernel
+def _fill_length_norms(lengths, mean, k1, b, norms):
+    for d in range(len(lengths)):
+        norms[d] = length_norm(lengths[d], mean, k1, b)
 
 
 @kernel
@@ -499,7 +511,7 @@ def _keep_best(scores, matched, numbers, values):
     size = 0
     for d in range(len(scores)):
         if matched[d] != 0:
-            size = _offer(numbers, values, size, d, scores[d])
+            size = offer(numbers, values, size, d, scores[d])
     _sort_heap(numbers, values, size)
     return size
 
@@ -512,7 +524,7 @@ def _take_best(starts, documents, terms, scores, matched, numbers, values):
         for i in range(starts[term], starts[term + 1]):
             d = documents[i]
             if matched[d] != 0:
-                size = _offer(numbers, values, size, d, scores[d])
+                size = offer(numbers, values, size, d, scores[d])
                 matched[d] = 0
                 scores[d] = 0.0
     _sort_heap(numbers, values, size)
@@ -520,7 +532,7 @@ def _take_best(starts, documents, terms, scores, matched, numbers, values):
 
 
 @kernel
-def _offer(numbers, values, size, number, value):
+def offer(numbers, values, size, number, value):
     """Give a document to a heap whose root is the worst that is kept; returns the heap's new size."""
     if size < len(numbers):
         child = size
