@@ -317,9 +317,10 @@ def prepared(folder: Path, names: Collection[str], verbose: bool = False) -> lis
 
 
 def content(path: Path) -> Any:
-    """Bytes of a file, or of the files of a folder by name; None where nothing is."""
+    """Bytes of a file, or of the files of a folder by name, but for temporary ones; None where nothing is."""
     if path.is_dir():
-        return {str(part.relative_to(path)): part.read_bytes() for part in sorted(path.rglob("*")) if part.is_file()}
+        parts = [part for part in sorted(path.rglob("*")) if part.is_file() and part.suffix != ".truerank-tmp"]
+        return {str(part.relative_to(path)): part.read_bytes() for part in parts}
     return path.read_bytes() if path.exists() else None
 
 

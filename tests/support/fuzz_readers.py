@@ -25,7 +25,11 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+
 from support.letor_texts import compiled_parser, damaged_text, outcome, python_parser
+from truerank.calibration.base import Calibrator
+from truerank.calibration.posteriors import PlattCalibrator
 from truerank.core.errors import TruerankError
 from truerank.io.documents import read_documents, read_judgements, read_queries
 from truerank.io.group_sizes import read_group_sizes
@@ -34,7 +38,11 @@ from truerank.io.trec import read_qrels, read_run
 from truerank.links.graph import read_links, site_parents
 from truerank.links.pagerank import pagerank
 from truerank.measures import evaluate, parse_measure
-from truerank.models.model_file import load_model
+from truerank.models.model_file import load_model, save_model
+from truerank.rankers.adarank import AdaRank
+from truerank.rankers.baselines import RidgeRanker
+from truerank.rankers.oblivious_boosting import ObliviousBoosting
+from truerank.rankers.rank_boost import RankBoost
 
 _FOLDER = Path("/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir())
 MEMORY = 1 << 30
@@ -58,7 +66,28 @@ def _table(ending: str, text: bytes) -> None:
 
 
 def _model(text: bytes) -> None:
-    load_model(_file(".json", text))
+    """A model that is read scores rows of its width by finite numbers; a calibrator gives probabilities."""
+    model = load_model(_file(".json", text))
+    if isinstance(model, Calibrator):
+        p = model.predict_proba(np.array([-1.0, 0.0, 2.0]))
+        assert np.all((p >= 0) & (p <= 1)), p
+    elif hasattr(model, "predict") and 0 < (width := getattr(model, "n_features_in_", 0)) < 1000:
+        assert np.all(np.isfinite(model.predict(np.outer([-1.0, 0.0, 2.0], np.ones(width)))))
+
+
+def _saved_models() -> list[bytes]:
+    """The files of small models of several kinds."""
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.random((12, 2)), rng.integers(0, 2, 12), np.repeat([1, 2, 3], 4)
+    trees = {"n_estimators": 1, "depth": 2}
+    rankers = [RidgeRanker(), AdaRank(n_estimators=2), RankBoost(n_estimators=2)]
+    rankers += [ObliviousBoosting(leaves=kind, **trees) for kind in ("constant", "fuzzy", "polynomial")]
+    files = []
+    for model in [*(ranker.fit(X, y, qid=qid) for ranker in rankers), PlattCalibrator().fit(X[:, 0], y)]:
+        path = _file(".json", b"")
+        save_model(model, path)
+        files.append(path.read_bytes())
+    return files
 
 
 def _documents(text: bytes) -> None:
@@ -218,6 +247,7 @@ SEEDS: dict[str, list[bytes]] = {
     "links": [b"a b\nb c\na b\n", b"# x\nhttp://h/a http://h/b\n", b"http://[h/ b\n"],
     "objects": [b"", b"0", b"1"],
     "model": [
+        *_saved_models(),
         b'{"format":"truerank-model","version":1,"model":{"$class":"PlattCalibrator","params":{},"fitted":{}}}',
         b'{"format":"truerank-model","version":1,"model":null}',
         b'{"format":"truerank-model","version":1,"model":' + b"9" * 5000 + b"}",
