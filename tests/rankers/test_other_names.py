@@ -16,6 +16,7 @@ from truerank import (
     RandomRanker,
     RankBoost,
     RankerPipeline,
+    RankingData,
     RankSVM,
     RidgeRanker,
     SingleFeature,
@@ -103,9 +104,30 @@ def test_a_script_for_catboost_runs(sets):
     assert len(model.evals_result_["eval"]) == 1
 
 
+def test_pools_of_catboost_are_taken(sets):
+    catboost = pytest.importorskip("catboost")
+    train = sets[0]
+    pools = [catboost.Pool(one.X, one.y, group_id=one.qid) for one in sets]
+    with pytest.warns(TruerankWarning, match="custom_metric.*evaluate"):
+        model = CatBoostRanker(loss_function="YetiRank", custom_metric=["NDCG:top=10"], iterations=4, random_seed=0,
+                               verbose=False)  # fmt: skip
+    with pytest.warns(TruerankWarning, match="plot has no effect"):
+        model.fit(pools[0], eval_set=pools[1], plot=True)
+    single = [RankingData(one.X.astype(np.float32), one.y, one.qid) for one in sets]
+    ours = ObliviousBoosting(objective="yetirank", n_estimators=4, random_state=0).fit(single[0], eval_set=single[1])
+    np.testing.assert_array_equal(model.predict(pools[2]), ours.predict(single[2]))
+    assert model.best_score_["valid_0"]["ndcg@10"] == model.best_score == ours.validation_scores_[-1]
+    weighed = catboost.Pool(train.X, train.y, group_id=train.qid, weight=np.full(train.n_rows, 2.0))
+    assert CatBoostRanker(n_estimators=1).fit(weighed, eval_set=[pools[1]], plot=False).n_queries_in_ == 12
+    words = catboost.Pool([["a"], ["b"]], [0, 1], group_id=[1, 1], cat_features=[0])
+    with pytest.raises(InvalidInputError, match="categories, texts or embeddings"):
+        CatBoostRanker().fit(words)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        ({"lambdarank_unbiased": True}, 'objective="unbiased-lambdarank"'),
         ({"num_leaves": 31}, "depth=5"),
         ({"min_child_samples": 20}, "small_leaf_penalty"),
         ({"reg_alpha": 0.5}, "alpha is the squared one"),
@@ -124,7 +146,7 @@ def test_what_differs_is_named_with_ours_beside_it(arguments, words):
 def test_rankers_without_the_setting_say_so():
     with pytest.raises(InvalidInputError, match="would be depth, which AdaRank has no use for"):
         AdaRank(max_depth=3)
-    assert AdaRank(early_stopping_rounds=7).patience == 7
+    assert AdaRank(early_stopping_rounds=7, verbose=False).patience == 7
     with pytest.warns(TruerankWarning, match="no effect"):
         ObliviousBoosting(lambdarank_num_pair_per_sample=8)
 

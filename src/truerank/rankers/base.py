@@ -21,9 +21,10 @@ from truerank.data.grouping import Grouping, group_rows, ranks_by_query
 from truerank.data.ranking_data import Judgements, RankingData, as_grades, as_query_weight
 from truerank.measures import parse_measure
 from truerank.rankers.callbacks import taken_habits
+from truerank.rankers.catboost_pool import without_pool
 from truerank.rankers.constructor_names import taking_other_names, under_new_names
 from truerank.rankers.other_names import settled_fit, translated
-from truerank.rankers.round_results import History, theirs, values_by_round
+from truerank.rankers.round_results import History, RoundResults, values_by_round
 from truerank.solvers.result import Status
 
 # Rows beyond which a missing qid is taken for a forgotten one: the usual depth of one result list.
@@ -32,7 +33,7 @@ _LOOKED_AT = 20_000  # rows whose scores are looked at after a fit
 _ROUNDING = 1e-13  # of the largest score: a spread up to this is rounding
 
 
-class Ranker(BaseEstimator):
+class Ranker(RoundResults, BaseEstimator):
     """Base class of rankers.
 
     A subclass implements `_fit(data, valid)`, which learns from a `RankingData` with finite grades and sets the
@@ -141,6 +142,8 @@ class Ranker(BaseEstimator):
         if getattr(X, "is_cluster_data", False):
             given = {"y": y, "qid": qid, "query_weight": query_weight, "sample_weight": sample_weight}
             return X.fit_ranker(self, eval_set, **given, **other)
+        X = without_pool(X)
+        eval_set = [without_pool(one) for one in eval_set] if isinstance(eval_set, list) else without_pool(eval_set)
         habits = taken_habits(self, other, eval_set is not None)
         qid, sets = settled_fit(self, qid, eval_set, other)
         if sets and not self.uses_eval_set:
@@ -187,25 +190,6 @@ class Ranker(BaseEstimator):
         """A measure under the ranker's convention: its own where none is named."""
         named = named or getattr(self, "measure", "nDCG@10")
         return parse_measure(named, convention=getattr(self, "convention", "ranklib"))
-
-    @property
-    def best_iteration_(self) -> int:
-        """Rounds of the model: all, or those up to the best one on `eval_set` where training stopped early."""
-        rounds = getattr(self, "n_iter_", None)
-        if rounds is None:
-            raise AttributeError(f"{type(self).__name__} has no best_iteration_: it is not fitted, or not in rounds")
-        return int(rounds)
-
-    @property
-    def best_iteration(self) -> int:
-        """`best_iteration_` counted from 0, as XGBoost has it."""
-        return self.best_iteration_ - 1
-
-    def evals_result(self) -> dict[str, dict[str, list[float]]]:
-        """`evals_result_` as lists, by "validation_0" and "ndcg@10": XGBoost's form."""
-        if not hasattr(self, "evals_result_"):
-            raise AttributeError(f"{type(self).__name__} has no evals_result: it was fitted without eval_set")
-        return theirs(self.evals_result_)
 
     def save_model(self, path: Any) -> None:
         """Write the fitted ranker to a file: `truerank.save_model(ranker, path)`."""
@@ -255,6 +239,7 @@ class Ranker(BaseEstimator):
         check_is_fitted(self)
         if getattr(X, "is_cluster_data", False):
             return X.predict_with(self)
+        X = without_pool(X)
         if qid is not None and isinstance(X, RankingData):
             raise InvalidInputError("X is a RankingData, which has its own qid; do not pass it again")
         with Interruptible():

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.rounds import Callback, every
 from truerank.rankers.other_names import measure_of
@@ -66,6 +67,17 @@ def taken_habits(ranker: Any, other: dict[str, Any], watched: bool) -> FitHabits
             if period and not known.get("verbose"):
                 habits.callbacks.append(every(max(1, int(period))))
     return habits
+
+
+def period_of(verbose: Any) -> int:
+    """Rounds from one line to the next, 0 for none: also for False, and below 0 as in LightGBM.
+
+    >>> period_of(True), period_of(-1), period_of(10)
+    (1, 0, 10)
+    """
+    if isinstance(verbose, bool):
+        return int(verbose)
+    return max(0, check_positive_int(verbose, "verbose", -1))
 
 
 def _take_callback(habits: FitHabits, one: Any, name: str, known: Mapping[str, Any]) -> None:

@@ -23,6 +23,7 @@ from truerank.matrices.content import order_by_content
 from truerank.measures import parse_measure
 from truerank.rankers.base import Ranker
 from truerank.rankers.boosting_model import OF_SOME, TREES, check_attributes, keep, kept, params_for_file
+from truerank.rankers.callbacks import period_of
 from truerank.rankers.category_columns import frame_of, is_frame, numbered_categories, refuse_categories
 from truerank.rankers.column_settings import columns_of, costs_of, feature_sets, monotone_signs
 from truerank.rankers.continued_boosting import begun_progress, fit_settings, take_model, trees_of
@@ -147,7 +148,7 @@ class ObliviousBoosting(Ranker):
         Parameters and data must be the same; only `n_estimators`, `patience`, `verbose` and `n_jobs` may change.
     random_state : None, int or NumPy generator
         None is the seed 0.
-    verbose : int, default 0
+    verbose : int or bool, default 0
         Print progress, with the validation measure, every so many trees.
     n_jobs : int, optional
         Threads. The model does not depend on their number.
@@ -595,7 +596,7 @@ class ObliviousBoosting(Ranker):
             self.bootstrap is not None and bool(self.replace),
             check_number(self.subsample, "subsample", minimum=0.0, maximum=1.0, open_minimum=True),
             check_number(self.feature_fraction, "feature_fraction", minimum=0.0, maximum=1.0, open_minimum=True),
-            check_positive_int(self.verbose, "verbose", 0),
+            period_of(self.verbose),
             self.seed_,
         )
 

@@ -1,6 +1,6 @@
 """What XGBoost, LightGBM and CatBoost call the parameters of rankers: taken where they mean the same, else explained.
 
-`docs/coming-from.md` shows the same as a table of three columns.
+`docs/howto/coming-from.md` shows the same as a table of three columns.
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ _NO_OBJECTIVES: dict[str, str] = {
 # Their name -> values at which it asks for nothing that is missing here (None: any value does).
 _WITHOUT_EFFECT: dict[str, tuple[Any, ...] | None] = {
     "verbosity": None,
+    "verbose": (0, -1, None),
     "silent": None,
     "logging_level": None,
     "allow_writing_files": None,
@@ -97,6 +98,7 @@ _WITHOUT_EFFECT: dict[str, tuple[Any, ...] | None] = {
     "use_best_model": (True, None),
     "class_weight": (None,),
     "od_type": ("Iter", None),
+    "lambdarank_unbiased": (False, None),
 }
 
 # Their name -> what does the same here; the fit goes on, with a warning.
@@ -104,6 +106,8 @@ _WARNED: dict[str, str] = {
     "lambdarank_truncation_level": 'pairs of lambdarank end at the cutoff of the measure: measure="nDCG@10"',
     "lambdarank_num_pair_per_sample": 'pairs of lambdarank end at the cutoff of the measure: measure="nDCG@10"',
     "lambdarank_pair_method": 'pairs of lambdarank end at the cutoff of the measure: measure="nDCG@10"',
+    "custom_metric": "evaluate(measures, y, scores, qid=qid) reports any number of measures after the fit",
+    "plot": "history_ holds what to draw",
     "device": "there is no code for graphics cards; the fit runs on the processor",
     "task_type": "there is no code for graphics cards; the fit runs on the processor",
 }
@@ -127,6 +131,8 @@ _INSTEAD: dict[str, str] = {
     "bootstrap_type": 'bootstrap="row" or "query" draws with replacement',
     "sampling_method": 'bootstrap="row" or "query" draws with replacement',
     "ndcg_exp_gain": 'the convention does this: "lightgbm" and "xgboost" have 2^grade - 1, "trec" the grade',
+    "lambdarank_unbiased": 'objective="unbiased-lambdarank", with fit(…, position=…), the position of each row',
+    "lambdarank_bias_norm": 'objective="unbiased-lambdarank" has it as objective_params={"norm": 1}',
     "label_gain": 'give the gains to the measure: measure="nDCG@10(gains={0: 0, 1: 1, 2: 3})"',
     "eval_at": 'give cutoffs to the measure: validation_measure="nDCG@10"',
     "class_weight": "there are no classes; weigh with query_weight or sample_weight in fit",
@@ -135,7 +141,6 @@ _INSTEAD: dict[str, str] = {
     "boosting_type": "boosting here is plain gradient boosting",
     "grow_policy": "all trees are oblivious (symmetric)",
     "tree_method": "features are binned always",
-    "custom_metric": "evaluate(measures, y, scores, qid=qid) reports any number of measures after the fit",
     "enable_categorical": "see the ranker's `categorical`, or encode categories as numbers",
     "cat_features": "see the ranker's `categorical`, or encode categories as numbers",
     "categorical_feature": "see the ranker's `categorical`, or encode categories as numbers",
@@ -152,7 +157,6 @@ _INSTEAD_IN_FIT: dict[str, str] = {
     "feature_name": "names come with a data frame, or RankingData(X, y, qid, feature_names=…)",
     "eval_sample_weight": "validation queries are not weighed",
     "sample_weight_eval_set": "validation queries are not weighed",
-    "plot": "history_ holds what to draw",
 }
 
 
@@ -364,7 +368,11 @@ def _rest_of_fit(ranker: Any, other: dict[str, Any]) -> None:
     """Settings that other libraries take in `fit`: those of the constructor, and those that are not here."""
     name, known = type(ranker).__name__, ranker.get_params(deep=False)
     for key, value in list(other.items()):
-        if value is None:
+        if value is None or value is False:
+            other.pop(key)
+            continue
+        if key in _WARNED:
+            warnings.warn(f"{name}.fit: {key} has no effect: {_WARNED[key]}", TruerankWarning, 5)
             other.pop(key)
             continue
         if key == "eval_at":

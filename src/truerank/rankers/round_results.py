@@ -41,6 +41,50 @@ class EvaluationResults(dict[str, Any]):
         raise KeyError(f"{key!r}; there are {', '.join(map(repr, self))}")
 
 
+class RoundResults:
+    """What a fitted ranker says of its rounds, also under the names of XGBoost, LightGBM and CatBoost."""
+
+    evals_result_: EvaluationResults
+
+    @property
+    def best_iteration_(self) -> int:
+        """Rounds of the model: all, or those up to the best one on `eval_set` where training stopped early."""
+        rounds = getattr(self, "n_iter_", None)
+        if rounds is None:
+            raise AttributeError(f"{type(self).__name__} has no best_iteration_: it is not fitted, or not in rounds")
+        return int(rounds)
+
+    @property
+    def best_iteration(self) -> int:
+        """`best_iteration_` counted from 0, as XGBoost has it."""
+        return self.best_iteration_ - 1
+
+    @property
+    def best_score_(self) -> EvaluationResults:
+        """Value of each measure on each validation set at the last round of the model, as LightGBM has it."""
+        return EvaluationResults(
+            {
+                name: EvaluationResults({measure: float(values[-1]) for measure, values in own.items()})
+                for name, own in self._results("best_score_").items()
+            }
+        )
+
+    @property
+    def best_score(self) -> float:
+        """The value that chose: of the measure that is watched, on the last validation set, as XGBoost has it."""
+        *_, chosen = self.best_score_.values()
+        return next(iter(chosen.values()))
+
+    def evals_result(self) -> dict[str, dict[str, list[float]]]:
+        """`evals_result_` as lists, by "validation_0" and "ndcg@10": XGBoost's form."""
+        return theirs(self._results("evals_result"))
+
+    def _results(self, asked: str) -> EvaluationResults:
+        if not hasattr(self, "evals_result_"):
+            raise AttributeError(f"{type(self).__name__} has no {asked}: it was fitted without eval_set")
+        return self.evals_result_
+
+
 def _spelling(key: Any) -> str:
     return str(key).lower().replace("validation_", "valid_").replace("-", "@")
 
@@ -57,12 +101,12 @@ def theirs(results: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, list
 
 def values_by_round(
     ranker: Any, watched: list[tuple[str, RankingData]], cutoffs: Sequence[int], more: Sequence[Any]
-) -> dict[str, dict[str, np.ndarray]]:
+) -> EvaluationResults:
     """The validation measure, nDCG at `cutoffs` and more measures, by set and round; the last set's as watched."""
     convention = getattr(ranker, "convention", "ranklib")
     watch = ranker._watched_measure()
     others = [parse_measure(one, convention=convention) for one in (*more, *(f"nDCG@{int(k)}" for k in cutoffs))]
-    values: dict[str, dict[str, np.ndarray]] = EvaluationResults()
+    values = EvaluationResults()
     for place, (name, data) in enumerate(watched, 1):
         watched_in_fit = place == len(watched)
         measures = [one for one in others if one != watch] if watched_in_fit else [watch, *others]
