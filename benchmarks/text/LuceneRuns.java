@@ -20,6 +20,7 @@ public class LuceneRuns {
   public static void main(String[] files) throws Exception {
     Map<String, Similarity> functions = new LinkedHashMap<>();
     functions.put("bm25", new BM25Similarity(1.2f, 0.75f));
+    functions.put("tfidf", new ClassicSimilarity());
     functions.put("dirichlet", new LMDirichletSimilarity(new Share(), 2500f));
     functions.put("jelinek-mercer", new LMJelinekMercerSimilarity(new Share(), 0.4f));
     StringBuilder out = new StringBuilder();
