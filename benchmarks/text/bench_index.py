@@ -22,7 +22,6 @@ import numpy as np
 
 from benchmarks.harness import compare, peer
 from truerank.io.documents import Document
-from truerank.text.features import TextFeatures
 from truerank.text.index import build_index
 from truerank.text.retrieval import retrieve
 
@@ -117,16 +116,6 @@ def run() -> None:
             searcher.search(store.parse_query(text, ["text"]), DEPTH, count=False).hits for text in asked
         ]
     compare(f"top {DEPTH} of {QUERIES} queries", contestants, rounds=5)
-    three = build_index(
-        (Document(str(k), {"text": text}, {}, {}) for k, text in enumerate(bodies[: n // 5])), folder / "three"
-    )
-    features = TextFeatures(["functions"], scaled=False).fit(three)
-    everything = dict(enumerate(asked))
-    compare(
-        f"fifteen functions of {n // 5} documents, union of candidates, all scored, beside BM25 alone",
-        {"one": lambda: retrieve(three, everything), "fifteen": lambda: features.transform(everything, three)},
-        rounds=3,
-    )
     shutil.rmtree(folder)
     print(f"\nPython {sys.version.split()[0]}")
 
