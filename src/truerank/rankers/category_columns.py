@@ -1,4 +1,4 @@
-"""Columns of a data frame that hold categories: their texts as numbers."""
+"""Columns that hold categories: the texts of a data frame's as numbers, and a ranker that knows them by these."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
+from truerank.data.ranking_data import RankingData
+from truerank.rankers.base import Ranker
+from truerank.rankers.column_settings import columns_of
 
 
 def _is_missing(value: Any) -> bool:
@@ -75,3 +78,56 @@ def refuse_categories(X: Any) -> None:
                 f"column {name!r} has the type {dtype}: name it in categorical=[{name!r}], or encode "
                 "it as numbers first"
             )
+
+
+class CategoryColumns(Ranker):
+    """A ranker whose columns named in `categorical` hold numbers for the texts that `category_names_` keeps."""
+
+    categorical: Any
+
+    def _checked(self, X: Any, *, reset: bool) -> Any:
+        if reset:
+            self.__dict__.pop("category_names_", None)  # of an earlier fit
+        X = frame_of(X)
+        given, known = list(getattr(X, "columns", ())), list(getattr(self, "feature_names_in_", ()))
+        refused = known and given and given != known and all(isinstance(name, str) for name in given)
+        if reset or not refused:  # other names are refused first
+            X = self._numbered(X, reset)
+            refuse_categories(X)
+        return super()._checked(X, reset=reset)
+
+    def _own_category_names(self) -> dict[str, list[str]]:
+        names = getattr(self, "feature_names_in_", [])
+        return {str(names[int(k)]): list(texts) for k, texts in getattr(self, "category_names_", {}).items()}
+
+    def _take_category_names(self, data: RankingData) -> None:
+        self.__dict__.pop("category_names_", None)  # of an earlier fit
+        if not data.category_names:
+            return
+        names = list(data.feature_names or [])
+        given = self.categorical
+        known = set() if given is None else set(columns_of(given, "categorical", len(names), names).tolist())
+        numbered = {}
+        for name, texts in data.category_names.items():
+            if names.index(name) not in known:
+                raise InvalidInputError(f"column {name!r} holds categories: name it in categorical=[{name!r}]")
+            numbered[str(names.index(name))] = list(texts)
+        self.category_names_ = numbered
+
+    def _numbered(self, X: Any, reset: bool) -> Any:
+        """A data frame whose named columns of text or categories hold the numbers of these; anything else as it is."""
+        if self.categorical is None or not is_frame(X):
+            return X
+        names = list(X.columns)
+        columns = columns_of(self.categorical, "categorical", len(names), names).tolist()
+        X, texts = numbered_categories(X, columns, getattr(self, "category_names_", {}), reset)
+        if reset and texts:
+            self.category_names_ = texts
+        return X
+
+    def _category_columns(self, n_features: int) -> np.ndarray | None:
+        """The columns that hold categories, int64 (u,); None without any."""
+        if self.categorical is None:
+            return None
+        found = columns_of(self.categorical, "categorical", n_features, list(getattr(self, "feature_names_in_", [])))
+        return found if len(found) else None

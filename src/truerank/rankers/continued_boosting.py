@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import seed_of
 from truerank.rankers.boosting_model import OF_SOME, TREES
 from truerank.trees.boosting import Progress
+from truerank.trees.leaves.fuzzy import FuzzyLeaves
+from truerank.trees.leaves.kinds import Leaves
+from truerank.trees.training_columns import TrainingColumns
 
 _MAY_CHANGE = {"n_estimators", "patience", "warm_start", "verbose", "n_jobs"}  # between a fit and its continuation
 
@@ -44,6 +49,18 @@ def begun_progress(ranker: Any, n_features: int) -> Progress:
         part.tolist()[:have] for part in (ranker.validation_scores_, ranker.history_["objective"])
     )
     return progress
+
+
+def check_same_columns(ranker: Any, leaves: Leaves, columns: TrainingColumns, p_swap: float) -> None:
+    """An error where X is not what the trees of a warm start were fitted to."""
+    same = True
+    if isinstance(leaves, FuzzyLeaves):
+        same = p_swap == ranker.p_swap_ and ranker._flat_places().hold(columns.places)
+    if not same or (columns.scaling is not None and not np.array_equal(columns.scaling.mean, ranker.feature_mean_)):
+        raise InvalidInputError(
+            "warm_start: X is not what the model's trees were fitted to; fuzzy and polynomial leaves can only be "
+            "continued with the same rows. Set warm_start=False to start anew"
+        )
 
 
 def take_model(ranker: Any, begun: Any, n_features: int) -> None:

@@ -2,63 +2,36 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
-from truerank.core.errors import InvalidInputError, ModelFileError
-from truerank.core.random_streams import stream
-from truerank.core.threads import Workers
+from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
-from truerank.losses.beside_grades import in_data_order, take_beside, unbiased_part
-from truerank.losses.boosting import make_objective
-from truerank.matrices.binning import MAX_BORDERS, code_rows
-from truerank.matrices.bundles import add_in_dense_blocks, bundle_columns, summed
-from truerank.matrices.content import order_by_content
-from truerank.measures import parse_measure
-from truerank.rankers.base import Ranker
-from truerank.rankers.boosting_model import OF_SOME, TREES, check_attributes, keep, kept, params_for_file
+from truerank.losses.beside_grades import in_data_order
+from truerank.matrices.binning import MAX_BORDERS
+from truerank.rankers.boosting_fit import BoostingFit
 from truerank.rankers.callbacks import period_of
-from truerank.rankers.category_columns import frame_of, is_frame, numbered_categories, refuse_categories
-from truerank.rankers.column_settings import columns_of, costs_of, feature_sets, monotone_signs
-from truerank.rankers.continued_boosting import begun_progress, fit_settings, take_model, trees_of
+from truerank.rankers.column_settings import costs_of, feature_sets, monotone_signs
+from truerank.rankers.continued_boosting import take_model
 from truerank.rankers.earlier_boosting_names import (
     value_under_either_name,
     warn_of_earlier_names,
     with_earlier_names,
 )
+from truerank.rankers.fitted_trees import FittedTrees
 from truerank.rankers.leaf_choice import choose_leaves
 from truerank.solvers.early_stopping import EarlyStopping
-from truerank.trees.boosted_rows import RowsHere, WatchedHere
-from truerank.trees.boosting import Plan, Progress, boost
-from truerank.trees.categories import CategoryTables, fit_categories
-from truerank.trees.ensemble import Ensemble
+from truerank.trees.boosting import Plan
 from truerank.trees.grower import GrowthRules
-from truerank.trees.leaves.fuzzy import FlatPlaces, FuzzyLeaves
-from truerank.trees.leaves.fuzzy_predictor import FuzzyPredictor
-from truerank.trees.leaves.kinds import Leaves, leaf_fitter, parse_leaves, search_rules
-from truerank.trees.leaves.polynomial import PolynomialLeaves, PolynomialPredictor, monomial_table
-from truerank.trees.limits import check_grades, check_weights
-from truerank.trees.linear_start import LinearStart, Start, fit_linear_start
-from truerank.trees.predictor import ConstantPredictor
-from truerank.trees.rows import Rows
-from truerank.trees.scaling import Scaling, check_scaling
-from truerank.trees.training_columns import TrainingColumns, scan_training_columns
+from truerank.trees.leaves.kinds import Leaves, parse_leaves
+from truerank.trees.leaves.polynomial import PolynomialLeaves
 
 MAX_DEPTH = 12
-_OTHER_DATA = (
-    "warm_start: X is not what the model's trees were fitted to; fuzzy and polynomial leaves can only be continued "
-    "with the same rows. Set warm_start=False to start anew"
-)
-CATEGORIES_STAY = "warm_start: a model with categorical features cannot be continued; set warm_start=False"
 
 
-class ObliviousBoosting(Ranker):
+class ObliviousBoosting(FittedTrees):
     """Boosted oblivious trees: each tree asks one question `x_k ≤ c` a level, the same in all its leaves.
 
     The scores h start at the mean grade (squared error; else at 0), and each round adds a tree fitted to the
@@ -248,28 +221,13 @@ class ObliviousBoosting(Ranker):
     [3, 2, 1, 3, 1, 2]
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = (
-        *Ranker.model_attributes,
-        "start_",
-        *TREES,
-        "history_",
-        "n_iter_",
-        "seed_",
-        "category_names_",
-        *OF_SOME,
-    )
-    renamed_attributes: ClassVar[dict[str, str]] = {"valid_scores_": "validation_scores_"}
     allow_nan = True
     missing_values = "to the side of each question that fits better"
     uses_eval_set = True
     allow_sample_weight = True
 
-    start_: float
     leaves_: Any
     leaf_scores_: dict[str, float]
-    validation_scores_: np.ndarray
-    history_: dict[str, np.ndarray]
-    feature_mean_: np.ndarray
 
     def __init__(
         self,
@@ -415,108 +373,10 @@ class ObliviousBoosting(Ranker):
         position: np.ndarray | None = None,
         begun: Any = None,
     ) -> None:
-        y, weight = data.y, data.row_weight
-        assert y is not None
-        sparse = hasattr(data.X, "tocsc")
         if begun is not None:
             self._take(begun, data.n_features)
         warn_of_earlier_names(self)
-        parts = self._parts()
-        check_choice(self.start, "start", ("constant", "linear"))
-        start_alpha = check_number(value_under_either_name(self, "start_alpha"), "start_alpha", minimum=0.0)
-        progress = begun_progress(self, data.n_features) if begun is None else trees_of(self)
-        stopping = self._early_stopping(valid is not None)
-        self._choose_leaves(
-            data, stopping.measure, bool(progress.trees) or begun is not None, labels or position is not None
-        )
-        leaves = self.kind_of_leaves
-        if valid is not None and hasattr(valid.X, "tocsc") != sparse:
-            raise InvalidInputError(
-                f"X is {'sparse' if sparse else 'dense'} and that of eval_set is not: give both in the same form"
-            )
-        check_grades(y)
-        check_weights(weight)
-        plan = self._plan()
-        p_swap = leaves.swap_probability(data.n_rows) if isinstance(leaves, FuzzyLeaves) else 0.0
-        known_places = {}
-        if begun is not None:
-            plan = replace(plan, n_estimators=plan.n_estimators + len(progress.trees))
-            if isinstance(leaves, FuzzyLeaves):
-                p_swap, flat = self.p_swap_, self._flat_places()
-                known_places = dict(zip(flat.features.tolist(), flat.tables()))
-        measure = parse_measure(self.measure, convention=self.convention)
-        objective = make_objective(self.objective, self.objective_params, measure, self.n_jobs)
-        take_beside(objective, labels, position, weight)
-        unbiased = unbiased_part(objective)
-        if unbiased is not None and progress.trees:
-            raise InvalidInputError(
-                f"{'warm_start' if begun is None else 'init_model'}: unbiased-lambdarank learns its propensities from "
-                "tree to tree and cannot be continued; start anew"
-            )
-        tables, X = self._categories(data, begun is not None, bool(progress.trees))
-        scaled = isinstance(leaves, PolynomialLeaves) or self.start == "linear"
-        by_column = summed(X).tocsc() if sparse else X
-        columns = scan_training_columns(
-            by_column, weight, parts, leaves, scaled, bool(self.clip), known_places, self.n_jobs
-        )
-        if begun is not None and scaled:
-            columns = replace(columns, scaling=self._scaling())
-        if progress.trees:
-            if begun is None:
-                self._check_same_columns(leaves, columns, p_swap)
-            start, scores = self._start(), self._predict(data.X)
-            at_start: Any = scores.copy()  # on other data the model may stand worse than a constant
-            if begun is None:
-                at_start = start.constant if start.linear is None else start.scores(X, self.n_jobs)
-        else:
-            linear = None
-            if self.start == "linear":
-                assert columns.scaling is not None
-                linear = fit_linear_start(X, y, data.offsets, weight, columns.scaling, start_alpha, plan.rules.monotone)
-            known = 0.0 if linear is None else linear.scores(X, self.n_jobs)
-            start = Start(float(objective.start(y - known, weight)), linear)
-            scores = np.full(data.n_rows, start.constant) + known
-            # For the watch over the training objective: one number, unless the start is a line.
-            at_start = start.constant if linear is None else scores.copy()
-        plan = replace(plan, rules=search_rules(leaves, plan.rules, columns, p_swap))
-        with Workers(self.n_jobs) as workers:
-            fitter = leaf_fitter(leaves, plan.rules, columns, p_swap, workers)
-            watched = None
-            if valid is None:
-                progress.valid = []
-            else:
-                valid_X = valid.X if tables is None else tables.encode(valid.X)
-                if len(progress.valid) != len(progress.trees):  # these queries were not watched before
-                    judgements = valid.judgements()
-                    progress.valid = [
-                        float(stopping.measure.mean(judgements, scores)) for scores in self._staged(valid.X)
-                    ]
-                watched = WatchedHere(
-                    self._coded(summed(valid_X).tocsc() if sparse else valid_X, columns.borders),
-                    self._predict(valid.X) if progress.trees else start.scores(valid_X, self.n_jobs),
-                    valid.judgements(),
-                    fitter,
-                    stopping,
-                )
-            rows = RowsHere(
-                data,
-                self._coded(by_column, columns.borders, training=True),
-                scores,
-                at_start,
-                progress.gains,
-                objective,
-                fitter,
-                plan,
-                workers,
-            )
-            status = boost(rows, plan, watched, progress, objective.quadratic)
-        self._keep(progress, start, leaves, columns, p_swap)
-        if tables is not None:
-            keep(self, tables)
-        if unbiased is not None:
-            self.click_propensities_ = unbiased.click_propensities
-            self.skip_propensities_ = unbiased.skip_propensities
-        self._finish(status)
+        self._finish(BoostingFit(self, data, valid, labels, position, begun is not None).run())
 
     # Arguments.
 
@@ -599,217 +459,3 @@ class ObliviousBoosting(Ranker):
             period_of(self.verbose),
             self.seed_,
         )
-
-    def _categories(self, data: RankingData, begun: bool, continued: bool) -> tuple[CategoryTables | None, Any]:
-        """The tables of the categorical columns, None without any, and the training rows as the trees see them."""
-        if begun and hasattr(self, "category_features_"):
-            tables = self._category_tables()
-            return tables, tables.encode(data.X)
-        columns = self._category_columns(data.n_features)
-        if columns is None:
-            return None, data.X
-        if continued:
-            raise InvalidInputError(CATEGORIES_STAY)
-        assert data.y is not None
-        _, queries = order_by_content(data.X, data.y, data.offsets, data.query_weight)
-        order = queries[stream(self.seed_, "categories", 0).permutation(len(queries))]
-        return fit_categories(data.X, data.y, data.offsets, data.row_weight, columns, order)
-
-    def _check_same_columns(self, leaves: Leaves, columns: TrainingColumns, p_swap: float) -> None:
-        """An error where X is not what the trees of a warm start were fitted to."""
-        same = True
-        if isinstance(leaves, FuzzyLeaves):
-            same = p_swap == self.p_swap_ and self._flat_places().hold(columns.places)
-        if not same or (columns.scaling is not None and not np.array_equal(columns.scaling.mean, self.feature_mean_)):
-            raise InvalidInputError(_OTHER_DATA)
-
-    # Scores.
-
-    def _checked(self, X: Any, *, reset: bool) -> Any:
-        if reset:
-            self.__dict__.pop("category_names_", None)  # of an earlier fit
-        X = frame_of(X)
-        given, known = list(getattr(X, "columns", ())), list(getattr(self, "feature_names_in_", ()))
-        refused = known and given and given != known and all(isinstance(name, str) for name in given)
-        if reset or not refused:  # other names are refused first
-            X = self._numbered(X, reset)
-            refuse_categories(X)
-        return super()._checked(X, reset=reset)
-
-    def _own_category_names(self) -> dict[str, list[str]]:
-        names = getattr(self, "feature_names_in_", [])
-        return {str(names[int(k)]): list(texts) for k, texts in getattr(self, "category_names_", {}).items()}
-
-    def _take_category_names(self, data: RankingData) -> None:
-        self.__dict__.pop("category_names_", None)  # of an earlier fit
-        if not data.category_names:
-            return
-        names = list(data.feature_names or [])
-        given = self.categorical
-        known = set() if given is None else set(columns_of(given, "categorical", len(names), names).tolist())
-        numbered = {}
-        for name, texts in data.category_names.items():
-            if names.index(name) not in known:
-                raise InvalidInputError(f"column {name!r} holds categories: name it in categorical=[{name!r}]")
-            numbered[str(names.index(name))] = list(texts)
-        self.category_names_ = numbered
-
-    def _numbered(self, X: Any, reset: bool) -> Any:
-        """A data frame whose named columns of text or categories hold the numbers of these; anything else as it is."""
-        if self.categorical is None or not is_frame(X):
-            return X
-        names = list(X.columns)
-        columns = columns_of(self.categorical, "categorical", len(names), names).tolist()
-        X, texts = numbered_categories(X, columns, getattr(self, "category_names_", {}), reset)
-        if reset and texts:
-            self.category_names_ = texts
-        return X
-
-    def _category_columns(self, n_features: int) -> np.ndarray | None:
-        """The columns that hold categories, int64 (u,); None without any."""
-        if self.categorical is None:
-            return None
-        found = columns_of(self.categorical, "categorical", n_features, list(getattr(self, "feature_names_in_", [])))
-        return found if len(found) else None
-
-    def encoded(self, X: np.ndarray) -> np.ndarray:
-        """X (n, p) as the trees see it: statistics in place of categories; X itself without categorical features."""
-        if not hasattr(self, "category_features_"):
-            return X
-        return self._category_tables().encode(X)
-
-    def _category_tables(self) -> CategoryTables:
-        return kept(self, CategoryTables)
-
-    def _coded(self, X: Any, borders: list[np.ndarray], training: bool = False) -> Rows:
-        """Rows of an array or a CSC matrix, with their codes."""
-        matrix = bundle_columns(X, borders) if hasattr(X, "tocsc") else code_rows(X, borders, self.n_jobs)
-        return Rows(X, matrix, training)
-
-    def _predict(self, X: Any) -> np.ndarray:
-        X = self.encoded(X)
-        return self._advance(X, self._start().scores(X, self.n_jobs))
-
-    def _advance(self, X: Any, scores: np.ndarray, trees: slice = slice(None)) -> np.ndarray:
-        """Add the values of `trees` to the scores (n,) of rows as `encoded` gives them."""
-
-        def add(rows: np.ndarray, scores: np.ndarray) -> np.ndarray:
-            return np.asarray(self._predictor.predict(rows, self.n_jobs, scores, trees))
-
-        return add_in_dense_blocks(X, add, scores) if hasattr(X, "tocsr") else add(X, scores)
-
-    def _feature_shares(self) -> np.ndarray:
-        return np.asarray(self.tree_gains_.sum(axis=0))
-
-    def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
-        """Scores (n,) after each tree, in the caller's row order; the last are `predict`'s."""
-        check_is_fitted(self)
-        restore: Callable[[np.ndarray], np.ndarray]
-        if isinstance(X, RankingData):
-            self._check_columns(X)
-            matrix, restore = X.X, X.restore
-        else:
-            matrix, restore = self._checked(X, reset=False), lambda values: values
-        for scores in self._staged(matrix):
-            yield restore(scores).copy()
-
-    def _staged(self, X: np.ndarray) -> Iterator[np.ndarray]:
-        """Scores after each tree, in one array that is advanced."""
-        X = self.encoded(X)
-        scores = self._start().scores(X, self.n_jobs)
-        for t in range(self.n_iter_):
-            yield self._advance(X, scores, slice(t, t + 1))
-
-    # The model.
-
-    def _keep(self, progress: Progress, start: Start, leaves: Leaves, columns: TrainingColumns, p_swap: float) -> None:
-        """Keep the trees and what they stand on."""
-        for name in OF_SOME:
-            self.__dict__.pop(name, None)  # of an earlier fit
-        self.start_ = start.constant
-        if start.linear is not None:
-            self.start_weights_ = start.linear.weights
-        if columns.scaling is not None:
-            keep(self, columns.scaling)
-        keep(self, Ensemble(*(np.stack(arrays) for arrays in zip(*progress.trees))))
-        self.tree_gains_ = np.stack(progress.gains)
-        self.validation_scores_ = np.array(progress.valid, dtype=np.float64)
-        change = np.array(progress.change, dtype=np.float64)
-        self.history_ = {"objective": change, "validation": self.validation_scores_}
-        self.n_iter_ = len(progress.trees)
-        if isinstance(leaves, FuzzyLeaves):
-            used = np.unique(self.tree_features_)
-            self.p_swap_ = p_swap
-            keep(self, FlatPlaces.of(used, [columns.places[k] for k in used]))
-        self._prepare()
-        self._fitted_with = fit_settings(self)
-
-    @property
-    def valid_scores_(self) -> np.ndarray:
-        """The name of an earlier release of `validation_scores_`."""
-        warnings.warn("valid_scores_ is now validation_scores_", FutureWarning, stacklevel=2)
-        return self.validation_scores_
-
-    def model_params(self) -> dict[str, Any]:
-        """Parameters for a model file, which keeps neither functions nor generators nor dicts by number.
-
-        A loaded model predicts all the same; to go on training it, set `objective` to the function again.
-        """
-        return params_for_file(self)
-
-    def _flat_places(self) -> FlatPlaces:
-        return kept(self, FlatPlaces)
-
-    def _ensemble(self) -> Ensemble:
-        return kept(self, Ensemble)
-
-    def _scaling(self) -> Scaling:
-        return kept(self, Scaling)
-
-    def _start(self) -> Start:
-        weights = getattr(self, "start_weights_", None)
-        return Start(self.start_, None if weights is None else LinearStart(weights, self._scaling()))
-
-    def _make_predictor(self, ensemble: Ensemble) -> Any:
-        kind = self.kind_of_leaves
-        if isinstance(kind, FuzzyLeaves):
-            return FuzzyPredictor(ensemble, self._flat_places(), self.p_swap_, kind.ties)
-        if isinstance(kind, PolynomialLeaves):
-            return PolynomialPredictor(ensemble, self._scaling(), kind.degree)
-        return ConstantPredictor(ensemble)
-
-    def _prepare(self) -> None:
-        self._predictor = self._make_predictor(self._ensemble())
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in super().__getstate__().items() if key != "_predictor"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        if hasattr(self, "tree_values_"):
-            self._prepare()
-
-    def check_model(self) -> None:
-        """Called after loading: the arrays of the trees must fit together."""
-        super().check_model()
-        if not hasattr(self, "history_") and isinstance(getattr(self, "validation_scores_", None), np.ndarray):
-            unknown = np.full(len(self.validation_scores_), np.nan)  # a file of an earlier release
-            self.history_ = {"objective": unknown, "validation": self.validation_scores_}
-        check_attributes(self)
-        kind, monomials = self.kind_of_leaves, None
-        if isinstance(self.leaves, dict):
-            self.leaves = kind
-        if isinstance(kind, PolynomialLeaves):
-            monomials = len(monomial_table(self._ensemble().depth, kind.degree))
-        self._ensemble().check(self.n_features_in_, monomials)
-        if monomials is not None or hasattr(self, "start_weights_"):
-            check_scaling(self._scaling(), self.n_features_in_)
-            self._start().check(self.n_features_in_)
-        if hasattr(self, "category_features_"):
-            self._category_tables().check(self.n_features_in_)
-        names = getattr(self, "category_names_", {})
-        if not isinstance(names, dict) or not all(isinstance(one, list) for one in names.values()):
-            raise ModelFileError("ObliviousBoosting: category_names_ must hold a list of names by column")
-        if isinstance(kind, FuzzyLeaves):
-            self._flat_places().check(self.n_features_in_, self._ensemble())
-        self._prepare()

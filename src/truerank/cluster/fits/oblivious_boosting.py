@@ -33,10 +33,11 @@ from truerank.matrices.binning import BLOCK, code_rows
 from truerank.matrices.content import content_hashes
 from truerank.matrices.exact_sums import exact_parts, exact_total
 from truerank.measures import parse_measure
+from truerank.rankers.boosting_fit import CATEGORIES_STAY
 from truerank.rankers.boosting_model import keep
-from truerank.rankers.continued_boosting import begun_progress
+from truerank.rankers.continued_boosting import begun_progress, check_same_columns
 from truerank.rankers.earlier_boosting_names import value_under_either_name, warn_of_earlier_names
-from truerank.rankers.oblivious_boosting import CATEGORIES_STAY, ObliviousBoosting
+from truerank.rankers.oblivious_boosting import ObliviousBoosting
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.trees.boosting import Plan, Progress, boost, change_parts
 from truerank.trees.categories import CategoryTables, fit_categories
@@ -107,7 +108,7 @@ def fit_partitions(ranker: ObliviousBoosting, data: ClusterRankingData, valid: C
     categories = _encode_categories(ranker, data, bool(progress.trees))
     columns = _look_at_columns(ranker, data, parts, leaves, scaled)
     if progress.trees:
-        ranker._check_same_columns(leaves, columns, p_swap)
+        check_same_columns(ranker, leaves, columns, p_swap)
     plan = replace(plan, rules=search_rules(leaves, plan.rules, columns, p_swap))
     linear = ranker._start().linear if progress.trees else None
     if ranker.start == "linear" and linear is None:

@@ -1,0 +1,205 @@
+"""A fit of boosted trees to data in memory, stage by stage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from truerank.core.checks import check_choice, check_number
+from truerank.core.errors import InvalidInputError
+from truerank.core.random_streams import stream
+from truerank.core.threads import Workers
+from truerank.data.ranking_data import RankingData
+from truerank.losses.beside_grades import take_beside, unbiased_part
+from truerank.losses.boosting import make_objective
+from truerank.matrices.binning import code_rows
+from truerank.matrices.bundles import bundle_columns, summed
+from truerank.matrices.content import order_by_content
+from truerank.measures import parse_measure
+from truerank.rankers.boosting_model import keep
+from truerank.rankers.continued_boosting import begun_progress, check_same_columns, trees_of
+from truerank.rankers.earlier_boosting_names import value_under_either_name
+from truerank.solvers.result import Status
+from truerank.trees.boosted_rows import RowsHere, WatchedHere
+from truerank.trees.boosting import boost
+from truerank.trees.categories import CategoryTables, fit_categories
+from truerank.trees.leaves.fuzzy import FuzzyLeaves
+from truerank.trees.leaves.kinds import leaf_fitter, search_rules
+from truerank.trees.leaves.polynomial import PolynomialLeaves
+from truerank.trees.limits import check_grades, check_weights
+from truerank.trees.linear_start import Start, fit_linear_start
+from truerank.trees.rows import Rows
+from truerank.trees.training_columns import TrainingColumns, scan_training_columns
+
+CATEGORIES_STAY = "warm_start: a model with categorical features cannot be continued; set warm_start=False"
+
+
+class BoostingFit:
+    """One fit of an `ObliviousBoosting`, which gets the fitted attributes when `run` ends.
+
+    Parameters
+    ----------
+    ranker : ObliviousBoosting
+        Not fitted, or with the trees that the fit goes on from.
+    data, valid : RankingData
+        `valid` may be None.
+    labels, position : see `ObliviousBoosting.fit`
+        In the order of the data.
+    begun : bool
+        Whether the ranker's trees are those of `init_model`, which saw other data.
+    """
+
+    def __init__(
+        self,
+        ranker: Any,
+        data: RankingData,
+        valid: RankingData | None,
+        labels: Mapping[str, Any] | None,
+        position: np.ndarray | None,
+        begun: bool,
+    ) -> None:
+        self.ranker, self.data, self.valid, self.begun = ranker, data, valid, begun
+        self.sparse = hasattr(data.X, "tocsc")
+        self.parts = ranker._parts()
+        check_choice(ranker.start, "start", ("constant", "linear"))
+        self.start_alpha = check_number(value_under_either_name(ranker, "start_alpha"), "start_alpha", minimum=0.0)
+        self.progress = trees_of(ranker) if begun else begun_progress(ranker, data.n_features)
+        self.continued = bool(self.progress.trees)
+        self.stopping = ranker._early_stopping(valid is not None)
+        ranker._choose_leaves(data, self.stopping.measure, self.continued or begun, labels or position is not None)
+        self.leaves = ranker.kind_of_leaves
+        self._check_rows()
+        self.plan = ranker._plan()
+        if begun:
+            self.plan = replace(self.plan, n_estimators=self.plan.n_estimators + len(self.progress.trees))
+        self.objective = self._objective(labels, position)
+
+    def run(self) -> Status:
+        """Boost, and keep what was found."""
+        ranker, data = self.ranker, self.data
+        self.tables, self.X = self._categories()
+        by_column = summed(self.X).tocsc() if self.sparse else self.X
+        p_swap, columns = self._columns(by_column)
+        start, scores, at_start = self._standing() if self.continued else self._start(columns)
+        plan = replace(self.plan, rules=search_rules(self.leaves, self.plan.rules, columns, p_swap))
+        with Workers(ranker.n_jobs) as workers:
+            fitter = leaf_fitter(self.leaves, plan.rules, columns, p_swap, workers)
+            watched = self._watched(fitter, columns, start)
+            rows = self._coded(by_column, columns.borders, training=True)
+            gains = self.progress.gains
+            boosted = RowsHere(data, rows, scores, at_start, gains, self.objective, fitter, plan, workers)
+            status = boost(boosted, plan, watched, self.progress, self.objective.quadratic)
+        ranker._keep(self.progress, start, self.leaves, columns, p_swap)
+        if self.tables is not None:
+            keep(ranker, self.tables)
+        unbiased = unbiased_part(self.objective)
+        if unbiased is not None:
+            ranker.click_propensities_ = unbiased.click_propensities
+            ranker.skip_propensities_ = unbiased.skip_propensities
+        return status
+
+    def _check_rows(self) -> None:
+        """Grades and weights that sums of integers can hold, and validation rows in the form of the training rows."""
+        if self.valid is not None and hasattr(self.valid.X, "tocsc") != self.sparse:
+            raise InvalidInputError(
+                f"X is {'sparse' if self.sparse else 'dense'} and that of eval_set is not: give both in the same form"
+            )
+        assert self.data.y is not None
+        check_grades(self.data.y)
+        check_weights(self.data.row_weight)
+
+    def _objective(self, labels: Mapping[str, Any] | None, position: np.ndarray | None) -> Any:
+        ranker = self.ranker
+        measure = parse_measure(ranker.measure, convention=ranker.convention)
+        objective = make_objective(ranker.objective, ranker.objective_params, measure, ranker.n_jobs)
+        take_beside(objective, labels, position, self.data.row_weight)
+        if unbiased_part(objective) is not None and self.continued:
+            raise InvalidInputError(
+                f"{'init_model' if self.begun else 'warm_start'}: unbiased-lambdarank learns its propensities from "
+                "tree to tree and cannot be continued; start anew"
+            )
+        return objective
+
+    def _categories(self) -> tuple[CategoryTables | None, Any]:
+        """The tables of the categorical columns, None without any, and the training rows as the trees see them."""
+        ranker, data = self.ranker, self.data
+        if self.begun and hasattr(ranker, "category_features_"):
+            tables = ranker._category_tables()
+            return tables, tables.encode(data.X)
+        columns = ranker._category_columns(data.n_features)
+        if columns is None:
+            return None, data.X
+        if self.continued:
+            raise InvalidInputError(CATEGORIES_STAY)
+        assert data.y is not None
+        _, queries = order_by_content(data.X, data.y, data.offsets, data.query_weight)
+        order = queries[stream(ranker.seed_, "categories", 0).permutation(len(queries))]
+        return fit_categories(data.X, data.y, data.offsets, data.row_weight, columns, order)
+
+    def _columns(self, by_column: Any) -> tuple[float, TrainingColumns]:
+        """The probability of a swap (0 without fuzzy leaves), and what is known of each column before a tree grows."""
+        ranker, leaves = self.ranker, self.leaves
+        p_swap, known_places = 0.0, {}
+        if isinstance(leaves, FuzzyLeaves):
+            p_swap = leaves.swap_probability(self.data.n_rows)
+            if self.begun:
+                flat = ranker._flat_places()
+                p_swap, known_places = ranker.p_swap_, dict(zip(flat.features.tolist(), flat.tables()))
+        scaled = isinstance(leaves, PolynomialLeaves) or ranker.start == "linear"
+        columns = scan_training_columns(
+            by_column, self.data.row_weight, self.parts, leaves, scaled, bool(ranker.clip), known_places, ranker.n_jobs
+        )
+        if self.begun and scaled:
+            columns = replace(columns, scaling=ranker._scaling())
+        if self.continued and not self.begun:
+            check_same_columns(ranker, leaves, columns, p_swap)
+        return p_swap, columns
+
+    def _start(self, columns: TrainingColumns) -> tuple[Start, np.ndarray, Any]:
+        """Where a first tree starts, the scores (n,) there, and these for the watch over the objective."""
+        ranker, data = self.ranker, self.data
+        assert data.y is not None
+        linear, known = None, np.zeros(1)
+        if ranker.start == "linear":
+            assert columns.scaling is not None
+            linear = fit_linear_start(
+                self.X, data.y, data.offsets, data.row_weight, columns.scaling, self.start_alpha,
+                self.plan.rules.monotone,
+            )  # fmt: skip
+            known = linear.scores(self.X, ranker.n_jobs)
+        start = Start(float(self.objective.start(data.y - known, data.row_weight)), linear)
+        scores = np.full(data.n_rows, start.constant) + known
+        # For the watch over the training objective: one number, unless the start is a line.
+        return start, scores, start.constant if linear is None else scores.copy()
+
+    def _standing(self) -> tuple[Start, np.ndarray, Any]:
+        """As `_start`, of the trees that are there already."""
+        ranker = self.ranker
+        start, scores = ranker._start(), ranker._predict(self.data.X)
+        if self.begun:
+            return start, scores, scores.copy()  # on other data the model may stand worse than a constant
+        return start, scores, start.constant if start.linear is None else start.scores(self.X, ranker.n_jobs)
+
+    def _watched(self, fitter: Any, columns: TrainingColumns, start: Start) -> WatchedHere | None:
+        """The validation queries; without any, and with ones that the trees have not seen, the values start anew."""
+        ranker, valid, progress = self.ranker, self.valid, self.progress
+        if valid is None:
+            progress.valid = []
+            return None
+        X = valid.X if self.tables is None else self.tables.encode(valid.X)
+        judgements = valid.judgements()
+        if len(progress.valid) != len(progress.trees):
+            progress.valid = [
+                float(self.stopping.measure.mean(judgements, scores)) for scores in ranker._staged(valid.X)
+            ]
+        scores = ranker._predict(valid.X) if self.continued else start.scores(X, ranker.n_jobs)
+        rows = self._coded(summed(X).tocsc() if self.sparse else X, columns.borders)
+        return WatchedHere(rows, scores, judgements, fitter, self.stopping)
+
+    def _coded(self, X: Any, borders: list[np.ndarray], training: bool = False) -> Rows:
+        """Rows of an array or a CSC matrix, with their codes."""
+        matrix = bundle_columns(X, borders) if self.sparse else code_rows(X, borders, self.ranker.n_jobs)
+        return Rows(X, matrix, training)

@@ -1,0 +1,196 @@
+"""Boosted trees once they are fitted: their arrays as attributes of the ranker, their scores, their file."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from truerank.core.errors import ModelFileError
+from truerank.data.ranking_data import RankingData
+from truerank.matrices.bundles import add_in_dense_blocks
+from truerank.rankers.base import Ranker
+from truerank.rankers.boosting_model import OF_SOME, TREES, check_attributes, keep, kept, params_for_file
+from truerank.rankers.category_columns import CategoryColumns
+from truerank.rankers.continued_boosting import fit_settings
+from truerank.trees.boosting import Progress
+from truerank.trees.categories import CategoryTables
+from truerank.trees.ensemble import Ensemble
+from truerank.trees.leaves.fuzzy import FlatPlaces, FuzzyLeaves
+from truerank.trees.leaves.fuzzy_predictor import FuzzyPredictor
+from truerank.trees.leaves.kinds import Leaves
+from truerank.trees.leaves.polynomial import PolynomialLeaves, PolynomialPredictor, monomial_table
+from truerank.trees.linear_start import LinearStart, Start
+from truerank.trees.predictor import ConstantPredictor
+from truerank.trees.scaling import Scaling, check_scaling
+from truerank.trees.training_columns import TrainingColumns
+
+
+class FittedTrees(CategoryColumns):
+    """What a fitted booster answers: scores, also tree by tree, and what of it a model file holds."""
+
+    model_attributes: ClassVar[tuple[str, ...]] = (
+        *Ranker.model_attributes,
+        "start_",
+        *TREES,
+        "history_",
+        "n_iter_",
+        "seed_",
+        "category_names_",
+        *OF_SOME,
+    )
+    renamed_attributes: ClassVar[dict[str, str]] = {"valid_scores_": "validation_scores_"}
+
+    leaves: Any
+    n_jobs: int | None
+    start_: float
+    p_swap_: float
+    n_iter_: int
+    tree_gains_: np.ndarray
+    tree_features_: np.ndarray
+    validation_scores_: np.ndarray
+    history_: dict[str, np.ndarray]
+    feature_mean_: np.ndarray
+
+    @property
+    def kind_of_leaves(self) -> Leaves:
+        """The leaves as a value, whatever way they were given."""
+        raise NotImplementedError
+
+    def encoded(self, X: np.ndarray) -> np.ndarray:
+        """X (n, p) as the trees see it: statistics in place of categories; X itself without categorical features."""
+        if not hasattr(self, "category_features_"):
+            return X
+        return self._category_tables().encode(X)
+
+    def _category_tables(self) -> CategoryTables:
+        return kept(self, CategoryTables)
+
+    def _predict(self, X: Any) -> np.ndarray:
+        X = self.encoded(X)
+        return self._advance(X, self._start().scores(X, self.n_jobs))
+
+    def _advance(self, X: Any, scores: np.ndarray, trees: slice = slice(None)) -> np.ndarray:
+        """Add the values of `trees` to the scores (n,) of rows as `encoded` gives them."""
+
+        def add(rows: np.ndarray, scores: np.ndarray) -> np.ndarray:
+            return np.asarray(self._predictor.predict(rows, self.n_jobs, scores, trees))
+
+        return add_in_dense_blocks(X, add, scores) if hasattr(X, "tocsr") else add(X, scores)
+
+    def _feature_shares(self) -> np.ndarray:
+        return np.asarray(self.tree_gains_.sum(axis=0))
+
+    def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
+        """Scores (n,) after each tree, in the caller's row order; the last are `predict`'s."""
+        check_is_fitted(self)
+        restore: Callable[[np.ndarray], np.ndarray]
+        if isinstance(X, RankingData):
+            self._check_columns(X)
+            matrix, restore = X.X, X.restore
+        else:
+            matrix, restore = self._checked(X, reset=False), lambda values: values
+        for scores in self._staged(matrix):
+            yield restore(scores).copy()
+
+    def _staged(self, X: np.ndarray) -> Iterator[np.ndarray]:
+        """Scores after each tree, in one array that is advanced."""
+        X = self.encoded(X)
+        scores = self._start().scores(X, self.n_jobs)
+        for t in range(self.n_iter_):
+            yield self._advance(X, scores, slice(t, t + 1))
+
+    def _keep(self, progress: Progress, start: Start, leaves: Leaves, columns: TrainingColumns, p_swap: float) -> None:
+        """Keep the trees and what they stand on."""
+        for name in OF_SOME:
+            self.__dict__.pop(name, None)  # of an earlier fit
+        self.start_ = start.constant
+        if start.linear is not None:
+            self.start_weights_ = start.linear.weights
+        if columns.scaling is not None:
+            keep(self, columns.scaling)
+        keep(self, Ensemble(*(np.stack(arrays) for arrays in zip(*progress.trees))))
+        self.tree_gains_ = np.stack(progress.gains)
+        self.validation_scores_ = np.array(progress.valid, dtype=np.float64)
+        change = np.array(progress.change, dtype=np.float64)
+        self.history_ = {"objective": change, "validation": self.validation_scores_}
+        self.n_iter_ = len(progress.trees)
+        if isinstance(leaves, FuzzyLeaves):
+            used = np.unique(self.tree_features_)
+            self.p_swap_ = p_swap
+            keep(self, FlatPlaces.of(used, [columns.places[k] for k in used]))
+        self._prepare()
+        self._fitted_with = fit_settings(self)
+
+    @property
+    def valid_scores_(self) -> np.ndarray:
+        """The name of an earlier release of `validation_scores_`."""
+        warnings.warn("valid_scores_ is now validation_scores_", FutureWarning, stacklevel=2)
+        return self.validation_scores_
+
+    def model_params(self) -> dict[str, Any]:
+        """Parameters for a model file, which keeps neither functions nor generators nor dicts by number.
+
+        A loaded model predicts all the same; to go on training it, set `objective` to the function again.
+        """
+        return params_for_file(self)
+
+    def _flat_places(self) -> FlatPlaces:
+        return kept(self, FlatPlaces)
+
+    def _ensemble(self) -> Ensemble:
+        return kept(self, Ensemble)
+
+    def _scaling(self) -> Scaling:
+        return kept(self, Scaling)
+
+    def _start(self) -> Start:
+        weights = getattr(self, "start_weights_", None)
+        return Start(self.start_, None if weights is None else LinearStart(weights, self._scaling()))
+
+    def _make_predictor(self, ensemble: Ensemble) -> Any:
+        kind = self.kind_of_leaves
+        if isinstance(kind, FuzzyLeaves):
+            return FuzzyPredictor(ensemble, self._flat_places(), self.p_swap_, kind.ties)
+        if isinstance(kind, PolynomialLeaves):
+            return PolynomialPredictor(ensemble, self._scaling(), kind.degree)
+        return ConstantPredictor(ensemble)
+
+    def _prepare(self) -> None:
+        self._predictor = self._make_predictor(self._ensemble())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in super().__getstate__().items() if key != "_predictor"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if hasattr(self, "tree_values_"):
+            self._prepare()
+
+    def check_model(self) -> None:
+        """Called after loading: the arrays of the trees must fit together."""
+        super().check_model()
+        if not hasattr(self, "history_") and isinstance(getattr(self, "validation_scores_", None), np.ndarray):
+            unknown = np.full(len(self.validation_scores_), np.nan)  # a file of an earlier release
+            self.history_ = {"objective": unknown, "validation": self.validation_scores_}
+        check_attributes(self)
+        kind, monomials = self.kind_of_leaves, None
+        if isinstance(self.leaves, dict):
+            self.leaves = kind
+        if isinstance(kind, PolynomialLeaves):
+            monomials = len(monomial_table(self._ensemble().depth, kind.degree))
+        self._ensemble().check(self.n_features_in_, monomials)
+        if monomials is not None or hasattr(self, "start_weights_"):
+            check_scaling(self._scaling(), self.n_features_in_)
+            self._start().check(self.n_features_in_)
+        if hasattr(self, "category_features_"):
+            self._category_tables().check(self.n_features_in_)
+        names = getattr(self, "category_names_", {})
+        if not isinstance(names, dict) or not all(isinstance(one, list) for one in names.values()):
+            raise ModelFileError("ObliviousBoosting: category_names_ must hold a list of names by column")
+        if isinstance(kind, FuzzyLeaves):
+            self._flat_places().check(self.n_features_in_, self._ensemble())
+        self._prepare()
