@@ -93,7 +93,8 @@ def collection(solr):
 def test_the_order_is_the_models_own(solr, collection, model, request):
     name = f"m-{request.node.callspec.id}"
     model.fit(collection)
-    assert deploy(model, solr, name) | {"url": ""} == {"kind": "solr", "name": name, "url": "", "replaced": False}
+    done = {"kind": "solr", "name": name, "url": solr, "times": 1.0, "replaced": False}
+    assert deploy(model, solr, name) == done
     own = verify(model, solr, name, None, REQUESTS, TEXTS, window=60)
     assert (own.queries, own.orders_equal) == (3, 3)
     assert own.documents > 60

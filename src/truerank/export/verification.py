@@ -140,11 +140,10 @@ class _Ranked:
     took: float
 
 
-class _Search:
-    """OpenSearch or Elasticsearch: what their two ways of rescoring share."""
+class _Way:
+    """One kind of engine at work on one model; `check` refuses queries that lack a part."""
 
-    kind = "painless"
-    needs: tuple[str, ...] = ("base",)
+    kind: str
 
     def __init__(
         self, engine: Engine, model: Any, name: str, index: str | None, queries: dict[str, Any],
@@ -157,6 +156,13 @@ class _Search:
 
     def check(self) -> None:
         """Refuse queries that lack a part."""
+        raise NotImplementedError
+
+
+class _Search(_Way):
+    """OpenSearch or Elasticsearch: what their two ways of rescoring share."""
+
+    def check(self) -> None:
         if "base" not in self.queries:
             raise InvalidInputError("the queries lack base; they need base and what the features need")
         if not self.index:
@@ -166,21 +172,23 @@ class _Search:
         base = filled(self.queries["base"], {"query": text})
         return {"size": self.window, "_source": False, "docvalue_fields": [self.key], "query": base}
 
-    def _ask(self, body: dict[str, Any], parameters: str = "") -> tuple[_Ranked, list[Any]]:
-        return _asked(self.engine, str(self.index), body, self.key, parameters)
+    def _ask(self, body: dict[str, Any]) -> _Ranked:
+        return _asked(self.engine, str(self.index), body, self.key)[0]
 
     def base_time(self, text: str) -> float:
         """Milliseconds of the query without the model."""
-        return self._ask(self._body(text))[0].took
+        return self._ask(self._body(text)).took
 
     def _rescored(self, text: str, query: dict[str, Any]) -> tuple[_Ranked, int]:
         rescore = {"rescore_query": query, "query_weight": 0.0, "rescore_query_weight": 1.0}
         body = self._body(text) | {"rescore": {"window_size": self.window, "query": rescore}}
-        return self._ask(body)[0], len(json.dumps(body))
+        return self._ask(body), len(json.dumps(body))
 
 
 class _Painless(_Search):
     """A stored script, which finds the features in its parameters."""
+
+    kind = "painless"
 
     def check(self) -> None:
         lacking = [own for own in self.form.names if own not in self.queries.get("features", {})]
@@ -224,7 +232,7 @@ class _Plugin(_Search):
         return ranked, -constant_left_out(self.form, "opensearch", FORMATS["opensearch"]), size
 
 
-class _Solr(_Search):
+class _Solr(_Way):
     """A model in Solr's store, asked by `{!ltr}`."""
 
     kind = "solr"
