@@ -8,6 +8,7 @@ from scipy.sparse import csr_matrix
 
 from truerank import ObliviousBoosting, RankingData, RidgeRanker
 from truerank.cluster import from_parts, read_parquet
+from truerank.cluster.crew import Crew
 from truerank.core.errors import InvalidInputError
 
 
@@ -157,3 +158,36 @@ def test_what_is_not_there_is_said(judged):
         fitted(parts, categorical=[4], warm_start=True).set_params(n_estimators=9).fit(parts)
     with pytest.raises(InvalidInputError, match="objective must be one of"):
         fitted(cut(train, 2), objective="unbiased-lambdarank")
+
+
+@pytest.mark.parametrize("shares", [2, 3, 8])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"objective": "lambdarank", "small_leaf_penalty": 2.0, "feature_costs": {0: 0.01, 9: 0.5}},
+        {"feature_fraction": 0.3, "monotone": {1: 1, 16: -1}, "bootstrap": "row"},
+        {"interaction_constraints": [[0, 1, 9], [8, 16, 17]], "leaves": "fuzzy"},
+    ],
+)
+def test_features_that_are_shared_out_are_searched_as_by_one_machine(monkeypatch, shares, settings):
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((900, 19)).round(1)
+    X[rng.random(X.shape) < 0.02] = np.nan
+    X[:, 12] = X[:, 3]  # equal gains in two shares: the lower feature's
+    known = np.nan_to_num(X)
+    y = np.clip(np.rint(known[:, 3] + known[:, 1] * known[:, 16] + rng.standard_normal(900)), 0, 2)
+    train = RankingData(X, y, np.arange(900) // 9)
+    one = fitted(train, **settings)
+    monkeypatch.setattr(Crew, "_owners", lambda crew: [""] * shares)
+    many = fitted(cut(train, 4), **settings)
+    if settings.get("leaves") == "fuzzy":
+        np.testing.assert_array_equal(many.tree_features_, one.tree_features_)
+        np.testing.assert_allclose(many.predict(X), one.predict(X), rtol=1e-9, atol=1e-12)
+    else:
+        equal(one, many)
+
+
+def test_a_tree_that_may_ask_about_nothing_has_one_leaf():
+    train = RankingData(np.ones((40, 3)), np.arange(40) % 3, np.arange(40) // 4)
+    equal(fitted(train), fitted(cut(train, 3)))

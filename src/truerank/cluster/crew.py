@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from truerank.cluster.checkpoint import Checkpoint
 from truerank.cluster.member import Call, Failure, Member, Step
@@ -25,6 +25,8 @@ from truerank.cluster.sums import Merge, Nodes, add, fold, size_of
 from truerank.core.errors import TruerankError
 from truerank.core.printing import note
 from truerank.core.threads import resolve_n_jobs
+
+T = TypeVar("T")
 
 FAN_IN = 8  # workers whose sums one process adds up
 SILENCE_SECONDS = 60.0  # after which a worker that answers nothing is given up, and the scheduler too
@@ -99,11 +101,18 @@ class Crew:
         if self.client is None:
             _raise(getattr(self._here, method)(*arguments))
             return
+
+        def once() -> None:
+            for answer in self._do([(address, []) for address in self._members], method, arguments):
+                _raise(answer)
+
+        self.retried(once)
+
+    def retried(self, work: Callable[[], T]) -> T:
+        """`work()`, from its beginning once more wherever a worker was lost in it."""
         for _ in range(_ATTEMPTS):
             try:
-                for answer in self._do([(address, []) for address in self._members], method, arguments):
-                    _raise(answer)
-                return
+                return work()
             except _Lost:
                 self._settle()
         raise self._no_progress()
@@ -130,15 +139,63 @@ class Crew:
         ClusterError
             When no worker is left, or the scheduler does not answer.
         """
-        self._serial += 1
-        self.n_rounds += 1
-        call = (self._serial, step, arguments)
+        call = self._call(step, arguments)
         result = self.remembered(lambda: self._answer(call, merge))
         if keep:
             self._journal.append(call)
         if self.progress is not None:
             self.progress(self)
         return result
+
+    def shared_round(self, step: Step, answer: Step, *arguments: Any) -> list[Any]:
+        """A sum that no process holds whole: what each of its owners answers to its share.
+
+        `step(partition, shares, *arguments)` gives a tuple of so many arrays of whole numbers, as many as there are
+        owners, at most `FAN_IN`. The sum over all partitions of those at place i goes to owner i, where
+        `answer(workers, partition, sum, i, shares, *arguments)` may remember things in one of the owner's partitions.
+        To be called in `retried`, since what owners remember is lost with any worker.
+        """
+        owners = self._owners()
+        call = self._call(step, (len(owners), *arguments))
+        self._catch_up()
+        if self.client is None:
+            answers = []
+            for share in range(len(owners)):
+                nodes = self._here.run_share(share, *call, add, self.n_partitions)
+                joined = self._here.join([nodes], add, self.n_partitions)
+                answers.append(self._here.answer_share(answer, share, call, *joined))
+        else:
+            answers = self._lead(owners, answer, call)
+        whole = []
+        for theirs, sent in answers:
+            self.bytes_received += sent
+            _raise(theirs)
+            if theirs is None:
+                raise _Lost
+            whole += theirs
+        if self.progress is not None:
+            self.progress(self)
+        return whole
+
+    def _call(self, step: Step, arguments: tuple[Any, ...]) -> Call:
+        self._serial += 1
+        self.n_rounds += 1
+        return self._serial, step, arguments
+
+    def _owners(self) -> list[str]:
+        """Members that may own a share of a sum."""
+        return [""] if self.client is None else [name for name, held in self._held.items() if held][:FAN_IN]
+
+    def _lead(self, owners: list[str], answer: Step, call: Call) -> list[Any]:
+        """Each share of a sum goes up a tree of its own to its owner."""
+        self.bytes_sent += size_of(call[2]) * len(owners)
+        addresses = list(self._members)
+        starts = []
+        for share, owner in enumerate(owners):
+            place = addresses.index(owner)
+            below = self._below(addresses[place + 1 :] + addresses[:place])
+            starts.append((owner, "lead", (answer, share, call, add, self.n_partitions, below)))
+        return self._gather(starts)
 
     def remembered(self, work: Callable[[], Any]) -> Any:
         """`work()`, which may be several rounds: a checkpoint keeps what it gives in place of their answers."""
@@ -155,21 +212,20 @@ class Crew:
             self._log = log
 
     def _answer(self, call: Call, merge: Merge) -> Any:
-        if self._behind:  # the partitions have yet to go where the checkpoint has brought the fit
+        self._catch_up()
+        return self._ask(call, merge)
+
+    def _catch_up(self) -> None:
+        """Bring the partitions to where a checkpoint has brought the fit."""
+        if self._behind:
             self._try("replay", (list(self._journal),))
             self._behind = False
-        return self._ask(call, merge)
 
     def _ask(self, call: Call, merge: Merge) -> Any:
         if self.client is None:
             nodes, _ = self._here.join([self._here.run(*call, merge, self.n_partitions)], merge, self.n_partitions)
             return self._whole(nodes, merge)
-        for _ in range(_ATTEMPTS):
-            try:
-                return self._ask_once(call, merge)
-            except _Lost:
-                self._settle()
-        raise self._no_progress()
+        return self.retried(lambda: self._ask_once(call, merge))
 
     def _ask_once(self, call: Call, merge: Merge) -> Any:
         self.bytes_sent += size_of(call[2]) * len(self._members)
@@ -195,16 +251,26 @@ class Crew:
             below[i // FAN_IN - 1].append((self._members[addresses[i]], below[i]))
         return [(addresses[i], below[i]) for i in range(min(FAN_IN, len(addresses)))]
 
+    def _below(self, addresses: list[str]) -> list[Any]:
+        """The same tree with a member at its root."""
+        return [(self._members[address], below) for address, below in self._tree(addresses)]
+
     # Calls, and the wait for their answers.
 
     def _do(self, roots: list[tuple[str, list[Any]]], method: str, arguments: Any) -> list[Any]:
         """A call of a method of members; `arguments` are the same for all, or a dict by address."""
+        return self._gather(
+            [
+                (address, "do", (method, arguments[address] if isinstance(arguments, dict) else arguments, below))
+                for address, below in roots
+            ]
+        )
+
+    def _gather(self, starts: list[tuple[str, str, tuple[Any, ...]]]) -> list[Any]:
+        """The answers of members to a call, by address, method and arguments."""
         self._calls += 1
         call = _Watch(self._calls, time.monotonic())
-        futures = []
-        for address, below in roots:
-            own = arguments[address] if isinstance(arguments, dict) else arguments
-            futures.append(self._start(address, "do", self._calls, method, own, below))
+        futures = [self._start(address, method, call.number, *own) for address, method, own in starts]
         return [self._wait(future, call) for future in futures]
 
     def _start(self, address: str, method: str, *arguments: Any) -> Any:

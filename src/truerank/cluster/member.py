@@ -43,6 +43,7 @@ class Member:
         self._thread = ThreadPoolExecutor(1)
         self._under_way: set[int] = set()
         self._ended: deque[int] = deque(maxlen=_REMEMBERED)
+        self._latest = 0  # of the rounds that were heard of
 
     async def state(self) -> tuple[list[int], list[int], list[int]]:
         """Numbers of the calls that are under way and that have ended, and of the partitions held."""
@@ -55,10 +56,19 @@ class Member:
             answers = [actor.do(call, method, arguments, under) for actor, under in below]
             mine = await self._aside(getattr(self, method), *arguments)
             theirs = [await answer for answer in answers]
-            return await self._aside(self.join, [mine, *theirs], *arguments[-2:]) if method == "run" else mine
+            if method not in ("run", "run_share"):
+                return mine
+            return await self._aside(self.join, [mine, *theirs], *arguments[-2:])
         finally:
             self._under_way.discard(call)
             self._ended.append(call)
+
+    async def lead(
+        self, number: int, answer: Step, share: int, call: Call, merge: Merge, n: int, below: list[Any]
+    ) -> tuple[Any, int]:
+        """Call `number`: `answer` to the sum of one share of what the steps of all members give, and the bytes sent."""
+        nodes, sent = await self.do(number, "run_share", (share, *call, merge, n), below)
+        return await self._aside(self.answer_share, answer, share, call, nodes, sent)
 
     async def _aside(self, work: Callable[..., Any], *arguments: Any) -> Any:
         context = contextvars.copy_context()
@@ -95,8 +105,12 @@ class Member:
     ) -> tuple[Nodes | Failure, int]:
         """Round `serial`: this worker's nodes of the tree of sums, not yet folded, and 0 bytes sent."""
 
+        self._latest = max(self._latest, serial)
+
         def one(number: int) -> Any:
             partition = self.partitions[number]
+            if serial < self._latest:  # a late message of a round that was given up
+                return Failure(number, RuntimeError(f"round {serial} is over"))
             if partition.last[0] != serial:
                 try:
                     partition.last = (serial, step(partition, *arguments))
@@ -108,6 +122,31 @@ class Member:
         values = self._workers.run(one, [(number,) for number in numbers])
         failed = [value for value in values if isinstance(value, Failure)]
         return (failed[0] if failed else {(0, number): value for number, value in zip(numbers, values)}), 0
+
+    def run_share(
+        self, share: int, serial: int, step: Step, arguments: tuple[Any, ...], merge: Merge, n: int
+    ) -> tuple[Nodes | Failure, int]:
+        """`run` of a step whose answers have a part for each share: the nodes of one share."""
+        nodes, sent = self.run(serial, step, arguments, merge, n)
+        return (nodes if isinstance(nodes, Failure) else {place: parts[share] for place, parts in nodes.items()}), sent
+
+    def answer_share(self, answer: Step, share: int, call: Call, nodes: Nodes | Failure, sent: int) -> tuple[Any, int]:
+        """`answer(workers, partition, sum, share, *arguments)`, with this worker's first partition; and bytes sent.
+
+        A sum that is not whole has no answer: None instead of a tuple of one.
+        """
+        if isinstance(nodes, Failure):
+            return nodes, sent
+        sent -= size_of(list(nodes.values()))  # they have come to where they are wanted
+        serial, _, arguments = call
+        if len(nodes) != 1 or serial < self._latest:
+            return None, sent
+        first = min(self.partitions)
+        try:
+            answered = (answer(self._workers, self.partitions[first], *nodes.values(), share, *arguments),)
+        except Exception as error:
+            return Failure(first, error), sent
+        return answered, sent + size_of(answered)
 
     @staticmethod
     def join(answers: list[tuple[Nodes | Failure, int]], merge: Merge, n: int) -> tuple[Nodes | Failure, int]:

@@ -26,8 +26,9 @@ from truerank.core.kernel import kernel
 from truerank.core.threads import Workers, row_blocks
 from truerank.matrices.binning import BLOCK, MISSING, CodedMatrix
 from truerank.matrices.bundles import BundledMatrix, unbundle
-from truerank.matrices.exact_sums import exact_parts, exact_total
-from truerank.trees.histogram import PackedGradients, PackingScales, accumulate, accumulate_all, split_histograms
+from truerank.matrices.exact_sums import exact_parts
+from truerank.trees.histogram import PackedGradients, PackingScales, split_histograms
+from truerank.trees.sampled_rows import SampledRows, loss_unit_of, squared_losses
 
 _ROWS = 65_536
 
@@ -99,11 +100,122 @@ class GrowthRules:
         return bool(self.small_leaf_penalty) or self.costs is not None
 
 
-class LevelSearch:
-    """The level search over histograms that a subclass fills: from the rows here, or from the sums of many partitions.
+@dataclass(frozen=True)
+class Question:
+    """The best question of a level.
 
-    A subclass writes `_begin`, `_fill` and `_ask`; `step` in the words of a sum over partitions is `grow`'s loop.
-    Memory: 2 KB a leaf and feature, `2^(d-1) * p * 2` KB.
+    Attributes
+    ----------
+    feature, code : int
+    missing_right : bool
+    before, gain : float
+        The level's sum before and after it, in packed units.
+    net : float
+        `gain` less what the first question about the feature costs; -inf where nothing may be asked.
+    left, right : int64 arrays (leaves,)
+        Sums of words in the children of each leaf.
+    """
+
+    feature: int
+    code: int
+    missing_right: bool
+    before: float
+    gain: float
+    net: float
+    left: np.ndarray = field(repr=False)
+    right: np.ndarray = field(repr=False)
+
+
+class LevelSearch:
+    """The level search, whose questions a subclass finds: here, or with the histograms shared out over a cluster."""
+
+    def __init__(self, n_bins: np.ndarray, has_missing: np.ndarray, rules: GrowthRules) -> None:
+        self.n_bins, self.has_missing, self.rules = n_bins, has_missing, rules
+        self.paid = np.zeros(len(n_bins), dtype=np.bool_)  # features that trees have asked about
+
+    # What a subclass writes.
+
+    def _best(
+        self,
+        level: int,
+        small_is_right: np.ndarray,
+        permitted: np.ndarray,
+        fees: np.ndarray | None,
+        weights: np.ndarray,
+        shift: int,
+    ) -> Question | None:
+        """The best question about the features `permitted` (p,), which are only ever fewer from level to level."""
+        raise NotImplementedError
+
+    def _ask(self, level: int, question: Question) -> np.ndarray:
+        """Put the chosen question to the rows; returns of each leaf which child is read at the next level."""
+        raise NotImplementedError
+
+    def _useful(self, allowed: np.ndarray) -> np.ndarray:
+        """The features that a tree may ask about."""
+        useful: np.ndarray = allowed & ((self.n_bins > 1) | self.has_missing)
+        return useful
+
+    def _search(
+        self,
+        allowed: np.ndarray,
+        scales: PackingScales,
+        n_rows: int,
+        total: np.ndarray | None,
+        loss_unit: float = 0.0,
+    ) -> TreeStructure:
+        """The tree of at most `rules.depth` levels; `total` (1,) is the sum of all words, of `n_rows` rows.
+
+        It may be None where there is a feature to ask about, and the rules read no losses.
+        """
+        together, costs = self.rules.together, self.rules.costs
+        useful = self._useful(allowed)
+        loss = hessian_unit = 0.0
+        if total is not None:
+            loss = loss_unit * float(int(total[0]) & ((1 << scales.shift) - 1))
+            hessian_unit = float(scales.unpack(total)[1][0]) / max(1, n_rows)
+        weights = np.array(
+            [
+                self.rules.alpha * scales.hessian_scale,
+                self.rules.small_leaf_penalty * loss_unit,
+                hessian_unit * scales.hessian_scale,
+            ]
+        )
+        asked: list[Question] = []
+        gains: list[float] = []
+        small_is_right = np.zeros(1, dtype=np.bool_)
+        words, before = total, -np.inf
+        for level in range(self.rules.depth):
+            permitted = useful if together is None else useful & together.any(axis=0)
+            fees = None if costs is None else np.where(self.paid, 0.0, costs * loss)
+            best = self._best(level, small_is_right, permitted, fees, weights, scales.shift)
+            if best is None:
+                break
+            if level == 0:
+                before, words = best.before, best.left + best.right
+            if not best.net > before + 1e-12 * abs(before):
+                break
+            self.paid[best.feature] = True
+            if together is not None:
+                together = together[together[:, best.feature]]
+            asked.append(best)
+            gains.append((best.gain - before) * scales.hessian_scale / scales.gradient_scale**2)
+            before, words = best.gain, np.concatenate([best.left, best.right])
+            small_is_right = self._ask(level, best)
+        assert words is not None
+        return TreeStructure(
+            np.array([question.feature for question in asked], dtype=np.int32),
+            np.array([question.code for question in asked], dtype=np.int32),
+            np.array([question.missing_right for question in asked], dtype=np.bool_),
+            np.array(gains, dtype=np.float64),
+            *scales.unpack(words),
+        )
+
+
+class HistogramSearch(LevelSearch):
+    """The level search over histograms that a subclass fills: from the rows, or from the sums of many partitions.
+
+    A subclass writes `_begin` and `_fill`. Memory: 2 KB a leaf and feature, `2^(d-1) * p * 2` KB.
     """
 
     def __init__(
@@ -114,7 +226,8 @@ class LevelSearch:
         workers: Workers,
         bundles: BundledMatrix | None = None,
     ) -> None:
-        self.n_bins, self.has_missing, self.rules, self.workers = n_bins, has_missing, rules, workers
+        super().__init__(n_bins, has_missing, rules)
+        self.workers = workers
         padded = -(-len(n_bins) // BLOCK) * BLOCK
         n_blocks = padded // BLOCK if bundles is None else len(bundles.codes)
         self.n_blocks, self._bundles = n_blocks, bundles
@@ -131,92 +244,52 @@ class LevelSearch:
         if rules.monotone is not None:
             self._monotone[: len(n_bins)] = rules.monotone
         self._smoothing = np.zeros((padded, 4, 256)) if rules.smoothing is None else rules.smoothing
-        self.paid = np.zeros(len(n_bins), dtype=np.bool_)  # features that trees have asked about
 
     # What a subclass writes.
 
-    def _begin(self, level: int, used: list[int], small_is_right: np.ndarray) -> None:
-        """Called before the blocks `used` of a level are searched."""
+    def _begin(self, level: int, small_is_right: np.ndarray) -> None:
+        """Called before the blocks of a level are searched."""
         raise NotImplementedError
 
     def _fill(self, block: int, level: int, fresh: np.ndarray) -> None:
         """Write the histograms of the root, or of the smaller child of each leaf, of one block into zeros."""
         raise NotImplementedError
 
-    def _ask(self, level: int, feature: int, code: int, side: bool) -> np.ndarray:
-        """Put the chosen question to the rows; returns of each leaf which child's histogram `_fill` will give."""
-        raise NotImplementedError
-
-    def _search(
-        self, allowed: np.ndarray, scales: PackingScales, total: np.ndarray, n_rows: int, loss_unit: float
-    ) -> TreeStructure:
-        """The tree of at most `rules.depth` levels; `total` (1,) is the sum of all words, of `n_rows` rows."""
-        n_blocks = self.n_blocks
-        together, costs = self.rules.together, self.rules.costs
-        useful = allowed & ((self.n_bins > 1) | self.has_missing)
-        loss = loss_unit * float(int(total[0]) & ((1 << scales.shift) - 1))
-        hessian_unit = float(scales.unpack(total)[1][0]) / max(1, n_rows)
-        weights = np.array(
-            [
-                self.rules.alpha * scales.hessian_scale,
-                self.rules.small_leaf_penalty * loss_unit,
-                hessian_unit * scales.hessian_scale,
-            ]
-        )
-        features: list[int] = []
-        codes: list[int] = []
-        sides: list[bool] = []
-        gains: list[float] = []
-        small_is_right = np.zeros(1, dtype=np.bool_)
-        before = -np.inf
-        ended = None  # a block whose histograms are already those of the final leaves
-        for level in range(self.rules.depth):
-            n_leaves = 1 << level
-            permitted = np.zeros(len(self._n_bins), dtype=np.bool_)
-            permitted[: len(allowed)] = useful if together is None else useful & together.any(axis=0)
-            # Only ever fewer: a block's histograms are those of the level before, divided.
-            used = [block for block in range(n_blocks) if permitted[self._members[block]].any()]
-            if not used:
-                break
-            self._begin(level, used, small_is_right)
-            args = (level, small_is_right, permitted, weights, scales.shift)
-            found = self.workers.run(lambda block, args=args: self._search_block(block, *args), [(b,) for b in used])
-            net, gain, start, best = -np.inf, -np.inf, 0.0, (0, 0, False)
-            for features_there, block_gains, block_codes, block_sides, parent in found:
-                start = parent
-                for j, k in enumerate(features_there.tolist()):
-                    own = block_gains[j]
-                    if costs is not None and k < len(costs) and not self.paid[k]:
-                        own = own - costs[k] * loss
-                    # Of equal gains the lowest feature's.
-                    if own > net or (own == net and k < best[0]):
-                        net, gain, best = own, block_gains[j], (k, int(block_codes[j]), bool(block_sides[j]))
-            before = start if level == 0 else before
-            if not net > before + 1e-12 * abs(before):
-                ended = used[0]
-                break
-            feature, code, side = best
-            if not self.has_missing[feature]:
-                side = self._heavier_is_right(feature, code, n_leaves, scales.shift)
-            features.append(feature)
-            self.paid[feature] = True
-            if together is not None:
-                together = together[together[:, feature]]
-            codes.append(code)
-            sides.append(side)
-            gains.append((gain - before) * scales.hessian_scale / scales.gradient_scale**2)
-            before = gain
-            del args, found  # memory: the next level's are made beside these
-            small_is_right = self._ask(level, feature, code, side)
-        sum_g, sum_h = scales.unpack(self._leaf_words(total, features, codes, sides, ended))
-        return TreeStructure(
-            np.array(features, dtype=np.int32),
-            np.array(codes, dtype=np.int32),
-            np.array(sides, dtype=np.bool_),
-            np.array(gains, dtype=np.float64),
-            sum_g,
-            sum_h,
-        )
+    def _best(
+        self,
+        level: int,
+        small_is_right: np.ndarray,
+        permitted: np.ndarray,
+        fees: np.ndarray | None,
+        weights: np.ndarray,
+        shift: int,
+    ) -> Question | None:
+        p = len(self.n_bins)
+        wanted = np.zeros(len(self._n_bins), dtype=np.bool_)
+        wanted[:p] = permitted
+        # Only ever fewer: a block's histograms are those of the level before, divided.
+        used = [block for block in range(self.n_blocks) if wanted[self._members[block]].any()]
+        if not used:
+            return None
+        self._begin(level, small_is_right)
+        args = (level, small_is_right, wanted, weights, shift)
+        found = self.workers.run(lambda block: self._search_block(block, *args), [(b,) for b in used])
+        net, gain, before, best = -np.inf, -np.inf, 0.0, (int(np.argmax(permitted)), 0, False)
+        for features_there, block_gains, block_codes, block_sides, parent in found:
+            before = parent
+            for j, k in enumerate(features_there.tolist()):
+                own = block_gains[j]
+                if fees is not None and k < p:
+                    own = own - fees[k]
+                # Of equal gains the lowest feature's.
+                if own > net or (own == net and k < best[0]):
+                    net, gain, best = own, block_gains[j], (k, int(block_codes[j]), bool(block_sides[j]))
+        feature, code, side = best
+        left, right = self._child_words(level, feature, code, side)
+        if not self.has_missing[feature]:  # what is missing for the first time at prediction goes with most of the rows
+            mask = (1 << shift) - 1
+            side = bool((left & mask).sum() < (right & mask).sum())
+        return Question(feature, code, side, float(before), float(gain), float(net), left, right)
 
     def _search_block(
         self,
@@ -298,11 +371,6 @@ class LevelSearch:
         self._unbundle(hist, hist[:n_leaves, :256].sum(axis=1), np.array([feature]), out)
         return out[:, :256]
 
-    def _heavier_is_right(self, feature: int, code: int, n_leaves: int, shift: int) -> bool:
-        """Where a value that is missing for the first time at prediction goes: with most of the rows."""
-        by_code = (self._histograms(feature, n_leaves) & ((1 << shift) - 1)).sum(axis=0)
-        return bool(2 * by_code[: code + 1].sum() < by_code.sum())
-
     def _child_words(self, level: int, feature: int, code: int, side: bool) -> tuple[np.ndarray, np.ndarray]:
         """Sums of words in the left and the right child of each leaf of a level (2^level,)."""
         hist = self._histograms(feature, 1 << level)
@@ -311,18 +379,8 @@ class LevelSearch:
             left += hist[:, MISSING]
         return left, hist.sum(axis=1) - left
 
-    def _leaf_words(
-        self, total: np.ndarray, features: list[int], codes: list[int], sides: list[bool], ended: int | None
-    ) -> np.ndarray:
-        """Sums in the leaves below the last question, from the histograms above it."""
-        if not features:
-            return total
-        if ended is not None:
-            return self._hist[ended, : 1 << len(features), :256].sum(axis=1)
-        return np.concatenate(self._child_words(len(features) - 1, features[-1], codes[-1], sides[-1]))
 
-
-class Grower(LevelSearch):
+class Grower(HistogramSearch):
     """Grows trees over one coded matrix; holds the histograms between levels and trees."""
 
     def __init__(self, matrix: CodedMatrix, rules: GrowthRules, workers: Workers) -> None:
@@ -346,68 +404,20 @@ class Grower(LevelSearch):
         loss_unit = 0.0
         if self.rules.reads_losses:
             loss_unit = loss_unit_of(exact_parts(squared_losses(packed)), total, packed.scales.shift)
-        tree = self._search(allowed, packed.scales, total, n_rows, loss_unit)
+        tree = self._search(allowed, packed.scales, n_rows, total, loss_unit)
         leaf = self._sampled.leaf
         del self._sampled
         return replace(tree, leaf=leaf if n_rows == self.matrix.n_rows else None)
 
-    def _begin(self, level: int, used: list[int], small_is_right: np.ndarray) -> None:
+    def _begin(self, level: int, small_is_right: np.ndarray) -> None:
         self._sampled.gather(level, small_is_right)
 
     def _fill(self, block: int, level: int, fresh: np.ndarray) -> None:
         self._sampled.fill(block, fresh)
 
-    def _ask(self, level: int, feature: int, code: int, side: bool) -> np.ndarray:
-        count = self._sampled.ask(level, feature, code, side)
+    def _ask(self, level: int, question: Question) -> np.ndarray:
+        count = self._sampled.ask(level, question.feature, question.code, question.missing_right)
         return count[1 << level :] <= count[: 1 << level]
-
-
-class SampledRows:
-    """The sampled rows of a tree while it grows: the leaf of each, and the histograms of one child of each leaf."""
-
-    def __init__(self, matrix: CodedMatrix, packed: PackedGradients) -> None:
-        self.matrix, self.rows, self.words = matrix, packed.rows, packed.words
-        n_blocks, n, _ = matrix.codes.shape
-        self._codes = matrix.codes.view(np.uint64).reshape(n_blocks, n)
-        self.leaf = np.zeros(len(self.rows), dtype=np.int32)
-        self._count = np.array([len(self.rows)])
-        self._level = self.rows, self.words, np.zeros(len(self.rows), dtype=np.int32)
-
-    def ask(self, level: int, feature: int, code: int, side: bool) -> np.ndarray:
-        """Answer a question; returns how many rows are in each leaf of the next level, int64 (2^(level + 1),)."""
-        self._level = (self.rows[:0],) * 3  # memory
-        self._count = _divide(self.matrix.column(feature), self.rows, self.leaf, level, code, side)
-        return self._count
-
-    def gather(self, level: int, small_is_right: np.ndarray) -> None:
-        """Take the rows of one child of each leaf of the level before; all rows at level 0."""
-        if level == 0:
-            return
-        half = 1 << (level - 1)
-        taken = int(np.where(small_is_right, self._count[half:], self._count[:half]).sum())
-        self._level = _gather(self.rows, self.words, self.leaf, level - 1, small_is_right, taken)
-
-    def fill(self, block: int, fresh: np.ndarray) -> None:
-        """Add the gathered rows' words to the histograms (leaves, 8 * 256) of one block of features."""
-        rows, words, slots = self._level
-        if len(rows) == self.matrix.n_rows:  # the root's: children that are gathered hold at most half of them
-            accumulate_all(self._codes[block], words, fresh[0])
-        else:
-            accumulate(self._codes[block], rows, words, slots, fresh)
-
-
-def squared_losses(packed: PackedGradients) -> np.ndarray:
-    """g²/h of each sampled row in packed units: of a row drawn twice its squared residual times the draws."""
-    shift = packed.scales.shift
-    low = packed.words & ((1 << shift) - 1)
-    g = ((packed.words - low) >> shift).astype(np.float64)
-    return g * g / np.maximum(low.astype(np.float64), 1.0)
-
-
-def loss_unit_of(parts: np.ndarray, total: np.ndarray, shift: int) -> float:
-    """Σg²/Σh in units of the packed gain, from `exact_parts` of the squared losses and the sum of all words (1,)."""
-    hessian = float(int(total[0]) & ((1 << shift) - 1))
-    return exact_total(parts) / hessian if hessian > 0 else 0.0
 
 
 def leaf_numbers(matrix: CodedMatrix, tree: TreeStructure, workers: Workers) -> np.ndarray:
@@ -433,44 +443,6 @@ def _answer(column, leaf, level, code, missing_right):
         c = np.int32(column[i])
         right = np.int32(c > code) if missing_right else np.int32(c > code) & np.int32(c != 255)
         leaf[i] |= right << level
-
-
-@kernel
-def _divide(column, rows, leaf, level, code, missing_right):
-    """Answer the sampled rows' question; returns the number of rows in each leaf of the next level.
-
-    No branch depends on a row: half of them would be mispredicted.
-    """
-    bit = 1 << level
-    count = np.zeros(2 * bit, dtype=np.int64)
-    for i in range(rows.size):
-        c = np.int32(column[rows[i]])
-        right = np.int32(c > code) if missing_right else np.int32(c > code) & np.int32(c != 255)
-        q = leaf[i] | (right << level)
-        leaf[i] = q
-        count[q] += 1
-    return count
-
-
-@kernel
-def _gather(rows, words, leaf, level, small_is_right, taken):
-    """Rows, words and parents of the rows in the chosen child of each leaf, in row order."""
-    bit = 1 << level
-    # One place more than is taken: every row is written, and the next one over it unless it belongs here.
-    out_rows = np.empty(taken + 1, dtype=np.int32)
-    out_words = np.empty(taken + 1, dtype=np.int64)
-    out_slots = np.empty(taken + 1, dtype=np.int32)
-    small = np.empty(bit, dtype=np.int32)
-    for q in range(bit):
-        small[q] = 1 if small_is_right[q] else 0
-    k = np.int64(0)
-    for i in range(rows.size):
-        q = leaf[i] & (bit - 1)
-        out_rows[k] = rows[i]
-        out_words[k] = words[i]
-        out_slots[k] = q
-        k += np.int64((leaf[i] >> level) == small[q])
-    return out_rows[:taken], out_words[:taken], out_slots[:taken]
 
 
 @kernel

@@ -23,6 +23,11 @@ class TrainingColumns:
     places: list[Any]
     scaling: Scaling | None
 
+    @property
+    def n_bins(self) -> np.ndarray:
+        """Codes of each feature but that of missing values, int32 (p,)."""
+        return np.array([len(own) + 1 for own in self.borders], dtype=np.int32)
+
     @classmethod
     def of(cls, looked: Sequence[tuple[np.ndarray, Any, Any]], clip: bool) -> TrainingColumns:
         """From `look_at` of each column, or the like."""

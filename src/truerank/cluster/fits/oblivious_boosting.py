@@ -1,7 +1,7 @@
 """Boosted oblivious trees over partitions: a tree is a sum of histograms of whole numbers, level by level.
 
 What a partition remembers: codes (one byte a value), scores, and while a tree grows gradients and the leaf of each row;
-fuzzy and polynomial leaves need the values too. A round sends what the next level asks up and down; after each tree the
+fuzzy and polynomial leaves need the values too. `shared_growth` grows a tree; after each tree the
 journal holds that tree alone, so that a lost partition is made again from its source and the model so far.
 
 Histograms of plain leaves are integers and all scales are sums without rounding, so the trees are one machine's, bit
@@ -20,6 +20,7 @@ from truerank.cluster.column_borders import column_borders, summaries_of
 from truerank.cluster.column_summaries import LIMIT, merge_summaries
 from truerank.cluster.crew import Crew
 from truerank.cluster.data import ClusterRankingData, without_features
+from truerank.cluster.fits.shared_growth import PartitionGrower, ShareSearch
 from truerank.cluster.partition import Partition
 from truerank.cluster.sums import beside, largest
 from truerank.core.checks import check_choice, check_number
@@ -29,7 +30,7 @@ from truerank.core.threads import Workers
 from truerank.losses.boosting import SquaredError, checked, make_objective
 from truerank.losses.by_query import ByQuery
 from truerank.losses.protocols import FunctionObjective
-from truerank.matrices.binning import BLOCK, code_rows
+from truerank.matrices.binning import code_rows
 from truerank.matrices.content import content_hashes
 from truerank.matrices.exact_sums import exact_parts, exact_total
 from truerank.measures import parse_measure
@@ -41,14 +42,15 @@ from truerank.rankers.oblivious_boosting import ObliviousBoosting
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.trees.boosting import Plan, Progress, boost, change_parts
 from truerank.trees.categories import CategoryTables, fit_categories
-from truerank.trees.grower import LevelSearch, SampledRows, TreeStructure, loss_unit_of, squared_losses
-from truerank.trees.histogram import GradientSizes, PackingScales, drawn_rows, pack_rows
+from truerank.trees.grower import TreeStructure
+from truerank.trees.histogram import GradientSizes, PackingScales, drawn_rows
 from truerank.trees.leaves.fuzzy import FuzzyLeaves
 from truerank.trees.leaves.kinds import leaf_fitter, search_rules
 from truerank.trees.leaves.polynomial import PolynomialLeaves
 from truerank.trees.limits import check_grades, check_weights
 from truerank.trees.linear_start import LinearStart, Start, linear_start_sums, solve_linear_start
 from truerank.trees.rows import Rows, Sample, draw_rows
+from truerank.trees.sampled_rows import SampledRows
 from truerank.trees.scaling import Scaling
 from truerank.trees.training_columns import TrainingColumns, look_at
 
@@ -124,12 +126,12 @@ def fit_partitions(ranker: ObliviousBoosting, data: ClusterRankingData, valid: C
     constant = exact_total(grades) / exact_total(weights) if isinstance(objective, SquaredError) else 0.0
     if progress.trees:
         constant = ranker._start().constant
-    crew.round(_start, constant, keep=True)
+    crew.round(_start, constant, missing > 0, keep=True)
     watched = None
     if valid is None:
         progress.valid = []
     else:
-        valid.crew.round(_open_valid, setup, constant, keep=True)
+        valid.crew.round(_open_valid, setup, constant, missing > 0, keep=True)
         watched = WatchedInPartitions(valid.crew, stopping)
         if progress.trees:
             watched.go_on(ranker, progress)
@@ -198,8 +200,8 @@ class RowsInPartitions:
 
     def __init__(self, crew: Crew, setup: Setup, has_missing: np.ndarray, workers: Workers) -> None:
         self._crew, self._setup, self.borders = crew, setup, setup.columns.borders
-        n_bins = np.array([len(own) + 1 for own in self.borders], dtype=np.int32)
-        self._grower = PartitionGrower(crew, n_bins, has_missing, setup.plan, workers)
+        n_bins = setup.columns.n_bins
+        self._grower = PartitionGrower(crew, n_bins, has_missing, setup.plan.rules)
         self._leaves = setup.fitter(workers)
         self._trees_end = crew.mark()
         self._at_start = self._derived = crew.round(_derive, 0, keep=True)
@@ -273,47 +275,6 @@ class WatchedInPartitions:
         return float(measure.aggregate(np.concatenate(by_query)))
 
 
-class PartitionGrower(LevelSearch):
-    """The level search over histograms that are summed over partitions."""
-
-    def __init__(self, crew: Crew, n_bins: np.ndarray, has_missing: np.ndarray, plan: Plan, workers: Workers) -> None:
-        super().__init__(n_bins, has_missing, plan.rules, workers)
-        self.crew = crew
-        self._width = int(n_bins.max(initial=1))
-        self._question: tuple[int, int, bool] | None = None
-
-    def grow(self, scales: PackingScales, n_rows: int, allowed: np.ndarray) -> TreeStructure:
-        """The tree for gradients that the partitions have derived."""
-        wanted = np.zeros(self.n_blocks * BLOCK, dtype=np.bool_)
-        wanted[: len(allowed)] = allowed & ((self.n_bins > 1) | self.has_missing)
-        used = np.flatnonzero(wanted.reshape(-1, BLOCK).any(axis=1)).tolist()
-        self._mask = (1 << scales.shift) - 1
-        self._question = None
-        penalty = self.rules.reads_losses
-        total, losses, histograms = self.crew.round(_first_level, scales, used, self._width, penalty, keep=True)
-        self._keep(used, histograms)
-        loss_unit = loss_unit_of(losses, total, scales.shift) if penalty else 0.0
-        return self._search(allowed, scales, total, n_rows, loss_unit)
-
-    def _begin(self, level: int, used: list[int], small_is_right: np.ndarray) -> None:
-        if level:
-            found = self.crew.round(_level, level, self._question, small_is_right, used, self._width, keep=True)
-            self._keep(used, found)
-
-    def _keep(self, used: list[int], histograms: np.ndarray) -> None:
-        self._summed = dict(zip(used, histograms))
-
-    def _fill(self, block: int, level: int, fresh: np.ndarray) -> None:
-        widened = fresh.reshape(len(fresh), BLOCK, 256)
-        widened[:, :, : self._width] = self._summed[block][:, :, :-1]
-        widened[:, :, 255] = self._summed[block][:, :, -1]
-
-    def _ask(self, level: int, feature: int, code: int, side: bool) -> np.ndarray:
-        self._question = (feature, code, side)
-        left, right = self._child_words(level, feature, code, side)
-        return (right & self._mask) <= (left & self._mask)
-
-
 # Statistics of a partition. What it remembers stands in `partition.memory["trees"]`.
 
 
@@ -338,6 +299,9 @@ class PartitionTrees:
         self.linear = None if setup.linear is None else setup.linear.scores(X, 1)
         self.start: Any = 0.0
         self.sampled: SampledRows | None = None
+        self.n_bins = setup.columns.n_bins
+        self.has_missing: np.ndarray | None = None  # in any partition
+        self.shares: dict[tuple[int, int], ShareSearch] = {}  # those of this worker, at its first partition
         if training and setup.query_places is not None:
             assert data.y is not None
             keys, grades, _, _ = content_hashes(data.X, data.y, data.offsets)
@@ -392,21 +356,6 @@ class PartitionTrees:
             change=change_parts(self.start, self.g, self.h, self.scores),
             weight=exact_parts(weight) if self.fitter.needs_sample else np.zeros((2, 2048), np.int64),
         )
-
-    def histograms(self, level: int, small_is_right: np.ndarray, used: list[int], width: int) -> np.ndarray:
-        """Words by leaf, feature and code, int64 (blocks, leaves, 8, width + 1), missing values last."""
-        assert self.sampled is not None
-        self.sampled.gather(level, small_is_right)
-        leaves = 1 << max(0, level - 1)
-        result = np.empty((len(used), leaves, BLOCK, width + 1), dtype=np.int64)
-        fresh = np.empty((leaves, BLOCK * 256), dtype=np.int64)
-        for i, block in enumerate(used):
-            fresh[:] = 0
-            self.sampled.fill(block, fresh)
-            by_code = fresh.reshape(leaves, BLOCK, 256)
-            result[i, :, :, :-1] = by_code[:, :, :width]
-            result[i, :, :, -1] = by_code[:, :, 255]
-        return result
 
 
 class _Sums(dict[str, Any]):
@@ -490,13 +439,14 @@ def _open(partition: Partition, setup: Setup) -> tuple[np.ndarray, np.ndarray, n
     return trees.rows.matrix.has_missing.astype(np.int64), exact_parts(grades), exact_parts(weight)
 
 
-def _open_valid(partition: Partition, setup: Setup, start: float) -> None:
+def _open_valid(partition: Partition, setup: Setup, start: float, has_missing: np.ndarray) -> None:
     partition.memory["trees"] = PartitionTrees(partition, setup, False)
-    _start(partition, start)
+    _start(partition, start, has_missing)
 
 
-def _start(partition: Partition, start: float) -> None:
+def _start(partition: Partition, start: float, has_missing: np.ndarray) -> None:
     trees = partition.memory["trees"]
+    trees.has_missing = np.array(has_missing)
     trees.scores[:] = start
     trees.start = start
     if trees.linear is not None:
@@ -517,31 +467,6 @@ def _derive(partition: Partition, t: int) -> dict[str, Any]:
     trees = partition.memory["trees"]
     trees.derive(t)
     return trees.sizes()
-
-
-def _first_level(
-    partition: Partition, scales: PackingScales, used: list[int], width: int, penalty: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    trees = partition.memory["trees"]
-    first = int(trees.setup.first_rows[trees.number])
-    packed = pack_rows(*drawn_rows(trees.g, trees.h, trees.drawn), scales, first)
-    trees.sampled = SampledRows(trees.rows.matrix, packed)
-    losses = exact_parts(squared_losses(packed)) if penalty else np.zeros((2, 1), np.int64)
-    total = packed.words.sum(keepdims=True)
-    return total, losses, trees.histograms(0, np.zeros(1, np.bool_), used, width)
-
-
-def _level(
-    partition: Partition,
-    level: int,
-    question: tuple[int, int, bool],
-    small_is_right: np.ndarray,
-    used: list[int],
-    width: int,
-) -> np.ndarray:
-    trees = partition.memory["trees"]
-    trees.sampled.ask(level - 1, *question)
-    return trees.histograms(level, np.array(small_is_right), used, width)
 
 
 def _leaf_sums(partition: Partition, tree: TreeStructure) -> tuple[np.ndarray, ...]:

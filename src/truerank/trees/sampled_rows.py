@@ -1,0 +1,96 @@
+"""The sampled rows of a tree while it grows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from truerank.core.kernel import kernel
+from truerank.matrices.binning import CodedMatrix
+from truerank.matrices.exact_sums import exact_total
+from truerank.trees.histogram import PackedGradients, accumulate, accumulate_all
+
+
+class SampledRows:
+    """The sampled rows of a tree while it grows: the leaf of each, and the histograms of one child of each leaf."""
+
+    def __init__(self, matrix: CodedMatrix, packed: PackedGradients) -> None:
+        self.matrix, self.rows, self.words = matrix, packed.rows, packed.words
+        n_blocks, n, _ = matrix.codes.shape
+        self._codes = matrix.codes.view(np.uint64).reshape(n_blocks, n)
+        self.leaf = np.zeros(len(self.rows), dtype=np.int32)
+        self._count = np.array([len(self.rows)])
+        self._level = self.rows, self.words, np.zeros(len(self.rows), dtype=np.int32)
+
+    def ask(self, level: int, feature: int, code: int, side: bool) -> np.ndarray:
+        """Answer a question; returns how many rows are in each leaf of the next level, int64 (2^(level + 1),)."""
+        self._level = (self.rows[:0],) * 3  # memory
+        self._count = _divide(self.matrix.column(feature), self.rows, self.leaf, level, code, side)
+        return self._count
+
+    def gather(self, level: int, small_is_right: np.ndarray) -> None:
+        """Take the rows of one child of each leaf of the level before; all rows at level 0."""
+        if level == 0:
+            return
+        half = 1 << (level - 1)
+        taken = int(np.where(small_is_right, self._count[half:], self._count[:half]).sum())
+        self._level = _gather(self.rows, self.words, self.leaf, level - 1, small_is_right, taken)
+
+    def fill(self, block: int, fresh: np.ndarray) -> None:
+        """Add the gathered rows' words to the histograms (leaves, 8 * 256) of one block of features."""
+        rows, words, slots = self._level
+        if len(rows) == self.matrix.n_rows:  # the root's: children that are gathered hold at most half of them
+            accumulate_all(self._codes[block], words, fresh[0])
+        else:
+            accumulate(self._codes[block], rows, words, slots, fresh)
+
+
+def squared_losses(packed: PackedGradients) -> np.ndarray:
+    """g²/h of each sampled row in packed units: of a row drawn twice its squared residual times the draws."""
+    shift = packed.scales.shift
+    low = packed.words & ((1 << shift) - 1)
+    g = ((packed.words - low) >> shift).astype(np.float64)
+    return g * g / np.maximum(low.astype(np.float64), 1.0)
+
+
+def loss_unit_of(parts: np.ndarray, total: np.ndarray, shift: int) -> float:
+    """Σg²/Σh in units of the packed gain, from `exact_parts` of the squared losses and the sum of all words (1,)."""
+    hessian = float(int(total[0]) & ((1 << shift) - 1))
+    return exact_total(parts) / hessian if hessian > 0 else 0.0
+
+
+@kernel
+def _divide(column, rows, leaf, level, code, missing_right):
+    """Answer the sampled rows' question; returns the number of rows in each leaf of the next level.
+
+    No branch depends on a row: half of them would be mispredicted.
+    """
+    bit = 1 << level
+    count = np.zeros(2 * bit, dtype=np.int64)
+    for i in range(rows.size):
+        c = np.int32(column[rows[i]])
+        right = np.int32(c > code) if missing_right else np.int32(c > code) & np.int32(c != 255)
+        q = leaf[i] | (right << level)
+        leaf[i] = q
+        count[q] += 1
+    return count
+
+
+@kernel
+def _gather(rows, words, leaf, level, small_is_right, taken):
+    """Rows, words and parents of the rows in the chosen child of each leaf, in row order."""
+    bit = 1 << level
+    # One place more than is taken: every row is written, and the next one over it unless it belongs here.
+    out_rows = np.empty(taken + 1, dtype=np.int32)
+    out_words = np.empty(taken + 1, dtype=np.int64)
+    out_slots = np.empty(taken + 1, dtype=np.int32)
+    small = np.empty(bit, dtype=np.int32)
+    for q in range(bit):
+        small[q] = 1 if small_is_right[q] else 0
+    k = np.int64(0)
+    for i in range(rows.size):
+        q = leaf[i] & (bit - 1)
+        out_rows[k] = rows[i]
+        out_words[k] = words[i]
+        out_slots[k] = q
+        k += np.int64((leaf[i] >> level) == small[q])
+    return out_rows[:taken], out_words[:taken], out_slots[:taken]
