@@ -28,11 +28,10 @@ def overhead() -> None:
 
 
 def bytes_sent() -> None:
-    """Bytes that went up the tree of sums, counted and by formula."""
+    """Bytes that went up, counted and by formula: of trees those of ten trees, of the others those of a fit."""
     data = made_up(24_000, 24)
     p, m = data.n_features, data.n_queries
     kinds: dict[str, tuple[Any, Any]] = {
-        "trees, plain leaves": (ObliviousBoosting("constant", n_estimators=TREES, depth=DEPTH), _of_trees),
         "AdaRank": (AdaRank(n_estimators=50), lambda r, there, rounds: 8 * m * (p + 2) + m + 8 * m * (rounds - 4)),
         "ListNet": (
             ListNet(),
@@ -45,24 +44,41 @@ def bytes_sent() -> None:
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for n in (1, 2, 4):
         with workers(n) as client:
+            there = on(client, data, 4)
+            few, many = (
+                _counted(ObliviousBoosting("constant", n_estimators=k * TREES, depth=DEPTH), there) for k in (1, 2)
+            )
+            trees = [b - a for a, b in zip(few, many)]
+            _row(f"{TREES} trees, plain leaves", there, trees, _of_trees(there))
+            _row("before the first tree", there, [a - b for a, b in zip(few, trees)], None)
             for name, (ranker, formula) in kinds.items():
                 there = on(client, data, 4)
-                up, down, rounds = there.crew.bytes_received, there.crew.bytes_sent, there.crew.n_rounds
-                ranker.fit(there)
-                up, down, rounds = (
-                    there.crew.bytes_received - up, there.crew.bytes_sent - down, there.crew.n_rounds - rounds,
-                )  # fmt: skip
-                said = formula(ranker, there, rounds)
-                cells = [name, there.crew.n_workers, rounds, f"{up:,}", f"{said:,.0f}", f"{up / said:.3f}", f"{down:,}"]
-                print("| " + " | ".join(map(str, cells)) + " |", flush=True)
+                counted = _counted(ranker, there)
+                _row(name, there, counted, formula(ranker, there, counted[0]))
 
 
-def _of_trees(ranker: Any, there: Any, rounds: int) -> float:
-    """A worker sends the histograms of all levels and six exact sums a tree; once all values and their counts go up."""
-    width = -(-there.n_features // 8) * 8 * (2 * ranker.borders + 1)
+def _counted(ranker: Any, there: Any) -> list[int]:
+    """Rounds, bytes up and bytes down of a fit."""
+    before = there.crew.n_rounds, there.crew.bytes_received, there.crew.bytes_sent
+    ranker.fit(there)
+    after = there.crew.n_rounds, there.crew.bytes_received, there.crew.bytes_sent
+    return [b - a for a, b in zip(before, after)]
+
+
+def _row(name: str, there: Any, counted: list[int], said: float | None) -> None:
+    rounds, up, down = counted
+    formula = ["", ""] if said is None else [f"{said:,.0f}", f"{up / said:.3f}"]
+    cells = [name, there.crew.n_workers, rounds, f"{up:,}", *formula, f"{down:,}"]
+    print("| " + " | ".join(map(str, cells)) + " |", flush=True)
+
+
+def _of_trees(there: Any) -> float:
+    """The histograms of all levels but for what stays with its owner; what owners say; six exact sums a worker."""
+    n = there.crew.n_workers
+    width = -(-there.n_features // 8) * 8 * (2 * 64 + 1)
     levels = sum(2 ** max(level - 1, 0) for level in range(DEPTH))
-    each = TREES * 8 * levels * width + (TREES + 1) * 6 * 32_768
-    return there.crew.n_workers * each + (4 + 8) * there.n_rows * there.n_features
+    said = sum(16 * 2**level for level in range(DEPTH))
+    return TREES * (8 * levels * width * (n - 1) + n * said + n * 6 * 32_768)
 
 
 def _of_stumps(ranker: Any, there: Any) -> float:

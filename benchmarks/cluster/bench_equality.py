@@ -1,9 +1,16 @@
-"""Every learner, measure and calibrator on MQ2008 cut into 1, 3, 7 and 50 partitions beside one machine."""
+"""Every learner, measure and calibrator on MQ2008 cut into 1, 3, 7 and 50 partitions beside one machine.
+
+python -m benchmarks cluster/bench_equality
+python -m benchmarks.cluster.bench_equality calibrators
+python -m benchmarks.cluster.bench_equality RankSVM MeasureSVM
+"""
 
 from __future__ import annotations
 
+import argparse
 import os
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -53,8 +60,8 @@ MEASURES = "AP nDCG nDCG@10 RR P@10 ERR RBP Bpref ROC"
 CUTS = (1, 3, 7, 50)
 
 
-def run() -> None:
-    """Both tables."""
+def run(chosen: Sequence[str] = ("learners", "calibrators")) -> None:
+    """Both tables, or one of them, or the learners whose names begin so."""
     folder = os.environ.get("TRUERANK_DATA")
     if folder is None:
         print("(needs TRUERANK_DATA)")
@@ -63,15 +70,19 @@ def run() -> None:
     print(f"\n**MQ2008 S1, {train.n_rows:,} rows, {train.n_queries} queries, partitions in this process**\n")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        learners(train)
-        calibrators(train)
+        names = [name for name in MAKES if "learners" in chosen or name.startswith(tuple(chosen))]
+        if names:
+            learners(train, names)
+        if "calibrators" in chosen:
+            calibrators(train)
 
 
-def learners(train: RankingData) -> None:
+def learners(train: RankingData, names: Sequence[str]) -> None:
     """Largest differences, relative to the largest score, and of the objective where there is one."""
     print("| learner | partitions | largest difference of scores | of the objective, relative | measures equal |")
     print("| --- | --- | --- | --- | --- |")
-    for name, make in MAKES.items():
+    for name in names:
+        make = MAKES[name]
         one = make().fit(train)
         scores = one.predict(train)
         for k in CUTS:
@@ -103,4 +114,6 @@ def calibrators(train: RankingData) -> None:
 
 
 if __name__ == "__main__":
-    run()
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("chosen", nargs="*", default=["learners", "calibrators"])
+    run(parser.parse_args().chosen)

@@ -188,6 +188,21 @@ def test_features_that_are_shared_out_are_searched_as_by_one_machine(monkeypatch
         equal(one, many)
 
 
+@pytest.mark.filterwarnings("ignore")  # nothing is learned
 def test_a_tree_that_may_ask_about_nothing_has_one_leaf():
     train = RankingData(np.ones((40, 3)), np.arange(40) % 3, np.arange(40) // 4)
     equal(fitted(train), fitted(cut(train, 3)))
+
+
+@pytest.mark.parametrize("name", ["init_model", "xgb_model", "labels", "position"])
+def test_what_partitions_cannot_take_is_refused(judged, name):
+    data = cut(judged[0], 2)
+    given = {"labels": {"clicks": judged[0].y}, "position": judged[0].y}.get(name, fitted(data))
+    with pytest.raises(InvalidInputError, match="gather"):
+        ObliviousBoosting("constant", n_estimators=2, depth=3).fit(data, **{name: given})
+
+
+@pytest.mark.parametrize("objective", ["unbiased-lambdarank", ["mse", "lambdarank"]])
+def test_objectives_that_partitions_do_not_know_are_refused(judged, objective):
+    with pytest.raises(InvalidInputError, match="gather"):
+        fitted(cut(judged[0], 2), objective=objective)

@@ -297,7 +297,8 @@ class ClusterRankingData:
         named = [name for name, value in given.items() if value is not None]
         if named:
             raise InvalidInputError(
-                f"data on a cluster have their own queries, grades and weights; do not pass {', '.join(named)}"
+                f"data on a cluster learn from their own queries, grades and weights alone; do not pass "
+                f"{', '.join(named)}, or fit to `data.gather()` if the rows fit here"
             )
         return fit(ranker, self, eval_set, callbacks or ())
 

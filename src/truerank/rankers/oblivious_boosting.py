@@ -350,7 +350,9 @@ class ObliviousBoosting(FittedTrees):
         """
         theirs = other.pop("xgb_model", None)
         begun = init_model if theirs is None else theirs
-        if isinstance(begun, ObliviousBoosting) and hasattr(begun, "category_names_"):
+        if getattr(X, "is_cluster_data", False):  # which refuses them
+            other |= {"labels": labels, "position": position, "init_model": begun}
+        elif isinstance(begun, ObliviousBoosting) and hasattr(begun, "category_names_"):
             # Its categories keep their numbers; one that it has not seen counts as average.
             X = begun._numbered(X, reset=False)
             if isinstance(eval_set, tuple) and eval_set:

@@ -89,12 +89,15 @@ def fit_partitions(ranker: ObliviousBoosting, data: ClusterRankingData, valid: C
     check_choice(ranker.start, "start", ("constant", "linear"))
     start_alpha = check_number(value_under_either_name(ranker, "start_alpha"), "start_alpha", minimum=0.0)
     if not callable(ranker.objective) and ranker.objective not in _OBJECTIVES:
-        raise InvalidInputError(f"on a cluster objective must be one of {', '.join(_OBJECTIVES)} or a function")
+        raise InvalidInputError(
+            f"on a cluster objective must be one of {', '.join(_OBJECTIVES)} or a function, got {ranker.objective!r}; "
+            "fit to `data.gather()` if the rows fit here"
+        )
     scaled = isinstance(leaves, PolynomialLeaves) or ranker.start == "linear"
     if scaled and (data.query_weight is not None or data.weighs_rows):
         raise InvalidInputError(
             'polynomial leaves and start="linear" take no weights on a cluster; use constant or fuzzy leaves and '
-            'start="constant"'
+            'start="constant", or fit to `data.gather()` if the rows fit here'
         )
     progress = begun_progress(ranker, data.n_features)
     stopping = ranker._early_stopping(valid is not None)
