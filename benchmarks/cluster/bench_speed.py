@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.cluster.common import made_up, on, workers
-from benchmarks.harness import Timing, peer, report
+from benchmarks.harness import peer
 from truerank import ObliviousBoosting
 
 ROWS, FEATURES, TREES, DEPTH = 240_000, 136, 100, 6
@@ -57,33 +57,39 @@ def arrays(client: Any, data: Any, k: int) -> tuple[Any, Any]:
     return X, y
 
 
-def timed(name: str, work: Callable[[], Any]) -> Timing:
-    """Wall seconds of one run."""
+def timed(name: str, client: Any, work: Callable[[], Any]) -> tuple[float, float]:
+    """Wall seconds of one run, and CPU seconds of the client and of all workers."""
+    before = time.process_time() + sum(client.run(time.process_time).values())
     start = time.perf_counter()
-    result = work()
-    taken = time.perf_counter() - start
-    print(f"  {name}: {taken:.1f} s, load {os.getloadavg()[0]:.1f}", file=sys.stderr, flush=True)
-    return Timing(taken, taken, taken, result)
+    work()
+    wall = time.perf_counter() - start
+    used = time.process_time() + sum(client.run(time.process_time).values()) - before
+    print(f"  {name}: {wall:.1f} s, load {os.getloadavg()[0]:.1f}", file=sys.stderr, flush=True)
+    return wall, used
 
 
 def speed(rows: int = ROWS, trees: int = TREES) -> None:
     """One round of all four."""
     data = made_up(rows, FEATURES)
-    timings = {}
+    taken = {}
     ours(2, 1).fit(data.take_queries(np.arange(20)))
     with workers(2) as client:
         there = on(client, data, 4)
         ours(2).fit(on(client, data.take_queries(np.arange(40)), 4))
-        timings["truerank, two workers of one thread"] = timed("two workers", lambda: ours(trees).fit(there))
-        timings["truerank, one process, two threads"] = timed("two threads", lambda: ours(trees, 2).fit(data))
+        taken["truerank, one process, two threads"] = timed("two threads", client, lambda: ours(trees, 2).fit(data))
+        taken["truerank, two workers of one thread"] = timed("two workers", client, lambda: ours(trees).fit(there))
         there.crew.close()
         X, y = arrays(client, data, 4)
         for name, fit in (("lightgbm.dask", lightgbm_on), ("xgboost.dask", xgboost_on)):
             try:
-                timings[name] = timed(name, lambda fit=fit: fit(client, X, y, trees))
+                taken[name] = timed(name, client, lambda fit=fit: fit(client, X, y, trees))
             except Exception as error:
                 print(f"({name} failed: {error!r:.300})", flush=True)
-    report(f"{rows:,} × {FEATURES}, {trees} trees of depth {DEPTH}, squared error", timings, clock="wall", note="once")
+    print(f"\n**{rows:,} × {FEATURES}, {trees} trees of depth {DEPTH}, squared error (once)**\n")
+    print("| | wall s | ratio | CPU s of all processes | ratio |\n| --- | --- | --- | --- | --- |")
+    first = next(iter(taken.values()))
+    for name, (wall, used) in taken.items():
+        print(f"| {name} | {wall:.1f} | {wall / first[0]:.2f} | {used:.1f} | {used / first[1]:.2f} |", flush=True)
 
 
 def change_with_workers() -> None:
