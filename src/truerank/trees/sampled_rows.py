@@ -38,7 +38,7 @@ class SampledRows:
     def fill(self, block: int, fresh: np.ndarray) -> None:
         """Add the gathered rows' words to the histograms (leaves, 8 * 256) of one block of features."""
         rows, words, slots = self._level
-        if len(rows) == self.matrix.n_rows:  # the root's: children that are gathered hold at most half of them
+        if len(fresh) == 1 and len(rows) == self.matrix.n_rows:  # the root, or a whole partition in its smaller child
             accumulate_all(self._codes[block], words, fresh[0])
         else:
             accumulate(self._codes[block], rows, words, slots, fresh)
