@@ -53,7 +53,7 @@ def test_a_bad_document_stops_or_is_left_out(monkeypatch, record, message):
 
 
 def test_an_id_that_came_before_and_an_empty_text():
-    with pytest.raises(DataFileError, match="document 'a' came before"):
+    with pytest.raises(DataFileError, match="document 'a' came before, and again as number 2"):
         list(read_documents(lines(GOOD, GOOD)))
     with pytest.warns(TruerankWarning, match="1 documents have no text; they are kept with length 0"):
         assert len(list(read_documents(lines(GOOD, {"id": "b", "text": " "})))) == 2

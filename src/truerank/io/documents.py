@@ -89,7 +89,7 @@ def read_documents(source: Any, *, bad: str = "error") -> Iterator[Document]:
     seen: set[str] = set()
     skipped: list[str] = []
     n_skipped = n_empty = 0
-    for record in records:
+    for number, record in enumerate(records, 1):
         if isinstance(record, Document):
             document = record
             if document.id not in seen:
@@ -97,7 +97,7 @@ def read_documents(source: Any, *, bad: str = "error") -> Iterator[Document]:
                 n_empty += not any(map(str.strip, document.text.values()))
                 yield document
                 continue
-            record = _Bad(f"document {document.id!r} came before; ids must differ")
+            record = _Bad(f"document {document.id!r} came before, and again as number {number}; ids must differ")
         if bad == "error":
             raise DataFileError(
                 f"{record.reason}; bad='skip' (--bad skip) leaves such documents out", name, record.line

@@ -214,8 +214,8 @@ class _Query:
         self.weights = {name: term_weights(found) for name, found in terms.items()}
         self.terms = terms[STEMMED_AND_STOPPED]
         self.joint = JointScores(index, self.weights)
-        self.functions = np.zeros((0, 0))
-        """What `joint` gives the candidates."""
+        self.functions: np.ndarray
+        """What `joint` gives the candidates, from when they are known."""
         self.scores: dict[str, np.ndarray] = {}
 
 

@@ -1,6 +1,6 @@
 """`truerank index` killed (SIGKILL) at random moments and run again, and given bad documents, as a user would see it.
 
-    BENCH_KILLS=20 python -m benchmarks text/bench_index_faults
+    BENCH_KILLS=20 python -m benchmarks text/bench_killed_index
 
 The index of a run that nobody killed is compared byte for byte with the one of a second run after each kill.
 """
