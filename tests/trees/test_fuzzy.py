@@ -11,6 +11,7 @@ from truerank.data.samples import load_sample
 from truerank.matrices.binning import code_rows, find_borders
 from truerank.trees.grower import TreeStructure, _smooth
 from truerank.trees.leaves.fuzzy import FuzzyFitter
+from truerank.trees.leaves.knots import KnotIndex, find_states
 from truerank.trees.leaves.places import Norms, make_places, make_shares, smoothing_of
 from truerank.trees.rows import Rows, Sample
 
@@ -19,6 +20,19 @@ def shares_by_table(train, x, c, p, ties, limit=1000):
     places = make_places(np.sort(train), np.array([c]), limit)
     table = make_shares(places, Norms(p), ties).right_of(*places.place_of_border(c), False)
     return table[places.states(x)]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@given(st.lists(st.floats(-100, 100, width=32), min_size=1, max_size=40), st.integers(1, 9))
+def test_states_are_those_of_a_search_through_all_knots(dtype, train, limit):
+    places = make_places(np.sort(train), np.empty(0), limit)
+    ends = np.concatenate([places.lower, places.upper]).astype(dtype)
+    x = np.concatenate([[np.nan], ends, np.nextafter(ends, dtype(np.inf)), np.nextafter(ends, dtype(-np.inf))])
+    index = KnotIndex.of([(places.lower, places.upper)])
+    slow_states = 2 * (x[:, None] > places.upper).sum(axis=1)
+    slow_states += ((places.lower <= x[:, None]) & (x[:, None] <= places.upper)).any(axis=1)
+    slow_states[0] = 2 * len(places.upper) + 1
+    np.testing.assert_array_equal(find_states(x.astype(dtype), *index.arrays(dtype)), slow_states)
 
 
 @pytest.mark.parametrize("ties", ["near", "average"])

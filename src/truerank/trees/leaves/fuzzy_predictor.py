@@ -1,8 +1,8 @@
 """Scores from fuzzy leaves: every tree's leaf values, averaged over the probability of each leaf.
 
-Rows are taken in tiles of 64, each with room for its values, feature by feature, and for the two factors of these in
-the shares of borders. First the factors of all rows are looked up, a feature's tables staying in the second-level cache
-while they are asked; then the trees walk over one tile after the other.
+Rows are taken in tiles of 64. First the states of a task's values are found, feature by feature, so that a feature's
+steps stay in the cache while they are asked. Then tile after tile takes the two factors of its values in the shares of
+borders, which fit the second-level cache, and the trees walk over it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from truerank.trees.leaves.places import Norms, make_shares
 from truerank.trees.predictor import writable
 
 _TILE = 64
-_TILE_BYTES = 24 << 20  # of a task's tiles; more rows ask each table more often while it is in the cache
-_FEWEST_TILES, _MOST_TILES = 16, 256
+_TASK = 256 * _TILE  # rows of one task of a thread
 
 
 class FuzzyPredictor:
@@ -53,88 +52,90 @@ class FuzzyPredictor:
         self.columns = np.searchsorted(flat.features, ensemble.features).astype(np.int64)
         self.border_states = np.empty(shape, dtype=np.int64)
         self.border_factors = np.empty((*shape, 3))
-        self._last_left = np.empty(shape)  # the largest value on the left
         for t, level in np.ndindex(*shape):
             k = int(self.columns[t, level])
             b, state = tables[k].place_of_border(float(ensemble.borders[t, level]))
             self.border_states[t, level] = state
             self.border_factors[t, level] = (*shares[k].border_factors(b), b)
-            ends = np.concatenate([[-np.inf], tables[k].upper, [np.inf]])
-            self._last_left[t, level] = ends[(state + 1) // 2 + (state % 2 == 0)]
         self.missing_right = ensemble.missing_right
         self.values = ensemble.values
-        self._index = KnotIndex.of([(table.lower, table.upper) for table in tables])
+        index = KnotIndex.of([(table.lower, table.upper) for table in tables])
+        self._index = {np.dtype(kind): index.arrays(kind) for kind in (np.float32, np.float64)}
 
     def predict(self, X: np.ndarray, n_jobs: int | None, scores: np.ndarray, trees: slice = slice(None)) -> np.ndarray:
         """Add the values of `trees` for the rows of X, float32 or float64, to `scores` (n,) and return these."""
-        used = np.unique(self.columns[trees])  # of one tree after the other: no places in other features
+        used = np.unique(self.columns[trees])  # of one tree after the other: no states of other features
         columns = np.searchsorted(used, self.columns[trees])
-        planes = 5 if self.steep[used].any() else 3
-        tiles = _TILE_BYTES // (8 * _TILE * planes * max(1, len(used)))
-        rows = _TILE * min(max(tiles, _FEWEST_TILES), _MOST_TILES)
+        first_rights = (self.border_states + 1).astype(np.uint16)
+        index = self._index[X.dtype]
 
         def work(start: int, stop: int) -> None:
-            block = np.empty((-(-(stop - start) // _TILE), len(used), planes, _TILE))
-            _copy_columns(writable(X[start:stop]), self.features[used], block)
-            _look_up(block, stop - start, used, self.factors, self.blocks, self.steep, *self._index.arrays)
+            states = _find_states(writable(X[start:stop]), self.features[used], used, *index)
             _add_trees(
-                block, self.steep[used], self.log_p, columns, self._last_left[trees], self.border_factors[trees],
-                self.missing_right[trees], self.values[trees], scores[start:stop],
+                states, used, self.first, self.factors, self.blocks, self.steep, self.log_p, columns,
+                first_rights[trees], self.border_factors[trees], self.missing_right[trees], self.values[trees],
+                scores[start:stop],
             )  # fmt: skip
 
-        run_blocks(work, row_blocks(len(X), rows), n_jobs)
+        run_blocks(work, row_blocks(len(X), _TASK), n_jobs)
         return scores
 
 
 @kernel
-def _copy_columns(X, features, tiles):
-    """The values of each tile's rows, feature by feature."""
+def _find_states(X, features, used, low, inverse, halvings, cells, first_cell, first_step, steps, sizes):
+    """States uint16 (tiles, features, 64) of the rows' values. Many arguments: eight are the index."""
     n = X.shape[0]
+    n_tiles = -(-n // 64)
+    values = np.empty((n_tiles, features.size, 64), dtype=X.dtype)
+    values[n_tiles - 1] = 0.0  # rows of the last tile may be missing
     for i in range(n):
         x = X[i]
-        tile = tiles[i // 64]
-        for k in range(features.size):
-            tile[k, 0, i % 64] = x[features[k]]
-
-
-@kernel
-def _look_up(
-    tiles, n, used, factors, blocks, steep, low, inverse, halvings, cells, first_cell, first_knot, knots, sizes
-):
-    """Factors of the values of all tiles, and of steep features their places. Missing values stay nan.
-
-    Many arguments: the eight arrays of the index are among them.
-    """
-    states = np.empty(64, dtype=np.uint32)
-    zero = np.uint32(0)
-    state_starts = np.zeros(sizes.size + 1, dtype=np.int64)
-    for k in range(sizes.size):
-        state_starts[k + 1] = state_starts[k] + 2 * sizes[k] + 1
+        tile = values[i // 64]
+        for j in range(features.size):
+            tile[j, i % 64] = x[features[j]]
+    states = np.empty((n_tiles, features.size, 64), dtype=np.uint16)
+    found = np.empty(64, dtype=np.uint32)
     for j in range(used.size):
         k = used[j]
         own_cells = cells[first_cell[k] : first_cell[k + 1]]
-        own_knots = knots[first_knot[k] : first_knot[k + 1]]
-        own = slice(state_starts[k], state_starts[k + 1])
-        own_factors = factors[own]
-        start, stop = blocks[0, own], blocks[1, own]
-        missing = np.uint32(2 * sizes[k] + 1)
-        for t in range(tiles.shape[0]):
-            rows = min(64, n - 64 * t)
-            x, up, down = tiles[t, j, 0], tiles[t, j, 1], tiles[t, j, 2]
-            states_of(x[:rows], low[k], inverse[k], halvings[k], own_cells, own_knots, sizes[k], states)
-            for i in range(rows):
-                s = states[i] if states[i] < missing else zero
-                up[i] = own_factors[s, 0]
-                down[i] = own_factors[s, 1]
-            if steep[k]:
-                for i in range(rows):
-                    s = states[i] if states[i] < missing else zero
-                    tiles[t, j, 3, i] = start[s]
-                    tiles[t, j, 4, i] = stop[s]
+        own_steps = steps[first_step[k] : first_step[k + 1]]
+        for t in range(n_tiles):
+            states_of(values[t, j], low[k], inverse[k], halvings[k], own_cells, own_steps, sizes[k], found)
+            for i in range(64):
+                states[t, j, i] = found[i]
+    return states
 
 
 @kernel
-def _add_trees(tiles, steep, log_p, columns, last_left, border_factors, missing_right, values, scores):
+def _take_factors(states, used, first, factors, blocks, steep, tile, missing):
+    """The factors of a tile's values, and of steep features their places; and which features have a missing value."""
+    for j in range(used.size):
+        k = used[j]
+        own = slice(2 * first[k] + k, 2 * first[k + 1] + k + 1)
+        own_factors = factors[own]
+        lost = np.uint32(own_factors.shape[0])
+        number = 0
+        for i in range(64):
+            s = np.uint32(states[j, i])
+            number += s == lost
+            s = s if s < lost else np.uint32(0)
+            tile[j, 0, i] = own_factors[s, 0]
+            tile[j, 1, i] = own_factors[s, 1]
+        missing[j] = number > 0
+        if steep[k]:
+            start, stop = blocks[0, own], blocks[1, own]
+            for i in range(64):
+                s = np.uint32(states[j, i])
+                s = s if s < lost else np.uint32(0)
+                tile[j, 2, i] = start[s]
+                tile[j, 3, i] = stop[s]
+
+
+@kernel
+def _add_trees(
+    states, used, first, factors, blocks, steep, log_p, columns, first_rights, border_factors, missing_right, values,
+    scores,
+):  # fmt: skip
     """Add every tree's expected leaf value to the scores (n,), a tile after the other.
 
     Elements are named in full: views of a tile would be counted and discounted once a level.
@@ -142,37 +143,35 @@ def _add_trees(tiles, steep, log_p, columns, last_left, border_factors, missing_
     n_trees, depth = columns.shape
     right = np.empty((depth, 64))
     work = np.empty((1 << max(0, depth - 1), 64))
-    missing = np.empty(tiles.shape[1], dtype=np.bool_)
-    for t in range(tiles.shape[0]):
+    tile = np.empty((used.size, 4 if steep[used].any() else 2, 64))
+    missing = np.empty(used.size, dtype=np.bool_)
+    for t in range(states.shape[0]):
         rows = min(64, scores.size - 64 * t)
-        for k in range(missing.size):
-            number = 0
-            for i in range(rows):
-                number += tiles[t, k, 0, i] != tiles[t, k, 0, i]
-            missing[k] = number > 0
+        _take_factors(states[t], used, first, factors, blocks, steep, tile, missing)
         for tree in range(n_trees):
             for level in range(depth):
-                k = columns[tree, level]
-                border = last_left[tree, level]
+                j = columns[tree, level]
+                k = used[j]
+                first_right = first_rights[tree, level]
                 left_factor = border_factors[tree, level, 0]
                 right_factor = border_factors[tree, level, 1]
                 if steep[k]:
                     b = border_factors[tree, level, 2]
                     for i in range(rows):
-                        if tiles[t, k, 0, i] > border:
-                            power = np.exp(log_p * (tiles[t, k, 3, i] - b + 1.0))
-                            right[level, i] = 1.0 - tiles[t, k, 1, i] * power * left_factor
+                        if states[t, j, i] >= first_right:
+                            power = np.exp(log_p * (tile[j, 2, i] - b + 1.0))
+                            right[level, i] = 1.0 - tile[j, 0, i] * power * left_factor
                         else:
-                            power = np.exp(log_p * (b - tiles[t, k, 4, i]))
-                            right[level, i] = tiles[t, k, 2, i] * power * right_factor
+                            power = np.exp(log_p * (b - tile[j, 3, i]))
+                            right[level, i] = tile[j, 1, i] * power * right_factor
                 else:
-                    for i in range(rows):
-                        from_right = 1.0 - tiles[t, k, 1, i] * left_factor
-                        from_left = tiles[t, k, 2, i] * right_factor
-                        right[level, i] = from_right if tiles[t, k, 0, i] > border else from_left
-                if missing[k]:
+                    for i in range(64):
+                        from_right = 1.0 - tile[j, 0, i] * left_factor
+                        from_left = tile[j, 1, i] * right_factor
+                        right[level, i] = from_right if states[t, j, i] >= first_right else from_left
+                if missing[j]:
                     side = 1.0 if missing_right[tree, level] else 0.0
+                    lost = 2 * (first[k + 1] - first[k]) + 1
                     for i in range(rows):
-                        x = tiles[t, k, 0, i]
-                        right[level, i] = right[level, i] if x == x else side
+                        right[level, i] = side if states[t, j, i] == lost else right[level, i]
             contract(right, depth, rows, values[tree], work, scores[64 * t : 64 * t + rows])

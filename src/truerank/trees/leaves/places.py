@@ -63,7 +63,7 @@ class PlaceTable:
     def states(self, values: np.ndarray) -> np.ndarray:
         """State of each value, uint16 (n,)."""
         index = KnotIndex.of([(self.lower, self.upper)])
-        return np.asarray(find_states(np.ascontiguousarray(values, dtype=np.float64), *index.arrays))
+        return np.asarray(find_states(np.ascontiguousarray(values, dtype=np.float64), *index.arrays(np.float64)))
 
     def place_of_border(self, border: float) -> tuple[int, int]:
         """Number b of training values at or below a border, and the last state left of it; inf is above all."""
