@@ -260,11 +260,13 @@ def at_budgets(curves: list[dict[str, Any]], budgets: np.ndarray) -> tuple[np.nd
     return found, names
 
 
-def show(name: str, by_learner: dict[str, list[list[dict[str, Any]]]], picture: str | None, clock: str) -> None:
+def show(
+    name: str, by_learner: dict[str, list[list[dict[str, Any]]]], seconds: float, picture: str | None, clock: str
+) -> None:
     """The table of a set: test nDCG@10 by budget, mean over divisions; and the curves as a picture."""
     every = [s for divisions in by_learner.values() for curves in divisions for own in curves for s in own["seconds"]]
     budgets = np.array([b for e in range(-3, 4) for b in (10.0**e, 2 * 10.0**e, 5 * 10.0**e)])
-    budgets = budgets[(budgets >= min(every)) & (budgets <= max(every))]
+    budgets = budgets[(budgets >= min(every)) & (budgets <= seconds)]
     means, chosen = {}, {}
     for learner, divisions in by_learner.items():
         found = [at_budgets(curves, budgets) for curves in divisions]
@@ -337,7 +339,7 @@ def run(argv: list[str] | None = None) -> None:
                     curves.append({"setting": setting, **found})
                     print(f"  {name} {label} {learner} {setting}: {max(found['test']):.4f}", flush=True)
                 by_learner[learner].append(curves)
-        show(name, by_learner, args.picture, "CPU" if args.threads == 1 else "wall")
+        show(name, by_learner, seconds, args.picture, "CPU" if args.threads == 1 else "wall")
 
 
 if __name__ == "__main__":
