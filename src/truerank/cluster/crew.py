@@ -189,11 +189,11 @@ class Crew:
     def _lead(self, owners: list[str], answer: Step, call: Call) -> list[Any]:
         """Each share of a sum goes up a tree of its own to its owner."""
         self.bytes_sent += size_of(call[2]) * len(owners)
-        addresses = list(self._members)
         starts = []
         for share, owner in enumerate(owners):
-            place = addresses.index(owner)
-            below = self._below(addresses[place + 1 :] + addresses[:place])
+            others = [address for address in self._members if address != owner]
+            turn = share * len(others) // len(owners)  # those that pass sums on are others in each tree
+            below = self._below(others[turn:] + others[:turn])
             starts.append((owner, "lead", (answer, share, call, add, self.n_partitions, below)))
         return self._gather(starts)
 
