@@ -2,7 +2,7 @@
 
 Borders are the values at some ranks of a column. A small summary says between which values each of them must lie; the
 partitions count what is below that interval, and summarise what is in it; and so on, until the values in the intervals
-are few enough to be known exactly. A quarter of a million different values take two rounds, a billion three.
+are few enough to be known exactly. A quarter of a million different values take two rounds, a billion four.
 """
 
 from __future__ import annotations
