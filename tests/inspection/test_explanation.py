@@ -176,7 +176,7 @@ def test_the_command_says_which_features_matter(data, tmp_path, capsys):
     assert main(["explain", model, rows, "--measure", "AP", "--train", rows, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["measure"], found["own"], len(found["features"])) == (
-        "AP(convention='ranklib')",
+        "AP (ranklib)",
         "weight",
         data.n_features,
     )

@@ -57,7 +57,7 @@ def test_losses_are_shown_by_name_the_largest_first(planted):
     found = permutation_importance(RidgeRanker().fit(planted), planted, measure="RR", repeats=1, random_state=1)
     lines = str(found).splitlines()
     assert lines[0].split("  ")[0] == "feature"
-    assert "loss of RR(convention='ranklib')" in lines[0]
+    assert "loss of RR (ranklib)" in lines[0]
     assert lines[2].startswith("feature 2 ")
     assert found._repr_html_().count("<tr>") == 6
 

@@ -94,6 +94,16 @@ def test_to_table(kind):
         to_table(RankingData([[1.0]], [1], feature_names=["qid"]), kind)
 
 
+def test_the_index_that_pandas_writes_is_no_feature(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = pandas.DataFrame({"qid": [1, 1, 2], "y": [0, 1, 0], "a": [1.0, 2.0, 3.0]}, index=[2, 0, 1])
+    frame.to_parquet(tmp_path / "rows.parquet", index=True)
+    assert read_table(tmp_path / "rows.parquet").feature_names == ["a"]
+    named = read_table(tmp_path / "rows.parquet", features=["a", "__index_level_0__"])
+    assert named.X[:, 1].tolist() == [2.0, 0.0, 1.0]
+
+
 def test_missing_cells():
     for table in (
         pd.DataFrame({"qid": [1, 1], "y": [0, 1], "a": [1.0, np.nan]}),

@@ -250,7 +250,7 @@ def explain(
         ).judgements()
         exchanged = scores.copy()
         exchanged[[i, j]] = scores[[j, i]]
-        name, now, swapped = str(pinned), float(pinned.mean(one, scores)), float(pinned.mean(one, exchanged))
+        name, now, swapped = pinned.label, float(pinned.mean(one, scores)), float(pinned.mean(one, exchanged))
     return Explanation(
         str(data.query_ids[number]),
         _name(data, rows, i),

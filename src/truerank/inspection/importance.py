@@ -169,7 +169,7 @@ def permutation_importance(
         changed[:, k] = data.X[:, k]
         if np.isfinite(by_query).any():
             _, low[k], high[k] = bootstrap_interval(by_query, n_resamples=1_000, random_state=seed)
-    return Importance(losses, low, high, str(pinned), _names(data))
+    return Importance(losses, low, high, pinned.label, _names(data))
 
 
 def removal_importance(
@@ -225,7 +225,7 @@ def removal_importance(
         loss = whole - values(np.delete(every, k))
         if np.isfinite(loss).any():
             losses[k, 0], low[k], high[k] = bootstrap_interval(loss, n_resamples=1_000)
-    return Importance(losses, low, high, str(pinned), _names(test))
+    return Importance(losses, low, high, pinned.label, _names(test))
 
 
 def partial_dependence(ranker: Any, data: RankingData, feature: Any, *, points: int = 20) -> tuple[np.ndarray, ...]:

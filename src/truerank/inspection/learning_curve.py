@@ -108,4 +108,4 @@ def learning_curve(
             by_query[k] += values / draws
     intervals = [bootstrap_interval(values, n_resamples=1_000, random_state=seed) for values in by_query]
     low, high = np.array([i.low for i in intervals]), np.array([i.high for i in intervals])
-    return LearningCurve(sizes, train_scores, test_scores, low, high, str(pinned))
+    return LearningCurve(sizes, train_scores, test_scores, low, high, pinned.label)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
@@ -29,6 +30,7 @@ QUERY, GRADE, DOCUMENT, COMMENT = "qid", "y", "docid", "comment"
 UNSEEN = -1.0
 """The number of a category that the list lacks which columns are coded by."""
 KINDS = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow"}
+_INDEX = re.compile(r"__index_level_\d+__")  # what pandas calls the index of a frame that it writes: a row's number
 _COMPRESSED = (".gz", ".xz", ".zst")
 
 
@@ -67,8 +69,8 @@ def read_table(
     document : str, default="docid"
         Column of the document id. Where it is not named and there is no "docid", the data have no document ids.
     features : sequence of str, optional
-        Columns of the features, in this order, or patterns of their names (`bm25*`). By default all others; a text
-        column named "comment" gives comments.
+        Columns of the features, in this order, or patterns of their names (`bm25*`). By default all others but
+        the index that pandas writes (`__index_level_0__`); a text column named "comment" gives comments.
     exclude : sequence of str, optional
         Columns, or patterns, that are no features.
     categories : names or patterns of columns, or dict of column name to list of str, optional
@@ -137,7 +139,7 @@ def _ranking_data(
         if COMMENT in names and COMMENT not in taken and column(COMMENT).dtype.kind in "OUT":
             comments = column(COMMENT)
             taken.add(COMMENT)
-        features = [name for name in names if name not in taken]
+        features = [name for name in names if name not in taken and not _INDEX.fullmatch(name)]
         if exclude:
             # What is no feature may be named as well: "leave out *_id" with a query that is called so.
             patterns = [entry for entry in exclude if entry not in taken]

@@ -175,6 +175,11 @@ class Measure:
         """The measure as reports print it: without the convention, which they state once."""
         return self._text({key: value for key, value in self._given.items() if key != "convention"})
 
+    @property
+    def label(self) -> str:
+        """The measure as a sentence names it, with its convention: "nDCG@10 (ranklib)"."""
+        return f"{self.name} ({self.convention})"
+
     def _text(self, given: dict[str, Any]) -> str:
         inside = [repr(given[name]) for name in self.POSITIONAL if name in given]
         given = given if "gains" not in given else given | {"gains": dict(given["gains"])}
