@@ -23,7 +23,9 @@ def read_json(value: Any, reader: Reader) -> ForeignModel:
     info = reader.part(value, "features_info", dict, "")
     for other in ("categorical_features", "text_features", "embedding_features"):
         if info.get(other):
-            raise reader.fail(f"features_info.{other}", "only numeric features are read")
+            raise reader.fail(
+                f"features_info.{other}", "only numeric features are read: train on numbers in their place"
+            )
     if value.get("ctr_data"):
         raise reader.fail("ctr_data", "categorical features are not read; encode them as numbers and train anew")
     names, columns, missing_right = _features(reader.part(info, "float_features", list, "features_info"), reader)
