@@ -167,3 +167,24 @@ def test_a_data_frame_of_dask(client):
         from_dask_dataframe(client.persist(ddf), client=client)
     with pytest.raises(InvalidInputError, match="Dask data frame"):
         from_dask_dataframe(table, client=client)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_trees_send_the_bytes_of_the_formula(client):
+    client.wait_for_workers(2, timeout=60)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2_000, 24))
+    rows = truerank.RankingData(X, np.clip(np.rint(X[:, 0] + X[:, 1] * X[:, 2] + 1), 0, 3), np.arange(2_000) // 20)
+    data = from_parts([rows.take_queries(np.arange(i, i + 25)) for i in range(0, 100, 25)], client=client)
+    depth, counted = 4, []
+    for trees in (1, 3):
+        before = data.crew.bytes_received
+        fitted = ObliviousBoosting("constant", n_estimators=trees, depth=depth, n_jobs=1).fit(data)
+        counted.append(data.crew.bytes_received - before)
+    assert fitted.tree_features_.shape == (3, depth)
+    assert data.crew.n_workers == 2
+    codes = 128  # at most, of the default 64 parts
+    histograms = 8 * sum(2 ** max(level - 1, 0) for level in range(depth)) * 24 * (codes + 1)
+    questions, exact_sums = 2 * 16 * (2**depth - 1), 2 * 196_608
+    each = histograms + questions + exact_sums  # of two workers each sends half of its histograms
+    assert each <= (counted[1] - counted[0]) / 2 <= 1.03 * each
