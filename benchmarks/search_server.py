@@ -92,16 +92,17 @@ class SearchServer:
             f"{short}_JAVA_HOME": str(java_home()), "JAVA_HOME": str(java_home()), "HOME": str(self.folder),
             f"{short}_TMPDIR": str(self.folder / "tmp"), f"{short}_JAVA_OPTS": "-Xms1g -Xmx1g",
         }  # fmt: skip
-        self.process = subprocess.Popen(
-            ["timeout", str(SECONDS), str(home / "bin" / engine)], env=environment, cwd=home,
-            stdout=(self.folder / "log").open("w"), stderr=subprocess.STDOUT,
-            **({"user": NOBODY, "group": NOBODY} if root else {}),
-        )  # fmt: skip
+        with (self.folder / "log").open("w") as log:
+            self.process = subprocess.Popen(
+                ["timeout", str(SECONDS), str(home / "bin" / engine)], env=environment, cwd=home, stdout=log,
+                stderr=subprocess.STDOUT, **({"user": NOBODY, "group": NOBODY} if root else {}),
+            )  # fmt: skip
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the server stops with the benchmark then too
-        deadline = time.monotonic() + 300
+        deadline = time.monotonic() + 600
         while True:
             try:
-                self.version = f"{engine} {self.ask('GET', '/')['version']['number']}"
+                nodes = self.ask("GET", "/_nodes?filter_path=nodes.*.version")["nodes"]  # not all archives serve /
+                self.version = f"{engine} {next(iter(nodes.values()))['version']}"
                 return
             except (urllib.error.URLError, ConnectionError):
                 if self.process.poll() is not None or time.monotonic() > deadline:

@@ -1,7 +1,7 @@
-"""`deploy`, `verify` and `features` with OpenSearch's LTR plugin.
+"""`deploy`, `verify` and `features` with the LTR plugins of OpenSearch and Elasticsearch.
 
-The answers of the real plugin to one conversation are in `golden/ltr_plugin.json`, and are given again here. Where
-TRUERANK_LTR_PLUGIN names the plugin's archive, the conversation is had with a real server too;
+The answers of OpenSearch's plugin to one conversation are in `golden/ltr_plugin.json`, and are given again here. Where
+TRUERANK_LTR_PLUGIN names the archive of one of the plugins, the conversation is had with a real server too;
 `PYTHONPATH=src:. python tests/export/test_ltr_plugin.py` writes the file anew.
 """
 
@@ -9,6 +9,7 @@ import json
 import os
 import random
 import tempfile
+import zipfile
 from collections import defaultdict
 from pathlib import Path
 
@@ -123,15 +124,22 @@ def test_the_answers_of_the_real_plugin(monkeypatch, tmp_path):
 @pytest.mark.skipif("TRUERANK_LTR_PLUGIN" not in os.environ, reason="TRUERANK_LTR_PLUGIN names no archive")
 def test_the_real_plugin(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2]))
+    with start_server() as server:
+        converse(server.url, tmp_path)
+
+
+def start_server():
+    """The server that the plugin's archive is for."""
     from benchmarks.search_server import SearchServer
 
-    with SearchServer(plugins=[Path(os.environ["TRUERANK_LTR_PLUGIN"])]) as server:
-        converse(server.url, tmp_path)
+    plugin = Path(os.environ["TRUERANK_LTR_PLUGIN"])
+    with zipfile.ZipFile(plugin) as archive:
+        descriptor = archive.read("plugin-descriptor.properties").decode()
+    return SearchServer("elasticsearch" if "elasticsearch.version" in descriptor else "opensearch", [plugin])
 
 
 def record():
     """Have the conversation with the real plugin, and write its answers down."""
-    from benchmarks.search_server import SearchServer
 
     talk, ask = [], Engine.request
 
@@ -147,10 +155,7 @@ def record():
         return answer["answer"]
 
     Engine.request = request
-    with (
-        SearchServer(plugins=[Path(os.environ["TRUERANK_LTR_PLUGIN"])]) as server,
-        tempfile.TemporaryDirectory() as folder,
-    ):
+    with start_server() as server, tempfile.TemporaryDirectory() as folder:
         converse(server.url, Path(folder))
     (GOLDEN / "ltr_plugin.json").write_text(json.dumps(talk, separators=(",", ":")) + "\n")
 

@@ -2,7 +2,7 @@
 
 A linear model is `model/linear` with feature normalisers (there is no bias term: it is left out, the order is the
 same). A feature whose query does not match a document is 0 there and in RankLib's models, `model/ranklib`, but nan in
-XGBoost's, `model/xgboost+json`, which up to OpenSearch 3.7 goes right in every question, whatever the model says. So
+XGBoost's, `model/xgboost+json`, which goes right in every question, whatever the model says, but in OpenSearch 3.8. So
 trees go as RankLib's text where absent features are 0, and as XGBoost's where they are nan.
 """
 
