@@ -139,7 +139,7 @@ def _add_trees(
     """Add every tree's expected leaf value to the scores (n,), a tile after the other.
 
     Elements are named in full: views of a tile would be counted and discounted once a level.
-    Many arguments: six are the shares of all values, five the trees.
+    Many arguments: seven are the shares of all values, five the trees.
     """
     n_trees, depth = columns.shape
     right = np.empty((depth, 64))
