@@ -326,3 +326,24 @@ os._exit(as_program(command))
     found = subprocess.run([sys.executable, "-c", program, str(tmp_path / "out.txt")], timeout=60)
     assert found.returncode == 130
     assert os.listdir(tmp_path) == []
+
+
+def test_an_interrupt_inside_a_destructor_is_not_printed():
+    program = """
+import os, signal, time
+from truerank.cli.guard import as_program
+
+class Held:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)  # the handler's KeyboardInterrupt cannot leave this method
+
+def command():
+    Held()
+    time.sleep(20)
+    return 0
+
+os._exit(as_program(command))
+"""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert found.returncode == 130
+    assert found.stderr == "truerank: interrupted\n"

@@ -21,6 +21,7 @@ GRACE = 0.5
 def as_program(command: Callable[[], int]) -> int:
     """Run the command line as a process of its own: it ends within a second of an interrupt, whatever it is doing."""
     _open_closed_descriptors()
+    sys.unraisablehook = _unraisable
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         _watch_interrupts()
     try:
@@ -35,6 +36,12 @@ def as_program(command: Callable[[], int]) -> int:
     if (files := sys.modules.get("truerank.core.files")) is not None:
         files.remove_unfinished()  # of a writer that was interrupted before its `with` was entered
     return _flushed(code)
+
+
+def _unraisable(found: Any) -> None:
+    """Print what Python cannot raise, in a destructor say, but no interrupt: that comes again (`Interruptible`)."""
+    if not issubclass(found.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(found)
 
 
 def guarded(run: Callable[[Any], int | None], args: Namespace, argv: list[str], options: Collection[str]) -> int:
