@@ -6,7 +6,7 @@
     python tests/support/peers_own_tests.py ranx
 
 The argument is the checkout's folder. Of ir_measures the providers for trec_eval, gdeval, ranx, judged, accuracy and
-trectools are exchanged, of ranx the functions of its metrics and those of its fusion methods that truerank has.
+trectools are exchanged, of ranx the functions of its metrics and of its fusion methods, with what trains them.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ import numpy as np
 import pytest
 
 from truerank.data.ranking_data import Judgements
-from truerank.features import fusion
+from truerank.features import condorcet, position_fusion, rank_rules, score_rules
 from truerank.features.run_pool import RunPool
+from truerank.io.trec import as_qrels
 from truerank.measures import parse_measure
 from truerank.measures.ir_measures_provider import provider
 
@@ -94,18 +95,86 @@ METRICS = {
     "ndcg": metric("nDCG"),
     "ndcg_burges": metric("ndcg_burges"),
 }
-FUSIONS = {
-    "comb_sum": fusion.comb_sum,
-    "comb_mnz": fusion.comb_mnz,
-    "comb_anz": fusion.comb_anz,
-    "comb_max": fusion.comb_max,
-    "comb_min": fusion.comb_min,
-    "comb_med": fusion.comb_med,
-    "isr": fusion.inverse_square_rank,
-    "bordafuse": fusion.borda,
-    "rrf": fusion.reciprocal_rank_fusion,
-    "wsum": fusion.weighted_sum,
+RULES = {
+    "comb_sum": score_rules.comb_sum,
+    "comb_mnz": score_rules.comb_mnz,
+    "comb_anz": score_rules.comb_anz,
+    "comb_gmnz": score_rules.comb_gmnz,
+    "comb_max": score_rules.comb_max,
+    "comb_min": score_rules.comb_min,
+    "comb_med": score_rules.comb_med,
+    "wsum": score_rules.weighted_sum,
+    "mixed": score_rules.mixed,
+    "wmnz": score_rules.weighted_mnz,
+    "isr": rank_rules.inverse_square_rank,
+    "log_isr": rank_rules.log_inverse_square_rank,
+    "logn_isr": rank_rules.lognorm_inverse_square_rank,
+    "rbc": rank_rules.rank_biased_centroid,
+    "bordafuse": rank_rules.borda,
+    "weighted_bordafuse": rank_rules.weighted_borda,
+    "rrf": rank_rules.reciprocal_rank_fusion,
+    "condorcet": condorcet.condorcet,
+    "weighted_condorcet": condorcet.weighted_condorcet,
 }
+LEARNED = {
+    "bayesfuse": position_fusion.BayesFuse,
+    "mapfuse": position_fusion.MAPFuse,
+    "posfuse": position_fusion.PosFuse,
+    "probfuse": position_fusion.ProbFuse,
+    "segfuse": position_fusion.SegFuse,
+    "slidefuse": position_fusion.SlideFuse,
+}
+
+
+def pool_of(runs: Any, qrels: Any = None) -> RunPool:
+    """ranx's runs, and its qrels, as ours."""
+    return RunPool({str(j): run.to_dict() for j, run in enumerate(runs)}, qrels and as_qrels(qrels.to_dict()))
+
+
+def fused(name: str, rule: Callable[..., np.ndarray], runs: Any, *settings: Any, **named: Any) -> Any:
+    """ranx's function of a rule."""
+    import ranx
+
+    pool = pool_of(runs)
+    return ranx.Run(pool.to_run(rule(pool, *settings, **named), depth=None).to_dict(), name=name)
+
+
+def trained(kind: type[position_fusion.PositionFusion], qrels: Any, runs: Any, *settings: Any) -> Any:
+    """ranx's function that trains: a table for each run, without the ranks that none of its lists has."""
+    pool = pool_of(runs, qrels)
+    table = kind(*settings).fit(pool).table_
+    if kind is position_fusion.MAPFuse:
+        return table[:, 0].tolist()
+    if kind in (position_fusion.PosFuse, position_fusion.SlideFuse):
+        return [row[:longest] for row, longest in zip(table, pool.lengths.max(axis=0))]
+    if kind is position_fusion.BayesFuse:
+        return [by_rank(row) for row in table]
+    return list(table)
+
+
+def by_rank(log_odds: np.ndarray) -> np.ndarray:
+    """Bayes-fuse's table of groups as ranx has it, a number for each rank."""
+    return np.repeat(log_odds[:-1], np.diff(position_fusion.BayesFuse.ENDS, prepend=0))
+
+
+def fused_by_table(
+    name: str, kind: type[position_fusion.PositionFusion], runs: Any, tables: Any, w: int | None = None
+) -> Any:
+    """ranx's function that fuses by what was trained."""
+    model = kind() if w is None else kind(w)
+    if kind is position_fusion.BayesFuse:
+        ends = position_fusion.BayesFuse.ENDS - 1
+        tables = [[*np.asarray(table)[ends], model.unretrieved] for table in tables]
+    width = max(np.size(table) for table in tables)
+    model.table_ = np.array([np.pad(np.atleast_1d(table), (0, width - np.size(table))) for table in tables])
+    return fused(name, model.pool_scores, runs)
+
+
+def log_odds_of_lists(hit_lists: Any, _: Any) -> np.ndarray:
+    """ranx's inner function of Bayes-fuse: one run's lists, True where the document is relevant."""
+    lists = {str(i): {str(k): -float(k) for k in range(len(hits))} for i, hits in enumerate(hit_lists)}
+    grades = {str(i): {str(k): int(hit) for k, hit in enumerate(hits)} for i, hits in enumerate(hit_lists)}
+    return by_rank(position_fusion.BayesFuse().fit({"run": lists}, grades).table_[0])
 
 
 def exchange_ranx() -> None:
@@ -119,15 +188,18 @@ def exchange_ranx() -> None:
         if (module := sys.modules.get(f"ranx.metrics.{name}")) is not None:
             setattr(module, name, function)
     # There scaling is a step of its own before the rule, which gets the scores as they are.
-    fusion.min_max_scores = lambda pool, equal=0.0: pool.scores
-
-    def fused(rule: Callable[..., np.ndarray], name: str, runs: Any, *settings: Any) -> Any:
-        pool = RunPool({str(number): run.to_dict() for number, run in enumerate(runs)})
-        return ranx.Run(pool.to_run(rule(pool, *settings), depth=None).to_dict(), name=name)
-
-    for name, rule in FUSIONS.items():
+    for module in (score_rules, position_fusion):
+        module.min_max_scores = lambda pool, equal=0.0: pool.scores
+    for name, rule in RULES.items():
         tag = "weighted_sum" if name == "wsum" else name
-        setattr(ranx.fusion, name, functools.partial(fused, rule, tag))
+        setattr(ranx.fusion, name, functools.partial(fused, tag, rule))
+    bayes = sys.modules["ranx.fusion.bayesfuse"]
+    for name, kind in LEARNED.items():
+        train = functools.partial(trained, kind)
+        setattr(ranx.fusion, name, functools.partial(fused_by_table, name, kind))
+        setattr(ranx.fusion, f"{name}_train", train)
+        setattr(sys.modules[f"ranx.fusion.{name}"], f"{name}_train", train)
+    bayes._estimate_log_odds = log_odds_of_lists
 
 
 def main(checkout: Path) -> int:
@@ -138,7 +210,7 @@ def main(checkout: Path) -> int:
     else:
         exchange_ranx()
         own = checkout / "tests" / "unit" / "ranx"
-        files = [own / "metrics_test.py", own / "metrics", *(own / "fusion" / f"{name}_test.py" for name in FUSIONS)]
+        files = [own / "metrics_test.py", own / "metrics", own / "fusion"]
     return pytest.main(["-q", "--rootdir", ".", "-c", os.devnull, "-p", "no:cacheprovider", *map(str, files)])
 
 

@@ -7,7 +7,10 @@ from typing import Any
 
 from truerank.cli import common
 
-METHODS = ("rrf", "comb-sum", "comb-mnz", "comb-anz", "comb-max", "comb-min", "comb-med", "isr", "borda")
+METHODS = (
+    "rrf", "comb-sum", "comb-mnz", "comb-anz", "comb-gmnz", "comb-max", "comb-min", "comb-med",
+    "isr", "log-isr", "logn-isr", "rbc", "borda", "condorcet",
+)  # fmt: skip
 CURVE_RUNS = [2, 3, 5, 10, 20]
 CURVE_TOPICS = [5, 10, 20, 40, 80, 160]
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from truerank.core.checks import check_choice, check_positive_int
 from truerank.core.errors import InvalidInputError
-from truerank.features.fusion import K
+from truerank.features.rank_rules import K
 from truerank.features.run_features import MinMax, ReciprocalRank, RunFeature, Score, parse_features
 from truerank.features.run_pool import RunPool
 from truerank.rankers.run_fusion import RunFusion

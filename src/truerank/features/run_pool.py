@@ -13,7 +13,7 @@ from truerank.core.kernel import kernel
 from truerank.data.grouping import offsets_of, places_of, query_of_rows
 from truerank.data.ranking_data import Judgements
 from truerank.features.document_union import join_lists
-from truerank.io.trec import Qrels, Run, as_run
+from truerank.io.trec import Qrels, Run, as_qrels, as_run
 from truerank.matrices.sorting import best_first, sort_descending
 
 
@@ -197,6 +197,20 @@ class RunPool:
         return result
 
     @property
+    def times_retrieved(self) -> np.ndarray:
+        """Runs that retrieved each document, float64 (n,)."""
+        return np.bincount(self.rows, minlength=self.n_rows).astype(np.float64)
+
+    def checked_weights(self, weights: Sequence[float] | np.ndarray) -> np.ndarray:
+        """`weights` as float64 (r,), or an error where there is not one finite number for each run."""
+        values = np.asarray(weights, dtype=np.float64)
+        if values.shape != (self.n_runs,) or not np.isfinite(values).all():
+            raise InvalidInputError(
+                f"weights must hold one finite number for each of the {self.n_runs} runs, got {weights!r}"
+            )
+        return values
+
+    @property
     def longest(self) -> int:
         """Documents of the longest list."""
         return int(np.diff(self.list_offsets).max(initial=0))
@@ -294,6 +308,19 @@ class RunPool:
             part.unretrieved, part.unretrieved_offsets = judged.missing_grades, judged.missing_offsets
         return part
 
+    def select_names(self, names: Sequence[str]) -> RunPool:
+        """The pool of the runs that a model was learned from, in its order; an error where one is missing."""
+        if self.names == list(names):
+            return self
+        lacking = [name for name in names if name not in self.names]
+        if lacking:
+            raise InvalidInputError(
+                f"the model was learned from runs {', '.join(names[:6])}{' …' * (len(names) > 6)}; "
+                f"these runs are named {', '.join(self.names[:6])}{' …' * (len(self.names) > 6)} and lack "
+                f"{', '.join(lacking[:6])}; runs are named by their files without endings"
+            )
+        return self.select_runs([self.names.index(name) for name in names])
+
     def regraded(self, grades: np.ndarray) -> RunPool:
         """The same pool with other grades (n,), NaN where unjudged; what no run retrieved keeps its grades."""
         part = self._like(self.names, np.arange(self.n_queries))
@@ -327,6 +354,19 @@ def named_runs(runs: Any) -> dict[str, Run]:
     if not named:
         raise InvalidInputError("got no runs; give at least one")
     return named
+
+
+def judged_pool(runs: Any, qrels: Any = None) -> RunPool:
+    """A pool with judgements, from runs and qrels (or their paths), or as it is."""
+    if isinstance(runs, RunPool):
+        if qrels is not None:
+            raise InvalidInputError("a RunPool brings its own judgements; give no qrels")
+        if runs.grades is None:
+            raise InvalidInputError("this pool has no judgements: make it with qrels")
+        return runs
+    if qrels is None:
+        raise InvalidInputError("learning a fusion needs qrels: the judgements of the runs' topics")
+    return RunPool(runs, as_qrels(qrels))
 
 
 @kernel

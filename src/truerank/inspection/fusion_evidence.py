@@ -15,8 +15,10 @@ from truerank.core.printing import progress, table
 from truerank.core.random_streams import seed_of, stream
 from truerank.data.grouping import offsets_of, places_of
 from truerank.data.splits import query_folds
-from truerank.features import fusion
+from truerank.features.fusion import METHODS
+from truerank.features.rank_rules import reciprocal_rank_fusion
 from truerank.features.run_pool import RunPool
+from truerank.features.score_rules import weighted_sum
 from truerank.measures import mean_of, parse_measures
 from truerank.measures.base import Measure
 from truerank.rankers.run_fusion import RunFusion
@@ -24,7 +26,7 @@ from truerank.significance import bootstrap_interval, compare_values
 
 DEPTH = 1000  # documents of a fused list that are measured, as TREC has it
 UNLEARNED: dict[str, Callable[[RunPool], np.ndarray]] = {
-    name: fusion.METHODS[name] for name in ("rrf", "comb-sum", "comb-mnz", "comb-anz", "borda")
+    name: METHODS[name] for name in ("rrf", "comb-sum", "comb-mnz", "comb-anz", "borda")
 }
 LEARNED = "learned"
 LEVEL = 0.05
@@ -188,7 +190,7 @@ def cross_validate_fusion(
         rows = places_of(pool.offsets, fold)[0]
         learned[rows] = fitted.pool_scores(test)
         means = by_run[first][:, train].mean(axis=1)
-        weighted[rows] = fusion.weighted_sum(test, means)
+        weighted[rows] = weighted_sum(test, means)
         best = int(np.argmax(means))
         best_runs.append(pool.names[best])
         for name in parsed:
@@ -245,7 +247,7 @@ def fusion_curve(
             runs = np.sort(generator.permutation(pool.n_runs)[:r])
             topics = generator.permutation(pool.n_queries)
             part = pool.select_runs(runs.tolist())
-            unlearned = list_values(part, fusion.reciprocal_rank_fusion(part), parsed, depth)[name]
+            unlearned = list_values(part, reciprocal_rank_fusion(part), parsed, depth)[name]
             for t, found in means.items():
                 train, test = np.sort(topics[:t]), np.sort(topics[t:])
                 tested = part.take(test)
@@ -320,7 +322,7 @@ def pool_bias(
             rows = places_of(pool.offsets, fold)[0]
             learned[rows] = _learned_scores(model, reduced.take(train), pool.take(fold))
         values = mean_of(list_values(reduced, learned, parsed, DEPTH)[name])
-        unlearned = mean_of(list_values(reduced, fusion.reciprocal_rank_fusion(pool), parsed, DEPTH)[name])
+        unlearned = mean_of(list_values(reduced, reciprocal_rank_fusion(pool), parsed, DEPTH)[name])
         result.append(
             {
                 "group": kind, "runs": [] if g < 0 else [one for one in pool.names if named[one] == kind],
@@ -336,7 +338,7 @@ def _learned_scores(model: RunFusion, train: RunPool, test: RunPool) -> np.ndarr
     grades = train.grades
     assert grades is not None  # the callers have looked
     if not (grades[train.within_depth(model.depth)] > 0).any():
-        return fusion.reciprocal_rank_fusion(test)
+        return reciprocal_rank_fusion(test)
     return clone(model).fit(train).pool_scores(test)
 
 

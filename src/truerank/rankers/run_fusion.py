@@ -23,8 +23,8 @@ from truerank.features.run_features import (
     ZScore,
     parse_features,
 )
-from truerank.features.run_pool import RunPool
-from truerank.io.trec import Run, as_qrels
+from truerank.features.run_pool import RunPool, judged_pool
+from truerank.io.trec import Run
 from truerank.rankers.linear import LinearRanker
 
 FEATURES = "min-max + reciprocal-rank"
@@ -165,16 +165,7 @@ class RunFusion(BaseEstimator):
     def known_runs(self, pool: RunPool) -> RunPool:
         """The pool with the runs of `fit` alone, in their order."""
         check_is_fitted(self, "ranker_")
-        if pool.names == self.run_names_:
-            return pool
-        lacking = [name for name in self.run_names_ if name not in pool.names]
-        if lacking:
-            raise InvalidInputError(
-                f"the model was learned from runs {', '.join(self.run_names_[:6])}{' …' * (len(self.run_names_) > 6)}; "
-                f"these runs are named {', '.join(pool.names[:6])}{' …' * (len(pool.names) > 6)} and lack "
-                f"{', '.join(lacking[:6])}; runs are named by their files without endings"
-            )
-        return pool.select_runs([pool.names.index(name) for name in self.run_names_])
+        return pool.select_names(self.run_names_)
 
     def pool_scores(self, pool: RunPool) -> np.ndarray:
         """Scores (n,) of a pool's documents, whose runs are those of `fit` in their order."""
@@ -246,19 +237,6 @@ class RunFusion(BaseEstimator):
                 )
             return NonnegativeListNet() if self.ranker is None else clone(self.ranker)
         return ListNet() if self.ranker is None else clone(self.ranker)
-
-
-def judged_pool(runs: Any, qrels: Any = None) -> RunPool:
-    """A pool with judgements, from runs and qrels (or their paths), or as it is."""
-    if isinstance(runs, RunPool):
-        if qrels is not None:
-            raise InvalidInputError("a RunPool brings its own judgements; give no qrels")
-        if runs.grades is None:
-            raise InvalidInputError("this pool has no judgements: make it with qrels")
-        return runs
-    if qrels is None:
-        raise InvalidInputError("learning a fusion needs qrels: the judgements of the runs' topics")
-    return RunPool(runs, as_qrels(qrels))
 
 
 def _as_binned(features: Any, ranker: Any) -> bool:

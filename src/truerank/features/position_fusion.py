@@ -1,0 +1,274 @@
+"""Fusion by what a rank has been worth: each run's chance of a relevant document there, learned from judged topics.
+
+Each class learns a table for each run from topics with judgements (`fit`), and scores documents of other topics by it
+(`predict`). A document with a grade above 0 is relevant; unjudged ones are not. `rank_j` is document d's rank in run j
+(1 is best, equal scores by descending document id), m the number of training topics, those that have a judged document.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from truerank.core.checks import check_positive_int
+from truerank.core.errors import InvalidInputError
+from truerank.features.run_pool import RunPool, judged_pool
+from truerank.features.score_rules import min_max_scores
+from truerank.io.trec import Run
+from truerank.measures import AP
+
+
+class PositionFusion(BaseEstimator, ABC):
+    """What the fusions by position share: `Σ_j value(run j, rank_j)` over the runs that retrieved the document.
+
+    Attributes
+    ----------
+    run_names_ : list of str (r,)
+    table_ : float64 array (r, ·)
+        What was learned of each run; the class says what the columns are.
+    """
+
+    unretrieved: ClassVar[float] = 0.0  # value of a run for a document that it did not retrieve
+
+    def fit(self, runs: Any, qrels: Any = None) -> Self:
+        """Learn from the topics that both the runs and the qrels have.
+
+        Parameters
+        ----------
+        runs : mapping of name to run, sequence of runs, or RunPool with judgements
+            A run is a `Run`, a path, or `{topic: {document: score}}`.
+        qrels : Qrels, path, or `{topic: {document: grade}}`
+            Not with a RunPool, which has its own.
+
+        Raises
+        ------
+        InvalidInputError
+            On no qrels, or no topic with a judged document.
+        """
+        pool = judged_pool(runs, qrels)
+        assert pool.grades is not None  # judged_pool has checked
+        assert pool.unretrieved_offsets is not None
+        judged = np.diff(pool.unretrieved_offsets) > 0
+        judged[pool.query_of_row[~np.isnan(pool.grades)]] = True
+        if not judged.any():
+            raise InvalidInputError(
+                f"none of the {pool.n_queries} topics has a judged document; there is nothing to learn from"
+            )
+        self.table_ = self._learn(pool.take(np.flatnonzero(judged)))
+        self.run_names_ = list(pool.names)
+        return self
+
+    def predict(self, runs: Any, *, depth: int | None = 1000, tag: str = "fusion") -> Run:
+        """One run of runs over new topics: the best `depth` documents of each (None: all).
+
+        `runs` are named as in `fit`, in any order; runs that fit did not see are left out.
+        """
+        check_is_fitted(self, "table_")
+        pool = (runs if isinstance(runs, RunPool) else RunPool(runs)).select_names(self.run_names_)
+        return pool.to_run(self.pool_scores(pool), depth=depth, tag=tag)
+
+    def pool_scores(self, pool: RunPool) -> np.ndarray:
+        """Scores (n,) of a pool's documents, whose runs are those of `fit` in their order."""
+        check_is_fitted(self, "table_")
+        return pool.add_up(self._values(pool) - self.unretrieved) + pool.n_runs * self.unretrieved
+
+    @abstractmethod
+    def _learn(self, pool: RunPool) -> np.ndarray:
+        """`table_`, from a pool of judged topics."""
+
+    @abstractmethod
+    def _values(self, pool: RunPool) -> np.ndarray:
+        """Value of each entry (e,) of the pool's lists."""
+
+
+class BayesFuse(PositionFusion):
+    """Bayes-fuse: `Σ_j log(p_j / (1 - p_j))` over all runs, p_j the run's mean precision in the ranks around rank_j.
+
+    The groups of ranks end at 5, 10, 15, 20, 30, 100, 200, 500 and 1000; the precision of a group is taken over its
+    whole width, also where lists are shorter. A p of 0 counts .001, and so does a 1 - p of 0. A document that a run did
+    not retrieve, or below rank 1000, has p = .001 there. `table_` holds the logarithms by group, theirs last.
+
+    References
+    ----------
+    Aslam, Montague: Models for metasearch. SIGIR 2001.
+    """
+
+    unretrieved = float(np.log(0.001 / 0.999))
+    ENDS: ClassVar[np.ndarray] = np.array([5, 10, 15, 20, 30, 100, 200, 500, 1000])
+
+    def _learn(self, pool: RunPool) -> np.ndarray:
+        n = len(self.ENDS)
+        hits = _sum_by_run(pool, self._groups(pool), n + 1)[:, :n]
+        p = hits / (pool.n_queries * np.diff(self.ENDS, prepend=0))
+        p[p == 0] = 0.001
+        odds = np.log(p / np.where(p == 1, 0.001, 1 - p))
+        return np.column_stack([odds, np.full(pool.n_runs, self.unretrieved)])
+
+    def _values(self, pool: RunPool) -> np.ndarray:
+        return self.table_[pool.run_of_entry, self._groups(pool)]
+
+    def _groups(self, pool: RunPool) -> np.ndarray:
+        return np.searchsorted(self.ENDS, pool.ranks)
+
+
+class MAPFuse(PositionFusion):
+    """MAPFuse: `Σ_j MAP_j / rank_j`, MAP_j the run's mean average precision on the training topics, in `table_` (r, 1).
+
+    A topic that the run lacks counts 0 in its mean.
+
+    References
+    ----------
+    Lillis, Zhang, Toolan, Collier, Leonard, Dunnion: Estimating probabilities for effective data fusion. SIGIR 2010.
+    """
+
+    def _learn(self, pool: RunPool) -> np.ndarray:
+        ap = AP(convention="trec")
+        run = pool.run_of_entry
+        lists = [(pool.rows[run == j], pool.scores[run == j]) for j in range(pool.n_runs)]
+        return np.array([[np.nan_to_num(ap.per_query(pool.judgements(rows), scores)).mean()] for rows, scores in lists])
+
+    def _values(self, pool: RunPool) -> np.ndarray:
+        return self.table_[pool.run_of_entry, 0] / pool.ranks
+
+
+class PosFuse(PositionFusion):
+    """PosFuse: `Σ_j P_j(rank_j)`, P_j(k) the share of relevant documents at rank k of the training lists that have it.
+
+    Ranks below the longest training list count 0. `table_` (r, longest) holds P by rank.
+
+    References
+    ----------
+    Lillis et al., as of `MAPFuse`.
+
+    Examples
+    --------
+    >>> runs = {
+    ...     "a": {"1": {"d1": 4.0, "d2": 2.0}, "2": {"d3": 1.0}},
+    ...     "b": {"1": {"d2": 7.0}, "2": {"d3": 6.0, "d4": 5.0}},
+    ... }
+    >>> fusion = PosFuse().fit(runs, {"1": {"d2": 1}, "2": {"d3": 1}})
+    >>> fusion.table_.tolist()
+    [[0.5, 1.0], [1.0, 0.0]]
+    >>> fused = fusion.predict({"a": {"3": {"x": 2.0, "y": 1.0}}, "b": {"3": {"y": 1.0, "z": 0.5}}})
+    >>> fused.doc_ids.tolist(), fused.scores.tolist()
+    (['y', 'x', 'z'], [2.0, 0.5, 0.0])
+    """
+
+    def _learn(self, pool: RunPool) -> np.ndarray:
+        return _chances_by_rank(pool)
+
+    def _values(self, pool: RunPool) -> np.ndarray:
+        known = pool.ranks <= self.table_.shape[1]
+        return np.where(known, self.table_[pool.run_of_entry, np.where(known, pool.ranks, 1) - 1], 0.0)
+
+
+class SlideFuse(PositionFusion):
+    """SlideFuse: `Σ_j` the mean of PosFuse's P_j over the ranks `rank_j - width` to `rank_j + width` of the list.
+
+    The window ends where the list that is fused does; ranks below the longest training list count 0 in its mean.
+    `table_` is PosFuse's.
+
+    Parameters
+    ----------
+    width : int, default 5
+        Ranks on either side; with 0 it is PosFuse.
+
+    References
+    ----------
+    Lillis, Toolan, Collier, Dunnion: Extending probabilistic data fusion using sliding windows. ECIR 2008.
+    """
+
+    def __init__(self, width: int = 5) -> None:
+        self.width = width
+
+    def _learn(self, pool: RunPool) -> np.ndarray:
+        check_positive_int(self.width, "width", minimum=0)
+        return _chances_by_rank(pool)
+
+    def _values(self, pool: RunPool) -> np.ndarray:
+        sums = np.cumsum(np.pad(self.table_, ((0, 0), (1, 0))), axis=1)
+        longest, run, ranks = self.table_.shape[1], pool.run_of_entry, pool.ranks
+        before = np.maximum(ranks - 1 - self.width, 0)
+        last = np.minimum(ranks + self.width, pool.spread(np.diff(pool.list_offsets)))
+        total = sums[run, np.minimum(last, longest)] - sums[run, np.minimum(before, longest)]
+        return total / (last - before)
+
+
+class ProbFuse(PositionFusion):
+    """ProbFuse: `Σ_j P_j(k) / k`, k the segment of rank_j when the run's list is cut into segments of equal length.
+
+    A list of n documents has segments of `⌈n / n_segments⌉`, the last ones shorter or empty. `P_j(k)`, in `table_`
+    (r, n_segments), is the mean over the training topics of the share of segment k's documents that are relevant.
+
+    Parameters
+    ----------
+    n_segments : int, default 25
+
+    References
+    ----------
+    Lillis, Toolan, Collier, Dunnion: ProbFuse: a probabilistic approach to data fusion. SIGIR 2006.
+    """
+
+    def __init__(self, n_segments: int = 25) -> None:
+        self.n_segments = n_segments
+
+    def _learn(self, pool: RunPool) -> np.ndarray:
+        check_positive_int(self.n_segments, "n_segments")
+        segment, size = _segments(pool, self.n_segments)
+        length = np.minimum(size, pool.spread(np.diff(pool.list_offsets)) - segment * size)
+        return _sum_by_run(pool, segment, self.n_segments, 1.0 / length) / pool.n_queries
+
+    def _values(self, pool: RunPool) -> np.ndarray:
+        segment, _ = _segments(pool, self.table_.shape[1])
+        return self.table_[pool.run_of_entry, segment] / (segment + 1)
+
+
+class SegFuse(PositionFusion):
+    """SegFuse: `Σ_j P_j(k) (1 + s_j)`, k the segment of rank_j, s_j the score after min-max scaling within the list.
+
+    Segment k ends at rank `10 · 2^(k - 1) - 5`: 5, 15, 35, … 5115, and ranks below that count 0. `P_j(k)`, in `table_`
+    (r, 10), is the mean over the training topics of the relevant documents in segment k over its width, also where
+    lists are shorter.
+
+    References
+    ----------
+    Shokouhi: Segmentation of search engine results for effective data-fusion. ECIR 2007. The ends are as ranx has them.
+    """
+
+    ENDS: ClassVar[np.ndarray] = 10 * 2 ** np.arange(10) - 5
+
+    def _learn(self, pool: RunPool) -> np.ndarray:
+        n = len(self.ENDS)
+        hits = _sum_by_run(pool, np.searchsorted(self.ENDS, pool.ranks), n + 1)[:, :n]
+        return hits / (pool.n_queries * np.diff(self.ENDS, prepend=0))
+
+    def _values(self, pool: RunPool) -> np.ndarray:
+        chances = np.pad(self.table_, ((0, 0), (0, 1)))
+        chance = chances[pool.run_of_entry, np.searchsorted(self.ENDS, pool.ranks)]
+        return chance * (1.0 + min_max_scores(pool))
+
+
+def _sum_by_run(pool: RunPool, group: np.ndarray, n_groups: int, values: Any = 1.0) -> np.ndarray:
+    """Sum of the relevant entries' values by run and group of ranks, (r, n_groups)."""
+    assert pool.grades is not None  # fit has checked
+    relevant = (pool.grades[pool.rows] > 0) * values
+    place = pool.run_of_entry * n_groups + group
+    return np.bincount(place, weights=relevant, minlength=pool.n_runs * n_groups).reshape(pool.n_runs, n_groups)
+
+
+def _chances_by_rank(pool: RunPool) -> np.ndarray:
+    """Share of relevant documents at each rank of each run, (r, longest); 0 at ranks that none of its lists has."""
+    hits = _sum_by_run(pool, pool.ranks - 1, pool.longest)
+    place = pool.run_of_entry * pool.longest + pool.ranks - 1
+    lists = np.bincount(place, minlength=hits.size).reshape(hits.shape)
+    return hits / np.maximum(lists, 1)
+
+
+def _segments(pool: RunPool, n_segments: int) -> tuple[np.ndarray, np.ndarray]:
+    """Segment of each entry, from 0, and the length of its list's segments."""
+    size = pool.spread(-(-np.diff(pool.list_offsets) // n_segments))
+    return (pool.ranks - 1) // size, size
