@@ -14,15 +14,19 @@ import ranx
 from support.made_up_runs import random_runs
 
 METHODS = {
-    "rrf": ("rrf", None),
-    "comb-sum": ("sum", "min-max"),
-    "comb-mnz": ("mnz", "min-max"),
-    "comb-anz": ("anz", "min-max"),
-    "comb-max": ("max", "min-max"),
-    "comb-min": ("min", "min-max"),
-    "comb-med": ("med", "min-max"),
-    "isr": ("isr", None),
-    "borda": ("bordafuse", None),
+    "rrf": ("rrf", None, None),
+    "comb-sum": ("sum", "min-max", None),
+    "comb-mnz": ("mnz", "min-max", None),
+    "comb-anz": ("anz", "min-max", None),
+    "comb-gmnz": ("gmnz", "min-max", {"gamma": 0.5}),
+    "comb-max": ("max", "min-max", None),
+    "comb-min": ("min", "min-max", None),
+    "comb-med": ("med", "min-max", None),
+    "isr": ("isr", None, None),
+    "log-isr": ("log_isr", None, None),
+    "logn-isr": ("logn_isr", None, {"sigma": 0.01}),
+    "rbc": ("rbc", None, {"phi": 0.8}),
+    "borda": ("bordafuse", None, None),
 }
 
 
@@ -31,8 +35,8 @@ def main() -> None:
     fused = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name, (method, norm) in METHODS.items():
-            result = ranx.fuse([ranx.Run(run) for run in runs.values()], method=method, norm=norm)
+        for name, (method, norm, params) in METHODS.items():
+            result = ranx.fuse([ranx.Run(run) for run in runs.values()], method=method, norm=norm, params=params)
             fused[name] = {topic: dict(scores) for topic, scores in result.to_dict().items()}
     target = Path(__file__).parents[1] / "tests" / "features" / "golden" / "ranx_fusion.json"
     target.parent.mkdir(exist_ok=True)

@@ -9,7 +9,9 @@ import pytest
 
 from support.made_up_runs import planted
 from truerank import fuse, read_run
+from truerank.cli import fuse as cli_fuse
 from truerank.cli import main
+from truerank.features import fusion
 from truerank.io.trec import as_run, write_qrels, write_run
 
 
@@ -52,6 +54,10 @@ def test_learn_then_apply(folder, capsys):
     assert "use " in out
     assert "(all judged)" in out
     assert "wins" in out
+
+
+def test_every_rule_without_weights_is_offered():
+    assert tuple(fusion.METHODS) == cli_fuse.METHODS
 
 
 def test_by_rule(folder, capsys):

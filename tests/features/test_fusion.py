@@ -234,9 +234,8 @@ def test_findings_and_errors():
     assert [finding["code"] for finding in tied.findings()] == ["all-tied"]
 
 
-@pytest.mark.parametrize(
-    "method", ["rrf", "isr", "borda", *(name for name in METHODS if name.startswith("comb-") and name != "comb-gmnz")]
-)
+# Condorcet-fuse is left out: ranx's order changes from process to process there.
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "condorcet"])
 def test_rules_equal_ranx_without_ties(method):
     golden = json.loads((Path(__file__).parent / "golden" / "ranx_fusion.json").read_text())
     pool = RunPool(golden["runs"])
