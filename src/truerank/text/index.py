@@ -72,33 +72,32 @@ class Postings(NamedTuple):
 class Index:
     """An index that `build_index` wrote, opened for reading; its arrays are memory-mapped.
 
-        Attributes
-        ----------
-        path : Path
-        n_documents : int
-        fields : list of str
-            Text fields, without "all".
-        analysers : list of str
-        numbers : dict of float64 array (n_documents,)
-            Numbers of the documents, nan where a document has none.
-        vectors : dict of float32 array (n_documents, dimensions)
-            Rows of zeros where a document has none.
+    Attributes
+    ----------
+    path : Path
+    n_documents : int
+    fields : list of str
+        Text fields, without "all".
+    analysers : list of str
+    numbers : dict of float64 array (n_documents,)
+        Numbers of the documents, nan where a document has none.
+    vectors : dict of float32 array (n_documents, dimensions)
+        Rows of zeros where a document has none.
 
-        Raises
-        ------
-        DataFileError
-            When the folder holds no finished index, or one of another version, or its files do not fit together.
+    Raises
+    ------
+    DataFileError
+        When the folder holds no finished index, or one of another version, or its files do not fit together.
 
-        Examples
-        --------
-        >>> import tempfile
-        >>> from truerank.io.document_ids import DocumentIds
-    from truerank.io.documents import Document
-        >>> folder = tempfile.mkdtemp()
-        >>> documents = [Document("a", {"text": "Heat flow"}, {}, {}), Document("b", {"text": "Flows, flows"}, {}, {})]
-        >>> index = build_index(documents, folder + "/index")
-        >>> index.n_documents, index.terms("flows", "porter"), index.postings("porter").totals.tolist()
-        (2, [1], [1, 3])
+    Examples
+    --------
+    >>> import tempfile
+    >>> from truerank.io.documents import Document
+    >>> folder = tempfile.mkdtemp()
+    >>> documents = [Document("a", {"text": "Heat flow"}, {}, {}), Document("b", {"text": "Flows, flows"}, {}, {})]
+    >>> index = build_index(documents, folder + "/index")
+    >>> index.n_documents, index.terms("flows", "porter"), index.postings("porter").totals.tolist()
+    (2, [1], [1, 3])
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
