@@ -126,6 +126,34 @@ class Question:
     right: np.ndarray = field(repr=False)
 
 
+@dataclass(frozen=True)
+class Level:
+    """What a level's question is chosen by.
+
+    Attributes
+    ----------
+    number : int
+        Of the level, whose leaves are `2^number`.
+    small_is_right : bool array (leaves of the level before,)
+        Which child's rows are read, of each; those of the other are the difference.
+    permitted : bool array (p,)
+        The features it may ask about, which are only ever fewer from level to level.
+    fees : float64 array (p,) or None
+        What a question about each feature costs, in packed units.
+    weights : float64 array (3,)
+        Alpha, the penalty of an empty leaf and the mean hessian of a row, in packed units.
+    shift : int
+        Bits of the hessian's sum.
+    """
+
+    number: int
+    small_is_right: np.ndarray
+    permitted: np.ndarray
+    fees: np.ndarray | None
+    weights: np.ndarray
+    shift: int
+
+
 class LevelSearch:
     """The level search, whose questions a subclass finds: here, or with the histograms shared out over a cluster."""
 
@@ -135,19 +163,11 @@ class LevelSearch:
 
     # What a subclass writes.
 
-    def _best(
-        self,
-        level: int,
-        small_is_right: np.ndarray,
-        permitted: np.ndarray,
-        fees: np.ndarray | None,
-        weights: np.ndarray,
-        shift: int,
-    ) -> Question | None:
-        """The best question about the features `permitted` (p,), which are only ever fewer from level to level."""
+    def _best(self, level: Level) -> Question | None:
+        """The best question that the level may ask."""
         raise NotImplementedError
 
-    def _ask(self, level: int, question: Question) -> np.ndarray:
+    def _ask(self, level: Level, question: Question) -> np.ndarray:
         """Put the chosen question to the rows; returns of each leaf which child is read at the next level."""
         raise NotImplementedError
 
@@ -185,13 +205,14 @@ class LevelSearch:
         gains: list[float] = []
         small_is_right = np.zeros(1, dtype=np.bool_)
         words, before = total, -np.inf
-        for level in range(self.rules.depth):
+        for number in range(self.rules.depth):
             permitted = useful if together is None else useful & together.any(axis=0)
             fees = None if costs is None else np.where(self.paid, 0.0, costs * loss)
-            best = self._best(level, small_is_right, permitted, fees, weights, scales.shift)
+            level = Level(number, small_is_right, permitted, fees, weights, scales.shift)
+            best = self._best(level)
             if best is None:
                 break
-            if level == 0:
+            if number == 0:
                 before, words = best.before, best.left + best.right
             if not best.net > before + 1e-12 * abs(before):
                 break
@@ -247,34 +268,26 @@ class HistogramSearch(LevelSearch):
 
     # What a subclass writes.
 
-    def _begin(self, level: int, small_is_right: np.ndarray) -> None:
+    def _begin(self, level: Level) -> None:
         """Called before the blocks of a level are searched."""
         raise NotImplementedError
 
-    def _fill(self, block: int, level: int, fresh: np.ndarray) -> None:
+    def _fill(self, block: int, fresh: np.ndarray) -> None:
         """Write the histograms of the root, or of the smaller child of each leaf, of one block into zeros."""
         raise NotImplementedError
 
-    def _best(
-        self,
-        level: int,
-        small_is_right: np.ndarray,
-        permitted: np.ndarray,
-        fees: np.ndarray | None,
-        weights: np.ndarray,
-        shift: int,
-    ) -> Question | None:
-        p = len(self.n_bins)
+    def _best(self, level: Level) -> Question | None:
+        p, fees = len(self.n_bins), level.fees
         wanted = np.zeros(len(self._n_bins), dtype=np.bool_)
-        wanted[:p] = permitted
+        wanted[:p] = level.permitted
         # Only ever fewer: a block's histograms are those of the level before, divided.
         used = [block for block in range(self.n_blocks) if wanted[self._members[block]].any()]
         if not used:
             return None
-        self._begin(level, small_is_right)
-        args = (level, small_is_right, wanted, weights, shift)
-        found = self.workers.run(lambda block: self._search_block(block, *args), [(b,) for b in used])
-        net, gain, before, best = -np.inf, -np.inf, 0.0, (int(np.argmax(permitted)), 0, False)
+        self._begin(level)
+        padded = replace(level, permitted=wanted)
+        found = self.workers.run(lambda block: self._search_block(block, padded), [(b,) for b in used])
+        net, gain, before, best = -np.inf, -np.inf, 0.0, (int(np.argmax(level.permitted)), 0, False)
         for features_there, block_gains, block_codes, block_sides, parent in found:
             before = parent
             for j, k in enumerate(features_there.tolist()):
@@ -285,71 +298,55 @@ class HistogramSearch(LevelSearch):
                 if own > net or (own == net and k < best[0]):
                     net, gain, best = own, block_gains[j], (k, int(block_codes[j]), bool(block_sides[j]))
         feature, code, side = best
-        left, right = self._child_words(level, feature, code, side)
+        left, right = self._child_words(level.number, feature, code, side)
         if not self.has_missing[feature]:  # what is missing for the first time at prediction goes with most of the rows
-            mask = (1 << shift) - 1
+            mask = (1 << level.shift) - 1
             side = bool((left & mask).sum() < (right & mask).sum())
         return Question(feature, code, side, float(before), float(gain), float(net), left, right)
 
-    def _search_block(
-        self,
-        block: int,
-        level: int,
-        small_is_right: np.ndarray,
-        permitted: np.ndarray,
-        weights: np.ndarray,
-        shift: int,
-    ) -> Any:
+    def _search_block(self, block: int, level: Level) -> Any:
         """The best question of each feature in a block, from the level's histograms, which are filled here."""
         hist = self._hist[block]
-        n_leaves = 1 << level
+        n_leaves = 1 << level.number
         half = n_leaves >> 1
         fresh = hist[half:n_leaves] if half else hist[:1]
         fresh[:] = 0
-        self._fill(block, level, fresh)
+        self._fill(block, fresh)
         if half:
-            split_histograms(hist, half, small_is_right)
+            split_histograms(hist, half, level.small_is_right)
         if self._bundles is None:
-            return self._search_features(hist, self._members[block], n_leaves, permitted, weights, shift)
+            return self._search_features(hist, self._members[block], level)
         # Eight features at a time, from the histograms of their bundles.
-        members = self._members[block][permitted[self._members[block]]]
+        members = self._members[block][level.permitted[self._members[block]]]
         totals = hist[:n_leaves, :256].sum(axis=1)
         apart = np.empty((n_leaves, BLOCK * 256), dtype=np.int64)
         parts = []
         for start in range(0, len(members), BLOCK):
             some = members[start : start + BLOCK]
             self._unbundle(hist, totals, some, apart)
-            parts.append(self._search_features(apart, some, n_leaves, permitted, weights, shift))
+            parts.append(self._search_features(apart, some, level))
         gains, codes, sides = (np.concatenate([part[i][: len(part[0])] for part in parts]) for i in (1, 2, 3))
         return members, gains, codes, sides, parts[0][4]
 
-    def _search_features(
-        self,
-        hist: np.ndarray,
-        features: np.ndarray,
-        n_leaves: int,
-        permitted: np.ndarray,
-        weights: np.ndarray,
-        shift: int,
-    ) -> Any:
+    def _search_features(self, hist: np.ndarray, features: np.ndarray, level: Level) -> Any:
         """`search_level` for up to eight features, and which they are."""
         if self._bundles is None:
             mine: Any = slice(int(features[0]), int(features[0]) + BLOCK)
-            may = permitted[mine]
+            may = level.permitted[mine]
         else:
             mine = np.concatenate([features, np.repeat(features[:1], BLOCK - len(features))])
             may = np.arange(BLOCK) < len(features)
         return features, *search_level(
             hist,
-            n_leaves,
+            1 << level.number,
             self._n_bins[mine],
             self._missing[mine],
             may,
             self._monotone[mine],
             self.rules.smoothing is not None,
             self._smoothing[mine],
-            weights,
-            shift,
+            level.weights,
+            level.shift,
         )
 
     def _unbundle(self, hist: np.ndarray, totals: np.ndarray, features: np.ndarray, out: np.ndarray) -> None:
@@ -371,9 +368,9 @@ class HistogramSearch(LevelSearch):
         self._unbundle(hist, hist[:n_leaves, :256].sum(axis=1), np.array([feature]), out)
         return out[:, :256]
 
-    def _child_words(self, level: int, feature: int, code: int, side: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Sums of words in the left and the right child of each leaf of a level (2^level,)."""
-        hist = self._histograms(feature, 1 << level)
+    def _child_words(self, number: int, feature: int, code: int, side: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Sums of words in the left and the right child of each leaf of level `number` (2^number,)."""
+        hist = self._histograms(feature, 1 << number)
         left = hist[:, : code + 1].sum(axis=1)
         if not side:
             left += hist[:, MISSING]
@@ -409,15 +406,16 @@ class Grower(HistogramSearch):
         del self._sampled
         return replace(tree, leaf=leaf if n_rows == self.matrix.n_rows else None)
 
-    def _begin(self, level: int, small_is_right: np.ndarray) -> None:
-        self._sampled.gather(level, small_is_right)
+    def _begin(self, level: Level) -> None:
+        self._sampled.gather(level.number, level.small_is_right)
 
-    def _fill(self, block: int, level: int, fresh: np.ndarray) -> None:
+    def _fill(self, block: int, fresh: np.ndarray) -> None:
         self._sampled.fill(block, fresh)
 
-    def _ask(self, level: int, question: Question) -> np.ndarray:
-        count = self._sampled.ask(level, question.feature, question.code, question.missing_right)
-        return count[1 << level :] <= count[: 1 << level]
+    def _ask(self, level: Level, question: Question) -> np.ndarray:
+        count = self._sampled.ask(level.number, question.feature, question.code, question.missing_right)
+        leaves = 1 << level.number
+        return count[leaves:] <= count[:leaves]
 
 
 def leaf_numbers(matrix: CodedMatrix, tree: TreeStructure, workers: Workers) -> np.ndarray:

@@ -18,43 +18,34 @@ from truerank.cluster.partition import Partition
 from truerank.core.threads import Workers
 from truerank.matrices.binning import BLOCK
 from truerank.matrices.exact_sums import exact_parts
-from truerank.trees.grower import GrowthRules, HistogramSearch, LevelSearch, Question, TreeStructure
+from truerank.trees.grower import GrowthRules, HistogramSearch, Level, LevelSearch, Question, TreeStructure
 from truerank.trees.histogram import PackedGradients, PackingScales, drawn_rows, pack_rows
 from truerank.trees.sampled_rows import SampledRows, loss_unit_of, squared_losses
 
 
 @dataclass(frozen=True)
-class Level:
+class LevelRound:
     """What partitions and owners must know of a level.
 
     Attributes
     ----------
-    number : int
+    level : Level
     scales : PackingScales or None
         Where the rows are yet to be packed.
-    asked : Question or None
+    asked : tuple of feature, code and whether a missing value goes right, or None
         At the level before.
-    small_is_right : bool array (leaves of the level before,)
-    permitted : bool array (p,)
-    fees : float64 array (p,) or None
-    weights : float64 array (3,)
-    shift : int
     """
 
-    number: int
+    level: Level
     scales: PackingScales | None
     asked: tuple[int, int, bool] | None
-    small_is_right: np.ndarray
-    permitted: np.ndarray
-    fees: np.ndarray | None
-    weights: np.ndarray
-    shift: int
 
     def blocks(self, shares: int) -> list[list[int]]:
         """The blocks of each share in which a feature is permitted."""
-        bounds = share_bounds(len(self.permitted), shares)
+        permitted = self.level.permitted
+        bounds = share_bounds(len(permitted), shares)
         return [
-            [block for block in range(a, b) if self.permitted[block * BLOCK : (block + 1) * BLOCK].any()]
+            [block for block in range(a, b) if permitted[block * BLOCK : (block + 1) * BLOCK].any()]
             for a, b in zip(bounds[:-1], bounds[1:])
         ]
 
@@ -91,26 +82,18 @@ class PartitionGrower(LevelSearch):
         self._scales = None
         return self._search(allowed, scales, n_rows, total, loss_unit_of(losses, total, scales.shift))
 
-    def _best(
-        self,
-        level: int,
-        small_is_right: np.ndarray,
-        permitted: np.ndarray,
-        fees: np.ndarray | None,
-        weights: np.ndarray,
-        shift: int,
-    ) -> Question | None:
-        if not permitted.any():
+    def _best(self, level: Level) -> Question | None:
+        if not level.permitted.any():
             return None
-        asked = Level(level, self._scales, self._asked, small_is_right, permitted, fees, weights, shift)
+        told = LevelRound(level, self._scales, self._asked)
         self._scales = None
-        self._mask = (1 << shift) - 1
-        found = [one for one in self._crew.shared_round(_histograms, _best_of_share, asked) if one is not None]
+        found = [one for one in self._crew.shared_round(_histograms, _best_of_share, told) if one is not None]
         return max(found, key=lambda question: (question.net, -question.feature))
 
-    def _ask(self, level: int, question: Question) -> np.ndarray:
+    def _ask(self, level: Level, question: Question) -> np.ndarray:
         self._asked = question.feature, question.code, question.missing_right
-        smaller: np.ndarray = (question.right & self._mask) <= (question.left & self._mask)
+        mask = (1 << level.shift) - 1
+        smaller: np.ndarray = (question.right & mask) <= (question.left & mask)
         return smaller
 
 
@@ -129,20 +112,19 @@ class ShareSearch(HistogramSearch):
         rules = replace(rules, monotone=monotone, smoothing=smoothing, together=None, costs=None)
         super().__init__(n_bins[own], has_missing[own], rules, workers)
 
-    def answer(self, level: Level, sums: np.ndarray) -> Question | None:
+    def answer(self, told: LevelRound, sums: np.ndarray) -> Question | None:
         """The best question about the share's features, given the sums for its blocks."""
-        blocks = level.blocks(self.place[1])[self.place[0]]
-        self._sums = {block - self._first: own for block, own in zip(blocks, sums)}
-        fees = None if level.fees is None else level.fees[self._own]
-        found = self._best(
-            level.number, level.small_is_right, level.permitted[self._own], fees, level.weights, level.shift
-        )
-        return None if found is None else replace(found, feature=found.feature + self._own.start)
+        level, own = told.level, self._own
+        share, shares = self.place
+        self._sums = {block - self._first: sums_there for block, sums_there in zip(told.blocks(shares)[share], sums)}
+        fees = None if level.fees is None else level.fees[own]
+        found = self._best(replace(level, permitted=level.permitted[own], fees=fees))
+        return None if found is None else replace(found, feature=found.feature + own.start)
 
-    def _begin(self, level: int, small_is_right: np.ndarray) -> None:
+    def _begin(self, level: Level) -> None:
         """The sums are there already."""
 
-    def _fill(self, block: int, level: int, fresh: np.ndarray) -> None:
+    def _fill(self, block: int, fresh: np.ndarray) -> None:
         sums = self._sums[block]
         widened = fresh.reshape(len(fresh), BLOCK, 256)
         widened[:, :, : sums.shape[2] - 1] = sums[:, :, :-1]
@@ -164,18 +146,18 @@ def _pack(partition: Partition, scales: PackingScales) -> tuple[np.ndarray, np.n
     return packed.words.sum(keepdims=True), exact_parts(squared_losses(packed))
 
 
-def _histograms(partition: Partition, shares: int, level: Level) -> tuple[np.ndarray, ...]:
+def _histograms(partition: Partition, shares: int, told: LevelRound) -> tuple[np.ndarray, ...]:
     """Words by leaf, feature and code, for each share int64 (blocks, leaves, 8, codes + 1), missing values last."""
-    trees = partition.memory["trees"]
-    if level.scales is not None:
-        _packed(trees, level.scales)
-    if level.asked is not None:
-        trees.sampled.ask(level.number - 1, *level.asked)
+    trees, level = partition.memory["trees"], told.level
+    if told.scales is not None:
+        _packed(trees, told.scales)
+    if told.asked is not None:
+        trees.sampled.ask(level.number - 1, *told.asked)
     trees.sampled.gather(level.number, np.array(level.small_is_right))
     leaves, width = 1 << max(0, level.number - 1), int(trees.n_bins.max(initial=1))
     fresh = np.empty((leaves, BLOCK * 256), dtype=np.int64)
     parts = []
-    for blocks in level.blocks(shares):
+    for blocks in told.blocks(shares):
         part = np.empty((len(blocks), leaves, BLOCK, width + 1), dtype=np.int64)
         for i, block in enumerate(blocks):
             fresh[:] = 0
@@ -188,11 +170,11 @@ def _histograms(partition: Partition, shares: int, level: Level) -> tuple[np.nda
 
 
 def _best_of_share(
-    workers: Workers, partition: Partition, sums: np.ndarray, share: int, shares: int, level: Level
+    workers: Workers, partition: Partition, sums: np.ndarray, share: int, shares: int, told: LevelRound
 ) -> Question | None:
     trees = partition.memory["trees"]
     place = share, shares
     if place not in trees.shares:
         trees.shares[place] = ShareSearch(trees.n_bins, trees.has_missing, trees.setup.plan.rules, *place, workers)
-    found: Question | None = trees.shares[place].answer(level, sums)
+    found: Question | None = trees.shares[place].answer(told, sums)
     return found
