@@ -156,6 +156,14 @@ def test_nothing_is_overwritten_without_replace(engine, models):
     assert all(method != "DELETE" for method, *_ in engine.log)
 
 
+@pytest.mark.parametrize("name", ["", "..", "-m", "modèle", "a/b", "m\n"])
+def test_a_name_that_no_address_can_hold_is_refused(engine, models, name):
+    asked = len(engine.log)
+    with pytest.raises(InvalidInputError, match="the name must be"):
+        deploy(models["linear"], engine.url, name, replace=True)
+    assert len(engine.log) == asked
+
+
 def test_solr_and_the_ltr_plugin(engine, models):
     assert deploy(models["trees"], f"{engine.url}/solr/films", "m")["kind"] == "solr"
     assert engine.store["m"]["class"].endswith("MultipleAdditiveTreesModel")

@@ -124,6 +124,32 @@ def test_pools_of_catboost_are_taken(sets):
         CatBoostRanker().fit(words)
 
 
+def test_a_pool_stands_for_its_queries_wherever_rows_are_taken(sets):
+    catboost = pytest.importorskip("catboost")
+    train, valid, test = (RankingData(one.X.astype(np.float32), one.y, one.qid) for one in sets)
+    pools = [catboost.Pool(one.X, one.y, group_id=one.qid) for one in (train, valid, test)]
+    model = CatBoostRanker(iterations=3).fit(pools[0], eval_set={"held out": pools[1]})
+    ours = ObliviousBoosting(n_estimators=3).fit(train, eval_set={"held out": valid})
+    np.testing.assert_array_equal(model.evals_result_["held out"]["nDCG@10"], ours.validation_scores_)
+    three = CatBoostRanker(iterations=3).fit(pools[0], eval_set=pools)
+    assert list(three.evals_result_) == ["valid_0", "valid_1", "valid_2"]
+    np.testing.assert_array_equal(model.rank(pools[2]), ours.rank(test))
+    assert model.score(pools[2]) == ours.score(test)
+    np.testing.assert_array_equal(list(model.staged_predict(pools[2])), list(ours.staged_predict(test)))
+    importance = model.permutation_importance(pools[2], repeats=1)
+    np.testing.assert_array_equal(importance, ours.permutation_importance(test, repeats=1))
+
+
+def test_what_a_pool_asks_beyond_rows_is_refused():
+    catboost = pytest.importorskip("catboost")
+    X, y, qid = np.ones((1001, 1), dtype=np.float32), np.arange(1001) % 2, np.zeros(1001, dtype=int)
+    with pytest.raises(InvalidInputError, match="1001 rows and no qid.*group_id"):
+        CatBoostRanker().fit(catboost.Pool(X, y))
+    for more in ({"baseline": y.astype(float)}, {"pairs": [[1, 0]]}):
+        with pytest.raises(InvalidInputError, match="pairs are made of the grades"):
+            CatBoostRanker().fit(catboost.Pool(X, y, group_id=qid, **more))
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -158,6 +184,8 @@ def test_rankers_without_the_setting_say_so():
         ({"early_stopping_rounds": 5}, "patience needs eval_set"),
         ({"eval_metric": "ndcg"}, "eval_set, which is missing"),
         ({"n_estimators": 5}, "constructor"),
+        ({"use_best_model": False}, "patience=None keeps all trees"),
+        ({"shuffle": False}, "takes no 'shuffle'"),
         ({"grup": [3]}, "did you mean 'group'"),
         ({"group": [0.5]}, "number of rows of each query"),
         ({"eval_qid": [[1]]}, "eval_set=.*missing"),
@@ -166,6 +194,11 @@ def test_rankers_without_the_setting_say_so():
 def test_arguments_of_fit_are_explained(sets, arguments, words):
     with pytest.raises(InvalidInputError, match=words):
         ObliviousBoosting(n_estimators=1).fit(sets[0].X, sets[0].y, **arguments)
+
+
+def test_settings_of_fit_that_ask_for_nothing_are_taken(sets):
+    settings = {"plot": False, "silent": True, "use_best_model": True, "logging_level": "Silent", "verbose": False}
+    assert ObliviousBoosting(n_estimators=1).fit(sets[0], **settings).n_iter_ == 1
 
 
 def test_group_and_qid_say_the_same_once(sets):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import urllib.parse
 from collections.abc import Sequence
 from typing import Any
@@ -68,8 +69,11 @@ def deploy(
     """
     engine = Engine(url, timeout)
     kind = kind_of(kind, url)
-    if not name or any(not (c.isalnum() or c in "-_.") for c in name):
-        raise InvalidInputError(f"the name must be of letters, digits, '-', '_' and '.', got {name!r}")
+    if not re.fullmatch(r"\w[\w.-]*", name, re.ASCII):  # it stands in addresses as it is
+        raise InvalidInputError(
+            f"the name must be of letters a to z, digits, '_', '-' and '.', and begin with none of the last two, "
+            f"got {name!r}"
+        )
     if kind == "ltr" and not feature_set:
         raise InvalidInputError("the LTR plugin keeps models by feature set: pass feature_set (--feature-set)")
     export = export_model(model, {"ltr": "opensearch"}.get(kind, kind), feature_names, name=name, certify=certify)

@@ -21,7 +21,7 @@ from truerank.data.grouping import Grouping, group_rows, ranks_by_query
 from truerank.data.ranking_data import Judgements, RankingData, as_grades, as_query_weight
 from truerank.measures import parse_measure
 from truerank.rankers.callbacks import taken_habits
-from truerank.rankers.catboost_pool import without_pool
+from truerank.rankers.catboost_pool import is_pool, without_pool
 from truerank.rankers.constructor_names import taking_other_names, under_new_names
 from truerank.rankers.other_names import settled_fit, translated
 from truerank.rankers.round_results import History, RoundResults, values_by_round
@@ -142,8 +142,6 @@ class Ranker(RoundResults, BaseEstimator):
         if getattr(X, "is_cluster_data", False):
             given = {"y": y, "qid": qid, "query_weight": query_weight, "sample_weight": sample_weight}
             return X.fit_ranker(self, eval_set, **given, **other)
-        X = without_pool(X)
-        eval_set = [without_pool(one) for one in eval_set] if isinstance(eval_set, list) else without_pool(eval_set)
         habits = taken_habits(self, other, eval_set is not None)
         qid, sets = settled_fit(self, qid, eval_set, other)
         if sets and not self.uses_eval_set:
@@ -259,6 +257,7 @@ class Ranker(RoundResults, BaseEstimator):
         """Rank of each row within its query (n,), int64, 1 is best; equal scores keep the order of the rows."""
         if getattr(X, "is_cluster_data", False):
             return X.rank_with(self)
+        X = without_pool(X)
         scores = self.predict(X, qid=qid)
         if isinstance(X, RankingData):
             grouping: Grouping = X
@@ -276,6 +275,7 @@ class Ranker(RoundResults, BaseEstimator):
         from truerank.inspection.importance import permutation_importance
 
         check_is_fitted(self)
+        X = without_pool(X)
         data = X if isinstance(X, RankingData) else RankingData(X, y, qid)
         convention = getattr(self, "convention", None) or "ranklib"
         return permutation_importance(self, data, convention=convention, repeats=repeats, random_state=random_state)
@@ -292,6 +292,7 @@ class Ranker(RoundResults, BaseEstimator):
         check_is_fitted(self)
         if getattr(X, "is_cluster_data", False):
             return float(X.score_of(self, self._measure()))
+        X = without_pool(X)
         if isinstance(X, RankingData):
             scores, judgements = X.grouped(self.predict(X)), X.judgements()
         else:
@@ -421,6 +422,10 @@ class Ranker(RoundResults, BaseEstimator):
         )
 
     def _training_data(self, X: Any, y: Any, qid: Any, query_weight: Any) -> RankingData:
+        if is_pool(X):
+            if X.get_group_id_hash() is None:
+                self._refuse_one_long_list(X.num_row(), "Pool(X, y, group_id=…)")
+            X = without_pool(X)
         if isinstance(X, RankingData):
             return self._given_data(X, y, qid, query_weight)
         if y is None:
@@ -431,13 +436,12 @@ class Ranker(RoundResults, BaseEstimator):
         else:
             matrix = self._checked(X, reset=True)
         grades = as_grades(_column(y), matrix.shape[0])
-        if qid is None and len(grades) > ONE_LIST:
-            raise InvalidInputError(
-                f"{type(self).__name__}.fit got {len(grades)} rows and no qid, and would take them all as one result "
-                f"list; pass the query of each row, fit(X, y, qid=qid). In cross_validate and GridSearchCV groups= "
-                "alone does not reach fit: call sklearn.set_config(enable_metadata_routing=True) and pass "
-                "params={'qid': qid} (GridSearchCV: fit(X, y, qid=qid)). If they are one query, say so: "
-                "qid=np.zeros(len(y))"
+        if qid is None:
+            self._refuse_one_long_list(
+                len(grades),
+                "fit(X, y, qid=qid). In cross_validate and GridSearchCV groups= alone does not reach fit: call "
+                "sklearn.set_config(enable_metadata_routing=True) and pass params={'qid': qid} (GridSearchCV: "
+                "fit(X, y, qid=qid))",
             )
         data = RankingData(matrix, grades, qid, feature_names=getattr(self, "feature_names_in_", None))
         if query_weight is not None:
@@ -449,6 +453,13 @@ class Ranker(RoundResults, BaseEstimator):
                 stacklevel=4,
             )
         return data
+
+    def _refuse_one_long_list(self, n_rows: int, advice: str) -> None:
+        if n_rows > ONE_LIST:
+            raise InvalidInputError(
+                f"{type(self).__name__}.fit got {n_rows} rows and no qid, and would take them all as one result list; "
+                f"pass the query of each row, {advice}. If they are one query, say so: qid=np.zeros(len(y))"
+            )
 
     def _given_data(self, data: RankingData, y: Any, qid: Any, query_weight: Any) -> RankingData:
         if y is not None or qid is not None:

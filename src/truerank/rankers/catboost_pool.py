@@ -10,18 +10,29 @@ from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
 
 
+def is_pool(value: Any) -> bool:
+    """Whether it is a `Pool`, without a look at CatBoost."""
+    return type(value).__module__ == "catboost.core" and hasattr(value, "get_group_id_hash")
+
+
 def without_pool(value: Any) -> Any:
     """A `Pool` as `RankingData`; anything else as it is.
 
-    Features are float32 there, and queries are known by CatBoost's hash of their ids.
+    Features are float32 there, and queries are known by CatBoost's hash of their ids; without ids all rows are one
+    query. A pool does not give back its `group_weight`, which is left out: give `query_weight` to `fit`.
 
     Raises
     ------
     InvalidInputError
-        On columns that are no numbers, which a pool does not give back.
+        On columns that are no numbers, which a pool does not give back, on pairs, and on scores to start from.
     """
-    if type(value).__module__ != "catboost.core" or not hasattr(value, "get_group_id_hash"):
+    if not is_pool(value):
         return value
+    if value.num_pairs() or np.size(value.get_baseline()):
+        raise InvalidInputError(
+            "a Pool with pairs or a baseline asks for what is not here: pairs are made of the grades of a query, "
+            "Pool(X, y, group_id=…), and scores to start from go in as a feature"
+        )
     if value.get_cat_feature_indices() or value.get_text_feature_indices() or value.get_embedding_feature_indices():
         raise InvalidInputError(
             "a Pool with categories, texts or embeddings does not give them back; pass the data frame, "

@@ -14,6 +14,7 @@ from truerank.data.ranking_data import RankingData
 from truerank.matrices.bundles import add_in_dense_blocks
 from truerank.rankers.base import Ranker
 from truerank.rankers.boosting_model import OF_SOME, TREES, check_attributes, keep, kept, params_for_file
+from truerank.rankers.catboost_pool import without_pool
 from truerank.rankers.category_columns import CategoryColumns
 from truerank.rankers.continued_boosting import fit_settings
 from truerank.trees.boosting import Progress
@@ -88,6 +89,7 @@ class FittedTrees(CategoryColumns):
         """Scores (n,) after each tree, in the caller's row order; the last are `predict`'s."""
         check_is_fitted(self)
         restore: Callable[[np.ndarray], np.ndarray]
+        X = without_pool(X)
         if isinstance(X, RankingData):
             self._check_columns(X)
             matrix, restore = X.X, X.restore

@@ -15,6 +15,7 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError, TruerankWarning
 from truerank.core.names import nearest
+from truerank.rankers.catboost_pool import without_pool
 
 # Their name -> ours, where a ranker of ours that has the parameter means the same by it.
 SAME: dict[str, str] = {
@@ -96,6 +97,8 @@ _WITHOUT_EFFECT: dict[str, tuple[Any, ...] | None] = {
     "importance_type": ("gain", "PredictionValuesChange", None),
     "enable_categorical": (False, None),
     "use_best_model": (True, None),
+    "save_snapshot": (False, None),
+    "plot": (False, None),
     "class_weight": (None,),
     "od_type": ("Iter", None),
     "lambdarank_unbiased": (False, None),
@@ -146,6 +149,8 @@ _INSTEAD: dict[str, str] = {
     "categorical_feature": "see the ranker's `categorical`, or encode categories as numbers",
     "importance_type": "feature_importances_ are shares of the gain; permutation_importance measures the loss",
     "one_hot_max_size": "encode categories as numbers",
+    "use_best_model": "patience=None keeps all trees; patience=N those up to the best one on eval_set",
+    "save_snapshot": "warm_start=True goes on from a fitted ranker, which save_model keeps",
 }
 
 _INSTEAD_IN_FIT: dict[str, str] = {
@@ -199,10 +204,9 @@ def translated(cls: type, known: Mapping[str, Any], given: Mapping[str, Any]) ->
                 )
             result[ours] = _converted(cls.__name__, name, ours, value)
             continue
-        values = _WITHOUT_EFFECT.get(name, ())
         if name == "missing" and isinstance(value, float) and np.isnan(value):
             continue
-        if values is None or any(value is one or (one is not None and value == one) for one in values):
+        if _asks_for_nothing(name, value):
             continue
         if name in _WARNED:
             if str(value).lower() != "cpu":
@@ -212,6 +216,12 @@ def translated(cls: type, known: Mapping[str, Any], given: Mapping[str, Any]) ->
         what = f": {hint}" if hint else nearest(name, known) or f"; it has {', '.join(known)}"
         raise InvalidInputError(f"{cls.__name__} has no parameter {name!r}{what}")
     return result
+
+
+def _asks_for_nothing(name: str, value: Any) -> bool:
+    """Whether another library's setting is left at what is done here anyway."""
+    values = _WITHOUT_EFFECT.get(name, ())
+    return values is None or any(value is one or (one is not None and value == one) for one in values)
 
 
 def _converted(cls: str, name: str, ours: str, value: Any) -> Any:
@@ -276,7 +286,7 @@ def settled_fit(ranker: Any, qid: Any, eval_set: Any, other: dict[str, Any]) -> 
     ranker : Ranker
         For its name in messages, and whether it can continue.
     qid : array (n,), optional
-    eval_set : RankingData, (X, y, qid), (X, y), or a list or dict of these, optional
+    eval_set : RankingData, (X, y, qid), (X, y), CatBoost's Pool, or a list or dict of these, optional
     other : dict
         `group` (sizes, or one id a row), `group_id`, `eval_qid`, `eval_group`, `eval_names`, `verbose` and so on;
         emptied of what is known.
@@ -310,11 +320,11 @@ def settled_fit(ranker: Any, qid: Any, eval_set: Any, other: dict[str, Any]) -> 
             )
         return qid, []
     if isinstance(eval_set, Mapping):
-        names, sets = list(map(str, eval_set)), list(eval_set.values())
+        names, sets = list(map(str, eval_set)), [without_pool(one) for one in eval_set.values()]
     else:
-        sets = list(eval_set) if isinstance(eval_set, list) else [eval_set]
+        sets = [without_pool(one) for one in (eval_set if isinstance(eval_set, list) else [eval_set])]
         if isinstance(eval_set, list) and len(sets) == 3 and not any(_is_set(one) for one in sets):
-            sets = [tuple(eval_set)]  # [X, y, qid] for (X, y, qid)
+            sets = [tuple(sets)]  # [X, y, qid] for (X, y, qid)
     names = [f"valid_{k}" for k in range(len(sets))] if names is None else [str(one) for one in names]
     if len(names) != len(sets) or len(set(names)) < len(names):
         raise InvalidInputError(f"{name}.fit: eval_names must name each of the {len(sets)} sets apart, got {names}")
@@ -368,7 +378,7 @@ def _rest_of_fit(ranker: Any, other: dict[str, Any]) -> None:
     """Settings that other libraries take in `fit`: those of the constructor, and those that are not here."""
     name, known = type(ranker).__name__, ranker.get_params(deep=False)
     for key, value in list(other.items()):
-        if value is None or value is False:
+        if value is None or _asks_for_nothing(key, value):
             other.pop(key)
             continue
         if key in _WARNED:
