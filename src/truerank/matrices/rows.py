@@ -73,8 +73,7 @@ class LinearRows:
             self._values = SparseValues(X)
         else:
             self._values = DenseValues(X)
-        self._moved = order is not None
-        self._order = np.arange(self.n_rows) if order is None else np.ascontiguousarray(order, dtype=np.int64)
+        self._order = None if order is None else np.ascontiguousarray(order, dtype=np.int64)
         self._unit = None if scale is None else np.divide(1.0, scale, out=np.zeros(len(scale)), where=scale > 0)
         self._intercept = intercept
         self.n_weights = self._values.n_weights + int(intercept != 0)
@@ -148,7 +147,7 @@ class LinearRows:
 
     def block(self, start: int, stop: int) -> Any:
         """The positions `start:stop` as the learner sees them, a float64 copy: (stop - start, p), or CSR."""
-        rows = self._order[start:stop] if self._moved else slice(start, stop)
+        rows = slice(start, stop) if self._order is None else self._order[start:stop]
         return self._values.block(rows, self._unit)
 
     def parts(self) -> tuple[Any, np.ndarray | None]:
@@ -157,12 +156,12 @@ class LinearRows:
         Scaled rows are copied. The second is None where positions are rows.
         """
         if self._unit is None:
-            return self._values.arrays(), self._order if self._moved else None
+            return self._values.arrays(), self._order
         X = self.block(0, self.n_rows)
         return csr_parts(X) if hasattr(X, "tocsr") else X, None
 
-    def dense_parts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """X, the row at each position, and what each column is multiplied by, for kernels."""
+    def dense_parts(self) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+        """X, the row at each position (None: rows are positions) and what columns are multiplied by, for kernels."""
         assert isinstance(self._values, DenseValues)
         unit = np.ones(self.n_weights) if self._unit is None else self._unit
         return self._values.X, self._order, unit

@@ -413,19 +413,15 @@ def _rank(s, hits, start, averaged, before, size, order, spare, keys, counts):
 def _count_before(s, p, averaged, j, before, size):
     """Documents before the one at place p into `before[j]`, and how many are tied with it into `size[j]`."""
     x = s[p]
-    count = 0
-    if averaged:
-        same = 0
-        for q in range(s.shape[0]):
-            count += s[q] > x
-            same += s[q] == x
-        size[j] = same
-    else:
+    count = same = 0
+    for q in range(s.shape[0]):
+        count += s[q] > x
+        same += s[q] == x
+    if same > 1 and not averaged:
+        same = 1
         for q in range(p):
-            count += s[q] >= x
-        for q in range(p + 1, s.shape[0]):
-            count += s[q] > x
-        size[j] = 1
+            count += s[q] == x
+    size[j] = same
     before[j] = count
 
 
