@@ -69,6 +69,10 @@ def test_what_does_not_fit_together_is_refused(judged):
         ranker.predict(RankingData(X[:, :2], y, qid))
     with pytest.raises(InvalidInputError, match="own y and qid"):
         ranker.fit(RankingData(X, y, qid), y)
+    with pytest.raises(InvalidInputError, match="own y and qid"):
+        ranker.score(RankingData(X, y, qid), 2 - y)
+    with pytest.raises(InvalidInputError, match="own y and qid"):
+        ranker.permutation_importance(RankingData(X, y, qid), qid=qid)
     with pytest.raises(InvalidInputError, match="no grades"):
         ranker.fit(RankingData(X, None, qid))
     with pytest.raises(InvalidInputError, match="NaN or infinity at index"):

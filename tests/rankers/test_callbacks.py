@@ -38,6 +38,34 @@ def sets():
 
 @pytest.mark.parametrize(
     "ranker",
+    [ObliviousBoosting(n_estimators=40, depth=2, learning_rate=0.5, patience=3),
+     RankBoost(60, thresholds=10, patience=3), AdaRank(n_estimators=30, patience=2), ListNet(patience=2)],
+    ids=lambda ranker: type(ranker).__name__,
+)  # fmt: skip
+def test_the_best_score_is_that_of_the_model_that_is_kept(ranker, sets):
+    train, valid, _ = sets
+    ranker.fit(train, eval_set=valid)
+    measured = ranker._watched_measure().tie_averaged().mean(valid.judgements(), ranker.predict(valid))
+    assert ranker.best_score == pytest.approx(measured, abs=1e-12)
+    assert ranker.best_score == ranker.validation_scores_.max()
+    assert ranker.best_score_["valid_0"] == {ranker._watched_measure().name: ranker.best_score}
+
+
+def test_a_choice_of_settings_has_no_best_score_by_rounds(sets):
+    chosen = RankSVM(C=[0.1, 1.0]).fit(sets[0], eval_set=sets[1])
+    with pytest.raises(AttributeError, match="not watched round by round"):
+        chosen.best_score
+
+
+@pytest.mark.parametrize("verbose", [np.True_, np.int64(1)])
+def test_numbers_of_numpy_say_how_much_is_printed(sets, capsys, verbose):
+    ObliviousBoosting(n_estimators=1, verbose=verbose).fit(sets[0])
+    AdaRank(n_estimators=1).fit(sets[0], verbose=verbose)
+    assert len(capsys.readouterr().err.strip().splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    "ranker",
     [ObliviousBoosting(n_estimators=6, depth=2), AdaRank(n_estimators=6), RankBoost(n_estimators=6, thresholds=10),
      ListNet(), RankerPipeline("z-score-in-query", ObliviousBoosting(n_estimators=6, depth=2))],
     ids=lambda ranker: type(ranker).__name__,

@@ -276,7 +276,11 @@ class Ranker(RoundResults, BaseEstimator):
 
         check_is_fitted(self)
         X = without_pool(X)
-        data = X if isinstance(X, RankingData) else RankingData(X, y, qid)
+        if isinstance(X, RankingData):
+            _refuse_again(y, qid)
+            data = X
+        else:
+            data = RankingData(X, y, qid)
         convention = getattr(self, "convention", None) or "ranklib"
         return permutation_importance(self, data, convention=convention, repeats=repeats, random_state=random_state)
 
@@ -294,6 +298,7 @@ class Ranker(RoundResults, BaseEstimator):
             return float(X.score_of(self, self._measure()))
         X = without_pool(X)
         if isinstance(X, RankingData):
+            _refuse_again(y, qid)
             scores, judgements = X.grouped(self.predict(X)), X.judgements()
         else:
             if qid is None and self.n_queries_in_ > 1:
@@ -462,8 +467,7 @@ class Ranker(RoundResults, BaseEstimator):
             )
 
     def _given_data(self, data: RankingData, y: Any, qid: Any, query_weight: Any) -> RankingData:
-        if y is not None or qid is not None:
-            raise InvalidInputError("X is a RankingData, which has its own y and qid; do not pass them again")
+        _refuse_again(y, qid)
         if data.y is None:
             raise InvalidInputError("these data have no grades (y); training needs them")
         if data.n_rows == 0:
@@ -572,6 +576,12 @@ class Ranker(RoundResults, BaseEstimator):
                 f"{type(self).__name__} needs finite values"
                 + ("" if self.allow_nan or np.isinf(X).any() else f". {_about_missing(type(self).__name__)}")
             )
+
+
+def _refuse_again(y: Any, qid: Any) -> None:
+    """Beside a RankingData, which of two grades or queries are meant nobody can say."""
+    if y is not None or qid is not None:
+        raise InvalidInputError("X is a RankingData, which has its own y and qid; do not pass them again")
 
 
 def _about_missing(name: str) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.rounds import Callback, every
@@ -62,7 +64,7 @@ def taken_habits(ranker: Any, other: dict[str, Any], watched: bool) -> FitHabits
         habits.measures = [measure_of("eval_metric", one) for one in listed[:-1]]
     for key in ("verbose", "verbose_eval"):
         period = other.get(key)
-        if isinstance(period, bool | int):
+        if isinstance(period, bool | int | np.bool_ | np.integer):
             del other[key]
             if period and not known.get("verbose"):
                 habits.callbacks.append(every(max(1, int(period))))
@@ -75,7 +77,7 @@ def period_of(verbose: Any) -> int:
     >>> period_of(True), period_of(-1), period_of(10)
     (1, 0, 10)
     """
-    if isinstance(verbose, bool):
+    if isinstance(verbose, bool | np.bool_):
         return int(verbose)
     return max(0, check_positive_int(verbose, "verbose", -1))
 

@@ -61,11 +61,15 @@ class RoundResults:
 
     @property
     def best_score_(self) -> EvaluationResults:
-        """Value of each measure on each validation set at the last round of the model, as LightGBM has it."""
+        """Value of each measure on each validation set by the rounds of the model, as LightGBM has it."""
+        results = self._results("best_score_")
+        if not len(getattr(self, "validation_scores_", ())):
+            raise AttributeError(f"{type(self).__name__} has no best_score_: it was not watched round by round")
+        last = self.best_iteration  # the measure that is watched has values of later rounds, too
         return EvaluationResults(
             {
-                name: EvaluationResults({measure: float(values[-1]) for measure, values in own.items()})
-                for name, own in self._results("best_score_").items()
+                name: EvaluationResults({measure: float(values[last]) for measure, values in own.items()})
+                for name, own in results.items()
             }
         )
 
