@@ -138,6 +138,22 @@ def test_columns_go_by_name(tmp_path):
         imported(tmp_path, "## AdaRank\n2:0.5\n", n_features=1)
 
 
+def test_only_names_that_a_tool_made_up_give_way_to_places(tmp_path):
+    def dump(*features):
+        return [NODE | {"split": name, "children": LEAVES} for name in features]
+
+    with pytest.raises(ModelFileError, match="'a' is not among"):
+        imported(tmp_path, SOLR_LINEAR, feature_names=["A", "B"])
+    with pytest.raises(ModelFileError, match="'age' is not among"):  # in a dump features stand as they are asked
+        imported(tmp_path, dump("age", "title"), feature_names=["Title", "Age"])
+    with pytest.raises(ModelFileError, match="'x7' is not among"):
+        imported(tmp_path, dump("x7", "x3"), feature_names=["title", "age"])
+    by_place = imported(tmp_path, dump("f1"), feature_names=["title", "age"])
+    np.testing.assert_array_equal(
+        by_place.predict([[9.0, 0.0], [0.0, 9.0]]), imported(tmp_path, dump("a")).predict([[0.0], [9.0]])
+    )
+
+
 def test_an_imported_ranker_is_scored_and_calibrated_but_not_fitted(tmp_path):
     rng = np.random.default_rng(0)
     X, qid = rng.normal(size=(200, 2)), np.repeat(np.arange(10), 20)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -182,12 +183,18 @@ def _laid_out(model: ForeignModel, reader: Reader, names: list[str] | None, size
         columns = list(range(form.n_features))
     elif set(form.names) <= set(names):
         columns = [place[name] for name in form.names]
-    elif len(form.names) <= len(names) and not set(form.names) & set(names):
-        columns = list(range(form.n_features))  # names that a tool made up
+    elif len(form.names) <= len(names) and not set(form.names) & set(names) and _made_up(form.names):
+        columns = list(range(form.n_features))
     else:
         unknown = next(name for name in form.names if name not in place)
         raise reader.fail("", f"the model's feature {unknown!r} is not among the feature names given")
     return replace(model, form=form.with_columns(columns, tuple(names)))
+
+
+def _made_up(names: tuple[str, ...]) -> bool:
+    """Whether a tool named the columns by their places, from 0 or 1, such as Column_0, Column_1, …"""
+    numbers = [re.fullmatch(r"\D*([0-9]+)", name) for name in names]
+    return {int(found[1]) - k if found else -1 for k, found in enumerate(numbers)} in ({0}, {1})
 
 
 def _filled(names: tuple[str, ...], size: int) -> tuple[str, ...]:
