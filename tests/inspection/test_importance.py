@@ -115,3 +115,6 @@ def test_partial_dependence_of_a_line():
     np.testing.assert_allclose(np.diff(scores) / np.diff(values), 3)
     with pytest.raises(ValueError, match="no feature is called"):
         partial_dependence(Line(), data, "c")
+    for wrong in (2, -1, 1.0, True, None):
+        with pytest.raises(ValueError, match="must be a name, or a number in 0 … 1"):
+            partial_dependence(Line(), data, wrong)

@@ -101,6 +101,9 @@ def test_a_tuple_of_names_is_a_list_and_of_numbers_a_range(data):
     pytest.importorskip("optuna")
     found = tune(RidgeRanker(), data, {"alpha": (1.0, 2.0)}, trials=1, folds=3, refit=False)
     assert 1.0 <= found.best_params["alpha"] <= 2.0
+    trees = ObliviousBoosting("constant", n_estimators=1, depth=1)
+    found = tune(trees, data, {"clip": (False, True)}, folds=2, refit=False)
+    assert [trial["params"] for trial in found.trials] == [{"clip": False}, {"clip": True}]
 
 
 def test_the_data_of_a_search_are_told_apart_when_sparse_too(data, tmp_path):
@@ -111,6 +114,24 @@ def test_the_data_of_a_search_are_told_apart_when_sparse_too(data, tmp_path):
     tune(RidgeRanker(), one, {"alpha": [1.0]}, folds=3, state=tmp_path / "s.jsonl", refit=False)
     with pytest.raises(InvalidInputError, match="other data"):
         tune(RidgeRanker(), other, {"alpha": [1.0]}, folds=3, state=tmp_path / "s.jsonl", refit=False)
+
+
+def test_a_search_is_of_its_weights_and_of_every_parameter(data, tmp_path):
+    def search(data, costs):
+        trees = ObliviousBoosting("constant", n_estimators=1, depth=1, feature_costs=costs)
+        tune(trees, data, {"alpha": [1.0]}, folds=2, state=tmp_path / "s.jsonl", refit=False)
+
+    costs = [0.0] * data.n_features
+    search(data, costs)
+    search(data, costs)
+    weighed = data.replaced(query_weight=np.arange(1.0, 1 + data.n_queries))
+    for asked in (
+        (weighed, costs),
+        (data.with_sample_weight(np.full(data.n_rows, 2.0)), costs),
+        (data, [*costs[1:], 1.0]),
+    ):
+        with pytest.raises(InvalidInputError, match="holds trials of another"):
+            search(*asked)
 
 
 def test_pipelines_and_rankers_of_others(data):

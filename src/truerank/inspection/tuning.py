@@ -219,7 +219,7 @@ def _checked_space(space: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidInputError("there is nothing to choose: give a space, such as {'C': [0.1, 1, 10]}")
     checked: dict[str, Any] = {}
     for name, values in space.items():
-        if isinstance(values, tuple) and len(values) == 2 and all(isinstance(end, Real) for end in values):
+        if isinstance(values, tuple) and len(values) == 2 and all(map(_is_number, values)):
             values = Between(*values)
         elif not isinstance(values, Between):
             values = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else []
@@ -229,6 +229,10 @@ def _checked_space(space: Mapping[str, Any]) -> dict[str, Any]:
                 )
         checked[name] = values
     return checked
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _pairs(data: Any, folds: int, seed: int) -> tuple[list[tuple[RankingData, RankingData]], RankingData]:
@@ -382,11 +386,16 @@ def _read_state(state: Any, question: str) -> list[dict[str, Any]]:
 
 def _question(ranker: Any, ranges: dict[str, Any], judged: Any, pairs: Any, seed: int, search: bool) -> str:
     """A digest of all that a trial's value depends on."""
-    digest = sha256(f"{ranker!r}|{type(ranker).__name__}|{ranges!r}|{judged!r}|{seed}|{search}".encode())
+    # All parameters: scikit-learn's text of a ranker leaves out what is long.
+    settings = ranker.get_params() if hasattr(ranker, "get_params") else ranker
+    digest = sha256(f"{settings!r}|{type(ranker).__name__}|{ranges!r}|{judged!r}|{seed}|{search}".encode())
     for pair in pairs:
         for data in pair:
             X = data.X
             rows = (X.data, X.indices, X.indptr) if hasattr(X, "tocsr") else (getattr(X, "codes", X),)
             for array in (*rows, data.y, data.offsets):
                 digest.update(np.ascontiguousarray(array).tobytes())
+            for name in ("query_weight", "sample_weight", "judged", "missing_grades", "missing_offsets"):
+                if getattr(data, name) is not None:
+                    digest.update(name.encode() + np.ascontiguousarray(getattr(data, name)).tobytes())
     return digest.hexdigest()
