@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -68,7 +69,8 @@ def kills(folder: Path, n: int) -> None:
             process.wait()
         said(command(documents, folder / "killed"))
         same += bytes_of(folder / "killed") == whole
-        left = [path.name for path in folder.iterdir() if path.name not in ("documents.jsonl", "whole", "killed")]
+        shutil.rmtree(folder / "killed")
+        left = [path.name for path in folder.iterdir() if path.name not in ("documents.jsonl", "whole")]
         if left:
             raise ValueError(f"a second run left {left}")
     print(
