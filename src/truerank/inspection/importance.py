@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -275,7 +274,7 @@ def partial_dependence(ranker: Any, data: RankingData, feature: Any, *, points: 
         if feature not in names:
             raise InvalidInputError(f"no feature is called {feature!r}; the first are: {', '.join(names[:5])}")
         feature = names.index(feature)
-    if isinstance(feature, bool) or not isinstance(feature, Integral) or not 0 <= feature < data.n_features:
+    if isinstance(feature, bool) or not isinstance(feature, int | np.integer) or not 0 <= feature < data.n_features:
         raise InvalidInputError(f"feature must be a name, or a number in 0 … {data.n_features - 1}, got {feature!r}")
     column = data.X[:, feature].astype(np.float64)
     column = column[np.isfinite(column)]
