@@ -25,6 +25,12 @@ def test_edited_models_are_refused_or_work(tmp_path):
     assert counts["works"] > 5
 
 
+def test_edited_calibrators_are_refused_or_give_probabilities(tmp_path):
+    counts, wrong = fuzz(tmp_path, 900, seed=1, only="calibrat")
+    assert not wrong, [(name, what) for name, what, _ in wrong][:10]
+    assert counts["works"] > 30
+
+
 @pytest.mark.parametrize("content", ["null", "5", "{}", "[]", '"x"', '{"$class": 5}', '{"$class": "os.system"}',
                                      '{"$array": "float64", "shape": [1], "values": [1]}', "9" * 5000])  # fmt: skip
 def test_no_model_where_the_model_should_be(tmp_path, content):

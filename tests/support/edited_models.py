@@ -1,19 +1,31 @@
-"""Edited model files: every kind of model, one value of its JSON replaced, taken away or doubled at random."""
+"""Edited model files: every kind of model, one value of its JSON replaced, taken away or doubled at random.
+
+    PYTHONPATH=src:tests python tests/support/edited_models.py --edits 10000 --only calibrat
+
+Each is refused, or gives finite scores; a calibrator probabilities inside (0, 1) of scores of every size, which rise
+with the score where it is said to be monotone. Anything else is printed, and the exit code is 1.
+"""
 
 from __future__ import annotations
 
+import argparse
+import collections
 import copy
 import json
 import math
 import random
+import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
-from truerank.calibration.base import Calibrator
+from truerank.calibration.base import LARGEST_SCORE, Calibrator
+from truerank.calibration.joint import SOFTMAX_METHODS, JointCalibrator, OneVsRestCalibrator, SoftmaxCalibrator
+from truerank.calibration.joint_pool import JointPool
 from truerank.calibration.names import CALIBRATORS, calibrator_class
 from truerank.calibration.ranker import CalibratedRanker
 from truerank.core.errors import TruerankError
@@ -31,6 +43,7 @@ JUNK: list[Any] = [
     {"$array": "float64", "shape": [0], "values": []}, {"$array": "int64", "shape": [1], "values": [-7]},
     {"$array": "float64", "shape": [1], "values": ["nan"]}, {"$array": None}, {"a": 1}, "é" * 50,
 ]  # fmt: skip
+SIZES = (0, 1e-300, 5e-324, -1e-300, 1e18, 1e300, -1e300, 1.7976931348623157e308)
 
 
 def models() -> dict[str, Any]:
@@ -52,7 +65,15 @@ def models() -> dict[str, Any]:
         scores = rng.normal(size=200)
         positive = scores + rng.normal(size=200) > 0
         for name in CALIBRATORS:
-            made[f"calibrator {name}"] = calibrator_class(name)().fit(scores, positive)
+            calibrator = calibrator_class(name)()
+            made[f"calibrator {name}"] = calibrator.fit(scores, positive)
+            if "monotone" in calibrator.get_params() and not calibrator.always_monotone:
+                made[f"calibrator {name}, monotone"] = clone(calibrator).set_params(monotone=True).fit(scores, positive)
+                made[f"calibrator {name}, falling"] = clone(calibrator).set_params(monotone=True).fit(-scores, positive)
+        joint: dict[str, Any] = {name: SoftmaxCalibrator(**how) for name, how in SOFTMAX_METHODS.items()}
+        joint |= {"one against the rest": OneVsRestCalibrator("spline"), "joint pool": JointPool(cv=2)}
+        vectors = X[:, :3] + np.eye(3)[y.astype(int)]
+        made |= {f"calibrator {name}": calibrator.fit(vectors, y) for name, calibrator in joint.items()}
         made["calibrated"] = CalibratedRanker(AdaRank(n_estimators=3), method="platt").fit(data)
         made["pipeline"] = make_pipeline(MinMaxInQuery(), AdaRank(n_estimators=3)).fit(X, y)
     return made
@@ -82,7 +103,7 @@ def edited(document: Any, rng: random.Random) -> Any:
         elif action == 1 and isinstance(holder, list):
             holder.insert(key, copy.deepcopy(holder[key]))
         elif action == 2 and isinstance(holder[key], int | float) and not isinstance(holder[key], bool):
-            holder[key] = rng.choice((-holder[key], holder[key] * 1e6, holder[key] + 1, holder[key] * 1e300))
+            holder[key] = rng.choice((-holder[key], holder[key] * 1e6, holder[key] + 1, holder[key] * 1e300, *SIZES))
         else:
             holder[key] = copy.deepcopy(rng.choice(JUNK))
     return document
@@ -111,7 +132,10 @@ def trial(path: Path) -> str:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             if isinstance(model, Calibrator):
-                p = model.predict_proba(np.concatenate([rng.normal(size=50) * 3, [-1e100, 1e100, 0.0]]))
+                fine = _calibrates(model)
+            elif isinstance(model, JointCalibrator):
+                k = len(model.classes_)
+                p = model.predict_proba(np.concatenate([rng.normal(size=(50, k)) * 3, 1e100 * np.eye(k), -np.eye(k)]))
                 fine = bool(((p >= 0) & (p <= 1)).all())
             else:
                 first = model.steps[0][1] if hasattr(model, "steps") else model
@@ -128,10 +152,21 @@ def trial(path: Path) -> str:
     return "works" if fine else "wrong numbers"
 
 
-def fuzz(folder: Path, n: int, seed: int) -> tuple[dict[str, int], list[tuple[str, str, Any]]]:
+def _calibrates(model: Calibrator) -> bool:
+    """Whether probabilities of scores of every size are inside (0, 1), and rise where that is promised."""
+    far = np.geomspace(1e-320, 0.99 * LARGEST_SCORE, 120)
+    scores = np.concatenate([-far[::-1], np.linspace(-8.0, 8.0, 400), far])
+    scores.sort()
+    p, log_odds = model.predict_proba(scores), model.log_odds(scores)
+    rising = model.always_monotone or getattr(model, "monotone", None) is True
+    falls = np.diff(log_odds) < -1e-6 * (1.0 + np.abs(log_odds[1:]))
+    return bool(((p > 0) & (p < 1)).all() and np.isfinite(log_odds).all() and not (rising and falls.any()))
+
+
+def fuzz(folder: Path, n: int, seed: int, only: str = "") -> tuple[dict[str, int], list[tuple[str, str, Any]]]:
     """Counts by outcome, and the edits that neither were refused nor work: (model, what, JSON)."""
     rng = random.Random(seed)
-    originals = documents(folder)
+    originals = {name: document for name, document in documents(folder).items() if only in name}
     path = folder / "edited.json"
     counts = {"refused": 0, "works": 0}
     wrong = []
@@ -153,3 +188,22 @@ def _finite(value: Any) -> bool:
     if isinstance(value, dict | list):
         return all(map(_finite, value.values() if isinstance(value, dict) else value))
     return True
+
+
+def main() -> int:
+    """Run as many edits as asked, print the counts and what went wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--edits", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="models whose name holds this")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        counts, wrong = fuzz(Path(folder), args.edits, args.seed, args.only)
+    print(", ".join(f"{what} {count:,}" for what, count in counts.items()) + f", wrong {len(wrong):,}")
+    for (name, what), count in collections.Counter((name, what) for name, what, _ in wrong).most_common():
+        print(f"{name}: {what}: {count}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

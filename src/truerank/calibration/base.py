@@ -21,6 +21,8 @@ from truerank.core.kernel import kernel
 # Squares of scores must not overflow when a million of them are added up.
 LARGEST_SCORE = 1e145
 _BELOW_ONE = 1.0 - 2.0**-53
+# By how much, as a share, log-odds may fall and still be called rising: sums of large terms round.
+_ROUNDING = 1e-6
 _QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 
 
@@ -127,16 +129,57 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     def _log_odds(self, scores: np.ndarray) -> np.ndarray:
         raise NotImplementedError
 
+    def _check_parts(self) -> None:
+        """Raise `ModelFileError` where the attributes of a loaded model do not fit together."""
+
     def check_model(self) -> None:
-        """Called after loading from a model file."""
-        for name in self.model_attributes[:3]:
-            if np.shape(getattr(self, name, ())) != (2,):
-                raise ModelFileError(f"{type(self).__name__}: {name} must have two entries")
-        for name in self.model_attributes[1:]:
-            values: Any = getattr(self, name, None)
-            is_numbers = isinstance(values, float | np.ndarray) and np.asarray(values).dtype.kind == "f"
-            if is_numbers and not np.isfinite(values).all():
-                raise ModelFileError(f"{type(self).__name__}: {name} must hold finite numbers")
+        """Called after loading: finite numbers of the right shapes that give finite log-odds, rising where promised."""
+        name = type(self).__name__
+        for attribute in self.model_attributes[:3]:
+            if np.shape(getattr(self, attribute, ())) != (2,):
+                raise ModelFileError(f"{name}: {attribute} must have two entries")
+        if len(np.unique(self.classes_)) != 2:
+            raise ModelFileError(f"{name}: classes_ must hold two labels, got {self.classes_.tolist()}")
+        if not (self.counts_ >= 0).all() or not ((self.prior_ > 0) & (self.prior_ < 1)).all():
+            raise ModelFileError(f"{name}: counts_ must not be negative, and prior_ must lie inside (0, 1)")
+        for attribute in self.model_attributes[1:]:
+            if not np.isfinite(self._numbers_of(attribute)).all():
+                raise ModelFileError(f"{name}: {attribute} must hold finite numbers")
+        self._check_parts()
+        self._check_log_odds()
+
+    def _numbers_of(self, attribute: str) -> np.ndarray:
+        """The values of an attribute that holds numbers, float64 (n,); of any other none."""
+        value: Any = getattr(self, attribute, None)
+        is_number = isinstance(value, int | float | np.ndarray) and np.asarray(value).dtype.kind in "iuf"
+        return np.ravel(value).astype(np.float64) if is_number else np.empty(0)
+
+    def _check_log_odds(self) -> None:
+        """Raise where some score has log-odds that are not finite, or lower than a lower score's against the promise.
+
+        The scores tried are of every size, and lie at, between and beside the numbers that the model holds (its knots
+        are among them), as they are and about its centre.
+        """
+        own = np.unique(np.concatenate([self._numbers_of(attribute) for attribute in self.model_attributes[1:]]))
+        sizes = np.geomspace(1e-300, 0.99 * LARGEST_SCORE, 200)
+        places = np.concatenate([own, own + getattr(self, "centre_", 0.0), sizes, -sizes, [0.0]])
+        places = np.unique(np.clip(places, -sizes[-1], sizes[-1]))
+        beside = [np.nextafter(places, -np.inf), np.nextafter(places, np.inf), (places[1:] + places[:-1]) / 2.0]
+        scores = np.unique(np.concatenate([places, *beside]))
+        with np.errstate(all="ignore"):
+            log_odds = self._log_odds(scores)
+            falls = np.diff(log_odds) < -_ROUNDING * (1.0 + np.abs(log_odds[1:]))
+        if not np.isfinite(log_odds).all():
+            row = int(np.flatnonzero(~np.isfinite(log_odds))[0])
+            raise ModelFileError(
+                f"{type(self).__name__}: its attributes give the log-odds {log_odds[row]} at {scores[row]:g}"
+            )
+        if (self.always_monotone or getattr(self, "monotone", None) is True) and falls.any():
+            row = int(np.flatnonzero(falls)[0])
+            raise ModelFileError(
+                f"{type(self).__name__}: it is said to be monotone, but its log-odds fall from {log_odds[row]:g} to "
+                f"{log_odds[row + 1]:g} at {scores[row]:g}"
+            )
 
 
 def as_scores(scores: Any, name: str = "a calibrator") -> np.ndarray:

@@ -205,13 +205,13 @@ class DensityCalibrator(Calibrator):
         self.monotone_scores_ = knots
         self.monotone_log_odds_ = isotonic_regression(self._free_log_odds(knots), sample_weight=mass)
 
-    def check_model(self) -> None:
-        """Called after loading from a model file."""
-        super().check_model()
+    def _check_parts(self) -> None:
         if np.shape(self.shape_) != (2, 6) or np.shape(self.predictive_) != (2, 8) or np.shape(self.flat_) != (2,):
             raise ModelFileError(f"{type(self).__name__}: shape_ must be (2, 6), predictive_ (2, 8) and flat_ (2,)")
-        if np.shape(self.monotone_scores_) != np.shape(self.monotone_log_odds_):
+        if np.shape(self.monotone_scores_) != np.shape(self.monotone_log_odds_) or np.ndim(self.monotone_scores_) != 1:
             raise ModelFileError(f"{type(self).__name__}: the monotone knots do not fit together")
+        if not (np.diff(self.monotone_scores_) > 0).all() or not self.flat_[0] <= self.flat_[1]:
+            raise ModelFileError(f"{type(self).__name__}: monotone_scores_ and flat_ must ascend")
 
 
 class GaussianCalibrator(DensityCalibrator):

@@ -27,7 +27,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from truerank.calibration.base import Calibrator, as_weight, probability_pairs, warn
+from truerank.calibration.base import LARGEST_SCORE, Calibrator, as_weight, probability_pairs, warn
 from truerank.calibration.names import make_calibrator
 from truerank.core.checks import check_choice, check_number
 from truerank.core.errors import InvalidInputError, ModelFileError
@@ -111,6 +111,10 @@ class JointCalibrator(ClassifierMixin, BaseEstimator):
             raise InvalidInputError(f"scores have {values.shape[1]} columns, fitted were {len(self.classes_)} classes")
         return self._log_probabilities(values)
 
+    def log_odds(self, scores: Any) -> np.ndarray:
+        """Log-odds of each class, float64 (n, K)."""
+        return log_odds_of(self.log_probabilities(scores))
+
     def predict_proba(self, scores: Any) -> np.ndarray:
         """P(class | scores), float64 (n, K); rows add up to 1."""
         return np.exp(self.log_probabilities(scores))
@@ -123,16 +127,26 @@ class JointCalibrator(ClassifierMixin, BaseEstimator):
         """The most probable label (n,)."""
         return self.classes_[np.argmax(self.log_probabilities(scores), axis=1)]
 
-    def _check_classes(self) -> int:
-        """Number of classes of a loaded model; at least two, all different."""
+    def check_model(self) -> None:
+        """Called after loading: classes that differ, parts that fit, and probabilities from any scores."""
         classes = getattr(self, "classes_", None)
         if not isinstance(classes, np.ndarray) or classes.ndim != 1 or len(np.unique(classes)) != len(classes):
             raise ModelFileError(f"{type(self).__name__}: classes_ must hold labels that differ")
         if len(classes) < 2:
             raise ModelFileError(f"{type(self).__name__}: classes_ must hold at least two labels")
-        return len(classes)
+        self._check_parts(len(classes))
+        directions = np.concatenate([np.eye(len(classes)), -np.eye(len(classes)), np.ones((1, len(classes)))])
+        sizes = np.concatenate([np.geomspace(1e-300, 0.99 * LARGEST_SCORE, 50), np.geomspace(0.01, 1e4, 50)])
+        with np.errstate(all="ignore"):
+            log_p = self._log_probabilities(np.concatenate([size * directions for size in sizes]))
+        if not (log_p <= 1e-9).all():
+            raise ModelFileError(f"{type(self).__name__}: its attributes give no probabilities for some scores")
 
     # What a subclass writes.
+
+    def _check_parts(self, n_classes: int) -> None:
+        """Raise `ModelFileError` where the attributes of a loaded model do not fit together."""
+        raise NotImplementedError
 
     def _fit(self, scores: np.ndarray, index: np.ndarray, weight: np.ndarray | None) -> None:
         raise NotImplementedError
@@ -219,13 +233,14 @@ class SoftmaxCalibrator(JointCalibrator):
         x = (_inputs(scores, self.inputs) - self.centre_) / self.scale_
         return _log_softmax(_linear(x, self.slope_, self.intercept_, self.coef_))
 
-    def check_model(self) -> None:
-        """Called after loading: the sizes agree, everything is finite."""
-        k = self._check_classes()
+    def _check_parts(self, n_classes: int) -> None:
         numbers = (self.slope_, self.centre_, self.scale_)
         shapes = (np.shape(self.coef_), np.shape(self.intercept_))
-        if shapes != ((k, k), (k,)) or not all(isinstance(value, float) for value in numbers):
-            raise ModelFileError(f"SoftmaxCalibrator: coef_ must be ({k}, {k}) and intercept_ ({k},), got {shapes}")
+        wanted = ((n_classes, n_classes), (n_classes,))
+        if shapes != wanted or not all(isinstance(value, float) for value in numbers):
+            raise ModelFileError(
+                f"SoftmaxCalibrator: coef_ must be {wanted[0]} and intercept_ {wanted[1]}, got {shapes}"
+            )
         if not all(np.isfinite(part).all() for part in (*numbers, self.coef_, self.intercept_)) or self.scale_ <= 0:
             raise ModelFileError("SoftmaxCalibrator: its numbers must be finite and scale_ above 0")
 
@@ -269,18 +284,18 @@ class OneVsRestCalibrator(JointCalibrator):
 
     def log_odds(self, scores: np.ndarray) -> np.ndarray:
         """Log-odds of each class against the rest, float64 (n, K), not normalised."""
+        return self._against_the_rest(as_score_vectors(scores, type(self).__name__))
+
+    def _against_the_rest(self, scores: np.ndarray) -> np.ndarray:
         scores = against_the_rest(scores) if self.from_log_probabilities else scores
         return np.stack([c.log_odds(scores[:, k]) for k, c in enumerate(self.calibrators_)], axis=1)
 
     def _log_probabilities(self, scores: np.ndarray) -> np.ndarray:
-        return _log_softmax(_log_sigmoid(self.log_odds(scores)))
+        return _log_softmax(_log_sigmoid(self._against_the_rest(scores)))
 
-    def check_model(self) -> None:
-        """Called after loading: one calibrator for each class."""
-        if len(self.calibrators_) != self._check_classes():
-            raise ModelFileError(
-                f"OneVsRestCalibrator: {len(self.calibrators_)} calibrators for {len(self.classes_)} classes"
-            )
+    def _check_parts(self, n_classes: int) -> None:
+        if len(self.calibrators_) != n_classes or not all(isinstance(part, Calibrator) for part in self.calibrators_):
+            raise ModelFileError(f"OneVsRestCalibrator: {len(self.calibrators_)} calibrators for {n_classes} classes")
 
 
 def as_score_vectors(scores: Any, name: str) -> np.ndarray:
@@ -288,8 +303,8 @@ def as_score_vectors(scores: Any, name: str) -> np.ndarray:
     from sklearn.utils.validation import check_array
 
     values = check_array(scores, dtype=np.float64, order="C", input_name="scores", estimator=name)
-    if len(values) and not np.abs(values).max() < 1e145:
-        raise InvalidInputError("scores must lie within ±1e145; rescale them")
+    if len(values) and not np.abs(values).max() < LARGEST_SCORE:
+        raise InvalidInputError(f"scores must lie within ±{LARGEST_SCORE:g}; rescale them")
     return values
 
 

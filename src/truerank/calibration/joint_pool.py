@@ -19,12 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from truerank.calibration.base import Calibrator, quietly
-from truerank.calibration.joint import (
-    JointCalibrator,
-    SoftmaxCalibrator,
-    against_the_rest,
-    log_odds_of,
-)
+from truerank.calibration.joint import JointCalibrator, SoftmaxCalibrator, against_the_rest
 from truerank.calibration.pool import PooledCalibrator, exponential_weights, folds_of, rarest_class
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import ModelFileError
@@ -174,23 +169,18 @@ class JointPool(JointCalibrator):
         ]
         return _average(np.stack(parts), self.weights_)
 
-    def log_odds(self, scores: Any) -> np.ndarray:
-        """Log-odds of each class, float64 (n, K)."""
-        return log_odds_of(self.log_probabilities(scores))
-
-    def check_model(self) -> None:
-        """Called after loading: the parts fit together."""
-        self._check_classes()
+    def _check_parts(self, n_classes: int) -> None:
         sizes = {len(self.methods_), len(self.members_), *np.shape(self.weights_)}
         if len(sizes) != 1 or not len(self.weights_) or not (np.asarray(self.weights_) > 0).all():
             raise ModelFileError("JointPool: each member needs a name, a calibrator and a positive weight")
         for name, member in zip(self.methods_, self.members_):
             if (member is None) != (name == "as they are") or (member is not None and name not in _MEMBERS):
                 raise ModelFileError(f"JointPool: unknown member {name!r}")
-            if member is not None and len(member.classes_) != len(self.classes_):
+            if member is not None and len(member.classes_) != n_classes:
                 raise ModelFileError(f"JointPool: member {name!r} has another number of classes")
         needed = any(_source(name) == "one-vs-rest" for name in self.methods_)
-        if len(self.calibrators_) != (len(self.classes_) if needed else 0):
+        right = len(self.calibrators_) == (n_classes if needed else 0)
+        if not right or not all(isinstance(part, Calibrator) for part in self.calibrators_):
             raise ModelFileError("JointPool: calibrators_ must hold one for each class")
 
 

@@ -189,12 +189,12 @@ class PooledCalibrator(Calibrator):
     def _log_odds(self, scores: np.ndarray) -> np.ndarray:
         return pooled_log_odds(np.stack([part.log_odds(scores) for part in self.calibrators_]), self.weights_)
 
-    def check_model(self) -> None:
-        """Called after loading from a model file."""
-        super().check_model()
+    def _check_parts(self) -> None:
         sizes = {len(self.methods_), len(self.calibrators_), *np.shape(self.weights_)}
         if len(sizes) != 1 or not len(self.weights_) or not (np.asarray(self.weights_) > 0).all():
             raise ModelFileError("PooledCalibrator: each member needs a name, a calibrator and a positive weight")
+        if not all(isinstance(part, Calibrator) for part in self.calibrators_):
+            raise ModelFileError("PooledCalibrator: calibrators_ must hold calibrators")
 
 
 def _summed_losses(log_odds: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> np.ndarray:

@@ -195,9 +195,7 @@ class SplineCalibrator(Calibrator):
             [np.minimum(s - low, 0.0), inside - low, np.maximum(s - high, 0.0)]
         )
 
-    def check_model(self) -> None:
-        """Called after loading from a model file."""
-        super().check_model()
+    def _check_parts(self) -> None:
         if np.shape(self.centred_knots_) != (2,) or np.shape(self.slopes_) != (3,):
             raise ModelFileError("SplineCalibrator: two knots and three slopes are required")
 
@@ -247,9 +245,7 @@ class IsotonicCalibrator(Calibrator):
         p = np.interp(scores, self.scores_, self.probabilities_)
         return np.log(p) - np.log1p(-p)
 
-    def check_model(self) -> None:
-        """Called after loading from a model file."""
-        super().check_model()
+    def _check_parts(self) -> None:
         if np.shape(self.scores_) != np.shape(self.probabilities_) or np.ndim(self.scores_) != 1:
             raise ModelFileError("IsotonicCalibrator: scores_ and probabilities_ do not fit together")
         p = self.probabilities_

@@ -111,13 +111,8 @@ def _check_fitted(model: Any) -> None:
 
 
 def _try(model: Any) -> None:
-    """Have rankers and calibrators score plain numbers: attributes that do not fit together show here."""
-    from truerank.calibration.base import Calibrator
+    """Have rankers score plain numbers: attributes that do not fit together show here."""
     from truerank.rankers.base import Ranker
-
-    def calibrate() -> None:
-        scores = np.concatenate([[0.0], np.geomspace(1e-6, 1e6, 25)])
-        _check_numbers(model.predict_proba(np.concatenate([-scores, scores])), 0.0, 1.0)
 
     def rank() -> None:
         rows = np.outer([0.0, 0.5, 1.0], np.ones(width))
@@ -127,9 +122,6 @@ def _try(model: Any) -> None:
             if hasattr(model, "predict_proba"):
                 _check_numbers(model.predict_proba(rows, qid=[0, 0, 0]), 0.0, 1.0)
 
-    if isinstance(model, Calibrator):
-        _guarded(type(model).__name__, calibrate)
-        return
     first, last = (model.steps[0][1], model.steps[-1][1]) if hasattr(model, "steps") else (model, model)
     width: Any = getattr(first, "n_features_in_", None)
     is_ranker = isinstance(last, Ranker) and getattr(last, "bin_edges_", None) is None
