@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
@@ -14,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from rankers.conformance import ranker_checks
 from truerank.calibration.ranker import CalibratedRanker
 from truerank.cli import main
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, TruerankWarning
 from truerank.data.ranking_data import RankingData
 from truerank.features.per_query import MinMaxInQuery
 from truerank.features.score_binning import ScoreBinning
@@ -53,10 +54,48 @@ def test_it_is_transformers_then_the_ranker(judged, tmp_path):
     np.testing.assert_array_equal(load_model(tmp_path / "model.json").predict(X, qid=qid), fitted.predict(X, qid=qid))
     with pytest.raises(InvalidInputError, match="MinMaxInQuery needs qid"):
         fitted.predict(X)
+    with pytest.raises(InvalidInputError, match="its own qid"):
+        fitted.predict(RankingData(X, y, qid), qid=qid)
     with pytest.raises(InvalidInputError, match="unknown transformer 'bins'"):
         RankerPipeline("bins", RankSVM()).fit(X, y, qid=qid)
     with pytest.raises(InvalidInputError, match="names of transformers"):
         RankerPipeline([3], RankSVM()).fit(X, y, qid=qid)
+
+
+class LessTheQuerysMean(TransformerMixin, BaseEstimator):
+    """Somebody's own transformer, which looks at the query."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X, qid=None):
+        qid = np.zeros(len(X), dtype=int) if qid is None else qid
+        return X - np.stack([X[qid == one].mean(axis=0) for one in qid])
+
+
+def test_somebodys_transformer_that_takes_qid_needs_it(judged):
+    X, y, qid = judged
+    fitted = RankerPipeline(LessTheQuerysMean(), RidgeRanker()).fit(X, y, qid=qid)
+    by_hand = RidgeRanker().fit(LessTheQuerysMean().transform(X, qid), y, qid=qid)
+    np.testing.assert_allclose(fitted.predict(X, qid=qid), by_hand.predict(LessTheQuerysMean().transform(X, qid)))
+    with pytest.raises(InvalidInputError, match="LessTheQuerysMean needs qid"):
+        fitted.predict(X)
+
+
+def test_weights_that_do_not_reach_a_ranker_are_named(judged):
+    X, y, qid = judged
+    weighed = RankingData(X, y, qid, query_weight=np.linspace(1, 2, len(np.unique(qid))))
+    with pytest.warns(TruerankWarning, match="Ridge is fitted without the data's weights"):
+        fit_ranker(Ridge(), weighed)
+    fit_ranker(RidgeRanker(), weighed)
+
+
+def test_a_pool_keeps_its_queries_in_a_pipeline(judged):
+    catboost = pytest.importorskip("catboost")
+    X, y, qid = judged
+    pool = catboost.Pool(X, y, group_id=qid)
+    fitted = RankerPipeline("min-max-in-query", RidgeRanker()).fit(pool)
+    np.testing.assert_array_equal(fitted.predict(pool), fitted.predict(X.astype(np.float32), qid=qid))
 
 
 def test_a_calibrated_pipeline(judged, tmp_path):

@@ -11,11 +11,12 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
 from truerank.core.names import look_up
 from truerank.data.ranking_data import RankingData
 from truerank.features.score_binning import ScoreBinning
 from truerank.rankers.base import Ranker
+from truerank.rankers.catboost_pool import without_pool
 
 # Name of a transformer (`--prepare NAME`) -> "module:class".
 TRANSFORMERS: dict[str, str] = {
@@ -118,6 +119,7 @@ class RankerPipeline(Ranker):
     def predict(self, X: Any, *, qid: Any = None) -> np.ndarray:
         """Scores (n,), float64, in the order of the caller's rows; `qid` as in the class's notes."""
         check_is_fitted(self)
+        X = without_pool(X)
         data = as_ranking_data(self, X, qid)
         if qid is None and not isinstance(X, RankingData) and self.n_queries_in_ > 1:
             looks = [type(t).__name__ for t in self.transformers_ if _takes_query(t)]
@@ -159,7 +161,8 @@ def fit_ranker(ranker: Any, data: RankingData, valid: RankingData | None = None)
 
     truerank's get the data as they are. A scikit-learn `Pipeline` is gone through step by step, with `qid` for the
     steps that take it. Others get rows grouped by query and what they call the queries: `group` (LightGBM), `qid`
-    (XGBoost, numbers), `group_id` (CatBoost); what takes none of these is fitted to rows and grades alone.
+    (XGBoost, numbers), `group_id` (CatBoost); what takes none of these is fitted to rows and grades alone. Weights of
+    the data do not reach them, which a warning says.
 
     Raises
     ------
@@ -188,6 +191,8 @@ def fit_ranker(ranker: Any, data: RankingData, valid: RankingData | None = None)
         return fitted
     if valid is not None:
         raise InvalidInputError(f"eval_set: {type(ranker).__name__} is fitted without validation queries; leave it out")
+    if data.query_weight is not None or data.sample_weight is not None:
+        warnings.warn(f"{type(ranker).__name__} is fitted without the data's weights", TruerankWarning, stacklevel=2)
     sizes, number = np.diff(data.offsets), data.query_index
     for name, value in (("group", sizes), ("group_id", number), ("qid", number)):
         if _takes(ranker.fit, name):
@@ -215,6 +220,8 @@ def ranker_scores(ranker: Any, data: RankingData) -> np.ndarray:
 def as_ranking_data(ranker: Ranker, X: Any, qid: Any) -> RankingData:
     """Rows that a fitted ranker is to score, checked at its border, with the names it was fitted with."""
     if isinstance(X, RankingData):
+        if qid is not None:
+            raise InvalidInputError("X is a RankingData, which has its own qid; do not pass it again")
         ranker._check_columns(X)
         return X
     matrix = X if getattr(X, "is_binned_matrix", False) else ranker._checked(X, reset=False)
@@ -242,5 +249,5 @@ def _takes(method: Any, name: str) -> bool:
 
 
 def _takes_query(transformer: Any) -> bool:
-    """Whether a transformer's result depends on the query."""
-    return type(transformer).__module__ == "truerank.features.per_query"
+    """Whether a transformer may look at the query; score binning takes `qid` only so that all are called alike."""
+    return _takes(transformer.transform, "qid") and not isinstance(transformer, ScoreBinning)
