@@ -21,9 +21,10 @@ from pathlib import Path
 
 import pytest
 
+import truerank
 from truerank.cli import COMMANDS, main
 from truerank.core.names import resolve
-from truerank.models.registry import RANKERS, public_names
+from truerank.models.registry import RANKERS
 
 ROOT = Path(__file__).parents[2]
 EVERY_PAGE = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -112,7 +113,8 @@ def test_every_public_name_is_in_the_reference():
     text = "\n".join(path.read_text() for path in (ROOT / "docs" / "api").glob("*.md"))
     text += "\n".join(path.read_text() for path in (ROOT / "docs" / "rankers").glob("*.md"))
     named = set(re.findall(r"^::: (\S+)$", text, re.MULTILINE))
-    assert {target.replace(":", ".") for target in public_names().values()} - named == set()
+    public = {getattr(truerank, name) for name in truerank.__all__ if name != "__version__"}
+    assert {f"{one.__module__}.{one.__qualname__}" for one in public} - named == set()
     for name in named:
         resolve(":".join(name.rsplit(".", 1)))
 
