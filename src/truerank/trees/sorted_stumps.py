@@ -1,7 +1,8 @@
 """Stumps with every distinct value as a threshold: the one with the largest edge, from running sums of potentials.
 
 Each column's rows are sorted once, and a round is a running sum along that order, from both ends towards the fullest
-value.
+value. Potentials are whole numbers of 2^-60 there: their magnitudes add up to 2 at most, so that no sum overflows, and
+sums of integers neither round nor wait for one another.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from truerank.core.threads import row_blocks, run_blocks
 from truerank.trees.stumps import TOLERANCE, Stump
 
 _COLUMNS = 8  # columns in a block of the threaded search
+_UNIT = 2.0**-60  # of potentials
+_TOLERANCE = round(TOLERANCE / _UNIT)
 
 
 class SortedStumps:
@@ -46,36 +49,26 @@ class SortedStumps:
 
     def best(self, potentials: np.ndarray) -> Stump | None:
         """The stump with the largest |r|."""
-        parts = run_blocks(
-            lambda a, b: _best_of_sorted(self.order, self.places, potentials, a, b), self.blocks, self.n_jobs
-        )
-        edges = np.concatenate([np.empty(0), *parts])
-        if not len(edges) or edges.max() <= 0:
+        units = np.rint(potentials / _UNIT).astype(np.int64)
+        parts = run_blocks(lambda a, b: _best_of_sorted(self.order, self.places, units, a, b), self.blocks, self.n_jobs)
+        edges = np.concatenate([np.empty(0, dtype=np.int64), *parts])
+        largest = int(edges.max(initial=0))
+        if largest == 0:
             return None
-        largest = edges.max()
         # A running sum of the winner alone, this time for the lowest threshold of the largest edge.
-        for k in np.flatnonzero(edges >= largest - 2 * TOLERANCE):
-            j, edge, absent = _lowest_of_sorted(self.order, *self.places[k], potentials, largest - TOLERANCE)
-            if j >= 0:
-                flip = abs(edge + absent) > abs(edge) + TOLERANCE
-                return Stump(int(k), float(self.thresholds[k][j]), int(flip), float(edge + absent if flip else edge))
-        raise AssertionError("unreachable: the largest edge belongs to some column")
+        k = int(np.argmax(edges >= largest - _TOLERANCE))
+        j, edge, absent = _lowest_of_sorted(self.order, *self.places[k], units, largest - _TOLERANCE)
+        flip = abs(edge + absent) > abs(edge) + _TOLERANCE
+        return Stump(k, float(self.thresholds[k][j]), int(flip), float(edge + absent if flip else edge) * _UNIT)
 
     def apply(self, stump: Stump, weight: float, scores: np.ndarray) -> None:
         """Add `weight * h` to the scores (n,), in place."""
-        low, high, missing, end = self.places[stump.feature]
-        below, above = (np.flatnonzero(self.order[a:b] & 1) + 1 for a, b in ((low, high), (high, missing)))
         thresholds = self.thresholds[stump.feature]
-        # Thresholds in the high part, whose rows descend, are the last ones.
-        place = int(np.searchsorted(thresholds, stump.threshold)) - (len(thresholds) - len(above))
+        place = int(np.searchsorted(thresholds, stump.threshold))
+        below = place + (1 if thresholds[0] > -np.inf else 0)
         h = np.zeros(len(scores), dtype=np.bool_)
-        if place >= 0:
-            h[self.order[high : high + above[len(above) - 1 - place]] >> 1] = True
-        else:
-            h[:] = True
-            h[self.order[low : low + (below[place] if -place <= len(below) else 0)] >> 1] = False
-        h[self.order[missing:end] >> 1] = stump.missing == 1
-        scores[h] += weight
+        _rows_above(self.order, *self.places[stump.feature], below, len(thresholds) - place, stump.missing == 1, h)
+        scores += weight * h
 
 
 def _sort_column(column: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -105,104 +98,80 @@ def _sort_column(column: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray
 
 
 @kernel
-def _walk(order, potentials, start, stop, sum_, other, largest):
-    """Largest |r| along a part of a column's order: r is the running sum, or that plus `other`."""
-    for j in range(start, stop):
-        entry = order[j]
-        sum_ += potentials[entry >> 1]
-        if entry & 1:
-            largest = max(largest, max(abs(sum_), abs(sum_ + other)))
-    return largest
+def _rows_above(order, low, high, missing, end, below, above, with_missing, h):
+    """Set h (n,) where a column's value is among its `above` highest, which are all but its `below` lowest."""
+    for j in range(high, missing):
+        if above == 0:
+            break
+        h[order[j] >> 1] = True
+        above -= order[j] & 1
+    if above > 0:  # the fullest value too
+        h[:] = True
+        for j in range(low, high):
+            if below == 0:
+                break
+            h[order[j] >> 1] = False
+            below -= order[j] & 1
+    for j in range(missing, end):
+        h[order[j] >> 1] = with_missing
 
 
 @kernel
-def _walk_four(order, potentials, s0, s1, s2, s3, size, sums, largest):
-    """Four columns without missing values at a time, `size` entries of each: one sum would wait for each addition."""
-    a = b = c = d = 0.0
-    high_a = high_b = high_c = high_d = 0.0
-    for j in range(size):
-        e = order[s0 + j]
-        f = order[s1 + j]
-        g = order[s2 + j]
-        h = order[s3 + j]
-        a += potentials[e >> 1]
-        b += potentials[f >> 1]
-        c += potentials[g >> 1]
-        d += potentials[h >> 1]
-        high_a = max(high_a, abs(a) if e & 1 else 0.0)
-        high_b = max(high_b, abs(b) if f & 1 else 0.0)
-        high_c = max(high_c, abs(c) if g & 1 else 0.0)
-        high_d = max(high_d, abs(d) if h & 1 else 0.0)
-    sums[0] = a
-    sums[1] = b
-    sums[2] = c
-    sums[3] = d
-    largest[0] = high_a
-    largest[1] = high_b
-    largest[2] = high_c
-    largest[3] = high_d
+def _best_of_sorted(order, places, units, first, last):
+    """Largest |r| of each column first … last - 1, int64: of its highest and lowest running sums at ends of values.
 
-
-@kernel
-def _best_of_sorted(order, places, potentials, first, last):
-    """Largest |r| of each column first … last - 1."""
-    result = np.zeros(last - first)
-    sums = np.zeros(4)
-    largest = np.zeros(4)
-    for k in range(first, last, 4):
-        # The high parts of four columns side by side, as far as the shortest goes.
-        size = 0
-        if k + 4 <= last:
-            size = places[k, 2] - places[k, 1]
-            for i in range(4):
-                size = min(size, places[k + i, 2] - places[k + i, 1])
-                if places[k + i, 3] > places[k + i, 2]:
-                    size = 0
-        sums[:] = 0.0
-        largest[:] = 0.0
-        if size > 0:
-            starts = places[k : k + 4, 1]
-            _walk_four(order, potentials, starts[0], starts[1], starts[2], starts[3], size, sums, largest)
-        for i in range(min(4, last - k)):
-            low, high, missing, end = places[k + i, 0], places[k + i, 1], places[k + i, 2], places[k + i, 3]
-            absent = 0.0
-            for j in range(missing, end):
-                absent += potentials[order[j] >> 1]
-            best = max(largest[i], abs(absent))
-            best = _walk(order, potentials, low, high, absent, -absent, best)
-            result[k + i - first] = _walk(order, potentials, high + size, missing, sums[i], absent, best)
+    256 sums are taken, and then all looked at, many in one instruction.
+    """
+    result = np.zeros(last - first, dtype=np.int64)
+    sums = np.empty(256, dtype=np.int64)
+    for k in range(first, last):
+        highest = lowest = absent = np.int64(0)
+        for j in range(places[k, 2], places[k, 3]):
+            absent += units[order[j] >> 1]
+        for part in range(2):
+            total = np.int64(0)
+            for start in range(places[k, part], places[k, part + 1], 256):
+                some = order[start : min(start + 256, places[k, part + 1])]
+                for i in range(some.size):
+                    total += units[np.uint64(some[i]) >> np.uint64(1)]
+                    sums[i] = total
+                for i in range(some.size):
+                    edge = sums[i] * np.int64(some[i] & 1)
+                    highest = edge if edge > highest else highest
+                    lowest = edge if edge < lowest else lowest
+        result[k - first] = max(max(highest, -lowest), max(abs(highest + absent), abs(lowest + absent)))
     return result
 
 
 @kernel
-def _lowest_of_sorted(order, low, high, missing, end, potentials, least):
-    """Number of a column's lowest threshold with |r| >= `least`, or -1; its r; what missing rows add to it."""
-    absent = 0.0
+def _lowest_of_sorted(order, low, high, missing, end, units, least):
+    """Number of a column's lowest threshold with |r| >= `least`; its r; what missing rows add to it."""
+    absent = np.int64(0)
     for j in range(missing, end):
-        absent += potentials[order[j] >> 1]
+        absent += units[order[j] >> 1]
     place = 0
     if missing < end:
-        if max(abs(-absent), abs(-absent + absent)) >= least:
+        if abs(absent) >= least:
             return place, -absent, absent
         place += 1
-    sum_ = 0.0
+    total = np.int64(0)
     for j in range(low, high):
-        sum_ += potentials[order[j] >> 1]
+        total += units[order[j] >> 1]
         if order[j] & 1:
-            edge = -absent - sum_
+            edge = -absent - total
             if max(abs(edge), abs(edge + absent)) >= least:
                 return place, edge, absent
             place += 1
     # The high part's rows descend: the last that is found is the lowest.
-    found = -1
-    edge = 0.0
+    found = 0
+    edge = np.int64(0)
     above = 0
-    sum_ = 0.0
+    total = np.int64(0)
     for j in range(high, missing):
-        sum_ += potentials[order[j] >> 1]
+        total += units[order[j] >> 1]
         if order[j] & 1:
-            if max(abs(sum_), abs(sum_ + absent)) >= least:
+            if max(abs(total), abs(total + absent)) >= least:
                 found = above
-                edge = sum_
+                edge = total
             above += 1
-    return place + above - 1 - found if found >= 0 else -1, edge, absent
+    return place + above - 1 - found, edge, absent
