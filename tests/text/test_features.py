@@ -296,6 +296,18 @@ def test_base_functions_are_measured_as_their_runs_are(world):
         assert dict(zip(queries, row)) == by_query(wanted, "AP")
 
 
+def test_a_query_in_which_a_base_function_finds_nothing_counts_0(tmp_path):
+    documents = [
+        Document(f"d{i}", {"text": text}, {}, {}) for i, text in enumerate(("to be or not to be", "heat", "flow"))
+    ]
+    index = build_index(documents, tmp_path / "index")
+    qrels = read_judgements(io.BytesIO(b"stop 0 d0 1\nheat 0 d1 1\n"))
+    queries = asked({"stop": "to be", "heat": "heat"})
+    functions = [BM25("porter-stop"), BM25("plain")]
+    values = values_of_functions(index, queries, NumberedQrels(index, qrels, ["stop", "heat"]), functions)
+    assert values.tolist() == [[0.0, 1.0], [1.0, 1.0]]
+
+
 def by_query(result, measure):
     return dict(zip(result.query_ids.tolist(), result.per_query[measure]))
 

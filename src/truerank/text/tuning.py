@@ -90,9 +90,12 @@ def values_of_functions(
     depth: int = 1000,
     n_jobs: int | None = None,
 ) -> np.ndarray:
-    """A measure of each function for each query, float64 (functions, queries); convention "trec" of empty queries."""
+    """A measure of each function for each query, float64 (functions, queries), in trec_eval's convention.
+
+    A query in which a function finds nothing, such as one of stop words alone, counts 0.
+    """
     weights = {a: [query_weights(index, query.text["text"], a) for query in queries] for a in index.analysers}
-    measured = parse_measure(measure, convention="trec")
+    measured = parse_measure(measure, convention="trec")(missing_topics="zero")
     ask = partial(_values, index, weights, qrels, measured, depth)
     blocks = [(function,) for function in progress(functions, "base functions", len(functions))]
     return np.array(run_blocks(ask, blocks, n_jobs))
