@@ -9,7 +9,7 @@ import pytest
 
 from truerank.core.errors import InvalidInputError
 from truerank.features.runs import join_runs
-from truerank.io.trec import read_qrels, read_run
+from truerank.io.trec import as_run, read_qrels, read_run
 from truerank.measures import AP
 
 A = "1 Q0 d1 1 4 a\n1 Q0 d2 2 2 a\n2 Q0 d9 1 1 a\n"
@@ -55,3 +55,10 @@ def test_names_and_errors():
         join_runs([])
     with pytest.raises(InvalidInputError, match="share no topic"):
         join_runs([a], read_qrels(io.StringIO("77 0 d1 1\n")))
+
+
+def test_a_topic_for_which_a_run_has_no_document():
+    a, b = as_run({"1": {"d1": 4.0, "d2": 2.0}, "2": {}}, "a"), as_run({"1": {}, "2": {"d3": 7.0}}, "b")
+    joined = join_runs([a, b]).data
+    assert joined.doc_ids.tolist() == ["d2", "d1", "d3"]
+    assert joined.X.tolist() == [[2.0, 0.0], [4.0, 0.0], [0.0, 7.0]]

@@ -10,8 +10,8 @@ import numpy as np
 
 from truerank.core.checks import check_choice, check_number
 from truerank.core.errors import InvalidInputError
-from truerank.data.grouping import offsets_of
 from truerank.data.ranking_data import Judgements, RankingData
+from truerank.features.run_pool import RunPool
 from truerank.io.trec import Qrels, Run, judge_lists
 
 MARGIN = 0.05
@@ -70,7 +70,7 @@ def join_runs(
 
     Notes
     -----
-    One dictionary look-up for each row of each run, and n × runs values of memory.
+    The union of `RunPool`, and n × runs values of memory. A run in which a topic has no document lacks it.
 
     Examples
     --------
@@ -84,64 +84,20 @@ def join_runs(
     """
     check_choice(missing, "missing", ("min", "nan"))
     check_number(margin, "margin", minimum=0.0, open_minimum=True)
-    if not runs:
-        raise InvalidInputError("join_runs: got no runs")
-    columns = _names(runs, names)
-    places = [{name: number for number, name in enumerate(run.query_ids.tolist())} for run in runs]
-    if qrels is None:
-        topics = list(dict.fromkeys(name for place in places for name in place))
-    else:
-        topics = [name for name in qrels.query_ids.tolist() if any(name in place for place in places)]
-        if not topics:
-            raise InvalidInputError(
-                f"the runs and the qrels share no topic: runs have {list(places[0])[:3]}…, qrels have "
-                f"{qrels.query_ids[:3].tolist()}…; topics are compared as text"
-            )
-    blocks, documents, sizes = [], [], []
-    for topic in topics:
-        block, ids = _topic_block(runs, [place.get(topic) for place in places], missing, margin, dtype)
-        blocks.append(block)
-        documents.append(ids)
-        sizes.append(len(ids))
-    offsets = offsets_of(sizes)
-    query_ids, doc_ids = np.array(topics), np.concatenate(documents)
-    judgements = None if qrels is None else judge_lists(qrels, query_ids, doc_ids, offsets)
-    data = RankingData.from_grouped(
-        np.concatenate(blocks), None, offsets, query_ids, doc_ids=doc_ids, feature_names=columns
-    )
-    return RunFeatures(data if judgements is None else data.with_judgements(judgements), judgements)
-
-
-def _names(runs: Sequence[Run], names: Sequence[str] | None) -> list[str]:
-    if names is not None:
-        columns = [str(name) for name in names]
-        if len(columns) != len(runs) or len(set(columns)) < len(columns):
-            raise InvalidInputError(f"join_runs: {len(runs)} runs need as many different names, got {columns}")
-        return columns
-    tags = [run.tag or f"run {number}" for number, run in enumerate(runs, 1)]
-    return [f"{tag} ({i})" if tags.count(tag) > 1 else tag for i, tag in enumerate(tags, 1)]
-
-
-def _topic_block(
-    runs: Sequence[Run], places: Sequence[int | None], missing: str, margin: float, dtype: Any
-) -> tuple[np.ndarray, np.ndarray]:
-    """Scores (documents, runs) of one topic and its document ids, by descending id."""
-    rows: dict[str, int] = {}
-    parts: list[tuple[int, list[int], np.ndarray]] = []
-    for column, (run, place) in enumerate(zip(runs, places)):
-        if place is None:
-            continue
-        part = slice(int(run.offsets[place]), int(run.offsets[place + 1]))
-        ids = run.doc_ids[part].tolist()
-        parts.append((column, [rows.setdefault(name, len(rows)) for name in ids], run.scores[part]))
-    block = np.full((len(rows), len(runs)), np.nan, dtype=dtype)
+    if names is not None and (len(names) != len(runs) or len(set(names)) < len(names)):
+        raise InvalidInputError(f"join_runs: {len(runs)} runs need as many different names, got {list(names)}")
+    pool = RunPool(runs if names is None else dict(zip(names, runs)), qrels)
+    low, high = pool.per_list(np.minimum, pool.scores), pool.per_list(np.maximum, pool.scores)
+    absent = low - margin * np.where(high > low, high - low, 1.0)
+    absent[np.diff(pool.list_offsets) == 0] = 0.0
+    X = np.full((pool.n_rows, pool.n_runs), np.nan, dtype=dtype)
     if missing == "min":
-        block[:] = 0.0
-    for column, index, scores in parts:
-        if missing == "min":
-            spread = float(scores.max() - scores.min())
-            block[:, column] = scores.min() - margin * (spread if spread > 0 else 1.0)
-        block[index, column] = scores
-    ids_array = np.array(list(rows), dtype=np.dtypes.StringDType())
-    order = np.argsort(ids_array, kind="stable")[::-1]
-    return block[order], ids_array[order]
+        X[:] = absent.reshape(pool.n_queries, pool.n_runs)[pool.query_of_row]
+    X[pool.rows, pool.run_of_entry] = pool.scores
+    data = RankingData.from_grouped(
+        X, None, pool.offsets, pool.query_ids, doc_ids=pool.doc_ids, feature_names=pool.names
+    )  # fmt: skip
+    if qrels is None:
+        return RunFeatures(data, None)
+    judgements = judge_lists(qrels, pool.query_ids, pool.doc_ids, pool.offsets)
+    return RunFeatures(data.with_judgements(judgements), judgements)
