@@ -106,3 +106,19 @@ def test_runs_and_qrels_from_dicts():
     for wrong in ({"1": {"a": "high"}}, {"1": {"a": np.nan}}):
         with pytest.raises(InvalidInputError, match="number"):
             as_run(wrong)
+
+
+def test_what_empty_says_holds_where_a_measure_is_undefined():
+    y, scores, qid = [1, 1, 1, 0, 0, 0], [4, 3, 2, 1, 1, 2], [1, 1, 2, 2, 3, 3]
+    for rule, value in (("zero", 0.0), ("one", 1.0), ("skip", np.nan)):
+        found = evaluate([f"Accuracy(empty={rule!r})", f"Accuracy(empty={rule!r})@1"], y, scores, qid=qid)
+        np.testing.assert_array_equal(list(found.per_query.values()), [[value, 1.0, value], [value] * 3])
+    assert evaluate("Accuracy", y, scores, qid=qid).empty_by_measure() == {"Accuracy": 2}
+
+
+def test_the_geometric_mean_of_no_query_is_0():
+    assert evaluate("GMAP(empty='skip') AP(empty='skip')", [0, 0], [1, 2]) == {
+        "GMAP(empty='skip')": 0.0,
+        "AP(empty='skip')": 0.0,
+    }
+    assert parse_measure("GMAP").aggregate(np.array([0.5, np.nan]), np.array([0.0, 1.0])) == 0.0

@@ -60,6 +60,8 @@ SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "b": (_number, "a grade"),
     "convention": (_one_of(*CONVENTIONS), "one of " + ", ".join(CONVENTIONS)),
 }
+EMPTY_VALUES = {"zero": 0.0, "one": 1.0, "skip": np.nan}
+"""What the setting `empty` makes of a query in which the measure is undefined."""
 _COMMON = ("ties", "compare", "empty", "missing_topics", "judged_only", "convention")
 
 
@@ -306,7 +308,7 @@ class Measure:
             values, empty = self._average(ordered) if ordered.ties == "average" else self._values(ordered)
         rule = self.setting("empty")
         if empty.any():
-            values = np.where(empty, {"zero": 0.0, "one": 1.0, "skip": np.nan}[rule], values)
+            values = np.where(empty, EMPTY_VALUES[rule], values)
         missing = judgements.offsets[1:] == judgements.offsets[:-1]
         if missing.any():
             values = np.where(missing, 0.0 if self.setting("missing_topics") == "zero" else np.nan, values)
@@ -324,7 +326,8 @@ class Measure:
         if self.AGGREGATE == "sum":
             return float(np.nansum(values if query_weight is None else values * query_weight))
         if self.AGGREGATE == "geometric":
-            return float(np.exp(mean_of(np.log(np.maximum(values, 1e-5)), query_weight)))
+            counted = ~np.isnan(values) & (True if query_weight is None else np.asarray(query_weight) > 0)
+            return float(np.exp(mean_of(np.log(np.maximum(values, 1e-5)), query_weight))) if counted.any() else 0.0
         return mean_of(values, query_weight)
 
     def swap_deltas(self, grades: Any, scores: Any) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from truerank.measures.base import Measure
+from truerank.measures.base import EMPTY_VALUES, Measure
 from truerank.measures.ranking import Ordered
 
 
@@ -52,9 +52,8 @@ class Accuracy(Measure):
         found = hits.sum(within)
         pairs = found * (sizes - found)
         values = 1.0 - hits.sum((rank - hits.ordinal) * within) / np.maximum(pairs, 1)
-        return np.where(pairs > 0, values, np.nan if self.setting("empty") == "skip" else 0.0), np.zeros(
-            len(sizes), dtype=bool
-        )
+        values = np.where(pairs > 0, values, EMPTY_VALUES[self.setting("empty")])
+        return values, (hits.ranked == 0) | (hits.ranked == ordered.judgements.sizes)
 
 
 class WrongPairs(Measure):
