@@ -120,3 +120,20 @@ def test_a_query_that_there_is_not_is_refused():
     for queries in ([2], [0, 2], [-3]):
         with pytest.raises(IndexError, match="out of bounds"):
             data.take_queries(queries)
+
+
+def test_names_beyond_the_largest_signed_integer_stay_what_they_are():
+    names = [2**63 + 7, 5, 2**63 + 1, 2**63 + 7]
+    grouping = group_rows(np.array(names, dtype=np.uint64))
+    assert grouping.query_ids.tolist() == [2**63 + 7, 5, 2**63 + 1]
+    assert grouping.restore(grouping.qid).tolist() == names
+
+
+def test_what_is_missing_is_refused_as_a_query_and_no_text_as_a_document():
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(InvalidInputError, match="missing .* in row 1"):
+        group_rows(pandas.array(["a", None], dtype="string"))
+    for missing in (None, float("nan"), pandas.NA, pandas.NaT):
+        ids = np.array(["d1", missing], dtype=object)
+        data = RankingData([[1.0], [2.0]], [1, 0], doc_ids=ids, comments=ids)
+        assert data.doc_ids.tolist() == data.comments.tolist() == ["d1", ""]

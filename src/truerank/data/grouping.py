@@ -15,6 +15,11 @@ def offsets_of(sizes: Any) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a value says that there is none: None, nan, pandas' NA and NaT."""
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+
+
 def places_of(offsets: np.ndarray, groups: Any) -> tuple[np.ndarray, np.ndarray]:
     """Places of some groups' elements, in the order given, and where each group starts among them, int64 (g + 1,)."""
     chosen = np.asarray(groups, dtype=np.int64)
@@ -187,7 +192,7 @@ def _codes(qid: Any) -> tuple[np.ndarray, np.ndarray]:
     values = qid if isinstance(qid, np.ndarray) else _as_array(qid)
     if values.ndim != 1:
         raise InvalidInputError(f"qid must be one-dimensional, one query id for each row; got shape {values.shape}")
-    if values.dtype.kind in "iub":
+    if values.dtype.kind in "iub" and (values.dtype != np.uint64 or values.max(initial=0) <= np.iinfo(np.int64).max):
         values = values.astype(np.int64, copy=False)
         return values, _IdentityNames(values)  # type: ignore[return-value]
     if values.dtype.kind == "f":
@@ -197,13 +202,13 @@ def _codes(qid: Any) -> tuple[np.ndarray, np.ndarray]:
         if values.size and np.all(values == np.floor(values)) and np.all(np.abs(values) < 2**53):
             whole = values.astype(np.int64)
             return whole, _IdentityNames(whole)  # type: ignore[return-value]
-    if values.dtype.kind in "fSU":
+    if values.dtype.kind in "ufSU":
         names, codes = np.unique(values, return_inverse=True)
         return codes.astype(np.int64), names
     seen: dict[Hashable, int] = {}
     codes = np.empty(len(values), dtype=np.int64)
     for row, value in enumerate(values.tolist()):
-        if value is None or value != value:
+        if is_missing(value):
             raise InvalidInputError(f"qid is missing ({value!r}) in row {row}; give every row a query id")
         try:
             codes[row] = seen.setdefault(value, len(seen))

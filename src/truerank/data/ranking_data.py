@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
-from truerank.data.grouping import Grouping, group_rows, offsets_of, places_of
+from truerank.data.grouping import Grouping, group_rows, is_missing, offsets_of, places_of
 
 _BY_ROW = ("X", "y", "doc_ids", "comments", "sample_weight", "judged", "pooled")
 _BY_QUERY = ("query_ids", "query_weight")
@@ -31,7 +31,8 @@ class RankingData(Grouping):
     qid : array-like (n,) of hashables, optional
         Query of each row; None means one query.
     doc_ids, comments : array-like (n,) of str, optional
-        Document id and free text of each row; kept as StringDType arrays, whose elements are `str`.
+        Document id and free text of each row, "" where there is none (None, nan); kept as StringDType arrays, whose
+        elements are `str`.
     feature_names : sequence of str, optional
         One name for each column.
     query_weight : array-like (m,) or (n,), optional
@@ -513,10 +514,13 @@ def _as_text(values: Any, n_rows: int, name: str) -> np.ndarray:
     if hasattr(values, "to_numpy"):
         values = values.to_numpy()
     # Strings of any length in a flat array, whose elements are `str`: no object array, no padding to the longest.
-    array = np.asarray(values).astype(np.dtypes.StringDType(), copy=False)
+    array = np.asarray(values)
     if array.shape != (n_rows,):
         raise InvalidInputError(f"{name} must have one entry for each of the {n_rows} rows, got shape {array.shape}")
-    return array
+    if array.dtype.kind == "O":
+        texts = ["" if is_missing(value) else str(value) for value in array.tolist()]
+        return np.array(texts, dtype=np.dtypes.StringDType())
+    return array.astype(np.dtypes.StringDType(), copy=False)
 
 
 def _check_feature_names(names: Sequence[str] | None, n_features: int) -> list[str] | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from truerank.core.errors import InvalidInputError
+from truerank.data.grouping import is_missing
 
 # What columns and fields are called elsewhere, the likeliest first.
 _QUERY = ("query_id", "q_id", "qid", "topic", "topic_id", "query")
@@ -68,7 +69,7 @@ def _grouped(queries: list[Any], documents: list[Any], values: list[Any]) -> dic
     lists: dict[str, dict[str, Any]] = {}
     for row, (query, document, value) in enumerate(zip(queries, documents, values)):
         for name, part in (("query", query), ("document", document)):
-            if part is None or part != part:
+            if is_missing(part):
                 raise InvalidInputError(f"row {row} of the table has no {name} id; leave the row out, or name it")
         inside = lists.setdefault(str(query), {})
         if str(document) in inside:

@@ -22,7 +22,7 @@ from truerank.core.errors import DataFileError, InvalidInputError, TruerankWarni
 from truerank.core.names import nearest
 from truerank.data.columns import chosen_columns
 from truerank.data.ranking_data import RankingData
-from truerank.io.letor.grammar import TEXT, check_bytes
+from truerank.io.letor.grammar import check_bytes
 from truerank.io.letor.store import check_dtype, query_names
 from truerank.io.streams import Source, open_output
 
@@ -171,8 +171,8 @@ def _ranking_data(
         X,
         None if grade is None else _numbers(column(grade), grade, "error"),
         qid,
-        doc_ids=None if document is None else _texts(column(document)),
-        comments=None if comments is None else _texts(comments),
+        doc_ids=None if document is None else column(document),
+        comments=comments,
         feature_names=list(features),
     )
     data.category_names = coded or None
@@ -423,12 +423,6 @@ def _check_queries(qid: Any, name: str) -> None:
             raise InvalidInputError(
                 f"column {name!r} holds a {type(value).__name__} in row {row}; a query id is one number or text"
             )
-
-
-def _texts(values: np.ndarray) -> np.ndarray:
-    if values.dtype.kind == "O":
-        return np.array(["" if value is None or value != value else str(value) for value in values], dtype=TEXT)
-    return values.astype(TEXT)
 
 
 def _csv_queries(values: np.ndarray) -> Any:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from truerank.core.errors import DataFileError, InvalidInputError
-from truerank.data.grouping import group_rows, offsets_of
+from truerank.data.grouping import group_rows, is_missing, offsets_of
 from truerank.data.ranking_data import Judgements
 from truerank.io.document_ids import DocumentIds
 from truerank.io.letor.grammar import TEXT, check_bytes, check_line_ends
@@ -232,7 +232,7 @@ def _from_dict(lists: Mapping[Any, Mapping[Any, Any]]) -> tuple[np.ndarray, np.n
 def _as_id(name: Any) -> str:
     """An id as text, which must be there and have a form in a file."""
     text = str(name)
-    if name is None or name != name or not text or re.search("[\ud800-\udfff]", text):
+    if is_missing(name) or not text or re.search("[\ud800-\udfff]", text):
         raise InvalidInputError(f"{name!r} is no id of a topic or document; expected text or a number")
     return text
 
