@@ -67,3 +67,11 @@ def test_names_of_columns(kind):
     assert kind().fit(frame).get_feature_names_out().tolist() == ["bm25", "lm"]
     assert kind().fit([[1.0], [2.0]]).get_feature_names_out().tolist() == ["x0"]
     assert kind().fit([[1.0], [2.0]]).get_feature_names_out(["a"]).tolist() == ["a"]
+
+
+@pytest.mark.parametrize("scale", [1e-200, 2.0**-1060, 1e200, 2.0**1018])
+def test_z_scores_of_values_whose_squares_are_no_numbers(scale):
+    X, qid = np.array([[1.0, 3.0], [2.0, 3.0], [6.0, np.nan], [5.0, 1.0]]), [1, 1, 1, 2]
+    expected = ZScoreInQuery().fit_transform(X, qid=qid)
+    X[:3] *= scale
+    np.testing.assert_allclose(ZScoreInQuery().fit_transform(X, qid=qid), expected, atol=1e-12)

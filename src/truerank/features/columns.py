@@ -15,11 +15,21 @@ from truerank.matrices.content import powers_of_two
 _MOST = 1e100
 
 
+def unit_of(magnitude: np.ndarray) -> np.ndarray:
+    """What values of these magnitudes are divided by before they are squared: a power of two, 1 where none is needed.
+
+    Squares of values beyond 1e154 overflow and those below 1e-162 vanish, so magnitudes beyond 1e100 and below 1e-100
+    are brought near 1.
+    """
+    extreme = (magnitude > _MOST) | ((magnitude < 1 / _MOST) & (magnitude > 0))
+    return np.where(extreme, powers_of_two(magnitude), 1.0)
+
+
 class UnitDeviation(StandardScaler):
     """scikit-learn's `StandardScaler`, mean 0 and deviation 1, with a form in a model file, for columns of any scale.
 
-    Squares of values beyond 1e154 overflow and those below 1e-162 vanish: a column with values beyond 1e100, or with
-    all of them below 1e-100, is divided by a power of two before it is squared. `var_` is at most the largest float.
+    A column of values beyond 1e100, or all of them below 1e-100, is divided by a power of two before it is squared.
+    `var_` is at most the largest float.
 
     Examples
     --------
@@ -35,10 +45,9 @@ class UnitDeviation(StandardScaler):
             return super().fit(X, y, sample_weight)
         values = np.asarray(X)
         magnitude = np.abs(values).max(axis=0, initial=0.0, where=~np.isnan(values)) if values.ndim == 2 else np.ones(1)
-        extreme = (magnitude > _MOST) | ((magnitude < 1 / _MOST) & (magnitude > 0))
-        if not extreme.any() or not np.isfinite(magnitude).all():
+        unit = unit_of(magnitude)
+        if (unit == 1.0).all() or not np.isfinite(magnitude).all():
             return super().fit(X, y, sample_weight)
-        unit = np.where(extreme, powers_of_two(magnitude), 1.0)
         super().fit(X / unit if hasattr(X, "columns") else values / unit, y, sample_weight)
         with np.errstate(over="ignore"):
             for name, factor in (("mean_", unit), ("scale_", unit), ("var_", unit * unit)):

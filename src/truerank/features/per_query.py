@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from truerank.core.fitting import fits_whole
 from truerank.data.grouping import group_rows, offsets_of, query_of_rows
+from truerank.features.columns import unit_of
 
 
 class _InQuery(TransformerMixin, BaseEstimator):
@@ -124,6 +125,8 @@ class ZScoreInQuery(_InQuery):
     def _map(self, X: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         sizes, starts = np.diff(offsets), offsets[:-1]
         there = ~np.isnan(X)
+        unit = unit_of(np.maximum.reduceat(np.abs(np.where(there, X, 0.0)), starts))  # no z-score depends on it
+        X = X / np.repeat(unit, sizes, axis=0)
         count = np.maximum(np.add.reduceat(there.astype(np.float64), starts), 1.0)
         mean = np.add.reduceat(np.where(there, X, 0.0), starts) / count
         centred = X - np.repeat(mean, sizes, axis=0)
