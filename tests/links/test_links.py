@@ -10,7 +10,7 @@ import pytest
 from truerank.cli import main
 from truerank.core.errors import DataFileError, InvalidInputError, TruerankWarning
 from truerank.io.documents import Document
-from truerank.links.graph import LinkGraph, read_links, site_parents
+from truerank.links.graph import LinkGraph, depth_of, host_of, read_links, site_parents
 from truerank.links.pagerank import hostrank, pagerank
 from truerank.links.propagation import ALONG_LINKS, VARIANTS, propagate, propagated_run
 from truerank.text.index import build_index
@@ -153,3 +153,8 @@ def test_the_command_writes_a_table_and_runs(pages, capsys):
     (folder / "urls").write_text("one http://x\n")
     assert main(["links", str(folder / "edges"), "--urls", str(folder / "urls")]) == 1
     assert "3 nodes have no URL, the first is 'http://h/0'" in capsys.readouterr().err
+
+
+def test_an_address_within_an_address_is_not_its_host():
+    for url in ("h.org/go?to=http://other.org/x", "http://h.org/go?to=http://other.org/x", "//h.org/go?to=http://o/x"):
+        assert (host_of(url), depth_of(url)) == ("h.org", 2)

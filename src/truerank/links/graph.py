@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,6 +12,8 @@ from scipy import sparse
 
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.io.streams import Source
+
+_ABSOLUTE = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:)?//")
 
 
 class LinkGraph:
@@ -153,7 +156,7 @@ def depth_of(url: str) -> int:
 
 def _steps(url: str) -> tuple[str, ...]:
     try:
-        parts = urlsplit(url if "://" in url else f"//{url}")
+        parts = urlsplit(url if _ABSOLUTE.match(url) else f"//{url}")
     except ValueError as error:
         raise InvalidInputError(f"the URL {url!r} cannot be read: {error}; mend it or leave the page out") from error
     steps = [step for step in parts.path.split("/") if step]
