@@ -13,6 +13,7 @@ from truerank.core.printing import styled_table
 from truerank.significance import (
     benjamini_hochberg,
     bootstrap_interval,
+    compare_rankers,
     compare_values,
     effect_size,
     groups_alike,
@@ -188,3 +189,20 @@ def test_tables_in_every_style():
     assert "<td>a|b_c &amp; &lt;d&gt;</td>" in styled_table(rows, header, "html")
     with pytest.raises(ValueError, match="style"):
         styled_table(rows, header, "pdf")
+
+
+@pytest.mark.parametrize(
+    ("test", "correction"), [("randomisation", "holm"), ("sign", "none"), ("randomisation", "tukey"), ("t", "holm")]
+)
+def test_few_queries_can_show_nothing(test, correction):
+    for n, shown in ((4, False), (7, True)):
+        better = {"new": np.linspace(0.5, 0.9, n), "old": np.linspace(0.1, 0.3, n)}
+        result = compare_values(better, test=test, correction=correction)
+        assert result.pairs[0].p_adjusted >= 0.8 * result.smallest_p
+        if test != "t":
+            assert (result.smallest_p < 0.05) == (result.pairs[0].p_adjusted < 0.05) == shown
+
+
+def test_a_geometric_mean_is_not_compared_as_a_mean():
+    with pytest.raises(InvalidInputError, match="geometric mean .* compare AP"):
+        compare_rankers([1, 0], {"a": [2, 1], "b": [1, 2]}, measure="GMAP")

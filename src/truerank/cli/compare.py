@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     """Compare each ranker with the baseline, or all pairs."""
     from truerank.measures import parse_measures
     from truerank.significance import compare_values
-    from truerank.significance.comparison import tie_averaged_means
+    from truerank.significance.comparison import tie_averaged_means, values_by_ranker
 
     default = common.settle_convention(args)
     measures = parse_measures(" ".join(args.measure), args.convention)
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     results = {}
     for name, measure in measures.items():
         results[name] = compare_values(
-            {system: measure.per_query(*one) for system, one in judged.items()},
+            values_by_ranker(measure, judged),
             baseline=baseline,
             measure=name,
             convention=measure.convention,
@@ -201,7 +201,8 @@ def _text(result: Any, args: argparse.Namespace, default: str) -> str:
         )
     if result.smallest_p >= 0.05:
         parts.append(
-            f"nothing can be shown: {result.n_resamples} resamples and {len(result.pairs)} comparisons give no "
-            f"adjusted p below {result.smallest_p:.3g}; compare fewer, or take --test t or another --correction"
+            f"nothing can be shown: {count} queries, {result.n_resamples} resamples and {len(result.pairs)} "
+            f"comparisons give no adjusted p below {result.smallest_p:.3g}; take more queries, compare fewer runs, or "
+            "take --test t or another --correction"
         )
     return "\n\n".join(parts)

@@ -89,7 +89,8 @@ class Comparison:
     n_resamples : int
         Of the randomisation test, the more the more pairs, so that a correction can still show something.
     smallest_p : float
-        The smallest adjusted p that the test could give here; above .05 nothing can be shown.
+        The smallest adjusted p that the test could give here, with so many resamples, comparisons and queries; above
+        .05 nothing can be shown.
     groups : list of lists of str
         Rankers that cannot be told apart, by falling mean (see `groups_alike`); empty where not all pairs were tested.
     query_ids : list of str or None
@@ -168,11 +169,8 @@ class Comparison:
                     "another correction, or a measure with missing_topics='zero'"
                 )
             adjusted = tukey_hsd(values, places, random_state=random_state).tolist()
-            self.smallest_p = 1 / 10_001
         else:
             adjusted = _CORRECTIONS[correction](tested).tolist()
-            family = 1 if correction in ("none", "benjamini-hochberg") else len(places)
-            self.smallest_p = min(1.0, family / (self.n_resamples + 1)) if test == "randomisation" else 0.0
         if values is not None:
             low, high = (ends.tolist() for ends in pairwise_bootstrap(values, places, random_state=random_state))
         else:
@@ -200,7 +198,21 @@ class Comparison:
                     effect_size(ours, theirs),
                 )
             )
+        self.smallest_p = self._smallest_p(max(pair.queries for pair in self.pairs))
         self.groups = [] if baseline is not None and len(names) > 2 else self._groups(names, places)
+
+    def _smallest_p(self, n_queries: int) -> float:
+        """Of the 2^n ways to swap n queries' values two are extreme; of Tukey's (k (k - 1))^n, k (k - 1) are."""
+        if self.correction == "tukey":
+            k = len(self.per_query)
+            return max(1 / 10_001, float(k * (k - 1)) ** (1 - n_queries))
+        if self.test in ("t", "wilcoxon"):  # continuous, or approximated by what is
+            return 0.0
+        smallest = 2.0 ** (1 - n_queries)
+        if self.test == "randomisation":
+            smallest = max(smallest, 1 / (self.n_resamples + 1))
+        family = 1 if self.correction in ("none", "benjamini-hochberg") else len(self.pairs)
+        return min(1.0, family * smallest)
 
     def _groups(self, names: list[str], places: list[tuple[int, int]]) -> list[list[str]]:
         different = np.zeros((len(names), len(names)), dtype=bool)
@@ -410,7 +422,7 @@ def compare_rankers(
             for name, given in scores.items()
         }
     return compare_values(
-        {name: parsed.per_query(*one) for name, one in found.items()},
+        values_by_ranker(parsed, found),
         baseline=baseline,
         measure=parsed.name,
         convention=parsed.convention,
@@ -421,6 +433,15 @@ def compare_rankers(
         higher_is_better=parsed.higher_is_better,
         tie_averaged=tie_averaged_means(parsed, found),
     )
+
+
+def values_by_ranker(measure: Measure, judged: Mapping[str, tuple[Judgements, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Per-query values (m,) by ranker, from judgements and scores; an error for a measure that is no mean of them."""
+    if measure.AGGREGATE == "geometric":
+        raise InvalidInputError(
+            f"{measure.name} is a geometric mean over queries, and a comparison tests differences of means: compare AP"
+        )
+    return {name: measure.per_query(*one) for name, one in judged.items()}
 
 
 def tie_averaged_means(measure: Measure, judged: Mapping[str, tuple[Judgements, np.ndarray]]) -> dict[str, float]:
