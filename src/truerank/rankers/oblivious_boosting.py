@@ -79,7 +79,8 @@ class ObliviousBoosting(FittedTrees):
     depth : int in 1 … 12, default 6
         Levels of a tree, 2^depth leaves. Growth ends early where no question helps.
     borders : int in 1 … 255, default 64
-        B: each feature's values are cut into B parts, whose ends are the candidate borders.
+        B: each feature's values are cut into B parts of equally many rows, whatever these weigh, whose ends are the
+        candidate borders.
     alpha : float >= 0, optional
         Shrinks leaf values; None means 0 for squared error and 1 otherwise.
     small_leaf_penalty : float >= 0, default 0
@@ -337,7 +338,8 @@ class ObliviousBoosting(FittedTrees):
         Parameters
         ----------
         sample_weight : array (n,) >= 0, optional
-            Weighs single rows.
+            Weighs single rows. A weight of 2, here and in `query_weight`, equals two copies but for the borders and the
+            places of fuzzy ones, which count rows, and for draws.
         labels : dict of str to array (n,), optional
             Labels by name, for a list of objectives that names them.
         position : array (n,) of whole numbers >= 1, optional
