@@ -98,6 +98,10 @@ def test_a_forgotten_qid_is_an_error_and_one_query_on_purpose_is_not():
     with pytest.raises(InvalidInputError, match="1001 rows and no qid.*enable_metadata_routing.*qid=np.zeros"):
         ranker.fit(X, y)
     assert LeastSquares().fit(X, y, qid=np.zeros(1001)).n_queries_in_ == 1
+    with pytest.raises(InvalidInputError, match=r"rank got 1001 rows and no qid.*rank\(X, qid=qid\)"):
+        ranker.rank(X)
+    assert sorted(ranker.rank(X, qid=np.zeros(1001))) == list(range(1, 1002))
+    assert len(ranker.rank(X[:1000])) == 1000
 
 
 def test_groups_without_routing_do_not_train_on_one_merged_query():

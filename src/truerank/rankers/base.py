@@ -254,7 +254,10 @@ class Ranker(RoundResults, BaseEstimator):
             return self._predict(matrix)
 
     def rank(self, X: Any, *, qid: Any = None) -> np.ndarray:
-        """Rank of each row within its query (n,), int64, 1 is best; equal scores keep the order of the rows."""
+        """Rank of each row within its query (n,), int64, 1 is best; equal scores keep the order of the rows.
+
+        Without `qid` all rows are one query, which is an error for more than 1,000 rows, as in `fit`.
+        """
         if getattr(X, "is_cluster_data", False):
             return X.rank_with(self)
         X = without_pool(X)
@@ -262,6 +265,8 @@ class Ranker(RoundResults, BaseEstimator):
         if isinstance(X, RankingData):
             grouping: Grouping = X
         else:
+            if qid is None:
+                self._refuse_one_long_list("rank", len(scores), "rank(X, qid=qid)")
             grouping = group_rows(qid, len(scores))
         return grouping.restore(ranks_by_query(grouping.grouped(scores), grouping.offsets))
 
@@ -429,7 +434,7 @@ class Ranker(RoundResults, BaseEstimator):
     def _training_data(self, X: Any, y: Any, qid: Any, query_weight: Any) -> RankingData:
         if is_pool(X):
             if X.get_group_id_hash() is None:
-                self._refuse_one_long_list(X.num_row(), "Pool(X, y, group_id=…)")
+                self._refuse_one_long_list("fit", X.num_row(), "Pool(X, y, group_id=…)")
             X = without_pool(X)
         if isinstance(X, RankingData):
             return self._given_data(X, y, qid, query_weight)
@@ -443,6 +448,7 @@ class Ranker(RoundResults, BaseEstimator):
         grades = as_grades(_column(y), matrix.shape[0])
         if qid is None:
             self._refuse_one_long_list(
+                "fit",
                 len(grades),
                 "fit(X, y, qid=qid). In cross_validate and GridSearchCV groups= alone does not reach fit: call "
                 "sklearn.set_config(enable_metadata_routing=True) and pass params={'qid': qid} (GridSearchCV: "
@@ -459,11 +465,11 @@ class Ranker(RoundResults, BaseEstimator):
             )
         return data
 
-    def _refuse_one_long_list(self, n_rows: int, advice: str) -> None:
+    def _refuse_one_long_list(self, method: str, n_rows: int, advice: str) -> None:
         if n_rows > ONE_LIST:
             raise InvalidInputError(
-                f"{type(self).__name__}.fit got {n_rows} rows and no qid, and would take them all as one result list; "
-                f"pass the query of each row, {advice}. If they are one query, say so: qid=np.zeros(len(y))"
+                f"{type(self).__name__}.{method} got {n_rows} rows and no qid, and would take them all as one result "
+                f"list; pass the query of each row, {advice}. If they are one query, say so: qid=np.zeros({n_rows})"
             )
 
     def _given_data(self, data: RankingData, y: Any, qid: Any, query_weight: Any) -> RankingData:

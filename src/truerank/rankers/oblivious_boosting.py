@@ -193,10 +193,11 @@ class ObliviousBoosting(FittedTrees):
     *Order of the rows*: rows and queries are drawn, and ties of lambdarank broken, in an order by their content, so
     that another order of the training file gives the same model up to rounding.
 
-    *Weights* multiply gradients and hessians: with plain leaves a weight of 2 equals two copies of a row or query.
-    So it does in the scaling of polynomials and of a linear start. Borders and the places of fuzzy borders count rows,
-    whatever their weight: of a set whose rows all stand twice, neighbours are twice as many places apart, while weights
-    that are all doubled must change nothing. Both cannot hold; the scores do not depend on the unit of the weights.
+    *Weights* multiply gradients and hessians: with plain leaves and the same borders a weight of 2 equals two copies of
+    a row or query. So it does in the scaling of polynomials and of a linear start. Borders and the places of fuzzy
+    borders count rows, whatever their weight: of a set whose rows all stand twice, neighbours are twice as many places
+    apart, while weights that are all doubled must change nothing. Both cannot hold; the scores do not depend on the
+    unit of the weights.
 
     *Differences from the thesis*: (1) normalised swap probabilities; (2) `fuzziness` counts in shares of the rows;
     (3) equation 8 as derived, not as printed; (4) hessians, weights, missing values, constraints; (5) a feature of few
@@ -338,8 +339,7 @@ class ObliviousBoosting(FittedTrees):
         Parameters
         ----------
         sample_weight : array (n,) >= 0, optional
-            Weighs single rows. A weight of 2, here and in `query_weight`, equals two copies but for the borders and the
-            places of fuzzy ones, which count rows, and for draws.
+            Weighs single rows; see *Weights* in the class's notes.
         labels : dict of str to array (n,), optional
             Labels by name, for a list of objectives that names them.
         position : array (n,) of whole numbers >= 1, optional
