@@ -155,6 +155,8 @@ def reliability(
 ) -> Reliability:
     """Predicted against observed shares of positives, with consistency bands.
 
+    scikit-learn's `calibration_curve` has the shares alone: no bands, no counts, no borders of the bins.
+
     Parameters
     ----------
     n_bins : int, default 10

@@ -40,6 +40,9 @@ def query_folds(
 class QueryKFold:
     """k folds of whole queries, for scikit-learn's model selection.
 
+    The numbers of queries differ by one at most, where scikit-learn's `GroupKFold` balances rows, or shuffles by the
+    sorted names; and `qid` is asked for by its own name.
+
     With metadata routing on (`sklearn.set_config(enable_metadata_routing=True)`) it asks for `qid` by itself, so that
     `GridSearchCV(ranker, grid, cv=QueryKFold()).fit(X, y, qid=qid)` and `cross_validate(ranker, X, y,
     cv=QueryKFold(), params={"qid": qid})` need no more, and the queries reach the ranker's fit and score as well.
