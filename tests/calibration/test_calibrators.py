@@ -301,3 +301,19 @@ def test_logistic_and_temperature_are_at_their_maximum(overlapping):
     assert best >= log_likelihood(fitted.a_ + (fitted.b_ + 0.01) * scores)
     slope = make("temperature").fit(scores, y).slope_
     assert log_likelihood(slope * scores) >= max(log_likelihood((slope + d) * scores) for d in (-1e-3, 1e-3))
+
+
+def test_labels_of_a_column_of_objects_and_labels_that_are_none():
+    s = np.array([0.0, 1.0, 2.0, 3.0])
+    plain = make("platt").fit(s, [False, True, False, True])
+    for labels in ([False, True, False, True], [0, 1, 0, 1], [0.0, 1.0, 0.0, 1.0]):
+        fitted = make("platt").fit(s, np.array(labels, dtype=object))
+        np.testing.assert_array_equal(fitted.log_odds(s), plain.log_odds(s))
+    for labels in ([0.25, 0.5, 0.25, 0.5], np.array([None, True, False, True], dtype=object)):
+        with pytest.raises(InvalidInputError, match="Two labels are needed"):
+            make("platt").fit(s, labels)
+
+
+def test_weights_are_counts_of_rows():
+    with pytest.raises(InvalidInputError, match=r"must not exceed 1e\+09, got 1e\+300"):
+        make("platt").fit([0.0, 1.0], [0, 1], [1.0, 1e300])

@@ -22,16 +22,30 @@ def line():
 
 
 def test_weights_by_hand():
-    # exp(-L/2 - d/8): losses 10 and 12, two parameters and three.
-    share = pool_weights(["platt", "beta"], np.array([10.0, 12.0]), 100)
-    assert share[0] / share[1] == pytest.approx(np.exp(1 + 1 / 8))
+    # Two nats behind in all: -3, 1, 4, 0 on four rows, mean 1/2 and variance 26/4 - 1/4; two parameters and three.
+    loss = np.array([[5.0, 2.0, 3.0, 0.0], [2.0, 3.0, 7.0, 0.0]])
+    share = pool_weights(["platt", "beta"], loss, 100)
+    assert share[0] / share[1] == pytest.approx(np.exp(max(2 / 4, 4 / 2 * np.log1p(0.25 / 6.25)) + 1 / 8))
     assert share.sum() == pytest.approx(1)
+    # Little and steady counts by its likelihood ratio: .1, .2, .3, .2 behind, mean .2 and variance .02/4.
+    steady = pool_weights(["platt", "logistic"], np.array([np.zeros(4), [0.1, 0.2, 0.3, 0.2]]), 100)
+    assert steady[0] / steady[1] == pytest.approx(np.exp(4 / 2 * np.log1p(0.04 / 0.005)))
+    # By groups the sums count: -2 and 4, mean 1 and variance 9.
+    grouped = pool_weights(["platt", "beta"], loss, 100, None, np.array([7, 7, 2, 2]))
+    assert grouped[0] / grouped[1] == pytest.approx(np.exp(max(2 / 4, np.log1p(1 / 9)) + 1 / 8))
     # A handful of rows: no densities; a single one: Platt.
-    few = pool_weights(["platt", "hybrid", "spline"], np.array([10.0, 1.0, 10.0]), 19)
+    few = pool_weights(["platt", "hybrid", "spline"], np.array([[10.0, 0.0], [1.0, 0.0], [10.0, 0.0]]), 19)
     assert few[1] == 0
     assert few[0] / few[2] == pytest.approx(np.exp(4 / 8))
-    assert pool_weights(["spline", "platt"], np.zeros(2), 1).tolist() == [0, 1]
-    assert pool_weights(["gaussian", "laplace"], np.zeros(2), 5).tolist() == [0.5, 0.5]
+    assert pool_weights(["spline", "platt"], np.zeros((2, 2)), 1).tolist() == [0, 1]
+    assert pool_weights(["gaussian", "laplace"], np.zeros((2, 2)), 5).tolist() == [0.5, 0.5]
+
+
+def test_weights_of_rows_are_copies_of_rows():
+    rng = np.random.default_rng(0)
+    loss, weight = rng.uniform(size=(3, 40)), rng.integers(1, 4, 40)
+    copies = pool_weights(["platt", "beta", "spline"], np.repeat(loss, weight, axis=1), 100)
+    np.testing.assert_allclose(pool_weights(["platt", "beta", "spline"], loss, 100, weight.astype(float)), copies)
 
 
 def test_the_average_of_probabilities_by_hand():

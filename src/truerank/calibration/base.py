@@ -20,6 +20,8 @@ from truerank.core.kernel import kernel
 
 # Squares of scores must not overflow when a million of them are added up.
 LARGEST_SCORE = 1e145
+# Beyond it targets such as (n + 1)/(n + 2) are 1 but for rounding.
+LARGEST_WEIGHT = 1e9
 _BELOW_ONE = 1.0 - 2.0**-53
 # By how much, as a share, log-odds may fall and still be called rising: sums of large terms round.
 _ROUNDING = 1e-6
@@ -213,6 +215,8 @@ def two_classes(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     if y is None:
         raise InvalidInputError("a calibrator requires y to be passed, but the target y is None")
     labels = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+    if labels.dtype == object and (plain := np.asarray(labels.tolist())).dtype.kind in "biuf":
+        labels = plain  # a table's column of bools or numbers
     if labels.ndim == 2 and labels.shape[1] == 1:
         from sklearn.utils.validation import column_or_1d
 
@@ -234,7 +238,10 @@ def two_classes(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
             return np.array([-one, one]), positive
         if labels.dtype.kind == "f" and not np.isfinite(labels).all():
             raise InvalidInputError("Input y contains NaN or infinity; give every row a class")
-    check_classification_targets(labels)
+    try:
+        check_classification_targets(labels)
+    except ValueError as error:
+        raise InvalidInputError(f"{error} Two labels are needed: 0 and 1, False and True, or two strings") from error
     classes = np.unique(labels)
     if len(classes) > 2:
         raise InvalidInputError(
@@ -259,6 +266,10 @@ def as_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
         raise InvalidInputError(f"sample_weight must have the shape ({n_rows},), got {weight.shape}")
     if not np.isfinite(weight).all() or (weight < 0).any() or not weight.any():
         raise InvalidInputError("sample_weight must be finite and not negative, and not every weight may be zero")
+    if weight.max() > LARGEST_WEIGHT:
+        raise InvalidInputError(
+            f"sample_weight must not exceed {LARGEST_WEIGHT:g}, got {weight.max():g}; a weight of 2 counts as two rows"
+        )
     return np.ascontiguousarray(weight)
 
 

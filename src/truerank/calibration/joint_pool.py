@@ -1,9 +1,9 @@
 """The pool for several classes: joint forms and one class against the rest, averaged by how well they did.
 
-    P(k | z) = Σ_m w_m P_m(k | z),        w_m ∝ exp(-η L_m - d_m/8),        η = 1/2
+    P(k | z) = Σ_m w_m P_m(k | z)
 
-with L_m the cross-validated log loss of member m over the rows (nats) and d_m the number of its parameters: the rule of
-`pool`, where its reasons stand. The members are the softmax of the scores as they are, temperature, vector, matrix and
+with weights from the cross-validated log losses of the members and their numbers of parameters: the rule of `pool`,
+where its reasons stand. The members are the softmax of the scores as they are, temperature, vector, matrix and
 Dirichlet scaling of the scores, and temperature scaling of what the classes' own pools say one against the rest (of
 their log-odds and of their log probabilities). Fits by class are the pools of two classes; their held-out log-odds
 serve the second step, so that nothing is cross-validated twice.
@@ -88,15 +88,14 @@ class JointPool(JointCalibrator):
     def _fit(self, scores: np.ndarray, index: np.ndarray, weight: np.ndarray | None) -> None:
         cv = check_positive_int(self.cv, "cv", 2)
         seed = seed_of(self.random_state)
-        n, k = scores.shape
+        k = scores.shape[1]
         rows = np.bincount(index, minlength=k)
         fold = folds_of(index, None, max(2, min(cv, int(rows.max()))), stream(seed, "joint-pool"))
         against, calibrators = self._one_against_the_rest(scores, index, weight, seed)
         given = {"scores": self._centred(scores), "one-vs-rest": against}
-        w = np.ones(n) if weight is None else weight
         names, loss, parameters = [], [], []
         if self.from_log_probabilities:
-            names, loss, parameters = ["as they are"], [_loss(_softmax(scores), index, w)], [0]
+            names, loss, parameters = ["as they are"], [_losses(_softmax(scores), index)], [0]
         for name, (source, form, _) in _MEMBERS.items():
             if form == "matrix" and k > _MOST_MATRIX_CLASSES:
                 continue
@@ -109,9 +108,9 @@ class JointPool(JointCalibrator):
                     fitted._fit(given[source][~test], index[~test], None if weight is None else weight[~test])
                 held_out[test] = fitted._log_probabilities(given[source][test])
             names.append(name)
-            loss.append(_loss(held_out, index, w))
+            loss.append(_losses(held_out, index))
             parameters.append({"temperature": 1, "vector": 2 * k, "matrix": k * k + k}[form])
-        share = exponential_weights(np.array(loss), np.array(parameters))
+        share = exponential_weights(np.stack(loss), np.array(parameters), weight)
         share[share < _SMALLEST_WEIGHT] = 0.0
         kept = [j for j in np.argsort(-share, kind="stable") if share[j] > 0.0]
         self.methods_ = [names[j] for j in kept]
@@ -199,8 +198,8 @@ def _softmax(scores: np.ndarray) -> np.ndarray:
     return np.asarray(log_softmax(scores, axis=1))
 
 
-def _loss(log_p: np.ndarray, index: np.ndarray, weight: np.ndarray) -> float:
-    return -float((weight * log_p[np.arange(len(index)), index]).sum())
+def _losses(log_p: np.ndarray, index: np.ndarray) -> np.ndarray:
+    return -log_p[np.arange(len(index)), index]
 
 
 def _average(log_p: np.ndarray, weights: np.ndarray) -> np.ndarray:
