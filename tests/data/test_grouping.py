@@ -137,3 +137,20 @@ def test_what_is_missing_is_refused_as_a_query_and_no_text_as_a_document():
         ids = np.array(["d1", missing], dtype=object)
         data = RankingData([[1.0], [2.0]], [1, 0], doc_ids=ids, comments=ids)
         assert data.doc_ids.tolist() == data.comments.tolist() == ["d1", ""]
+
+
+def test_parts_with_other_columns_are_not_put_together():
+    a = RankingData([[1.0, 2.0]], [1], ["q"], feature_names=["bm25", "age"])
+    b = RankingData([[2.0, 1.0]], [0], ["r"], feature_names=["age", "bm25"])
+    with pytest.raises(InvalidInputError, match="part 2 has column 'age' where those before have 'bm25'"):
+        RankingData.concatenate([a, b])
+    unnamed = RankingData([[3.0, 4.0]], [2], ["s"])
+    assert RankingData.concatenate([unnamed, a]).feature_names == ["bm25", "age"]
+
+
+def test_parts_without_weights_weigh_1():
+    one = RankingData([[1.0], [2.0]], [1, 0], ["q", "q"], query_weight=[5.0], sample_weight=[2.0, 3.0])
+    whole = RankingData.concatenate([one, RankingData([[3.0]], [1], ["r"])])
+    assert whole.query_weight.tolist() == [5.0, 1.0]
+    assert whole.sample_weight.tolist() == [2.0, 3.0, 1.0]
+    assert RankingData.concatenate([whole, whole]).n_rows == 6

@@ -12,6 +12,8 @@ from truerank.data.grouping import Grouping, group_rows, is_missing, offsets_of,
 
 _BY_ROW = ("X", "y", "doc_ids", "comments", "sample_weight", "judged", "pooled")
 _BY_QUERY = ("query_ids", "query_weight")
+_WHERE_NONE = {"judged": True, "pooled": False, "sample_weight": 1.0, "query_weight": 1.0}
+"""What holds for every row, or query, of data that have None there."""
 
 
 class RankingData(Grouping):
@@ -256,13 +258,27 @@ class RankingData(Grouping):
     def concatenate(parts: Sequence[RankingData]) -> RankingData:
         """One data set of several, in order. A query id that stands in two parts stays two queries.
 
-        Use the constructor on stacked arrays where such queries should be joined instead.
+        Use the constructor on stacked arrays where such queries should be joined instead. Grades, document ids and
+        comments are kept where all parts have them; parts without weights weigh 1.
+
+        Raises
+        ------
+        InvalidInputError
+            On no parts, and on parts with other columns, in another order, or with other numbers for categories.
         """
         if not parts:
             raise InvalidInputError("concatenate: got no parts")
         widths = {part.n_features for part in parts}
         if len(widths) > 1:
             raise InvalidInputError(f"concatenate: the parts have different numbers of features: {sorted(widths)}")
+        names = next((part.feature_names for part in parts if part.feature_names is not None), None)
+        for number, part in enumerate(parts, 1):
+            if part.feature_names is not None and names is not None and part.feature_names != names:
+                wrong, right = next(pair for pair in zip(part.feature_names, names) if pair[0] != pair[1])
+                raise InvalidInputError(
+                    f"concatenate: part {number} has column {wrong!r} where those before have {right!r}; read the same "
+                    "columns in one order (`features`, --features)"
+                )
         starts = np.cumsum([0] + [part.n_rows for part in parts])
         offsets = np.concatenate([[0]] + [part.offsets[1:] + start for part, start in zip(parts, starts)])
         if any(hasattr(part.X, "tocsr") for part in parts):
@@ -278,18 +294,18 @@ class RankingData(Grouping):
             values = [getattr(part, name) for part in parts]
             return None if any(value is None for value in values) else np.concatenate(values)
 
-        always = [name for name in (*_BY_ROW, *_BY_QUERY) if name not in ("X", "judged", "pooled")]
-        names: dict[str, Any] = {name: joined(name) for name in always}
-        whole = RankingData.from_grouped(X, offsets=offsets, feature_names=parts[0].feature_names, **names)
+        kept: dict[str, Any] = {name: joined(name) for name in ("y", "doc_ids", "comments", "query_ids")}
+        whole = RankingData.from_grouped(X, offsets=offsets, feature_names=names, **kept)
         whole.category_names = parts[0].category_names
         if any(part.category_names != whole.category_names for part in parts):
             raise InvalidInputError(
                 "concatenate: the parts number their categories differently; read them with the same `categories`"
             )
-        for name, usual in (("judged", True), ("pooled", False)):
-            marks = [getattr(part, name) for part in parts]
-            if any(mark is not None for mark in marks):
-                filled = [np.full(p.n_rows, usual) if mark is None else mark for p, mark in zip(parts, marks)]
+        for name, usual in _WHERE_NONE.items():
+            given = [getattr(part, name) for part in parts]
+            if any(values is not None for values in given):
+                sizes = [part.n_rows if name in _BY_ROW else part.n_queries for part in parts]
+                filled = [np.full(n, usual) if values is None else values for n, values in zip(sizes, given)]
                 setattr(whole, name, np.concatenate(filled))
         if any(part.missing_grades is not None for part in parts):
             none = np.zeros(0)
