@@ -291,3 +291,11 @@ def test_best_rows_equal_a_stable_sort(depth):
     scores = generator.integers(4, size=pool.n_rows) / 2.0 - 1.0
     expected = [(np.argsort(-scores[a:b], kind="stable") + a)[:depth] for a, b in zip(pool.offsets, pool.offsets[1:])]
     assert pool.best(scores, depth).tolist() == np.concatenate(expected).tolist()
+
+
+@pytest.mark.parametrize("fusion", [BayesFuse(), MAPFuse(), PosFuse(), SlideFuse(), ProbFuse(), SegFuse()])
+def test_a_fusion_whose_training_lists_are_empty_knows_no_rank(fusion):
+    fusion.fit({"a": {"1": {}}, "b": {"1": {}}}, {"1": {"d1": 1}})
+    fused = fusion.predict({"a": {"2": {"d1": 2.0, "d2": 1.0}}, "b": {"2": {"d2": 3.0}}})
+    assert set(fused.doc_ids.tolist()) == {"d1", "d2"}
+    assert len(set(fused.scores.tolist())) == 1

@@ -296,6 +296,14 @@ def test_base_functions_are_measured_as_their_runs_are(world):
         assert dict(zip(queries, row)) == by_query(wanted, "AP")
 
 
+def test_numbers_of_documents_that_no_float32_holds(tmp_path):
+    values = (float("nan"), 1e300, -5.0)
+    documents = [Document(f"d{i}", {"text": "heat"}, {"n": value}, {}) for i, value in enumerate(values)]
+    index = build_index(documents, tmp_path / "index")
+    X = TextFeatures(["numbers"]).fit(index).transform({"q": "heat"}, index).X
+    assert X[:, 1].tolist() == [0.0, 1.0, 0.0]
+
+
 def test_a_query_in_which_a_base_function_finds_nothing_counts_0(tmp_path):
     documents = [
         Document(f"d{i}", {"text": text}, {}, {}) for i, text in enumerate(("to be or not to be", "heat", "flow"))

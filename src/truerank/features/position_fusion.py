@@ -162,8 +162,8 @@ class PosFuse(PositionFusion):
         return _chances_by_rank(pool)
 
     def _values(self, pool: RunPool) -> np.ndarray:
-        known = pool.ranks <= self.table_.shape[1]
-        return np.where(known, self.table_[pool.run_of_entry, np.where(known, pool.ranks, 1) - 1], 0.0)
+        chances = np.pad(self.table_, ((0, 0), (0, 1)))
+        return chances[pool.run_of_entry, np.minimum(pool.ranks - 1, self.table_.shape[1])]
 
 
 class SlideFuse(PositionFusion):

@@ -353,6 +353,7 @@ def _numbers(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarray:
     columns = [np.asarray(values[candidates]) for values in index.numbers.values()]
     for values in columns:
         values[np.isnan(values)] = np.nanmin(values) if not np.isnan(values).all() else 0.0
+        np.clip(values, -np.finfo(np.float32).max, np.finfo(np.float32).max, out=values)
     return np.column_stack(columns) if columns else np.zeros((len(candidates), 0))
 
 
