@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
 from truerank import AdaRank, ListNet, MeasureSVM, ObliviousBoosting, RankingData, RankSVM, RidgeRanker, write_table
 from truerank.cluster import read_letor, read_parquet
 from truerank.cluster.data import ClusterRankingData
-from truerank.cluster.partition import GivenSource, RowGroupSource
+from truerank.cluster.partition import GivenSource, Partition, RowGroupSource
 
 LEARNERS = [
     lambda: ObliviousBoosting("constant", n_estimators=3, depth=3, n_jobs=1),
@@ -76,6 +79,29 @@ def test_adarank_reads_the_column_of_each_round_alone(rows, tmp_path, reads):
     reads.clear()
     AdaRank("AP", n_estimators=1).fit(data)
     assert reads.count(None) == once  # what is read whole does not go by the rounds
+
+
+def test_trees_with_plain_leaves_let_go_of_the_values(rows, tmp_path, monkeypatch):
+    from truerank.cluster.fits.oblivious_boosting import PartitionTrees
+
+    read, derive, seen, alive = Partition._read, PartitionTrees.derive, [], []
+
+    def read_and_watch(partition, source):
+        data = read(partition, source)
+        seen.append(weakref.ref(data.X if data.X.base is None else data.X.base))
+        return data
+
+    def count_and_derive(trees, t):
+        gc.collect()
+        alive.append(sum(values() is not None for values in seen))
+        derive(trees, t)
+
+    monkeypatch.setattr(Partition, "_read", read_and_watch)
+    monkeypatch.setattr(PartitionTrees, "derive", count_and_derive)
+    data = read_parquet(parquet(rows, tmp_path), rows_per_partition=60, hold=False)
+    ObliviousBoosting("constant", n_estimators=2, depth=2, n_jobs=1).fit(data)
+    assert seen
+    assert set(alive) == {0}
 
 
 def test_the_line_search_of_rank_svm_reads_nothing(rows, tmp_path, reads, monkeypatch):

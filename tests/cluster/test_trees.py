@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
@@ -9,6 +11,7 @@ from scipy.sparse import csr_matrix
 from truerank import ObliviousBoosting, RankingData, RidgeRanker
 from truerank.cluster import from_parts, read_parquet
 from truerank.cluster.crew import Crew
+from truerank.cluster.member import Member
 from truerank.core.errors import InvalidInputError
 
 
@@ -160,7 +163,23 @@ def test_what_is_not_there_is_said(judged):
         fitted(cut(train, 2), objective="unbiased-lambdarank")
 
 
-@pytest.mark.parametrize("shares", [2, 3, 8])
+def by_members(crew, n, program, *arguments):
+    """`Crew.together` by n members in this process, each with one of n partitions."""
+
+    async def all_of_them():
+        members = [Member(1) for _ in range(n)]
+        for number, partition in crew._here.partitions.items():
+            members[number].partitions[number] = partition
+        runs = [one.together(1, program, arguments, rank, members) for rank, one in enumerate(members)]
+        return await asyncio.gather(*runs)
+
+    whole = [theirs for theirs, _ in asyncio.run(all_of_them())]
+    assert all(isinstance(one, tuple) for one in whole)
+    assert [one[0] is None for one in whole] == [False] + [True] * (n - 1)
+    return whole[0][0]
+
+
+@pytest.mark.parametrize("members", [2, 3, 11])
 @pytest.mark.parametrize(
     "settings",
     [
@@ -170,7 +189,7 @@ def test_what_is_not_there_is_said(judged):
         {"interaction_constraints": [[0, 1, 9], [8, 16, 17]], "leaves": "fuzzy"},
     ],
 )
-def test_features_that_are_shared_out_are_searched_as_by_one_machine(monkeypatch, shares, settings):
+def test_features_that_are_shared_out_are_searched_as_by_one_machine(monkeypatch, members, settings):
     rng = np.random.default_rng(4)
     X = rng.standard_normal((900, 19)).round(1)
     X[rng.random(X.shape) < 0.02] = np.nan
@@ -179,8 +198,8 @@ def test_features_that_are_shared_out_are_searched_as_by_one_machine(monkeypatch
     y = np.clip(np.rint(known[:, 3] + known[:, 1] * known[:, 16] + rng.standard_normal(900)), 0, 2)
     train = RankingData(X, y, np.arange(900) // 9)
     one = fitted(train, **settings)
-    monkeypatch.setattr(Crew, "_owners", lambda crew: [""] * shares)
-    many = fitted(cut(train, 4), **settings)
+    monkeypatch.setattr(Crew, "together", lambda crew, *call: by_members(crew, members, *call))
+    many = fitted(cut(train, members), **settings)
     if settings.get("leaves") == "fuzzy":
         np.testing.assert_array_equal(many.tree_features_, one.tree_features_)
         np.testing.assert_allclose(many.predict(X), one.predict(X), rtol=1e-9, atol=1e-12)

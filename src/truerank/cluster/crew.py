@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from truerank.cluster.checkpoint import Checkpoint
+from truerank.cluster.communicator import Communicator
 from truerank.cluster.member import Call, Failure, Member, Step
 from truerank.cluster.partition import Source
 from truerank.cluster.sums import Merge, Nodes, add, fold, size_of
@@ -147,55 +148,37 @@ class Crew:
             self.progress(self)
         return result
 
-    def shared_round(self, step: Step, answer: Step, *arguments: Any) -> list[Any]:
-        """A sum that no process holds whole: what each of its owners answers to its share.
+    def together(self, program: Step, *arguments: Any) -> Any:
+        """What `program(communicator, workers, partitions, *arguments)` returns at the first member.
 
-        `step(partition, shares, *arguments)` gives a tuple of so many arrays of whole numbers, as many as there are
-        owners, at most `FAN_IN`. The sum over all partitions of those at place i goes to owner i, where
-        `answer(workers, partition, sum, i, shares, *arguments)` may remember things in one of the owner's partitions.
-        To be called in `retried`, since what owners remember is lost with any worker.
+        All that hold partitions run it at the same time and exchange messages without the client. To be called in
+        `retried`: a program that has lost a member ends everywhere.
         """
-        owners = self._owners()
-        call = self._call(step, (len(owners), *arguments))
+        self._call(program, arguments)
         self._catch_up()
         if self.client is None:
-            answers = []
-            for share in range(len(owners)):
-                nodes = self._here.run_share(share, *call, add, self.n_partitions)
-                joined = self._here.join([nodes], add, self.n_partitions)
-                answers.append(self._here.answer_share(answer, share, call, *joined))
+            answers = [self._here.run_program(Communicator(), program, arguments)]
         else:
-            answers = self._lead(owners, answer, call)
-        whole = []
+            names = [name for name, held in self._held.items() if held]
+            members = [self._members[name] for name in names]
+            self.bytes_sent += size_of(arguments) * len(names)
+            answers = self._gather(
+                [(name, "together", (program, arguments, rank, members)) for rank, name in enumerate(names)]
+            )
         for theirs, sent in answers:
             self.bytes_received += sent
             _raise(theirs)
-            if theirs is None:
-                raise _Lost
-            whole += theirs
+        whole = [theirs for theirs, _ in answers if isinstance(theirs, tuple)]
+        if len(whole) < len(answers):
+            raise _Lost
         if self.progress is not None:
             self.progress(self)
-        return whole
+        return whole[0][0]
 
     def _call(self, step: Step, arguments: tuple[Any, ...]) -> Call:
         self._serial += 1
         self.n_rounds += 1
         return self._serial, step, arguments
-
-    def _owners(self) -> list[str]:
-        """Members that may own a share of a sum."""
-        return [""] if self.client is None else [name for name, held in self._held.items() if held][:FAN_IN]
-
-    def _lead(self, owners: list[str], answer: Step, call: Call) -> list[Any]:
-        """Each share of a sum goes up a tree of its own to its owner."""
-        self.bytes_sent += size_of(call[2]) * len(owners)
-        starts = []
-        for share, owner in enumerate(owners):
-            others = [address for address in self._members if address != owner]
-            turn = share * len(others) // len(owners)  # those that pass sums on are others in each tree
-            below = self._below(others[turn:] + others[:turn])
-            starts.append((owner, "lead", (answer, share, call, add, self.n_partitions, below)))
-        return self._gather(starts)
 
     def remembered(self, work: Callable[[], Any]) -> Any:
         """`work()`, which may be several rounds: a checkpoint keeps what it gives in place of their answers."""
@@ -250,10 +233,6 @@ class Crew:
         for i in range(len(addresses) - 1, FAN_IN - 1, -1):
             below[i // FAN_IN - 1].append((self._members[addresses[i]], below[i]))
         return [(addresses[i], below[i]) for i in range(min(FAN_IN, len(addresses)))]
-
-    def _below(self, addresses: list[str]) -> list[Any]:
-        """The same tree with a member at its root."""
-        return [(self._members[address], below) for address, below in self._tree(addresses)]
 
     # Calls, and the wait for their answers.
 

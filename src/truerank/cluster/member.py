@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from truerank.cluster.communicator import Communicator, Parted
 from truerank.cluster.partition import Partition, Source
 from truerank.cluster.sums import Merge, Nodes, fold, size_of
 from truerank.core.threads import Workers
@@ -44,6 +45,7 @@ class Member:
         self._under_way: set[int] = set()
         self._ended: deque[int] = deque(maxlen=_REMEMBERED)
         self._latest = 0  # of the rounds that were heard of
+        self._met = 0, Communicator()  # the newest call
 
     async def state(self) -> tuple[list[int], list[int], list[int]]:
         """Numbers of the calls that are under way and that have ended, and of the partitions held."""
@@ -52,23 +54,70 @@ class Member:
     async def do(self, call: int, method: str, arguments: tuple[Any, ...], below: list[Any]) -> Any:
         """Call number `call`: a method here and on the members below, whose answers `join` puts together."""
         self._under_way.add(call)
+        if call > self._met[0]:
+            self._communicator(call)  # the thread may wait in an older one
         try:
             answers = [actor.do(call, method, arguments, under) for actor, under in below]
             mine = await self._aside(getattr(self, method), *arguments)
             theirs = [await answer for answer in answers]
-            if method not in ("run", "run_share"):
+            if method != "run":
                 return mine
             return await self._aside(self.join, [mine, *theirs], *arguments[-2:])
         finally:
             self._under_way.discard(call)
             self._ended.append(call)
 
-    async def lead(
-        self, number: int, answer: Step, share: int, call: Call, merge: Merge, n: int, below: list[Any]
+    async def together(
+        self, number: int, program: Step, arguments: tuple[Any, ...], rank: int, members: list[Any]
     ) -> tuple[Any, int]:
-        """Call `number`: `answer` to the sum of one share of what the steps of all members give, and the bytes sent."""
-        nodes, sent = await self.do(number, "run_share", (share, *call, merge, n), below)
-        return await self._aside(self.answer_share, answer, share, call, nodes, sent)
+        """Call `number`: `run_program` here, as one of `members`, who all do so at the same time."""
+        communicator = self._communicator(number)
+        self._under_way.add(number)
+        try:
+            communicator.begin(rank, members)
+            answer, sent = await self._aside(self.run_program, communicator, program, arguments)
+            if not isinstance(answer, tuple):  # others may wait for what would not come
+                others = [member.part(number) for i, member in enumerate(members) if i != rank]
+                await asyncio.gather(*others, return_exceptions=True)
+            return answer, sent
+        finally:
+            communicator.end()
+            self._under_way.discard(number)
+            self._ended.append(number)
+
+    async def meet(self, number: int, other: int, turn: int, value: Any) -> Any:
+        """Another member asks in the program of call `number`."""
+        return await self._communicator(number).meet(other, turn, value)
+
+    async def part(self, number: int) -> None:
+        """The program of call `number` is not run together any more."""
+        self._communicator(number).end()
+
+    def _communicator(self, number: int) -> Communicator:
+        """That of a call, which may be met before it begins; older ones end."""
+        if number < self._met[0]:
+            raise Parted
+        if number > self._met[0]:
+            self._met[1].end()
+            self._met = number, Communicator(number)
+        return self._met[1]
+
+    def run_program(
+        self, communicator: Communicator, program: Step, arguments: tuple[Any, ...]
+    ) -> tuple[tuple[Any] | Failure | None, int]:
+        """What `program(communicator, workers, partitions, *arguments)` returns, and the bytes sent.
+
+        None instead of a tuple of one where the members have parted.
+        """
+        partitions = [self.partitions[number] for number in sorted(self.partitions)]
+        answer: tuple[Any] | Failure | None
+        try:
+            answer = (program(communicator, self._workers, partitions, *arguments),)
+        except Parted:
+            answer = None
+        except Exception as error:
+            answer = Failure(partitions[0].number, error)
+        return answer, communicator.bytes_sent
 
     async def _aside(self, work: Callable[..., Any], *arguments: Any) -> Any:
         context = contextvars.copy_context()
@@ -122,31 +171,6 @@ class Member:
         values = self._workers.run(one, [(number,) for number in numbers])
         failed = [value for value in values if isinstance(value, Failure)]
         return (failed[0] if failed else {(0, number): value for number, value in zip(numbers, values)}), 0
-
-    def run_share(
-        self, share: int, serial: int, step: Step, arguments: tuple[Any, ...], merge: Merge, n: int
-    ) -> tuple[Nodes | Failure, int]:
-        """`run` of a step whose answers have a part for each share: the nodes of one share."""
-        nodes, sent = self.run(serial, step, arguments, merge, n)
-        return (nodes if isinstance(nodes, Failure) else {place: parts[share] for place, parts in nodes.items()}), sent
-
-    def answer_share(self, answer: Step, share: int, call: Call, nodes: Nodes | Failure, sent: int) -> tuple[Any, int]:
-        """`answer(workers, partition, sum, share, *arguments)`, with this worker's first partition; and bytes sent.
-
-        A sum that is not whole has no answer: None instead of a tuple of one.
-        """
-        if isinstance(nodes, Failure):
-            return nodes, sent
-        sent -= size_of(list(nodes.values()))  # they have come to where they are wanted
-        serial, _, arguments = call
-        if len(nodes) != 1 or serial < self._latest:
-            return None, sent
-        first = min(self.partitions)
-        try:
-            answered = (answer(self._workers, self.partitions[first], *nodes.values(), share, *arguments),)
-        except Exception as error:
-            return Failure(first, error), sent
-        return answered, sent + size_of(answered)
 
     @staticmethod
     def join(answers: list[tuple[Nodes | Failure, int]], merge: Merge, n: int) -> tuple[Nodes | Failure, int]:

@@ -1,7 +1,7 @@
 """Boosted oblivious trees over partitions: a tree is a sum of histograms of whole numbers, level by level.
 
 What a partition remembers: codes (one byte a value), scores, and while a tree grows gradients and the leaf of each row;
-fuzzy and polynomial leaves need the values too. `shared_growth` grows a tree; after each tree the
+fuzzy and polynomial leaves need the values too. `shared_growth` grows a tree, all members together; after each tree the
 journal holds that tree alone, so that a lost partition is made again from its source and the model so far.
 
 Histograms of plain leaves are integers and all scales are sums without rounding, so the trees are one machine's, bit
@@ -20,7 +20,7 @@ from truerank.cluster.column_borders import column_borders, summaries_of
 from truerank.cluster.column_summaries import LIMIT, merge_summaries
 from truerank.cluster.crew import Crew
 from truerank.cluster.data import ClusterRankingData, without_features
-from truerank.cluster.fits.shared_growth import PartitionGrower, ShareSearch
+from truerank.cluster.fits.shared_growth import PartitionGrower, SumSearch
 from truerank.cluster.partition import Partition
 from truerank.cluster.sums import beside, largest
 from truerank.core.checks import check_choice, check_number
@@ -294,8 +294,8 @@ class PartitionTrees:
         codes = code_rows(X, setup.columns.borders, 1)
         self.workers = Workers(1)
         self.fitter = setup.fitter(self.workers)
-        # Plain leaves never look at the values again.
-        self.rows = Rows(X if self.fitter.needs_sample else X[:0], codes)
+        # Plain leaves never look at the values again. (A view of no rows would keep them all.)
+        self.rows = Rows(X if self.fitter.needs_sample else np.empty((0, X.shape[1]), X.dtype), codes)
         self.light = without_features(data)
         self.weight = data.row_weight
         self.scores = np.zeros(data.n_rows)
@@ -304,7 +304,7 @@ class PartitionTrees:
         self.sampled: SampledRows | None = None
         self.n_bins = setup.columns.n_bins
         self.has_missing: np.ndarray | None = None  # in any partition
-        self.shares: dict[tuple[int, int], ShareSearch] = {}  # those of this worker, at its first partition
+        self.search: SumSearch | None = None  # this worker's, at its first partition
         if training and setup.query_places is not None:
             assert data.y is not None
             keys, grades, _, _ = content_hashes(data.X, data.y, data.offsets)

@@ -1,19 +1,24 @@
 """Trees that grow over partitions, with the histograms of a level shared out over workers by features.
 
-A worker adds up the histograms of its own rows. For each block of features one of the workers, its owner, collects the
-sums over all, takes the larger children as differences, and finds the best question about its features; the client
-chooses among as many questions as there are owners, and no process ever holds all histograms. What an owner holds is
-lost with it: a tree that loses a worker begins anew, with the same questions.
+All members run the same level search. A member adds up the histograms of its own rows; for each share of the features
+one of the first eight members, its owner, collects the sums over all, takes the larger children as differences, and
+finds the best question about its features. The owners tell one another what they found, and all choose the same. A
+member beyond the first eight sends its sums to one that passes them on with its own, at most eight to each.
+
+While the sums are small, every owner gets those of all features, and there is nothing to be told. What an owner holds
+is lost with it: a tree that loses a worker begins anew, with the same questions.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from truerank.cluster.crew import Crew
+from truerank.cluster.communicator import Communicator
+from truerank.cluster.crew import FAN_IN, Crew
 from truerank.cluster.partition import Partition
 from truerank.core.threads import Workers
 from truerank.matrices.binning import BLOCK
@@ -22,104 +27,168 @@ from truerank.trees.grower import GrowthRules, HistogramSearch, Level, LevelSear
 from truerank.trees.histogram import PackedGradients, PackingScales, drawn_rows, pack_rows
 from truerank.trees.sampled_rows import SampledRows, loss_unit_of, squared_losses
 
+_WHOLE = 16  # messages between owners, times leaves, up to which each of them gets the sums of all features
 
-@dataclass(frozen=True)
-class LevelRound:
-    """What partitions and owners must know of a level.
+
+class PartitionGrower:
+    """Grows trees over the partitions of a crew.
 
     Attributes
     ----------
-    level : Level
-    scales : PackingScales or None
-        Where the rows are yet to be packed.
-    asked : tuple of feature, code and whether a missing value goes right, or None
-        At the level before.
+    paid : bool array (p,)
+        See `LevelSearch`.
     """
 
-    level: Level
-    scales: PackingScales | None
-    asked: tuple[int, int, bool] | None
-
-    def blocks(self, shares: int) -> list[list[int]]:
-        """The blocks of each share in which a feature is permitted."""
-        permitted = self.level.permitted
-        bounds = share_bounds(len(permitted), shares)
-        return [
-            [block for block in range(a, b) if permitted[block * BLOCK : (block + 1) * BLOCK].any()]
-            for a, b in zip(bounds[:-1], bounds[1:])
-        ]
-
-
-def share_bounds(n_features: int, shares: int) -> list[int]:
-    """The first block of each share, and the number of blocks."""
-    n_blocks = -(-n_features // BLOCK)
-    return [n_blocks * share // shares for share in range(shares + 1)]
-
-
-class PartitionGrower(LevelSearch):
-    """The level search whose questions are found by the owners of shares of the features."""
-
     def __init__(self, crew: Crew, n_bins: np.ndarray, has_missing: np.ndarray, rules: GrowthRules) -> None:
-        super().__init__(n_bins, has_missing, rules)
         self._crew = crew
+        self._can_be_asked = (n_bins > 1) | has_missing
+        self._reads_losses = rules.reads_losses
+        self.paid = np.zeros(len(n_bins), dtype=np.bool_)
 
     def grow(self, scales: PackingScales, n_rows: int, allowed: np.ndarray) -> TreeStructure:
         """The tree for gradients that the partitions have derived."""
-        paid = self.paid
-
-        def once() -> TreeStructure:
-            self.paid = paid.copy()
-            return self._grow(scales, n_rows, allowed)
-
-        return self._crew.retried(once)
+        tree = self._crew.retried(lambda: self._grow(scales, n_rows, allowed))
+        self.paid[tree.features] = True
+        return tree
 
     def _grow(self, scales: PackingScales, n_rows: int, allowed: np.ndarray) -> TreeStructure:
-        self._asked: tuple[int, int, bool] | None = None
-        self._scales: PackingScales | None = scales
-        if not self.rules.reads_losses and self._useful(allowed).any():
-            return self._search(allowed, scales, n_rows, None)
-        total, losses = self._crew.round(_pack, scales)
-        self._scales = None
-        return self._search(allowed, scales, n_rows, total, loss_unit_of(losses, total, scales.shift))
+        packed: tuple[np.ndarray, float] | None = None
+        if self._reads_losses or not (allowed & self._can_be_asked).any():
+            total, losses = self._crew.round(_pack, scales)
+            packed = total, loss_unit_of(losses, total, scales.shift)
+        tree: TreeStructure = self._crew.together(_grow_together, scales, n_rows, allowed, self.paid, packed)
+        return tree
+
+
+def _grow_together(
+    communicator: Communicator,
+    workers: Workers,
+    partitions: list[Partition],
+    scales: PackingScales,
+    n_rows: int,
+    allowed: np.ndarray,
+    paid: np.ndarray,
+    packed: tuple[np.ndarray, float] | None,
+) -> TreeStructure | None:
+    """The tree, at the first member; `packed` is the sum of all words and the loss unit where rows are packed."""
+    together = [partition.memory["trees"] for partition in partitions]
+    if packed is None:
+        workers.run(_packed, [(trees, scales) for trees in together])
+    tree = GrowthTogether(communicator, workers, together).grow(allowed, scales, n_rows, paid, packed)
+    return tree if communicator.rank == 0 else None
+
+
+class GrowthTogether(LevelSearch):
+    """The level search as one of the members of a communicator, with the rows of some partitions."""
+
+    def __init__(self, communicator: Communicator, workers: Workers, together: list[Any]) -> None:
+        first = together[0]
+        super().__init__(first.n_bins, first.has_missing, first.setup.plan.rules)
+        self._communicator, self._workers, self._together = communicator, workers, together
+        if first.search is None:
+            first.search = SumSearch(self.n_bins, self.has_missing, self.rules, workers)
+        self._search_of_sums: SumSearch = first.search
+        self._width = int(self.n_bins.max(initial=1))
+        # Member i ≥ FAN_IN sends its sums to member i // FAN_IN - 1.
+        rank, size = communicator.rank, communicator.size
+        self._owners = min(FAN_IN, size)
+        self._others = [(rank + turn) % self._owners for turn in range(1, self._owners)]
+        self._below = [i for i in range(FAN_IN, size) if i // FAN_IN - 1 == rank]
+
+    def grow(
+        self,
+        allowed: np.ndarray,
+        scales: PackingScales,
+        n_rows: int,
+        paid: np.ndarray,
+        packed: tuple[np.ndarray, float] | None,
+    ) -> TreeStructure:
+        """The tree, the same at every member."""
+        self.paid |= paid
+        used = _blocks(self._useful(allowed))
+        bounds = [len(used) * share // self._owners for share in range(self._owners + 1)]
+        self._shares = [used[a:b] for a, b in zip(bounds[:-1], bounds[1:])]
+        return self._search(allowed, scales, n_rows, *(packed or (None,)))
 
     def _best(self, level: Level) -> Question | None:
         if not level.permitted.any():
             return None
-        told = LevelRound(level, self._scales, self._asked)
-        self._scales = None
-        found = [one for one in self._crew.shared_round(_histograms, _best_of_share, told) if one is not None]
-        return max(found, key=lambda question: (question.net, -question.feature))
+        self._workers.run(
+            lambda trees: trees.sampled.gather(level.number, level.small_is_right),
+            [(trees,) for trees in self._together],
+        )
+        communicator, used = self._communicator, _blocks(level.permitted)
+        meetings = [communicator.asked(member) for member in self._below]
+        from_below = [meeting.question() for meeting in meetings]
+        if communicator.rank < self._owners:
+            best = self._best_of_owners(level, used, from_below)
+        else:
+            sums = sum(from_below, self._histograms(level, used))
+            best = communicator.ask(communicator.rank // FAN_IN - 1, sums)()
+        for meeting in meetings:
+            communicator.answer(meeting, best)
+        return best
 
     def _ask(self, level: Level, question: Question) -> np.ndarray:
-        self._asked = question.feature, question.code, question.missing_right
+        asked = level.number, question.feature, question.code, question.missing_right
+        self._workers.run(lambda trees: trees.sampled.ask(*asked), [(trees,) for trees in self._together])
         mask = (1 << level.shift) - 1
         smaller: np.ndarray = (question.right & mask) <= (question.left & mask)
         return smaller
 
+    def _best_of_owners(self, level: Level, used: np.ndarray, from_below: list[np.ndarray]) -> Question | None:
+        """The best question; `from_below` are sums for the blocks `used`."""
 
-class ShareSearch(HistogramSearch):
-    """The search among the features of one share, over histograms summed over all partitions."""
+        def sums(blocks: np.ndarray) -> np.ndarray:
+            there = np.searchsorted(used, blocks)
+            return sum((part[there] for part in from_below), self._histograms(level, blocks))
 
-    def __init__(
-        self, n_bins: np.ndarray, has_missing: np.ndarray, rules: GrowthRules, share: int, shares: int, workers: Workers
-    ) -> None:
-        bounds = share_bounds(len(n_bins), shares)
-        self.place = share, shares
-        self._first = bounds[share]
-        self._own = own = slice(bounds[share] * BLOCK, bounds[share + 1] * BLOCK)
-        monotone = None if rules.monotone is None else rules.monotone[own]
-        smoothing = None if rules.smoothing is None else rules.smoothing[own]
-        rules = replace(rules, monotone=monotone, smoothing=smoothing, together=None, costs=None)
-        super().__init__(n_bins[own], has_missing[own], rules, workers)
+        # What goes to others is begun first, and under way while this owner's own is added up.
+        if self._owners * len(self._others) << level.number <= _WHOLE:
+            whole = sums(used)
+            parts = [self._tell(other, whole) for other in self._others]
+            return self._search_of_sums.best(level, used, sum((part() for part in parts), whole))
+        shares = [share[np.isin(share, used)] for share in self._shares]
+        parts = [self._tell(other, sums(shares[other])) for other in self._others]
+        own = shares[self._communicator.rank]
+        found = self._search_of_sums.best(level, own, sum((part() for part in parts), sums(own)))
+        answers = [self._tell(other, found) for other in self._others]
+        questions = [one for one in [found, *(answer() for answer in answers)] if one is not None]
+        return max(questions, key=lambda question: (question.net, -question.feature))
 
-    def answer(self, told: LevelRound, sums: np.ndarray) -> Question | None:
-        """The best question about the share's features, given the sums for its blocks."""
-        level, own = told.level, self._own
-        share, shares = self.place
-        self._sums = {block - self._first: sums_there for block, sums_there in zip(told.blocks(shares)[share], sums)}
-        fees = None if level.fees is None else level.fees[own]
-        found = self._best(replace(level, permitted=level.permitted[own], fees=fees))
-        return None if found is None else replace(found, feature=found.feature + own.start)
+    def _tell(self, other: int, value: Any) -> Callable[[], Any]:
+        return self._communicator.exchange(other, value)
+
+    def _histograms(self, level: Level, blocks: np.ndarray) -> np.ndarray:
+        """Words by leaf, feature and code, int64 (blocks, leaves, 8, codes + 1), missing values last."""
+        leaves, width = 1 << max(0, level.number - 1), self._width
+        words = np.empty((len(blocks), leaves, BLOCK, width + 1), dtype=np.int64)
+
+        def fill(block: int, own: np.ndarray) -> None:
+            fresh = np.zeros((leaves, BLOCK * 256), dtype=np.int64)
+            for trees in self._together:
+                trees.sampled.fill(block, fresh)
+            by_code = fresh.reshape(leaves, BLOCK, 256)
+            own[:, :, :-1] = by_code[:, :, :width]
+            own[:, :, -1] = by_code[:, :, 255]
+
+        self._workers.run(fill, list(zip(blocks.tolist(), words)))
+        return words
+
+
+def _blocks(features: np.ndarray) -> np.ndarray:
+    """The blocks in which one of some features is, a mask (p,)."""
+    return np.unique(np.flatnonzero(features) // BLOCK)
+
+
+class SumSearch(HistogramSearch):
+    """The search over histograms that were summed elsewhere."""
+
+    def best(self, level: Level, blocks: np.ndarray, sums: np.ndarray) -> Question | None:
+        """The best question about the features of some blocks, given the sums for these."""
+        self._sums = dict(zip(blocks.tolist(), sums))
+        here = np.isin(np.arange(len(self.n_bins)) // BLOCK, blocks)
+        return self._best(replace(level, permitted=level.permitted & here))
 
     def _begin(self, level: Level) -> None:
         """The sums are there already."""
@@ -144,37 +213,3 @@ def _packed(trees: Any, scales: PackingScales) -> PackedGradients:
 def _pack(partition: Partition, scales: PackingScales) -> tuple[np.ndarray, np.ndarray]:
     packed = _packed(partition.memory["trees"], scales)
     return packed.words.sum(keepdims=True), exact_parts(squared_losses(packed))
-
-
-def _histograms(partition: Partition, shares: int, told: LevelRound) -> tuple[np.ndarray, ...]:
-    """Words by leaf, feature and code, for each share int64 (blocks, leaves, 8, codes + 1), missing values last."""
-    trees, level = partition.memory["trees"], told.level
-    if told.scales is not None:
-        _packed(trees, told.scales)
-    if told.asked is not None:
-        trees.sampled.ask(level.number - 1, *told.asked)
-    trees.sampled.gather(level.number, np.array(level.small_is_right))
-    leaves, width = 1 << max(0, level.number - 1), int(trees.n_bins.max(initial=1))
-    fresh = np.empty((leaves, BLOCK * 256), dtype=np.int64)
-    parts = []
-    for blocks in told.blocks(shares):
-        part = np.empty((len(blocks), leaves, BLOCK, width + 1), dtype=np.int64)
-        for i, block in enumerate(blocks):
-            fresh[:] = 0
-            trees.sampled.fill(block, fresh)
-            by_code = fresh.reshape(leaves, BLOCK, 256)
-            part[i, :, :, :-1] = by_code[:, :, :width]
-            part[i, :, :, -1] = by_code[:, :, 255]
-        parts.append(part)
-    return tuple(parts)
-
-
-def _best_of_share(
-    workers: Workers, partition: Partition, sums: np.ndarray, share: int, shares: int, told: LevelRound
-) -> Question | None:
-    trees = partition.memory["trees"]
-    place = share, shares
-    if place not in trees.shares:
-        trees.shares[place] = ShareSearch(trees.n_bins, trees.has_missing, trees.setup.plan.rules, *place, workers)
-    found: Question | None = trees.shares[place].answer(told, sums)
-    return found
