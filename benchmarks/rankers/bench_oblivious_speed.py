@@ -183,11 +183,10 @@ def predict(n: int, trees: int, rounds: int) -> None:
     small = min(n, 60_000)
     functions: dict[str, Callable[[], Any]] = {}
     ours = {}
-    kinds = {"constant": "constant", "fuzzy": "fuzzy", "fuzzy, 1,024 places": {"kind": "fuzzy", "places": 1024}}
-    for name, leaves in (kinds | {"polynomial": "polynomial"}).items():
-        ours[name] = fit_truerank(X[:small], y[:small], qid[:small], trees, 1, "mse", leaves=leaves)
-        ours[name].predict(rows[:200])
-        functions["truerank" if name == "constant" else f"truerank, {name}"] = lambda m=ours[name]: m.predict(rows)
+    for leaves in ("constant", "fuzzy", "polynomial"):
+        ours[leaves] = fit_truerank(X[:small], y[:small], qid[:small], trees, 1, "mse", leaves=leaves)
+        ours[leaves].predict(rows[:200])
+        functions["truerank" if leaves == "constant" else f"truerank, {leaves}"] = partial(ours[leaves].predict, rows)
     import catboost
     import xgboost
 

@@ -48,6 +48,17 @@ def test_codes_count_the_borders_below(dtype, p):
         assert matrix.n_bins[k] == len(borders[k]) + 1
 
 
+def test_codes_of_float32_rows_are_those_of_the_same_rows_as_float64():
+    rng = np.random.default_rng(1)
+    near = np.float32(0.1) * (1 + np.arange(-20, 21) * np.finfo(np.float32).eps)
+    X = np.concatenate([near, rng.normal(size=300), [-np.inf, np.inf, 0.0, -0.0, np.nan]]).astype(np.float32)[:, None]
+    borders = np.unique(
+        [0.1, float(np.float32(0.1)), -0.0, 1e-60, -1e60, 1e60, *rng.choice(near, 5), *rng.normal(size=9)]
+    )
+    single, double = (code_rows(rows, [borders]).column(0) for rows in (X, X.astype(np.float64)))
+    np.testing.assert_array_equal(single, double)
+
+
 def test_columns_are_seen_sorted_and_without_nan():
     X = np.array([[3.0, np.nan], [1.0, np.nan], [2.0, 5.0]])
     assert scan_columns(X, lambda k, values: (k, values.tolist())) == [(0, [1, 2, 3]), (1, [5])]

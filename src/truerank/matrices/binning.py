@@ -24,7 +24,7 @@ MAX_BORDERS = 254
 BLOCK = 8  # features in a block of codes
 
 _SHORT = 4_096  # values that are sorted by comparison
-_ROWS = 4_096  # rows that are binned at once
+_ROWS = 4_096  # rows that are copied or binned at once: a line of them is read from memory once
 _COLUMN_BYTES = 32 << 20  # columns copied at once while looking for borders
 
 
@@ -87,7 +87,9 @@ def scan_columns(X: np.ndarray, look: Callable[[int, np.ndarray], Any], n_jobs: 
     width = max(1, min(16, _COLUMN_BYTES // max(1, n * X.itemsize)))
 
     def work(start: int, stop: int) -> list[Any]:
-        columns = np.array(X[:, start:stop].T, order="C")  # always a copy, also of a single column
+        columns = np.empty((stop - start, n), dtype=X.dtype)
+        for first, last in row_blocks(n, _ROWS):
+            columns[:, first:last] = X[first:last, start:stop].T
         spare = np.empty_like(columns[0])
         found = []
         for k in range(start, stop):
@@ -155,10 +157,12 @@ def code_rows(X: np.ndarray, borders: list[np.ndarray], n_jobs: int | None = Non
     """The codes of X under given borders. O(n p log borders) time, one byte a value of memory."""
     n, p = X.shape
     grid = border_grid(borders)
+    if X.dtype == np.float32:
+        grid = floor_float32(grid)
     codes = np.zeros((len(grid) // BLOCK, n, BLOCK), dtype=np.uint8)
 
     def work(start: int, stop: int) -> np.ndarray:
-        columns = np.ascontiguousarray(X[start:stop].T, dtype=np.float64)
+        columns = np.ascontiguousarray(X[start:stop].T, dtype=grid.dtype)
         return code_columns(columns, grid, codes[:, start:stop])
 
     parts = run_blocks(work, row_blocks(n, _ROWS), n_jobs)
@@ -174,6 +178,14 @@ def border_grid(borders: list[np.ndarray]) -> np.ndarray:
     for k, column in enumerate(borders):
         grid[k, : len(column)] = column
     return grid
+
+
+def floor_float32(values: np.ndarray) -> np.ndarray:
+    """The largest float32 that is no larger: for float32 x, `x ≤ c` is `x ≤ floor_float32(c)`."""
+    with np.errstate(over="ignore"):
+        low = values.astype(np.float32)
+        below = np.nextafter(low, np.float32(-np.inf))  # of the least float32 it is -inf
+    return np.where(low > values, below, low).astype(np.float32)
 
 
 @kernel

@@ -11,6 +11,7 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.core.threads import row_blocks, run_blocks
+from truerank.matrices.binning import floor_float32
 from truerank.trees.ensemble import Ensemble
 
 _ROWS = 256  # rows of a block: their used columns stay in the second-level cache
@@ -42,14 +43,6 @@ class ConstantPredictor:
 
         run_blocks(work, row_blocks(len(X), _TASK), n_jobs)
         return scores
-
-
-def floor_float32(values: np.ndarray) -> np.ndarray:
-    """The largest float32 that is no larger: for float32 x, `x ≤ c` is `x ≤ floor_float32(c)`."""
-    with np.errstate(over="ignore"):
-        low = values.astype(np.float32)
-        below = np.nextafter(low, np.float32(-np.inf))  # of the least float32 it is -inf
-    return np.where(low > values, below, low).astype(np.float32)
 
 
 def writable(X: np.ndarray) -> np.ndarray:

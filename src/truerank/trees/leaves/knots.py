@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.kernel import kernel
-from truerank.trees.predictor import floor_float32
+from truerank.matrices.binning import floor_float32
 
 
 @dataclass(frozen=True)
