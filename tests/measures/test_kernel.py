@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from truerank.core.errors import InvalidInputError
-from truerank.data.ranking_data import RankingData
+from truerank.data.ranking_data import Judgements, RankingData
 from truerank.measures import CONVENTIONS, Ranking, parse_measure, parse_measures
 from truerank.measures import kernel as query_measure
 from truerank.measures.kernel import QueryMeasure
@@ -86,6 +86,7 @@ def test_scores_out_of_range_are_an_error():
 
 @pytest.mark.parametrize("ties", ["stable", "trec", "average", "optimistic", "pessimistic"])
 def test_both_evaluators_give_the_same_bits(ties, monkeypatch):
+    monkeypatch.setattr(query_measure, "_MANY_HITS", 0)  # the kernel, however many hits there are
     names = "AP AP(rel=2)@3 nDCG nDCG@3 nDCG(gains={0:1,1:4})@5 RR RR@2 WTA P@2 Success@2 R@2 Rprec RBP@7 Judged@2 SetF"
     rng = np.random.default_rng(5)
     for seed in range(3):
@@ -116,7 +117,8 @@ def test_evaluate_uses_the_kernel_once_it_is_loaded(monkeypatch):
 
 
 @pytest.mark.parametrize("convention", ["ranklib", "trec", "catboost"])
-def test_measures_of_a_report_share_ranks_and_keep_their_bits(convention):
+def test_measures_of_a_report_share_ranks_and_keep_their_bits(convention, monkeypatch):
+    monkeypatch.setattr(query_measure, "_MANY_HITS", 0)
     data = judged(3, sizes=[1, 7, 60, 66, 150, 5], grades=3)
     report = parse_measures("AP AP@5 nDCG nDCG@5 RR P@5 AP(rel=2) AP(ties='average') AP(compare='float32')", convention)
     judgements, scores = data.judgements(), data.X[:, 0]
@@ -127,6 +129,15 @@ def test_measures_of_a_report_share_ranks_and_keep_their_bits(convention):
         expected = measure.values(Ranking(judgements, np.stack([scores, data.X[:, 1]])))[0]  # two rankings: none kept
         np.testing.assert_array_equal(alone, expected)
     assert 1 < len(ranking.hit_ranks) <= 4
+
+
+def test_one_ranking_of_many_hits_is_sorted_whole():
+    data = judged(3, sizes=[60, 66], grades=3)
+    few = np.where(np.arange(data.n_rows) % 10 == 0, data.y, 0.0)
+    for y, ranks_kept in ((data.y, 0), (few, 1)):
+        ranking = Ranking(Judgements(y, data.offsets), data.X[:, 0])
+        parse_measure("AP").values(ranking)
+        assert len(ranking.hit_ranks) == ranks_kept
 
 
 def test_averaged_ties_have_the_same_bits_in_any_order_of_a_query_s_rows():

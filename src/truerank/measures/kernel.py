@@ -24,6 +24,7 @@ from truerank.measures.rank_form import PRECISION, SUM, RankForm
 from truerank.measures.ranking import Ranking
 
 _BLOCK_VALUES = 1 << 21  # scores in hand at a time: 16 MB as float64
+_MANY_HITS = 5  # with more than one hit in so many documents, sorting all of them beats finding the hits' ranks
 
 
 class QueryMeasure:
@@ -194,9 +195,13 @@ class _Plan:
 
 
 def values_of_ranking(measure: Measure, ranking: Ranking) -> np.ndarray | None:
-    """Values (k, m) of a ranking's scores; None where they are not finite, for which the ranking has its own rules."""
+    """Values (k, m) of a ranking's scores; None where the ranking's own way is better.
+
+    It has rules for scores that are not finite; and of a single ranking many of whose documents are hits, NumPy's sort
+    of all of them takes .6 to .9 of the time.
+    """
     plan = plan_of(measure, ranking.judgements)
-    if plan is None:
+    if plan is None or (len(ranking.scores) == 1 and _MANY_HITS * len(plan.hits) > ranking.scores.shape[1]):
         return None
     scores = np.ascontiguousarray(ranking.scores, dtype=np.float64)
     with np.errstate(all="ignore"):
