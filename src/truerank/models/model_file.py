@@ -31,7 +31,7 @@ import numpy as np
 from truerank.calibration.names import CALIBRATORS
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.files import atomic_write
-from truerank.core.names import resolve
+from truerank.core.names import nearest, resolve
 from truerank.models import registry, scikit_learn
 
 FORMAT = "truerank-model"
@@ -80,16 +80,17 @@ def load_model(path: str | os.PathLike[str]) -> Any:
         raise ModelFileError(f'{name}: not a truerank model: expected a JSON object with "format": "{FORMAT}"')
     version = document.get("version")
     if type(version) is not int or version < 1:
-        raise ModelFileError(f"{name}: the model's version must be a whole number >= 1, got {version!r}")
+        raise ModelFileError(f"{name}: the model's version must be a whole number >= 1, got {_quoted(version)}")
     if version > VERSION:
         raise ModelFileError(
-            f"{name}: the model has version {version}, this truerank reads up to {VERSION}; upgrade truerank"
+            f"{name}: the model has version {_quoted(version)}, this truerank reads up to {VERSION}; upgrade truerank"
         )
     content = document.get("model")
     try:
         model = decode(content)
         if not isinstance(content, dict) or "$class" not in content:
-            raise ModelFileError(f'"model" must be an object with "$class", got {_shown(content)}')
+            received = "an object without it" if isinstance(content, dict) else _quoted(content)
+            raise ModelFileError(f'"model" must be an object with "$class", got {received}')
         _check_fitted(model)
         _try(model)
     except ModelFileError as error:
@@ -152,8 +153,9 @@ def _guarded(name: str, work: Callable[[], Any]) -> Any:
         ) from error
 
 
-def _shown(value: Any) -> str:
-    text = json.dumps(value) if not isinstance(value, dict) else "an object without it"
+def _quoted(value: Any) -> str:
+    """What stands in a file, as it stands there; a damaged one may say something as long as itself."""
+    text = "an object" if isinstance(value, dict) else json.dumps(value)
     return text if len(text) <= 60 else text[:60] + "…"
 
 
@@ -226,7 +228,7 @@ def _encode_float(value: float) -> Any:
 
 def _decode_float(text: Any) -> float:
     if not isinstance(text, str) or text not in ("nan", "inf", "-inf"):
-        raise ModelFileError(f"expected nan, inf or -inf, got {text!r}")
+        raise ModelFileError(f"expected nan, inf or -inf, got {_quoted(text)}")
     return float(text)
 
 
@@ -246,19 +248,21 @@ def _encode_array(array: np.ndarray) -> dict[str, Any]:
 def _decode_array(value: dict[str, Any]) -> np.ndarray:
     dtype, shape, values = value["$array"], value.get("shape"), value.get("values")
     if not isinstance(dtype, str) or (dtype != "str" and dtype not in _DTYPES):
-        raise ModelFileError(f"unknown array type {dtype!r}")
+        raise ModelFileError(f"unknown array type {_quoted(dtype)}")
     if not isinstance(shape, list) or not all(type(size) is int and 0 <= size < _MAX_VALUES for size in shape):
-        raise ModelFileError(f"an array's shape must be a list of sizes, got {shape!r}")
+        raise ModelFileError(f"an array's shape must be a list of sizes, got {_quoted(shape)}")
     if not isinstance(values, list) or len(values) != math.prod(shape):
         received = len(values) if isinstance(values, list) else values
-        raise ModelFileError(f"an array of shape {shape} must hold {math.prod(shape)} values, got {received!r}")
+        raise ModelFileError(
+            f"an array of shape {_quoted(shape)} must hold {_quoted(math.prod(shape))} values, got {_quoted(received)}"
+        )
     kinds: tuple[type, ...] = {"str": (str,), "bool": (bool,)}.get(dtype, (int,))
     if dtype.startswith("float"):
         wrong = [v for v in values if type(v) not in (float, int) and v not in ("nan", "inf", "-inf")]
     else:
         wrong = [v for v in values if type(v) not in kinds]
     if wrong:
-        raise ModelFileError(f"an array of {dtype} holds {wrong[0]!r}")
+        raise ModelFileError(f"an array of {dtype} holds {_quoted(wrong[0])}")
     try:
         return np.array(values, dtype=str if dtype == "str" else dtype).reshape(shape)
     except (OverflowError, ValueError) as error:
@@ -294,10 +298,13 @@ def _decode_object(value: dict[str, Any]) -> Any:
         if not parts or not all(hasattr(part, "get_params") for _, part in parts):
             raise ModelFileError("a pipeline must have steps that are models")
         return _guarded("Pipeline", lambda: Pipeline(parts))
-    target = _class_names().get(name) if isinstance(name, str) else None
+    names = _class_names()
+    target = names.get(name) if isinstance(name, str) else None
     cls: Any = scikit_learn.class_of(name) if target is None else resolve(target)
     if cls is None:
-        raise ModelFileError(f"unknown class {name!r}; known are: {', '.join(sorted(_class_names()))}")
+        raise ModelFileError(
+            f"unknown class {_quoted(name)}{nearest(_quoted(name), names)}; known are: {', '.join(sorted(names))}"
+        )
     attributes = scikit_learn.attributes_of(cls) if target is None else cls.model_attributes
     params, fitted = value.get("params"), value.get("fitted")
     if not isinstance(params, dict) or not isinstance(fitted, dict):
@@ -306,13 +313,13 @@ def _decode_object(value: dict[str, Any]) -> Any:
     fitted = {renamed.get(key, key): item for key, item in fitted.items()}
     unknown = sorted(set(fitted) - set(attributes))
     if unknown:
-        raise ModelFileError(f"{name}: unknown fitted attribute {unknown[0]!r}")
+        raise ModelFileError(f"{name}: unknown fitted attribute {_quoted(unknown[0])}")
     renamed = getattr(cls.__init__, "renamed", {})
     params = {renamed.get(key, key): item for key, item in params.items()}
     known = inspect.signature(cls).parameters
     strange = sorted(set(params) - set(known))
     if strange:
-        raise ModelFileError(f"{name}: unknown parameter {strange[0]!r}")
+        raise ModelFileError(f"{name}: unknown parameter {_quoted(strange[0])}")
     given = {key: decode(item) for key, item in params.items()}
     given = scikit_learn.params_of(given) if target is None else given
     model = _guarded(name, lambda: cls(**given))
