@@ -73,12 +73,15 @@ def _row(name: str, there: Any, counted: list[int], said: float | None) -> None:
 
 
 def _of_trees(there: Any) -> float:
-    """The histograms of all levels but for what stays with its owner; what owners say; six exact sums a worker."""
+    """The sums of all levels, whole to all or a share to each, with the questions found; six exact sums a worker."""
     n = there.crew.n_workers
     width = -(-there.n_features // 8) * 8 * (2 * 64 + 1)
-    levels = sum(2 ** max(level - 1, 0) for level in range(DEPTH))
-    said = sum(16 * 2**level for level in range(DEPTH))
-    return TREES * (8 * levels * width * (n - 1) + n * said + n * 6 * 32_768)
+    sent = 0
+    for level in range(DEPTH):
+        sums = 8 * 2 ** max(level - 1, 0) * width
+        whole = n * (n - 1) << level <= 16
+        sent += n * (n - 1) * sums if whole else (n - 1) * sums + n * (n - 1) * 16 * 2**level
+    return TREES * (sent + n * 6 * 32_768)
 
 
 def _of_stumps(ranker: Any, there: Any) -> float:

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from truerank.cluster.communicator import Parted
+from truerank.cluster.communicator import Communicator, Parted
 from truerank.cluster.member import Failure, Member
 from truerank.cluster.partition import GivenSource, Partition
 
@@ -75,6 +75,28 @@ def test_a_member_that_fails_ends_the_program_of_all():
 
 def test_a_member_that_is_gone_ends_the_program_of_those_that_ask_it():
     assert run(waits_for_all, members=[Gone(), member(), member()]) == [None, None]
+
+
+def test_what_was_told_is_not_kept():
+    members = [member() for _ in range(3)]
+    run(told_by_all, "x", members=members)
+    assert not any(one._met[1]._meetings or one._met[1]._asked for one in members)
+
+
+def test_an_answer_that_nobody_waits_for_any_more_parts():
+    here = Communicator(1)
+
+    async def asked_and_given_up():
+        question = asyncio.ensure_future(here.meet(1, 1, "asked"))
+        await asyncio.sleep(0)
+        meeting = here.asked(1)
+        assert meeting.question() == "asked"
+        question.cancel()
+        await asyncio.sleep(0)
+        with pytest.raises(Parted):
+            here.answer(meeting, "too late")
+
+    asyncio.run(asked_and_given_up())
 
 
 def test_a_newer_call_ends_the_wait_in_an_older_one():

@@ -96,6 +96,8 @@ class Communicator:
         self.bytes_sent += size_of(value)
         with self._lock:
             self._check()
+            if meeting.to_give.cancelled():  # with the connection on which it was asked
+                raise Parted
             meeting.to_give.set_result(value)
 
     async def meet(self, other: int, turn: int, value: Any) -> Any:
@@ -104,7 +106,11 @@ class Communicator:
         with self._lock:
             self._check()
             meeting.given.set_result(value)
-        return await asyncio.wrap_future(meeting.to_give)
+        try:
+            return await asyncio.wrap_future(meeting.to_give)
+        finally:
+            with self._lock:  # memory
+                self._meetings.pop((other, turn), None)
 
     def end(self) -> None:
         """Nobody waits here any more."""
