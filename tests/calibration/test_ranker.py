@@ -13,6 +13,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
 from truerank.data.splits import query_folds
 from truerank.models.model_file import load_model, save_model
+from truerank.rankers.baselines import RidgeRanker
 from truerank.rankers.rank_svm import RankSVM
 
 test_scikit_learn_conformance = ranker_checks(
@@ -127,3 +128,17 @@ def test_query_statistics_by_hand():
     np.testing.assert_allclose(columns[0], [1, -1, -2, np.log(2), 3, 2, 1, np.log(2)])
     np.testing.assert_allclose(columns[1], [3, 1, 0, 0, 3, 2, 1, np.log(2)])
     np.testing.assert_allclose(columns[2], [5, 0, 0, 0, 5, 5, 0, 0])
+
+
+@pytest.mark.parametrize("statistics", [False, True])
+def test_probabilities_do_not_depend_on_the_order_of_rows(statistics):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(240, 3))
+    y, qid = (X[:, 0] + rng.uniform(size=240) > 1.2).astype(float), np.repeat([f"q{k}" for k in range(12)], 20)
+    order = np.concatenate([20 * query + rng.permutation(20) for query in rng.permutation(12)])
+    method = PooledCalibrator(["platt", "beta", "isotonic"], n_repeats=1)
+    one, other = (
+        CalibratedRanker(RidgeRanker(), method, query_statistics=statistics).fit(X[rows], y[rows], qid=qid[rows])
+        for rows in (np.arange(240), order)
+    )
+    np.testing.assert_allclose(one.predict_proba(X, qid=qid), other.predict_proba(X, qid=qid), rtol=1e-6)

@@ -121,3 +121,13 @@ def test_damaged_parts_are_refused(counts):
     for model in (selector, bayes, svm, words, tfidf):
         with pytest.raises(ModelFileError):
             model.check_model()
+
+
+def test_a_refused_fit_leaves_the_svm_as_it_was():
+    X, y = np.eye(6), np.array([0, 1] * 3)
+    svm = LinearSVM().fit(X, y)
+    for bad in ((X[:, :3], y[:2]), (X[:, :3] * np.nan, y)):
+        with pytest.raises(ValueError, match="samples|NaN"):
+            svm.fit(*bad)
+    assert svm.n_features_in_ == 6
+    assert svm.predict(X).shape == (6,)

@@ -40,7 +40,7 @@ from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
 from truerank.core.fitting import fits_whole
 from truerank.core.random_streams import seed_of, stream
-from truerank.data.grouping import group_rows
+from truerank.data.grouping import group_rows, name_order
 from truerank.significance.two_samples import Outcome, paired_t
 
 MEMBERS = ("spline", "beta", "platt", "asymmetric-laplace", "hybrid", "isotonic", "temperature", "identity")
@@ -316,9 +316,11 @@ def held_out_losses(log_odds: np.ndarray, positive: np.ndarray) -> np.ndarray:
 
 
 def group_numbers(groups: Any, n_rows: int) -> np.ndarray:
-    """Number of the group of each row, int64 (n,), in order of first appearance."""
+    """Number of the group of each row, int64 (n,), in the order of names: folds do not depend on the rows' order."""
     grouping = group_rows(groups, n_rows)
-    return grouping.restore(grouping.query_index)
+    rank = np.empty(grouping.n_queries, dtype=np.int64)
+    rank[name_order(grouping.query_ids)] = np.arange(grouping.n_queries)
+    return rank[grouping.restore(grouping.query_index)]
 
 
 def rarest_class(positive: np.ndarray) -> int:

@@ -151,7 +151,7 @@ class CalibratedRanker(Ranker):
         calibrator: Any = make_calibrator(self.method)
         if has_fit_parameter(calibrator, "groups") and data.n_queries > 1:
             # A calibrator that cross-validates keeps the documents of a query together.
-            return calibrator.fit(values, relevant, weight, groups=data.query_index)
+            return calibrator.fit(values, relevant, weight, groups=data.query_ids[data.query_index])
         return calibrator.fit(values, relevant, weight)
 
     def _fit_statistics(self, scores: np.ndarray, data: RankingData, rel: float) -> None:

@@ -277,6 +277,7 @@ class LinearSVM(LinearSVC):
         "n_iter_",
     )
 
+    @fits_whole
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """As `LinearSVC.fit`."""
         refuse_huge(validate_data(self, X, accept_sparse="csr", dtype=np.float64), type(self).__name__)
