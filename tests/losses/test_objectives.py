@@ -326,3 +326,24 @@ def test_labels_follow_the_rows_and_the_model_file(tmp_path, first):
         ObliviousBoosting(n_estimators=1).fit(X, y, qid=qid, labels={"clicks": clicks})
     with pytest.raises(InvalidInputError, match="one value for each"):
         ranker.fit(X, y, qid=qid, labels={"clicks": clicks[1:]})
+
+
+def test_squared_error_within_queries(query):
+    y, s = query
+    gradients, hessians = make_objective("query-mse", None, None, None)(y, s, OFFSETS)
+
+    def loss(scores):
+        errors = [y[a:b] - scores[a:b] for a, b in zip(OFFSETS, OFFSETS[1:])]
+        return sum(0.5 * np.sum((one - one.mean()) ** 2) for one in errors if len(one))
+
+    for i in range(len(y)):
+        step = np.zeros(len(y))
+        step[i] = 1e-4
+        assert gradients[i] == pytest.approx((loss(s + step) - loss(s - step)) / 2e-4, abs=1e-6)
+    # The hessians bound: the loss lies below its parabola.
+    step = np.random.default_rng(2).normal(size=len(y))
+    assert loss(s + step) <= loss(s) + gradients @ step + 0.5 * hessians @ step**2
+    shifted = s + np.repeat(np.arange(len(OFFSETS) - 1.0), np.diff(OFFSETS))
+    np.testing.assert_allclose(
+        make_objective("query-mse", None, None, None)(y, shifted, OFFSETS)[0], gradients, atol=1e-12
+    )

@@ -142,8 +142,12 @@ def test_scripts_with_the_callbacks_of_lightgbm_run(sets):
     assert gbm.patience is None  # for that fit alone
     assert gbm.evals_result_["valid_0"]["ndcg@3"].shape == (gbm.best_iteration_,)
     assert record["valid_0"]["nDCG@10"] == ours.validation_scores_.tolist()
-    with pytest.raises(InvalidInputError, match="_ResetParameterCallback is not here"):
-        gbm.fit(train, callbacks=[lgb.reset_parameter(learning_rate=[0.1] * 60)])
+    with pytest.raises(InvalidInputError, match="_ResetParameterCallback works on a model"):
+        gbm.fit(train, callbacks=[lgb.reset_parameter(num_leaves=[3] * 60)])
+    gbm.set_params(n_estimators=3).fit(train, callbacks=[lgb.reset_parameter(learning_rate=lambda k: 0.3 / (k + 1))])
+    ours = ObliviousBoosting(n_estimators=3, depth=3, learning_rate=[0.3, 0.15, 0.1]).fit(train)
+    np.testing.assert_allclose(gbm.predict(valid), ours.predict(valid), rtol=1e-12)
+    assert gbm.learning_rate == 0.1  # for that fit alone
 
 
 def test_scripts_with_the_callbacks_of_xgboost_run(sets, tmp_path, capfd):
@@ -170,8 +174,12 @@ def test_scripts_with_the_callbacks_of_xgboost_run(sets, tmp_path, capfd):
     np.testing.assert_array_equal(load_model(tmp_path / "m.json").predict(valid.X), ranker.predict(valid.X))
     with pytest.raises(Exception, match="holds a ObliviousBoosting"):
         RidgeRanker().load_model(tmp_path / "m.json")
-    with pytest.raises(InvalidInputError, match="LearningRateScheduler is not here"):
-        ranker.fit(train, callbacks=[xgboost.callback.LearningRateScheduler(lambda k: 0.1)])
+    flat = xgboost.callback.LearningRateScheduler(lambda k: 0.3)
+    same = ranker.predict(valid)
+    ranker.set_params(n_estimators=ranker.n_iter_).fit(train, callbacks=[flat])
+    np.testing.assert_array_equal(ranker.predict(valid), same)
+    with pytest.raises(InvalidInputError, match="TrainingCallback works on a model.*click_propensities_"):
+        ranker.fit(train, callbacks=[xgboost.callback.TrainingCallback()])
 
 
 def test_settings_of_one_fit(sets, capfd):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 
 import numpy as np
@@ -36,8 +37,9 @@ def sets():
 
 def test_a_script_for_xgboost_runs(sets):
     train, valid, test = sets
-    with pytest.warns(TruerankWarning, match="'ndcg@8' alone is watched and chooses; fit") as seen:
+    with pytest.warns(TruerankWarning, match="lambdarank_pair_method='topk' has no effect") as seen:
         ranker = XGBRanker(
+            lambdarank_pair_method="topk",
             tree_method="hist",
             objective="rank:ndcg",
             n_estimators=12,
@@ -67,6 +69,10 @@ def test_a_script_for_xgboost_runs(sets):
     np.testing.assert_array_equal(ranker.predict(test.X), ours.predict(test))
     assert list(ranker.evals_result_) == ["valid_0", "valid_1"]
     np.testing.assert_array_equal(ranker.evals_result_["valid_1"]["nDCG@8"], ours.validation_scores_)
+    assert ranker.evals_result()["validation_1"]["ndcg@1"][-1] == ranker.best_score_["valid_1"]["ndcg@1"]
+    np.testing.assert_array_equal(
+        ranker.predict(test.X, iteration_range=(0, ranker.best_iteration + 1)), ours.predict(test)
+    )
     assert len(ranker.evals_result_["valid_0"]["nDCG@8"]) == ranker.best_iteration_ == ranker.n_iter_
 
 
@@ -153,13 +159,14 @@ def test_what_a_pool_asks_beyond_rows_is_refused():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"lambdarank_unbiased": True}, 'objective="unbiased-lambdarank"'),
+        ({"lambdarank_unbiased": True, "objective": "rank:pairwise"}, "goes with objective='rank:ndcg'"),
+        ({"callbacks": []}, "they go to fit"),
+        ({"langevin": True}, "nothing like it here"),
         ({"num_leaves": 31}, "depth=5"),
         ({"min_child_samples": 20}, "small_leaf_penalty"),
         ({"reg_alpha": 0.5}, "alpha is the squared one"),
         ({"max_depth": -1}, "depth=6"),
         ({"max_depth": 3, "depth": 4}, "give depth alone"),
-        ({"objective": "rank:map"}, 'measure="AP"'),
         ({"n_estimatros": 3}, "did you mean 'n_estimators'"),
         ({"booster": "dart"}, "rank-svm"),
     ],
@@ -167,6 +174,110 @@ def test_what_a_pool_asks_beyond_rows_is_refused():
 def test_what_differs_is_named_with_ours_beside_it(arguments, words):
     with pytest.raises(InvalidInputError, match=words.replace("(", r"\(")):
         ObliviousBoosting(**arguments)
+
+
+def refusal(**arguments):
+    """What the constructor says against an argument; "" where it is taken."""
+    try:
+        ObliviousBoosting(**arguments)
+    except InvalidInputError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.filterwarnings("ignore:.*has no effect")
+@pytest.mark.parametrize("name", ["xgboost.XGBRanker", "lightgbm.LGBMRanker", "catboost.CatBoostRanker"])
+def test_every_parameter_of_theirs_is_taken_or_explained(name):
+    library, _, ranker = name.partition(".")
+    cls = getattr(pytest.importorskip(library), ranker)
+    named = [one for base in cls.__mro__ for one in inspect.signature(base.__init__).parameters.values()]
+    theirs = {one.name: one.default for one in named if one.kind is not one.VAR_KEYWORD and one.name != "self"}
+    for ours in ("args", "kwargs", "params", *ObliviousBoosting().get_params()):
+        theirs.pop(ours, None)
+    assert len(theirs) > 10
+    explained = ("num_leaves", "max_depth", "min_child_weight", "min_child_samples")
+    assert [one for one, default in theirs.items() if one not in explained and refusal(**{one: default})] == []
+    assert [one for one in theirs if "it has leaves" in refusal(**{one: 12345})] == []
+
+
+@pytest.mark.filterwarnings("ignore:12 of 12 queries came in several pieces")
+def test_clicks_in_the_order_they_were_shown(sets):
+    train, _, test = sets
+    with pytest.warns(TruerankWarning, match="sampling_method.*same chance"):
+        ranker = XGBRanker(
+            n_estimators=6, objective="rank:ndcg", lambdarank_unbiased=True, lambdarank_bias_norm=2, ndcg_exp_gain=True,
+            sampling_method="gradient_based",
+        )  # fmt: skip
+    clicks = (train.y > 1).astype(float)
+    rows = np.random.default_rng(1).permutation(train.n_rows)  # queries apart; within each, the order counts
+    position = np.zeros(train.n_rows)
+    for query in np.unique(train.qid):
+        own = train.qid[rows] == query
+        position[own] = np.arange(own.sum()) + 1
+    ranker.fit(train.X[rows], clicks[rows], qid=train.qid[rows])
+    ours = ObliviousBoosting(n_estimators=6, objective="unbiased-lambdarank", objective_params={"norm": 2})
+    ours.fit(train.X[rows], clicks[rows], qid=train.qid[rows], position=position)
+    np.testing.assert_array_equal(ranker.predict(test), ours.predict(test))
+    assert ranker.click_propensities_.shape == ours.click_propensities_.shape
+    with pytest.raises(InvalidInputError, match="rows_as_shown"):
+        ours.fit(train)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "objective", "measure"),
+    [
+        ("rank:map", "lambdarank", "AP"),
+        ("rank_xendcg", "xe-ndcg", "nDCG@10"),
+        ("QueryRMSE", "query-mse", "nDCG@10"),
+        ("YetiRankPairwise", "yetirank", "nDCG@10"),
+    ],
+)
+def test_objectives_of_theirs(theirs, objective, measure):
+    ranker = ObliviousBoosting(objective=theirs)
+    assert (ranker.objective, ranker.measure) == (objective, measure)
+    assert ObliviousBoosting(loss_function=theirs).objective == objective
+    assert ObliviousBoosting(objective=theirs, measure="RR").measure == "RR"
+
+
+@pytest.mark.parametrize("name", ["pandas", "polars"])
+def test_a_column_qid_says_the_queries(sets, name):
+    frames = pytest.importorskip(name)
+    train, _, test = sets
+    columns = {f"f{k}": train.X[:, k] for k in range(5)}
+    frame = frames.DataFrame({"qid": train.qid, **columns})
+    held = frames.DataFrame({**{f"f{k}": test.X[:, k] for k in range(5)}, "qid": test.qid})
+    ranker = XGBRanker(n_estimators=3).fit(frame, train.y, eval_set=[(held, test.y)])
+    same = XGBRanker(n_estimators=3).fit(frames.DataFrame(columns), train.y, qid=train.qid)
+    assert list(ranker.feature_names_in_) == list(columns)
+    np.testing.assert_array_equal(ranker.predict(held), same.predict(held))
+    np.testing.assert_array_equal(ranker.rank(held), ranker.rank(held[list(columns)], qid=test.qid))
+    assert ranker.score(held, test.y) == ranker.validation_scores_[-1] == same.score(held, test.y, qid=test.qid)
+    assert np.shape(ranker.permutation_importance(held, test.y, repeats=1)) == (5,)
+    with pytest.raises(InvalidInputError, match="column 'qid' of other queries"):
+        ranker.fit(frame, train.y, qid=train.qid[::-1])
+    assert ranker.fit(frame, train.y, qid=train.qid).n_features_in_ == 5
+
+
+def test_validation_sets_in_the_words_of_newer_releases(sets):
+    train, valid, test = sets
+    gbm = LGBMRanker(n_estimators=4, ndcg_eval_at=[1, 3])
+    gbm.fit(
+        train.X, train.y, group=np.array(train.group_sizes, dtype=float), feature_name="auto",
+        categorical_feature="auto", eval_X=(valid.X, test.X), eval_y=(valid.y, test.y),
+        eval_group=[valid.group_sizes, test.group_sizes],
+    )  # fmt: skip
+    assert list(gbm.evals_result_) == ["valid_0", "valid_1"]
+    assert set(gbm.evals_result_["valid_0"]) == {"nDCG@1", "nDCG@3"}
+    assert gbm.predict(valid.X, num_iteration=gbm.best_iteration_, raw_score=True).shape == (valid.n_rows,)
+    for bad, words in (
+        ({"num_iteration": 2}, "staged_predict"),
+        ({"pred_contrib": True}, "explain"),
+        ({"qidd": 1}, "did you mean 'qid'"),
+    ):
+        with pytest.raises(InvalidInputError, match=words):
+            gbm.predict(valid.X, **bad)
+    with pytest.raises(InvalidInputError, match="eval_X and eval_y go together"):
+        gbm.fit(train, eval_X=valid.X)
 
 
 def test_rankers_without_the_setting_say_so():
@@ -187,7 +298,7 @@ def test_rankers_without_the_setting_say_so():
         ({"use_best_model": False}, "patience=None keeps all trees"),
         ({"shuffle": False}, "takes no 'shuffle'"),
         ({"grup": [3]}, "did you mean 'group'"),
-        ({"group": [0.5]}, "number of rows of each query"),
+        ({"group": [0.5, 1.5]}, "number of rows of each query"),
         ({"eval_qid": [[1]]}, "eval_set=.*missing"),
     ],
 )

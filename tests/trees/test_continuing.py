@@ -121,3 +121,15 @@ def test_other_data_cannot_continue(judged, leaves):
     fewer = RankingData(train.X[:, :-1], train.y, train.qid)
     with pytest.raises(InvalidInputError, match="fitted to 14 features, X has 13|features, X has"):
         ranker.fit(fewer)
+
+
+def test_learning_rates_by_tree():
+    data = load_sample().take_queries(range(10))
+    rates = [0.5, 0.25, 0.1, 0.05]
+    whole = ObliviousBoosting(n_estimators=4, learning_rate=rates, depth=2).fit(data)
+    begun = ObliviousBoosting(n_estimators=2, learning_rate=rates[:2], depth=2).fit(data)
+    assert np.array_equal(whole.tree_values_[:2], begun.tree_values_)
+    begun.set_params(n_estimators=2, learning_rate=np.array(rates[2:])).fit(data, init_model=begun)
+    np.testing.assert_allclose(begun.predict(data), whole.predict(data), rtol=1e-9)
+    with pytest.raises(InvalidInputError, match="one for each of the 4 trees, got 2"):
+        ObliviousBoosting(n_estimators=4, learning_rate=rates[:2]).fit(data)

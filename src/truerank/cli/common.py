@@ -243,9 +243,12 @@ def read_data(path: str, args: argparse.Namespace | None = None, *, like: Any = 
 
     if path != "-" and os.path.isfile(path) and os.path.getsize(path) > KERNEL_AFTER:
         announce_compilation()  # the reader's kernel is the first that is needed
+    from truerank.io.group_sizes import with_sizes_beside
+
+    source = path if path == "-" else with_sizes_beside(path)
     return columns.of(
         read_letor(
-            path, missing=missing, n_features=n_features, sparse=getattr(args, "sparse", False), max_line=max_line
+            source, missing=missing, n_features=n_features, sparse=getattr(args, "sparse", False), max_line=max_line
         )
     )
 

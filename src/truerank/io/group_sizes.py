@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -126,6 +127,28 @@ def with_query_ids(source: Any, sizes: np.ndarray) -> Any:
         While reading: when the lines are more or fewer than the sizes say, or carry query ids already.
     """
     return _Named(source, qid_from_group_sizes(sizes).tolist())
+
+
+def with_sizes_beside(path: str) -> Any:
+    """LETOR text by its path; where a line has no query id, as `with_query_ids` with the sizes in a file beside it.
+
+    That file is called `path.query`, as LightGBM has it, or `path.group`, as XGBoost.
+    """
+    beside = next((name for name in (f"{path}.query", f"{path}.group") if os.path.isfile(name)), None)
+    if beside is None or _names_queries(path):
+        return path
+    return with_query_ids(path, read_group_sizes(beside))
+
+
+def _names_queries(path: str) -> bool:
+    """Whether the first row of LETOR text has a query id."""
+    with Source(path) as stream:
+        for text in stream.line_blocks():
+            for line in text.split(b"\n"):
+                tokens = line.partition(b"#")[0].split(None, 2)
+                if tokens:
+                    return len(tokens) > 1 and tokens[1].startswith(b"qid:")
+    return True
 
 
 class _Named:

@@ -39,7 +39,7 @@ def in_data_order(values: Any, data: RankingData) -> dict[str, Any]:
 
 
 def take_beside(
-    objective: Any, labels: Mapping[str, np.ndarray] | None, position: np.ndarray | None, weight: np.ndarray | None
+    objective: Any, labels: Mapping[str, np.ndarray] | None, position: np.ndarray | None, data: RankingData
 ) -> None:
     """Hand the labels and positions that came beside the grades to the objectives that read them.
 
@@ -62,8 +62,11 @@ def take_beside(
     if position is not None and not readers:
         raise InvalidInputError('position is read by objective="unbiased-lambdarank" only; leave it out, or take that')
     for reader in readers:
-        if position is not None:
-            reader.take_positions(position, weight)
+        if position is None and reader.rows_as_shown:
+            places = np.arange(data.n_rows) - np.repeat(data.offsets[:-1], data.group_sizes)
+            reader.take_positions(places + 1, data.row_weight)
+        elif position is not None:
+            reader.take_positions(position, data.row_weight)
 
 
 def unbiased_part(objective: Any) -> UnbiasedLambdaRank | None:

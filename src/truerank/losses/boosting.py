@@ -7,6 +7,7 @@ their (non-negative) second derivatives or an upper bound of these. Any such fun
 With s the scores of a query, y its grades and ρ_ij = 1 / (1 + exp(σ (s_i - s_j))):
 
     mse                ½ Σ (y_i - s_i)²
+    query-mse          ½ Σ (y_i - s_i - c)², c the query's mean of y_i - s_i: differences between queries count nothing
     pairwise-logistic  Σ_{y_i > y_j} log(1 + exp(-σ (s_i - s_j)))
     lambdarank         Σ_{y_i > y_j} |Δ_ij| log(1 + exp(-σ (s_i - s_j))), Δ_ij the change of the measure when i and j
                        swap their places, held constant
@@ -36,6 +37,7 @@ import numpy as np
 
 from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
+from truerank.data.grouping import sums_by_query
 from truerank.losses.boosting_kernels import discounted_pairs, neighbour_pairs
 from truerank.losses.by_query import Block, ByQuery
 from truerank.losses.lambda_rank import LambdaRank
@@ -64,6 +66,20 @@ class SquaredError:
         if weights is None:
             return exact_sum(y) / len(y)
         return exact_sum(weights * y) / exact_sum(weights)
+
+
+class QuerySquaredError(ByQuery):
+    """½ Σ (y - s - c)² with c the mean of y - s in the query; the hessians, 1, bound its second derivatives."""
+
+    def add(self, block: Block) -> None:
+        """See the base class."""
+        offsets = block.offsets[block.first : block.last + 1]
+        rows = slice(int(offsets[0]), int(offsets[-1]))
+        errors = block.scores[rows] - block.y[rows]
+        sizes = np.diff(offsets)
+        means = sums_by_query(errors, offsets - offsets[0]) / np.maximum(sizes, 1)
+        block.gradients[rows] = errors - np.repeat(means, sizes)
+        block.hessians[rows] = 1.0
 
 
 class PairwiseLogistic(ByQuery):
@@ -113,6 +129,7 @@ class YetiRank(ByQuery):
 
 OBJECTIVES: dict[str, Callable[..., Any]] = {
     "mse": SquaredError,
+    "query-mse": QuerySquaredError,
     "lambdarank": LambdaRank,
     **LISTWISE,
     "pairwise-logistic": PairwiseLogistic,

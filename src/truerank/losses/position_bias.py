@@ -45,6 +45,9 @@ class UnbiasedLambdaRank(LambdaRank):
         Regularisation: 0 takes the ratios of sums as they are, large values pull all propensities to 1.
     max_position : int
         Positions further down share one propensity.
+    rows_as_shown : bool, default False
+        Whether the rows of each query come in the order in which they were shown: their places are the positions, as
+        XGBoost has it, and none need be given.
 
     Attributes
     ----------
@@ -52,8 +55,16 @@ class UnbiasedLambdaRank(LambdaRank):
         t⁺ and t⁻ of the positions 1 … K.
     """
 
-    def __init__(self, measure: Any, sigma: float = 1.0, norm: float = 1.0, max_position: int = 50) -> None:
+    def __init__(
+        self,
+        measure: Any,
+        sigma: float = 1.0,
+        norm: float = 1.0,
+        max_position: int = 50,
+        rows_as_shown: bool = False,
+    ) -> None:
         super().__init__(measure, sigma)
+        self.rows_as_shown = bool(rows_as_shown)
         self.norm = check_number(norm, "norm", minimum=0.0)
         self.max_position = check_positive_int(max_position, "max_position")
         self._place: np.ndarray | None = None
@@ -87,7 +98,8 @@ class UnbiasedLambdaRank(LambdaRank):
     def __call__(self, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if self._place is None:
             raise InvalidInputError(
-                "unbiased-lambdarank needs the position of every training row: fit(X, y, qid=qid, position=position)"
+                "unbiased-lambdarank needs the position of every training row: fit(X, y, qid=qid, position=position), "
+                'or objective_params={"rows_as_shown": True} where the rows of each query come as they were shown'
             )
         return super().__call__(y, scores, offsets)
 

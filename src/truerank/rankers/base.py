@@ -23,14 +23,15 @@ from truerank.measures import parse_measure
 from truerank.rankers.callbacks import taken_habits
 from truerank.rankers.catboost_pool import is_pool, without_pool
 from truerank.rankers.constructor_names import taking_other_names, under_new_names
-from truerank.rankers.other_names import settled_fit, translated
+from truerank.rankers.fit_arguments import check_predict_arguments, settled_fit, weights_by_row
+from truerank.rankers.flat_scores import convergence_warning, warn_of_flat_scores
+from truerank.rankers.other_names import translated
+from truerank.rankers.query_column import without_query_column
 from truerank.rankers.round_results import History, RoundResults, values_by_round
 from truerank.solvers.result import Status
 
 # Rows beyond which a missing qid is taken for a forgotten one: the usual depth of one result list.
 ONE_LIST = 1_000
-_LOOKED_AT = 20_000  # rows whose scores are looked at after a fit
-_ROUNDING = 1e-13  # of the largest score: a spread up to this is rounding
 
 
 class Ranker(RoundResults, BaseEstimator):
@@ -88,7 +89,8 @@ class Ranker(RoundResults, BaseEstimator):
         Parameters
         ----------
         X : array (n, p), sparse matrix where the ranker takes one, data frame, or RankingData
-            Rows in any order. With a `RankingData`, `y` and `qid` are its own and must not be given.
+            Rows in any order. With a `RankingData`, `y` and `qid` are its own and must not be given. A column `qid` of
+            a data frame says the query of each row and is no feature; `predict` and `score` leave it out too.
         y : array (n,)
             Relevance grades, higher is better; a negative one is worse than 0 to a ranker, and not judged to a measure.
         qid : array (n,) of hashables, optional
@@ -142,6 +144,7 @@ class Ranker(RoundResults, BaseEstimator):
         if getattr(X, "is_cluster_data", False):
             given = {"y": y, "qid": qid, "query_weight": query_weight, "sample_weight": sample_weight}
             return X.fit_ranker(self, eval_set, **given, **other)
+        X, qid = without_query_column(X, qid)
         habits = taken_habits(self, other, eval_set is not None)
         qid, sets = settled_fit(self, qid, eval_set, other)
         if sets and not self.uses_eval_set:
@@ -161,7 +164,7 @@ class Ranker(RoundResults, BaseEstimator):
                 setattr(fresh, name, value)
             data = fresh._training_data(X, y, qid, query_weight)
             if sample_weight is not None:
-                data = data.with_sample_weight(_by_row(sample_weight, data))
+                data = data.with_sample_weight(weights_by_row(sample_weight, data))
             watched = [(name, fresh._validation_data(given)) for name, given in sets]
             fresh.n_queries_in_ = data.n_queries
             fresh.__dict__.pop("evals_result_", None)  # of an earlier fit
@@ -228,16 +231,18 @@ class Ranker(RoundResults, BaseEstimator):
         """What `feature_importances_` takes the shares of, (p,)."""
         raise AttributeError(f"{type(self).__name__} has no feature_importances_; see permutation_importance")
 
-    def predict(self, X: Any, *, qid: Any = None) -> np.ndarray:
+    def predict(self, X: Any, *, qid: Any = None, **other: Any) -> np.ndarray:
         """Scores (n,), float64, higher ranks first, in the order of the caller's rows.
 
         A score rests on the row's own features; `qid` is taken so that calls look alike, and checked: one query id for
-        each row, and none where X is a RankingData, which has its own.
+        each row, and none where X is a RankingData, which has its own. Other libraries' arguments (`num_iteration`,
+        `iteration_range`, …) are taken where they ask for all trees.
         """
         check_is_fitted(self)
+        check_predict_arguments(self, other)
         if getattr(X, "is_cluster_data", False):
             return X.predict_with(self)
-        X = without_pool(X)
+        X, qid = self._without_query_column(without_pool(X), qid)
         if qid is not None and isinstance(X, RankingData):
             raise InvalidInputError("X is a RankingData, which has its own qid; do not pass it again")
         with Interruptible():
@@ -260,7 +265,7 @@ class Ranker(RoundResults, BaseEstimator):
         """
         if getattr(X, "is_cluster_data", False):
             return X.rank_with(self)
-        X = without_pool(X)
+        X, qid = self._without_query_column(without_pool(X), qid)
         scores = self.predict(X, qid=qid)
         if isinstance(X, RankingData):
             grouping: Grouping = X
@@ -280,7 +285,7 @@ class Ranker(RoundResults, BaseEstimator):
         from truerank.inspection.importance import permutation_importance
 
         check_is_fitted(self)
-        X = without_pool(X)
+        X, qid = self._without_query_column(without_pool(X), qid)
         if isinstance(X, RankingData):
             _refuse_again(y, qid)
             data = X
@@ -301,7 +306,7 @@ class Ranker(RoundResults, BaseEstimator):
         check_is_fitted(self)
         if getattr(X, "is_cluster_data", False):
             return float(X.score_of(self, self._measure()))
-        X = without_pool(X)
+        X, qid = self._without_query_column(without_pool(X), qid)
         if isinstance(X, RankingData):
             _refuse_again(y, qid)
             scores, judgements = X.grouped(self.predict(X)), X.judgements()
@@ -340,39 +345,11 @@ class Ranker(RoundResults, BaseEstimator):
         """Keep the reason for the stop, and warn when it needs the user's attention."""
         self.status_ = status.value
         if not status.ok:
-            warnings.warn(f"{type(self).__name__} {status.value}", _convergence_warning(), stacklevel=4)
+            warnings.warn(f"{type(self).__name__} {status.value}", convergence_warning(), stacklevel=4)
 
     def _warn_of_flat_scores(self, data: RankingData) -> None:
-        """Warn when the scores of training queries cannot rank: not finite, or the same within every query."""
-        if type(self)._predict is Ranker._predict:
-            return  # a ranker around another one, which has looked itself
-        last = int(np.searchsorted(data.offsets, _LOOKED_AT, side="right"))  # whole queries, one at least
-        offsets = data.offsets[: max(last, 2)]
-        with np.errstate(all="ignore"):
-            scores = np.asarray(self._predict(data.X[: int(offsets[-1])]), dtype=np.float64)
-        name = type(self).__name__
-        if not np.isfinite(scores).all():
-            warnings.warn(
-                f"{name}: {np.count_nonzero(~np.isfinite(scores))} of {len(scores)} training scores are not finite; "
-                "scale the columns of X (see `truerank describe` for huge ones), or raise the regularisation",
-                _convergence_warning(),
-                stacklevel=3,
-            )
-            return
-        starts = offsets[:-1][np.diff(offsets) > 0]
-        if len(starts) == 0:
-            return
-        spread = np.maximum.reduceat(scores, starts) - np.minimum.reduceat(scores, starts)
-        if spread.max() > _ROUNDING * max(float(np.abs(scores).max()), np.finfo(float).tiny):
-            return
-        warnings.warn(
-            f"{name} learned nothing: its scores are the same for all documents of a query. Training "
-            f"{getattr(self, 'status_', 'gave no reason')}. Check that queries have documents of different grades "
-            "(`rel` or the convention may leave none) and different features; else regularise less (a larger C, a "
-            "smaller alpha), scale the columns, or train on another measure",
-            _convergence_warning(),
-            stacklevel=3,
-        )
+        if type(self)._predict is not Ranker._predict:  # a ranker around another one, which has looked itself
+            warn_of_flat_scores(self, data)
 
     def check_model(self) -> None:
         """Called after loading from a model file: the feature names must fit the number of columns."""
@@ -394,6 +371,9 @@ class Ranker(RoundResults, BaseEstimator):
             self.feature_names_in_ = np.asarray(names, dtype=object)
 
     # Borders.
+
+    def _without_query_column(self, X: Any, qid: Any) -> tuple[Any, Any]:
+        return without_query_column(X, qid, getattr(self, "feature_names_in_", None))
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
         if hasattr(X, "tocsr") and not self.allow_sparse:
@@ -599,23 +579,7 @@ def _about_missing(name: str) -> str:
     )
 
 
-def _by_row(weight: Any, data: RankingData) -> Any:
-    """`sample_weight`; one entry a query is an error that says where it goes."""
-    if np.shape(np.asarray(weight)) == (data.n_queries,) != (data.n_rows,):
-        raise InvalidInputError(
-            f"sample_weight has one entry for each of the {data.n_queries} queries, as XGBoost's; weights of queries "
-            f"go to query_weight, and sample_weight has one for each of the {data.n_rows} rows"
-        )
-    return weight
-
-
 def _column(y: Any) -> Any:
     from sklearn.utils.validation import column_or_1d
 
     return y if y is None or hasattr(y, "to_numpy") else column_or_1d(y, warn=True)
-
-
-def _convergence_warning() -> type[Warning]:
-    from sklearn.exceptions import ConvergenceWarning
-
-    return ConvergenceWarning if issubclass(ConvergenceWarning, UserWarning) else TruerankWarning

@@ -74,7 +74,9 @@ class BoostingFit:
         self._check_rows()
         self.plan = ranker._plan()
         if begun:
-            self.plan = replace(self.plan, n_estimators=self.plan.n_estimators + len(self.progress.trees))
+            have = len(self.progress.trees)
+            rates = np.append(np.zeros(have), self.plan.learning_rates)
+            self.plan = replace(self.plan, n_estimators=self.plan.n_estimators + have, learning_rates=rates)
         self.objective = self._objective(labels, position)
 
     def run(self) -> Status:
@@ -115,7 +117,7 @@ class BoostingFit:
         ranker = self.ranker
         measure = parse_measure(ranker.measure, convention=ranker.convention)
         objective = make_objective(ranker.objective, ranker.objective_params, measure, ranker.n_jobs)
-        take_beside(objective, labels, position, self.data.row_weight)
+        take_beside(objective, labels, position, self.data)
         if unbiased_part(objective) is not None and self.continued:
             raise InvalidInputError(
                 f"{'init_model' if self.begun else 'warm_start'}: unbiased-lambdarank learns its propensities from "

@@ -57,11 +57,9 @@ def taken_habits(ranker: Any, other: dict[str, Any], watched: bool) -> FitHabits
         del other["eval_metric"]
         if not watched:
             raise InvalidInputError(f"{name}.fit: eval_metric judges the queries of eval_set, which is missing")
-        listed = list(metric) if isinstance(metric, list | tuple) else [metric]
-        if not listed:
-            raise InvalidInputError(f"{name}.fit: eval_metric names no measure; such as eval_metric='ndcg@10'")
-        habits.settings["validation_measure"] = measure_of("eval_metric", listed[-1])
-        habits.measures = [measure_of("eval_metric", one) for one in listed[:-1]]
+        _take_measures(habits, metric, f"{name}.fit: eval_metric")
+    elif isinstance(known.get("validation_measure"), list | tuple):
+        _take_measures(habits, known["validation_measure"], f"{name}: validation_measure")
     for key in ("verbose", "verbose_eval"):
         period = other.get(key)
         if isinstance(period, bool | int | np.bool_ | np.integer):
@@ -69,6 +67,14 @@ def taken_habits(ranker: Any, other: dict[str, Any], watched: bool) -> FitHabits
             if period and not known.get("verbose"):
                 habits.callbacks.append(every(max(1, int(period))))
     return habits
+
+
+def _take_measures(habits: FitHabits, given: Any, name: str) -> None:
+    """One measure or several, of which the last chooses, as in XGBoost."""
+    listed = list(given) if isinstance(given, list | tuple) else [given]
+    if not listed:
+        raise InvalidInputError(f"{name} names no measure; such as 'ndcg@10'")
+    *habits.measures, habits.settings["validation_measure"] = [measure_of(name, one) for one in listed]
 
 
 def period_of(verbose: Any) -> int:
@@ -82,9 +88,23 @@ def period_of(verbose: Any) -> int:
     return max(0, check_positive_int(verbose, "verbose", -1))
 
 
+def _rates_of(one: Any, kind: str, known: Mapping[str, Any]) -> list[float] | None:
+    """Learning rates by round of LightGBM's `reset_parameter` and XGBoost's `LearningRateScheduler`, None of others."""
+    if "learning_rate" not in known or "n_estimators" not in known:
+        return None
+    rounds = check_positive_int(known["n_estimators"], "n_estimators")
+    if kind == "LearningRateScheduler":
+        return [float(one.learning_rates(k)) for k in range(rounds)]
+    if kind == "ResetParameter" and list(one.kwargs) == ["learning_rate"]:
+        given = one.kwargs["learning_rate"]
+        return [float(rate) for rate in (map(given, range(rounds)) if callable(given) else given)]
+    return None
+
+
 def _take_callback(habits: FitHabits, one: Any, name: str, known: Mapping[str, Any]) -> None:
     kind = type(one).__name__.strip("_").removesuffix("Callback")
-    theirs = type(one).__module__.partition(".")[0] in ("lightgbm", "xgboost")
+    origins = [base.__module__.partition(".")[0] for base in type(one).__mro__]
+    theirs = origins[0] in ("lightgbm", "xgboost")
     if theirs and kind == "EarlyStopping":
         if "patience" not in known:
             raise InvalidInputError(f"{name} does not stop early: leave {kind} out")
@@ -95,10 +115,13 @@ def _take_callback(habits: FitHabits, one: Any, name: str, known: Mapping[str, A
             habits.callbacks.append(every(one.period))
     elif theirs and kind == "RecordEvaluation":
         habits.records.append(one.eval_result)
-    elif theirs:
+    elif theirs and (rates := _rates_of(one, kind, known)) is not None:
+        habits.settings["learning_rate"] = rates
+    elif theirs or "xgboost" in origins or "catboost" in origins:
         raise InvalidInputError(
-            f"{name}.fit: the callback {type(one).__name__} is not here; a callback is a function of "
-            "`truerank.core.rounds.Round` (its round, of, measures), which stops the fit by returning True"
+            f"{name}.fit: the callback {type(one).__name__} works on a model that is not here; a callback is a "
+            "function of `truerank.core.rounds.Round` (its round, of, measures), which stops the fit by returning "
+            "True. What unbiased-lambdarank learned of positions is in click_propensities_ and skip_propensities_"
         )
     elif callable(one):
         habits.callbacks.append(one)

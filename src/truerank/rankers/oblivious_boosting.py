@@ -58,24 +58,25 @@ class ObliviousBoosting(FittedTrees):
         `{"kind": "fuzzy", "fuzziness": 0.05}`. "auto" takes the kind, each at its defaults, that ranks queries left
         out best by `validation_measure` (`rankers.leaf_choice`), at seven times the training time.
     objective : str, function or list, default "mse"
-        What is made small: "mse", "lambdarank", "unbiased-lambdarank", "softmax", "xe-ndcg", "pairwise-logistic" or
-        "yetirank"; see `truerank.losses.boosting`. A function
+        What is made small: "mse", "query-mse", "lambdarank", "unbiased-lambdarank", "softmax", "xe-ndcg",
+        "pairwise-logistic" or "yetirank"; see `truerank.losses.boosting`. A function
         `objective(y, scores, offsets) -> (gradients, hessians)`, or an object as `truerank.losses.protocols` has it. A
         list is a weighted sum, whose entries may read labels of their own:
         `["lambdarank", {"objective": "softmax", "weight": 0.2, "label": "clicks"}]` with
         `fit(..., labels={"clicks": c})`.
     objective_params : dict, optional
-        `sigma` (lambdarank, pairwise-logistic), `permutations` and `decay` (yetirank), `sigma`, `norm` and
-        `max_position` (unbiased-lambdarank).
+        `sigma` (lambdarank, pairwise-logistic), `permutations` and `decay` (yetirank), `sigma`, `norm`,
+        `max_position` and `rows_as_shown` (unbiased-lambdarank).
     measure : str, Measure or function, default "nDCG@10"
         Trained by lambdarank, whatever the measure; reported by `score`.
-    validation_measure : str or Measure, optional
-        Watched on `eval_set`, ties averaged (`Measure.tie_averaged`); None means `measure`.
+    validation_measure : str or Measure, or a list of these, optional
+        Watched on `eval_set`, ties averaged (`Measure.tie_averaged`); None means `measure`. Of several the last one
+        chooses, and `evals_result_` has all.
     convention : str, default "ranklib"
         What the measure's name leaves open.
     n_estimators : int, default 100
         Trees.
-    learning_rate : float > 0, default 0.1
+    learning_rate : float > 0, or one for each tree, default 0.1
     depth : int in 1 … 12, default 6
         Levels of a tree, 2^depth leaves. Growth ends early where no question helps.
     borders : int in 1 … 255, default 64
@@ -241,7 +242,7 @@ class ObliviousBoosting(FittedTrees):
         validation_measure: Any = None,
         convention: str = "ranklib",
         n_estimators: int = 100,
-        learning_rate: float = 0.1,
+        learning_rate: Any = 0.1,
         depth: int = 6,
         borders: int = 64,
         alpha: float | None = None,
@@ -429,6 +430,17 @@ class ObliviousBoosting(FittedTrees):
         chooser = self.measure if self.validation_measure is None else self.validation_measure
         return EarlyStopping(chooser, self.convention, self.patience)
 
+    def _rates(self, n_estimators: int) -> np.ndarray:
+        """The learning rate of each tree (n_estimators,)."""
+        given = self.learning_rate
+        if not isinstance(given, list | tuple | np.ndarray):
+            given = [given] * n_estimators
+        if len(given) != n_estimators:
+            raise InvalidInputError(
+                f"learning_rate must be one number, or one for each of the {n_estimators} trees, got {len(given)}"
+            )
+        return np.array([check_number(rate, "learning_rate", minimum=0.0, open_minimum=True) for rate in given])
+
     def _plan(self) -> Plan:
         """The settings of the boosting loop."""
         n_estimators = check_positive_int(self.n_estimators, "n_estimators")
@@ -454,7 +466,7 @@ class ObliviousBoosting(FittedTrees):
         )
         return Plan(
             n_estimators,
-            check_number(self.learning_rate, "learning_rate", minimum=0.0, open_minimum=True),
+            self._rates(n_estimators),
             rules,
             self.bootstrap or "row",
             self.bootstrap is not None and bool(self.replace),

@@ -25,7 +25,7 @@ class Plan:
     """The settings of the loop, checked."""
 
     n_estimators: int
-    learning_rate: float
+    learning_rates: np.ndarray  # (n_estimators,)
     rules: GrowthRules
     unit: str
     replace: bool
@@ -185,7 +185,7 @@ def boost(rows: BoostedRows, plan: Plan, watched: Watched | None, progress: Prog
         if t == plan.n_estimators:
             break
         tree, values = rows.grow(t, _allowed_features(p, plan.feature_fraction, stream(plan.seed, "features", t)))
-        values = plan.learning_rate * values
+        values = plan.learning_rates[t] * values
         progress.add(tree, values, rows.borders, plan.rules.depth)
         rows.add(t, tree, values)
         measured = None
@@ -220,7 +220,7 @@ def _keep_best(progress: Progress, plan: Plan, status: Status, best_round: int |
         least = int(np.nanargmin(progress.change)) + 1
         if not progress.change[least - 1] < 0.0:
             raise InvalidInputError(
-                f"training diverges. Lower learning_rate (it is {plan.learning_rate:g}) or raise alpha (it is "
+                f"training diverges. Lower learning_rate (it is {plan.learning_rates[0]:g}) or raise alpha (it is "
                 f"{plan.rules.alpha:g})"
             )
         progress.keep(least)

@@ -1,0 +1,34 @@
+"""The column `qid` of a data frame, which XGBoost's ranker takes for the queries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError
+
+NAME = "qid"
+
+
+def without_query_column(X: Any, qid: Any, features: Any = None) -> tuple[Any, Any]:
+    """X without its column `qid`, and that column where `qid` is None; anything without such a column as it is.
+
+    Parameters
+    ----------
+    X : data frame or anything else
+    qid : array (n,), optional
+    features : sequence of str, optional
+        Names of a fitted ranker's features; where `qid` is one of them the column stays.
+
+    Raises
+    ------
+    InvalidInputError
+        Where the column and `qid` are not the same queries.
+    """
+    if not hasattr(X, "columns") or NAME not in list(X.columns) or (features is not None and NAME in list(features)):
+        return X, qid
+    column = np.asarray(X[NAME])
+    if qid is not None and not (len(column) == np.size(qid) and (column == np.asarray(qid)).all()):
+        raise InvalidInputError("X has a column 'qid' of other queries than qid=…; drop the one that is wrong")
+    return X[[name for name in X.columns if name != NAME]], column
