@@ -17,6 +17,7 @@ from truerank.data.grouping import group_rows, ranks_by_query
 from truerank.data.ranking_data import RankingData
 from truerank.data.splits import query_folds
 from truerank.rankers.base import Ranker
+from truerank.rankers.fit_arguments import check_predict_arguments
 from truerank.rankers.pipeline import RankerPipeline, as_ranking_data, fit_ranker, ranker_scores
 
 # Ridge on the standardised query statistics, in rows.
@@ -183,9 +184,10 @@ class CalibratedRanker(Ranker):
     def _warn_of_flat_scores(self, data: RankingData) -> None:
         """Nothing: the ranker inside has said so in its own fit, and may need whole queries to score."""
 
-    def predict(self, X: Any, *, qid: Any = None) -> np.ndarray:
+    def predict(self, X: Any, *, qid: Any = None, **other: Any) -> np.ndarray:
         """The ranker's own scores (n,), float64, in the caller's row order; `qid` where it looks at the query."""
         check_is_fitted(self)
+        check_predict_arguments(self, other)
         if getattr(X, "is_cluster_data", False):
             return X.predict_with(self)
         if isinstance(self.ranker_, RankerPipeline) and not isinstance(X, RankingData):

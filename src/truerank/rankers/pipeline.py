@@ -17,6 +17,7 @@ from truerank.data.ranking_data import RankingData
 from truerank.features.score_binning import ScoreBinning
 from truerank.rankers.base import Ranker
 from truerank.rankers.catboost_pool import without_pool
+from truerank.rankers.fit_arguments import check_predict_arguments
 
 # Name of a transformer (`--prepare NAME`) -> "module:class".
 TRANSFORMERS: dict[str, str] = {
@@ -116,9 +117,10 @@ class RankerPipeline(Ranker):
         self.ranker_ = fit_ranker(self.ranker, data, valid)
         self.status_ = getattr(self.ranker_, "status_", "fitted")
 
-    def predict(self, X: Any, *, qid: Any = None) -> np.ndarray:
+    def predict(self, X: Any, *, qid: Any = None, **other: Any) -> np.ndarray:
         """Scores (n,), float64, in the order of the caller's rows; `qid` as in the class's notes."""
         check_is_fitted(self)
+        check_predict_arguments(self, other)
         X = without_pool(X)
         data = as_ranking_data(self, X, qid)
         if qid is None and not isinstance(X, RankingData) and self.n_queries_in_ > 1:
