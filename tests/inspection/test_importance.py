@@ -60,6 +60,8 @@ def test_losses_are_shown_by_name_the_largest_first(planted):
     assert "loss of RR (ranklib)" in lines[0]
     assert lines[2].startswith("feature 2 ")
     assert found._repr_html_().count("<tr>") == 6
+    assert found.to_markdown().splitlines()[0].startswith("| feature | loss of ")
+    assert "tabular" in found.to_latex()
 
 
 def test_what_a_model_says_of_its_features(planted):

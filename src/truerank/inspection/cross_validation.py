@@ -10,7 +10,7 @@ import numpy as np
 
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError, imports_of_extra
-from truerank.core.printing import styled_table
+from truerank.core.printing import Tabular, styled_table
 from truerank.core.random_streams import seed_of
 from truerank.data.ranking_data import check_ranking_data
 from truerank.data.splits import query_folds
@@ -20,7 +20,7 @@ from truerank.significance.comparison import Comparison, compare_values
 
 
 @dataclass(frozen=True)
-class CrossValidation:
+class CrossValidation(Tabular):
     """What `cross_validate` found.
 
     Attributes
@@ -85,12 +85,6 @@ class CrossValidation:
     def _table(self, style: str) -> str:
         rows = [[name, *own.values()] for name, own in self.means.items()]
         return styled_table(rows, ["ranker", *self.better], style)
-
-    def __str__(self) -> str:
-        return self._table("text")
-
-    def _repr_html_(self) -> str:
-        return self._table("html")
 
 
 def cross_validate(

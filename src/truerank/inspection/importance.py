@@ -9,7 +9,7 @@ import numpy as np
 
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
-from truerank.core.printing import styled_table
+from truerank.core.printing import Tabular, styled_table
 from truerank.core.random_streams import seed_of, stream
 from truerank.data.columns import take_columns
 from truerank.data.ranking_data import RankingData
@@ -21,7 +21,7 @@ MOST_FEATURES = 20  # that a page or a notebook shows of what a model says of it
 
 
 @dataclass(frozen=True)
-class Importance:
+class Importance(Tabular):
     """What a measure loses without each feature.
 
     Attributes
@@ -62,12 +62,6 @@ class Importance:
     def _table(self, style: str) -> str:
         header = ["feature", f"loss of {self.measure}", "95% from", "to"]
         return styled_table(self.to_rows(), header, style)
-
-    def __str__(self) -> str:
-        return self._table("text")
-
-    def _repr_html_(self) -> str:
-        return self._table("html")
 
 
 def own_importance(model: Any) -> tuple[str, dict[str, float]] | None:

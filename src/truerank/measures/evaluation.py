@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError, imports_of_extra
-from truerank.core.printing import styled_table
+from truerank.core.printing import Tabular, styled_table
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.io.trec import Qrels, as_qrels, as_run, judge_run, run_name
 from truerank.measures.base import Measure
@@ -19,7 +19,7 @@ from truerank.measures.names import parse_measures
 from truerank.measures.ranking import Ranking
 
 
-class Evaluation(dict[str, float]):
+class Evaluation(Tabular, dict[str, float]):
     """Mean of each measure by name, with what a report needs beside it.
 
     Attributes
@@ -55,16 +55,10 @@ class Evaluation(dict[str, float]):
             return pandas.DataFrame(self.per_query, index=pandas.Index(self.query_ids, name="query_id"))
         return pandas.DataFrame([dict(self)])
 
-    def to_markdown(self) -> str:
-        """The means as a Markdown table."""
-        return styled_table([list(self.values())], list(self), "markdown")
+    __str__ = dict.__repr__  # a value a name, as documents and logs have it
 
-    def to_latex(self) -> str:
-        """The means as a LaTeX tabular."""
-        return styled_table([list(self.values())], list(self), "latex")
-
-    def _repr_html_(self) -> str:
-        return styled_table([list(self.values())], list(self), "html")
+    def _table(self, style: str) -> str:
+        return styled_table([list(self.values())], list(self), style)
 
     def empty_by_measure(self) -> dict[str, int]:
         """Queries in which each measure is undefined for lack of (its) relevant documents."""
@@ -102,7 +96,7 @@ class Evaluation(dict[str, float]):
         return result
 
 
-class Evaluations(dict[str, Evaluation]):
+class Evaluations(Tabular, dict[str, Evaluation]):
     """Evaluations of several runs over the same judgements, by name."""
 
     def to_frame(self, *, per_query: bool = False) -> Any:
@@ -117,20 +111,6 @@ class Evaluations(dict[str, Evaluation]):
     def _table(self, style: str) -> str:
         first = next(iter(self.values()))
         return styled_table([[name, *one.values()] for name, one in self.items()], ["run", *first], style)
-
-    def to_markdown(self) -> str:
-        """The means as a Markdown table, one row a run."""
-        return self._table("markdown")
-
-    def to_latex(self) -> str:
-        """The means as a LaTeX tabular, one row a run."""
-        return self._table("latex")
-
-    def _repr_html_(self) -> str:
-        return self._table("html")
-
-    def __str__(self) -> str:
-        return self._table("text")
 
 
 def evaluate(
