@@ -26,17 +26,17 @@ def test_best_and_apply(missing, seed):
     rng = np.random.default_rng(seed)
     X = np.column_stack(
         [
+            np.ones(N),
             rng.normal(size=N),
             np.maximum(rng.normal(size=N), 0.0),  # the fullest value is the lowest
             np.minimum(rng.normal(size=N), 0.0),  # the highest
             np.clip(rng.normal(size=N), -0.3, 0.3).round(3),  # at both ends
             np.where(rng.random(N) < 0.3, 0.1, rng.normal(size=N)),  # in the middle
             rng.integers(0, 5, N),
-            np.ones(N),
         ]
     )
     X[rng.random(X.shape) < missing] = np.nan
-    potentials = rng.normal(size=N) + 0.3 * np.nan_to_num(X[:, rng.integers(0, 6)])
+    potentials = rng.normal(size=N) + 0.3 * np.nan_to_num(X[:, rng.integers(1, 7)])
     potentials -= potentials.mean()
     potentials /= np.abs(potentials).sum() / 2
     rows = np.arange(N)
@@ -47,7 +47,7 @@ def test_best_and_apply(missing, seed):
     best = search.best(potentials)
     assert (best.feature, best.threshold, best.missing) == expected[:3]
     assert best.edge == pytest.approx(expected[3], abs=1e-14)
-    assert search.best(np.zeros(N)) is None
+    assert search.best(1e-13 * potentials) is None
     for k, threshold, side, edge in edges[:: len(edges) // 60]:
         scores = np.full(N, 0.5)
         search.apply(Stump(k, threshold, side, edge), 0.25, scores)

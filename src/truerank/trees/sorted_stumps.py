@@ -48,12 +48,12 @@ class SortedStumps:
         self.thresholds = [column[3] for column in columns]
 
     def best(self, potentials: np.ndarray) -> Stump | None:
-        """The stump with the largest |r|."""
+        """The stump with the largest |r|; None where none is beyond `TOLERANCE`."""
         units = np.rint(potentials / _UNIT).astype(np.int64)
         parts = run_blocks(lambda a, b: _best_of_sorted(self.order, self.places, units, a, b), self.blocks, self.n_jobs)
         edges = np.concatenate([np.empty(0, dtype=np.int64), *parts])
         largest = int(edges.max(initial=0))
-        if largest == 0:
+        if largest <= _TOLERANCE:
             return None
         # A running sum of the winner alone, this time for the lowest threshold of the largest edge.
         k = int(np.argmax(edges >= largest - _TOLERANCE))
