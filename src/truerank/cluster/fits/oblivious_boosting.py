@@ -27,6 +27,7 @@ from truerank.core.checks import check_choice, check_number
 from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import stream
 from truerank.core.threads import Workers
+from truerank.data.ranking_data import RankingData
 from truerank.losses.boosting import SquaredError, checked, make_objective
 from truerank.losses.by_query import ByQuery
 from truerank.losses.protocols import FunctionObjective
@@ -290,7 +291,7 @@ class PartitionTrees:
     def __init__(self, partition: Partition, setup: Setup, training: bool) -> None:
         data = partition.data
         self.setup, self.number = setup, partition.number
-        X = _matrix(partition) if training or setup.categories is None else setup.categories.encode(data.X)
+        X = _matrix(partition, data) if training or setup.categories is None else setup.categories.encode(data.X)
         codes = code_rows(X, setup.columns.borders, 1)
         self.workers = Workers(1)
         self.fitter = setup.fitter(self.workers)
@@ -394,9 +395,9 @@ def _extremes(partition: Partition) -> tuple[float, float]:
     return float(np.abs(data.y).max(initial=0.0)), largest_weight
 
 
-def _matrix(partition: Partition) -> np.ndarray:
-    """The training rows as trees see them: dense, with the statistics of categories."""
-    X = dense(partition.data.X)
+def _matrix(partition: Partition, data: RankingData) -> np.ndarray:
+    """The partition's training rows as trees see them: dense, with the statistics of categories."""
+    X = dense(data.X)
     if "statistics" in partition.memory:
         columns, values = partition.memory["statistics"]
         X = X.copy()
@@ -419,7 +420,7 @@ def _take_statistics(partition: Partition, columns: np.ndarray, values: list[np.
 
 def _linear_sums(partition: Partition, scaling: Scaling) -> tuple[np.ndarray, np.ndarray, float]:
     data = partition.data
-    return linear_start_sums(_matrix(partition), np.asarray(data.y), data.offsets, None, scaling)
+    return linear_start_sums(_matrix(partition, data), np.asarray(data.y), data.offsets, None, scaling)
 
 
 def _hashes(partition: Partition) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
