@@ -156,7 +156,7 @@ def run() -> None:
                 for side, one in checkouts.items():
                     times[side].append(one.seconds(name))
             old, new = (statistics.median(times[side]) for side in ("before", "now"))
-            print(f"| {name} | {old:.3f} | {new:.3f} | {new / old:.2f} |", flush=True)
+            print(f"| {name} | {old:.4f} | {new:.4f} | {new / old:.2f} |", flush=True)
         for one in checkouts.values():
             one.close()
     print(time.strftime("%Y-%m-%d"))
