@@ -3,7 +3,8 @@
 A round applies `step(partition, *arguments)` to every partition where it lives and adds the answers along a fixed
 binary tree (`sums`). Rounds that change what a partition remembers are kept in a journal; where a worker is lost, its
 partitions go to the others, which read them again from their source and play the journal. A round that was broken off
-is asked again: a partition that had answered already gives the same answer without working twice.
+is asked again: a partition that had answered already gives the same answer without working twice. A program that all
+members run together is begun again.
 
 No wait is without a limit. Every two seconds of waiting the scheduler is asked who is there, and every member whether
 it knows of the call. A worker that has left the cluster is lost at once; one that answers nothing for `SILENCE_SECONDS`

@@ -11,7 +11,6 @@ is lost with it: a tree that loses a worker begins anew, with the same questions
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -143,21 +142,19 @@ class GrowthTogether(LevelSearch):
             there = np.searchsorted(used, blocks)
             return sum((part[there] for part in from_below), self._histograms(level, blocks))
 
+        exchange = self._communicator.exchange
         # What goes to others is begun first, and under way while this owner's own is added up.
         if self._owners * len(self._others) << level.number <= _WHOLE:
             whole = sums(used)
-            parts = [self._tell(other, whole) for other in self._others]
+            parts = [exchange(other, whole) for other in self._others]
             return self._search_of_sums.best(level, used, sum((part() for part in parts), whole))
         shares = [share[np.isin(share, used)] for share in self._shares]
-        parts = [self._tell(other, sums(shares[other])) for other in self._others]
+        parts = [exchange(other, sums(shares[other])) for other in self._others]
         own = shares[self._communicator.rank]
         found = self._search_of_sums.best(level, own, sum((part() for part in parts), sums(own)))
-        answers = [self._tell(other, found) for other in self._others]
+        answers = [exchange(other, found) for other in self._others]
         questions = [one for one in [found, *(answer() for answer in answers)] if one is not None]
         return max(questions, key=lambda question: (question.net, -question.feature))
-
-    def _tell(self, other: int, value: Any) -> Callable[[], Any]:
-        return self._communicator.exchange(other, value)
 
     def _histograms(self, level: Level, blocks: np.ndarray) -> np.ndarray:
         """Words by leaf, feature and code, int64 (blocks, leaves, 8, codes + 1), missing values last."""
