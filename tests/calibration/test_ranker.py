@@ -52,6 +52,7 @@ def test_it_is_cross_fitting_by_query(judged):
         scores[np.isin(qid, fold)] = wanted.mean() + wanted.std() * held_out
     expected = PlattCalibrator().fit(scores, y >= 1).predict_proba(whole.predict(X))
     np.testing.assert_allclose(fitted.predict_proba(X, qid=qid), expected)
+    np.testing.assert_allclose(fitted.predict_log_proba(X, qid=qid), np.log(expected))
     np.testing.assert_array_equal(fitted.predict(X), whole.predict(X))
 
 

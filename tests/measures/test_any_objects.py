@@ -163,3 +163,9 @@ def test_set_recall_of_the_first_documents_is_recall():
     assert result["SetR@2"] == result["R@2"]
     assert result["SetR"] == result["R@9"]
     assert evaluate("SetR@1", QRELS, OTHER)["SetR@1"] == 0.75
+
+
+def test_measures_come_first():
+    qrels, run = {"q": {"d": 1}}, {"q": {"d": 0.5}}
+    with pytest.raises(InvalidInputError, match="the measures come first"):
+        evaluate(qrels, run, "AP")  # ranx's order

@@ -256,6 +256,8 @@ def test_a_column_qid_says_the_queries(sets, name):
     with pytest.raises(InvalidInputError, match="column 'qid' of other queries"):
         ranker.fit(frame, train.y, qid=train.qid[::-1])
     assert ranker.fit(frame, train.y, qid=train.qid).n_features_in_ == 5
+    around = RankerPipeline([MinMaxInQuery()], RidgeRanker()).fit(frame, train.y)
+    np.testing.assert_array_equal(around.predict(held), around.predict(held[list(columns)], qid=test.qid))
 
 
 def test_validation_sets_in_the_words_of_newer_releases(sets):
@@ -278,6 +280,30 @@ def test_validation_sets_in_the_words_of_newer_releases(sets):
             gbm.predict(valid.X, **bad)
     with pytest.raises(InvalidInputError, match="eval_X and eval_y go together"):
         gbm.fit(train, eval_X=valid.X)
+
+
+def test_what_their_fitted_rankers_have_is_named(sets):
+    ranker = XGBRanker(n_estimators=1).fit(sets[0])
+    for name, ours in (("get_booster", "export_model"), ("tree_count_", "n_iter_"), ("get_evals_result", "evals_re")):
+        assert not hasattr(ranker, name)
+        with pytest.raises(AttributeError, match=f"ObliviousBoosting has no {name}: .*{ours}"):
+            getattr(ranker, name)
+
+
+def test_masked_values_are_not_taken_as_values(sets):
+    data = sets[0]
+    whole = np.ma.array(data.X, mask=np.zeros_like(data.X))
+    assert XGBRanker(n_estimators=1).fit(whole, np.ma.array(data.y), qid=data.qid).n_iter_ == 1
+    rows, grades = np.ma.array(data.X, mask=data.X > 3), np.ma.array(data.y, mask=data.y > 0)
+    for X, y, words in ((rows, data.y, r"X.filled\(np.nan\)"), (data.X, grades, "y is a masked array")):
+        for fails in (
+            lambda X=X, y=y: XGBRanker().fit(X, y, qid=data.qid),
+            lambda X=X, y=y: RankingData(X, y, data.qid),
+        ):
+            with pytest.raises(InvalidInputError, match=words):
+                fails()
+    with pytest.raises(InvalidInputError, match="X is a masked array"):
+        XGBRanker(n_estimators=1).fit(data).predict(rows)
 
 
 def test_rankers_without_the_setting_say_so():

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from truerank.calibration.base import Calibrator, probability_pairs
+from truerank.calibration.base import Calibrator, log_probability_pairs, probability_pairs
 from truerank.calibration.decisions import decide, expected_relevant
 from truerank.calibration.log_odds_fits import fit_log_odds
 from truerank.calibration.names import make_calibrator
@@ -215,6 +215,10 @@ class CalibratedRanker(Ranker):
         if getattr(X, "is_cluster_data", False):
             return X.predict_with(self, "predict_proba")
         return probability_pairs(self.log_odds(X, qid=qid))
+
+    def predict_log_proba(self, X: Any, *, qid: Any = None) -> np.ndarray:
+        """Logarithms of `predict_proba` (n, 2), which do not saturate."""
+        return log_probability_pairs(self.log_odds(X, qid=qid))
 
     def grade_probabilities(self, X: Any, *, qid: Any = None) -> np.ndarray:
         """P(grade) for the lowest grade and each of `grades_`, float64 (n, G + 1); rows add up to 1."""

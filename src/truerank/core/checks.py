@@ -11,6 +11,15 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 
 
+def check_not_masked(values: Any, name: str) -> None:
+    """Refuse a masked array with masked entries, which every conversion to a plain array would take as values."""
+    if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
+        raise InvalidInputError(
+            f"{name} is a masked array with masked entries; say what they are: {name}.filled(np.nan) for missing "
+            "values, or leave their rows out"
+        )
+
+
 def check_positive_int(value: Any, name: str, minimum: int = 1) -> int:
     """`value` as int, or an error when it is no whole number of at least `minimum`."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral) or value < minimum:

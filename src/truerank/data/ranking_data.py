@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from truerank.core.checks import check_not_masked
 from truerank.core.errors import InvalidInputError
 from truerank.data.grouping import Grouping, group_rows, is_missing, offsets_of, places_of
 
@@ -447,6 +448,7 @@ def as_matrix(X: Any) -> Any:
     if hasattr(X, "to_numpy"):
         X = X.to_numpy()
     try:
+        check_not_masked(X, "X")
         array = np.asarray(X)
         if array.dtype not in (np.float32, np.float64):
             if array.dtype.kind == "c":
@@ -466,6 +468,7 @@ def as_matrix(X: Any) -> Any:
 
 def as_grades(y: Any, n_rows: int | None) -> np.ndarray:
     """Grades as float64 (n,), finite, one for each row."""
+    check_not_masked(y, "y")
     if hasattr(y, "to_numpy"):
         y = y.to_numpy()
     try:

@@ -165,6 +165,8 @@ def evaluate(
     good  1.0000
     bad   0.5000
     """
+    if not isinstance(measures, str) and is_qrels(measures):
+        raise InvalidInputError("evaluate(measures, qrels, run): the measures come first, got qrels or a run there")
     if getattr(y, "is_cluster_data", False):
         return y.evaluate(measures, scores, convention=convention or DEFAULT_CONVENTION)
     if is_qrels(y):

@@ -76,7 +76,7 @@ SYNONYMS = {
     "reciprocal_rank": RR, "AUC": ROC, "roc_auc": ROC, "roc_auc_score": ROC, "ndcg_score": nDCG,
     "ndcg_burges": nDCG(gain="exponential"),
     "dcg_burges": DCG(gain="exponential"), "precision": P, "prec": P, "recall": R, "recall_cut": R,
-    "hit_rate": Success, "hit": Success,
+    "precision_at": P, "pre": P, "recall_at": R, "hit_rate": Success, "hit": Success, "HR": Success,
     "hits": NumRelRet, "r_precision": Rprec, "f1": SetF, "set_precision": SetP, "set_recall": SetR,
     "SetRelP": SetRelP, "set_map": SetAP, "gm_map": GMAP, "kendall_tau": tau, "num_rel_ret": NumRelRet,
 }  # fmt: skip

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from truerank.core.checks import check_not_masked
 from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning, WrongTypeError
 from truerank.core.fitting import whole_fit
 from truerank.core.interrupts import Interruptible
@@ -376,6 +377,7 @@ class Ranker(RoundResults, BaseEstimator):
         return without_query_column(X, qid, getattr(self, "feature_names_in_", None))
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
+        check_not_masked(X, "X")
         if hasattr(X, "tocsr") and not self.allow_sparse:
             raise WrongTypeError(
                 f"Sparse data was passed to {type(self).__name__}, which needs a dense matrix; call X.toarray(), or "
@@ -582,4 +584,5 @@ def _about_missing(name: str) -> str:
 def _column(y: Any) -> Any:
     from sklearn.utils.validation import column_or_1d
 
+    check_not_masked(y, "y")
     return y if y is None or hasattr(y, "to_numpy") else column_or_1d(y, warn=True)

@@ -174,7 +174,7 @@ INSTEAD: dict[str, str] = {
     "use_best_model": "patience=None keeps all trees; patience=N those up to the best one on eval_set",
     "save_snapshot": "warm_start=True goes on from a fitted ranker, which save_model keeps",
     "callbacks": "they go to fit(…, callbacks=[…])",
-    "eval_fraction": "pass validation queries to fit(…, eval_set=(X, y, qid)); data.split(…) parts data by query",
+    "eval_fraction": "pass validation queries to fit(…, eval_set=(X, y, qid))",
     "feature_types": "see the ranker's `categorical`, or encode categories as numbers",
     "max_delta_step": "there is no bound of a step; alpha and learning_rate make it smaller",
     "num_parallel_tree": "a round adds one tree",

@@ -18,6 +18,7 @@ from truerank.features.score_binning import ScoreBinning
 from truerank.rankers.base import Ranker
 from truerank.rankers.catboost_pool import without_pool
 from truerank.rankers.fit_arguments import check_predict_arguments
+from truerank.rankers.query_column import without_query_column
 
 # Name of a transformer (`--prepare NAME`) -> "module:class".
 TRANSFORMERS: dict[str, str] = {
@@ -122,6 +123,7 @@ class RankerPipeline(Ranker):
         check_is_fitted(self)
         check_predict_arguments(self, other)
         X = without_pool(X)
+        X, qid = self._without_query_column(X, qid)
         data = as_ranking_data(self, X, qid)
         if qid is None and not isinstance(X, RankingData) and self.n_queries_in_ > 1:
             looks = [type(t).__name__ for t in self.transformers_ if _takes_query(t)]
@@ -221,6 +223,7 @@ def ranker_scores(ranker: Any, data: RankingData) -> np.ndarray:
 
 def as_ranking_data(ranker: Ranker, X: Any, qid: Any) -> RankingData:
     """Rows that a fitted ranker is to score, checked at its border, with the names it was fitted with."""
+    X, qid = without_query_column(X, qid, getattr(ranker, "feature_names_in_", None))
     if isinstance(X, RankingData):
         if qid is not None:
             raise InvalidInputError("X is a RankingData, which has its own qid; do not pass it again")

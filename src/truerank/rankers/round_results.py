@@ -41,8 +41,39 @@ class EvaluationResults(dict[str, Any]):
         raise KeyError(f"{key!r}; there are {', '.join(map(repr, self))}")
 
 
+class NotHere:
+    """An attribute of other libraries' rankers: it is missing, and the error says what stands for it here."""
+
+    def __init__(self, instead: str) -> None:
+        self.instead = instead
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, ranker: Any, owner: type | None = None) -> Any:
+        if ranker is None:
+            return self
+        raise AttributeError(f"{type(ranker).__name__} has no {self.name}: {self.instead}")
+
+
 class RoundResults:
     """What a fitted ranker says of its rounds, also under the names of XGBoost, LightGBM and CatBoost."""
+
+    get_booster = NotHere("save_model keeps a model, export_model writes it for others, staged_predict cuts it short")
+    booster_ = NotHere("save_model keeps a model, export_model writes it for others, staged_predict cuts it short")
+    get_evals_result = NotHere("it is evals_result_ here")
+    get_best_iteration = NotHere("it is best_iteration_ here, counted from 1")
+    get_best_score = NotHere("it is best_score_ here")
+    get_feature_importance = NotHere("it is feature_importances_ here")
+    feature_names_ = NotHere("it is feature_names_in_ here")
+    feature_name_ = NotHere("it is feature_names_in_ here")
+    n_features_ = NotHere("it is n_features_in_ here")
+    tree_count_ = NotHere("it is n_iter_ here")
+    n_estimators_ = NotHere("it is n_iter_ here")
+    get_num_boosting_rounds = NotHere("it is n_iter_ here")
+    get_all_params = NotHere("it is get_params here")
+    get_xgb_params = NotHere("it is get_params here")
+    eval_metrics = NotHere("evaluate(measures, y, scores, qid=qid), with the scores of staged_predict by round")
 
     evals_result_: EvaluationResults
 
