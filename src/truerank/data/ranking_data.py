@@ -278,7 +278,7 @@ class RankingData(Grouping):
                 wrong, right = next(pair for pair in zip(part.feature_names, names) if pair[0] != pair[1])
                 raise InvalidInputError(
                     f"concatenate: part {number} has column {wrong!r} where those before have {right!r}; read the same "
-                    "columns in one order (`features`, --features)"
+                    "columns in one order, by features=[...] (--features)"
                 )
         starts = np.cumsum([0] + [part.n_rows for part in parts])
         offsets = np.concatenate([[0]] + [part.offsets[1:] + start for part, start in zip(parts, starts)])

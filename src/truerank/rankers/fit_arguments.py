@@ -97,7 +97,7 @@ def settled_fit(ranker: Any, qid: Any, eval_set: Any, other: dict[str, Any]) -> 
             raise InvalidInputError(f"{name}.fit: eval_qid and eval_group go with eval_set=[(X, y)], got more in it")
         if isinstance(one, tuple | list) and len(one) in (2, 3):
             rows, ids = without_query_column(one[0], one[2] if len(one) == 3 else None)
-            one = (rows, one[1]) if ids is None else (rows, one[1], ids)
+            one = (rows, one[1]) if ids is None and len(one) == 2 else (rows, one[1], ids)
         settled.append((label, one))
     return qid, settled
 

@@ -240,7 +240,7 @@ def translated(cls: type, known: Mapping[str, Any], given: Mapping[str, Any]) ->
     for name, value in _unbiased(known, given).items():
         if name in known:
             result[name] = _objective(value) if name == "objective" else value
-            if name == "objective" and value == "rank:map" and "measure" in known:
+            if name == "objective" and isinstance(value, str) and value == "rank:map" and "measure" in known:
                 result.setdefault("measure", "AP")
             continue
         ours = SAME.get(name, "")
