@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 
 import pytest
@@ -123,3 +124,28 @@ def test_who_is_met_before_it_begins_answers_then():
         return [answer for answer, _ in (await early.together(3, waits_for_all, (), 0, [early, late]), await first)]
 
     assert asyncio.run(one_after_the_other()) == [([None],), ([None],)]
+
+
+def test_all_who_wait_for_an_answer_part_at_the_end():
+    """Each takes its question back while the end goes through them."""
+
+    class Silent:
+        async def meet(self, *question):
+            await asyncio.sleep(60)
+
+    async def end_of(communicator):
+        communicator.begin(20, [Silent()] * 20)
+        waiting = [asyncio.to_thread(communicator.ask(other, None)) for other in range(20)]
+        ended = asyncio.gather(*waiting, return_exceptions=True)
+        await asyncio.sleep(0.02)
+        communicator.end()
+        return await ended
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for number in range(1, 6):
+            answers = asyncio.run(end_of(Communicator(number)))
+            assert [type(answer) for answer in answers] == [Parted] * 20
+    finally:
+        sys.setswitchinterval(interval)

@@ -10,7 +10,7 @@ import asyncio
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from typing import Any
 
 from truerank.cluster.sums import size_of
@@ -75,7 +75,8 @@ class Communicator:
             try:
                 return wait(future)
             finally:
-                self._asked.discard(future)
+                with self._lock:  # which `end` holds while it goes through them
+                    self._asked.discard(future)
 
         return answer
 
@@ -96,9 +97,10 @@ class Communicator:
         self.bytes_sent += size_of(value)
         with self._lock:
             self._check()
-            if meeting.to_give.cancelled():  # with the connection on which it was asked
-                raise Parted
-            meeting.to_give.set_result(value)
+            try:
+                meeting.to_give.set_result(value)
+            except InvalidStateError:  # cancelled, with the connection on which it was asked
+                raise Parted from None
 
     async def meet(self, other: int, turn: int, value: Any) -> Any:
         """Another member asks, with its turn: the answer, when it is there."""
