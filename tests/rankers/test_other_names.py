@@ -260,6 +260,17 @@ def test_a_column_qid_says_the_queries(sets, name):
     np.testing.assert_array_equal(around.predict(held), around.predict(held[list(columns)], qid=test.qid))
 
 
+def test_a_column_qid_of_an_arrow_table_says_the_queries(sets):
+    pyarrow = pytest.importorskip("pyarrow")
+    train, _, test = sets
+    tables = [pyarrow.table({"qid": data.qid, **{f"f{k}": data.X[:, k] for k in range(5)}}) for data in (train, test)]
+    ranker = XGBRanker(n_estimators=3).fit(tables[0], train.y)
+    same = XGBRanker(n_estimators=3).fit(train.X[:, :5], train.y, qid=train.qid)
+    assert ranker.n_features_in_ == 5
+    np.testing.assert_array_equal(ranker.predict(tables[1]), same.predict(test.X[:, :5]))
+    np.testing.assert_array_equal(ranker.rank(tables[1]), same.rank(test.X[:, :5], qid=test.qid))
+
+
 def test_validation_sets_in_the_words_of_newer_releases(sets):
     train, valid, test = sets
     gbm = LGBMRanker(n_estimators=4, ndcg_eval_at=[1, 3])

@@ -1,4 +1,4 @@
-"""The column `qid` of a data frame, which XGBoost's ranker takes for the queries."""
+"""The column `qid` of a data frame or an Arrow table, which XGBoost's ranker takes for the queries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def without_query_column(X: Any, qid: Any, features: Any = None) -> tuple[Any, A
 
     Parameters
     ----------
-    X : data frame or anything else
+    X : data frame, Arrow table or anything else
     qid : array (n,), optional
     features : sequence of str, optional
         Names of a fitted ranker's features; where `qid` is one of them the column stays.
@@ -26,9 +26,12 @@ def without_query_column(X: Any, qid: Any, features: Any = None) -> tuple[Any, A
     InvalidInputError
         Where the column and `qid` are not the same queries.
     """
-    if not hasattr(X, "columns") or NAME not in list(X.columns) or (features is not None and NAME in list(features)):
+    is_arrow = hasattr(X, "column_names")  # its `columns` are the values
+    names = list(X.column_names if is_arrow else getattr(X, "columns", ()))
+    if NAME not in names or (features is not None and NAME in list(features)):
         return X, qid
     column = np.asarray(X[NAME])
     if qid is not None and not (len(column) == np.size(qid) and (column == np.asarray(qid)).all()):
         raise InvalidInputError("X has a column 'qid' of other queries than qid=…; drop the one that is wrong")
-    return X[[name for name in X.columns if name != NAME]], column
+    others = [name for name in names if name != NAME]
+    return X.select(others) if is_arrow else X[others], column
