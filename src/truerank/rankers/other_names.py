@@ -237,11 +237,9 @@ def translated(cls: type, known: Mapping[str, Any], given: Mapping[str, Any]) ->
         On a name that means something else or nothing here, with ours beside it, and where both names were given.
     """
     result: dict[str, Any] = {}
-    for name, value in _unbiased(known, given).items():
+    for name, value in _unbiased(known, _with_its_measure(known, given)).items():
         if name in known:
             result[name] = _objective(value) if name == "objective" else value
-            if name == "objective" and isinstance(value, str) and value == "rank:map" and "measure" in known:
-                result.setdefault("measure", "AP")
             continue
         ours = SAME.get(name, "")
         if ours in known:
@@ -276,6 +274,13 @@ def asks_for_nothing(name: str, value: Any) -> bool:
     return values is None or any(value is one or value == one for one in values)
 
 
+def _with_its_measure(known: Mapping[str, Any], given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """XGBoost's `rank:map`, which names the measure too."""
+    named = given.get("objective")
+    is_map = isinstance(named, str) and named == "rank:map" and "measure" in known
+    return {"measure": "AP", **given} if is_map else given
+
+
 def _unbiased(known: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """XGBoost's `lambdarank_unbiased`, which takes the order of a query's rows for the one they were shown in."""
     settled = dict(given)
@@ -289,8 +294,7 @@ def _unbiased(known: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, A
     norm = settled.pop("lambdarank_bias_norm", None)
     if norm is not None:
         params["norm"] = norm
-    measure = {"measure": "AP"} if named == "rank:map" else {}
-    return measure | settled | {"objective": "unbiased-lambdarank", "objective_params": params}
+    return settled | {"objective": "unbiased-lambdarank", "objective_params": params}
 
 
 def _converted(name: str, ours: str, value: Any) -> Any:
