@@ -342,6 +342,7 @@ def command():
     time.sleep(20)
     return 0
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a run that was started in the background ignores it
 os._exit(as_program(command))
 """
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
