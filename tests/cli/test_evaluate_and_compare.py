@@ -77,6 +77,8 @@ def test_evaluate_qrels_and_run(files, capsys):
     assert report["measures"]["map"]["mean"] == 0.25
     assert report["measures"]["map"]["convention"] == "trec"
     assert "per_query" not in as_json(capsys, *arguments)["measures"]["AP"]
+    without_option = [word for word in arguments if word != "--run"]
+    assert as_json(capsys, *without_option) == as_json(capsys, *arguments)
 
 
 def test_evaluate_prints_what_the_figures_rest_on(files, capsys):
@@ -173,6 +175,7 @@ def test_compare_many_runs_with_a_fusion_as_baseline(files, capsys):
         (["evaluate", "--data", "data.txt", "--run", "run.txt", "--scores", "s"], 2, "a run belongs to --qrels"),
         (["evaluate", "--data", "data.txt", "--qrels", "qrels.txt"], 2, "not both"),
         (["evaluate", "--qrels", "qrels.txt"], 2, "--qrels needs a TREC run"),
+        (["evaluate", "a.run", "--qrels", "qrels.txt", "--run", "b.run"], 2, "one run, got a.run and --run b.run"),
         (["evaluate", "--qrels", "qrels.txt", "--scores", "scores.txt"], 2, "scores belong to --data"),
         (["evaluate", "--data", "-", "--scores", "-"], 2, "only one of the files"),
         (["evaluate", "--data", "data.txt", "--scores", "scores.txt", "--measures", "nDGC"], 1, "did you mean"),

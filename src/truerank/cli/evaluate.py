@@ -14,7 +14,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", metavar="FILE", help="judged documents: a LETOR file (.gz .xz .zst), a table, or -")
     parser.add_argument("--scores", metavar="FILE", help="one score a line, in the order of the rows of --data")
     parser.add_argument("--qrels", metavar="FILE", help="TREC judgments, in place of --data")
-    parser.add_argument("--run", metavar="FILE", help="a TREC run, in place of --scores", dest="run_file")
+    parser.add_argument("run", nargs="?", metavar="RUN", help="a TREC run (with --qrels)")
+    parser.add_argument("--run", metavar="FILE", help="the same, by name", dest="run_file")
     parser.add_argument(
         "--measures",
         nargs="+",
@@ -46,6 +47,10 @@ def run(args: argparse.Namespace) -> int:
     """Evaluate, and say what the figures rest on: convention, empty queries, missing topics, ties."""
     from truerank.measures import evaluate, parse_measures
 
+    if args.run is not None:
+        if args.run_file is not None:
+            raise common.UsageError(f"one run, got {args.run} and --run {args.run_file}; `truerank compare` takes many")
+        args.run_file = args.run
     default = common.settle_convention(args)
     names = " ".join(args.measures)
     parse_measures(names, args.convention)  # misspelt names fail before any file is read
@@ -83,7 +88,7 @@ def _explain(args: argparse.Namespace, names: str) -> int:
     from truerank.measures.measure_explanation import explain_measure
 
     if args.qrels is None or args.run_file is None:
-        raise common.UsageError("--explain needs --qrels FILE and --run FILE")
+        raise common.UsageError("--explain needs --qrels FILE and a run")
     measures = parse_measures(names, args.convention).values()
     explained = [explain_measure(args.run_file, args.qrels, one, args.explain) for one in measures]
     if args.json:
