@@ -155,13 +155,18 @@ def from_dask_dataframe(
     if not hasattr(ddf, "to_delayed"):
         raise InvalidInputError(f"from_dask_dataframe takes a Dask data frame, got {type(ddf).__name__}")
     frames = ddf.to_delayed()
-    if any(hasattr(task, "key") and hasattr(task, "client") for f in frames for task in dict(f.dask).values()):
-        raise InvalidInputError(
-            "the data frame was persisted, so its partitions cannot be made again where a worker is lost; pass it "
-            "before `persist()`, or write it to Parquet and use read_parquet"
-        )
+    refuse_persisted(ddf)
     options = {"query": qid} | ({} if y is None else {"grade": y}) | options
     return ClusterRankingData([FrameSource(frame, options) for frame in frames], client, hold)
+
+
+def refuse_persisted(collection: Any) -> None:
+    """Refuse a Dask collection of results, which nothing could make again."""
+    if any(hasattr(task, "key") and hasattr(task, "client") for task in dict(collection.dask).values()):
+        raise InvalidInputError(
+            f"the {type(collection).__name__} was persisted, so its partitions cannot be made again where a worker is "
+            "lost; pass it before `persist()`, or write it to Parquet and use read_parquet"
+        )
 
 
 def from_parts(parts: Sequence[RankingData], *, client: Any = None, n_jobs: int | None = None) -> Any:

@@ -28,7 +28,7 @@ class Source(Protocol):
         ...
 
 
-class _Whole:
+class Whole:
     """A source that is always read whole."""
 
     def narrowed(self, features: Sequence[str]) -> None:
@@ -36,7 +36,7 @@ class _Whole:
 
 
 @dataclass(frozen=True)
-class LetorSource(_Whole):
+class LetorSource(Whole):
     """A LETOR file, read with the options of `read_letor`, and the columns that are taken of it."""
 
     path: str
@@ -51,7 +51,7 @@ class LetorSource(_Whole):
 
 
 @dataclass(frozen=True)
-class TableSource(_Whole):
+class TableSource(Whole):
     """A table other than a Parquet file, read with the options of `read_table`."""
 
     path: str
@@ -130,7 +130,7 @@ def row_groups(path: str, rows: int, options: dict[str, Any]) -> list[Source]:
 
 
 @dataclass(frozen=True)
-class FrameSource(_Whole):
+class FrameSource(Whole):
     """A partition of a Dask data frame as the tasks that make it: whoever holds the partition runs them."""
 
     frame: Any
@@ -144,7 +144,7 @@ class FrameSource(_Whole):
 
 
 @dataclass(frozen=True)
-class GivenSource(_Whole):
+class GivenSource(Whole):
     """Rows that are given, for data that are small enough to be sent."""
 
     data: RankingData

@@ -20,6 +20,21 @@ def check_not_masked(values: Any, name: str) -> None:
         )
 
 
+def is_dask(values: Any) -> bool:
+    """Whether these are a Dask array, data frame or series, whose values are not here before they are asked for."""
+    return hasattr(values, "__dask_graph__")
+
+
+def check_not_dask(X: Any) -> None:
+    """Refuse a Dask collection where its rows would be taken whole into memory."""
+    if is_dask(X):
+        raise InvalidInputError(
+            "X is a Dask collection, which would be taken whole into memory; data of it are made by "
+            "truerank.cluster.from_dask_collections(X, y, qid=qid) or from_dask_dataframe, and X.compute() brings all "
+            "rows here"
+        )
+
+
 def check_positive_int(value: Any, name: str, minimum: int = 1) -> int:
     """`value` as int, or an error when it is no whole number of at least `minimum`."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral) or value < minimum:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from truerank.core.checks import is_dask
 from truerank.core.errors import InvalidInputError
 
 
@@ -190,6 +191,8 @@ def name_order(query_ids: np.ndarray) -> np.ndarray:
 def _codes(qid: Any) -> tuple[np.ndarray, np.ndarray]:
     """Integer code of each row's query, and the names by code."""
     values = qid if isinstance(qid, np.ndarray) else _as_array(qid)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]  # a column, as frame[["query"]] gives it
     if values.ndim != 1:
         raise InvalidInputError(f"qid must be one-dimensional, one query id for each row; got shape {values.shape}")
     if values.dtype.kind in "iub" and (values.dtype != np.uint64 or values.max(initial=0) <= np.iinfo(np.int64).max):
@@ -235,6 +238,8 @@ def _as_array(qid: Iterable[Any]) -> np.ndarray:
     """`qid` as a one-dimensional array whose elements are the caller's values (tuples stay whole)."""
     if hasattr(qid, "to_numpy"):
         return np.asarray(qid.to_numpy())
+    if is_dask(qid):
+        return np.asarray(qid)  # gathered: one entry a row
     values: Sequence[Any] = list(qid)
     kinds = {type(value) for value in values}
     if len(kinds) == 1 and kinds <= {int, float, str, bool, bytes}:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.checks import check_not_masked
+from truerank.core.checks import check_not_dask, check_not_masked
 from truerank.core.errors import InvalidInputError
 from truerank.data.grouping import Grouping, group_rows, is_missing, offsets_of, places_of
 
@@ -440,6 +440,7 @@ def as_matrix(X: Any) -> Any:
     InvalidInputError
         When X has not two dimensions or is not numeric. Infinite and missing values are the learners' to judge.
     """
+    check_not_dask(X)
     if getattr(X, "is_binned_matrix", False):
         return X
     if hasattr(X, "tocsr"):

@@ -198,7 +198,9 @@ def is_qrels(y: Any) -> bool:
     """Whether these are judgements by query and document, rather than grades of rows."""
     if isinstance(y, Judgements | RankingData | np.ndarray):
         return False
-    if isinstance(y, Qrels | Mapping | str | os.PathLike) or hasattr(y, "read") or hasattr(y, "columns"):
+    if isinstance(y, Qrels | Mapping | str | os.PathLike) or hasattr(y, "read"):
+        return True
+    if hasattr(y, "columns") and getattr(y, "ndim", 2) == 2:  # a series of Dask has columns, too
         return True
     if type(y).__module__.partition(".")[0] == "ranx":
         return True

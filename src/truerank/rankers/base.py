@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from truerank.core.checks import check_not_masked
+from truerank.core.checks import check_not_dask, check_not_masked, is_dask
 from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning, WrongTypeError
 from truerank.core.fitting import whole_fit
 from truerank.core.interrupts import Interruptible
@@ -24,7 +24,8 @@ from truerank.measures import parse_measure
 from truerank.rankers.callbacks import taken_habits
 from truerank.rankers.catboost_pool import is_pool, without_pool
 from truerank.rankers.constructor_names import taking_other_names, under_new_names
-from truerank.rankers.fit_arguments import check_predict_arguments, settled_fit, weights_by_row
+from truerank.rankers.dask_collections import in_partitions, predicted_by_block, watched_on_cluster
+from truerank.rankers.fit_arguments import check_predict_arguments, refuse_the_rest, settled_fit, weights_by_row
 from truerank.rankers.flat_scores import convergence_warning, warn_of_flat_scores
 from truerank.rankers.other_names import translated
 from truerank.rankers.query_column import without_query_column
@@ -142,12 +143,17 @@ class Ranker(RoundResults, BaseEstimator):
 
         `beside` makes of the data what `_fit` takes by name beyond them.
         """
-        if getattr(X, "is_cluster_data", False):
-            given = {"y": y, "qid": qid, "query_weight": query_weight, "sample_weight": sample_weight}
-            return X.fit_ranker(self, eval_set, **given, **other)
         X, qid = without_query_column(X, qid)
         habits = taken_habits(self, other, eval_set is not None)
         qid, sets = settled_fit(self, qid, eval_set, other)
+        X, y, qid = in_partitions(X, y, qid)
+        if getattr(X, "is_cluster_data", False):
+            given = {"y": y, "qid": qid, "query_weight": query_weight, "sample_weight": sample_weight, **other}
+            with habits.holding(self):
+                X.fit_ranker(self, watched_on_cluster(sets, habits.measures), habits.callbacks, **given)
+            habits.record(getattr(self, "evals_result_", {}))
+            return self
+        refuse_the_rest(self, other)
         if sets and not self.uses_eval_set:
             raise InvalidInputError(
                 f"eval_set: {type(self).__name__} has nothing that validation queries could choose (no early stopping, "
@@ -159,10 +165,8 @@ class Ranker(RoundResults, BaseEstimator):
                 f"eval_set: {type(self).__name__} watches one set by one measure, got {len(sets)} sets; give "
                 "the one that chooses, and evaluate the others after the fit"
             )
-        with fitting(type(self).__name__, habits.callbacks) as told, whole_fit(self) as fresh:
-            usual = {name: getattr(fresh, name) for name in habits.settings}
-            for name, value in habits.settings.items():
-                setattr(fresh, name, value)
+        told: Any
+        with fitting(type(self).__name__, habits.callbacks) as told, whole_fit(self) as fresh, habits.holding(fresh):
             data = fresh._training_data(X, y, qid, query_weight)
             if sample_weight is not None:
                 data = data.with_sample_weight(weights_by_row(sample_weight, data))
@@ -174,13 +178,7 @@ class Ranker(RoundResults, BaseEstimator):
             fresh._fit(data, watched[-1][1] if watched else None, **({} if beside is None else beside(data)))
             if watched:
                 fresh.evals_result_ = values_by_round(fresh, watched, other.get("eval_at") or (), habits.measures)
-                for record in habits.records:
-                    record.clear()
-                    record.update(
-                        {name: {m: list(v) for m, v in own.items()} for name, own in fresh.evals_result_.items()}
-                    )
-            for name, value in usual.items():
-                setattr(fresh, name, value)
+                habits.record(fresh.evals_result_)
             fresh._warn_of_flat_scores(data)
         return self
 
@@ -243,6 +241,8 @@ class Ranker(RoundResults, BaseEstimator):
         check_predict_arguments(self, other)
         if getattr(X, "is_cluster_data", False):
             return X.predict_with(self)
+        if is_dask(X):
+            return predicted_by_block(self, X)
         X, qid = self._without_query_column(without_pool(X), qid)
         if qid is not None and isinstance(X, RankingData):
             raise InvalidInputError("X is a RankingData, which has its own qid; do not pass it again")
@@ -264,6 +264,7 @@ class Ranker(RoundResults, BaseEstimator):
 
         Without `qid` all rows are one query, which is an error for more than 1,000 rows, as in `fit`.
         """
+        X, _, qid = in_partitions(X, None, qid)
         if getattr(X, "is_cluster_data", False):
             return X.rank_with(self)
         X, qid = self._without_query_column(without_pool(X), qid)
@@ -305,6 +306,7 @@ class Ranker(RoundResults, BaseEstimator):
             with metadata routing on, `sklearn.set_config(enable_metadata_routing=True)`.
         """
         check_is_fitted(self)
+        X, y, qid = in_partitions(X, y, qid)
         if getattr(X, "is_cluster_data", False):
             return float(X.score_of(self, self._measure()))
         X, qid = self._without_query_column(without_pool(X), qid)
@@ -377,6 +379,7 @@ class Ranker(RoundResults, BaseEstimator):
         return without_query_column(X, qid, getattr(self, "feature_names_in_", None))
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
+        check_not_dask(X)
         check_not_masked(X, "X")
         if hasattr(X, "tocsr") and not self.allow_sparse:
             raise WrongTypeError(

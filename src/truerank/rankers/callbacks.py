@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +34,22 @@ class FitHabits:
     settings: dict[str, Any] = field(default_factory=dict)
     records: list[dict[str, Any]] = field(default_factory=list)
     measures: list[Any] = field(default_factory=list)
+
+    @contextmanager
+    def holding(self, ranker: Any) -> Iterator[None]:
+        """While the block runs, the ranker has these settings."""
+        usual = {name: getattr(ranker, name) for name in self.settings}
+        vars(ranker).update(self.settings)
+        try:
+            yield
+        finally:
+            vars(ranker).update(usual)
+
+    def record(self, results: Mapping[str, Mapping[str, Any]]) -> None:
+        """Fill the records."""
+        for record in self.records:
+            record.clear()
+            record.update({name: {measure: list(v) for measure, v in own.items()} for name, own in results.items()})
 
 
 def taken_habits(ranker: Any, other: dict[str, Any], watched: bool) -> FitHabits:

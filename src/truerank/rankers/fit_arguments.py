@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from truerank.core.checks import is_dask
 from truerank.core.errors import InvalidInputError, TruerankWarning
 from truerank.core.names import nearest
 from truerank.data.ranking_data import RankingData
 from truerank.rankers.catboost_pool import without_pool
+from truerank.rankers.dask_collections import queries_of_blocks
 from truerank.rankers.other_names import INSTEAD, SAME, WARNED, asks_for_nothing
 from truerank.rankers.query_column import without_query_column
 
@@ -56,7 +58,7 @@ def settled_fit(ranker: Any, qid: Any, eval_set: Any, other: dict[str, Any]) -> 
     Raises
     ------
     InvalidInputError
-        On an argument that is not known, and on queries that came twice or are missing.
+        On queries that came twice or are missing.
     """
     name = type(ranker).__name__
     for alias in ("group_id", "group"):
@@ -65,11 +67,10 @@ def settled_fit(ranker: Any, qid: Any, eval_set: Any, other: dict[str, Any]) -> 
             continue
         if qid is not None:
             raise InvalidInputError(f"{name}.fit: {alias} and qid both say which rows are a query; give qid alone")
-        qid = np.asarray(given) if alias == "group_id" else queries_of_sizes(given, alias)
+        qid = _as_queries(given) if alias == "group_id" else queries_of_sizes(given, alias)
     eval_qid, eval_group = other.pop("eval_qid", None), other.pop("eval_group", None)
     names = other.pop("eval_names", None)
     eval_set = _pieced_together(name, eval_set, other.pop("eval_X", None), other.pop("eval_y", None))
-    _rest_of_fit(ranker, other)
     if eval_set is None:
         if eval_qid is not None or eval_group is not None:
             raise InvalidInputError(
@@ -92,7 +93,7 @@ def settled_fit(ranker: Any, qid: Any, eval_set: Any, other: dict[str, Any]) -> 
         if isinstance(one, tuple | list) and len(one) == 2 and (ids is not None or counts is not None):
             if ids is not None and counts is not None:
                 raise InvalidInputError(f"{name}.fit: give eval_qid or eval_group, not both")
-            one = (*one, np.asarray(ids) if ids is not None else queries_of_sizes(counts, "eval_group"))
+            one = (*one, _as_queries(ids) if ids is not None else queries_of_sizes(counts, "eval_group"))
         elif ids is not None or counts is not None:
             raise InvalidInputError(f"{name}.fit: eval_qid and eval_group go with eval_set=[(X, y)], got more in it")
         if isinstance(one, tuple | list) and len(one) in (2, 3):
@@ -102,12 +103,14 @@ def settled_fit(ranker: Any, qid: Any, eval_set: Any, other: dict[str, Any]) -> 
     return qid, settled
 
 
-def queries_of_sizes(sizes: Any, name: str = "group") -> np.ndarray:
-    """Query number of each row (n,) from the sizes of consecutive queries.
+def queries_of_sizes(sizes: Any, name: str = "group") -> Any:
+    """Query number of each row (n,) from the sizes of consecutive queries; of a Dask collection a Dask array.
 
     >>> queries_of_sizes([2, 1]).tolist()
     [0, 0, 1]
     """
+    if is_dask(sizes):
+        return queries_of_blocks(sizes, queries_of_sizes)
     counts = np.asarray(sizes)
     if counts.dtype.kind == "f" and (counts == np.floor(counts)).all():
         counts = counts.astype(np.int64)  # np.loadtxt gives floats
@@ -117,6 +120,10 @@ def queries_of_sizes(sizes: Any, name: str = "group") -> np.ndarray:
             "each row goes to qid"
         )
     return np.repeat(np.arange(len(counts)), counts)
+
+
+def _as_queries(qid: Any) -> Any:
+    return qid if is_dask(qid) else np.asarray(qid)
 
 
 def _pieced_together(name: str, eval_set: Any, X: Any, y: Any) -> Any:
@@ -190,8 +197,14 @@ def _of_each(values: Any, count: int, name: str, owner: str) -> list[Any]:
     return list(values)
 
 
-def _rest_of_fit(ranker: Any, other: dict[str, Any]) -> None:
-    """Settings that other libraries take in `fit`: those of the constructor, and those that are not here."""
+def refuse_the_rest(ranker: Any, other: dict[str, Any]) -> None:
+    """Settings that other libraries take in `fit`: those of the constructor, and those that are not here.
+
+    Raises
+    ------
+    InvalidInputError
+        On an argument that is not known; of those that ask for nothing `other` is emptied.
+    """
     name, known = type(ranker).__name__, ranker.get_params(deep=False)
     for key, value in list(other.items()):
         if value is None or (isinstance(value, str) and value == "auto") or asks_for_nothing(key, value):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.checks import check_choice, check_number, check_positive_int
+from truerank.core.checks import check_choice, check_number, check_positive_int, is_dask
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
 from truerank.losses.beside_grades import in_data_order
@@ -353,7 +353,7 @@ class ObliviousBoosting(FittedTrees):
         """
         theirs = other.pop("xgb_model", None)
         begun = init_model if theirs is None else theirs
-        if getattr(X, "is_cluster_data", False):  # which refuses them
+        if getattr(X, "is_cluster_data", False) or is_dask(X):  # which refuse them
             other |= {"labels": labels, "position": position, "init_model": begun}
         elif isinstance(begun, ObliviousBoosting) and hasattr(begun, "category_names_"):
             # Its categories keep their numbers; one that it has not seen counts as average.

@@ -77,6 +77,12 @@ OBJECTIVES: dict[str, str] = {
 
 # Their name -> values, beside None, at which it asks for nothing that is missing here (None: any value does).
 WITHOUT_EFFECT: dict[str, tuple[Any, ...] | None] = {
+    "allow_group_split": None,
+    "time_out": None,
+    "local_listen_port": None,
+    "machines": None,
+    "tree_learner": None,
+    "tree_learner_type": None,
     "verbosity": None,
     "verbose": (0, -1),
     "silent": None,
@@ -132,6 +138,7 @@ WARNED: dict[str, str] = {
     "lambdarank_truncation_level": 'pairs of lambdarank end at the cutoff of the measure: measure="nDCG@10"',
     "lambdarank_num_pair_per_sample": 'pairs of lambdarank end at the cutoff of the measure: measure="nDCG@10"',
     "lambdarank_pair_method": 'pairs of lambdarank end at the cutoff of the measure: measure="nDCG@10"',
+    "client": "Dask's client of this process is taken",
     "custom_metric": "evaluate(measures, y, scores, qid=qid) reports any number of measures after the fit",
     "importance_type": "feature_importances_ are shares of the gain; permutation_importance measures the loss",
     "plot": "history_ holds what to draw",

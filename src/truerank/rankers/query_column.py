@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from truerank.core.checks import is_dask
 from truerank.core.errors import InvalidInputError
 
 NAME = "qid"
@@ -30,7 +31,9 @@ def without_query_column(X: Any, qid: Any, features: Any = None) -> tuple[Any, A
     names = list(X.column_names if is_arrow else getattr(X, "columns", ()))
     if NAME not in names or (features is not None and NAME in list(features)):
         return X, qid
-    column = np.asarray(X[NAME])
+    column = X[NAME] if is_dask(X) else np.asarray(X[NAME])
+    if qid is not None and is_dask(X):
+        raise InvalidInputError("X has a column 'qid', and qid was given too; drop one of them")
     if qid is not None and not (len(column) == np.size(qid) and (column == np.asarray(qid)).all()):
         raise InvalidInputError("X has a column 'qid' of other queries than qid=…; drop the one that is wrong")
     others = [name for name in names if name != NAME]

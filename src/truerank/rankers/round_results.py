@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from truerank.data.ranking_data import RankingData
 from truerank.measures import parse_measure
 
 
@@ -78,6 +77,11 @@ class RoundResults:
     evals_result_: EvaluationResults
 
     @property
+    def fitted_(self) -> bool:
+        """Whether it has been fitted, as LightGBM has it."""
+        return hasattr(self, "n_features_in_")
+
+    @property
     def best_iteration_(self) -> int:
         """Rounds of the model: all, or those up to the best one on `eval_set` where training stopped early."""
         rounds = getattr(self, "n_iter_", None)
@@ -135,7 +139,7 @@ def theirs(results: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, list
 
 
 def values_by_round(
-    ranker: Any, watched: list[tuple[str, RankingData]], cutoffs: Sequence[int], more: Sequence[Any]
+    ranker: Any, watched: list[tuple[str, Any]], cutoffs: Sequence[int] = (), more: Sequence[Any] = ()
 ) -> EvaluationResults:
     """The validation measure, nDCG at `cutoffs` and more measures, by set and round; the last set's as watched."""
     convention = getattr(ranker, "convention", "ranklib")

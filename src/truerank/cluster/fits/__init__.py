@@ -19,6 +19,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.fitting import whole_fit
 from truerank.core.rounds import Callback, fitting
 from truerank.data.ranking_data import RankingData
+from truerank.rankers.round_results import values_by_round
 
 # Class -> module with `fit_partitions(ranker, data, valid)`, which sets the fitted attributes.
 FITS = {
@@ -72,7 +73,10 @@ def fit(ranker: Any, data: ClusterRankingData, eval_set: Any = None, callbacks: 
         try:
             for crew in crews:
                 crew.begin(log)
+            fresh.__dict__.pop("evals_result_", None)  # of an earlier fit
             module.fit_partitions(fresh, data, valid)
+            if valid is not None:
+                fresh.evals_result_ = values_by_round(fresh, [("valid_0", valid)])
             done = True
         finally:
             if log is not None:

@@ -1,0 +1,88 @@
+"""Dask's arrays, data frames and series as judged rankings in partitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from truerank.cluster.data import ClusterRankingData, refuse_persisted
+from truerank.cluster.partition import Source, Whole
+from truerank.core.checks import is_dask
+from truerank.core.errors import InvalidInputError
+from truerank.data.ranking_data import RankingData
+
+
+@dataclass(frozen=True)
+class BlockSource(Whole):
+    """A block of rows as the tasks that make it: whoever holds the partition runs them."""
+
+    tasks: Any
+
+    def read(self) -> RankingData:
+        """The rows. The tasks run in the thread that asks: a worker's thread cannot wait for its scheduler."""
+        rows: RankingData = self.tasks.compute(scheduler="synchronous")
+        return rows
+
+
+def from_dask_collections(X: Any, y: Any = None, *, qid: Any, client: Any = None, hold: bool = True) -> Any:
+    """Judged rankings from a Dask array or data frame with its grades and queries beside it, one partition a block.
+
+    `fit` of a ranker makes them by itself of the collections that it is given.
+
+    Parameters
+    ----------
+    X : dask array or data frame (n, p)
+        One row a document. Not persisted: then the tasks are gone, and a block that is lost with its worker too.
+    y, qid : dask array or series (n,)
+        Grade and query of each row, in as many blocks as X and of the same lengths. A query may be split over blocks.
+    client, hold
+        As in `read_letor`.
+
+    Returns
+    -------
+    ClusterRankingData
+
+    Raises
+    ------
+    InvalidInputError
+        On anything that is not of Dask, on blocks of other numbers or lengths, on collections that were persisted.
+
+    Examples
+    --------
+    >>> import dask.array as da, truerank
+    >>> rows = truerank.load_sample()
+    >>> X, y, qid = (da.from_array(values, chunks=-1) for values in (rows.X, rows.y, rows.query_index))
+    >>> from_dask_collections(X, y, qid=qid).n_queries == rows.n_queries
+    True
+    """
+    from dask.base import optimize
+    from dask.delayed import delayed
+
+    blocks = {
+        name: _blocks_of(values, name)
+        for name, values in (("X", X), ("y", y), ("qid", qid))
+        if name != "y" or y is not None
+    }
+    for name, own in blocks.items():
+        if len(own) != len(blocks["X"]):
+            raise InvalidInputError(f"{name} has {len(own)} blocks and X has {len(blocks['X'])}; cut them alike")
+    rows = delayed(RankingData, pure=False)
+    sources: list[Source] = []
+    for one in zip(*blocks.values()):
+        [tasks] = optimize(rows(**dict(zip(blocks, one))))  # without those of the other blocks
+        sources.append(BlockSource(tasks))
+    return ClusterRankingData(sources, client, hold)
+
+
+def _blocks_of(values: Any, name: str) -> list[Any]:
+    """A collection's blocks of rows, as Dask's delayed objects."""
+    if not is_dask(values) or not hasattr(values, "to_delayed"):
+        raise InvalidInputError(
+            f"{name} must be a Dask array, data frame or series beside X, got {type(values).__name__}"
+            + (": pass the query of each row, fit(X, y, qid=qid)" if name == "qid" and values is None else "")
+        )
+    refuse_persisted(values)
+    if getattr(values, "ndim", 1) == 2 and hasattr(values, "rechunk"):
+        values = values.rechunk({1: -1})
+    delayed = values.to_delayed()
+    return list(delayed.ravel() if hasattr(delayed, "ravel") else delayed)
