@@ -1,21 +1,20 @@
-"""What the members that run one program together tell one another, without the client.
-
-A member asks one of a lower rank, and what that one answers comes back with the same message. The turns between two
-members are counted on both sides, so that whoever comes first waits for the other.
-"""
+"""What the members that run one program together tell one another, without the client."""
 
 from __future__ import annotations
 
-import asyncio
 import threading
-from collections import Counter
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, InvalidStateError
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+from truerank.cluster.links import Door, Link
 from truerank.cluster.sums import size_of
+from truerank.core.errors import ClusterError
 
 _LONGEST_WAIT = 3600.0  # seconds; the client, which looks after the members, ends a wait much sooner
+_REACH_SECONDS = 90.0  # for which a member is tried to be reached: longer than the client waits for a silent worker
+_PAUSE_SECONDS = 0.5  # between two attempts
 
 
 class Parted(RuntimeError):
@@ -39,122 +38,105 @@ class Communicator:
 
     def __init__(self, number: int = 0) -> None:
         self._number, self.rank, self.size, self.bytes_sent = number, 0, 1, 0
-        self._members: Sequence[Any] = ()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._turns: Counter[int] = Counter()
+        self._doors: Sequence[Door] = ()
+        self._context: Any = None
+        self._senders: dict[int, ThreadPoolExecutor] = {}  # one thread each: two members may send to one another
+        self._to: dict[int, Link] = {}
+        self._from: dict[int, Future[Link]] = {}
         self._lock = threading.Lock()
-        self._over = False
-        self._meetings: dict[tuple[int, int], Meeting] = {}
-        self._asked: set[Future[Any]] = set()
+        self._ended = threading.Event()
+        self._error: Exception | None = None
 
-    def begin(self, rank: int, members: Sequence[Any]) -> None:
-        """Take the place `rank` among `members`, which have a coroutine `meet`; to be called in the event loop."""
-        self.rank, self.size, self._members = rank, len(members), members
-        self._loop = asyncio.get_running_loop()
+    def begin(self, rank: int, doors: Sequence[Door], context: Any = None) -> None:
+        """Take the place `rank` among the members with these doors, for which `context` is that of TLS, if any."""
+        self.rank, self.size, self._doors, self._context = rank, len(doors), doors, context
 
-    def ask(self, other: int, value: Any) -> Callable[[], Any]:
-        """Begin to tell `value` to a member of a lower rank; what is returned waits for the answer and gives it.
+    def tell(self, other: int, value: Any) -> None:
+        """Begin to send a value, which must not change any more, to another member.
 
         Raises
         ------
         Parted
-            Here, or by what is returned.
+        ClusterError
+            Where a member could not be reached.
         """
-        turn = self._next_turn(other, value)
-
-        async def message() -> Any:
-            return await self._members[other].meet(self._number, self.rank, turn, value)
-
-        with self._lock:
-            self._check()
-            assert self._loop is not None
-            future = asyncio.run_coroutine_threadsafe(message(), self._loop)
-            self._asked.add(future)
-
-        def answer() -> Any:
-            try:
-                return wait(future)
-            finally:
-                with self._lock:  # which `end` holds while it goes through them
-                    self._asked.discard(future)
-
-        return answer
-
-    def asked(self, other: int) -> Meeting:
-        """The next meeting with a member of a higher rank, which asks."""
-        return self._meeting(other, self._next_turn(other, None))
-
-    def exchange(self, other: int, value: Any) -> Callable[[], Any]:
-        """Begin to give `value` to a member; what is returned waits for what that one gives in the same turn."""
-        if other < self.rank:
-            return self.ask(other, value)
-        meeting = self.asked(other)
-        self.answer(meeting, value)
-        return meeting.question
-
-    def answer(self, meeting: Meeting, value: Any) -> None:
-        """Give the answer that the other member waits for."""
         self.bytes_sent += size_of(value)
         with self._lock:
             self._check()
-            try:
-                meeting.to_give.set_result(value)
-            except InvalidStateError:  # cancelled, with the connection on which it was asked
-                raise Parted from None
+            if other not in self._senders:
+                self._senders[other] = ThreadPoolExecutor(1)
+            self._senders[other].submit(self._send, other, value)
 
-    async def meet(self, other: int, turn: int, value: Any) -> Any:
-        """Another member asks, with its turn: the answer, when it is there."""
-        meeting = self._meeting(other, turn)
-        with self._lock:
-            self._check()
-            meeting.given.set_result(value)
+    def hear(self, other: int) -> Any:
+        """Wait for the next value that another member tells; raises as `tell`."""
         try:
-            return await asyncio.wrap_future(meeting.to_give)
-        finally:
-            with self._lock:  # memory
-                self._meetings.pop((other, turn), None)
+            return self._link_from(other).result(timeout=_LONGEST_WAIT).receive()
+        except Exception as error:
+            self._check()
+            raise Parted from error
 
-    def end(self) -> None:
+    def welcome(self, other: int, link: Link) -> None:
+        """Take the link on which another member sends."""
+        promised = self._link_from(other)
+        with self._lock:
+            if self._ended.is_set() or promised.done():
+                link.close()
+            else:
+                promised.set_result(link)
+
+    def end(self, error: Exception | None = None) -> None:
         """Nobody waits here any more."""
         with self._lock:
-            self._over = True
-            for future in self._asked:
-                future.cancel()
-            for meeting in self._meetings.values():
-                for promised in (meeting.given, meeting.to_give):
-                    if not promised.done():
-                        promised.set_exception(Parted())
+            if not self._ended.is_set() and not isinstance(error, OSError | Parted):
+                self._error = error
+            self._ended.set()
+            for link in self._to.values():
+                link.interrupt()
+            for promised in self._from.values():
+                if not promised.done():
+                    promised.set_exception(Parted())
+                elif promised.exception() is None:
+                    promised.result().interrupt()
 
-    def _next_turn(self, other: int, value: Any) -> int:
-        self.bytes_sent += size_of(value)
-        self._turns[other] += 1
-        return self._turns[other]
+    def close(self) -> None:
+        """After the program: wait until all that was told is sent, and let go of the links."""
+        for sender in self._senders.values():
+            sender.shutdown()
+        self.end()
+        links = [promised.result() for promised in self._from.values() if promised.exception() is None]
+        for link in [*self._to.values(), *links]:
+            link.close()
 
-    def _meeting(self, other: int, turn: int) -> Meeting:
+    def _link_from(self, other: int) -> Future[Link]:
         with self._lock:
             self._check()
-            return self._meetings.setdefault((other, turn), Meeting())
+            return self._from.setdefault(other, Future())
+
+    def _send(self, other: int, value: Any) -> None:
+        try:
+            if other not in self._to:
+                link = self._reach(self._doors[other])
+                with self._lock:
+                    self._to[other] = link  # which `end` looks through, and `close` after this thread
+                    self._check()
+            self._to[other].send(value)
+        except Exception as error:
+            self.end(error)
+
+    def _reach(self, door: Door) -> Link:
+        until = time.monotonic() + _REACH_SECONDS
+        while True:
+            try:
+                return Link.to(door, self._number, self.rank, self._context)
+            except OSError as error:
+                self._check()
+                if time.monotonic() > until:
+                    raise ClusterError(
+                        f"a worker cannot reach another one at {door.host}:{door.port} ({error}); open that "
+                        "port between the workers (DASK_TRUERANK__PORTS=first:last in their environment limits which)"
+                    ) from error
+            self._ended.wait(_PAUSE_SECONDS)
 
     def _check(self) -> None:
-        if self._over:
-            raise Parted
-
-
-class Meeting:
-    """One turn between two members, on the side of the one that answers."""
-
-    def __init__(self) -> None:
-        self.given: Future[Any] = Future()
-        self.to_give: Future[Any] = Future()
-
-    def question(self) -> Any:
-        """What the other member asks; waits for it."""
-        return wait(self.given)
-
-
-def wait(future: Future[Any]) -> Any:
-    """The result; `Parted` where it will not come, whatever the reason."""
-    try:
-        return future.result(timeout=_LONGEST_WAIT)
-    except Exception as error:
-        raise Parted from error
+        if self._ended.is_set():
+            raise self._error or Parted()

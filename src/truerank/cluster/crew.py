@@ -21,10 +21,11 @@ from typing import Any, TypeVar
 
 from truerank.cluster.checkpoint import Checkpoint
 from truerank.cluster.communicator import Communicator
+from truerank.cluster.links import Door
 from truerank.cluster.member import Call, Failure, Member, Step
 from truerank.cluster.partition import Source
 from truerank.cluster.sums import Merge, Nodes, add, fold, size_of
-from truerank.core.errors import TruerankError
+from truerank.core.errors import ClusterError
 from truerank.core.printing import note
 from truerank.core.threads import resolve_n_jobs
 
@@ -35,10 +36,6 @@ SILENCE_SECONDS = 60.0  # after which a worker that answers nothing is given up,
 _LOOK_SECONDS = 2.0  # between two looks at who is there
 _UNKNOWN_LOOKS = 3  # after which a call that a member does not know of is sent again
 _ATTEMPTS = 20  # at one round, or at giving partitions to workers
-
-
-class ClusterError(TruerankError):
-    """The cluster cannot go on: no worker is left, or none answers."""
 
 
 class Crew:
@@ -69,6 +66,7 @@ class Crew:
         self._journal: list[Call] = []
         self._members: dict[str, Any] = {}
         self._futures: dict[str, Any] = {}  # as long as they are held, their workers keep the members
+        self._doors: dict[str, Door] = {}
         self._held: dict[str, list[int]] = {}
         self._given_up: set[str] = set()
         self._log: Checkpoint | None = None
@@ -161,7 +159,7 @@ class Crew:
             answers = [self._here.run_program(Communicator(), program, arguments)]
         else:
             names = [name for name, held in self._held.items() if held]
-            members = [self._members[name] for name in names]
+            members = list(zip([self._members[name] for name in names], self._doors_of(names)))
             self.bytes_sent += size_of(arguments) * len(names)
             answers = self._gather(
                 [(name, "together", (program, arguments, rank, members)) for rank, name in enumerate(names)]
@@ -175,6 +173,14 @@ class Crew:
         if self.progress is not None:
             self.progress(self)
         return whole[0][0]
+
+    def _doors_of(self, names: list[str]) -> list[Door]:
+        """Where members are reached by others, each asked once."""
+        new = [name for name in names if name not in self._doors]
+        for name, door in zip(new, self._gather([(name, "door", ()) for name in new])):
+            _raise(door)
+            self._doors[name] = door
+        return [self._doors[name] for name in names]
 
     def _call(self, step: Step, arguments: tuple[Any, ...]) -> Call:
         self._serial += 1
@@ -346,7 +352,7 @@ class Crew:
                 time.sleep(0.2)
         homeless = sum(len(self._held.get(address, [])) for address in lost)
         for address in lost:
-            for of in (self._members, self._held, self._futures):
+            for of in (self._members, self._doors, self._held, self._futures):
                 of.pop(address, None)
         if lost:
             self.n_lost += len(lost)
@@ -425,7 +431,7 @@ class Crew:
 
     def close(self) -> None:
         """Let go of the partitions."""
-        for of in (self._members, self._held, self._futures):
+        for of in (self._members, self._doors, self._held, self._futures):
             of.clear()
 
 
@@ -445,5 +451,6 @@ class _Lost(Exception):
 
 def _raise(answer: Any) -> None:
     if isinstance(answer, Failure):
-        answer.error.add_note(f"partition {answer.number}")
+        if answer.number is not None:
+            answer.error.add_note(f"partition {answer.number}")
         raise answer.error

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from truerank.cluster.communicator import Communicator, Parted
+from truerank.cluster.links import Door, Link, Listener, connection_context, listener_of
 from truerank.cluster.partition import Partition, Source
 from truerank.cluster.sums import Merge, Nodes, fold, size_of
+from truerank.core.errors import ClusterError
 from truerank.core.threads import Workers
 
 _REMEMBERED = 256  # calls that a member remembers to have ended
@@ -21,9 +24,12 @@ Call = tuple[int, Step, tuple[Any, ...]]
 
 
 class Failure:
-    """An error of a step, as an answer: it ends the fit, where an error of the connection moves partitions."""
+    """An error of a step, as an answer: it ends the fit, where an error of the connection moves partitions.
 
-    def __init__(self, number: int, error: BaseException) -> None:
+    `number` is the partition's, None where the error is of none alone.
+    """
+
+    def __init__(self, number: int | None, error: BaseException) -> None:
         self.number, self.error = number, error
 
 
@@ -36,16 +42,20 @@ class Member:
 
     def __init__(self, n_threads: int | None = None) -> None:
         self.partitions: dict[int, Partition] = {}
+        self._worker: Any = None
         if n_threads is None:
             from distributed import get_worker
 
-            n_threads = int(get_worker().state.nthreads)
+            self._worker = get_worker()
+            n_threads = int(self._worker.state.nthreads)
         self._workers = Workers(n_threads)
         self._thread = ThreadPoolExecutor(1)
         self._under_way: set[int] = set()
         self._ended: deque[int] = deque(maxlen=_REMEMBERED)
         self._latest = 0  # of the rounds that were heard of
         self._met = 0, Communicator()  # the newest call
+        self._lock = threading.Lock()
+        self._listener: Listener | None = None
 
     async def state(self) -> tuple[list[int], list[int], list[int]]:
         """Numbers of the calls that are under way and that have ended, and of the partitions held."""
@@ -67,17 +77,27 @@ class Member:
             self._under_way.discard(call)
             self._ended.append(call)
 
+    async def door(self, call: int) -> Door | Failure:
+        """Where other members reach this one."""
+        self._ended.append(call)
+        try:
+            if self._listener is None:
+                self._listener = listener_of(self._worker, self.welcome)
+        except ClusterError as error:
+            return Failure(None, error)
+        return self._listener.door
+
     async def together(
-        self, number: int, program: Step, arguments: tuple[Any, ...], rank: int, members: list[Any]
+        self, number: int, program: Step, arguments: tuple[Any, ...], rank: int, members: list[tuple[Any, Door]]
     ) -> tuple[Any, int]:
         """Call `number`: `run_program` here, as one of `members`, who all do so at the same time."""
         communicator = self._communicator(number)
         self._under_way.add(number)
         try:
-            communicator.begin(rank, members)
+            communicator.begin(rank, [door for _, door in members], connection_context(self._worker))
             answer, sent = await self._aside(self.run_program, communicator, program, arguments)
             if not isinstance(answer, tuple):  # others may wait for what would not come
-                others = [member.part(number) for i, member in enumerate(members) if i != rank]
+                others = [member.part(number) for i, (member, _) in enumerate(members) if i != rank]
                 await asyncio.gather(*others, return_exceptions=True)
             return answer, sent
         finally:
@@ -85,9 +105,12 @@ class Member:
             self._under_way.discard(number)
             self._ended.append(number)
 
-    async def meet(self, number: int, other: int, turn: int, value: Any) -> Any:
-        """Another member asks in the program of call `number`."""
-        return await self._communicator(number).meet(other, turn, value)
+    def welcome(self, number: int, other: int, link: Link) -> None:
+        """Another member sends on a link in the program of call `number`; called on any thread."""
+        try:
+            self._communicator(number).welcome(other, link)
+        except Parted:
+            link.close()
 
     async def part(self, number: int) -> None:
         """The program of call `number` is not run together any more."""
@@ -95,12 +118,13 @@ class Member:
 
     def _communicator(self, number: int) -> Communicator:
         """That of a call, which may be met before it begins; older ones end."""
-        if number < self._met[0]:
-            raise Parted
-        if number > self._met[0]:
-            self._met[1].end()
-            self._met = number, Communicator(number)
-        return self._met[1]
+        with self._lock:
+            if number < self._met[0]:
+                raise Parted
+            if number > self._met[0]:
+                self._met[1].end()
+                self._met = number, Communicator(number)
+            return self._met[1]
 
     def run_program(
         self, communicator: Communicator, program: Step, arguments: tuple[Any, ...]
@@ -116,7 +140,10 @@ class Member:
         except Parted:
             answer = None
         except Exception as error:
-            answer = Failure(partitions[0].number, error)
+            answer = Failure(None, error)
+        if not isinstance(answer, tuple):
+            communicator.end()
+        communicator.close()
         return answer, communicator.bytes_sent
 
     async def _aside(self, work: Callable[..., Any], *arguments: Any) -> Any:

@@ -51,6 +51,10 @@ class EngineError(TruerankError, OSError):
     """A live search engine refused a request, did not answer in time, or answered with something else."""
 
 
+class ClusterError(TruerankError):
+    """A cluster cannot go on: no worker is left, none answers, or one cannot reach another."""
+
+
 class MissingExtraError(TruerankError, ImportError):
     """An optional library is needed for what was asked; the message names the extra that installs it."""
 

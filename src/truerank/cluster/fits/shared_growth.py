@@ -117,15 +117,16 @@ class GrowthTogether(LevelSearch):
             [(trees,) for trees in self._together],
         )
         communicator, used = self._communicator, _blocks(level.permitted)
-        meetings = [communicator.asked(member) for member in self._below]
-        from_below = [meeting.question() for meeting in meetings]
+        from_below = [communicator.hear(member) for member in self._below]
         if communicator.rank < self._owners:
             best = self._best_of_owners(level, used, from_below)
         else:
             sums = sum(from_below, self._histograms(level, used))
-            best = communicator.ask(communicator.rank // FAN_IN - 1, sums)()
-        for meeting in meetings:
-            communicator.answer(meeting, best)
+            above = communicator.rank // FAN_IN - 1
+            communicator.tell(above, sums)
+            best = communicator.hear(above)
+        for member in self._below:
+            communicator.tell(member, best)
         return best
 
     def _ask(self, level: Level, question: Question) -> np.ndarray:
@@ -142,18 +143,21 @@ class GrowthTogether(LevelSearch):
             there = np.searchsorted(used, blocks)
             return sum((part[there] for part in from_below), self._histograms(level, blocks))
 
-        exchange = self._communicator.exchange
-        # What goes to others is begun first, and under way while this owner's own is added up.
+        tell, hear = self._communicator.tell, self._communicator.hear
+        # What goes to others is under way while this owner's own is added up.
         if self._owners * len(self._others) << level.number <= _WHOLE:
             whole = sums(used)
-            parts = [exchange(other, whole) for other in self._others]
-            return self._search_of_sums.best(level, used, sum((part() for part in parts), whole))
+            for other in self._others:
+                tell(other, whole)
+            return self._search_of_sums.best(level, used, sum(map(hear, self._others), whole))
         shares = [share[np.isin(share, used)] for share in self._shares]
-        parts = [exchange(other, sums(shares[other])) for other in self._others]
+        for other in self._others:
+            tell(other, sums(shares[other]))
         own = shares[self._communicator.rank]
-        found = self._search_of_sums.best(level, own, sum((part() for part in parts), sums(own)))
-        answers = [exchange(other, found) for other in self._others]
-        questions = [one for one in [found, *(answer() for answer in answers)] if one is not None]
+        found = self._search_of_sums.best(level, own, sum(map(hear, self._others), sums(own)))
+        for other in self._others:
+            tell(other, found)
+        questions = [one for one in [found, *map(hear, self._others)] if one is not None]
         return max(questions, key=lambda question: (question.net, -question.feature))
 
     def _histograms(self, level: Level, blocks: np.ndarray) -> np.ndarray:
