@@ -3,9 +3,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from truerank.calibration.decisions import expected_relevant
 from truerank.core.errors import InvalidInputError
 from truerank.data.grouping import group_rows
 from truerank.data.ranking_data import Judgements, RankingData
+from truerank.features.per_query import MinMaxInQuery
+from truerank.measures import AP, evaluate
+from truerank.rankers.baselines import SingleFeature
+from truerank.significance import compare_rankers
 
 QIDS = [
     [3, 3, 1, 1, 3],
@@ -154,3 +159,31 @@ def test_parts_without_weights_weigh_1():
     assert whole.query_weight.tolist() == [5.0, 1.0]
     assert whole.sample_weight.tolist() == [2.0, 3.0, 1.0]
     assert RankingData.concatenate([whole, whole]).n_rows == 6
+
+
+FORGOTTEN = np.arange(1_001)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: evaluate(["AP"], FORGOTTEN % 2, FORGOTTEN),
+        lambda: evaluate([AP], FORGOTTEN % 2, FORGOTTEN, doc_ids=FORGOTTEN.astype(str)),
+        lambda: compare_rankers(FORGOTTEN % 2, {"a": FORGOTTEN, "b": -FORGOTTEN}),
+        lambda: Judgements.from_labels(FORGOTTEN % 2),
+        lambda: RankingData(FORGOTTEN[:, None], FORGOTTEN % 2),
+        lambda: MinMaxInQuery().fit(FORGOTTEN[:, None]).transform(FORGOTTEN[:, None]),
+        lambda: expected_relevant(FORGOTTEN / 1_001, 10),
+        lambda: SingleFeature(0).fit([[0.0], [1.0]], [0, 1]).score(FORGOTTEN[:, None], FORGOTTEN % 2),
+        lambda: SingleFeature(0).fit([[0.0], [1.0]], [0, 1]).rank(FORGOTTEN[:, None]),
+    ],
+)
+def test_a_forgotten_qid_is_an_error_wherever_rows_are_ranked(call):
+    with pytest.raises(InvalidInputError, match=r"got 1001 rows and no qid.* say so: qid=np.zeros\(1001\)"):
+        call()
+
+
+def test_one_long_query_is_said_or_needs_none():
+    assert evaluate(["RR"], FORGOTTEN % 2, -FORGOTTEN, qid=np.zeros(1_001))["RR"] == 0.5
+    assert evaluate(["RR"], FORGOTTEN[:1_000] % 2, -FORGOTTEN[:1_000])["RR"] == 0.5
+    assert RankingData(FORGOTTEN[:, None]).n_queries == 1  # rows to be scored, which belong to no query

@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from truerank import RunPool, cross_validate, cross_validate_fusion, permutation_importance, retrain
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import styled_table
+from truerank.data.samples import load_sample
+from truerank.inspection.learning_curve import learning_curve
+from truerank.io.trec import as_qrels
+from truerank.measures import AP, GMAP, NumRet
+from truerank.rankers.baselines import SingleFeature
 from truerank.significance import (
     benjamini_hochberg,
     bootstrap_interval,
@@ -17,6 +23,7 @@ from truerank.significance import (
     compare_values,
     effect_size,
     groups_alike,
+    measure_interval,
     pairwise_bootstrap,
     pairwise_randomisation,
     randomisation,
@@ -206,3 +213,40 @@ def test_few_queries_can_show_nothing(test, correction):
 def test_a_geometric_mean_is_not_compared_as_a_mean():
     with pytest.raises(InvalidInputError, match="geometric mean .* compare AP"):
         compare_rankers([1, 0], {"a": [2, 1], "b": [1, 2]}, measure="GMAP")
+
+
+def test_a_geometric_mean_is_refused_wherever_means_are_tested():
+    data = load_sample().take_queries(range(20))
+    ranker = SingleFeature(1).fit(data)
+    lists = {"1": {"a": 1.0}, "2": {"b": 1.0}}
+    pool = RunPool({"one": lists, "two": lists}, as_qrels({"1": {"a": 1}, "2": {"b": 1}}))
+    for call in (
+        lambda: retrain(ranker, data, measure="GMAP"),
+        lambda: permutation_importance(ranker, data, measure="GMAP"),
+        lambda: learning_curve(ranker, data, data, measure="GMAP"),
+        lambda: cross_validate_fusion(pool, measures="GMAP"),
+    ):
+        with pytest.raises(InvalidInputError, match="geometric mean .* compare AP"):
+            call()
+
+
+def test_cross_validation_aggregates_each_measure_as_a_report_does():
+    data = load_sample().take_queries(range(20))
+    rankers = {"first": SingleFeature(1), "second": SingleFeature(2)}
+    found = cross_validate(rankers, data, "GMAP NumRet AP", folds=2)
+    per_query = found.per_query["first"]
+    assert found.means["first"]["GMAP"] == pytest.approx(np.exp(np.log(np.maximum(per_query["AP"], 1e-5)).mean()))
+    assert found.means["first"]["NumRet"] == data.n_rows == sum(found.fold_means["first"]["NumRet"])
+    with pytest.raises(InvalidInputError, match="geometric mean .* compare AP"):
+        found.compare()
+    assert found.compare("AP").measure == "AP"
+
+
+@pytest.mark.parametrize("measure", [AP, GMAP, NumRet])
+def test_an_interval_is_of_what_a_report_shows(measure):
+    values = np.array([0.5, 0.01, np.nan, 0.2, 0.0, 0.9])
+    found = measure_interval(measure, values, n_resamples=300)
+    draws = np.random.default_rng(0).integers(0, 5, (300, 5))
+    resampled = [measure.aggregate(row) for row in values[~np.isnan(values)][draws]]
+    assert found.estimate == pytest.approx(measure.aggregate(values))
+    assert found[1:] == pytest.approx(tuple(np.quantile(resampled, [0.025, 0.975])), rel=0.1)

@@ -173,13 +173,13 @@ def _scored(args: argparse.Namespace) -> tuple[Any, list[Any], Any]:
 
 
 def _report(result: Any, per_query: bool) -> dict[str, Any]:
-    from truerank.significance import bootstrap_interval, detectable_against_another
+    from truerank.significance import detectable_against_another, measure_interval
 
     ties, expected = result.tie_range(), result.tie_expected()
     counts = result.empty_by_measure()
     measures = {}
     for name, mean in result.items():
-        low, high = ties[name]
+        low, high = ties[name] or (None, None)
         entry: dict[str, Any] = {
             "mean": mean,
             "lowest": low,
@@ -190,9 +190,10 @@ def _report(result: Any, per_query: bool) -> dict[str, Any]:
         }
         values = result.per_query[name]
         if values.size and not (values != values).all():
-            interval = bootstrap_interval(values)
+            interval = measure_interval(result.measures[name], values)
             entry["interval"] = [interval.low, interval.high]
-            entry["detectable"] = detectable_against_another(values)
+            if result.measures[name].AGGREGATE == "mean":
+                entry["detectable"] = detectable_against_another(values)
         largest = getattr(result.measures[name], "largest", None)
         if largest is not None:
             entry["max_grade"] = largest(result.judgements)

@@ -10,6 +10,9 @@ import numpy as np
 from truerank.core.checks import is_dask
 from truerank.core.errors import InvalidInputError
 
+ONE_LIST = 1_000
+"""Rows beyond which a missing qid is taken for a forgotten one: the usual depth of one result list."""
+
 
 def offsets_of(sizes: Any) -> np.ndarray:
     """Where each group starts, and the end: int64 (m + 1,), from the groups' sizes (m,)."""
@@ -123,20 +126,35 @@ class Grouping:
         return result
 
 
+def one_query(n_rows: int) -> Grouping:
+    """All rows as one query, named 0; none where there are no rows."""
+    m = 1 if n_rows else 0
+    return Grouping(np.array([0] + [n_rows] * m, dtype=np.int64), np.zeros(m, dtype=np.int64), None, 0)
+
+
+def refuse_one_long_list(n_rows: int, who: str = "", advice: str = "qid=…") -> None:
+    """Raise where so many rows came without a query id that it was forgotten, rather than left out."""
+    if n_rows > ONE_LIST:
+        raise InvalidInputError(
+            f"{who}{' ' if who else ''}got {n_rows} rows and no qid, and would take them all as one result list; pass "
+            f"the query of each row, {advice}. If they are one query, say so: qid=np.zeros({n_rows})"
+        )
+
+
 def group_rows(qid: Any, n_rows: int | None = None) -> Grouping:
     """Group rows by query id.
 
     Parameters
     ----------
     qid : array-like (n,) of any hashable values, or None
-        None means that all rows belong to one query, named 0.
+        None means that all rows belong to one query, named 0, and is an error for more than 1,000 rows.
     n_rows : int, optional
         Number of rows that `qid` must have.
 
     Raises
     ------
     InvalidInputError
-        On a wrong length, two dimensions, or a missing id (nan, None).
+        On a wrong length, two dimensions, a missing id (nan, None), or more than 1,000 rows without ids.
 
     Notes
     -----
@@ -145,8 +163,8 @@ def group_rows(qid: Any, n_rows: int | None = None) -> Grouping:
     if qid is None:
         if n_rows is None:
             raise InvalidInputError("qid=None needs the number of rows")
-        m = 1 if n_rows else 0
-        return Grouping(np.array([0] + [n_rows] * m, dtype=np.int64), np.zeros(m, dtype=np.int64), None, 0)
+        refuse_one_long_list(n_rows)
+        return one_query(n_rows)
     if isinstance(qid, str | bytes):
         raise InvalidInputError(f"qid must hold one query id for each row, got the text {qid!r}")
     codes, names = _codes(qid)

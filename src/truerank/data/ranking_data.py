@@ -9,7 +9,7 @@ import numpy as np
 
 from truerank.core.checks import check_not_dask, check_not_masked
 from truerank.core.errors import InvalidInputError
-from truerank.data.grouping import Grouping, group_rows, is_missing, offsets_of, places_of
+from truerank.data.grouping import Grouping, group_rows, is_missing, offsets_of, one_query, places_of
 
 _BY_ROW = ("X", "y", "doc_ids", "comments", "sample_weight", "judged", "pooled")
 _BY_QUERY = ("query_ids", "query_weight")
@@ -32,7 +32,7 @@ class RankingData(Grouping):
     y : array (n,), optional
         Relevance grades; None for data without judgments.
     qid : array-like (n,) of hashables, optional
-        Query of each row; None means one query.
+        Query of each row; None means one query, and is an error for more than 1,000 rows with grades.
     doc_ids, comments : array-like (n,) of str, optional
         Document id and free text of each row, "" where there is none (None, nan); kept as StringDType arrays, whose
         elements are `str`.
@@ -116,7 +116,7 @@ class RankingData(Grouping):
             feature_names = [str(name) for name in X.columns]
         X = as_matrix(X)
         n = X.shape[0]
-        grouping = group_rows(qid, n)
+        grouping = one_query(n) if qid is None and y is None else group_rows(qid, n)
         super().__init__(grouping.offsets, grouping.query_ids, grouping.order, grouping.n_joined)
         self.X = self.grouped(X)
         self.y = None if y is None else self.grouped(as_grades(y, n))

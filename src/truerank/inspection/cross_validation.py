@@ -14,7 +14,7 @@ from truerank.core.printing import Tabular, styled_table
 from truerank.core.random_streams import seed_of
 from truerank.data.ranking_data import check_ranking_data
 from truerank.data.splits import query_folds
-from truerank.measures import mean_of, parse_measures
+from truerank.measures import Measure, parse_measures
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
 from truerank.significance.comparison import Comparison, compare_values
 
@@ -33,8 +33,8 @@ class CrossValidation(Tabular):
         The fold, from 0, in which each query was tested.
     query_ids : array (m,)
     convention : str
-    better : dict of bool
-        By measure: whether more is better.
+    measures : dict of Measure
+        By the names that they were asked for.
     """
 
     per_query: dict[str, dict[str, np.ndarray]] = field(repr=False)
@@ -42,18 +42,24 @@ class CrossValidation(Tabular):
     folds: np.ndarray = field(repr=False)
     query_ids: np.ndarray = field(repr=False)
     convention: str
-    better: dict[str, bool] = field(repr=False)
+    measures: dict[str, Measure] = field(repr=False)
 
     @property
     def means(self) -> dict[str, dict[str, float]]:
-        """Mean over the queries, by ranker and measure."""
-        return {name: {m: mean_of(values) for m, values in own.items()} for name, own in self.per_query.items()}
+        """Mean over the queries (of counts the sum), by ranker and measure."""
+        return {
+            name: {m: self.measures[m].aggregate(values) for m, values in own.items()}
+            for name, own in self.per_query.items()
+        }
 
     @property
     def fold_means(self) -> dict[str, dict[str, list[float]]]:
         """Mean over the queries of each fold, by ranker and measure."""
         return {
-            name: {m: [mean_of(values[self.folds == k]) for k in np.unique(self.folds)] for m, values in own.items()}
+            name: {
+                m: [self.measures[m].aggregate(values[self.folds == k]) for k in np.unique(self.folds)]
+                for m, values in own.items()
+            }
             for name, own in self.per_query.items()
         }
 
@@ -62,7 +68,7 @@ class CrossValidation(Tabular):
 
         Options are those of `compare_rankers`: `baseline`, `test`, `correction`, `random_state`.
         """
-        known = list(self.better)
+        known = list(self.measures)
         name = known[0] if measure is None else measure
         if name not in known:
             raise InvalidInputError(f"measure must be one of {', '.join(known)}, got {measure!r}")
@@ -72,7 +78,7 @@ class CrossValidation(Tabular):
             measure=name,
             convention=self.convention,
             query_ids=self.query_ids,
-            higher_is_better=self.better[name],
+            higher_is_better=self.measures[name].check_mean().higher_is_better,
             **options,
         )
 
@@ -84,7 +90,7 @@ class CrossValidation(Tabular):
 
     def _table(self, style: str) -> str:
         rows = [[name, *own.values()] for name, own in self.means.items()]
-        return styled_table(rows, ["ranker", *self.better], style)
+        return styled_table(rows, ["ranker", *self.measures], style)
 
 
 def cross_validate(
@@ -172,5 +178,5 @@ def cross_validate(
         tested,
         data.query_ids,
         convention,
-        {label: measure.higher_is_better for label, measure in parsed.items()},
+        parsed,
     )

@@ -353,9 +353,9 @@ def group_of(name: str) -> str:
 
 
 def titled(measures: Any, convention: str) -> dict[str, Measure]:
-    """Measures by the name of their mean, a topic without documents counting 0."""
+    """Measures by the name of their mean, a topic without documents counting 0; an error for one without a mean."""
     parsed = parse_measures(measures, convention)
-    return {("MAP" if name == "AP" else name): one(missing_topics="zero") for name, one in parsed.items()}
+    return {("MAP" if name == "AP" else name): one(missing_topics="zero").check_mean() for name, one in parsed.items()}
 
 
 def list_values(

@@ -291,7 +291,7 @@ def scores_of(ranker: Any, X: np.ndarray, data: RankingData) -> np.ndarray:
 def measure_of(ranker: Any, measure: Any, convention: str) -> Measure:
     """The measure asked for, else the ranker's own, else nDCG@10."""
     chosen = measure if measure is not None else getattr(ranker, "measure", None) or "nDCG@10"
-    return parse_measure(chosen, convention=convention)
+    return parse_measure(chosen, convention=convention).check_mean()
 
 
 def _names(data: RankingData) -> list[str]:

@@ -208,6 +208,11 @@ class Measure:
         return self._given.get("cutoff")
 
     @property
+    def rises_with_grades(self) -> bool:
+        """Whether two documents that swap, so that the better grade stands first, never make the value worse."""
+        return True
+
+    @property
     def rel(self) -> float:
         """Lowest relevant grade."""
         return self.setting("rel")
@@ -231,6 +236,14 @@ class Measure:
             )
         if self.setting("ties") == "end" and self.NAME != "AP":
             raise InvalidInputError(f"ties='end' is scikit-learn's rule for AP alone, not for {self.NAME}")
+        return self
+
+    def check_mean(self) -> Measure:
+        """The measure itself, or an error where it is no mean over queries, which tests and losses are about."""
+        if self.AGGREGATE == "geometric":
+            raise InvalidInputError(
+                f"{self.name} is a geometric mean over queries, and a comparison tests differences of means: compare AP"
+            )
         return self
 
     def improves(self, value: float, best: float | None, tolerance: float = 0.0) -> bool:
@@ -327,7 +340,7 @@ class Measure:
             return float(np.nansum(values if query_weight is None else values * query_weight))
         if self.AGGREGATE == "geometric":
             counted = ~np.isnan(values) & (True if query_weight is None else np.asarray(query_weight) > 0)
-            return float(np.exp(mean_of(np.log(np.maximum(values, 1e-5)), query_weight))) if counted.any() else 0.0
+            return float(np.exp(mean_of(log_values(values), query_weight))) if counted.any() else 0.0
         return mean_of(values, query_weight)
 
     def swap_deltas(self, grades: Any, scores: Any) -> np.ndarray:
@@ -403,6 +416,11 @@ _BLOCK = 200_000  # scores that are ranked at a time: what stays in the cache
 
 def _rebuild(kind: type[Measure], given: dict[str, Any]) -> Measure:
     return kind(**given)
+
+
+def log_values(values: np.ndarray) -> np.ndarray:
+    """Logarithms of values by query (m,), of each at least .00001: what a geometric mean is the mean of."""
+    return np.log(np.maximum(values, 1e-5))
 
 
 def mean_of(values: np.ndarray, query_weight: np.ndarray | None = None) -> float:

@@ -75,20 +75,29 @@ class Evaluation(Tabular, dict[str, float]):
         return len(np.unique(q[1:][moved]))
 
     def tie_expected(self) -> dict[str, float | None]:
-        """Expected mean of each measure over all orders of the tied documents; None where it has no closed form."""
+        """Expected mean of each measure over all orders of the tied documents; None where it has no closed form.
+
+        A geometric mean (GMAP) has none. `tau` counts a tied pair as neither right nor wrong, whatever their order.
+        """
         return {
-            name: measure.aggregate(measure(ties="average").values(self._ranking)) if measure.TIE_AVERAGE else None
+            name: measure.aggregate(measure(ties="average").values(self._ranking))
+            if measure.TIE_AVERAGE and measure.AGGREGATE != "geometric"
+            else None
             for name, measure in self.measures.items()
         }
 
-    def tie_range(self) -> dict[str, tuple[float, float]]:
+    def tie_range(self) -> dict[str, tuple[float, float] | None]:
         """Lowest and highest mean of each measure that some order of the tied documents would give.
 
-        Found by ordering tied documents by rising and by falling grade, which is exact for every measure but Judged
-        and functions of the user's own.
+        Found by ordering tied documents by rising and by falling grade. None for measures that can lose by a better
+        grade further up, so that these orders are not their ends: infAP, Accuracy@k, Judged, nDCG and DCG with
+        `gains`, and functions of the user's own.
         """
-        result = {}
+        result: dict[str, tuple[float, float] | None] = {}
         for name, measure in self.measures.items():
+            if not measure.rises_with_grades:
+                result[name] = None
+                continue
             ends = [
                 measure.aggregate(measure(ties=rule).values(self._ranking)) for rule in ("pessimistic", "optimistic")
             ]
@@ -136,7 +145,7 @@ def evaluate(
         Higher is better. A run is a path, a `Run`, `{query: {document: score}}`, a frame (query_id, doc_id, score),
         or an object of ranx or ir_measures. Of runs in a list the names are their files' or tags.
     qid : array-like (n,), optional
-        Query of each row; None means one query.
+        Query of each row; None means one query, and is an error for more than 1,000 rows.
     doc_ids : array-like (n,) of str, optional
         Break ties under `trec`.
     convention : str, optional

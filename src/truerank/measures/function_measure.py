@@ -60,6 +60,11 @@ class FunctionMeasure(Measure):
         """Name of the function."""
         return str(getattr(self.function, "__name__", type(self.function).__name__))
 
+    @property
+    def rises_with_grades(self) -> bool:
+        """Nobody knows."""
+        return False
+
     def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
         offsets = ordered.judgements.offsets
         result = np.zeros((ordered.k, len(offsets) - 1))

@@ -22,6 +22,11 @@ class InferredAP(Measure):
     OWN = ("rel",)
     __slots__ = ()
 
+    @property
+    def rises_with_grades(self) -> bool:
+        """No: what was pooled and not judged counts in favour of what stands below it."""
+        return False
+
     def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
         judgements, hits = ordered.judgements, ordered.hits(self.rel)
         judged = np.ones(judgements.n_rows, dtype=bool) if judgements.judged is None else judgements.judged

@@ -18,6 +18,11 @@ class JudgedShare(Measure):
     TIE_AVERAGE = True
     __slots__ = ()
 
+    @property
+    def rises_with_grades(self) -> bool:
+        """No: what was not judged has no grade."""
+        return False
+
     def rank_form(self, judgements: Judgements) -> RankForm:
         sizes = judgements.sizes
         judged = np.ones(judgements.n_rows, dtype=bool) if judgements.judged is None else judgements.judged

@@ -19,6 +19,11 @@ class _DiscountedGains(Measure):
     TIE_AVERAGE = True
     __slots__ = ()
 
+    @property
+    def rises_with_grades(self) -> bool:
+        """Not with `gains`, which may give a lower grade more."""
+        return self.setting("gains") is None
+
     def rank_form(self, judgements: Judgements) -> RankForm:
         gain, discount = self.setting("gain"), self.setting("discount")
         graded = relabelled(judgements, self.setting("gains"))

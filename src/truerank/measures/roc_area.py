@@ -45,6 +45,11 @@ class Accuracy(Measure):
     DEFAULTS = {"empty": "skip"}  # noqa: RUF012
     __slots__ = ()
 
+    @property
+    def rises_with_grades(self) -> bool:
+        """Not with a cutoff: one more relevant document among the first k can stand below others."""
+        return self.cutoff is None
+
     def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
         hits, rank = ordered.hits(self.rel), ordered.hit_ranks(self.rel)
         sizes = ordered.judgements.sizes if self.cutoff is None else np.minimum(ordered.judgements.sizes, self.cutoff)

@@ -18,7 +18,7 @@ from truerank.core.interrupts import Interruptible
 from truerank.core.names import resolve
 from truerank.core.printing import styled_table
 from truerank.core.rounds import fitting
-from truerank.data.grouping import Grouping, group_rows, ranks_by_query
+from truerank.data.grouping import Grouping, group_rows, ranks_by_query, refuse_one_long_list
 from truerank.data.ranking_data import Judgements, RankingData, as_grades, as_query_weight
 from truerank.measures import parse_measure
 from truerank.rankers.callbacks import taken_habits
@@ -31,9 +31,6 @@ from truerank.rankers.other_names import translated
 from truerank.rankers.query_column import without_query_column
 from truerank.rankers.round_results import History, RoundResults, values_by_round
 from truerank.solvers.result import Status
-
-# Rows beyond which a missing qid is taken for a forgotten one: the usual depth of one result list.
-ONE_LIST = 1_000
 
 
 class Ranker(RoundResults, BaseEstimator):
@@ -451,11 +448,7 @@ class Ranker(RoundResults, BaseEstimator):
         return data
 
     def _refuse_one_long_list(self, method: str, n_rows: int, advice: str) -> None:
-        if n_rows > ONE_LIST:
-            raise InvalidInputError(
-                f"{type(self).__name__}.{method} got {n_rows} rows and no qid, and would take them all as one result "
-                f"list; pass the query of each row, {advice}. If they are one query, say so: qid=np.zeros({n_rows})"
-            )
+        refuse_one_long_list(n_rows, f"{type(self).__name__}.{method}", advice)
 
     def _given_data(self, data: RankingData, y: Any, qid: Any, query_weight: Any) -> RankingData:
         _refuse_again(y, qid)

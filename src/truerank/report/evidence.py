@@ -22,7 +22,7 @@ from truerank.inspection.importance import MOST_FEATURES, own_importance
 from truerank.measures import evaluate, parse_measure
 from truerank.measures.evaluation import Evaluation
 from truerank.report.page import Section, cards, chart, data_table, page, paragraph, rankings, simple_table
-from truerank.significance import bootstrap_interval, compare_values
+from truerank.significance import compare_values, measure_interval
 
 _RANKED_QUERIES = 60  # queries whose rankings are on the page: those that differ most, and others evenly
 _RANKED_DOCUMENTS = 10
@@ -77,7 +77,7 @@ def make_report(
     Raises
     ------
     InvalidInputError
-        Without a system, or when systems are of different queries.
+        Without a system, when systems are of different queries, or when they are to be compared on GMAP.
     MissingExtraError
         Without the extra `report`.
     """
@@ -91,6 +91,8 @@ def make_report(
         raise InvalidInputError("two systems have the same name")
     results = [evaluate(measures, s.judgements, s.scores, convention=convention) for s in systems]
     first = next(iter(results[0]))
+    if len(systems) > 1:
+        results[0].measures[first].check_mean()
     sections = [
         _summary(systems, results, first),
         _measures(systems, results, first),
@@ -148,8 +150,9 @@ def _measures(systems: Sequence[System], results: list[Evaluation], first: str) 
             if not len(known):
                 rows.append([system.name, name, None, None, None, None, None])
                 continue
-            interval = bootstrap_interval(known, n_resamples=2_000)
-            rows.append([system.name, name, result[name], interval.low, interval.high, *ties[name]])
+            interval = measure_interval(result.measures[name], known, n_resamples=2_000)
+            ends = ties[name] or (None, None)
+            rows.append([system.name, name, result[name], interval.low, interval.high, *ends])
             if name == first:
                 points.append({"system": system.name, "mean": result[name], "low": interval.low, "high": interval.high})
     spec = {

@@ -6,6 +6,7 @@ from truerank.significance.intervals import (
     Interval,
     bootstrap_interval,
     detectable_against_another,
+    measure_interval,
     smallest_detectable_difference,
 )
 from truerank.significance.pairwise import (
@@ -43,6 +44,7 @@ __all__ = [
     "effect_size",
     "groups_alike",
     "holm",
+    "measure_interval",
     "paired_differences",
     "paired_t",
     "pairwise_bootstrap",

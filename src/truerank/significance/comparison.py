@@ -437,10 +437,7 @@ def compare_rankers(
 
 def values_by_ranker(measure: Measure, judged: Mapping[str, tuple[Judgements, np.ndarray]]) -> dict[str, np.ndarray]:
     """Per-query values (m,) by ranker, from judgements and scores; an error for a measure that is no mean of them."""
-    if measure.AGGREGATE == "geometric":
-        raise InvalidInputError(
-            f"{measure.name} is a geometric mean over queries, and a comparison tests differences of means: compare AP"
-        )
+    measure.check_mean()
     return {name: measure.per_query(*one) for name, one in judged.items()}
 
 

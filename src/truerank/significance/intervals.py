@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from truerank.core.checks import check_number, check_positive_int
+from truerank.measures.base import Measure, log_values
 from truerank.significance.two_samples import paired_differences
 
 
@@ -52,6 +53,27 @@ def bootstrap_interval(
     estimate = float(difference.mean())
     # The mean of equal values may differ from them in the last bit.
     return Interval(estimate, min(float(low), estimate), max(float(high), estimate))
+
+
+def measure_interval(measure: Measure, values: np.ndarray, **options: Any) -> Interval:
+    """Bootstrap interval, over queries, of what `measure.aggregate` makes of values by query (m,).
+
+    That of the mean; of a measure that is added up, times the number of queries; of a geometric mean, of the mean
+    logarithm. Options are those of `bootstrap_interval`.
+
+    Examples
+    --------
+    >>> from truerank.measures import AP, GMAP
+    >>> values = np.array([0.5, 0.01, 0.2, 0.0])
+    >>> [[round(number, 4) for number in measure_interval(measure, values)] for measure in (AP, GMAP)]
+    [[0.1775, 0.0025, 0.375], [0.01, 0.0001, 0.1991]]
+    """
+    if measure.AGGREGATE == "geometric":
+        return Interval(*(math.exp(end) for end in bootstrap_interval(log_values(values), **options)))
+    interval = bootstrap_interval(values, **options)
+    if measure.AGGREGATE == "sum":
+        return Interval(*(end * np.count_nonzero(~np.isnan(values)) for end in interval))
+    return interval
 
 
 def detectable_against_another(a: Any, *, correlation: float = 0.8, alpha: float = 0.05, power: float = 0.8) -> float:
