@@ -8,7 +8,6 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.core.threads import row_blocks
-from truerank.matrices.sorting import sort_descending
 from truerank.matrices.stored_values import csr_parts, writable_view
 
 # Columns are taken as they are where the largest spread is between these two …
@@ -66,7 +65,7 @@ def _sorted_rows(grades: np.ndarray, keys: np.ndarray, offsets: np.ndarray, quer
     """The rows of each query by key, equal keys by grade, then by row, one query of `queries` after the other."""
     sizes = np.diff(offsets)
     rows = np.empty(len(keys), dtype=np.int64)
-    _sort_within(~keys, offsets, queries, rows, np.empty(sizes.max(initial=0), dtype=np.int64))
+    _sort_within(keys, offsets, queries, rows, np.empty(sizes.max(initial=0), dtype=np.int64))
     ranked = keys[rows]
     tied = np.append(False, ranked[1:] == ranked[:-1])[: len(keys)]
     if tied.any():
@@ -151,9 +150,12 @@ def powers_of_two(values: np.ndarray) -> np.ndarray:
 
 def hashed(words: np.ndarray) -> np.ndarray:
     """The finaliser of SplitMix64 of each uint64: every bit of the input changes half of the output's."""
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))
+    words = words ^ (words >> np.uint64(30))
+    words *= np.uint64(0xBF58476D1CE4E5B9)
+    words ^= words >> np.uint64(27)
+    words *= np.uint64(0x94D049BB133111EB)
+    words ^= words >> np.uint64(31)
+    return words
 
 
 def _row_hashes(X: Any) -> np.ndarray:
@@ -202,15 +204,32 @@ def _hash_rows(values, constants, keys):
 
 
 @kernel
-def _sort_within(keys, offsets, queries, rows, spare):
-    """Write the rows of each query into `rows` by descending key, equal ones in their order."""
+def _sort_within(keys, offsets, queries, rows, ends):
+    """Write the rows of each query into `rows` by ascending key, equal ones in their order; O(n) in the mean.
+
+    Keys are hashes, even over 64 bits: a row goes to the part of the query's stretch that the share of its key names,
+    and what is left to do, insertion does (a third of the time of a merge sort). `ends` is room for the longest query.
+    """
+    half = np.uint64(32)
     first = 0
     for query in queries:
-        size = offsets[query + 1] - offsets[query]
-        own = rows[first : first + size]
-        for i in range(size):
-            own[i] = offsets[query] + i
-        sort_descending(keys, own, size, spare)
+        start, size = offsets[query], offsets[query + 1] - offsets[query]
+        own, parts = rows[first : first + size], np.uint64(size)
+        ends[:size] = 0
+        for row in range(start, start + size):
+            ends[((keys[row] >> half) * parts) >> half] += 1
+        for part in range(1, size):
+            ends[part] += ends[part - 1]
+        for row in range(start + size - 1, start - 1, -1):
+            part = ((keys[row] >> half) * parts) >> half
+            ends[part] -= 1
+            own[ends[part]] = row
+        for i in range(1, size):
+            row, k = own[i], i
+            while k > 0 and keys[own[k - 1]] > keys[row]:
+                own[k] = own[k - 1]
+                k -= 1
+            own[k] = row
         first += size
 
 

@@ -38,8 +38,8 @@ from truerank.solvers.result import SolverResult, Status
 _WITH_ROWS = ("combined-ranking", "combined-roc", "stochastic", "balanced-stochastic")
 _WEIGHTINGS = {"rank": "pairs", "row-norm-rank": "rows", "query-norm-rank": "queries"}  # those of RankSVM
 _STREAMED = ("rank", "row-norm-rank", "query-norm-rank", "combined-ranking", "stochastic")
-# Draws made at a time: their arrays stay in the cache, and Python sees an interrupt between two pieces.
-_PIECE_DRAWS, _PIECE_ENTRIES = 8_192, 1 << 24
+# Draws made at a time: Python sees an interrupt between two pieces.
+_PIECE_DRAWS, _PIECE_ENTRIES = 32_768, 1 << 24
 
 
 @dataclass(frozen=True)
