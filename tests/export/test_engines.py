@@ -77,7 +77,7 @@ class FakeEngine(BaseHTTPRequestHandler):
         if path == "/denied":
             return self._answer({"error": "no"}, 403)
         if path.endswith("/_search"):
-            if self.server.old and "?" in self.path:
+            if self.server.old == "refuses" and "?" in self.path:
                 name = self.path.partition("?")[2].partition("=")[0]
                 return self._answer({"error": f"request [/_search] contains unrecognized parameter: [{name}]"}, 400)
             return self._answer(self._search(body))
@@ -110,7 +110,9 @@ class FakeEngine(BaseHTTPRequestHandler):
         for hit, row in zip(hits, DOCUMENTS):
             if not self.server.old:
                 hit["matched_queries"] = {name: v for name, v in zip(NAMES, row) if v}
-            elif "filter" in asked:
+            elif "filter" not in asked:
+                hit["matched_queries"] = [name for name, v in zip(NAMES, row) if v]
+            else:
                 hit["_score"] = row[[name in asked["must"][0]["match"] for name in NAMES].index(True)]
         if "filter" in asked:
             assert asked["filter"] == [{"terms": {"id": [str(i) for i in range(len(DOCUMENTS))]}}]
@@ -134,7 +136,7 @@ class FakeEngine(BaseHTTPRequestHandler):
 @pytest.fixture
 def engine():
     server = ThreadingHTTPServer(("127.0.0.1", 0), FakeEngine)
-    server.store, server.log, server.form, server.broken, server.old = {}, [], None, False, False
+    server.store, server.log, server.form, server.broken, server.old = {}, [], None, False, ""
     server.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -181,7 +183,7 @@ def test_solr_and_the_ltr_plugin(engine, models):
     assert [method for method, *_ in engine.log][-3:] == ["DELETE", "POST", "PUT"]
 
 
-@pytest.mark.parametrize("old", [False, True], ids=["", "without scores of named queries"])
+@pytest.mark.parametrize("old", ["", "refuses", "lists"], ids="{} scores of named queries".format)
 @pytest.mark.parametrize("name", ["linear", "trees", "pooled linear", "pooled polynomial", "pooled with a scaling"])
 def test_verify_compares_with_the_model(engine, models, name, old):
     engine.form, engine.old = form_of(models[name]), old

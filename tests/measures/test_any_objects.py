@@ -169,3 +169,34 @@ def test_measures_come_first():
     qrels, run = {"q": {"d": 1}}, {"q": {"d": 0.5}}
     with pytest.raises(InvalidInputError, match="the measures come first"):
         evaluate(qrels, run, "AP")  # ranx's order
+
+
+def test_arguments_by_name(files):
+    expected = evaluate(MEASURES, QRELS, RUN)
+    assert evaluate(measures=MEASURES, qrels=QRELS, run=RUN) == expected
+    assert evaluate(MEASURES, QRELS, run=files / "mine.run") == expected
+    assert list(evaluate(measures="AP", qrels=QRELS, run={"one": RUN, "two": OTHER})) == ["one", "two"]
+    with pytest.raises(InvalidInputError, match="takes scores or run, neither was given"):
+        evaluate("AP", QRELS)
+    with pytest.raises(InvalidInputError, match="takes y or qrels, both were given"):
+        evaluate("AP", QRELS, RUN, qrels=QRELS)
+
+
+def test_runs_are_compared_by_several_measures():
+    both = compare_rankers(QRELS, {"mine": RUN, "other": OTHER}, measure="AP nDCG@10")
+    assert list(both) == MEASURES
+    for name, one in both.items():
+        alone = compare_rankers(QRELS, {"mine": RUN, "other": OTHER}, measure=name)
+        assert one.to_dict() == alone.to_dict()
+        assert list(compare_rankers(QRELS, {"mine": RUN, "other": OTHER}, measure=[name])) == [name]
+    lines = str(both).splitlines()
+    assert lines[2].split()[:4] == ["AP", "other", "against", "mine"]
+    assert len(lines) == 4
+    assert both.to_markdown().count("other against mine") == 2
+    assert "other" in both["AP"].to_latex()
+
+
+def test_f1_of_the_first_documents_is_that_of_their_precision_and_recall():
+    for k in (1, 2, 3):
+        p, r, f = (evaluate(f"{name}@{k}", QRELS, RUN).per_query[f"{name}@{k}"] for name in ("SetP", "SetR", "f1"))
+        np.testing.assert_allclose(f, 2 * p * r / np.where(p + r > 0, p + r, 1.0))

@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from truerank import (
     AdaRank,
@@ -178,8 +179,52 @@ def test_scripts_with_the_callbacks_of_xgboost_run(sets, tmp_path, capfd):
     same = ranker.predict(valid)
     ranker.set_params(n_estimators=ranker.n_iter_).fit(train, callbacks=[flat])
     np.testing.assert_array_equal(ranker.predict(valid), same)
-    with pytest.raises(InvalidInputError, match="TrainingCallback works on a model.*click_propensities_"):
-        ranker.fit(train, callbacks=[xgboost.callback.TrainingCallback()])
+    with pytest.raises(InvalidInputError, match="TrainingCheckPoint works on a model"):
+        ranker.fit(train, callbacks=[xgboost.callback.TrainingCheckPoint(tmp_path)])
+
+
+def test_a_callback_of_ones_own_in_xgboosts_form(sets, tmp_path):
+    xgboost = pytest.importorskip("xgboost")
+    train, valid, _ = sets
+    seen = []
+
+    class ShowPosition(xgboost.callback.TrainingCallback):
+        def after_iteration(self, model, epoch, evals_log):
+            config = json.loads(model.save_config())["learner"]["objective"]
+            [(name, values)] = evals_log["validation_0"].items()
+            seen.append((epoch, model.num_boosted_rounds(), config["ti+"], config["tj-"], name, list(values)))
+            return epoch == 3
+
+    ranker = XGBRanker(
+        n_estimators=9, max_depth=2, lambdarank_unbiased=True, eval_metric="ndcg@5", callbacks=[ShowPosition()],
+        learning_rate=0.3,
+    )  # fmt: skip
+    sorted_rows = train.X, (train.y > 0).astype(int)
+    clone(ranker).fit(*sorted_rows, qid=train.qid, eval_set=[(valid.X, valid.y)], eval_qid=[valid.qid])
+    seen.clear()  # what the clone's own callback does is the clone's
+    ranker.fit(*sorted_rows, qid=train.qid, eval_set=[(valid.X, valid.y)], eval_qid=[valid.qid])
+    assert [one[:2] for one in seen] == [(0, 1), (1, 2), (2, 3), (3, 4)]
+    assert ranker.status_ == "stopped: a callback asked for it"
+    first, *_, last = seen
+    assert set(first[2]) == {1.0}  # before the first tree nothing is known
+    assert last[2] == ranker.click_propensities_.tolist()
+    assert last[3] == ranker.skip_propensities_.tolist() != first[3]
+    assert last[4:] == ("ndcg@5", ranker.validation_scores_.tolist())
+    ranker.save_model(tmp_path / "m.json")
+    assert load_model(tmp_path / "m.json").callbacks is None
+
+
+@pytest.mark.parametrize(
+    ("method", "error", "message"),
+    [("after_iteration", AttributeError, "asks for the booster's attr"),
+     ("before_training", InvalidInputError, "Own has before_training; after_iteration alone")],
+)  # fmt: skip
+def test_what_a_callback_in_xgboosts_form_cannot_have(sets, method, error, message):
+    xgboost = pytest.importorskip("xgboost")
+    own = {method: lambda self, model, *told: model.attr("x")}
+    Own = type("Own", (xgboost.callback.TrainingCallback,), own)
+    with pytest.raises(error, match=message):
+        XGBRanker(n_estimators=2).fit(sets[0], callbacks=[Own()])
 
 
 def test_settings_of_one_fit(sets, capfd):

@@ -160,7 +160,6 @@ def test_what_a_pool_asks_beyond_rows_is_refused():
     ("arguments", "words"),
     [
         ({"lambdarank_unbiased": True, "objective": "rank:pairwise"}, "goes with objective='rank:ndcg'"),
-        ({"callbacks": []}, "they go to fit"),
         ({"langevin": True}, "nothing like it here"),
         ({"num_leaves": 31}, "depth=5"),
         ({"min_child_samples": 20}, "small_leaf_penalty"),
@@ -174,6 +173,11 @@ def test_what_a_pool_asks_beyond_rows_is_refused():
 def test_what_differs_is_named_with_ours_beside_it(arguments, words):
     with pytest.raises(InvalidInputError, match=words.replace("(", r"\(")):
         ObliviousBoosting(**arguments)
+
+
+def test_rankers_without_callbacks_in_the_constructor_say_where_they_go():
+    with pytest.raises(InvalidInputError, match=r"they go to fit\(…, callbacks"):
+        AdaRank(callbacks=[])
 
 
 def refusal(**arguments):

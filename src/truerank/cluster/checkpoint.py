@@ -130,7 +130,8 @@ def name_of_fit(ranker: Any, data: Any, valid: Any) -> str:
 
     import truerank
 
-    settings = {name: _plain(value) for name, value in sorted(ranker.get_params(deep=False).items())}
+    given = sorted(ranker.get_params(deep=False).items())
+    settings = {name: _plain(value) for name, value in given if name != "callbacks"}
     parts = []
     if getattr(ranker, "warm_start", False) and hasattr(ranker, "tree_values_"):
         parts.append(blake2b(ranker.tree_values_.tobytes(), digest_size=16).hexdigest())

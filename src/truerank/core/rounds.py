@@ -41,6 +41,8 @@ class Round:
         the others are in `evals_result_` after the fit.
     values : dict of float
         What else the ranker knows: "objective", "gap", by name.
+    arrays : dict of arrays
+        "click_propensities" and "skip_propensities" so far, with unbiased-lambdarank.
     """
 
     ranker: str
@@ -48,6 +50,7 @@ class Round:
     of: int | None = None
     measures: dict[str, dict[str, float]] = field(default_factory=dict)
     values: dict[str, float] = field(default_factory=dict)
+    arrays: dict[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         """`tree 12 of 100, valid_0 nDCG@10 0.4512`."""
@@ -69,6 +72,7 @@ class Fit:
     watched: tuple[str, str] = ("valid_0", "validation")  # names of the validation set and its measure
     started: float = field(default_factory=time.monotonic)
     latest: Round | None = None
+    arrays: Callable[[], dict[str, Any]] = dict
 
 
 @contextmanager
@@ -108,12 +112,19 @@ def tell(round: int, of: int | None = None, validation: float | None = None, **v
         return False
     fit = stack[-1]
     measures = {} if validation is None else {fit.watched[0]: {fit.watched[1]: float(validation)}}
-    fit.latest = Round(fit.name, round, of, measures, {name: float(value) for name, value in values.items()})
+    numbers = {name: float(value) for name, value in values.items()}
+    fit.latest = Round(fit.name, round, of, measures, numbers, fit.arrays())
     stop = False
     for one in stack:
         for callback in one.callbacks:
             stop = callback(fit.latest) is True or stop
     return stop
+
+
+def show_arrays(arrays: Callable[[], dict[str, Any]]) -> None:
+    """Have the rounds of the fit that runs hold what `arrays()` gives after each."""
+    for fit in _stack()[-1:]:
+        fit.arrays = arrays
 
 
 def every(period: int) -> Callback:

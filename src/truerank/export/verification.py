@@ -269,8 +269,8 @@ def log_features(
     """Documents of a query's base ranking, and the engine's scores of each named query (n, p).
 
     A document that a named query does not match has 0. `queries` is {"base": query, "features": {name: query}}, with
-    {{query}} where the text goes. Engines before OpenSearch 2.11 and Elasticsearch 8.8 give no scores of named queries;
-    they are asked once more for each feature.
+    {{query}} where the text goes. Engines before OpenSearch 2.11 and Elasticsearch 8.8 refuse to give scores of named
+    queries, or list their names alone; they are asked once more for each feature.
     """
     words = {"query": text}
     base = filled(queries["base"], words)
@@ -278,12 +278,16 @@ def log_features(
     body: dict[str, Any] = {"size": window, "_source": False, "docvalue_fields": [key]}
     should = [{"bool": {"must": [query], "_name": name}} for name, query in features.items()]
     named = body | {"query": {"bool": {"must": [base], "should": [{"bool": {"should": should, "boost": 0.0}}]}}}
+    scores: list[dict[str, float]] | None = None
     try:
         ranked, hits = _asked(engine, index, named, key, f"?{_NAMED_SCORES}=true")
-        found, scores = ranked.documents, [hit.get("matched_queries", {}) for hit in hits]
+        matched = [hit.get("matched_queries", {}) for hit in hits]
+        if all(isinstance(own, dict) for own in matched):
+            found, scores = ranked.documents, matched
     except EngineError as error:
         if _NAMED_SCORES not in str(error).partition(": status 400: ")[2]:
             raise
+    if scores is None:
         found = _asked(engine, index, body | {"query": base}, key)[0].documents
         scores = [{} for _ in found]
         for name, query in features.items():

@@ -81,6 +81,13 @@ class UnbiasedLambdaRank(LambdaRank):
         self.click_propensities, self.skip_propensities = np.ones(n_positions), np.ones(n_positions)
         self._sums: np.ndarray | None = None
 
+    def propensities(self) -> dict[str, np.ndarray]:
+        """Copies of both by name: what has been learned so far."""
+        return {
+            "click_propensities": self.click_propensities.copy(),
+            "skip_propensities": self.skip_propensities.copy(),
+        }
+
     def reorder(self, rows: np.ndarray) -> None:
         """The rows are handed over in this order from now on."""
         if self._place is not None:

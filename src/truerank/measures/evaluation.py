@@ -124,9 +124,11 @@ class Evaluations(Tabular, dict[str, Evaluation]):
 
 def evaluate(
     measures: Any,
-    y: Any,
-    scores: Any,
+    y: Any = None,
+    scores: Any = None,
     *,
+    qrels: Any = None,
+    run: Any = None,
     qid: Any = None,
     doc_ids: Any = None,
     convention: str | None = None,
@@ -144,6 +146,8 @@ def evaluate(
     scores : array-like (n,); with qrels a run, or a list or dict by name of runs
         Higher is better. A run is a path, a `Run`, `{query: {document: score}}`, a frame (query_id, doc_id, score),
         or an object of ranx or ir_measures. Of runs in a list the names are their files' or tags.
+    qrels, run
+        Other names of `y` and `scores`, for qrels and runs.
     qid : array-like (n,), optional
         Query of each row; None means one query, and is an error for more than 1,000 rows.
     doc_ids : array-like (n,) of str, optional
@@ -174,6 +178,7 @@ def evaluate(
     good  1.0000
     bad   0.5000
     """
+    y, scores = _either("y", y, "qrels", qrels), _either("scores", scores, "run", run)
     if not isinstance(measures, str) and is_qrels(measures):
         raise InvalidInputError("evaluate(measures, qrels, run): the measures come first, got qrels or a run there")
     if getattr(y, "is_cluster_data", False):
@@ -181,16 +186,16 @@ def evaluate(
     if is_qrels(y):
         if qid is not None or doc_ids is not None:
             raise InvalidInputError("qrels and runs bring their own queries and documents; give no qid, doc_ids")
-        qrels, runs = as_qrels(y), runs_by_name(scores)
+        known, runs = as_qrels(y), runs_by_name(scores)
         if runs is not None and len(runs):
             return Evaluations(
-                {name: evaluate(measures, qrels, one, convention=convention) for name, one in runs.items()}
+                {name: evaluate(measures, known, one, convention=convention) for name, one in runs.items()}
             )
-        run = as_run(scores)
-        if qrels.n_queries == 0 or run.n_queries == 0:
-            what = "the qrels judge" if qrels.n_queries == 0 else "the run ranks"
+        ranked = as_run(scores)
+        if known.n_queries == 0 or ranked.n_queries == 0:
+            what = "the qrels judge" if known.n_queries == 0 else "the run ranks"
             raise InvalidInputError(f"there is nothing to evaluate: {what} no document of any query")
-        judgements, found = judge_run(qrels, run)
+        judgements, found = judge_run(known, ranked)
         return evaluate(measures, judgements, found, convention=convention or "trec")
     convention = convention or DEFAULT_CONVENTION
     parsed = parse_measures(measures, convention)
@@ -201,6 +206,14 @@ def evaluate(
             + (" (the run and the qrels share no topic)" if judgements.n_queries else "")
         )
     return Evaluation(parsed, convention, Ranking(judgements, scores_in_order(scores, judgements, order)))
+
+
+def _either(name: str, value: Any, other: str, same: Any) -> Any:
+    """The one that was given of an argument and its other name."""
+    if (value is None) == (same is None):
+        what = "neither was" if value is None else "both were"
+        raise InvalidInputError(f"evaluate takes {name} or {other}, {what} given: evaluate(measures, qrels, run)")
+    return same if value is None else value
 
 
 def is_qrels(y: Any) -> bool:

@@ -15,6 +15,7 @@ from truerank.measures.base import Measure
 from truerank.measures.bpref import BinaryPreference
 from truerank.measures.conventions import CONVENTIONS, DEFAULT_CONVENTION
 from truerank.measures.counts import QueryCount, RelevantCount, RelevantRetrievedCount, RetrievedCount
+from truerank.measures.elsewhere import why_not_here
 from truerank.measures.expected_reciprocal_rank import ExpectedReciprocalRank
 from truerank.measures.function_measure import FunctionMeasure
 from truerank.measures.geometric_map import GeometricMAP
@@ -72,8 +73,9 @@ _ALL = (
 MEASURES: dict[str, Measure] = {measure.NAME: measure for measure in _ALL}
 # Other names in wide use for the same open measures; capitals and underscores do not matter (`hit_rate@10`, `MAP@5`).
 SYNONYMS = {
-    "MAP": AP, "average_precision": AP, "average_precision_score": AP, "MRR": RR, "recip_rank": RR,
-    "reciprocal_rank": RR, "AUC": ROC, "roc_auc": ROC, "roc_auc_score": ROC, "ndcg_score": nDCG,
+    "MAP": AP, "average_precision": AP, "average_precision_score": AP, "mean_average_precision": AP, "MRR": RR,
+    "recip_rank": RR, "reciprocal_rank": RR, "mean_reciprocal_rank": RR, "normalized_discounted_cumulative_gain": nDCG,
+    "AUC": ROC, "roc_auc": ROC, "roc_auc_score": ROC, "ndcg_score": nDCG,
     "ndcg_burges": nDCG(gain="exponential"),
     "dcg_burges": DCG(gain="exponential"), "precision": P, "prec": P, "recall": R, "recall_cut": R,
     "precision_at": P, "pre": P, "recall_at": R, "hit_rate": Success, "hit": Success, "HR": Success,
@@ -95,7 +97,7 @@ _TREC_CUT: dict[str, Measure] = {
     "success": Success,
 }
 
-_GRAMMAR = re.compile(r"\s*([A-Za-z_][A-Za-z_0-9]*)\s*(?:\((.*)\))?\s*(?:@\s*(\S+?))?\s*", re.DOTALL)
+_GRAMMAR = re.compile(r"\s*([A-Za-zα_][A-Za-z_0-9-]*?)(?:\.p?(\d+))?\s*(?:\((.*)\))?\s*(?:@\s*(\S+?))?\s*", re.DOTALL)
 
 
 def parse_measure(measure: Any, convention: str = DEFAULT_CONVENTION) -> Measure:
@@ -173,6 +175,7 @@ def split_names(text: str) -> list[str]:
     return [name for name in [*names, word] if name]
 
 
+_CUT_OF_NAME = re.compile(r"([A-Za-z_-]*[A-Za-z])[_-]?(\d+)")
 _LONGEST, _DIGITS = 300, 9  # characters of a name, digits of its cutoff
 
 
@@ -190,11 +193,18 @@ def _from_text(text: str) -> Measure:
     match = _GRAMMAR.fullmatch(text)
     if match is None:
         raise InvalidInputError(f"cannot read the measure {text!r}; expected NAME, NAME@cutoff or NAME(setting=value)")
-    name, inside, cut = match.groups()
-    base = MEASURES.get(name) or _BY_SPELLING.get(name.replace("_", "").lower())
-    if base is None:
-        raise InvalidInputError(f"unknown measure {name!r} in {text!r}; {_suggest(name)}")
+    name, persistence, inside, cut = match.groups()
+    base = _known(name)
+    trailing = _CUT_OF_NAME.fullmatch(name)
+    if base is None and trailing and cut is None and (base := _known(trailing[1])) is not None:
+        name, cut = trailing.groups()  # nDCG_10, P10
+    if base is None or (persistence and (base.NAME != "RBP" or inside)):
+        reason = why_not_here(name)
+        what = f"the measure {name!r} {reason}" if reason else f"unknown measure {name!r} in {text!r}; {_suggest(name)}"
+        raise InvalidInputError(what)
     positional, settings = _arguments(inside or "", text)
+    if persistence:
+        settings["p"] = float(f"0.{persistence}")  # ranx's rbp.95
     if cut is not None:
         if base.AT in settings:
             raise InvalidInputError(f"{text!r}: the {base.AT} was given twice")
@@ -206,6 +216,11 @@ def _from_text(text: str) -> Measure:
             raise InvalidInputError(f"{text!r}: dcg must be 'log2' or 'exp-log2', without gain; got {form!r}")
         settings |= {"gain": forms[form], "discount": settings.get("discount", "log2")}
     return base(*positional, **settings)
+
+
+def _known(name: str) -> Measure | None:
+    """The measure of a name, in any usual spelling."""
+    return MEASURES.get(name) or _BY_SPELLING.get(name.replace("_", "").replace("-", "").lower())
 
 
 def _after_at(cut: str, base: Measure, text: str) -> int | float:

@@ -116,15 +116,17 @@ class SetF(_Count):
     """F of SetP and SetR, (1 + b) P R / (b P + R), b = `beta` (trec_eval's set_F takes it without the square).
 
     With h relevant documents among n retrieved and T in all it is (1 + b) h / (n + b T) (0 where nothing is found).
+    With a cutoff k only the first k are taken: of `SetP@k` and `SetR@k`.
     """
 
     NAME = "SetF"
-    OWN = ("rel", "beta")
+    OWN = ("rel", "beta", "cutoff")
     __slots__ = ()
 
     def _norm(self, judgements: Judgements, hits: Hits) -> np.ndarray:
         beta = 1.0 if self.setting("beta") is None else float(self.setting("beta"))
-        return np.maximum(judgements.sizes + beta * hits.total, 1) / (1.0 + beta)
+        found = judgements.sizes if self.cutoff is None else np.minimum(judgements.sizes, self.cutoff)
+        return np.maximum(found + beta * hits.total, 1) / (1.0 + beta)
 
 
 class SetAP(_Count):

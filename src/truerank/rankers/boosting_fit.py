@@ -11,6 +11,7 @@ import numpy as np
 from truerank.core.checks import check_choice, check_number
 from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import stream
+from truerank.core.rounds import show_arrays
 from truerank.core.threads import Workers
 from truerank.data.ranking_data import RankingData
 from truerank.losses.beside_grades import take_beside, unbiased_part
@@ -87,6 +88,9 @@ class BoostingFit:
         p_swap, columns = self._columns(by_column)
         start, scores, at_start = self._standing() if self.continued else self._start(columns)
         plan = replace(self.plan, rules=search_rules(self.leaves, self.plan.rules, columns, p_swap))
+        unbiased = unbiased_part(self.objective)
+        if unbiased is not None:
+            show_arrays(unbiased.propensities)
         with Workers(ranker.n_jobs) as workers:
             fitter = leaf_fitter(self.leaves, plan.rules, columns, p_swap, workers)
             watched = self._watched(fitter, columns, start)
@@ -97,10 +101,9 @@ class BoostingFit:
         ranker._keep(self.progress, start, self.leaves, columns, p_swap)
         if self.tables is not None:
             keep(ranker, self.tables)
-        unbiased = unbiased_part(self.objective)
         if unbiased is not None:
-            ranker.click_propensities_ = unbiased.click_propensities
-            ranker.skip_propensities_ = unbiased.skip_propensities
+            for name, values in unbiased.propensities().items():
+                setattr(ranker, f"{name}_", values)
         return status
 
     def _check_rows(self) -> None:

@@ -68,7 +68,7 @@ def params_for_file(ranker: Any) -> dict[str, Any]:
     params: dict[str, Any] = {
         name: value
         for name, value in ranker.get_params(deep=False).items()
-        if value is not None or name not in EARLIER_NAMES
+        if name != "callbacks" and (value is not None or name not in EARLIER_NAMES)
     }
     if not isinstance(ranker.leaves, str) or ranker.leaves == "auto":
         params["leaves"] = leaves_as_dict(ranker.kind_of_leaves)

@@ -13,6 +13,7 @@ from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.rounds import Callback, every
 from truerank.rankers.other_names import measure_of
+from truerank.rankers.xgboost_callback import AfterIteration
 
 
 @dataclass
@@ -63,9 +64,9 @@ def taken_habits(ranker: Any, other: dict[str, Any], watched: bool) -> FitHabits
     """
     name, known = type(ranker).__name__, ranker.get_params(deep=False)
     habits = FitHabits()
-    given = other.pop("callbacks", None)
-    for one in [] if given is None else given if isinstance(given, list | tuple) else [given]:
-        _take_callback(habits, one, name, known)
+    for given in (known.get("callbacks"), other.pop("callbacks", None)):
+        for one in [] if given is None else given if isinstance(given, list | tuple) else [given]:
+            _take_callback(habits, one, name, known)
     for key in ("early_stopping_rounds", "early_stopping_round"):
         if other.get(key) is not None and "patience" in known:
             habits.settings["patience"] = other.pop(key)
@@ -134,11 +135,13 @@ def _take_callback(habits: FitHabits, one: Any, name: str, known: Mapping[str, A
         habits.records.append(one.eval_result)
     elif theirs and (rates := _rates_of(one, kind, known)) is not None:
         habits.settings["learning_rate"] = rates
-    elif theirs or "xgboost" in origins or "catboost" in origins:
+    elif "xgboost" in origins and not theirs:
+        habits.callbacks.append(AfterIteration(one))
+    elif theirs or "catboost" in origins:
         raise InvalidInputError(
             f"{name}.fit: the callback {type(one).__name__} works on a model that is not here; a callback is a "
-            "function of `truerank.core.rounds.Round` (its round, of, measures), which stops the fit by returning "
-            "True. What unbiased-lambdarank learned of positions is in click_propensities_ and skip_propensities_"
+            "function of `truerank.core.rounds.Round` (its round, of, measures, arrays), which stops the fit by "
+            "returning True"
         )
     elif callable(one):
         habits.callbacks.append(one)

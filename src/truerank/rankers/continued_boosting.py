@@ -15,7 +15,14 @@ from truerank.trees.leaves.fuzzy import FuzzyLeaves
 from truerank.trees.leaves.kinds import Leaves
 from truerank.trees.training_columns import TrainingColumns
 
-_MAY_CHANGE = {"n_estimators", "patience", "warm_start", "verbose", "n_jobs"}  # between a fit and its continuation
+_MAY_CHANGE = {
+    "n_estimators",
+    "patience",
+    "warm_start",
+    "verbose",
+    "n_jobs",
+    "callbacks",
+}  # between a fit and its continuation
 
 
 def begun_progress(ranker: Any, n_features: int) -> Progress:

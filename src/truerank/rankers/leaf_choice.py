@@ -39,7 +39,7 @@ def choose_leaves(ranker: ObliviousBoosting, data: RankingData, measure: Any) ->
     means: dict[str, float] = {}
     by_query: dict[str, np.ndarray] = {}
     settings = ranker.get_params(deep=False) | {
-        "warm_start": False, "patience": None, "verbose": 0, "random_state": ranker.seed_
+        "warm_start": False, "patience": None, "verbose": 0, "random_state": ranker.seed_, "callbacks": None
     }  # fmt: skip
     for kind in KINDS[:2] if plain else KINDS:
         total, values = 0.0, []

@@ -120,13 +120,16 @@ class ObliviousBoosting(FittedTrees):
         a few hundred queries jumps from tree to tree: a patience of less than half of the trees often stops too early.
     warm_start : bool, default False
         Continue from the trees that are there up to `n_estimators`, bit for bit as if they had been asked for at once.
-        Parameters and data must be the same; only `n_estimators`, `patience`, `verbose` and `n_jobs` may change.
+        Parameters and data must be the same; only `n_estimators`, `patience`, `verbose`, `n_jobs` and `callbacks` may
+        change.
     random_state : None, int or NumPy generator
         None is the seed 0.
     verbose : int or bool, default 0
         Print progress, with the validation measure, every so many trees.
     n_jobs : int, optional
         Threads. The model does not depend on their number.
+    callbacks : list, optional
+        Of every fit, before those of `fit(…, callbacks=[…])`; not kept in a model file.
     l2, start_penalty, fuzziness, p_swap, ties, fuzzy_search, places, degree, neighbour_penalty
         Names of an earlier release, which still work in this one and warn: `alpha`, `start_alpha`, and the parameters
         of `FuzzyLeaves` and `PolynomialLeaves`.
@@ -263,6 +266,7 @@ class ObliviousBoosting(FittedTrees):
         random_state: Any = None,
         verbose: int = 0,
         n_jobs: int | None = None,
+        callbacks: Any = None,
         l2: float | None = None,
         start_penalty: float | None = None,
         fuzziness: float | None = None,
@@ -301,6 +305,7 @@ class ObliviousBoosting(FittedTrees):
         self.random_state = random_state
         self.verbose = verbose
         self.n_jobs = n_jobs
+        self.callbacks = callbacks
         self.l2 = l2
         self.start_penalty = start_penalty
         self.fuzziness = fuzziness

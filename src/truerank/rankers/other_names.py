@@ -180,7 +180,7 @@ INSTEAD: dict[str, str] = {
     "one_hot_max_size": "encode categories as numbers",
     "use_best_model": "patience=None keeps all trees; patience=N those up to the best one on eval_set",
     "save_snapshot": "warm_start=True goes on from a fitted ranker, which save_model keeps",
-    "callbacks": "they go to fit(…, callbacks=[…])",
+    "callbacks": "they go to fit(…, callbacks=[…])",  # of rankers whose constructor takes none
     "eval_fraction": "pass validation queries to fit(…, eval_set=(X, y, qid))",
     "feature_types": "see the ranker's `categorical`, or encode categories as numbers",
     "max_delta_step": "there is no bound of a step; alpha and learning_rate make it smaller",

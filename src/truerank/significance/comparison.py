@@ -10,10 +10,10 @@ import numpy as np
 
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError
-from truerank.core.printing import styled_table, table
+from truerank.core.printing import Tabular, styled_table, table
 from truerank.data.ranking_data import Judgements
 from truerank.io.trec import as_qrels, judge_run
-from truerank.measures import DEFAULT_CONVENTION, mean_of, parse_measure
+from truerank.measures import DEFAULT_CONVENTION, mean_of, parse_measures
 from truerank.measures.base import Measure
 from truerank.measures.evaluation import is_qrels, judged, runs_by_name, scores_in_order
 from truerank.significance.corrections import benjamini_hochberg, bonferroni, holm
@@ -72,7 +72,7 @@ class PairComparison(NamedTuple):
     effect: float
 
 
-class Comparison:
+class Comparison(Tabular):
     """What `compare_rankers` found.
 
     Attributes
@@ -314,8 +314,8 @@ class Comparison:
         header = ["rankers", "difference, 95%", "W/L/T", "p", f"p, {self.correction}", "effect d", "shows"]
         return styled_table(rows, header, style)
 
-    def _repr_html_(self) -> str:
-        return self.systems_table("html")
+    def _table(self, style: str) -> str:
+        return self.systems_table(style)
 
     def __str__(self) -> str:
         rows = [
@@ -349,9 +349,32 @@ class Comparison:
         return f"Comparison({', '.join(self.per_query)}; {self.measure}, {self.test})"
 
 
+class Comparisons(Tabular, dict[str, Comparison]):
+    """Comparisons of the same rankers by several measures, by their names; p-values are corrected within each."""
+
+    def _table(self, style: str) -> str:
+        rows = [
+            [
+                measure,
+                f"{pair.a} against {pair.b}",
+                one.means[pair.a],
+                one.means[pair.b],
+                f"{pair.difference:+.4f} [{pair.low:+.4f}, {pair.high:+.4f}]",
+                f"{pair.wins}/{pair.losses}/{pair.ties}{'**' if pair.p_adjusted < LEVEL else ''}",
+                pair.p,
+                pair.p_adjusted,
+            ]
+            for measure, one in self.items()
+            for pair in one.pairs
+        ]
+        correction = next(iter(self.values())).correction
+        header = ["measure", "rankers", "mean", "against", "difference, 95%", "W/L/T", "p", f"p, {correction}"]
+        return styled_table(rows, header, style)
+
+
 def compare_rankers(
     y: Any,
-    scores: Mapping[str, Any],
+    scores: Any,
     *,
     qid: Any = None,
     doc_ids: Any = None,
@@ -361,7 +384,7 @@ def compare_rankers(
     correction: str = "holm",
     convention: str | None = None,
     random_state: Any = 0,
-) -> Comparison:
+) -> Any:
     """Compare rankers by their scores of the same judged documents, or runs over the same qrels.
 
     Parameters
@@ -374,7 +397,7 @@ def compare_rankers(
         None means one query (on which no test can show anything).
     doc_ids : array-like (n,) of str, optional
         Break ties under `trec`.
-    measure : str, Measure or callable
+    measure : str, Measure or callable; or several: "AP nDCG@10", or a list
     baseline : str or None
         Every other ranker is compared with this one, by default the first of `scores`; None compares all pairs.
     test : {"randomisation", "t", "wilcoxon", "sign"}
@@ -386,8 +409,9 @@ def compare_rankers(
 
     Returns
     -------
-    Comparison
+    Comparison, or Comparisons of several measures by name
         Prints as a table, with ** after wins/losses where the adjusted p is below .05; `.pairs` holds each comparison.
+        `to_markdown()`, `to_latex()`.
 
     Examples
     --------
@@ -396,6 +420,8 @@ def compare_rankers(
     >>> pair = result.pairs[0]
     >>> pair.a, pair.b, pair.wins, pair.losses, pair.ties
     ('new', 'old', 2, 0, 1)
+    >>> compare_rankers(y, {"old": [1] * 6, "new": y}, qid=qid, measure="RR P@1")["P@1"].means["new"]
+    1.0
     """
     if getattr(y, "is_cluster_data", False):
         if not isinstance(scores, Mapping):
@@ -405,7 +431,8 @@ def compare_rankers(
         runs = runs_by_name(scores)
         if runs is None:
             raise InvalidInputError("compare_rankers takes runs by name: {'bm25': run, …}")
-        parsed = parse_measure(measure, convention or "trec")(missing_topics="zero")
+        named = parse_measures(measure, convention or "trec")
+        measures = {name: one(missing_topics="zero") for name, one in named.items()}
         qrels = as_qrels(y)
         found = {name: judge_run(qrels, run) for name, run in runs.items()}
         strange = next((name for name, (_, values) in found.items() if not len(values)), None)
@@ -415,24 +442,31 @@ def compare_rankers(
     else:
         if not isinstance(scores, Mapping):
             raise InvalidInputError("compare_rankers takes scores by name: {'ranker': scores, …}")
-        parsed = parse_measure(measure, convention or DEFAULT_CONVENTION)
+        measures = parse_measures(measure, convention or DEFAULT_CONVENTION)
         judgements, order = judged(y, qid, doc_ids)
         found = {
             str(name): (judgements, scores_in_order(given, judgements, order, f"scores of {name!r}"))
             for name, given in scores.items()
         }
-    return compare_values(
-        values_by_ranker(parsed, found),
-        baseline=baseline,
-        measure=parsed.name,
-        convention=parsed.convention,
-        test=test,
-        correction=correction,
-        random_state=random_state,
-        query_ids=judgements.query_ids,
-        higher_is_better=parsed.higher_is_better,
-        tie_averaged=tie_averaged_means(parsed, found),
+    compared = Comparisons(
+        {
+            name: compare_values(
+                values_by_ranker(one, found),
+                baseline=baseline,
+                measure=one.name,
+                convention=one.convention,
+                test=test,
+                correction=correction,
+                random_state=random_state,
+                query_ids=judgements.query_ids,
+                higher_is_better=one.higher_is_better,
+                tie_averaged=tie_averaged_means(one, found),
+            )
+            for name, one in measures.items()
+        }
     )
+    several = len(compared) > 1 or isinstance(measure, list | tuple)
+    return compared if several else next(iter(compared.values()))
 
 
 def values_by_ranker(measure: Measure, judged: Mapping[str, tuple[Judgements, np.ndarray]]) -> dict[str, np.ndarray]:
