@@ -81,11 +81,11 @@ def test_adarank_reads_the_column_of_each_round_alone(rows, tmp_path, reads):
     assert reads.count(None) == once  # what is read whole does not go by the rounds
 
 
-def test_trees_read_all_columns_twice(rows, tmp_path, reads):
+def test_trees_read_whole_partitions_once(rows, tmp_path, reads):
     data = read_parquet(parquet(rows, tmp_path), rows_per_partition=10_000, hold=False)
     reads.clear()
     ObliviousBoosting("constant", n_estimators=3, depth=2, n_jobs=1).fit(data)
-    assert reads.count(None) == 2 * data.crew.n_partitions  # for the largest grade, and for the codes
+    assert reads.count(None) == data.crew.n_partitions  # for the codes
 
 
 def test_trees_with_plain_leaves_let_go_of_the_values(rows, tmp_path, monkeypatch):

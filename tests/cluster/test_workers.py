@@ -59,8 +59,8 @@ def before_round(monkeypatch, data, at, act):
 
 
 MAKES = {
-    "trees": (12, lambda: ObliviousBoosting("constant", n_estimators=6, depth=3, n_jobs=1)),
-    "trees begun": (7, lambda: ObliviousBoosting("constant", n_estimators=2, depth=3, n_jobs=1)),
+    "trees": (11, lambda: ObliviousBoosting("constant", n_estimators=6, depth=3, n_jobs=1)),
+    "trees begun": (6, lambda: ObliviousBoosting("constant", n_estimators=2, depth=3, n_jobs=1)),
     "adarank": (7, lambda: AdaRank(n_estimators=6, n_jobs=1)),
 }
 

@@ -12,8 +12,9 @@ and the same from the right, so nothing ever cancels: scores may sit on any offs
 * Asymmetric Laplace: -log likelihood = 2n log(√A_l + √A_r) + constants is concave in each gap: the best θ is a score.
 * Asymmetric Gaussian: minimise Q_l^{1/3} + Q_r^{1/3}. Hybrid (exponential left, Gaussian right): minimise the profile
   `_profile`. Their best θ may lie inside a gap. Every score is tried; a gap [a, b] is searched only where its
-  lower bound, the objective of (D_l(a), D_r(b)), is below the best value so far; there ten points are tried and a
-  golden-section search runs between the neighbours of each local minimum among them.
+  lower bound, the objective of (D_l(a), D_r(b)), is below the best value so far; there ten points are tried,
+  and between the neighbours of each local minimum among them a bisection finds where the slope changes its sign: values
+  are equal at a flat top over the root of the machine's precision.
 
 Functions take sorted scores (n,), n ≥ 1, and weights (n,) > 0 or None, and return θ and the two scales, which are 0 on
 a side without spread; floors are the caller's to apply.
@@ -179,9 +180,30 @@ def _value_in_gap(family, n, t, gap, w, a, q, r, ar, qr):
 
 
 @kernel
+def _slope_in_gap(family, n, t, gap, w, a, q, r, ar, qr):
+    """A number with the sign of the slope of `_value_in_gap` at t.
+
+    Of the hybrid the two scales are best for its sums, so that the likelihood changes with θ through the sums alone.
+    """
+    u = gap - t
+    a_left, a_right = a + w * t, ar + r * u
+    q_left, q_right = q + t * (2.0 * a + w * t), qr + u * (2.0 * ar + r * u)
+    if q_right == 0.0:
+        return 1.0
+    if q_left == 0.0:
+        return -1.0
+    if family == 0:
+        return a_left / q_left ** (2.0 / 3.0) - a_right / q_right ** (2.0 / 3.0)
+    c = math.sqrt(math.pi / 2.0)
+    m1 = a_left / n
+    m2 = math.sqrt(q_right / n)
+    omega = _hybrid_root(math.sqrt(m1 / (c * m2)))
+    return w * (m2 * omega * omega) ** 2 - a_right * math.sqrt(c * m2 * m1) * omega**3
+
+
+@kernel
 def _search_gap(values, best, family, n, gap, w, a, q, r, ar, qr):
     """The least objective in a gap, where it is below `best`, and its place t; else `best` and -1."""
-    golden = (math.sqrt(5.0) - 1.0) / 2.0
     best_t = -1.0
     for j in range(10):
         values[j] = _value_in_gap(family, n, gap * j / 9.0, gap, w, a, q, r, ar, qr)
@@ -195,21 +217,15 @@ def _search_gap(values, best, family, n, gap, w, a, q, r, ar, qr):
         bound = _profile(family, n, a + w * low, q + low * (2.0 * a + w * low), qr + u * (2.0 * ar + r * u))
         if bound >= best:
             continue
-        t1, t2 = high - golden * (high - low), low + golden * (high - low)
-        f1 = _value_in_gap(family, n, t1, gap, w, a, q, r, ar, qr)
-        f2 = _value_in_gap(family, n, t2, gap, w, a, q, r, ar, qr)
-        for _ in range(70):
-            if f1 <= f2:
-                high, t2, f2 = t2, t1, f1
-                t1 = high - golden * (high - low)
-                f1 = _value_in_gap(family, n, t1, gap, w, a, q, r, ar, qr)
+        for _ in range(60):
+            t = 0.5 * (low + high)
+            if _slope_in_gap(family, n, t, gap, w, a, q, r, ar, qr) > 0.0:
+                high = t
             else:
-                low, t1, f1 = t1, t2, f2
-                t2 = low + golden * (high - low)
-                f2 = _value_in_gap(family, n, t2, gap, w, a, q, r, ar, qr)
-        if min(f1, f2) < best:
-            best = min(f1, f2)
-            best_t = t1 if f1 <= f2 else t2
+                low = t
+        value = _value_in_gap(family, n, t, gap, w, a, q, r, ar, qr)
+        if value < best:
+            best, best_t = value, t
     return best, best_t
 
 

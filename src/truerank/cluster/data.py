@@ -246,6 +246,9 @@ class ClusterRankingData:
             filled = [np.ones(n) if weight is None else weight for n, weight in zip(self.queries_by_partition, weights)]
             self.query_weight = np.concatenate(filled)
         self.weighs_rows = any(shape["weighs_rows"] for shape in shapes)
+        self.largest_grade = max(shape["largest_grade"] for shape in shapes)
+        given = [shape["largest_weight"] for shape in shapes if shape["largest_weight"] is not None]
+        self.largest_weight = max(given, default=None)
 
     def _join(self, sources: list[Source], queries: list[list[Any]]) -> list[Source] | None:
         """Sources in which every query is whole, at the first partition that has it; None where it is so already."""
@@ -520,6 +523,8 @@ def _describe(partition: Partition) -> list[dict[str, Any]]:
             "finite": finite,
             "query_weight": data.query_weight,
             "weighs_rows": data.sample_weight is not None,
+            "largest_grade": 0.0 if data.y is None else float(np.abs(data.y).max(initial=0.0)),
+            "largest_weight": None if data.row_weight is None else float(data.row_weight.max(initial=0.0)),
         }
     ]
 

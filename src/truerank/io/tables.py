@@ -20,6 +20,7 @@ import numpy as np
 from truerank.core.checks import check_choice
 from truerank.core.errors import DataFileError, InvalidInputError, TruerankWarning, imports_of_extra
 from truerank.core.names import nearest
+from truerank.core.threads import row_blocks
 from truerank.data.columns import chosen_columns
 from truerank.data.ranking_data import RankingData
 from truerank.io.letor.grammar import check_bytes
@@ -32,6 +33,7 @@ UNSEEN = -1.0
 KINDS = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow"}
 _INDEX = re.compile(r"__index_level_\d+__")  # what pandas calls the index of a frame that it writes: a row's number
 _COMPRESSED = (".gz", ".xz", ".zst")
+_COLUMNS_AT_ONCE, _ROWS_AT_ONCE = 16, 4096
 
 
 def table_kind(path: Any) -> str | None:
@@ -162,11 +164,18 @@ def _ranking_data(
     known_texts = dict(categories) if isinstance(categories, Mapping) else {}
     listed = list(categories) if categories is not None and not known_texts else []
     coding = {features[k] for k in chosen_columns(features, listed)} if listed else set(known_texts)
-    for place, name in enumerate(features):
+
+    def values(name: str) -> np.ndarray:
         if name in coding:
-            X[:, place] = _codes(column(name), name, missing, known_texts.get(name), coded)
-        else:
-            X[:, place] = _numbers(column(name), name, missing)
+            return _codes(column(name), name, missing, known_texts.get(name), coded)
+        return _numbers(column(name), name, missing)
+
+    # Some rows of some columns at a time: a line of the processor's cache is written once.
+    for first in range(0, len(features), _COLUMNS_AT_ONCE):
+        some = [values(name) for name in features[first : first + _COLUMNS_AT_ONCE]]
+        for start, stop in row_blocks(n, _ROWS_AT_ONCE):
+            for place, column_values in enumerate(some, first):
+                X[start:stop, place] = column_values[start:stop]
     data = RankingData(
         X,
         None if grade is None else _numbers(column(grade), grade, "error"),

@@ -22,7 +22,7 @@ from truerank.cluster.crew import Crew
 from truerank.cluster.data import ClusterRankingData, without_features
 from truerank.cluster.fits.shared_growth import PartitionGrower, SumSearch
 from truerank.cluster.partition import Partition
-from truerank.cluster.sums import beside, largest
+from truerank.cluster.sums import beside
 from truerank.core.checks import check_choice, check_number
 from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import stream
@@ -103,9 +103,8 @@ def fit_partitions(ranker: ObliviousBoosting, data: ClusterRankingData, valid: C
     progress = begun_progress(ranker, data.n_features)
     stopping = ranker._early_stopping(valid is not None)
     plan = ranker._plan()
-    largest_grade, largest_weight = crew.round(_extremes, merge=largest)
-    check_grades(np.array([largest_grade]))
-    check_weights(None if largest_weight < 0 else np.array([largest_weight]))
+    check_grades(np.array([data.largest_grade]))
+    check_weights(None if data.largest_weight is None else np.array([data.largest_weight]))
     measure = parse_measure(ranker.measure, convention=ranker.convention)
     objective = make_objective(ranker.objective, ranker.objective_params, measure, 1)
     if not isinstance(objective, SquaredError | ByQuery | FunctionObjective):
@@ -385,14 +384,6 @@ class _RowDraws:
     def random(self, size: int) -> np.ndarray:
         """As `Generator.random`."""
         return self.rng.random(self.n)[self.positions]
-
-
-def _extremes(partition: Partition) -> tuple[float, float]:
-    data = partition.data
-    weight = data.row_weight
-    largest_weight = -1.0 if weight is None else float(np.max(weight, initial=0.0))
-    assert data.y is not None
-    return float(np.abs(data.y).max(initial=0.0)), largest_weight
 
 
 def _matrix(partition: Partition, data: RankingData) -> np.ndarray:
