@@ -1,6 +1,7 @@
 """Make tests/features/golden/ranx_fusion.json: fused scores of small tie-free runs, computed by ranx.
 
-`PYTHONPATH=src:tests python scripts/make_ranx_fusion.py`, with the extra `peers` installed. ranx compiles for a minute.
+`PYTHONPATH=src:tests python scripts/make_ranx_fusion.py`, with the extra `peers` installed
+(`NUMBA_DISABLE_JIT=1` spares the minute that ranx compiles).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import ranx
 
 from support.made_up_runs import random_runs
 
+WEIGHTS = [0.5, 2.0, 1.0, 0.25]  # of the four runs
 METHODS = {
     "rrf": ("rrf", None, None),
     "comb-sum": ("sum", "min-max", None),
@@ -27,6 +29,10 @@ METHODS = {
     "logn-isr": ("logn_isr", None, {"sigma": 0.01}),
     "rbc": ("rbc", None, {"phi": 0.8}),
     "borda": ("bordafuse", None, None),
+    "weighted-sum": ("wsum", "min-max", {"weights": WEIGHTS}),
+    "mixed": ("mixed", "min-max", {"weights": WEIGHTS}),
+    "weighted-mnz": ("wmnz", "min-max", {"weights": WEIGHTS}),
+    "weighted-borda": ("w_bordafuse", None, {"weights": WEIGHTS}),
 }
 
 
@@ -40,7 +46,7 @@ def main() -> None:
             fused[name] = {topic: dict(scores) for topic, scores in result.to_dict().items()}
     target = Path(__file__).parents[1] / "tests" / "features" / "golden" / "ranx_fusion.json"
     target.parent.mkdir(exist_ok=True)
-    target.write_text(json.dumps({"ranx": "0.3.21", "runs": runs, "fused": fused}, indent=1) + "\n")
+    target.write_text(json.dumps({"ranx": "0.3.21", "weights": WEIGHTS, "runs": runs, "fused": fused}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -264,11 +264,12 @@ def _print(report: dict[str, Any], evidence: Any, args: argparse.Namespace) -> N
 
 def _read_model(path: str) -> Any:
     from truerank.core.errors import ModelFileError
+    from truerank.features.position_fusion import PositionFusion
     from truerank.models.model_file import load_model
     from truerank.rankers.run_fusion import RunFusion
 
     model = load_model(path)
-    if not isinstance(model, RunFusion):
+    if not isinstance(model, RunFusion | PositionFusion):
         raise ModelFileError(f"{path}: holds a {type(model).__name__}, expected a RunFusion; learn one with --qrels")
     return model
 

@@ -182,6 +182,10 @@ def certify_fusion(model: RunFusion, engine: str, runs: Any, *, depth: int = 100
 
 def _checked(model: RunFusion, engine: str) -> tuple[RunFeature, dict[str, float]]:
     check_choice(engine, "engine", ENGINES)
+    if not isinstance(model, RunFusion):
+        raise InvalidInputError(
+            f"engines take one weight a run, of a RunFusion with nonnegative=True; got a {type(model).__name__}"
+        )
     weights = model.run_weights()
     if not model.nonnegative:
         raise InvalidInputError("engines take weights of at least 0: learn with nonnegative=True")

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from truerank.core.checks import check_positive_int
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.features.run_pool import RunPool, judged_pool
 from truerank.features.score_rules import min_max_scores
 from truerank.io.trec import Run
@@ -32,6 +32,7 @@ class PositionFusion(BaseEstimator, ABC):
         What was learned of each run; the class says what the columns are.
     """
 
+    model_attributes: ClassVar[tuple[str, ...]] = ("run_names_", "table_")
     unretrieved: ClassVar[float] = 0.0  # value of a run for a document that it did not retrieve
 
     def fit(self, runs: Any, qrels: Any = None) -> Self:
@@ -61,6 +62,26 @@ class PositionFusion(BaseEstimator, ABC):
         self.table_ = self._learn(pool.take(np.flatnonzero(judged)))
         self.run_names_ = list(pool.names)
         return self
+
+    def check_model(self) -> None:
+        """Called after loading from a model file: a table of finite numbers with a row for each run."""
+        name, table, names = type(self).__name__, getattr(self, "table_", None), getattr(self, "run_names_", None)
+        if not isinstance(names, list) or not names or not all(isinstance(one, str) for one in names):
+            raise ModelFileError(f"{name}: run_names_ must be a list of names")
+        if len(set(names)) < len(names):
+            raise ModelFileError(f"{name}: run_names_ must be different, got {', '.join(names)}")
+        if not isinstance(table, np.ndarray) or table.dtype != np.float64 or not np.isfinite(table).all():
+            raise ModelFileError(f"{name}: table_ must hold finite float64 numbers")
+        columns = self._columns()
+        if table.ndim != 2 or len(table) != len(names) or columns not in (None, table.shape[1]):
+            wanted = "any number of" if columns is None else str(columns)
+            raise ModelFileError(
+                f"{name}: table_ must have {len(names)} rows and {wanted} columns, got shape {table.shape}"
+            )
+
+    def _columns(self) -> int | None:
+        """How many columns `table_` has, None where the training lists say it."""
+        return None
 
     def predict(self, runs: Any, *, depth: int | None = 1000, tag: str = "fusion") -> Run:
         """One run of runs over new topics: the best `depth` documents of each (None: all).
@@ -100,6 +121,9 @@ class BayesFuse(PositionFusion):
     unretrieved = float(np.log(0.001 / 0.999))
     ENDS: ClassVar[np.ndarray] = np.array([5, 10, 15, 20, 30, 100, 200, 500, 1000])
 
+    def _columns(self) -> int:
+        return len(self.ENDS) + 1
+
     def _learn(self, pool: RunPool) -> np.ndarray:
         n = len(self.ENDS)
         hits = _sum_by_run(pool, self._groups(pool), n + 1)[:, :n]
@@ -124,6 +148,9 @@ class MAPFuse(PositionFusion):
     ----------
     Lillis, Zhang, Toolan, Collier, Leonard, Dunnion: Estimating probabilities for effective data fusion. SIGIR 2010.
     """
+
+    def _columns(self) -> int:
+        return 1
 
     def _learn(self, pool: RunPool) -> np.ndarray:
         ap = AP(convention="trec")
@@ -185,6 +212,9 @@ class SlideFuse(PositionFusion):
     def __init__(self, width: int = 5) -> None:
         self.width = width
 
+    def _columns(self) -> None:
+        check_positive_int(self.width, "width", minimum=0)
+
     def _learn(self, pool: RunPool) -> np.ndarray:
         check_positive_int(self.width, "width", minimum=0)
         return _chances_by_rank(pool)
@@ -216,6 +246,9 @@ class ProbFuse(PositionFusion):
     def __init__(self, n_segments: int = 25) -> None:
         self.n_segments = n_segments
 
+    def _columns(self) -> int:
+        return check_positive_int(self.n_segments, "n_segments")
+
     def _learn(self, pool: RunPool) -> np.ndarray:
         check_positive_int(self.n_segments, "n_segments")
         segment, size = _segments(pool, self.n_segments)
@@ -240,6 +273,9 @@ class SegFuse(PositionFusion):
     """
 
     ENDS: ClassVar[np.ndarray] = 10 * 2 ** np.arange(10) - 5
+
+    def _columns(self) -> int:
+        return len(self.ENDS)
 
     def _learn(self, pool: RunPool) -> np.ndarray:
         n = len(self.ENDS)

@@ -211,7 +211,7 @@ def refuse_the_rest(ranker: Any, other: dict[str, Any]) -> None:
             other.pop(key)
             continue
         if key in WARNED:
-            warnings.warn(f"{name}.fit: {key} has no effect: {WARNED[key]}", TruerankWarning, 5)
+            warnings.warn(f"{name}.fit: {key} has no effect: {WARNED[key]}", TruerankWarning, 4)
             other.pop(key)
             continue
         if key == "eval_at":
