@@ -36,6 +36,14 @@ from .features.per_query import (
     PercentileInQuery as PercentileInQuery,
     ZScoreInQuery as ZScoreInQuery,
 )
+from .features.position_fusion import (
+    BayesFuse as BayesFuse,
+    MAPFuse as MAPFuse,
+    PosFuse as PosFuse,
+    ProbFuse as ProbFuse,
+    SegFuse as SegFuse,
+    SlideFuse as SlideFuse,
+)
 from .features.run_pool import RunPool as RunPool
 from .features.runs import join_runs as join_runs
 from .features.score_binning import ScoreBinning as ScoreBinning

@@ -74,10 +74,9 @@ def refuse_categories(X: Any) -> None:
     for name, dtype in zip(X.columns, X.dtypes):
         kind = str(dtype).lower()
         if kind.startswith(("category", "categorical", "enum", "object", "str", "date", "time", "duration", "period")):
-            raise InvalidInputError(
-                f"column {name!r} has the type {dtype}: name it in categorical=[{name!r}], or encode "
-                "it as numbers first"
-            )
+            dated = kind.startswith(("date", "time", "duration", "period"))
+            instead = "make a number of it, such as days since then" if dated else f"name it in categorical=[{name!r}]"
+            raise InvalidInputError(f"column {name!r} has the type {dtype}: {instead}, or leave it out")
 
 
 class CategoryColumns(Ranker):
