@@ -28,3 +28,9 @@ def test_columns_that_fit_did_not_have_are_named_and_can_be_left_out(ranker):
         InvalidInputError, match=r"(?s)- c\n.*3 columns, of which this data frame has 2: make the missing"
     ):
         ranker.predict(X[["a", "b"]], qid=QID)
+
+
+def test_a_column_of_dates_is_told_what_to_make_of_it():
+    frame = pandas.DataFrame({"a": [1.0, 2.0], "listed": pandas.to_datetime(["2025-01-01", "2025-02-01"])})
+    with pytest.raises(InvalidInputError, match="'listed' has the type datetime64.*days since then"):
+        ObliviousBoosting().fit(frame, [0, 1], qid=[1, 1])
