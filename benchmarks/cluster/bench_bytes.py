@@ -73,7 +73,7 @@ def _row(name: str, there: Any, counted: list[int], said: float | None) -> None:
 
 
 def _of_trees(there: Any) -> float:
-    """The sums of all levels, whole to all or a share to each, with the questions found; six exact sums a worker."""
+    """The sums of all levels, whole to all or a share to each, with the questions found; three exact sums a worker."""
     n = there.crew.n_workers
     width = -(-there.n_features // 8) * 8 * (2 * 64 + 1)
     sent = 0
@@ -81,7 +81,7 @@ def _of_trees(there: Any) -> float:
         sums = 8 * 2 ** max(level - 1, 0) * width
         whole = n * (n - 1) << level <= 16
         sent += n * (n - 1) * sums if whole else (n - 1) * sums + n * (n - 1) * 16 * 2**level
-    return TREES * (sent + n * 6 * 32_768)
+    return TREES * (sent + n * 3 * 32_768)
 
 
 def _of_stumps(ranker: Any, there: Any) -> float:

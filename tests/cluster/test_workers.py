@@ -186,5 +186,5 @@ def test_trees_send_the_bytes_of_the_formula(client):
     codes = 128  # at most, of the default 64 parts
     # Both workers send all of their histograms, since four levels are small; and one of them a tree to the client.
     histograms = 2 * 8 * sum(2 ** max(level - 1, 0) for level in range(depth)) * 24 * (codes + 1)
-    each = histograms + 2 * 196_608
+    each = histograms + 2 * 98_304
     assert each <= (counted[1] - counted[0]) / 2 <= 1.03 * each

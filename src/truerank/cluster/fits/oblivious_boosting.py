@@ -343,22 +343,26 @@ class PartitionTrees:
         moved[self.by_content] = values
         return moved
 
-    def sizes(self) -> dict[str, Any]:
-        """What the scales and the watch over the objective rest on."""
+    def sizes(self, t: int) -> dict[str, Any]:
+        """What the scales of tree t and the watch over the objective rest on."""
         _, g, h = drawn_rows(self.g, self.h, self.drawn)
         sizes = GradientSizes.of(g, h)
-        whole = sizes if self.drawn is None else GradientSizes.of(self.g, self.h)
-        weight = np.broadcast_to(1.0, self.scores.shape) if self.weight is None else self.weight
-        return _Sums(
+        sums = _Sums(
             n=sizes.n_rows,
             gradients=sizes.gradients,
             hessians=sizes.hessians,
             broken=0 if sizes.whole else 1,
-            all_gradients=whole.gradients,
-            all_hessians=whole.hessians,
             change=change_parts(self.start, self.g, self.h, self.scores),
-            weight=exact_parts(weight) if self.fitter.needs_sample else np.zeros((2, 2048), np.int64),
         )
+        if t == 0 or self.fitter.needs_sample:
+            whole = sizes if self.drawn is None else GradientSizes.of(self.g, self.h)
+            weight = np.broadcast_to(1.0, self.scores.shape) if self.weight is None else self.weight
+            sums |= {
+                "all_gradients": whole.gradients,
+                "all_hessians": whole.hessians,
+                "weight": exact_parts(weight),
+            }
+        return sums
 
 
 class _Sums(dict[str, Any]):
@@ -461,7 +465,7 @@ def _staged(partition: Partition, ranker: ObliviousBoosting, measure: Any) -> li
 def _derive(partition: Partition, t: int) -> dict[str, Any]:
     trees = partition.memory["trees"]
     trees.derive(t)
-    return trees.sizes()
+    return trees.sizes(t)
 
 
 def _leaf_sums(partition: Partition, tree: TreeStructure) -> tuple[np.ndarray, ...]:
