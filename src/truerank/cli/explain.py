@@ -112,14 +112,14 @@ def _by_feature(found: dict[str, Any]) -> dict[str, dict[str, list[float]]]:
 
 def _one_feature(args: argparse.Namespace, model: Any, data: Any) -> None:
     """The mean score of all rows by the value of one feature."""
-    from truerank.data.columns import chosen_columns, names_of
+    from truerank.data.columns import chosen_columns, names_of, shown_names
     from truerank.inspection.importance import partial_dependence
 
     columns = chosen_columns(names_of(data), [args.dependence])
     if len(columns) != 1:
         raise common.UsageError(f"--dependence names one feature, {args.dependence!r} stands for {len(columns)}")
     values, scores = (found.tolist() for found in partial_dependence(model, data, columns[0]))
-    name = data.feature_names[columns[0]] if data.feature_names else f"feature {columns[0] + 1}"
+    name = shown_names(data.feature_names, data.n_features)[columns[0]]
     if args.json:
         common.print_json({"feature": name, "values": values, "scores": scores})
     else:

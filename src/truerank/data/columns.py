@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -86,9 +86,19 @@ def _numbered(entry: str, width: int, what: str) -> list[int]:
     return found
 
 
+def default_names(n_features: int) -> list[str]:
+    """What columns without names are called in files: "f1", "f2", … as LETOR text counts them."""
+    return [f"f{k + 1}" for k in range(n_features)]
+
+
 def names_of(data: RankingData) -> list[str]:
-    """Names of the columns, "f1", "f2", … where they have none."""
-    return data.feature_names or [f"f{k + 1}" for k in range(data.n_features)]
+    """Names of the columns, the default ones where they have none."""
+    return data.feature_names or default_names(data.n_features)
+
+
+def shown_names(names: Iterable[str] | None, n_features: int) -> list[str]:
+    """The names as people read them, "feature 1", "feature 2", … where there are none."""
+    return [f"feature {k + 1}" for k in range(n_features)] if names is None else list(map(str, names))
 
 
 def take_columns(data: RankingData, columns: Sequence[int] | np.ndarray) -> RankingData:

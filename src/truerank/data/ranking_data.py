@@ -280,7 +280,7 @@ class RankingData(Grouping):
                     f"concatenate: part {number} has column {wrong!r} where those before have {right!r}; read the same "
                     "columns in one order, by features=[...] (--features)"
                 )
-        starts = np.cumsum([0] + [part.n_rows for part in parts])
+        starts = offsets_of([part.n_rows for part in parts])
         offsets = np.concatenate([[0]] + [part.offsets[1:] + start for part, start in zip(parts, starts)])
         if any(hasattr(part.X, "tocsr") for part in parts):
             from scipy import sparse

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
+from truerank.data.columns import default_names
 from truerank.trees.binary import BinaryTrees, binary_of_oblivious
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.leaves.fuzzy import FlatPlaces, FuzzyLeaves
@@ -241,7 +242,7 @@ def form_of(model: Any, feature_names: Sequence[str] | None = None, *, calibrate
 def _names(model: Any, n_features: int, given: Sequence[str] | None) -> tuple[str, ...]:
     if given is None:
         given = getattr(model, "feature_names_in_", getattr(model, "feature_names_", None))
-    names = [f"f{k + 1}" for k in range(n_features)] if given is None else [str(name) for name in given]
+    names = default_names(n_features) if given is None else [str(name) for name in given]
     if len(names) != n_features:
         raise InvalidInputError(f"feature_names must name the model's {n_features} columns, got {len(names)} names")
     if len(set(names)) < len(names) or "" in names:
@@ -264,7 +265,7 @@ def _form_of_steps(model: Any, steps: list[Any], feature_names: Sequence[str] | 
             )
         if hasattr(step, "get_support"):
             kept = np.flatnonzero(step.get_support()).tolist()
-            form = form.with_columns(kept, tuple(f"f{k + 1}" for k in range(int(step.n_features_in_))))
+            form = form.with_columns(kept, tuple(default_names(int(step.n_features_in_))))
         elif name == "ScoreBinning":
             form = _unbinned(form, step)
         else:
@@ -289,7 +290,7 @@ def _unbinned(form: ModelForm, binning: Any) -> ModelForm:
             "trees and RankBoost cut the columns themselves"
         )
     form = as_linear(form)
-    names = tuple(f"f{k + 1}" for k in range(len(binning.edges_)))
+    names = tuple(default_names(len(binning.edges_)))
     return replace(form, names=names, body=_stumps_of_bins(form.body.weights, binning.edges_), allow_nan=True)
 
 
@@ -332,7 +333,7 @@ def _form_of_ranker(model: Any) -> ModelForm:
     if isinstance(known, ModelForm):
         return known
     check_is_fitted(model)
-    names = tuple(f"f{k + 1}" for k in range(model.n_features_in_))
+    names = tuple(default_names(model.n_features_in_))
     if isinstance(model, LinearRanker):
         intercept = float(getattr(model, "intercept_", 0.0))
         edges = getattr(model, "bin_edges_", None)

@@ -299,7 +299,7 @@ class RunPool:
         kept = np.zeros(self.n_rows, dtype=bool)
         kept[self.rows[entries]] = True
         new_row = np.cumsum(kept) - 1
-        part.offsets = np.concatenate([[0], np.cumsum(kept)])[self.offsets]
+        part.offsets = offsets_of(kept)[self.offsets]
         part.ids = self.ids.take(kept)
         part.list_offsets, part.rows, part.scores = list_offsets, new_row[self.rows[entries]], self.scores[entries]
         if self.grades is not None:

@@ -12,6 +12,7 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import styled_table, table
 from truerank.core.random_streams import stream
+from truerank.data.columns import shown_names
 from truerank.data.grouping import mixed_queries
 from truerank.data.ranking_data import RankingData, check_ranking_data
 from truerank.inspection.shapley import tree_shapley
@@ -238,7 +239,7 @@ def explain(
     if known.ndim != 2 or known.shape[1] != X.shape[1] or len(known) == 0:
         raise InvalidInputError(f"reference must be rows of {X.shape[1]} columns, got shape {known.shape}")
     contributions, method = _contributions(ranker, X, i, j, known)
-    names = data.feature_names or [f"feature {k + 1}" for k in range(X.shape[1])]
+    names = shown_names(data.feature_names, X.shape[1])
     own = [k for k in range(X.shape[1]) if not _of_the_query(data, X, k)]
     changes = _changes(ranker, X, scores, i, j, known, names, own)
     chosen = measure if measure is not None else getattr(ranker, "measure", None) or "nDCG@10"
@@ -260,7 +261,7 @@ def explain(
         None if grades is None else (float(grades[i]), float(grades[j])),
         contributions,
         np.stack([X[i], X[j]], axis=1),
-        [str(n) for n in names],
+        names,
         method,
         changes,
         name,

@@ -11,7 +11,7 @@ from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import Tabular, styled_table
 from truerank.core.random_streams import seed_of, stream
-from truerank.data.columns import take_columns
+from truerank.data.columns import shown_names, take_columns
 from truerank.data.ranking_data import RankingData
 from truerank.measures import Measure, parse_measure
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
@@ -88,8 +88,7 @@ def own_importance(model: Any) -> tuple[str, dict[str, float]] | None:
             shares = np.asarray(model.get_feature_importance(type="PredictionValuesChange"))
         if shares.ndim != 1:
             return None
-        names = getattr(model, "feature_names_in_", None)
-        labels = [f"feature {k + 1}" if names is None else str(names[k]) for k in range(len(shares))]
+        labels = shown_names(getattr(model, "feature_names_in_", None), len(shares))
         kind, values = "share in the model", dict(zip(labels, shares.tolist()))
     order = sorted(values, key=lambda name: -abs(values[name]))
     return kind, {name: float(values[name]) for name in order if values[name] != 0}
@@ -163,7 +162,7 @@ def permutation_importance(
         changed[:, k] = data.X[:, k]
         if np.isfinite(by_query).any():
             _, low[k], high[k] = bootstrap_interval(by_query, n_resamples=1_000, random_state=seed)
-    return Importance(losses, low, high, pinned.label, _names(data))
+    return Importance(losses, low, high, pinned.label, shown_names(data.feature_names, data.n_features))
 
 
 def removal_importance(
@@ -219,7 +218,7 @@ def removal_importance(
         loss = whole - values(np.delete(every, k))
         if np.isfinite(loss).any():
             losses[k, 0], low[k], high[k] = bootstrap_interval(loss, n_resamples=1_000)
-    return Importance(losses, low, high, pinned.label, _names(test))
+    return Importance(losses, low, high, pinned.label, shown_names(test.feature_names, test.n_features))
 
 
 def partial_dependence(ranker: Any, data: RankingData, feature: Any, *, points: int = 20) -> tuple[np.ndarray, ...]:
@@ -263,7 +262,7 @@ def partial_dependence(ranker: Any, data: RankingData, feature: Any, *, points: 
     points = check_positive_int(points, "points")
     if not isinstance(data.X, np.ndarray):
         raise InvalidInputError("partial_dependence needs dense rows; call X.toarray()")
-    names = _names(data)
+    names = shown_names(data.feature_names, data.n_features)
     if isinstance(feature, str):
         if feature not in names:
             raise InvalidInputError(f"no feature is called {feature!r}; the first are: {', '.join(names[:5])}")
@@ -292,7 +291,3 @@ def measure_of(ranker: Any, measure: Any, convention: str) -> Measure:
     """The measure asked for, else the ranker's own, else nDCG@10."""
     chosen = measure if measure is not None else getattr(ranker, "measure", None) or "nDCG@10"
     return parse_measure(chosen, convention=convention).check_mean()
-
-
-def _names(data: RankingData) -> list[str]:
-    return list(data.feature_names or [f"feature {k + 1}" for k in range(data.n_features)])

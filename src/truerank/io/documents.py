@@ -27,6 +27,7 @@ import numpy as np
 
 from truerank.core.checks import check_choice
 from truerank.core.errors import DataFileError, TruerankWarning, imports_of_extra
+from truerank.data.grouping import offsets_of
 from truerank.io.streams import Source
 from truerank.io.tables import first_line, table_kind
 from truerank.io.trec import Qrels, read_qrels
@@ -218,7 +219,7 @@ def _as_qrels(rows: Any) -> Qrels:
     for query, document, grade in rows:
         known = judged.setdefault(str(query), {})
         known[str(document)] = max(grade, known.get(str(document), -math.inf))
-    offsets = np.cumsum([0, *(len(known) for known in judged.values())])
+    offsets = offsets_of([len(known) for known in judged.values()])
     documents = np.array([document for known in judged.values() for document in known], dtype=np.dtypes.StringDType())
     grades = np.array([grade for known in judged.values() for grade in known.values()])
     return Qrels(np.array(list(judged)), offsets, documents, grades)

@@ -21,7 +21,7 @@ from truerank.core.checks import check_choice
 from truerank.core.errors import DataFileError, InvalidInputError, TruerankWarning, imports_of_extra
 from truerank.core.names import nearest
 from truerank.core.threads import row_blocks
-from truerank.data.columns import chosen_columns
+from truerank.data.columns import chosen_columns, names_of
 from truerank.data.ranking_data import RankingData
 from truerank.io.letor.grammar import check_bytes
 from truerank.io.letor.store import check_dtype, query_names
@@ -212,7 +212,7 @@ def to_table(data: RankingData, kind: str = "pandas") -> Any:
             TruerankWarning,
             stacklevel=2,
         )
-    names = data.feature_names or [f"f{k + 1}" for k in range(data.n_features)]
+    names = names_of(data)
     clash = {QUERY, GRADE, DOCUMENT, COMMENT} & set(names)
     if clash or len(set(names)) < len(names):
         raise InvalidInputError(

@@ -20,6 +20,7 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.core.threads import run_blocks
+from truerank.data.grouping import sums_by_query
 from truerank.matrices.binning import BLOCK, MISSING, CodedMatrix
 from truerank.matrices.stored_values import csr_parts
 
@@ -116,8 +117,7 @@ def bundle_columns(X: Any, borders: list[np.ndarray]) -> BundledMatrix:
             has_missing[k] = True
             rank[absent] = n_bins[k]
         ranks[here] = rank
-    away = np.add.reduceat(np.append(ranks > 0, False), np.minimum(starts[:-1], len(ranks)), dtype=np.int64)
-    away[starts[:-1] == starts[1:]] = 0
+    away = sums_by_query((ranks > 0).astype(np.int64), starts)
     widths = (n_bins - 1 + has_missing).astype(np.int64)
     rows = X.indices.astype(np.int64)
     orders = np.arange(p), np.argsort(-away, kind="stable").astype(np.int64)

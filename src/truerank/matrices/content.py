@@ -8,6 +8,7 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.core.threads import row_blocks
+from truerank.data.grouping import sums_by_query
 from truerank.matrices.stored_values import csr_parts, writable_view
 
 # Columns are taken as they are where the largest spread is between these two …
@@ -80,8 +81,8 @@ def content_hashes(X: Any, y: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarr
     """What `order_by_content` sorts by: hashes and grades of rows, hashes of queries without and with grades."""
     keys = _row_hashes(X)
     grades = np.asarray(y, dtype=np.float64) + 0.0  # -0.0 is 0.0
-    starts = np.asarray(offsets)
-    return keys, grades, _sums(hashed(keys), starts), _sums(hashed(keys ^ hashed(grades.view(np.uint64))), starts)
+    with_grades = hashed(keys ^ hashed(grades.view(np.uint64)))
+    return keys, grades, sums_by_query(hashed(keys), offsets), sums_by_query(with_grades, offsets)
 
 
 def column_scales(X: Any, offsets: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray | None:
@@ -163,7 +164,7 @@ def _row_hashes(X: Any) -> np.ndarray:
     n, p = X.shape
     constants = hashed(np.arange(1, p + 1, dtype=np.uint64)) | np.uint64(1)
     if hasattr(X, "tocsr"):
-        return hashed(_sums(_words(X.data) * constants[X.indices], X.indptr))
+        return hashed(sums_by_query(_words(X.data) * constants[X.indices], X.indptr))
     values = X.codes if getattr(X, "is_binned_matrix", False) else X
     keys = np.empty(n, dtype=np.uint64)
     with np.errstate(over="ignore"):  # where kernels run as plain Python
@@ -177,14 +178,6 @@ def _words(values: np.ndarray) -> np.ndarray:
     words = (values.astype(np.float64) + 0.0).view(np.uint64)  # -0.0 is 0.0
     words ^= words >> np.uint64(32)
     return words
-
-
-def _sums(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Sum over each range `offsets[i]:offsets[i + 1]`, modulo 2^64."""
-    starts = offsets[:-1]
-    sums = np.add.reduceat(np.append(values, np.uint64(0)), starts) if len(starts) else values[:0]
-    sums[np.diff(offsets) == 0] = 0
-    return sums
 
 
 @kernel

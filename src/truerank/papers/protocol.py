@@ -21,7 +21,7 @@ from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.files import append_whole
 from truerank.core.printing import plain, table
 from truerank.core.random_streams import stream
-from truerank.data.grouping import places_of
+from truerank.data.grouping import offsets_of, places_of
 from truerank.data.ranking_data import RankingData
 from truerank.data.splits import letor_fold_parts, query_folds
 
@@ -96,7 +96,7 @@ def load_collection(root: str | os.PathLike[str], name: str) -> Collection:
         raise InvalidInputError(f"unknown collection {name!r}; known are: {', '.join(COLLECTIONS)}")
     folder, convention, missing = COLLECTIONS[name]
     loaded = load_parts(Path(root) / folder, missing=missing)
-    ends = np.cumsum([0] + [part.n_queries for part in loaded])
+    ends = offsets_of([part.n_queries for part in loaded])
     parts = [np.arange(a, b) for a, b in zip(ends[:-1], ends[1:])]
     return Collection(name, RankingData.concatenate(loaded), parts, convention)
 

@@ -177,7 +177,7 @@ def learned_functions(task: Task, train: np.ndarray, C: float, n_points: int = 4
     binning = ScoreBinning(output="binned").fit(X)
     data = RankingData.from_grouped(binning.transform(task.data.X), task.data.y, task.data.offsets)
     weights = MeasureSVM("AP", C=C, rel=1, tol=TOL).fit(data.take_queries(train)).coef_
-    starts = np.cumsum([0] + [len(edges) + 1 for edges in binning.edges_])
+    starts = offsets_of([len(edges) + 1 for edges in binning.edges_])
     names = list(task.data.feature_names or [])
     columns = [names.index(name) for name in task.base if name in names][:3]
     x = np.linspace(float(np.nanmin(X[:, columns])), float(np.nanmax(X[:, columns])), n_points)

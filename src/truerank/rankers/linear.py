@@ -9,7 +9,8 @@ import numpy as np
 
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError, ModelFileError
-from truerank.data.grouping import offsets_of
+from truerank.data.columns import shown_names
+from truerank.data.grouping import offsets_of, sums_by_query
 from truerank.data.ranking_data import RankingData
 from truerank.losses.cross_entropy import CrossEntropy
 from truerank.losses.graded_pairs import GradedPairs, weight_by
@@ -213,8 +214,7 @@ class LinearRanker(Ranker):
         return {names[k]: float(self.coef_[k]) for k in order if self.coef_[k] != 0}
 
     def _weight_names(self) -> list[str]:
-        names = getattr(self, "feature_names_in_", None)
-        return [f"feature {k + 1}" for k in range(self.n_features_in_)] if names is None else list(map(str, names))
+        return shown_names(getattr(self, "feature_names_in_", None), self.n_features_in_)
 
     def check_model(self) -> None:
         """Called after loading: one finite weight for each column."""
@@ -260,8 +260,7 @@ class BinnedLinearRanker(LinearRanker):
         edges = getattr(self, "bin_edges_", None)
         if edges is None:
             return super()._feature_shares()
-        starts = np.cumsum([0] + [len(one) + 1 for one in edges[:-1]])
-        return np.add.reduceat(np.abs(self.coef_), starts)
+        return sums_by_query(np.abs(self.coef_), offsets_of([len(one) + 1 for one in edges]))
 
     def _check_edges(self, X: Any) -> None:
         name = type(self).__name__

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
-from truerank.data.columns import as_in_training
+from truerank.data.columns import as_in_training, shown_names
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.inspection.explanation import document_contributions
 from truerank.inspection.importance import MOST_FEATURES, own_importance
@@ -415,7 +415,7 @@ def _reasons(system: System, data: RankingData | None) -> Any:
     data = _seen(system, data)
     if document_contributions(system.model, data, 0, 1) is None:
         return None
-    labels = data.feature_names or [f"feature {k + 1}" for k in range(data.n_features)]
+    labels = shown_names(data.feature_names, data.n_features)
 
     def of(start: int, stop: int) -> list[list[list[Any]]]:
         found = document_contributions(system.model, data, start, stop)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from truerank.core.kernel import kernel
+from truerank.data.grouping import offsets_of, sums_by_query
 from truerank.losses.graded_pairs import grade_ranks, order_by_rank
 
 SAMPLINGS = (
@@ -219,10 +220,9 @@ def _class_blocks(
     result = []
     start = 0
     for positive in (True, False):
-        counts = np.add.reduceat(np.append(relevant == positive, False), offsets[:-1], dtype=np.int64)
-        counts[np.diff(offsets) == 0] = 0
+        counts = sums_by_query((relevant == positive).astype(np.int64), offsets)
         sizes = np.array([counts.sum()]) if equal else counts
-        starts = start + np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+        starts = start + offsets_of(sizes)[:-1]
         start += int(sizes.sum())
         result.append(Blocks(np.column_stack([starts, sizes, starts, sizes]), sizes * (1.0 if equal else weight)))
     return rows, result[0], result[1]

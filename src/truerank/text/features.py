@@ -16,7 +16,7 @@ from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.kernel import kernel
 from truerank.core.printing import progress
 from truerank.core.threads import query_blocks, resolve_n_jobs, run_blocks
-from truerank.data.grouping import query_of_rows
+from truerank.data.grouping import offsets_of, query_of_rows
 from truerank.data.ranking_data import RankingData
 from truerank.features.per_query import MinMaxInQuery
 from truerank.io.documents import Document
@@ -169,7 +169,7 @@ class TextFeatures(BaseEstimator):
         kept = [number for number, (documents, _) in enumerate(found) if len(documents)]
         if not kept:
             raise InvalidInputError("none of the queries finds a document; do they speak of this collection?")
-        offsets = np.cumsum([0, *(len(found[number][0]) for number in kept)])
+        offsets = offsets_of([len(found[number][0]) for number in kept])
         doc_ids = index.document_ids(np.concatenate([found[number][0] for number in kept]))
         X = np.concatenate([found[number][1] for number in kept])
         del found[:]

@@ -30,6 +30,7 @@ from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.files import atomic_write
 from truerank.core.kernel import kernel
 from truerank.core.printing import progress
+from truerank.data.grouping import offsets_of
 from truerank.io.document_ids import DocumentIds
 from truerank.io.documents import Document
 from truerank.text.analysers import ANALYSERS, term_of
@@ -469,7 +470,7 @@ def _load(path: Path) -> np.ndarray:
 
 def _save_strings(folder: Path, name: str, strings: list[str]) -> None:
     encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
-    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    ends = offsets_of(list(map(len, encoded)))
     _save(folder / f"{name}.bytes.npy", np.frombuffer(b"".join(encoded), dtype=np.uint8))
     _save(folder / f"{name}.ends.npy", ends)
     _save(folder / f"{name}.sorted.npy", np.array(sorted(range(len(encoded)), key=encoded.__getitem__), dtype=np.int32))

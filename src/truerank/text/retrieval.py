@@ -22,6 +22,7 @@ from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 from truerank.core.threads import run_blocks
+from truerank.data.grouping import offsets_of
 from truerank.io.documents import Document
 from truerank.io.trec import Run
 from truerank.text.analysers import STEMMED_AND_STOPPED
@@ -338,7 +339,7 @@ def retrieve(
 
 def as_run(index: Index, names: Sequence[str], found: Sequence[tuple[np.ndarray, np.ndarray]], tag: str) -> Run:
     """A run from each query's document numbers and scores."""
-    offsets = np.cumsum([0, *(len(documents) for documents, _ in found)])
+    offsets = offsets_of([len(documents) for documents, _ in found])
     documents = np.concatenate([documents for documents, _ in found]) if found else np.zeros(0, np.int64)
     scores = np.concatenate([values for _, values in found]) if found else np.zeros(0)
     return Run(np.array(names), offsets, index.ids.take(documents), scores, tag)

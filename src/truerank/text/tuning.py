@@ -11,6 +11,7 @@ import numpy as np
 
 from truerank.core.printing import progress
 from truerank.core.threads import run_blocks
+from truerank.data.grouping import offsets_of
 from truerank.data.ranking_data import Judgements
 from truerank.io.documents import Document
 from truerank.io.trec import Qrels
@@ -72,11 +73,11 @@ class NumberedQrels:
             missing.append(values[~np.isin(judged, documents)])
         return Judgements(
             np.concatenate(grades),
-            np.cumsum([0, *map(len, grades)]),
+            offsets_of(list(map(len, grades))),
             tie_keys=self.id_ranks[np.concatenate(ranked)],
             query_ids=np.array(self.query_ids),
             missing_grades=np.concatenate(missing),
-            missing_offsets=np.cumsum([0, *map(len, missing)]),
+            missing_offsets=offsets_of(list(map(len, missing))),
         )
 
 

@@ -27,6 +27,7 @@ from truerank.core.checks import check_choice, check_number
 from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import stream
 from truerank.core.threads import Workers
+from truerank.data.grouping import offsets_of
 from truerank.data.ranking_data import RankingData
 from truerank.losses.boosting import SquaredError, checked, make_objective
 from truerank.losses.by_query import ByQuery
@@ -192,7 +193,7 @@ def _queries_by_content(data: ClusterRankingData) -> tuple[np.ndarray, np.ndarra
 def _places(data: ClusterRankingData) -> tuple[np.ndarray, list[np.ndarray]]:
     """The order of all queries by content: starts of places (m + 1,), and by partition where its queries start."""
     order, sizes = _queries_by_content(data)
-    offsets = np.concatenate([[0], np.cumsum(sizes[order])]).astype(np.int64)
+    offsets = offsets_of(sizes[order])
     starts = np.empty(len(order), dtype=np.int64)
     starts[order] = offsets[:-1]
     return offsets, np.split(starts, np.cumsum(data.queries_by_partition)[:-1])

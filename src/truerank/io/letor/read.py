@@ -15,7 +15,7 @@ import numpy as np
 
 from truerank.core.checks import check_choice, check_positive_int
 from truerank.core.errors import DataFileError, InvalidInputError, TruerankWarning
-from truerank.data.grouping import group_rows
+from truerank.data.grouping import group_rows, offsets_of
 from truerank.data.ranking_data import RankingData
 from truerank.io.letor.grammar import LineParser, Rows, check_bytes
 from truerank.io.letor.store import DenseStore, SparseStore, TextStore, VectorStore, check_dtype, query_names
@@ -340,7 +340,7 @@ class _Reader:
         grades = [[g for g, count in self._unranked.get(name, []) for _ in range(count)] for name in names]
         if any(grades):
             data.missing_grades = np.array([grade for some in grades for grade in some], dtype=np.float64)
-            data.missing_offsets = np.cumsum([0, *map(len, grades)], dtype=np.int64)
+            data.missing_offsets = offsets_of(list(map(len, grades)))
         unjudged, pooled = (self._marked_rows(kind, data, names) for kind in (b"unjudged", b"pooled"))
         if pooled.any():
             data.pooled = pooled

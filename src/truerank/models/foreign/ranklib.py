@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from truerank.core.float32 import largest_rounding_to
+from truerank.data.columns import default_names
 from truerank.export.form import Linear, ModelForm, Plain, Stumps
 from truerank.models.foreign.model import ForeignModel, Leaf, Reader, Split, TreeBuilder
 
@@ -39,7 +40,7 @@ def _names(ids: list[int], n_features: int | None, reader: Reader) -> tuple[str,
     largest = max(ids, default=0)
     if n_features is not None and largest > n_features:
         raise reader.fail("", f"the model uses feature {largest}, and n_features is {n_features}")
-    return tuple(f"f{k + 1}" for k in range(n_features or largest))
+    return tuple(default_names(n_features or largest))
 
 
 def _read_pairs(name: str, body: list[tuple[int, str]], reader: Reader, n_features: int | None) -> ForeignModel:

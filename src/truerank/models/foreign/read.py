@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.data.columns import default_names
 from truerank.models.foreign import catboost, elasticsearch, lightgbm, ranklib, solr, svm_light, xgboost
 from truerank.models.foreign.model import ForeignModel, Reader
 from truerank.models.foreign.ubjson import UbjsonReader, looks_like_ubjson
@@ -198,5 +199,5 @@ def _made_up(names: tuple[str, ...]) -> bool:
 
 
 def _filled(names: tuple[str, ...], size: int) -> tuple[str, ...]:
-    more, taken = [f"f{k + 1}" for k in range(len(names), size)], set(names)
+    more, taken = default_names(size)[len(names) :], set(names)
     return (*names, *(name if name not in taken else f"column {name}" for name in more))

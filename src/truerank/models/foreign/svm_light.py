@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from truerank.data.columns import default_names
 from truerank.export.form import Linear, ModelForm
 from truerank.models.foreign.model import ForeignModel, Reader
 
@@ -50,7 +51,7 @@ def read_svm_light(text: str, reader: Reader, n_features: int | None = None) -> 
             coef[column] += alpha * reader.number(value, f"line {number}")
     threshold = next(value for comment, value in head.items() if comment.startswith("threshold b"))
     bias = -reader.number(threshold, f"line {start}")
-    names = tuple(f"f{k + 1}" for k in range(len(coef)))
+    names = tuple(default_names(len(coef)))
     form = ModelForm(names, Linear(coef), intercept=bias, allow_nan=False)
     return ForeignModel("svm-light", form, absent=0.0)
 
@@ -60,6 +61,6 @@ def read_sofia_ml(text: str, reader: Reader) -> ForeignModel:
     weights = np.array([reader.number(word, f"word {k}") for k, word in enumerate(text.split(), 1)])
     if len(weights) < 2 or len(text.strip().splitlines()) != 1:
         raise reader.fail("", "expected one line with a bias and weights")
-    names = tuple(f"f{k}" for k in range(1, len(weights)))
+    names = tuple(default_names(len(weights) - 1))
     form = ModelForm(names, Linear(weights[1:]), intercept=float(weights[0]), allow_nan=False)
     return ForeignModel("sofia-ml", form, absent=0.0)

@@ -11,6 +11,7 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.core.threads import row_blocks, run_blocks
+from truerank.data.grouping import offsets_of
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.leaves.fuzzy import FlatPlaces, contract
 from truerank.trees.leaves.knots import KnotIndex, states_of
@@ -43,7 +44,7 @@ class FuzzyPredictor:
         tables = flat.tables()
         norms = Norms(p)
         shares = [make_shares(table, norms, ties) for table in tables]
-        self.first = np.concatenate([[0], np.cumsum(flat.sizes)]).astype(np.int64)
+        self.first = offsets_of(flat.sizes)
         self.factors = np.concatenate([np.empty((0, 2)), *(np.stack([s.up, s.down], axis=1) for s in shares)])
         self.blocks = np.concatenate([np.empty((2, 0)), *(np.stack([s.start, s.stop]) for s in shares)], axis=1)
         self.log_p = norms.log_p
