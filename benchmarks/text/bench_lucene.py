@@ -11,6 +11,7 @@ ours. scikit-learn's cosines are of `TfidfVectorizer(sublinear_tf=True, smooth_i
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -26,7 +27,7 @@ from truerank.io.documents import read_documents, read_judgements, read_queries
 from truerank.io.trec import Qrels
 from truerank.text.analysers import STEMMED_AND_STOPPED, term_of
 from truerank.text.index import build_index
-from truerank.text.tokens import tokenize
+from truerank.text.tokens import WORD
 
 OURS = {"bm25": "bm25(k3=inf)"} | {name: name for name in ("tfidf", "dirichlet", "jelinek-mercer", "cosine")}
 Runs = dict[str, dict[str, dict[str, float]]]
@@ -63,7 +64,7 @@ def scikit_learn(documents: Mapping[str, str], queries: Mapping[str, str]) -> Ru
 
 def analysed(text: str) -> str:
     """The terms of a text, letters and digits alone, so that Lucene's analyser leaves them as they are."""
-    return " ".join(filter(None, term_of(STEMMED_AND_STOPPED)(tokenize(text))))
+    return " ".join(filter(None, term_of(STEMMED_AND_STOPPED)(re.findall(WORD, text.lower()))))
 
 
 def run() -> None:

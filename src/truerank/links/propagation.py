@@ -29,7 +29,7 @@ from truerank.io.trec import Run
 from truerank.links.graph import LinkGraph
 from truerank.text.analysers import STEMMED_AND_STOPPED
 from truerank.text.index import Index
-from truerank.text.retrieval import BM25, as_run, best_documents, query_weights
+from truerank.text.retrieval import BM25, as_run, best_of, query_weights, texts_of
 
 ALONG_LINKS = ("weighted-in-link", "weighted-out-link", "uniform-out-link")
 ALONG_TREE = ("uniform-child", "weighted-child")
@@ -113,15 +113,11 @@ def propagated_run(
         raise InvalidInputError(f"the graph has {graph.n_nodes} nodes, the index {index.n_documents} documents")
     if way in ALONG_TREE and parents is None:
         raise InvalidInputError(f"{variant} needs the parents of pages in their sites (site_parents of URLs)")
-    items = [(str(n), t) for n, t in queries.items()] if isinstance(queries, Mapping) else [
-        (query.id, query.text["text"]) for query in queries
-    ]  # fmt: skip
+    texts = texts_of(queries)
     found = []
-    for _, text in items:
+    for _, text in texts:
         weights = query_weights(index, text, analyser)
-        scores, matched = np.zeros(index.n_documents), np.zeros(index.n_documents, dtype=np.uint8)
-        BM25(analyser).score(index, weights, scores, matched)
-        documents, best = best_documents(scores, matched, depth)
+        documents, best = best_of(index, BM25(analyser), depth, weights)
         links = graph.into[documents][:, documents] if way in ALONG_LINKS else None
         tree = None if links is not None else _parents_among(np.asarray(parents), documents)
 
@@ -131,7 +127,7 @@ def propagated_run(
         values = spread(best) if level == "score" else _term_level(index, weights, documents, analyser, spread)
         order = np.lexsort((np.arange(len(documents)), -values))
         found.append((documents[order], values[order]))
-    return as_run(index, [name for name, _ in items], found, variant)
+    return as_run(index, [name for name, _ in texts], found, variant)
 
 
 def graph_of_index(graph: LinkGraph, index: Index) -> LinkGraph:

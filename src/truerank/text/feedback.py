@@ -8,18 +8,16 @@ from collections.abc import Mapping
 import numpy as np
 
 from truerank.text.index import ALL, Index
-from truerank.text.retrieval import BM25, Dirichlet, best_documents
+from truerank.text.retrieval import BM25, Dirichlet, best_of
 
 TERMS = 40
 """Terms that feedback adds."""
 
 
-def rocchio(
-    index: Index, weights: Mapping[int, float], documents: np.ndarray, analyser: str, *, share: float = 0.5
-) -> dict[int, float]:
+def rocchio(index: Index, weights: Mapping[int, float], documents: np.ndarray, analyser: str) -> dict[int, float]:
     """Rocchio's query (Rocchio 1971, without negative examples), in the BM25 space.
 
-        q' = (1 - share) q/|q|₁ + share e/|e|₁,
+        q' = ½ q/|q|₁ + ½ e/|e|₁,
         e_t = Σ_{d ∈ documents} tf (k1 + 1)/(tf + k1 (1 - b + b |d|/avdl)) idf_t
 
     e keeps its `TERMS` largest entries; k1 = 1.2, b = 0.75, idf = ln(1 + (n - df + ½)/(df + ½)).
@@ -32,8 +30,6 @@ def rocchio(
     documents : int array
         Numbers of the documents that are taken as relevant.
     analyser : str
-    share : float, default 0.5
-        Weight of the documents.
     """
     postings, n = index.postings(analyser), index.n_documents
     mean = postings.n_tokens / n
@@ -45,7 +41,7 @@ def rocchio(
     for term in gains:
         df = int(postings.starts[term + 1] - postings.starts[term])
         gains[term] *= math.log1p((n - df + 0.5) / (df + 0.5))
-    return _mixed(weights, gains, share)
+    return _mixed(weights, gains)
 
 
 def relevance_model(
@@ -54,12 +50,10 @@ def relevance_model(
     documents: np.ndarray,
     log_likelihoods: np.ndarray,
     analyser: str,
-    *,
-    share: float = 0.5,
 ) -> dict[int, float]:
     """RM3 (Abdul-Jaleel et al. 2004; Lavrenko & Croft 2001, model 1).
 
-        q' = (1 - share) q/|q|₁ + share e/|e|₁,    e_t = Σ_d P(q | d) tf/|d|
+        q' = ½ q/|q|₁ + ½ e/|e|₁,    e_t = Σ_d P(q | d) tf/|d|
 
     e keeps its `TERMS` largest entries. `log_likelihoods` are the documents' ln P(q | d), up to a constant.
     """
@@ -70,15 +64,13 @@ def relevance_model(
         length = float(postings.lengths[document])
         for term, count in zip(*_counts(index, document, analyser)):
             gains[term] = gains.get(term, 0.0) + likelihood * count / length
-    return _mixed(weights, gains, share)
+    return _mixed(weights, gains)
 
 
 def feedback_scores(index: Index, weights: Mapping[int, float], n_documents: int, analyser: str) -> np.ndarray:
     """BM25 of every document for the query that grew by Rocchio over the best `n_documents` of BM25; float64."""
-    scores, matched = _start(index)
-    BM25(analyser).score(index, weights, scores, matched)
-    best, _ = best_documents(scores, matched, n_documents)
-    scores, matched = _start(index)
+    best, _ = best_of(index, BM25(analyser), n_documents, weights)
+    scores, matched = np.zeros(index.n_documents), np.zeros(index.n_documents, dtype=np.uint8)
     BM25(analyser, k3=math.inf).score(index, rocchio(index, weights, best, analyser), scores, matched)
     return scores
 
@@ -87,17 +79,10 @@ def relevance_model_scores(index: Index, weights: Mapping[int, float], n_documen
     """Query likelihood of every document for RM3's query over the best `n_documents`; Dirichlet, μ the mean length."""
     postings = index.postings(analyser)
     function = Dirichlet(analyser, ALL, mu=max(1.0, postings.n_tokens / index.n_documents))
-    scores, matched = _start(index)
-    function.score(index, weights, scores, matched)
-    best, likelihoods = best_documents(scores, matched, n_documents)
-    scores, matched = _start(index)
-    matched[:] = 1
+    best, likelihoods = best_of(index, function, n_documents, weights)
+    scores, matched = np.zeros(index.n_documents), np.ones(index.n_documents, dtype=np.uint8)
     function.score(index, relevance_model(index, weights, best, likelihoods, analyser), scores, matched)
     return scores
-
-
-def _start(index: Index) -> tuple[np.ndarray, np.ndarray]:
-    return np.zeros(index.n_documents), np.zeros(index.n_documents, dtype=np.uint8)
 
 
 def _counts(index: Index, document: int, analyser: str) -> tuple[list[int], list[int]]:
@@ -108,12 +93,12 @@ def _counts(index: Index, document: int, analyser: str) -> tuple[list[int], list
     return terms[kept].tolist(), counts[kept].tolist()
 
 
-def _mixed(weights: Mapping[int, float], gains: dict[int, float], share: float) -> dict[int, float]:
-    """(1 - share) of the query and `share` of the best gains, each with weights that add up to 1."""
+def _mixed(weights: Mapping[int, float], gains: dict[int, float]) -> dict[int, float]:
+    """Half of the query and half of the best gains, each with weights that add up to 1."""
     best = sorted(gains.items(), key=lambda item: (-item[1], item[0]))[:TERMS]
     of_query, of_documents = math.fsum(weights.values()), math.fsum(gain for _, gain in best)
-    mixed = {term: (1 - share) * weight / of_query for term, weight in weights.items()}
+    mixed = {term: 0.5 * weight / of_query for term, weight in weights.items()}
     for term, gain in best:
         if gain > 0:
-            mixed[term] = mixed.get(term, 0.0) + share * gain / of_documents
+            mixed[term] = mixed.get(term, 0.0) + 0.5 * gain / of_documents
     return mixed

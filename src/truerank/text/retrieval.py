@@ -330,8 +330,9 @@ def retrieve(
     """
     check_positive_int(depth, "depth")
     chosen = parse_function(function) if isinstance(function, str) else function
-    texts = _texts(queries)
-    found = run_blocks(partial(_best_of, index, chosen, depth), [(text,) for _, text in texts], n_jobs)
+    texts = texts_of(queries)
+    weighted = [(query_weights(index, text, chosen.analyser),) for _, text in texts]
+    found = run_blocks(partial(best_of, index, chosen, depth), weighted, n_jobs)
     return as_run(
         index, [name for name, _ in texts], found, str(function) if isinstance(function, str) else chosen.name
     )
@@ -345,14 +346,17 @@ def as_run(index: Index, names: Sequence[str], found: Sequence[tuple[np.ndarray,
     return Run(np.array(names), offsets, index.ids.take(documents), scores, tag)
 
 
-def _texts(queries: Iterable[Document] | Mapping[str, str]) -> list[tuple[str, str]]:
+def texts_of(queries: Iterable[Document] | Mapping[str, str]) -> list[tuple[str, str]]:
+    """Ids and texts of queries, however they were given."""
     if isinstance(queries, Mapping):
         return [(str(name), text) for name, text in queries.items()]
     return [(query.id, query.text["text"]) for query in queries]
 
 
-def _best_of(index: Index, function: RetrievalFunction, depth: int, text: str) -> tuple[np.ndarray, np.ndarray]:
-    weights = query_weights(index, text, function.analyser)
+def best_of(
+    index: Index, function: RetrievalFunction, depth: int, weights: Mapping[int, float]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers and scores of the best `depth` documents of a query (q_t by number), best first, equal ones by number."""
     postings = index.postings(function.analyser, function.field)
     terms = np.fromiter(weights, dtype=np.int64, count=len(weights))
     scores, matched = _borrow(index.n_documents)

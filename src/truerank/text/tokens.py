@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,15 +11,6 @@ import numpy as np
 WORD = r"[^\W_]+"
 # The same without numbers and without words of one or two letters: for classification of topics.
 TOPIC_WORD = r"[^\W\d_][^\W_]{2,}"
-
-
-def tokenize(text: str, word: str = WORD) -> list[str]:
-    """Words of a text in lower case; `word` is the regular expression of a word.
-
-    >>> tokenize("U.S. Q1-profit: 3.5 mln_dlrs")
-    ['u', 's', 'q1', 'profit', '3', '5', 'mln', 'dlrs']
-    """
-    return re.findall(word, text.lower())
 
 
 def word_counts(

@@ -17,7 +17,7 @@ from truerank.io.documents import Document
 from truerank.io.trec import Qrels
 from truerank.measures import parse_measure
 from truerank.text.index import Index
-from truerank.text.retrieval import FUNCTIONS, RetrievalFunction, best_documents, query_weights
+from truerank.text.retrieval import FUNCTIONS, RetrievalFunction, best_of, query_weights
 
 GRIDS: dict[str, dict[str, Sequence[Any]]] = {
     "bm25": {"k1": (0.6, 0.9, 1.2, 1.6, 2.0, 2.5, 3.0), "b": (0.3, 0.5, 0.75, 0.9), "k3": (7.0, float("inf"))},
@@ -112,9 +112,7 @@ def _values(
 ) -> np.ndarray:
     ranked, values = [], []
     for query in weights[function.analyser]:
-        scores, matched = np.zeros(index.n_documents), np.zeros(index.n_documents, dtype=np.uint8)
-        function.score(index, query, scores, matched)
-        documents, best = best_documents(scores, matched, depth)
+        documents, best = best_of(index, function, depth, query)
         ranked.append(documents)
         values.append(best)
     return np.asarray(measure.per_query(qrels.judge(ranked), np.concatenate(values)))
