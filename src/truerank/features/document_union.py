@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from truerank.core.kernel import kernel
+from truerank.core.threads import query_blocks
 from truerank.data.grouping import offsets_of
 from truerank.io.document_ids import DocumentIds
 from truerank.io.letor.decimal_kernel import byte
@@ -57,9 +58,7 @@ def join_lists(
     parts = [lists, list_offsets[:-1].reshape(m, r, 1), np.broadcast_to(np.arange(m)[:, None, None], (m, r, 1))]
     placed = np.concatenate(parts, axis=2).transpose(1, 0, 2).copy()
     values = [np.require(run.scores, np.float64, ["C", "W"]) for run in runs]
-    first = 0
-    while first < m:
-        last = max(first + 1, int(np.searchsorted(before, before[first] + _BLOCK, side="right")) - 1)
+    for first, last in query_blocks(before, _BLOCK):
         found, slots = 0, np.full(1024, -1, dtype=np.int32)
         for run, own, block in zip(runs, values, placed[:, first:last]):
             ids = run.ids
@@ -68,7 +67,7 @@ def join_lists(
                 found, rows, scores,
             )  # fmt: skip
         rows[before[first] : before[last]] += n
-        first, n = last, n + found
+        n += found
     begins = documents[: n + 1, _BEGIN].copy()
     ids = DocumentIds(utf8[: begins[n]].copy(), begins[:n], begins[1:])
     topics = documents[:n, _TOPIC]

@@ -125,18 +125,13 @@ class BayesFuse(PositionFusion):
         return len(self.ENDS) + 1
 
     def _learn(self, pool: RunPool) -> np.ndarray:
-        n = len(self.ENDS)
-        hits = _sum_by_run(pool, self._groups(pool), n + 1)[:, :n]
-        p = hits / (pool.n_queries * np.diff(self.ENDS, prepend=0))
+        p = _precision_by_group(pool, self.ENDS)
         p[p == 0] = 0.001
         odds = np.log(p / np.where(p == 1, 0.001, 1 - p))
         return np.column_stack([odds, np.full(pool.n_runs, self.unretrieved)])
 
     def _values(self, pool: RunPool) -> np.ndarray:
-        return self.table_[pool.run_of_entry, self._groups(pool)]
-
-    def _groups(self, pool: RunPool) -> np.ndarray:
-        return np.searchsorted(self.ENDS, pool.ranks)
+        return self.table_[pool.run_of_entry, np.searchsorted(self.ENDS, pool.ranks)]
 
 
 class MAPFuse(PositionFusion):
@@ -223,7 +218,7 @@ class SlideFuse(PositionFusion):
         sums = np.cumsum(np.pad(self.table_, ((0, 0), (1, 0))), axis=1)
         longest, run, ranks = self.table_.shape[1], pool.run_of_entry, pool.ranks
         before = np.maximum(ranks - 1 - self.width, 0)
-        last = np.minimum(ranks + self.width, pool.spread(np.diff(pool.list_offsets)))
+        last = np.minimum(ranks + self.width, pool.spread(pool.list_sizes))
         total = sums[run, np.minimum(last, longest)] - sums[run, np.minimum(before, longest)]
         return total / (last - before)
 
@@ -252,7 +247,7 @@ class ProbFuse(PositionFusion):
     def _learn(self, pool: RunPool) -> np.ndarray:
         check_positive_int(self.n_segments, "n_segments")
         segment, size = _segments(pool, self.n_segments)
-        length = np.minimum(size, pool.spread(np.diff(pool.list_offsets)) - segment * size)
+        length = np.minimum(size, pool.spread(pool.list_sizes) - segment * size)
         return _sum_by_run(pool, segment, self.n_segments, 1.0 / length) / pool.n_queries
 
     def _values(self, pool: RunPool) -> np.ndarray:
@@ -278,9 +273,7 @@ class SegFuse(PositionFusion):
         return len(self.ENDS)
 
     def _learn(self, pool: RunPool) -> np.ndarray:
-        n = len(self.ENDS)
-        hits = _sum_by_run(pool, np.searchsorted(self.ENDS, pool.ranks), n + 1)[:, :n]
-        return hits / (pool.n_queries * np.diff(self.ENDS, prepend=0))
+        return _precision_by_group(pool, self.ENDS)
 
     def _values(self, pool: RunPool) -> np.ndarray:
         chances = np.pad(self.table_, ((0, 0), (0, 1)))
@@ -296,6 +289,13 @@ def _sum_by_run(pool: RunPool, group: np.ndarray, n_groups: int, values: Any = 1
     return np.bincount(place, weights=relevant, minlength=pool.n_runs * n_groups).reshape(pool.n_runs, n_groups)
 
 
+def _precision_by_group(pool: RunPool, ends: np.ndarray) -> np.ndarray:
+    """Mean over the topics of the relevant share of the ranks up to each end, lists as long as that, (r, groups)."""
+    n = len(ends)
+    hits = _sum_by_run(pool, np.searchsorted(ends, pool.ranks), n + 1)[:, :n]
+    return hits / (pool.n_queries * np.diff(ends, prepend=0))
+
+
 def _chances_by_rank(pool: RunPool) -> np.ndarray:
     """Share of relevant documents at each rank of each run, (r, longest); 0 at ranks that none of its lists has."""
     hits = _sum_by_run(pool, pool.ranks - 1, pool.longest)
@@ -306,5 +306,5 @@ def _chances_by_rank(pool: RunPool) -> np.ndarray:
 
 def _segments(pool: RunPool, n_segments: int) -> tuple[np.ndarray, np.ndarray]:
     """Segment of each entry, from 0, and the length of its list's segments."""
-    size = pool.spread(-(-np.diff(pool.list_offsets) // n_segments))
+    size = pool.spread(-(-pool.list_sizes // n_segments))
     return (pool.ranks - 1) // size, size

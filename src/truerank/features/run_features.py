@@ -87,7 +87,7 @@ class ZScore(RunFeature):
     def values(self, pool: RunPool) -> np.ndarray:
         # Of min-max scores: the same numbers, whatever the scale of the run's own.
         scaled = min_max_scores(pool)
-        count = np.maximum(np.diff(pool.list_offsets), 1)
+        count = np.maximum(pool.list_sizes, 1)
         centred = scaled - pool.spread(pool.per_list(np.add, scaled) / count)
         deviation = np.sqrt(pool.per_list(np.add, centred**2) / count)
         return np.where(pool.spread(deviation) > 0, centred / pool.spread(np.where(deviation > 0, deviation, 1.0)), 0.0)
@@ -104,11 +104,11 @@ class Percentile(RunFeature):
 
     def values(self, pool: RunPool) -> np.ndarray:
         starts = np.zeros(len(pool.rows), dtype=bool)
-        starts[pool.list_offsets[:-1][np.diff(pool.list_offsets) > 0]] = True
+        starts[pool.list_offsets[:-1][pool.list_sizes > 0]] = True
         starts[1:] |= pool.scores[1:] != pool.scores[:-1]
         group = np.cumsum(starts) - 1
         mean_rank = (np.bincount(group, weights=pool.ranks) / np.bincount(group))[group]
-        length = pool.spread(np.diff(pool.list_offsets))
+        length = pool.spread(pool.list_sizes)
         return (length - mean_rank + 1.0) / length
 
 
@@ -150,7 +150,7 @@ class Gap(RunFeature):
         scaled = min_max_scores(pool)
         result = np.zeros(len(scaled))
         result[:-1] = scaled[:-1] - scaled[1:]
-        result[pool.list_offsets[1:][np.diff(pool.list_offsets) > 0] - 1] = 0.0
+        result[pool.list_offsets[1:][pool.list_sizes > 0] - 1] = 0.0
         return result
 
 

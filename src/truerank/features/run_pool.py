@@ -133,20 +133,24 @@ class RunPool:
         return len(self.names)
 
     @property
+    def list_sizes(self) -> np.ndarray:
+        """Documents of each list, int64 (m r,); 0 where a run lacks the topic."""
+        return np.diff(self.list_offsets)
+
+    @property
     def lengths(self) -> np.ndarray:
-        """Documents in each run's list of each topic, int64 (m, r); 0 where a run lacks the topic."""
-        return np.diff(self.list_offsets).reshape(self.n_queries, self.n_runs)
+        """The same by topic and run, int64 (m, r)."""
+        return self.list_sizes.reshape(self.n_queries, self.n_runs)
 
     @property
     def ranks(self) -> np.ndarray:
         """Rank of each entry in its list, 1 is best; int64 (e,)."""
-        starts = self.list_offsets[:-1]
-        return np.arange(len(self.rows)) - np.repeat(starts, np.diff(self.list_offsets)) + 1
+        return np.arange(len(self.rows)) - self.spread(self.list_offsets[:-1]) + 1
 
     @property
     def run_of_entry(self) -> np.ndarray:
         """Number of each entry's run, int64 (e,)."""
-        return np.repeat(np.tile(np.arange(self.n_runs), self.n_queries), np.diff(self.list_offsets))
+        return self.spread(np.tile(np.arange(self.n_runs), self.n_queries))
 
     @property
     def query_of_row(self) -> np.ndarray:
@@ -174,17 +178,17 @@ class RunPool:
             if mask[:, j].any()
         ]
 
-    def per_list(self, reduce: np.ufunc, values: np.ndarray, empty: float = 0.0) -> np.ndarray:
-        """`reduce` over each list's entries (e,), one number for each list (m r,); `empty` for lists without any."""
-        result = np.full(len(self.list_offsets) - 1, empty)
-        full = np.flatnonzero(np.diff(self.list_offsets))
+    def per_list(self, reduce: np.ufunc, values: np.ndarray) -> np.ndarray:
+        """`reduce` over each list's entries (e,), one number for each list (m r,); 0 for lists without any."""
+        result = np.zeros(len(self.list_offsets) - 1)
+        full = np.flatnonzero(self.list_sizes)
         if len(full):
             result[full] = reduce.reduceat(values, self.list_offsets[full])
         return result
 
     def spread(self, by_list: np.ndarray) -> np.ndarray:
         """One number for each list (m r,) at each of its entries (e,)."""
-        return np.repeat(by_list, np.diff(self.list_offsets))
+        return np.repeat(by_list, self.list_sizes)
 
     def add_up(self, values: np.ndarray) -> np.ndarray:
         """Sum of the entries' values (e,) at each row (n,), run by run; 0 where no run has any."""
@@ -213,7 +217,7 @@ class RunPool:
     @property
     def longest(self) -> int:
         """Documents of the longest list."""
-        return int(np.diff(self.list_offsets).max(initial=0))
+        return int(self.list_sizes.max(initial=0))
 
     def retrieved_by(self, run: int) -> np.ndarray:
         """Rows of one run's lists, int64, topics in order and each list in ranked order."""

@@ -89,7 +89,7 @@ def join_runs(
     pool = RunPool(runs if names is None else dict(zip(names, runs)), qrels)
     low, high = pool.per_list(np.minimum, pool.scores), pool.per_list(np.maximum, pool.scores)
     absent = low - margin * np.where(high > low, high - low, 1.0)
-    absent[np.diff(pool.list_offsets) == 0] = 0.0
+    absent[pool.list_sizes == 0] = 0.0
     X = np.full((pool.n_rows, pool.n_runs), np.nan, dtype=dtype)
     if missing == "min":
         X[:] = absent.reshape(pool.n_queries, pool.n_runs)[pool.query_of_row]

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
 from truerank.core.fitting import fits_whole
+from truerank.core.threads import query_blocks
 from truerank.data.grouping import offsets_of
 from truerank.data.ranking_data import RankingData
 from truerank.features.run_features import (
@@ -174,15 +175,11 @@ class RunFusion(BaseEstimator):
         binned = _as_binned(features, self.ranker_)
         scores = np.empty(pool.n_rows)
         limit = max(1, _BLOCK_VALUES // max(1, self.ranker_.n_features_in_))
-        first = 0
-        while first < pool.n_queries:
-            last = int(np.searchsorted(pool.offsets, pool.offsets[first] + limit, side="right")) - 1
-            last = min(max(last, first + 1), pool.n_queries)
+        for first, last in query_blocks(pool.offsets, limit):
             part = pool if (first, last) == (0, pool.n_queries) else pool.take(np.arange(first, last))
             X = features.matrix(part, np.arange(part.n_rows), self.edges_, binned=binned)
             data = RankingData.from_grouped(X, None, part.offsets, part.query_ids)
             scores[pool.offsets[first] : pool.offsets[last]] = self.ranker_.predict(data)
-            first = last
         return scores
 
     def run_weights(self) -> dict[str, float]:
