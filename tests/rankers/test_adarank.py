@@ -291,8 +291,8 @@ def test_float32_sparse_and_threads():
 def test_wrong_parameters_are_named():
     data = judged()
     for settings_, message in (
-        ({"n_estimators": 0}, "n_estimators must be a whole number >= 1, got 0"),
-        ({"patience": 2.5}, "patience must be a whole number"),
+        ({"n_estimators": 0}, "n_estimators must be an integer >= 1, got 0"),
+        ({"patience": 2.5}, "patience must be an integer"),
         ({"update": "boost"}, "update must be one of 'paper', 'compound', 'adaboost'"),
         ({"constant_queries": "skip"}, "constant_queries must be one of"),
         ({"measure": "NDGC@5"}, "unknown measure"),

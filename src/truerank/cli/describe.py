@@ -38,92 +38,86 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _describe(args: argparse.Namespace, client: Any) -> int:
-    from truerank.data.checkup import (
-        CODES,
-        Finding,
-        examine,
-        fold_scales,
-        in_order,
-        scored,
-        shared_queries,
-        spreads,
-    )
-    from truerank.measures.file_order import file_order_finding
+    from truerank.data.checkup import Finding, fold_scales, shared_queries
 
-    on_cluster = args.cluster is not None
-    groups = [(None, args.data)] if on_cluster else _groups(args.data)
-    if args.scores is not None and sum(len(paths) for _, paths in groups) != 1:
+    groups = [(None, args.data)] if client is not None else _groups(args.data)
+    n_files = sum(len(paths) for _, paths in groups)
+    if args.scores is not None and n_files != 1:
         raise common.UsageError("--scores belongs to one DATA file")
-    several = sum(len(paths) for _, paths in groups) > 1
     findings: list[Finding] = []
     files: list[dict[str, Any]] = []
-    total: dict[str, Any] = {"rows": 0, "queries": 0, "grades": {}}
     for label, paths in groups:
-        names, queries, widths = [], [], {}
-        scales: list[dict[str, float]] = []
+        names, queries, scales = [], [], []
         for path in paths:
             name = path if label is None else f"{label}/{Path(path).name}"
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # joined queries become a finding
-                data: Any = common.read_partitions(path, args, client) if on_cluster else common.read_data(path, args)
-            grades_alone = data.without_features() if on_cluster else data
-            grades = _grades(grades_alone)
+            data, grades, found, spreads = _examined(path, args, client)
+            for finding in found:
+                if n_files > 1:
+                    finding.where = f"{name}: {finding.where}"
+            findings += found
             files.append({"file": name, "rows": data.n_rows, "queries": data.n_queries, "features": data.n_features,
                           "grades": grades})  # fmt: skip
             names.append(name)
             queries.append(data.query_ids)
-            widths[name] = data.n_features
-            total["rows"] += data.n_rows
-            total["queries"] += data.n_queries
-            for grade, count in grades.items():
-                total["grades"][grade] = total["grades"].get(grade, 0) + count
-            found = [*examine(data), *file_order_finding(grades_alone)]
-            if args.scores is not None:
-                from truerank.io.scores import read_scores
-
-                scores = read_scores(args.scores, data.n_rows)
-                found += scored(data, data.grouped(scores))
-            scales.append({} if on_cluster else spreads(data))
-            for finding in found:
-                if several:
-                    finding.where = f"{name}: {finding.where}"
-                findings.append(finding)
+            scales.append(spreads)
         findings += shared_queries(names, queries)
         findings += fold_scales(names, scales)
+        widths = {file["file"]: file["features"] for file in files[len(files) - len(paths) :]}
         if len(set(widths.values())) > 1:
             where = ", ".join(f"{name}: {width}" for name, width in widths.items())
             findings.append(Finding("different-width", where, len(set(widths.values())), list(widths)))
-    total["grades"] = dict(sorted(total["grades"].items(), key=lambda item: float(item[0])))
-    if args.json:
-        common.print_json(
-            total
-            | {"features": max(file["features"] for file in files)}
-            | {"findings": [finding.to_dict() for finding in in_order(findings)]}
-            | {"files": files}
-        )
-        return 0
-    levels = list(total["grades"])
+    _show(files, findings, args.json)
+    return 0
+
+
+def _examined(path: str, args: argparse.Namespace, client: Any) -> tuple[Any, dict[str, int], list[Any], Any]:
+    """One file: its data, rows of each grade, findings, and the spread of each feature."""
+    from truerank.data.checkup import examine, scored, spreads
+    from truerank.measures.file_order import file_order_finding
+
+    on_cluster = client is not None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # joined queries become a finding
+        data: Any = common.read_partitions(path, args, client) if on_cluster else common.read_data(path, args)
+    grades_alone = data.without_features() if on_cluster else data
+    found = [*examine(data), *file_order_finding(grades_alone)]
+    if args.scores is not None:
+        from truerank.io.scores import read_scores
+
+        found += scored(data, data.grouped(read_scores(args.scores, data.n_rows)))
+    return data, _grades(grades_alone), found, {} if on_cluster else spreads(data)
+
+
+def _show(files: list[dict[str, Any]], findings: list[Any], as_json: bool) -> None:
+    """The files and what was found, as a table and lines, or as one JSON object."""
+    from truerank.data.checkup import CODES, in_order
+
+    levels = sorted({grade for file in files for grade in file["grades"]}, key=float)
+    findings = in_order(findings)
+    if as_json:
+        common.print_json({
+            "rows": sum(file["rows"] for file in files),
+            "queries": sum(file["queries"] for file in files),
+            "grades": {grade: sum(file["grades"].get(grade, 0) for file in files) for grade in levels},
+            "features": max(file["features"] for file in files),
+            "findings": [finding.to_dict() for finding in findings],
+            "files": files,
+        })  # fmt: skip
+        return
     rows = [
-        [
-            file["file"],
-            file["rows"],
-            file["queries"],
-            file["features"],
-            *(file["grades"].get(grade, 0) for grade in levels),
-        ]
+        [*(file[key] for key in ("file", "rows", "queries", "features")), *(file["grades"].get(g, 0) for g in levels)]
         for file in files
     ]
     print(common.table(rows, ["data", "rows", "queries", "features", *(f"grade {grade}" for grade in levels)]))
     print()
     if not findings:
         print("nothing to remark")
-    for code in dict.fromkeys(finding.code for finding in in_order(findings)):
+    for code in dict.fromkeys(finding.code for finding in findings):
         severity, meaning, advice = CODES[code]
         print(f"{severity}: {code}: {meaning}\n  -> {advice}")
         for finding in findings:
             if finding.code == code:
                 print(f"  {finding.count}  {finding.where}")
-    return 0
 
 
 def _grades(data: Any) -> dict[str, int]:

@@ -97,7 +97,7 @@ def _onnx(content: Any) -> dict[str, Evaluator]:
     return runs
 
 
-def run_c(text: str, compiler: str, options: tuple[str, ...] = ("-O2",), name: str = "") -> Evaluator:
+def run_c(text: str, compiler: str, options: tuple[str, ...] = ("-O2",)) -> Evaluator:
     """The function of a file that `export.c` wrote, compiled to a shared library in a temporary folder."""
     import re
 
@@ -111,7 +111,7 @@ def run_c(text: str, compiler: str, options: tuple[str, ...] = ("-O2",), name: s
         result = subprocess.run(command, capture_output=True, text=True, timeout=600)
         if result.returncode:
             raise InvalidInputError(f"the C compiler refused the export: {result.stderr[:500]}")
-        function = getattr(ctypes.CDLL(library), f"{name or found.group(1)}_score_rows")
+        function = getattr(ctypes.CDLL(library), f"{found.group(1)}_score_rows")
     pointer = ctypes.POINTER(ctypes.c_double)
     function.argtypes, function.restype = [pointer, ctypes.c_size_t, pointer], None
 

@@ -15,8 +15,8 @@ from truerank.core.random_streams import stream
 from truerank.data.columns import shown_names
 from truerank.data.grouping import mixed_queries
 from truerank.data.ranking_data import RankingData, check_ranking_data
+from truerank.inspection.importance import measure_of
 from truerank.inspection.shapley import tree_shapley
-from truerank.measures import parse_measure
 
 _ENUMERATED = 10  # features that differ, up to which all coalitions are scored
 _ORDERS = 64  # orders of the features that are drawn beyond that, half of them the others reversed
@@ -242,10 +242,9 @@ def explain(
     names = shown_names(data.feature_names, X.shape[1])
     own = [k for k in range(X.shape[1]) if not _of_the_query(data, X, k)]
     changes = _changes(ranker, X, scores, i, j, known, names, own)
-    chosen = measure if measure is not None else getattr(ranker, "measure", None) or "nDCG@10"
     name = now = swapped = None
     if grades is not None:
-        pinned = parse_measure(chosen, convention=convention)
+        pinned = measure_of(ranker, measure, convention)
         one = RankingData.from_grouped(
             X, grades, np.array([0, len(rows)]), doc_ids=None if data.doc_ids is None else data.doc_ids[rows]
         ).judgements()

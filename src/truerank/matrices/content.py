@@ -143,6 +143,11 @@ def scales_of_spread(spread: np.ndarray) -> np.ndarray | None:
     return np.where(spread > 0, powers_of_two(spread), 0.0)
 
 
+def inverse_scales(scale: np.ndarray) -> np.ndarray:
+    """What columns are multiplied by to be divided by their scales: 0 where a scale is 0 and leaves its column out."""
+    return np.divide(1.0, scale, out=np.zeros(len(scale)), where=scale > 0)
+
+
 def powers_of_two(values: np.ndarray) -> np.ndarray:
     """The power of two nearest (in the exponent) to each value, 1 for 0, between 2^-1000 and 2^1000."""
     safe = np.where(values > 0, values, 1.0)

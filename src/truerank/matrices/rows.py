@@ -13,6 +13,7 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError
 from truerank.core.threads import row_blocks, run_blocks
+from truerank.matrices.content import inverse_scales
 from truerank.matrices.stored_values import BLOCK, DenseValues, SparseValues, StoredValues, binned_values, csr_parts
 
 FEW = 16  # columns with a weight up to which `linear_scores` does not even read the others
@@ -75,7 +76,7 @@ class LinearRows:
         else:
             self._values = DenseValues(X)
         self._order = None if order is None else np.ascontiguousarray(order, dtype=np.int64)
-        self._unit = None if scale is None else np.divide(1.0, scale, out=np.zeros(len(scale)), where=scale > 0)
+        self._unit = None if scale is None else inverse_scales(scale)
         self._intercept = intercept
         self.n_weights = self._values.n_weights + int(intercept != 0)
         self.values_by_row = self._values.by_row

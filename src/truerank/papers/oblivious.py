@@ -69,6 +69,7 @@ STABILITY["fuzzy"]["leaves"] = {"kind": "fuzzy", "fuzziness": 0.15, "ties": "nea
 STABILITY["polynomial"]["depth"] = 4
 FIGURE_TREES = 200
 P_SWAPS = (0.99, 0.999, 0.9995, 0.9999)
+P_SWAP_SHOWN = 0.9995  # in figure 2
 SMOOTHINGS = (1.0, 10.0, 100.0, 1000.0)
 FIGURE_2 = ((19, "length of the page"), (40, "links to the page"))  # columns from 0 of MQ2008; table 1 of the thesis
 
@@ -357,9 +358,7 @@ def learning_curves(
     }
 
 
-def swap_probabilities(
-    collection: Collection, p_swap: float = 0.9995
-) -> dict[str, tuple[list[float], dict[str, list[float]]]]:
+def swap_probabilities(collection: Collection) -> dict[str, tuple[list[float], dict[str, list[float]]]]:
     """P(left of the median) of two features: their values, and by rule for ties the probability at each."""
     from truerank.matrices.binning import find_borders
     from truerank.trees.leaves.places import Norms, make_places, make_shares
@@ -375,7 +374,7 @@ def swap_probabilities(
         x = np.unique(values)
         by_ties = {}
         for ties in ("near", "average"):
-            right = make_shares(places, Norms(p_swap), ties).right_of(*places.place_of_border(middle), False)
+            right = make_shares(places, Norms(P_SWAP_SHOWN), ties).right_of(*places.place_of_border(middle), False)
             by_ties[ties] = (1.0 - right[places.states(x)]).tolist()
         found[title] = (x.tolist(), by_ties)
     return found
@@ -445,7 +444,7 @@ def figures(args: argparse.Namespace) -> list[Figure]:
             Figure(
                 f"figure-2-{title.split()[0]}", "lines", f"P(left of the median), {title}", "value", "probability",
                 values, {f'ties="{ties}"': probability for ties, probability in by_ties.items()}, ylim=(-0.02, 1.02),
-                note="pSwap = 0.9995, MQ2008 fold 1",
+                note=f"pSwap = {P_SWAP_SHOWN}, MQ2008 fold 1",
             )
         )  # fmt: skip
     for name, by_figure in result["curves"].items():

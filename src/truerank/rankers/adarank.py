@@ -184,19 +184,7 @@ class AdaRank(LinearRanker):
         if not isinstance(self.signed, bool | np.bool_):
             raise InvalidInputError(f"signed must be True or False, got {self.signed!r}")
         measure = parse_measure(self.measure, convention=self.convention).tie_averaged()
-        chooser = self.measure if self.validation_measure is None else self.validation_measure
-        stopping = EarlyStopping(chooser, self.convention, patience, tolerance=_TIE)
-        if valid is None:
-            stopping = EarlyStopping(self.measure, self.convention, patience, tolerance=_TIE)
-        validation = None if valid is None else combined(valid, stopping.measure)
-        if validation is not None and not validation.offers_choice():
-            warnings.warn(
-                "AdaRank: no validation query offers a choice (one grade, or one document, everywhere); the best round "
-                "is chosen by the training queries",
-                TruerankWarning,
-                stacklevel=4,
-            )
-            validation, stopping = None, EarlyStopping(self.measure, self.convention, patience, tolerance=_TIE)
+        stopping, validation = self._watch(valid, patience)
         state = _Boosting(data, measure, validation, update, bool(self.signed), drop, self.n_jobs)
         self.n_constant_queries_ = state.n_constant
         self.coef_ = np.zeros(data.n_features)
@@ -235,6 +223,22 @@ class AdaRank(LinearRanker):
         if valid is not None:
             self.validation_scores_ = self.history_["validation"]
         self._finish(status)
+
+    def _watch(self, valid: RankingData | None, patience: int) -> tuple[EarlyStopping, Any]:
+        """What chooses the round, and the validation queries; None where the training queries choose."""
+        chooser = self.measure if self.validation_measure is None else self.validation_measure
+        stopping = EarlyStopping(chooser, self.convention, patience, tolerance=_TIE)  # checked, if not used
+        if valid is not None:
+            validation = combined(valid, stopping.measure)
+            if validation.offers_choice():
+                return stopping, validation
+            warnings.warn(
+                "AdaRank: no validation query offers a choice (one grade, or one document, everywhere); the best round "
+                "is chosen by the training queries",
+                TruerankWarning,
+                stacklevel=5,
+            )
+        return EarlyStopping(self.measure, self.convention, patience, tolerance=_TIE), None
 
     def check_model(self) -> None:
         """Called after loading: the history must have columns of one length."""
@@ -276,7 +280,7 @@ class _Boosting:
         if signed:
             ascending = self.train.of_columns(descending=False, n_jobs=n_jobs)
             matrix = np.concatenate([matrix, ascending], axis=1)
-        self._check_range(matrix, data.query_ids)
+        self._check_range(matrix)
         constant = self._constant_queries(matrix)
         self.n_constant = int(constant.sum())
         weight = data.weight_by_query
@@ -301,7 +305,7 @@ class _Boosting:
         h = self.matrix[:, chosen.column]
         self.coef[chosen.feature] += chosen.sign * alpha
         values = self.train.evaluate(self.coef)
-        self._check_range(values, self.query_ids)
+        self._check_range(values)
         after = values[self.active]
         change = after - self.before
         change -= alpha * h
@@ -339,14 +343,14 @@ class _Boosting:
             P = self.P * np.exp(-weighted)
         self.P, self.before = P / P.sum(), after
 
-    def _check_range(self, values: np.ndarray, query_ids: np.ndarray) -> None:
+    def _check_range(self, values: np.ndarray) -> None:
         """An error if a value (m, …) is outside [-1, 1], where the logarithm of α ends; NaN marks a skipped query."""
         # fmin and fmax pass over NaN, and need no array of the matrix's size as |values| > 1 would.
         if np.fmax.reduce(values, axis=None) > 1.0 + _RANGE or np.fmin.reduce(values, axis=None) < -1.0 - _RANGE:
             place = tuple(np.argwhere(np.abs(values) > 1.0 + _RANGE)[0])
             raise InvalidInputError(
                 f"AdaRank needs a measure with values in [-1, 1]; {self.train.measure.measure!r} gave "
-                f"{values[place]:g} for query {query_ids[place[0]]}"
+                f"{values[place]:g} for query {self.query_ids[place[0]]}"
             )
 
     def _constant_queries(self, matrix: np.ndarray) -> np.ndarray:

@@ -248,9 +248,7 @@ class SingleFeature(Ranker):
         self._finish(Status.CONVERGED)
 
     def _choose(self, data: RankingData) -> None:
-        from truerank.measures import parse_measure
-
-        measure = parse_measure(self.measure, convention=self.convention).tie_averaged()
+        measure = self._measure().tie_averaged()
         judgements = data.judgements()
         best: float | None = None
         for sign in (1, -1):
@@ -290,6 +288,7 @@ class SingleFeature(Ranker):
 
 
 def last_if_missing(scores: np.ndarray) -> np.ndarray:
+    """Scores (n,) in which missing ones are below all others, changed in place."""
     missing = np.isnan(scores)
     if missing.any():
         # Finite, so that every consumer of scores takes them.

@@ -12,6 +12,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
 from truerank.losses.ramp import RampOracle
 from truerank.losses.worst_rankings import RankingOracle, oracle_for
+from truerank.measures import parse_measure
 from truerank.rankers.linear import BinnedLinearRanker, make_problem
 from truerank.solvers.concave_convex import descend_ramp
 from truerank.solvers.path import path_values
@@ -173,8 +174,6 @@ class MeasureSVM(BinnedLinearRanker):
         self.n_jobs = n_jobs
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
-        from truerank.measures import parse_measure
-
         values = path_values(self.C, "C")
         check_number(self.tol, "tol", minimum=0.0, open_minimum=True)
         check_positive_int(self.max_iter, "max_iter")
@@ -234,6 +233,4 @@ def relevant_grade(rel: float | None, measure: Any, grades: np.ndarray, conventi
     distinct = np.unique(grades)
     if len(distinct) == 2:
         return float(distinct[-1])
-    from truerank.measures import parse_measure
-
     return float(parse_measure("AP", convention=convention).rel)

@@ -19,6 +19,7 @@ from truerank.core.random_streams import seed_of, stream
 from truerank.core.rounds import tell
 from truerank.data.ranking_data import RankingData
 from truerank.losses.graded_pairs import HINGE, GradedPairs, weight_by
+from truerank.matrices.content import inverse_scales
 from truerank.matrices.rows import linear_scores
 from truerank.rankers.constructor_names import renamed_parameters
 from truerank.rankers.linear import LinearRanker, Problem
@@ -491,9 +492,7 @@ class PairwiseDescent(LinearRanker):
 
     def _keep(self) -> None:
         weights = self._weights()
-        unit = np.ones(len(weights) - 1)
-        if self.scale_ is not None:
-            unit = np.divide(1.0, self.scale_, out=np.zeros(len(unit)), where=self.scale_ > 0)
+        unit = 1.0 if self.scale_ is None else inverse_scales(self.scale_)
         self.coef_, self.intercept_ = weights[:-1] * unit, float(weights[-1])
         self.n_iter_ = int(self.descent_state_["scalars"][STEPS])
         self._finish(self._status)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
@@ -72,8 +73,6 @@ class RankerPipeline(Ranker):
     @property
     def allow_nan(self) -> bool:  # type: ignore[override]
         """Whether nan gets through to something that has a use for it: score binning, or the ranker."""
-        from sklearn.utils import get_tags
-
         for step in _made(self.prepare):
             if not get_tags(step).input_tags.allow_nan:
                 return False
@@ -84,8 +83,6 @@ class RankerPipeline(Ranker):
     @property
     def allow_sparse(self) -> bool:  # type: ignore[override]
         """Whether the first transformer takes sparse rows."""
-        from sklearn.utils import get_tags
-
         first = next(iter(_made(self.prepare)), self.ranker)
         return bool(get_tags(first).input_tags.sparse)
 

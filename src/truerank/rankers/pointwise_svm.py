@@ -14,6 +14,7 @@ from truerank.core.threads import run_aside
 from truerank.data.ranking_data import RankingData
 from truerank.losses.pointwise_hinge import HingeOracle
 from truerank.matrices.binned import BinnedMatrix
+from truerank.matrices.content import inverse_scales
 from truerank.matrices.rows import LinearRows
 from truerank.rankers.linear import BinnedLinearRanker, Problem, make_problem
 from truerank.rankers.measure_svm import relevant_grade
@@ -157,7 +158,7 @@ class PointwiseSVM(BinnedLinearRanker):
         X = X[problem.order]
         if problem.scale is None:
             return X, np.zeros(X.shape[1])
-        unit = np.divide(1.0, problem.scale, out=np.zeros(X.shape[1]), where=problem.scale > 0)
+        unit = inverse_scales(problem.scale)
         if hasattr(X, "tocsr"):
             return X.multiply(unit[None, :]).tocsr(), np.zeros(X.shape[1])
         X = X.astype(np.float64)

@@ -10,6 +10,8 @@ import numpy as np
 
 from truerank.calibration.diagnostics import Reliability
 
+_DENSITY_BINS, _LOG_ODDS_BINS = 60, 24
+
 
 @dataclass(frozen=True)
 class CalibrationFigure:
@@ -55,7 +57,7 @@ class CalibrationFigure:
 
 
 def density_figure(
-    name: str, title: str, calibrator: Any, scores: Sequence[tuple[str, np.ndarray, np.ndarray]], *, n_bins: int = 60
+    name: str, title: str, calibrator: Any, scores: Sequence[tuple[str, np.ndarray, np.ndarray]]
 ) -> CalibrationFigure:
     """Class-conditional densities against histograms: figure 4 of Bennett (2003).
 
@@ -64,7 +66,7 @@ def density_figure(
     every = np.concatenate([values for _, values, _ in scores])
     low, high = np.quantile(every, [0.001, 0.999])
     margin = 0.05 * (high - low)
-    edges = np.linspace(low - margin, high + margin, n_bins + 1)
+    edges = np.linspace(low - margin, high + margin, _DENSITY_BINS + 1)
     x = np.linspace(edges[0], edges[-1], 1201)
     negative, positive = calibrator.classes_
     points = {}
@@ -102,8 +104,6 @@ def log_odds_figure(
     title: str,
     calibrators: Mapping[str, Any],
     scores: Sequence[tuple[str, np.ndarray, np.ndarray]],
-    *,
-    n_bins: int = 24,
 ) -> CalibrationFigure:
     """Fitted log-odds against empirical ones in bins of scores: figure 5 of Bennett (2003).
 
@@ -118,13 +118,13 @@ def log_odds_figure(
         share = np.where(positive, 0.5 / max(positive.sum(), 1), 0.5 / max((~positive).sum(), 1))
         order = np.argsort(values, kind="stable")
         mass = np.cumsum(share[order])
-        place = np.minimum((mass / mass[-1] * n_bins).astype(np.int64), n_bins - 1)
-        counts = np.bincount(place, minlength=n_bins)
+        place = np.minimum((mass / mass[-1] * _LOG_ODDS_BINS).astype(np.int64), _LOG_ODDS_BINS - 1)
+        counts = np.bincount(place, minlength=_LOG_ODDS_BINS)
         kept = counts > 0
-        p = np.bincount(place, weights=positive[order], minlength=n_bins)[kept]
+        p = np.bincount(place, weights=positive[order], minlength=_LOG_ODDS_BINS)[kept]
         n = counts[kept] - p
         points[label] = (
-            np.bincount(place, weights=values[order], minlength=n_bins)[kept] / counts[kept],
+            np.bincount(place, weights=values[order], minlength=_LOG_ODDS_BINS)[kept] / counts[kept],
             np.log((p + 0.5) / (n + 0.5)),
         )
         intervals[label] = tuple(logit(betaincinv(p + 0.5, n + 0.5, tail)) for tail in (0.025, 0.975))
@@ -149,12 +149,12 @@ def reliability_figure(name: str, title: str, diagram: Reliability, note: str = 
     )
 
 
-def decile_figure(name: str, title: str, deciles: Sequence[Mapping[str, float]], note: str = "") -> CalibrationFigure:
+def decile_figure(name: str, title: str, deciles: Sequence[Mapping[str, float]]) -> CalibrationFigure:
     """Expected against observed relevant documents, a point a decile of the queries."""
     expected, observed, errors = (
         np.array([row[key] for row in deciles]) for key in ("expected", "observed", "standard_error")
     )
     return CalibrationFigure(
         name, "deciles", title, "expected relevant documents in the top 5", "observed",
-        points={"decile of queries": (expected, observed)}, errors=1.96 * errors, note=note,
+        points={"decile of queries": (expected, observed)}, errors=1.96 * errors,
     )  # fmt: skip

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError, imports_of_extra
+from truerank.core.files import atomic_write
 from truerank.report.figures import Figure
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
@@ -35,12 +36,10 @@ def draw_figures(figures: Iterable[Any], folder: str | os.PathLike[str], *, suff
     paths = []
     for figure in figures:
         canvas = draw(figure)
-        path = folder / f"{figure.name}.{suffix}"
-        partial = folder / f".{figure.name}.part.{suffix}"
-        # No date in the file: the same data give the same bytes.
-        canvas.savefig(partial, dpi=150, metadata={"Date": None} if suffix == "svg" else None)
-        os.replace(partial, path)
-        paths.append(path)
+        paths.append(folder / f"{figure.name}.{suffix}")
+        with atomic_write(paths[-1], "wb") as stream:
+            # No date in the file: the same data give the same bytes.
+            canvas.savefig(stream, format=suffix, dpi=150, metadata={"Date": None} if suffix == "svg" else None)
     return paths
 
 

@@ -21,7 +21,7 @@ from truerank.cluster.sums import beside, largest
 from truerank.data.ranking_data import RankingData
 from truerank.losses.graded_pairs import GradedPairs, weight_shares
 from truerank.losses.pair_oracle import PairHingeOracle
-from truerank.matrices.content import content_hashes, powers_of_two, scales_of_spread, squares_within
+from truerank.matrices.content import content_hashes, inverse_scales, powers_of_two, scales_of_spread, squares_within
 from truerank.matrices.rows import linear_scores
 from truerank.matrices.stored_values import writable_view
 from truerank.rankers.baselines import within_query_moments
@@ -53,7 +53,7 @@ class PartitionedProblem:
             self.scale = scales_of_spread(np.sqrt(squares / np.maximum(counts, 1)) * unit)
         self._unit = None
         if self.scale is not None:
-            self._unit = np.divide(1.0, self.scale, out=np.zeros(len(self.scale)), where=self.scale > 0)
+            self._unit = inverse_scales(self.scale)
             if intercept and data.dense:
                 self.middle = self.crew.round(_column_sums, 1.0 / self._n_rows)
         self.crew.round(_open, "never" if self.scale is None else self.scale, intercept, keep=True)

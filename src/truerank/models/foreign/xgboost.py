@@ -192,7 +192,7 @@ def _categories(tree: Any, place: str, size: int, reader: Reader) -> dict[int, s
     return found
 
 
-def read_dump(value: Any, reader: Reader, names: list[str] | None = None, tool: str = "xgboost") -> ForeignModel:
+def read_dump(value: Any, reader: Reader, names: list[str] | None = None) -> ForeignModel:
     """The model of `dump_model(dump_format="json")`: a list of trees, which lacks the base score.
 
     The LTR plugins of Elasticsearch and OpenSearch read the same nodes; they want "yes" to be the first child.
@@ -243,7 +243,7 @@ def read_dump(value: Any, reader: Reader, names: list[str] | None = None, tool: 
         trees = replace(trees, features=columns[trees.features])
         names = [f"f{k}" for k in range(size)]
     form = ModelForm(tuple(found) if names is None else tuple(names), Plain(trees), float32_sums=True)
-    return ForeignModel(tool, form, float32=True, notes=("a dump lacks the base score",))
+    return ForeignModel("xgboost", form, float32=True, notes=("a dump lacks the base score",))
 
 
 def _at_most(value: np.float32) -> float:
