@@ -51,7 +51,7 @@ def test_seeds():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: check_positive_int(0, "n_estimators"), "n_estimators must be a whole number >= 1, got 0"),
+        (lambda: check_positive_int(0, "n_estimators"), "n_estimators must be an integer >= 1, got 0"),
         (lambda: check_positive_int(2.0, "depth"), "got 2.0"),
         (lambda: check_positive_int(True, "depth"), "got True"),
         (lambda: check_number("x", "C"), "C must be a number"),

@@ -122,7 +122,7 @@ def test_fusions_by_position_know_runs_by_name_and_learn_from_judged_topics_alon
     with pytest.raises(InvalidInputError, match="no topic|judged document"):
         PosFuse().fit(pool.regraded(np.full(pool.n_rows, np.nan)).take([1]))
     for wrong in (SlideFuse(width=-1), ProbFuse(n_segments=0)):
-        with pytest.raises(InvalidInputError, match="whole number"):
+        with pytest.raises(InvalidInputError, match="an integer"):
             wrong.fit(runs, qrels)
 
 
@@ -251,7 +251,7 @@ def test_findings_and_errors():
         with pytest.raises(InvalidInputError):
             RunPool(wrong)
     for depth in (0, -1):
-        with pytest.raises(InvalidInputError, match="depth must be a whole number >= 1"):
+        with pytest.raises(InvalidInputError, match="depth must be an integer >= 1"):
             fuse(random_runs(0), "rrf", depth=depth)
     tied = RunPool({"a": {"1": {"d": 1.0, "e": 1.0}}, "b": {"1": {"d": 1.0}}})
     assert [finding["code"] for finding in tied.findings()] == ["all-tied"]

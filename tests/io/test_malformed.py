@@ -130,7 +130,7 @@ LETOR = [
     ("1 qid:1 1:1 2:1 x # c\n", {}, "f, line 1, column 17: expected '<feature>:<value>', got 'x'"),
     (GOOD, {"missing": "drop"}, "missing must be one of 'error', 'nan', got 'drop'"),
     (GOOD, {"dtype": "int32"}, "dtype must be float32 or float64, got 'int32'"),
-    (GOOD, {"n_features": -1}, "n_features must be a whole number >= 0, got -1"),
+    (GOOD, {"n_features": -1}, "n_features must be an integer >= 0, got -1"),
 ]
 
 
@@ -182,15 +182,15 @@ OTHERS = [
         "1 0 d 1\r1 0 e 1\r",
         "f, line 1, column 8: a carriage return within a line; end lines with LF or CRLF",
     ),
-    (read_group_sizes, "3\n0\n", "f, line 2: expected a group size (a whole number >= 1), got '0'"),
-    (read_group_sizes, "3\n-2\n", "f, line 2: expected a group size (a whole number >= 1), got '-2'"),
+    (read_group_sizes, "3\n0\n", "f, line 2: expected a group size (an integer >= 1), got '0'"),
+    (read_group_sizes, "3\n-2\n", "f, line 2: expected a group size (an integer >= 1), got '-2'"),
     (lambda s: list(iter_letor(s)), "\n", "f: the file holds no rows"),
     (
         lambda s: list(iter_letor(s, block_rows=1)),
         "1 qid:1 1:1\n1 qid:2 2:1\n",
         "f: feature 2 found, but n_features is 1",
     ),
-    (lambda s: list(iter_letor(s, block_rows=0)), GOOD, "block_rows must be a whole number >= 1, got 0"),
+    (lambda s: list(iter_letor(s, block_rows=0)), GOOD, "block_rows must be an integer >= 1, got 0"),
 ]
 
 

@@ -110,7 +110,7 @@ def test_positions_are_checked():
     ranker = ObliviousBoosting("constant", objective="unbiased-lambdarank", n_estimators=2)
     with pytest.raises(InvalidInputError, match="needs the position of every training row"):
         ranker.fit(X, clicks, qid=qid)
-    with pytest.raises(InvalidInputError, match=r"whole numbers >= 1 .* got 0"):
+    with pytest.raises(InvalidInputError, match=r"integers >= 1 .* got 0"):
         ranker.fit(X, clicks, qid=qid, position=position - 1)
     with pytest.raises(InvalidInputError, match=r"got \d+\.5"):
         ranker.fit(X, clicks, qid=qid, position=position + 0.5)

@@ -61,7 +61,7 @@ def array(**changes):
         ("[1]", "not a truerank model"),
         ("\x00\x01", "no valid JSON"),
         ('{"format": "other"}', "not a truerank model"),
-        (model_text(version="1"), "version must be a whole number"),
+        (model_text(version="1"), "version must be an integer"),
         (model_text(version=2), "upgrade truerank"),
         (model_text(model={"$class": "os.system"}), "unknown class"),
         (model_text(model={"$class": ["x"]}), "unknown class"),

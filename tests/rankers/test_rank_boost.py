@@ -250,9 +250,9 @@ def test_model_file(tmp_path):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"n_estimators": 0}, "n_estimators must be a whole number >= 1"),
+        ({"n_estimators": 0}, "n_estimators must be an integer >= 1"),
         ({"thresholds": "every"}, 'or "all"'),
-        ({"thresholds": 0}, "thresholds must be a whole number"),
+        ({"thresholds": 0}, "thresholds must be an integer"),
         ({"n_jobs": 0}, "n_jobs"),
     ],
 )

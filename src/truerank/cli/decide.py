@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     costs = {f"cost_{name}": getattr(args, f"cost_{name}") for name in ("fp", "fn", "tp", "tn")}
     threshold = cost_threshold(**costs)
     if args.top is not None and args.top < 1:
-        raise common.UsageError(f"--top takes a whole number of at least 1, got {args.top}")
+        raise common.UsageError(f"--top takes an integer >= 1, got {args.top}")
     probabilities, scores, data = _probabilities(args)
     if args.top is not None:
         if data is None:

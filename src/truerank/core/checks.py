@@ -36,9 +36,9 @@ def check_not_dask(X: Any) -> None:
 
 
 def check_positive_int(value: Any, name: str, minimum: int = 1) -> int:
-    """`value` as int, or an error when it is no whole number of at least `minimum`."""
+    """`value` as int, or an error unless it is an integer >= `minimum`."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral) or value < minimum:
-        raise InvalidInputError(f"{name} must be a whole number >= {minimum}, got {value!r}")
+        raise InvalidInputError(f"{name} must be an integer >= {minimum}, got {value!r}")
     return int(value)
 
 

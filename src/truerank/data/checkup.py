@@ -105,7 +105,7 @@ CODES = {
         "rows with a negative grade; measures count them as not judged, rankers learn them as worse than grade 0",
         "give grade 0 to what is just not relevant",
     ),
-    "fractional-grade": Code(WARNING, "rows whose grade is no whole number", "round them, or give nDCG linear gains"),
+    "fractional-grade": Code(WARNING, "rows whose grade is not an integer", "round them, or give nDCG linear gains"),
     "huge-grade": Code(
         WARNING,
         "rows with a grade above 15: under exponential gains (2^g - 1) one of them outweighs thousands",

@@ -28,7 +28,7 @@ def qid_from_group_sizes(sizes: Any) -> np.ndarray:
     Raises
     ------
     InvalidInputError
-        On sizes that are not whole numbers of at least 1.
+        On sizes that are not integers >= 1.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def qid_from_group_sizes(sizes: Any) -> np.ndarray:
     """
     values = np.asarray(sizes)
     if values.ndim != 1 or values.dtype.kind not in "iuf" or (values != np.floor(values)).any() or (values < 1).any():
-        raise InvalidInputError(f"group sizes must be a list of whole numbers >= 1, got {sizes!r:.80}")
+        raise InvalidInputError(f"group sizes must be a list of integers >= 1, got {sizes!r:.80}")
     return np.repeat(np.arange(len(values), dtype=np.int64), values.astype(np.int64))
 
 
@@ -82,7 +82,7 @@ def read_group_sizes(source: Any) -> np.ndarray:
     Raises
     ------
     DataFileError
-        On a line that is no whole number of at least 1.
+        On a line that is not an integer >= 1.
     """
     sizes: list[int] = []
     with Source(source) as stream:
@@ -94,9 +94,7 @@ def read_group_sizes(source: Any) -> np.ndarray:
                     continue
                 if not content.strip().isdigit() or len(content.strip()) > 15 or int(content) < 1:
                     shown = content[:40].decode("utf-8", "replace")
-                    raise DataFileError(
-                        f"expected a group size (a whole number >= 1), got {shown!r}", stream.name, line
-                    )
+                    raise DataFileError(f"expected a group size (an integer >= 1), got {shown!r}", stream.name, line)
                 sizes.append(int(content))
     return np.array(sizes, dtype=np.int64)
 

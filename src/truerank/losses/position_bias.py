@@ -74,7 +74,7 @@ class UnbiasedLambdaRank(LambdaRank):
         values = np.asarray(position, dtype=np.float64)
         wrong = values[(values < 1) | (values != np.floor(values))]
         if len(wrong):
-            raise InvalidInputError(f"position must hold whole numbers >= 1 (1 was shown first), got {wrong[0]:g}")
+            raise InvalidInputError(f"position must hold integers >= 1 (1 was shown first), got {wrong[0]:g}")
         self._place = np.minimum(values, self.max_position).astype(np.int64) - 1
         n_positions = int(self._place.max(initial=0)) + 1
         self._weight = np.ones(len(values)) if weight is None else np.ascontiguousarray(weight, dtype=np.float64)

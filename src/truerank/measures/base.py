@@ -36,7 +36,7 @@ def _pairs(value: Any) -> bool:
 
 # Setting -> (test of a value, what is expected in words).
 SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "cutoff": (_whole, "a whole number >= 1 and < 2^31"),
+    "cutoff": (_whole, "an integer >= 1 and < 2^31"),
     "rel": (lambda value: _number(value) and value > 0, "a grade > 0 (the lowest that counts as relevant)"),
     "gain": (_one_of("exponential", "linear"), "'exponential' (2^grade - 1) or 'linear' (grade)"),
     "discount": (_one_of("log2", "letor"), "'log2' (1/log2(r + 1)) or 'letor' (1 for r <= 2, else 1/log2(r))"),

@@ -231,7 +231,7 @@ def _after_at(cut: str, base: Measure, text: str) -> int | float:
             raise InvalidInputError(f"{text!r}: the {base.AT} after @ must be a number, got {cut!r}") from None
     if not (cut.isascii() and cut.isdigit() and len(cut) <= _DIGITS):
         raise InvalidInputError(
-            f"{text!r}: the cutoff after @ must be a whole number >= 1, got {cut!r} (at most {_DIGITS} digits)"
+            f"{text!r}: the cutoff after @ must be an integer >= 1, got {cut!r} (at most {_DIGITS} digits)"
         )
     return int(cut)
 

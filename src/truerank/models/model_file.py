@@ -80,7 +80,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
         raise ModelFileError(f'{name}: not a truerank model: expected a JSON object with "format": "{FORMAT}"')
     version = document.get("version")
     if type(version) is not int or version < 1:
-        raise ModelFileError(f"{name}: the model's version must be a whole number >= 1, got {_quoted(version)}")
+        raise ModelFileError(f"{name}: the model's version must be an integer >= 1, got {_quoted(version)}")
     if version > VERSION:
         raise ModelFileError(
             f"{name}: the model has version {_quoted(version)}, this truerank reads up to {VERSION}; upgrade truerank"
@@ -218,8 +218,8 @@ def decode(value: Any) -> Any:
 
 
 def _class_names() -> dict[str, str]:
-    tables = (registry.RANKERS, CALIBRATORS, registry.MODEL_PARTS)
-    return {target.partition(":")[2]: target for table in tables for target in table.values()}
+    targets = (*registry.RANKERS.values(), *CALIBRATORS.values(), *registry.MODEL_PARTS)
+    return {target.partition(":")[2]: target for target in targets}
 
 
 def _encode_float(value: float) -> Any:

@@ -357,7 +357,7 @@ class Ranker(RoundResults, BaseEstimator):
         for attribute, least in (("n_features_in_", 1), ("n_queries_in_", 0)):
             value = getattr(self, attribute, None)
             if type(value) is not int or value < least:
-                raise ModelFileError(f"{name}: {attribute} must be a whole number >= {least}, got {value!r:.60}")
+                raise ModelFileError(f"{name}: {attribute} must be an integer >= {least}, got {value!r:.60}")
         if isinstance(getattr(self, "history_", None), dict):
             self.history_ = History(self.history_)
         if not isinstance(getattr(self, "status_", ""), str):

@@ -116,7 +116,7 @@ def queries_of_sizes(sizes: Any, name: str = "group") -> Any:
         counts = counts.astype(np.int64)  # np.loadtxt gives floats
     if counts.ndim != 1 or counts.dtype.kind not in "iu" or (counts.size and counts.min() < 0):
         raise InvalidInputError(
-            f"{name} must hold the number of rows of each query, whole numbers >= 0, such as [120, 85]; the query of "
+            f"{name} must hold the number of rows of each query, integers >= 0, such as [120, 85]; the query of "
             "each row goes to qid"
         )
     return np.repeat(np.arange(len(counts)), counts)

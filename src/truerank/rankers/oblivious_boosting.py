@@ -348,7 +348,7 @@ class ObliviousBoosting(FittedTrees):
             Weighs single rows; see *Weights* in the class's notes.
         labels : dict of str to array (n,), optional
             Labels by name, for a list of objectives that names them.
-        position : array (n,) of whole numbers >= 1, optional
+        position : array (n,) of integers >= 1, optional
             Where each row was shown, 1 is first; for unbiased-lambdarank.
         init_model : fitted ObliviousBoosting, optional
             A model to go on from, on other data (also `xgb_model`): its trees stay as they are, and `n_estimators`

@@ -145,7 +145,7 @@ class RankBoost(Ranker):
         rounds = check_positive_int(self.n_estimators, "n_estimators")
         if self.thresholds != "all":
             if isinstance(self.thresholds, str):
-                raise InvalidInputError(f'thresholds must be a whole number >= 1 or "all", got {self.thresholds!r}')
+                raise InvalidInputError(f'thresholds must be an integer >= 1 or "all", got {self.thresholds!r}')
             check_positive_int(self.thresholds, "thresholds")
         chooser = self.measure if self.validation_measure is None else self.validation_measure
         curve = None if valid is None else EarlyStopping(chooser, self.convention, self.patience)

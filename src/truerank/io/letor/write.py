@@ -99,7 +99,7 @@ def _is_word(text: str) -> bool:
 def _query(name: Any) -> str:
     if isinstance(name, bool) or not isinstance(name, str | int) or not _is_word(str(name)) or "#" in str(name):
         raise InvalidInputError(
-            f"query id {name!r} cannot stand in a LETOR file: it must be a whole number or one word without '#'"
+            f"query id {name!r} cannot stand in a LETOR file: it must be an integer or one word without '#'"
         )
     return str(name)
 

@@ -99,7 +99,7 @@ class Reader:
         """A whole number from `low` to `high`, from a number or the text of one."""
         x = self.number(value, place)
         if x != int(x) or not low <= x <= high:
-            raise self.fail(place, f"expected a whole number from {low} to {high}, got {_short(value)}")
+            raise self.fail(place, f"expected an integer from {low} to {high}, got {_short(value)}")
         return int(x)
 
     def part(self, value: Any, key: str, kind: type | tuple[type, ...], place: str) -> Any:
