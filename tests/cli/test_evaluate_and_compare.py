@@ -123,6 +123,17 @@ def test_compare_scores(files, capsys):
     assert as_json(capsys, *command, "--all-pairs")["baseline"] is None
 
 
+def test_of_a_table_grades_and_queries_alone_are_read(files, capsys):
+    (files / "shop.csv").write_text("search,clicks,title,price\nq1,1,a b,\nq1,0,c,2\nq2,1,d,3\nq2,0,e,inf\n")
+    for name, text in (("a.scores", "4\n3\n2\n1\n"), ("b.scores", "1\n2\n3\n4\n")):
+        (files / name).write_text(text)
+    table = ["--data", str(files / "shop.csv"), "--query-column", "search", "--grade-column", "clicks"]
+    assert main(["evaluate", *table, "--scores", str(files / "a.scores"), "--measures", "RR", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["measures"]["RR"]["mean"] == 1.0
+    assert main(["compare", *table, "--scores", str(files / "a.scores"), str(files / "b.scores"), "--json"]) == 0
+    assert next(iter(json.loads(capsys.readouterr().out)["means"].values())) == 1.0
+
+
 def test_evaluate_explains_and_converts(files, capsys):
     command = ("evaluate", "--qrels", files / "qrels.txt", "--run", files / "run.txt", "--measures", "AP nDCG@2")
     report = as_json(capsys, *command)

@@ -48,6 +48,12 @@ def test_named_columns(make):
         read_table(table, query="q", grade="rel", document="name")
     with pytest.raises(InvalidInputError, match="no column 'qid'; it has 'q', 'rel'"):
         read_table(table)
+    with pytest.raises(
+        InvalidInputError, match="'name' is not numeric .'x' in row 1., nor are 'title'; .*leave them out"
+    ):
+        read_table(table, query="q", grade="rel")
+    judged = read_table(table, query="q", grade="rel", features=[])
+    assert (judged.X.shape, judged.y.tolist()) == ((2, 0), [1, 0])
     assert read_table(table, query="q", features=["a"]).y is None
     with pytest.raises(InvalidInputError, match="'rel' holds the grades"):
         read_table(table, query="q", grade="rel", features=["a", "rel"])

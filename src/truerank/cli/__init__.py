@@ -85,7 +85,7 @@ def _main(argv: list[str]) -> int:
         from truerank.core.names import nearest
 
         parser.error(f"unknown command {named!r}{nearest(named, COMMANDS)}; `truerank --help` lists the commands")
-    run = None
+    run, chosen = None, parser
     options: frozenset[str] = frozenset()
     for name, (module_name, summary) in COMMANDS.items():
         sub = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
@@ -94,14 +94,19 @@ def _main(argv: list[str]) -> int:
 
             module = import_module(module_name)
             module.configure(sub)
-            run = module.run
+            run, chosen = module.run, sub
             options = frozenset(sub._option_string_actions)
             if "--json" in options and "--json" in argv:
                 _fail_as_json(sub)
                 _fail_as_json(parser)
-    args = parser.parse_args(argv)
+    args, strange = parser.parse_known_args(argv)
     if run is None:
         parser.error("no command given")
+    if strange:
+        from truerank.core.names import nearest
+
+        near = nearest(strange[0].partition("=")[0], options) if strange[0].startswith("-") else ""
+        chosen.error(f"unknown argument {strange[0]!r}{near}")
     same = _output_that_is_read(args)
     if same is not None:
         message = f"{same} is read and would be overwritten; name another file for the output"

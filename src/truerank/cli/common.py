@@ -208,11 +208,13 @@ def _columns(args: argparse.Namespace | None, like: Any) -> Columns:
     return Columns(names=[str(name) for name in names])
 
 
-def read_data(path: str, args: argparse.Namespace | None = None, *, like: Any = None) -> RankingData:
+def read_data(
+    path: str, args: argparse.Namespace | None = None, *, like: Any = None, features: bool = True
+) -> RankingData:
     """A LETOR file (`.gz`, `.xz`, `.zst`; `-` is stdin), or a table by its ending (.csv .parquet .arrow .feather).
 
     Its columns are those of `like`, a model or training data that know theirs by name; else what `--features` and
-    `--exclude` say, else all.
+    `--exclude` say, else all; with `features=False` a table's are not read.
     """
     if getattr(args, "out_of_core", False):
         raise UsageError("--out-of-core is for partitions on a cluster, and no cluster is named")
@@ -234,9 +236,9 @@ def read_data(path: str, args: argparse.Namespace | None = None, *, like: Any = 
         return read_table(
             path,
             missing=missing,
-            features=columns.features if columns.names is None else columns.names,
-            exclude=columns.exclude,
-            categories=categories,
+            features=[] if not features else columns.features if columns.names is None else columns.names,
+            exclude=columns.exclude if features else None,
+            categories=categories if features else None,
             **{key: value for key, value in named.items() if value is not None},
         )
     from truerank.io.letor.read import KERNEL_AFTER, read_letor
@@ -253,9 +255,9 @@ def read_data(path: str, args: argparse.Namespace | None = None, *, like: Any = 
     )
 
 
-def read_graded(path: str, args: argparse.Namespace, *, like: Any = None) -> RankingData:
+def read_graded(path: str, args: argparse.Namespace, *, like: Any = None, features: bool = True) -> RankingData:
     """As `read_data`, of data whose grades are learned or measured; says what becomes of negative ones."""
-    data = read_data(path, args, like=like)
+    data = read_data(path, args, like=like, features=features)
     negative = 0 if data.y is None else int((data.y < 0).sum())
     if negative:
         note(

@@ -127,7 +127,7 @@ def read_judged(
             raise common.UsageError("only one of the files can be standard input (-)")
         from truerank.io.scores import read_scores
 
-        data = common.read_graded(args.data, args)
+        data = common.read_graded(args.data, args, features=False)
         scores = [read_scores(path, data.n_rows) for path in files]
         return data.judgements(), [data.grouped(one) for one in scores]
     if args.qrels is None:

@@ -71,8 +71,8 @@ def read_table(
     document : str, default="docid"
         Column of the document id. Where it is not named and there is no "docid", the data have no document ids.
     features : sequence of str, optional
-        Columns of the features, in this order, or patterns of their names (`bm25*`). By default all others but
-        the index that pandas writes (`__index_level_0__`); a text column named "comment" gives comments.
+        Columns of the features, in this order, or patterns of their names (`bm25*`); [] takes none. By default all
+        others but the index that pandas writes (`__index_level_0__`); a text column named "comment" gives comments.
     exclude : sequence of str, optional
         Columns, or patterns, that are no features.
     categories : names or patterns of columns, or dict of column name to list of str, optional
@@ -153,7 +153,7 @@ def _ranking_data(
         if grade in features:
             raise InvalidInputError(f"features: {grade!r} holds the grades, which a ranker must not see")
         own = [name for name in names if name not in taken or name in features]
-        features = [own[k] for k in chosen_columns(own, features, exclude)]
+        features = [own[k] for k in chosen_columns(own, features, exclude)] if len(features) else []
     qid: Any = column(query)  # type: ignore[arg-type]
     if kind in ("csv", "tsv"):
         qid = _csv_queries(qid)
@@ -168,7 +168,11 @@ def _ranking_data(
     def values(name: str) -> np.ndarray:
         if name in coding:
             return _codes(column(name), name, missing, known_texts.get(name), coded)
-        return _numbers(column(name), name, missing)
+        own = column(name)
+        if not _is_numeric(own):
+            others = [other for other in features if other not in coding and not _is_numeric(column(other))]
+            raise _not_numeric(own, name, [other for other in others if other != name])
+        return _numbers(own, name, missing)
 
     # Some rows of some columns at a time: a line of the processor's cache is written once.
     for first in range(0, len(features), _COLUMNS_AT_ONCE):
@@ -371,17 +375,30 @@ def _is_number(value: object) -> bool:
     return True
 
 
+def _is_numeric(values: np.ndarray) -> bool:
+    if values.dtype.kind == "O":
+        return all(value is None or isinstance(value, bool | int | float) for value in values)
+    return values.dtype.kind in "fiub"
+
+
+def _not_numeric(values: np.ndarray, name: str, others: Sequence[str] = ()) -> InvalidInputError:
+    if not len(values):
+        return InvalidInputError(f"column {name!r} is not numeric")
+    row = next((row for row, value in enumerate(values.tolist()) if not _is_number(value)), 0)
+    more, it, holds = (
+        (f", nor are {', '.join(map(repr, others))}", "them", "they hold") if others else ("", "it", "it holds")
+    )
+    return InvalidInputError(
+        f"column {name!r} is not numeric ({values.tolist()[row]!r} in row {row + 1}){more}; name the feature columns "
+        f"(--features), leave {it} out (--exclude), or say that {holds} categories (--categorical)"
+    )
+
+
 def _numbers(values: np.ndarray, name: str, missing: str) -> np.ndarray:
-    if values.dtype.kind == "O" and all(value is None or isinstance(value, bool | int | float) for value in values):
+    if not _is_numeric(values):
+        raise _not_numeric(values, name)
+    if values.dtype.kind == "O":
         values = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-    if values.dtype.kind not in "fiub":
-        row = next((row for row, value in enumerate(values.tolist()) if not _is_number(value)), 0)
-        raise InvalidInputError(
-            f"column {name!r} is not numeric ({values.tolist()[row]!r} in row {row + 1}); name the feature columns "
-            "(--features), leave it out (--exclude), or say that it holds categories (--categorical)"
-            if len(values)
-            else f"column {name!r} is not numeric"
-        )
     values = values.astype(np.float64, copy=False)
     if np.isinf(values).any():
         row = int(np.flatnonzero(np.isinf(values))[0])
