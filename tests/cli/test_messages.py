@@ -15,6 +15,8 @@ import pytest
 import truerank
 from truerank.cli import COMMANDS, main
 from truerank.cli.guard import with_options
+from truerank.models.model_file import save_model
+from truerank.rankers.baselines import RidgeRanker
 
 SOURCE = Path(truerank.__file__).parent
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*+(?!\{)")
@@ -209,3 +211,26 @@ def test_careless_input_is_refused_before_the_work(words, code, said, careless, 
     assert main(words.split(" ")) == code
     assert said in capsys.readouterr().err
     assert not any((tmp_path / name).exists() for name in ("m.json", "runs", "p"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "features --engine http://127.0.0.1:9 --spec latin.json --queries q --qrels r -o o.csv",
+        "export ridge.json --to painless --features latin.json -o x",
+        "verify ridge.json --engine http://127.0.0.1:9 --name n --index i --queries q --requests latin.json",
+        "verify ridge.json --engine http://127.0.0.1:9 --name n --index i --queries latin.json --requests good.json",
+        "fuse --runs a.run b.run --qrels r --model f.json --pool-check --groups latin.json",
+    ],
+)
+def test_a_small_file_that_is_not_utf_8_is_named_with_its_line(tmp_path, monkeypatch, capsys, words):
+    monkeypatch.chdir(tmp_path)
+    Path("latin.json").write_bytes(b"{}\n\xfcber\n")
+    Path("good.json").write_text('{"base": {}, "features": {}}')
+    Path("q").write_text('{"id": "1", "text": "a"}\n')
+    Path("r").write_text("".join(f"{topic} 0 a 1\n{topic} 0 b 0\n" for topic in range(6)))
+    for name in "ab":
+        Path(f"{name}.run").write_text("".join(f"{topic} Q0 a 1 2 t\n{topic} Q0 b 2 1 t\n" for topic in range(6)))
+    save_model(RidgeRanker().fit([[0.0], [1.0]], [0, 1]), "ridge.json")
+    assert main(words.split()) == 1
+    assert "latin.json, line 2: byte 0xFC is not UTF-8" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -294,3 +295,44 @@ def test_postings_that_do_not_fit_are_refused(tmp_path, number):
     np.save(path, documents)
     with pytest.raises(DataFileError, match="damaged"):
         Index(tmp_path / "index").postings(analyser)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("terms.plain.ends", lambda values: values.__setitem__(1, -(2**40))),
+        ("terms.plain.sorted", lambda values: values.__setitem__(0, 2**30)),
+        ("documents.ends", lambda values: values.__setitem__(1, 2**40)),
+        ("tokens", lambda values: values.__setitem__(0, -1)),
+        ("part-ends", lambda values: values.__setitem__(0, 2**40)),
+        ("parts", lambda values: values.__setitem__(1, -3)),
+        ("terms.porter.of", lambda values: values.__setitem__(0, 2**30)),
+    ],
+)
+def test_numbers_that_compiled_loops_take_as_places_are_checked(tmp_path, name, change):
+    build_index([Document(one, {"text": "cat dog"}, {}, {}) for one in "abc"], tmp_path / "index")
+    values = np.load(tmp_path / "index" / f"{name}.npy")
+    change(values)
+    np.save(tmp_path / "index" / f"{name}.npy", values)
+    with pytest.raises(DataFileError, match="the index is damaged"):
+        index = Index(tmp_path / "index")
+        index.terms("cat", "plain"), index.tokens, index.ends, index.term_of_word("porter")
+
+
+@pytest.mark.parametrize("header", [b"{", b"\x93NUMPY\x01\x00\x06\x00{'a': (", b""])
+def test_a_damaged_header_of_an_array_is_refused(tmp_path, header):
+    build_index([Document(one, {"text": "cat dog"}, {}, {}) for one in "abc"], tmp_path / "index")
+    (tmp_path / "index" / "terms.plain.ends.npy").write_bytes(header)
+    with pytest.raises(DataFileError, match="the index is damaged"):
+        Index(tmp_path / "index")
+
+
+def test_a_header_without_its_entries_is_refused(tmp_path):
+    build_index([Document(one, {"text": "cat dog"}, {}, {}) for one in "abc"], tmp_path / "index")
+    place = tmp_path / "index" / "index.json"
+    whole = json.loads(place.read_text(encoding="utf-8"))
+    for key in ("documents", "fields", "analysers", "numbers", "vectors"):
+        for changed in ({k: v for k, v in whole.items() if k != key}, whole | {key: 5}):
+            place.write_text(json.dumps(changed), encoding="utf-8")
+            with pytest.raises(DataFileError, match=r"damaged|fit together"):
+                Index(tmp_path / "index")

@@ -523,8 +523,9 @@ def read_names(path: str | None) -> list[str] | None:
     """The names in a file, one a line; None where no file was named."""
     if path is None:
         return None
-    with open(path, encoding="utf-8") as stream:
-        return [line.strip() for line in stream if line.strip()]
+    from truerank.core.files import read_text
+
+    return [line.strip() for line in read_text(path).split("\n") if line.strip()]
 
 
 def check_writable(path: str | None) -> None:

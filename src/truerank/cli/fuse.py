@@ -300,13 +300,13 @@ def _groups(path: str | None) -> dict[str, str] | None:
     if path is None:
         return None
     from truerank.core.errors import DataFileError
+    from truerank.core.files import read_text
 
     groups = {}
-    with open(path, encoding="utf-8") as stream:
-        for number, line in enumerate(stream, 1):
-            words = line.split()
-            if len(words) not in (0, 2):
-                raise DataFileError(f"expected 'run group', got {line.strip()[:60]!r}", path, number)
-            if words:
-                groups[words[0]] = words[1]
+    for number, line in enumerate(read_text(path).split("\n"), 1):
+        words = line.split()
+        if len(words) not in (0, 2):
+            raise DataFileError(f"expected 'run group', got {line.strip()[:60]!r}", path, number)
+        if words:
+            groups[words[0]] = words[1]
     return groups

@@ -47,14 +47,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what was compared; exit code 1 when an order differs."""
+    from truerank.core.files import read_text
     from truerank.export.verification import verify
     from truerank.models.foreign.model import Reader
     from truerank.models.model_file import load_model
 
     if args.window < 1:
         raise common.UsageError(f"--window must be an integer >= 1, got {args.window}")
-    with open(args.requests, encoding="utf-8") as stream:
-        requests = Reader(args.requests).json(stream.read())
+    requests = Reader(args.requests).json(read_text(args.requests))
     if not isinstance(requests, dict) or not isinstance(requests.get("features", {}), dict):
         raise common.InvalidInputError(f'{args.requests}: expected {{"base": query, "features": {{name: query}}}}')
     own = verify(
@@ -75,17 +75,17 @@ def run(args: argparse.Namespace) -> int:
 
 def read_texts(path: str) -> list[str]:
     """The texts of a file of queries."""
+    from truerank.core.files import read_text
+
     texts = []
-    with open(path, encoding="utf-8") as stream:
-        for number, line in enumerate(stream, 1):
-            line = line.strip()
-            if not line:
-                continue
-            if line[0] != "{":
-                texts.append(line)
-                continue
-            try:
-                texts.append(str(json.loads(line)["text"]))
-            except (ValueError, KeyError) as error:
-                raise common.InvalidInputError(f'{path}, line {number}: expected {{"text": …}}: {error}') from error
+    for number, line in enumerate(map(str.strip, read_text(path).split("\n")), 1):
+        if not line:
+            continue
+        if line[0] != "{":
+            texts.append(line)
+            continue
+        try:
+            texts.append(str(json.loads(line)["text"]))
+        except (ValueError, KeyError) as error:
+            raise common.InvalidInputError(f'{path}, line {number}: expected {{"text": …}}: {error}') from error
     return texts

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import DataFileError, InvalidInputError
 
 try:
     import fcntl
@@ -34,6 +34,23 @@ _swept: set[Path] = set()
 _unfinished: set[str] = set()
 RENAMING = threading.Lock()
 """Held while several files are replaced as one step."""
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """The text of a small file (names, requests, groups, a specification): UTF-8, a byte order mark left out.
+
+    Raises
+    ------
+    DataFileError
+        Where a byte is not UTF-8, with its line.
+    """
+    data = Path(path).read_bytes()
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        what = f"byte 0x{data[error.start]:02X} is not UTF-8; convert the file to UTF-8"
+        raise DataFileError(what, os.fspath(path), line) from error
 
 
 @contextmanager

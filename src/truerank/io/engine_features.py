@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import DataFileError, EngineError, InvalidInputError, imports_of_extra
+from truerank.core.files import read_text
 from truerank.core.printing import note, progress
 from truerank.data.ranking_data import RankingData
 from truerank.io.documents import Document
@@ -46,7 +47,7 @@ def read_spec(path: str | os.PathLike[str]) -> dict[str, Any]:
         On what cannot be read, an unknown kind or key, or no features.
     """
     name = os.fspath(path)
-    text = Path(name).read_text(encoding="utf-8")
+    text = read_text(name)
     if name.endswith(".json"):
         try:
             spec = json.loads(text)

@@ -34,6 +34,7 @@ from truerank.data.grouping import offsets_of
 from truerank.io.document_ids import DocumentIds
 from truerank.io.documents import Document
 from truerank.text.analysers import ANALYSERS, term_of
+from truerank.text.index_arrays import check_fit, lie_within, load_array, rise_to
 from truerank.text.tokens import WORD
 
 FORMAT, VERSION = "truerank-index", 1
@@ -116,20 +117,30 @@ class Index:
             raise DataFileError(f"cannot read the index ({error})", str(place)) from error
         if not isinstance(header, dict) or header.get("format") != FORMAT or header.get("version") != VERSION:
             raise DataFileError(f"not an index of version {VERSION}; make it anew with `truerank index`", str(place))
-        self.n_documents: int = header["documents"]
-        self.fields: list[str] = header["fields"]
-        self.analysers: list[str] = header["analysers"]
         self._held: dict[Any, Any] = {}
+        try:
+            self._open(header)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise DataFileError(f"the index is damaged ({error!r}); make it anew", str(place)) from error
+
+    def _open(self, header: dict[str, Any]) -> None:
+        """Take what the header names, and check that the files fit together."""
+        self.n_documents: int = header["documents"]
+        self.fields: list[str] = list(header["fields"])
+        self.analysers: list[str] = list(header["analysers"])
         self._documents = _Strings(self.path, "documents")
         self._words = {name: _Strings(self.path, f"terms.{name}") for name in self.analysers}
         numbers = self._array("numbers")
-        if len(self._documents) != self.n_documents or numbers.shape != (len(header["numbers"]), self.n_documents):
-            raise DataFileError("the index's files do not fit together; make it anew", str(path))
+        vectors = {name: self._array(f"vectors.{number}") for number, name in enumerate(header["vectors"])}
+        check_fit(
+            len(self._documents) == self.n_documents
+            and numbers.shape == (len(header["numbers"]), self.n_documents)
+            and all(values.size % max(1, self.n_documents) == 0 for values in vectors.values()),
+            "its files",
+            self.path,
+        )
         self.numbers: dict[str, np.ndarray] = dict(zip(header["numbers"], numbers))
-        self.vectors = {
-            name: self._array(f"vectors.{number}").reshape(self.n_documents, -1)
-            for number, name in enumerate(header["vectors"])
-        }
+        self.vectors = {name: values.reshape(self.n_documents, -1) for name, values in vectors.items()}
 
     def __repr__(self) -> str:
         return f"Index({str(self.path)!r}, {self.n_documents} documents, fields {', '.join(self.fields)})"
@@ -177,36 +188,39 @@ class Index:
         if name not in self._held:
             parts = (self._array(f"{name}.{part}") for part in ("starts", "documents", "counts", "lengths", "totals"))
             starts, documents, counts, lengths, totals = parts
-            # Compiled loops take these numbers as places in arrays: one pass over them here, once, or a crash there.
-            if (
-                len(starts) != len(totals) + 1
-                or starts[0] != 0
-                or starts[-1] != len(documents)
-                or (np.diff(starts) < 0).any()
-                or len(counts) != len(documents)
-                or len(lengths) != self.n_documents
-                or (len(documents) and not 0 <= int(documents.min()) <= int(documents.max()) < self.n_documents)
-            ):
-                raise DataFileError(
-                    f"the index is damaged (the postings of {name} do not fit together); make it anew", str(self.path)
-                )
+            check_fit(
+                len(starts) == len(totals) + 1
+                and rise_to(starts, len(documents))
+                and len(counts) == len(documents)
+                and len(lengths) == self.n_documents
+                and lie_within(documents, 0, self.n_documents),
+                f"the postings of {name}",
+                self.path,
+            )
             self._held[name] = Postings(starts, documents, counts, lengths, totals, int(totals.sum()))
         return self._held[name]
 
     @cached_property
     def tokens(self) -> np.ndarray:
         """Every token as the number of its word, int32."""
-        return self._array("tokens")
+        tokens = self._array("tokens")
+        n_words = len(self.term_of_word(self.analysers[0]))
+        check_fit(lie_within(tokens, 0, n_words), "its tokens", self.path)
+        return tokens
 
     @cached_property
     def ends(self) -> np.ndarray:
         """Where each document's tokens begin and end in `tokens`, int64 (n_documents + 1,)."""
-        parts, ends = self._array("parts"), self._array("part-ends")
-        return np.concatenate([[0], ends])[parts]
+        parts, ends = self._array("parts"), np.concatenate([[0], self._array("part-ends")])
+        fits = len(parts) == self.n_documents + 1 and rise_to(parts, len(ends) - 1)
+        check_fit(fits and rise_to(ends, len(self._array("tokens"))), "the places of its tokens", self.path)
+        return ends[parts]
 
     def term_of_word(self, analyser: str) -> np.ndarray:
         """Term of each word under an analyser, -1 where it drops the word; int32."""
-        return self._array(f"terms.{analyser}.of")
+        terms = self._array(f"terms.{analyser}.of")
+        check_fit(lie_within(terms, -1, self.n_terms(analyser)), "its words", self.path)
+        return terms
 
     def held(self, name: Any, key: Any, make: Any) -> Any:
         """What `make` gave for the last `key` under this name: made again when another key is asked for."""
@@ -232,7 +246,7 @@ class Index:
         return self._held[name]
 
     def _array(self, name: str) -> np.ndarray:
-        return _load(self.path / f"{name}.npy")
+        return load_array(self.path / f"{name}.npy")
 
 
 def _set_aside(target: Path) -> Path:
@@ -430,7 +444,9 @@ def _save_numbers(folder: Path, numbers: dict[str, Any], vectors: dict[str, Any]
 
 def _invert(folder: Path, name: str, of: np.ndarray, n_terms: int, n_documents: int, field: int) -> None:
     """Postings of one field (0: all together) under one analyser."""
-    tokens, parts, fields, ends = (_load(folder / f"{part}.npy") for part in ("tokens", "parts", "fields", "part-ends"))
+    tokens, parts, fields, ends = (
+        load_array(folder / f"{part}.npy") for part in ("tokens", "parts", "fields", "part-ends")
+    )
     starts = np.zeros(n_terms + 1, dtype=np.int64)
     lengths = np.zeros(n_documents, dtype=np.int32)
     totals = np.zeros(n_terms, dtype=np.int64)
@@ -457,17 +473,6 @@ def _save(path: Path, values: np.ndarray) -> None:
     np.save(path, np.ascontiguousarray(values))
 
 
-def _load(path: Path) -> np.ndarray:
-    """A memory-mapped array; an empty one is read, since nothing can be mapped."""
-    try:
-        try:
-            return np.asarray(np.load(path, mmap_mode="r"))
-        except ValueError:
-            return np.load(path)
-    except (OSError, ValueError, EOFError) as error:
-        raise DataFileError(f"the index is damaged ({error}); make it anew", str(path)) from error
-
-
 def _save_strings(folder: Path, name: str, strings: list[str]) -> None:
     encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
     ends = offsets_of(list(map(len, encoded)))
@@ -481,10 +486,15 @@ class _Strings:
 
     def __init__(self, folder: Path, name: str) -> None:
         self._bytes, self._ends, self._sorted = (
-            _load(folder / f"{name}.{part}.npy") for part in ("bytes", "ends", "sorted")
+            load_array(folder / f"{name}.{part}.npy") for part in ("bytes", "ends", "sorted")
         )
-        if len(self._ends) != len(self._sorted) + 1 or self._ends[-1] != len(self._bytes):
-            raise DataFileError("the index is damaged (its strings do not fit together); make it anew", str(folder))
+        check_fit(
+            len(self._ends) == len(self._sorted) + 1
+            and rise_to(self._ends, len(self._bytes))
+            and lie_within(self._sorted, 0, len(self._sorted)),
+            "its strings",
+            folder,
+        )
 
     def __len__(self) -> int:
         return len(self._sorted)
