@@ -558,5 +558,8 @@ def _words(values: Any, kind: str) -> list[str]:
     texts = [str(value) for value in (values.tolist() if hasattr(values, "tolist") else values)]
     for text in texts:
         if not text or len(text.split()) != 1 or text != text.strip():
-            raise InvalidInputError(f"{kind} {text!r} cannot stand in a TREC file: it must be one word")
+            raise InvalidInputError(
+                f"{kind} {text!r} cannot stand in a TREC file: it must be one word; take ids without blanks, or scores "
+                "by row (predict)"
+            )
     return texts
