@@ -66,7 +66,9 @@ class HeldOutScores:
     peers: dict[str, np.ndarray]
 
 
-def of_classifier(X: Any, y: np.ndarray, X_test: Any, y_test: np.ndarray, make: Any) -> HeldOutScores:
+def of_classifier(
+    X: Any, y: np.ndarray, X_test: Any, y_test: np.ndarray, make: Any, methods: tuple[str, ...] = PEERS
+) -> HeldOutScores:
     """Scores by five folds of the training rows, and by the classifier of all of them for the test rows."""
     classes, index = np.unique(y, return_inverse=True)
     known = np.flatnonzero(np.isin(y_test, classes))
@@ -80,7 +82,7 @@ def of_classifier(X: Any, y: np.ndarray, X_test: Any, y_test: np.ndarray, make: 
     scores = np.empty((len(y), *([] if two else [len(classes)])))
     for train, held in StratifiedKFold(5).split(scores, index):
         scores[held] = score(clone(make).fit(X[train], index[train]), X[held])
-    peers = {m: CalibratedClassifierCV(clone(make), method=m).fit(X, index).predict_proba(X_test) for m in PEERS}
+    peers = {m: CalibratedClassifierCV(clone(make), method=m).fit(X, index).predict_proba(X_test) for m in methods}
     return HeldOutScores(
         scores, index, score(whole, X_test), test, None, None, class_scores(whole, X_test[:1])[1], peers
     )
@@ -102,12 +104,12 @@ TEXT_CLASSIFIERS = {
 }
 
 
-def bundled(load: Callable[..., Any], make: Any) -> HeldOutScores:
-    """A set that ships with scikit-learn."""
+def bundled(load: Callable[..., Any], make: Any, seed: int = 7, methods: tuple[str, ...] = PEERS) -> HeldOutScores:
+    """A set that ships with scikit-learn, in halves drawn by `seed`."""
     X, y = load(return_X_y=True)
-    order = np.random.default_rng(7).permutation(len(y))
+    order = np.random.default_rng(seed).permutation(len(y))
     train, test = order[: len(y) // 2], order[len(y) // 2 :]
-    return of_classifier(X[train], y[train], X[test], y[test], make)
+    return of_classifier(X[train], y[train], X[test], y[test], make, methods)
 
 
 @cache
@@ -206,12 +208,20 @@ def rerun(file: str, column: str) -> HeldOutScores:
     return of_queries(scores, np.array([float(row["label"]) >= 1 for row in rows]), query, query % 2 == 1)
 
 
+BUNDLED = {
+    f"{name}, {what}": partial(bundled, load, make)
+    for name, load in (
+        ("digits", load_digits),
+        ("wine", load_wine),
+        ("iris", load_iris),
+        ("breast cancer", load_breast_cancer),
+    )
+    for what, make in BUNDLED_CLASSIFIERS.items()
+}
+
+
 def _collections() -> dict[str, Callable[[], HeldOutScores]]:
-    found: dict[str, Callable[[], HeldOutScores]] = {}
-    sets = {"digits": load_digits, "wine": load_wine, "iris": load_iris, "breast cancer": load_breast_cancer}
-    for name, load in sets.items():
-        for what, make in BUNDLED_CLASSIFIERS.items():
-            found[f"{name}, {what}"] = partial(bundled, load, make)
+    found: dict[str, Callable[[], HeldOutScores]] = dict(BUNDLED)
     for what, make in TEXT_CLASSIFIERS.items():
         found[f"made-up text, 20 topics, {what}"] = partial(lambda make: of_classifier(*made_up_text(), make), make)
     if not (ROOT / "reuters21578").is_dir():
