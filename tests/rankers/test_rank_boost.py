@@ -17,6 +17,7 @@ from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.data.ranking_data import RankingData
 from truerank.rankers.pair_weights import PairWeights
 from truerank.rankers.rank_boost import RankBoost
+from truerank.trees.grid_stumps import grid_thresholds
 
 test_scikit_learn_conformance = ranker_checks([RankBoost(20), RankBoost(20, thresholds="all")])
 
@@ -280,3 +281,11 @@ def test_mq2008_fold_equals_the_reference_for_the_first_rounds(collections):
     for thresholds in (10, "all"):
         ranker = RankBoost(4, thresholds=thresholds).fit(small)
         assert_same_model(ranker, reference.rank_boost(small.X, small.y, small.qid, 4, thresholds))
+
+
+def test_a_grid_does_not_overflow():
+    ends = np.array([-1.7e308]), np.array([1.7e308])
+    grid = grid_thresholds(*ends, np.array([False]), 100)[0]
+    np.testing.assert_allclose(grid / 1.7e308, np.arange(100) / 50 - 1, atol=1e-12)
+    plain = grid_thresholds(np.array([-3.0]), np.array([4.0]), np.array([False]), 7)[0]
+    assert plain.tolist() == [-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0]

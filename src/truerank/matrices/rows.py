@@ -138,16 +138,16 @@ class LinearRows:
         offsets : int64 array (m + 1,)
         weight : float64 array (m,)
         """
-        spread = self._values.pair_spread(self._order, order, ranks, offsets, weight)
-        if self._unit is not None:
-            spread = spread * self._unit * self._unit
+        spread = self._values.pair_spread(self._order, order, ranks, offsets, weight, self._units())
         return np.append(spread, 0.0) if self._intercept else spread
+
+    def _units(self) -> np.ndarray:
+        """What each column's values are multiplied by, (p,): before they are squared, so that nothing overflows."""
+        return np.ones(self._values.n_weights) if self._unit is None else self._unit
 
     def square_sums(self, coefficients: np.ndarray) -> np.ndarray:
         """`Σ_i coefficients[i] x_i²` over all positions, by feature, float64 (n_weights,)."""
-        total = self._values.square_sums(coefficients, self._order)
-        if self._unit is not None:
-            total = total * self._unit * self._unit
+        total = self._values.square_sums(coefficients, self._order, self._units())
         return np.append(total, self._intercept**2 * coefficients.sum()) if self._intercept else total
 
     @property
@@ -173,8 +173,7 @@ class LinearRows:
     def dense_parts(self) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         """X, the row at each position (None: rows are positions) and what columns are multiplied by, for kernels."""
         assert isinstance(self._values, DenseValues)
-        unit = np.ones(self.n_weights) if self._unit is None else self._unit
-        return self._values.X, self._order, unit
+        return self._values.X, self._order, self._units()
 
     def _read(self, weights: np.ndarray, order: np.ndarray | None) -> _Reader:
         if np.shape(weights) != (self.n_weights,):

@@ -48,14 +48,20 @@ class StoredValues(Protocol):
 
     def by_feature(self, sums: np.ndarray) -> np.ndarray: ...
 
-    def square_sums(self, coefficients: np.ndarray, order: np.ndarray | None) -> np.ndarray: ...
+    def square_sums(self, coefficients: np.ndarray, order: np.ndarray | None, unit: np.ndarray) -> np.ndarray: ...
 
     def block(self, rows: Any, unit: np.ndarray | None) -> Any: ...
 
     def arrays(self) -> Any: ...
 
     def pair_spread(
-        self, rows: np.ndarray | None, order: np.ndarray, ranks: np.ndarray, offsets: np.ndarray, weight: np.ndarray
+        self,
+        rows: np.ndarray | None,
+        order: np.ndarray,
+        ranks: np.ndarray,
+        offsets: np.ndarray,
+        weight: np.ndarray,
+        unit: np.ndarray,
     ) -> np.ndarray: ...
 
 
@@ -83,15 +89,21 @@ class DenseValues(_ByColumn):
         return dense_sums(self.X, coefficients, order, start, stop)
 
     def pair_spread(
-        self, rows: np.ndarray | None, order: np.ndarray, ranks: np.ndarray, offsets: np.ndarray, weight: np.ndarray
+        self,
+        rows: np.ndarray | None,
+        order: np.ndarray,
+        ranks: np.ndarray,
+        offsets: np.ndarray,
+        weight: np.ndarray,
+        unit: np.ndarray,
     ) -> np.ndarray:
-        return _dense_pair_spread(self.X, rows, order, ranks, offsets, weight)
+        return _dense_pair_spread(self.X, rows, order, ranks, offsets, weight, unit)
 
-    def square_sums(self, coefficients: np.ndarray, order: np.ndarray | None) -> np.ndarray:
+    def square_sums(self, coefficients: np.ndarray, order: np.ndarray | None, unit: np.ndarray) -> np.ndarray:
         total = np.zeros(self.n_weights)
         for start, stop in row_blocks(len(coefficients), BLOCK // 8):
             rows = slice(start, stop) if order is None else order[start:stop]
-            squares = np.square(self.X[rows], dtype=np.float64)
+            squares = np.square(self.X[rows] * unit)
             total += np.einsum("ij,i->j", squares, coefficients[start:stop])
         return total
 
@@ -128,13 +140,19 @@ class SparseValues(_ByColumn):
         return X if unit is None else X.multiply(unit[None, :]).tocsr()
 
     def pair_spread(
-        self, rows: np.ndarray | None, order: np.ndarray, ranks: np.ndarray, offsets: np.ndarray, weight: np.ndarray
+        self,
+        rows: np.ndarray | None,
+        order: np.ndarray,
+        ranks: np.ndarray,
+        offsets: np.ndarray,
+        weight: np.ndarray,
+        unit: np.ndarray,
     ) -> np.ndarray:
-        return self.square_sums(_other_ranks(order, ranks, offsets, weight), rows)
+        return self.square_sums(_other_ranks(order, ranks, offsets, weight), rows, unit)
 
-    def square_sums(self, coefficients: np.ndarray, order: np.ndarray | None) -> np.ndarray:
+    def square_sums(self, coefficients: np.ndarray, order: np.ndarray | None, unit: np.ndarray) -> np.ndarray:
         data, indices, starts = self.parts
-        squares = np.square(data, dtype=np.float64)
+        squares = np.square(data * unit[indices])
         return _sparse_sums(squares, indices, starts, coefficients, order, self.n_weights, 0, len(coefficients))
 
 
@@ -169,13 +187,19 @@ class _Codes:
         raise NotImplementedError("binned rows have no array of values")
 
     def pair_spread(
-        self, rows: np.ndarray | None, order: np.ndarray, ranks: np.ndarray, offsets: np.ndarray, weight: np.ndarray
+        self,
+        rows: np.ndarray | None,
+        order: np.ndarray,
+        ranks: np.ndarray,
+        offsets: np.ndarray,
+        weight: np.ndarray,
+        unit: np.ndarray,
     ) -> np.ndarray:
-        return self.square_sums(_other_ranks(order, ranks, offsets, weight), rows)
+        return self.square_sums(_other_ranks(order, ranks, offsets, weight), rows, unit)
 
-    def square_sums(self, coefficients: np.ndarray, order: np.ndarray | None) -> np.ndarray:
+    def square_sums(self, coefficients: np.ndarray, order: np.ndarray | None, unit: np.ndarray) -> np.ndarray:
         sums = self.sums(coefficients, order, 0, len(coefficients))  # 0 and 1 are their squares
-        return self.by_feature(sums[None])[0]
+        return self.by_feature(sums[None])[0] * unit * unit
 
 
 class _EveryCode(_Codes):
@@ -271,7 +295,7 @@ def dense_sums(X, coefficients, order, start, stop):
 
 
 @kernel
-def _dense_pair_spread(X, rows, order, ranks, offsets, weight):
+def _dense_pair_spread(X, rows, order, ranks, offsets, weight, unit):
     p = X.shape[1]
     total = np.zeros(p)
     lower = np.zeros((2, p))  # sums and sums of squares of the rows of lower rank
@@ -284,7 +308,7 @@ def _dense_pair_spread(X, rows, order, ranks, offsets, weight):
         lower[:] = 0.0
         equal[:] = 0.0
         for j in range(p):
-            origin[j] = X[_row_at(rows, start), j]
+            origin[j] = X[_row_at(rows, start), j] * unit[j]
         count = 0
         for i in range(start, stop):
             position = order[i]
@@ -294,7 +318,7 @@ def _dense_pair_spread(X, rows, order, ranks, offsets, weight):
                 equal[:] = 0.0
             row = _row_at(rows, position)
             for j in range(p):
-                x = X[row, j] - origin[j]
+                x = X[row, j] * unit[j] - origin[j]
                 total[j] += weight[query] * max(0.0, count * x * x - 2.0 * x * lower[0, j] + lower[1, j])
                 equal[0, j] += x
                 equal[1, j] += x * x

@@ -15,6 +15,7 @@ from truerank.trees.stumps import TOLERANCE, Stump
 
 _SAMPLE = 16_384  # rows by which columns are paired
 _PAIR_BINS = 1024  # joint bins of a pair of columns at most
+_LARGE, _SHRINK = 1e290, 2.0**-60  # beyond it thresholds are made on a smaller scale, where nothing overflows
 _PAIR_BINS_ALL = 32_768  # and of all pairs: 256 KB, which stay in a processor's own cache
 
 
@@ -28,7 +29,9 @@ def grid_thresholds(lowest: np.ndarray, highest: np.ndarray, with_missing: np.nd
     for low, high, missing in zip(lowest.tolist(), highest.tolist(), with_missing.tolist()):
         grid = [-np.inf] if missing and low <= high else []
         if low < high:
-            grid += [low + j * (high - low) / n for j in range(n)]
+            shrunk = _SHRINK if max(-low, high) > _LARGE else 1.0
+            start, span = low * shrunk, high * shrunk - low * shrunk
+            grid += [(start + j * span / n) / shrunk for j in range(n)]
         result.append(np.array(grid))
     return result
 
