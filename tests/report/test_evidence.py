@@ -153,6 +153,7 @@ def test_in_a_browser(pages, name):
             for scheme, width in (("light", 1280), ("dark", 390)):
                 view = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 844})
                 page = view.new_page()
+                page.set_default_timeout(180_000)  # ms; a busy machine is no defect of the page
                 page.on("console", lambda m: problems.append(m.text) if m.type in ("error", "warning") else None)
                 page.on("pageerror", lambda error: problems.append(str(error)))
                 page.on("request", lambda r: None if r.url.startswith(("file:", "data:")) else problems.append(r.url))

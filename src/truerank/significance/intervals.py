@@ -66,7 +66,7 @@ def measure_interval(measure: Measure, values: np.ndarray, **options: Any) -> In
     >>> from truerank.measures import AP, GMAP
     >>> values = np.array([0.5, 0.01, 0.2, 0.0])
     >>> [[round(number, 4) for number in measure_interval(measure, values)] for measure in (AP, GMAP)]
-    [[0.1775, 0.0025, 0.375], [0.01, 0.0001, 0.1991]]
+    [[0.1775, 0.005, 0.3775], [0.01, 0.0001, 0.3162]]
     """
     if measure.AGGREGATE == "geometric":
         return Interval(*(math.exp(end) for end in bootstrap_interval(log_values(values), **options)))
