@@ -307,13 +307,15 @@ def test_postings_that_do_not_fit_are_refused(tmp_path, number):
         ("part-ends", lambda values: values.__setitem__(0, 2**40)),
         ("parts", lambda values: values.__setitem__(1, -3)),
         ("terms.porter.of", lambda values: values.__setitem__(0, 2**30)),
+        ("parts", lambda values: values.astype(np.float64)),
+        ("documents.ends", lambda values: values[None]),
     ],
 )
 def test_numbers_that_compiled_loops_take_as_places_are_checked(tmp_path, name, change):
     build_index([Document(one, {"text": "cat dog"}, {}, {}) for one in "abc"], tmp_path / "index")
     values = np.load(tmp_path / "index" / f"{name}.npy")
-    change(values)
-    np.save(tmp_path / "index" / f"{name}.npy", values)
+    changed = change(values)
+    np.save(tmp_path / "index" / f"{name}.npy", values if changed is None else changed)
     with pytest.raises(DataFileError, match="the index is damaged"):
         index = Index(tmp_path / "index")
         index.terms("cat", "plain"), index.tokens, index.ends, index.term_of_word("porter")

@@ -218,9 +218,12 @@ class Index:
 
     def term_of_word(self, analyser: str) -> np.ndarray:
         """Term of each word under an analyser, -1 where it drops the word; int32."""
-        terms = self._array(f"terms.{analyser}.of")
-        check_fit(lie_within(terms, -1, self.n_terms(analyser)), "its words", self.path)
-        return terms
+        name = f"terms.{analyser}.of"
+        if name not in self._held:
+            terms = self._array(name)
+            check_fit(lie_within(terms, -1, self.n_terms(analyser)), "its words", self.path)
+            self._held[name] = terms
+        return self._held[name]
 
     def held(self, name: Any, key: Any, make: Any) -> Any:
         """What `make` gave for the last `key` under this name: made again when another key is asked for."""

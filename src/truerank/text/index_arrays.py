@@ -27,8 +27,10 @@ def check_fit(fits: bool, what: str, folder: Path) -> None:
 
 
 def rise_to(ends: np.ndarray, last: int) -> bool:
-    """Whether places begin at 0, never fall, and end at `last`."""
-    return bool(len(ends) and ends[0] == 0 and ends[-1] == last and (ends[1:] >= ends[:-1]).all())
+    """Whether whole numbers in one row begin at 0, never fall, and end at `last`."""
+    if ends.ndim != 1 or ends.dtype.kind not in "iu" or not len(ends):
+        return False
+    return bool(ends[0] == 0 and ends[-1] == last and (ends[1:] >= ends[:-1]).all())
 
 
 def lie_within(numbers: np.ndarray, lowest: int, end: int) -> bool:
