@@ -156,6 +156,17 @@ def test_what_a_pool_asks_beyond_rows_is_refused():
             CatBoostRanker().fit(catboost.Pool(X, y, group_id=qid, **more))
 
 
+def test_rows_of_a_pool_are_scored_whatever_their_queries():
+    catboost = pytest.importorskip("catboost")
+    X, y = np.arange(1001, dtype=np.float32)[:, None], np.arange(1001) % 2
+    model = CatBoostRanker(iterations=2).fit(X, y, qid=np.arange(1001) // 7)
+    pool = catboost.Pool(X, y)
+    np.testing.assert_array_equal(model.predict(pool), model.predict(X))
+    np.testing.assert_array_equal(list(model.staged_predict(pool))[-1], model.predict(X))
+    with pytest.raises(InvalidInputError, match="1001 rows and no qid"):
+        model.score(pool)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -240,7 +240,7 @@ class Ranker(RoundResults, BaseEstimator):
             return X.predict_with(self)
         if is_dask(X):
             return predicted_by_block(self, X)
-        X, qid = self._without_query_column(without_pool(X), qid)
+        X, qid = self._without_query_column(without_pool(X, graded=False), qid)
         if qid is not None and isinstance(X, RankingData):
             raise InvalidInputError("X is a RankingData, which has its own qid; do not pass it again")
         with Interruptible():

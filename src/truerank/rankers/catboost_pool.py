@@ -15,11 +15,12 @@ def is_pool(value: Any) -> bool:
     return type(value).__module__ == "catboost.core" and hasattr(value, "get_group_id_hash")
 
 
-def without_pool(value: Any) -> Any:
-    """A `Pool` as `RankingData`; anything else as it is.
+def without_pool(value: Any, *, graded: bool = True) -> Any:
+    """A `Pool` as `RankingData`, without its grades where they are not asked for; anything else as it is.
 
     Features are float32 there, and queries are known by CatBoost's hash of their ids; without ids all rows are one
-    query. A pool does not give back its `group_weight`, which is left out: give `query_weight` to `fit`.
+    query, and more than 1,000 of them with grades an error. A pool does not give back its `group_weight`, which is left
+    out: give `query_weight` to `fit`.
 
     Raises
     ------
@@ -42,7 +43,7 @@ def without_pool(value: Any) -> Any:
     weights = np.asarray(value.get_weight(), dtype=np.float64)
     return RankingData(
         value.get_features(),
-        value.get_label() if value.has_label() else None,
+        value.get_label() if graded and value.has_label() else None,
         value.get_group_id_hash(),
         feature_names=names if all(names) and not all(map(str.isdigit, names)) else None,
         sample_weight=weights if (weights != 1).any() else None,

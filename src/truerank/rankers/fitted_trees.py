@@ -89,7 +89,7 @@ class FittedTrees(CategoryColumns):
         """Scores (n,) after each tree, in the caller's row order; the last are `predict`'s."""
         check_is_fitted(self)
         restore: Callable[[np.ndarray], np.ndarray]
-        X = without_pool(X)
+        X = without_pool(X, graded=False)
         if isinstance(X, RankingData):
             self._check_columns(X)
             matrix, restore = X.X, X.restore
