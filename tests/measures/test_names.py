@@ -185,10 +185,13 @@ def test_measures_are_immutable():
         ("nDCG(gains={0:'x'})", "gains must be a mapping"),
         ("map_cut_0", "unknown measure"),
         ("nDCG_10@5", "unknown measure 'nDCG_10'"),
-        ("rbp.95(p=0.5)", "unknown measure"),
-        ("ndcg.0", "unknown measure"),
+        ("rbp.95(p=0.5)", "after a dot is the p of RBP"),
+        ("RBP95", "can mean a persistence, which is written rbp.95, or a cutoff, which is written RBP@95"),
+        ("ndcg.0", r"cannot read the measure 'ndcg.0'.*a cutoff follows @"),
         ("alpha_nDCG@20", "needs judgements by subtopic.*nDCG comes near"),
         ("α_nDCG@20", "needs judgements by subtopic"),
+        ("α-nDCG@20", "needs judgements by subtopic"),
+        ("ERR-IA@20", "needs judgements by subtopic.*ERR comes near"),
         ("INST", "user models of cwl-eval.*RBP comes near"),
         ("Compat(p=0.9)", "order of preferences"),
     ],
@@ -196,6 +199,13 @@ def test_measures_are_immutable():
 def test_refusals(text, message):
     with pytest.raises(InvalidInputError, match=message):
         parse_measures(text)
+
+
+@pytest.mark.parametrize("two", [[AP, AP(convention="trec")], [lambda grades: 0.0, lambda grades: 1.0]])
+def test_of_two_measures_of_one_name_none_is_lost(two):
+    with pytest.raises(InvalidInputError, match="two different measures are called '(AP|<lambda>)'"):
+        parse_measures(two)
+    assert list(parse_measures(["AP", AP, "AP(convention='trec')"])) == ["AP", "AP(convention='trec')"]
 
 
 @given(st.text(alphabet="nDCGAPRmap_cut@()=,.'0123456789eE+-[]{} \"\\\x00é²", max_size=25))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 _SUBTOPICS = {
-    "alpha_ndcg": "nDCG", "alpha_dcg": "DCG", "err_ia": "ERR", "nerr_ia": "ERR", "ap_ia": "AP", "map_ia": "AP",
-    "p_ia": "P", "nrbp": "RBP", "nnrbp": "RBP", "strecall": "R",
+    "alphandcg": "nDCG", "alphadcg": "DCG", "erria": "ERR", "nerria": "ERR", "apia": "AP", "mapia": "AP",
+    "pia": "P", "nrbp": "RBP", "nnrbp": "RBP", "strecall": "R",
 }  # fmt: skip
 _USER_MODELS = {
     "bpm": "RBP", "insq": "RBP", "inst": "RBP", "nerr8": "ERR", "nerr9": "ERR", "nerr10": "ERR", "nerr11": "ERR",
@@ -18,7 +18,7 @@ def why_not_here(name: str) -> str:
     >>> why_not_here("SDCG")
     'is one of the user models of cwl-eval, which are not here; nDCG comes near'
     """
-    plain = name.lower().replace("α", "alpha")
+    plain = name.lower().replace("α", "alpha").replace("_", "").replace("-", "")
     if plain in _SUBTOPICS:
         return (
             "needs judgements by subtopic, and here a document has one grade for a query; "

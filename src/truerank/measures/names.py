@@ -156,7 +156,12 @@ def parse_measures(measures: Any, convention: str = DEFAULT_CONVENTION) -> dict[
     result: dict[str, Measure] = {}
     for item in items:
         parsed = parse_measure(item, convention)
-        result[item.strip() if isinstance(item, str) else parsed.name] = parsed
+        name = item.strip() if isinstance(item, str) else parsed.name
+        if result.setdefault(name, parsed) != parsed:
+            raise InvalidInputError(
+                f"two different measures are called {name!r}: {result[name]!r} and {parsed!r}; give their names as "
+                "texts, or functions of different names"
+            )
     if not result:
         raise InvalidInputError("no measure was named; give for example 'AP nDCG@10'")
     return result
@@ -198,7 +203,16 @@ def _from_text(text: str) -> Measure:
     trailing = _CUT_OF_NAME.fullmatch(name)
     if base is None and trailing and cut is None and (base := _known(trailing[1])) is not None:
         name, cut = trailing.groups()  # nDCG_10, P10
-    if base is None or (persistence and (base.NAME != "RBP" or inside)):
+        if base.NAME == "RBP":
+            raise InvalidInputError(
+                f"{text!r} can mean a persistence, which is written rbp.{cut}, or a cutoff, which is written RBP@{cut}"
+            )
+    if base is not None and persistence and (base.NAME != "RBP" or inside):
+        raise InvalidInputError(
+            f"cannot read the measure {text!r}: a number after a dot is the p of RBP (rbp.95); a cutoff follows @ "
+            "(nDCG@10), settings stand in parentheses (RBP(p=0.95))"
+        )
+    if base is None:
         reason = why_not_here(name)
         what = f"the measure {name!r} {reason}" if reason else f"unknown measure {name!r} in {text!r}; {_suggest(name)}"
         raise InvalidInputError(what)
