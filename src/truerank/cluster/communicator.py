@@ -98,11 +98,18 @@ class Communicator:
                 elif promised.exception() is None:
                     promised.result().interrupt()
 
-    def close(self) -> None:
-        """After the program: wait until all that was told is sent, and let go of the links."""
+    def finish(self) -> None:
+        """At the end of the program: wait until all that was told is sent; raises as `tell`."""
         for sender in self._senders.values():
             sender.shutdown()
+        with self._lock:
+            self._check()
+
+    def close(self) -> None:
+        """Let go of the links, after the last thread that sends."""
         self.end()
+        for sender in self._senders.values():
+            sender.shutdown()
         links = [promised.result() for promised in self._from.values() if promised.exception() is None]
         for link in [*self._to.values(), *links]:
             link.close()

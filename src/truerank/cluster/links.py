@@ -95,6 +95,7 @@ class Listener:
     ports : range
         The first that is free is taken.
     context : ssl.SSLContext or None
+        Of this listener alone: it sends no tickets of TLS.
     greeted : bound method
         Called with the number of the program, the rank of the member that has come, and the link, on any thread. It
         keeps nothing alive: the listener ends with its owner.
@@ -107,6 +108,9 @@ class Listener:
     def __init__(
         self, bind: str, announce: str, ports: range, context: Any, greeted: Callable[[int, int, Link], None]
     ) -> None:
+        if context is not None:
+            # Whoever sends would not read the tickets, and closing with unread bytes throws away what is under way.
+            context.num_tickets = 0
         listening = _first_free(bind, ports)
         self.door = Door(announce, listening.getsockname()[1], secrets.token_bytes(16))
         arguments = listening, self.door.token, context, weakref.WeakMethod(greeted)

@@ -137,12 +137,11 @@ class Member:
         answer: tuple[Any] | Failure | None
         try:
             answer = (program(communicator, self._workers, partitions, *arguments),)
+            communicator.finish()
         except Parted:
             answer = None
         except Exception as error:
             answer = Failure(None, error)
-        if not isinstance(answer, tuple):
-            communicator.end()
         communicator.close()
         return answer, communicator.bytes_sent
 
