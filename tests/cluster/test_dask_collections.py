@@ -75,6 +75,23 @@ def test_a_column_qid_of_a_frame(rows):
         trees().fit(dX.assign(qid=dqid), dy, qid=dqid)
 
 
+def test_a_column_qid_of_a_frame_to_rank_and_to_score(rows):
+    X, y, qid, _ = rows
+    dX, dy, dqid = as_frames(X, y, qid)
+    fitted = RankSVM().fit(dX.assign(qid=dqid), dy)
+    both = [np.concatenate(fitted.rank(*given[:1], **given[1])) for given in
+            ((dX.assign(qid=dqid), {}), (dX, {"qid": dqid}))]  # fmt: skip
+    assert np.array_equal(*both)
+    assert fitted.score(dX.assign(qid=dqid), dy) == fitted.score(dX, dy, qid=dqid)
+
+
+def test_rounds_name_the_measure_that_is_watched(rows):
+    dX, dy, dqid = as_arrays(*rows[:3])
+    heard = []
+    fitted = trees().fit(dX, dy, qid=dqid, eval_set=(dX, dy, dqid), callbacks=[heard.append])
+    assert [one.measures["valid_0"]["nDCG@10"] for one in heard] == fitted.validation_scores_.tolist()
+
+
 @pytest.mark.parametrize("series", [False, True])
 def test_sizes_of_queries_cut_as_the_rows(rows, series):
     X, y, _, sizes = rows

@@ -261,10 +261,10 @@ class Ranker(RoundResults, BaseEstimator):
 
         Without `qid` all rows are one query, which is an error for more than 1,000 rows, as in `fit`.
         """
+        X, qid = self._without_query_column(without_pool(X), qid)
         X, _, qid = in_partitions(X, None, qid)
         if getattr(X, "is_cluster_data", False):
             return X.rank_with(self)
-        X, qid = self._without_query_column(without_pool(X), qid)
         scores = self.predict(X, qid=qid)
         if isinstance(X, RankingData):
             grouping: Grouping = X
@@ -303,10 +303,10 @@ class Ranker(RoundResults, BaseEstimator):
             with metadata routing on, `sklearn.set_config(enable_metadata_routing=True)`.
         """
         check_is_fitted(self)
+        X, qid = self._without_query_column(without_pool(X), qid)
         X, y, qid = in_partitions(X, y, qid)
         if getattr(X, "is_cluster_data", False):
             return float(X.score_of(self, self._measure()))
-        X, qid = self._without_query_column(without_pool(X), qid)
         if isinstance(X, RankingData):
             _refuse_again(y, qid)
             scores, judgements = X.grouped(self.predict(X)), X.judgements()

@@ -57,8 +57,10 @@ def fit(ranker: Any, data: ClusterRankingData, eval_set: Any = None, callbacks: 
     if eval_set is not None and not ranker.uses_eval_set:
         raise InvalidInputError(f"eval_set: {name} has nothing that validation queries could choose; leave it out")
     module = importlib.import_module(f"truerank.cluster.fits.{FITS[name]}")
-    with fitting(name, callbacks), whole_fit(ranker) as fresh:
+    with fitting(name, callbacks) as told, whole_fit(ranker) as fresh:
         valid = None if eval_set is None else _validation(eval_set, data)
+        if valid is not None:
+            told.watched = "valid_0", fresh._watched_measure().name
         for one in (data, valid):
             if one is not None:
                 _check(fresh, one)
