@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from truerank.core.checks import check_choice, check_number, check_positive_int
+from truerank.core.checks import check_choice, check_number, check_positive_int, is_dask
 from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.core.files import read_text
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.threads import one_blas_thread, query_blocks, resolve_n_jobs, row_blocks, run_blocks
 
@@ -81,3 +82,23 @@ def test_blas_runs_on_one_thread_each_time_and_is_as_before_afterwards():
             with one_blas_thread():
                 assert set(threads()) <= {1}
             assert threads() == before
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_a_byte_that_is_not_utf_8_is_named_with_its_line(tmp_path, mark):
+    path = tmp_path / "names"
+    path.write_bytes(mark + "\u00e9t\u00e9\n".encode())
+    assert read_text(path) == "\u00e9t\u00e9\n"
+    path.write_bytes(mark + b"ab\n\xff")
+    with pytest.raises(DataFileError, match="names, line 2: byte 0xFF is not UTF-8"):
+        read_text(path)
+
+
+@pytest.mark.parametrize(("graph", "expected"), [(None, False), ({}, True)])
+def test_an_array_that_could_be_of_dask_is_so_with_a_graph(graph, expected):
+    class Labelled:  # as xarray's arrays, which may hold one of Dask
+        def __dask_graph__(self):
+            return graph
+
+    assert is_dask(Labelled()) is expected
+    assert not is_dask(np.zeros(3))

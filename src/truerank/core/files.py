@@ -44,10 +44,10 @@ def read_text(path: str | os.PathLike[str]) -> str:
     DataFileError
         Where a byte is not UTF-8, with its line.
     """
-    data = Path(path).read_bytes()
     try:
-        return data.decode("utf-8-sig")
+        return Path(path).read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        data = error.object  # without the byte order mark
         line = data.count(b"\n", 0, error.start) + 1
         what = f"byte 0x{data[error.start]:02X} is not UTF-8; convert the file to UTF-8"
         raise DataFileError(what, os.fspath(path), line) from error
