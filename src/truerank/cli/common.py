@@ -175,6 +175,13 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
+def add_splits_option(parser: argparse.ArgumentParser) -> None:
+    """`--splits`, or `--folds` as other tools call them."""
+    parser.add_argument(
+        "--splits", "--folds", type=int, default=5, metavar="K", help="folds of a single file (default: 5)"
+    )
+
+
 def add_convention_option(parser: argparse.ArgumentParser, default: str | None = "ranklib") -> None:
     """`--convention`: how measures settle gain, discount, ties and empty queries."""
     parser.add_argument(

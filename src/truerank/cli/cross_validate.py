@@ -33,15 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--select", default="AP", metavar="MEASURE", help="measure of the choice (default: AP)")
     parser.add_argument("--measures", default="AP nDCG@5 nDCG@10", help="measures to report, separated by blanks")
-    parser.add_argument(
-        "--splits",
-        "--folds",
-        dest="splits",
-        type=int,
-        default=5,
-        metavar="K",
-        help="folds of a single file (default: 5)",
-    )
+    common.add_splits_option(parser)
     parser.add_argument(
         "--scores",
         metavar="OUT",

@@ -36,15 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--measure", default=None, metavar="MEASURE", help="measure of the choice (default: the ranker's)"
     )
-    parser.add_argument(
-        "--splits",
-        "--folds",
-        dest="splits",
-        type=int,
-        default=5,
-        metavar="K",
-        help="folds of a single file (default: 5)",
-    )
+    common.add_splits_option(parser)
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="folds fitted at once (default: 1)")
     parser.add_argument(
         "--state", metavar="FILE", help="trials as they end, as JSON lines; the same command goes on where it stopped"

@@ -71,6 +71,14 @@ class PairComparison(NamedTuple):
     detectable: float
     effect: float
 
+    def cells(self) -> tuple[str, str, str]:
+        """As tables show it: the rankers, the difference with its interval, wins/losses/ties with ** below .05."""
+        return (
+            f"{self.a} against {self.b}",
+            f"{self.difference:+.4f} [{self.low:+.4f}, {self.high:+.4f}]",
+            f"{self.wins}/{self.losses}/{self.ties}{'**' if self.p_adjusted < LEVEL else ''}",
+        )
+
 
 class Comparison(Tabular):
     """What `compare_rankers` found.
@@ -287,30 +295,13 @@ class Comparison(Tabular):
             if against and pair is None:
                 row += ["(baseline)", "", None, None, None]
             elif pair is not None:
-                row += [
-                    f"{pair.difference:+.4f} [{pair.low:+.4f}, {pair.high:+.4f}]",
-                    f"{pair.wins}/{pair.losses}/{pair.ties}{'**' if pair.p_adjusted < LEVEL else ''}",
-                    pair.p,
-                    pair.p_adjusted,
-                    pair.effect,
-                ]
+                row += [*pair.cells()[1:], pair.p, pair.p_adjusted, pair.effect]
             rows.append(row)
         return styled_table(rows, header, style)
 
     def pairs_table(self, style: str = "text") -> str:
         """The pairs that were compared, as `systems_table`."""
-        rows = [
-            [
-                f"{pair.a} against {pair.b}",
-                f"{pair.difference:+.4f} [{pair.low:+.4f}, {pair.high:+.4f}]",
-                f"{pair.wins}/{pair.losses}/{pair.ties}{'**' if pair.p_adjusted < LEVEL else ''}",
-                pair.p,
-                pair.p_adjusted,
-                pair.effect,
-                pair.detectable,
-            ]
-            for pair in self.pairs
-        ]
+        rows = [[*pair.cells(), pair.p, pair.p_adjusted, pair.effect, pair.detectable] for pair in self.pairs]
         header = ["rankers", "difference, 95%", "W/L/T", "p", f"p, {self.correction}", "effect d", "shows"]
         return styled_table(rows, header, style)
 
@@ -320,17 +311,18 @@ class Comparison(Tabular):
     def __str__(self) -> str:
         rows = [
             [
-                f"{pair.a} against {pair.b}",
+                rankers,
                 self.means[pair.a],
                 self.means[pair.b],
-                f"{pair.difference:+.4f} [{pair.low:+.4f}, {pair.high:+.4f}]",
-                f"{pair.wins}/{pair.losses}{'**' if pair.p_adjusted < 0.05 else ''}",
+                difference,
+                f"{pair.wins}/{pair.losses}{'**' if pair.p_adjusted < LEVEL else ''}",
                 pair.ties,
                 pair.p,
                 pair.p_adjusted,
                 pair.detectable,
             ]
             for pair in self.pairs
+            for rankers, difference, _ in [pair.cells()]
         ]
         header = [
             "rankers",
@@ -354,18 +346,10 @@ class Comparisons(Tabular, dict[str, Comparison]):
 
     def _table(self, style: str) -> str:
         rows = [
-            [
-                measure,
-                f"{pair.a} against {pair.b}",
-                one.means[pair.a],
-                one.means[pair.b],
-                f"{pair.difference:+.4f} [{pair.low:+.4f}, {pair.high:+.4f}]",
-                f"{pair.wins}/{pair.losses}/{pair.ties}{'**' if pair.p_adjusted < LEVEL else ''}",
-                pair.p,
-                pair.p_adjusted,
-            ]
+            [measure, rankers, one.means[pair.a], one.means[pair.b], difference, record, pair.p, pair.p_adjusted]
             for measure, one in self.items()
             for pair in one.pairs
+            for rankers, difference, record in [pair.cells()]
         ]
         correction = next(iter(self.values())).correction
         header = ["measure", "rankers", "mean", "against", "difference, 95%", "W/L/T", "p", f"p, {correction}"]
