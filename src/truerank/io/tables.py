@@ -168,11 +168,10 @@ def _ranking_data(
     def values(name: str) -> np.ndarray:
         if name in coding:
             return _codes(column(name), name, missing, known_texts.get(name), coded)
-        own = column(name)
-        if not _is_numeric(own):
-            others = [other for other in features if other not in coding and not _is_numeric(column(other))]
-            raise _not_numeric(own, name, [other for other in others if other != name])
-        return _numbers(own, name, missing)
+        return _numbers(column(name), name, missing, not_numeric)
+
+    def not_numeric() -> list[str]:
+        return [name for name in features if name not in coding and not _is_numeric(column(name))]
 
     # Some rows of some columns at a time: a line of the processor's cache is written once.
     for first in range(0, len(features), _COLUMNS_AT_ONCE):
@@ -381,7 +380,7 @@ def _is_numeric(values: np.ndarray) -> bool:
     return values.dtype.kind in "fiub"
 
 
-def _not_numeric(values: np.ndarray, name: str, others: Sequence[str] = ()) -> InvalidInputError:
+def _not_numeric(values: np.ndarray, name: str, others: Sequence[str]) -> InvalidInputError:
     if not len(values):
         return InvalidInputError(f"column {name!r} is not numeric")
     row = next((row for row, value in enumerate(values.tolist()) if not _is_number(value)), 0)
@@ -394,9 +393,10 @@ def _not_numeric(values: np.ndarray, name: str, others: Sequence[str] = ()) -> I
     )
 
 
-def _numbers(values: np.ndarray, name: str, missing: str) -> np.ndarray:
+def _numbers(values: np.ndarray, name: str, missing: str, others: Callable[[], Sequence[str]] = tuple) -> np.ndarray:
+    """Numbers of a column (n,); where it has others, the error names what `others` gives beside it."""
     if not _is_numeric(values):
-        raise _not_numeric(values, name)
+        raise _not_numeric(values, name, [other for other in others() if other != name])
     if values.dtype.kind == "O":
         values = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
     values = values.astype(np.float64, copy=False)
