@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -80,6 +82,7 @@ class PairComparison(NamedTuple):
         )
 
 
+@dataclass(repr=False, eq=False)
 class Comparison(Tabular):
     """What `compare_rankers` found.
 
@@ -96,121 +99,31 @@ class Comparison(Tabular):
     pairs : list of PairComparison
     n_resamples : int
         Of the randomisation test, the more the more pairs, so that a correction can still show something.
-    smallest_p : float
-        The smallest adjusted p that the test could give here, with so many resamples, comparisons and queries; above
-        .05 nothing can be shown.
-    groups : list of lists of str
-        Rankers that cannot be told apart, by falling mean (see `groups_alike`); empty where not all pairs were tested.
     query_ids : list of str or None
     tie_averaged : dict of str to float
         Mean of each ranker over all orders of its tied documents, where it is known; the tables show it beside the mean
         where they differ by more than .0005 for some ranker, because the convention's rule for ties then decides.
     """
 
-    __slots__ = (
-        "baseline",
-        "convention",
-        "correction",
-        "groups",
-        "higher_is_better",
-        "intervals",
-        "means",
-        "measure",
-        "n_resamples",
-        "pairs",
-        "per_query",
-        "query_ids",
-        "smallest_p",
-        "test",
-        "tie_averaged",
-    )
+    measure: str
+    convention: str
+    test: str
+    correction: str
+    baseline: str | None
+    means: dict[str, float]
+    per_query: dict[str, np.ndarray]
+    intervals: dict[str, Interval]
+    pairs: list[PairComparison]
+    n_resamples: int
+    query_ids: list[str] | None
+    tie_averaged: dict[str, float]
+    higher_is_better: bool
 
-    def __init__(
-        self,
-        per_query: Mapping[str, np.ndarray],
-        *,
-        baseline: str | None,
-        measure: str = "",
-        convention: str = "",
-        test: str = "randomisation",
-        correction: str = "holm",
-        random_state: Any = 0,
-        query_ids: Sequence[Any] | np.ndarray | None = None,
-        higher_is_better: bool = True,
-        tie_averaged: Mapping[str, float] | None = None,
-    ) -> None:
-        check_choice(test, "test", TESTS)
-        check_choice(correction, "correction", CORRECTIONS)
-        names = list(per_query)
-        if len(names) < 2:
-            raise InvalidInputError(f"a comparison needs at least two rankers, got {len(names)}")
-        if baseline is not None and baseline not in names:
-            raise InvalidInputError(f"baseline {baseline!r} is none of {', '.join(names)}")
-        places = list(combinations(range(len(names)), 2))
-        if baseline is not None:
-            against = names.index(baseline)
-            places = [(place, against) for place in range(len(names)) if place != against]
-        self.measure, self.convention, self.test, self.correction = measure, convention, test, correction
-        self.baseline, self.per_query = baseline, dict(per_query)
-        self.query_ids = None if query_ids is None else [str(name) for name in query_ids]
-        self.means = {name: mean_of(np.asarray(values, dtype=np.float64)) for name, values in per_query.items()}
-        self.intervals = {
-            name: _interval(np.asarray(values, dtype=np.float64), random_state) for name, values in per_query.items()
-        }
-        self.tie_averaged = dict(tie_averaged or {})
-        self.n_resamples = resamples_for(len(places))
-        self.higher_is_better = higher_is_better
-        if not higher_is_better:  # from here on more is better: a positive difference is a gain
-            per_query = {name: -np.asarray(values, dtype=np.float64) for name, values in per_query.items()}
-        values = _complete(list(per_query.values()))
-        chosen = [(names[first], names[second]) for first, second in places]
-        if test == "randomisation" and values is not None:
-            tested = pairwise_randomisation(
-                values, places, n_resamples=self.n_resamples, random_state=random_state
-            ).tolist()
-        else:
-            tested = [_tested(test, per_query[a], per_query[b], self.n_resamples, random_state).p for a, b in chosen]
-        if correction == "tukey":
-            if values is None:
-                raise InvalidInputError(
-                    "Tukey's HSD needs a value of every ranker for every query; these skip different queries: choose "
-                    "another correction, or a measure with missing_topics='zero'"
-                )
-            adjusted = tukey_hsd(values, places, random_state=random_state).tolist()
-        else:
-            adjusted = _CORRECTIONS[correction](tested).tolist()
-        if values is not None:
-            low, high = (ends.tolist() for ends in pairwise_bootstrap(values, places, random_state=random_state))
-        else:
-            intervals = [
-                bootstrap_interval(per_query[a], per_query[b], n_resamples=2_000, random_state=random_state)
-                for a, b in chosen
-            ]
-            low, high = [one.low for one in intervals], [one.high for one in intervals]
-        self.pairs = []
-        for number, (a, b) in enumerate(chosen):
-            ours, theirs = per_query[a], per_query[b]
-            difference = paired_differences(ours, theirs)
-            self.pairs.append(
-                PairComparison(
-                    a,
-                    b,
-                    len(difference),
-                    float(difference.mean()),
-                    low[number],
-                    high[number],
-                    *win_loss(ours, theirs),
-                    tested[number],
-                    adjusted[number],
-                    smallest_detectable_difference(ours, theirs),
-                    effect_size(ours, theirs),
-                )
-            )
-        self.smallest_p = self._smallest_p(max(pair.queries for pair in self.pairs))
-        self.groups = [] if baseline is not None and len(names) > 2 else self._groups(names, places)
-
-    def _smallest_p(self, n_queries: int) -> float:
-        """Of the 2^n ways to swap n queries' values two are extreme; of Tukey's (k (k - 1))^n, k (k - 1) are."""
+    @property
+    def smallest_p(self) -> float:
+        """The smallest adjusted p that the test could give here; above .05 nothing can be shown."""
+        # Of the 2^n ways to swap n queries' values two are extreme; of Tukey's (k (k - 1))^n, k (k - 1) are.
+        n_queries = max(pair.queries for pair in self.pairs)
         if self.correction == "tukey":
             k = len(self.per_query)
             return max(1 / 10_001, float(k * (k - 1)) ** (1 - n_queries))
@@ -222,9 +135,15 @@ class Comparison(Tabular):
         family = 1 if self.correction in ("none", "benjamini-hochberg") else len(self.pairs)
         return min(1.0, family * smallest)
 
-    def _groups(self, names: list[str], places: list[tuple[int, int]]) -> list[list[str]]:
+    @cached_property
+    def groups(self) -> list[list[str]]:
+        """Rankers that cannot be told apart, by falling mean; empty where not all pairs were tested."""
+        names = list(self.means)
+        if self.baseline is not None and len(names) > 2:
+            return []
         different = np.zeros((len(names), len(names)), dtype=bool)
-        for (first, second), pair in zip(places, self.pairs):
+        for pair in self.pairs:
+            first, second = names.index(pair.a), names.index(pair.b)
             different[first, second] = different[second, first] = pair.p_adjusted < LEVEL
         means = [self._sign * mean for mean in self.means.values()]
         return [[names[i] for i in group] for group in groups_alike(means, different)]
@@ -324,18 +243,8 @@ class Comparison(Tabular):
             for pair in self.pairs
             for rankers, difference, _ in [pair.cells()]
         ]
-        header = [
-            "rankers",
-            "mean",
-            "against",
-            "difference, 95%",
-            "wins/losses",
-            "ties",
-            "p",
-            f"p, {self.correction}",
-            "shows",
-        ]
-        return table(rows, header)
+        header = ["rankers", "mean", "against", "difference, 95%", "wins/losses", "ties", "p", f"p, {self.correction}"]
+        return table(rows, [*header, "shows"])
 
     def __repr__(self) -> str:
         return f"Comparison({', '.join(self.per_query)}; {self.measure}, {self.test})"
@@ -487,20 +396,75 @@ def compare_values(
     `tie_averaged` holds the means over all orders of tied documents, as `tie_averaged_means` makes them.
     With `higher_is_better=False` (`pairs(2,0)` and other errors) wins, and differences above 0, are where `a` is lower.
     """
+    check_choice(test, "test", TESTS)
+    check_choice(correction, "correction", CORRECTIONS)
+    names = list(per_query)
+    if len(names) < 2:
+        raise InvalidInputError(f"a comparison needs at least two rankers, got {len(names)}")
     if baseline == "first" and "first" not in per_query:
-        baseline = next(iter(per_query), None)
+        baseline = names[0]
+    if baseline is None:
+        places = list(combinations(range(len(names)), 2))
+    elif baseline in names:
+        against = names.index(baseline)
+        places = [(place, against) for place in range(len(names)) if place != against]
+    else:
+        raise InvalidInputError(f"baseline {baseline!r} is none of {', '.join(names)}")
+    values = {name: np.asarray(own, dtype=np.float64) for name, own in per_query.items()}
+    n_resamples = resamples_for(len(places))
+    more = values if higher_is_better else {name: -own for name, own in values.items()}  # of which more is better
     return Comparison(
-        per_query,
-        baseline=baseline,
-        measure=measure,
-        convention=convention,
-        test=test,
-        correction=correction,
-        random_state=random_state,
-        query_ids=query_ids,
+        measure, convention, test, correction, baseline,
+        means={name: mean_of(own) for name, own in values.items()},
+        per_query=dict(per_query),
+        intervals={name: _interval(own, random_state) for name, own in values.items()},
+        pairs=_compared_pairs(more, places, test, correction, n_resamples, random_state),
+        n_resamples=n_resamples,
+        query_ids=None if query_ids is None else [str(name) for name in query_ids],
+        tie_averaged=dict(tie_averaged or {}),
         higher_is_better=higher_is_better,
-        tie_averaged=tie_averaged,
-    )
+    )  # fmt: skip
+
+
+def _compared_pairs(
+    values: dict[str, np.ndarray],
+    places: list[tuple[int, int]],
+    test: str,
+    correction: str,
+    n_resamples: int,
+    random_state: Any,
+) -> list[PairComparison]:
+    """The pairs at these places of the rankers, more of whose values (m,) is better."""
+    names, complete = list(values), _complete(list(values.values()))
+    chosen = [(names[first], names[second]) for first, second in places]
+    if test == "randomisation" and complete is not None:
+        tested = pairwise_randomisation(complete, places, n_resamples=n_resamples, random_state=random_state)
+    else:
+        tested = np.array([_tested(test, values[a], values[b], n_resamples, random_state).p for a, b in chosen])
+    if correction != "tukey":
+        adjusted = _CORRECTIONS[correction](tested)
+    elif complete is not None:
+        adjusted = tukey_hsd(complete, places, random_state=random_state)
+    else:
+        raise InvalidInputError(
+            "Tukey's HSD needs a value of every ranker for every query; these skip different queries: choose another "
+            "correction, or a measure with missing_topics='zero'"
+        )
+    if complete is not None:
+        ends = np.stack(pairwise_bootstrap(complete, places, random_state=random_state), axis=1)
+    else:
+        options: dict[str, Any] = {"n_resamples": 2_000, "random_state": random_state}
+        ends = np.array([bootstrap_interval(values[a], values[b], **options)[1:] for a, b in chosen])
+    pairs = []
+    for (a, b), (low, high), p, p_adjusted in zip(chosen, ends.tolist(), tested.tolist(), adjusted.tolist()):
+        both = values[a], values[b]
+        difference = paired_differences(*both)
+        one = PairComparison(
+            a, b, len(difference), float(difference.mean()), low, high, *win_loss(*both), p, p_adjusted,
+            smallest_detectable_difference(*both), effect_size(*both),
+        )  # fmt: skip
+        pairs.append(one)
+    return pairs
 
 
 def _complete(values: list[np.ndarray]) -> np.ndarray | None:

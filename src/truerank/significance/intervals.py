@@ -10,7 +10,7 @@ import numpy as np
 
 from truerank.core.checks import check_number, check_positive_int
 from truerank.measures.base import Measure, log_values
-from truerank.significance.two_samples import paired_differences
+from truerank.significance.two_samples import deviation_of, paired_differences
 
 
 class Interval(NamedTuple):
@@ -92,13 +92,12 @@ def detectable_against_another(a: Any, *, correlation: float = 0.8, alpha: float
     0.25
     """
     correlation = check_number(correlation, "correlation", minimum=-1.0, maximum=1.0)
-    alpha = check_number(alpha, "alpha", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
-    power = check_number(power, "power", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
+    shares = _shares(alpha, power)
     values = paired_differences(a, np.zeros(np.shape(a)))
     n = len(values)
     if n < 2:
         return math.inf
-    quantiles = _student(1.0 - alpha / 2.0, n - 1) + _student(power, n - 1)
+    quantiles = sum(_student(share, n - 1) for share in shares)
     return max(0.0, quantiles) * float(values.std(ddof=1)) * math.sqrt(2.0 * (1.0 - correlation) / n)
 
 
@@ -125,16 +124,19 @@ def smallest_detectable_difference(a: Any, b: Any, *, alpha: float = 0.05, power
     >>> round(smallest_detectable_difference([0.5, 0.7, 0.9, 0.4], [0.4, 0.5, 0.8, 0.4]), 4)
     0.1699
     """
-    alpha = check_number(alpha, "alpha", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
-    power = check_number(power, "power", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
+    shares = _shares(alpha, power)
     difference = paired_differences(a, b)
     n = len(difference)
     if n < 2:
         return math.inf
-    deviation = float(difference.std(ddof=1))
-    if deviation <= 1e-15 * float(np.abs(difference).max()):
-        return 0.0
     from scipy.special import stdtrit
 
-    quantiles = float(stdtrit(n - 1, 1.0 - alpha / 2.0) + stdtrit(n - 1, power))
-    return max(0.0, quantiles) * deviation / math.sqrt(n)
+    quantiles = float(sum(stdtrit(n - 1, share) for share in shares))
+    return max(0.0, quantiles) * deviation_of(difference) / math.sqrt(n)
+
+
+def _shares(alpha: float, power: float) -> tuple[float, float]:
+    """Shares below the two quantiles of Student's t that a test of this level and power rests on."""
+    for name, value in (("alpha", alpha), ("power", power)):
+        check_number(value, name, minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
+    return 1.0 - alpha / 2.0, power

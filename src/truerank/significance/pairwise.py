@@ -10,6 +10,7 @@ import numpy as np
 
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
+from truerank.significance.two_samples import deviation_of, paired_differences
 
 FEWEST, MOST = 10_000, 400_000  # resamples of a family of tests
 MOST_GROUPS = 200
@@ -151,17 +152,13 @@ def effect_size(a: Any, b: Any) -> float:
     >>> round(effect_size([0.5, 0.7, 0.9, 0.4], [0.4, 0.5, 0.8, 0.4]), 4)
     1.2247
     """
-    from truerank.significance.two_samples import paired_differences
-
     difference = paired_differences(a, b)
     if not difference.any():
         return 0.0
     if len(difference) < 2:
         return math.nan
-    mean, deviation = float(difference.mean()), float(difference.std(ddof=1))
-    if deviation <= 1e-15 * float(np.abs(difference).max()):
-        return math.copysign(math.inf, mean)
-    return mean / deviation
+    mean, deviation = float(difference.mean()), deviation_of(difference)
+    return mean / deviation if deviation else math.copysign(math.inf, mean)
 
 
 def groups_alike(means: Sequence[float], different: np.ndarray) -> list[list[int]]:

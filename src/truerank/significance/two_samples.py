@@ -46,8 +46,8 @@ def paired_t(a: Any, b: Any) -> Outcome:
     n = len(difference)
     if n < 2 or not difference.any():
         return Outcome(0.0, 1.0)
-    mean, deviation = difference.mean(), difference.std(ddof=1)
-    if deviation <= 1e-15 * np.abs(difference).max():
+    mean, deviation = difference.mean(), deviation_of(difference)
+    if deviation == 0:
         return Outcome(float(np.copysign(np.inf, mean)), 0.0)
     from scipy.special import stdtr
 
@@ -158,6 +158,12 @@ def paired_differences(a: Any, b: Any) -> np.ndarray:
     if len(difference) == 0:
         raise InvalidInputError("a paired test needs at least one query that both rankers have a value for")
     return difference
+
+
+def deviation_of(difference: np.ndarray) -> float:
+    """Standard deviation (n - 1) of two differences or more; 0 where they are equal but for rounding."""
+    deviation = float(difference.std(ddof=1))
+    return 0.0 if deviation <= 1e-15 * float(np.abs(difference).max()) else deviation
 
 
 def _sample(values: Any, name: str, nan: bool = False) -> np.ndarray:
