@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from truerank.data.grouping import sums_by_query
 from truerank.measures.base import Measure
 from truerank.measures.derived import missing_count
 from truerank.measures.ranking import Ordered
@@ -26,15 +27,9 @@ class BinaryPreference(Measure):
         bad = (judgements.grades >= 0) & ~hits.mask
         if judgements.judged is not None:
             bad &= judgements.judged
-        offsets = judgements.offsets
-        running = np.concatenate([[0], np.cumsum(bad)])
-        all_bad = running[offsets[1:]] - running[offsets[:-1]]
+        all_bad = sums_by_query(bad.astype(np.int64), judgements.offsets)
         all_bad += missing_count(judgements, 0.0) - missing_count(judgements, self.rel)
-        above = np.cumsum(bad[ordered.rows], axis=1)
-        at = ordered.hit_ranks(self.rel) - 1 + hits.first_row
-        first = np.take_along_axis(above, np.broadcast_to(hits.first_row, at.shape), axis=1)
-        first -= bad[ordered.rows[:, hits.first_row]]
-        n = np.take_along_axis(above, at, axis=1) - first
+        n = ordered.count_above(bad, hits)
         relevant = hits.total[hits.query]
         limit = np.maximum(np.minimum(relevant, all_bad[hits.query]), 1)
         value = 1.0 - np.minimum(n, relevant) / limit

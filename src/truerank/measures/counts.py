@@ -28,21 +28,6 @@ class _Counted(Measure):
     _average = _values
 
 
-class RetrievedCount(_Counted):
-    """Ranked documents: trec_eval's num_ret. `NumRet(rel=1)` counts the relevant ones among them, as ir_measures."""
-
-    NAME = "NumRet"
-    OWN = ("rel", "cutoff")
-    __slots__ = ()
-
-    def rank_form(self, judgements: Judgements) -> RankForm:
-        m = judgements.n_queries
-        every = Hits(judgements.offsets, np.ones(judgements.n_rows, dtype=bool), "every")
-        hits = hits_of(judgements, self.rel) if "rel" in self._given else every
-        ones, never = np.ones(judgements.longest), np.zeros(m, dtype=bool)
-        return RankForm(SUM, hits, ones, np.ones(m), never, limits=self.limits(judgements))
-
-
 class RelevantRetrievedCount(_Counted):
     """Relevant documents among those ranked (the first k, with a cutoff): trec_eval's num_rel_ret, ranx's hits."""
 
@@ -53,7 +38,23 @@ class RelevantRetrievedCount(_Counted):
     def rank_form(self, judgements: Judgements) -> RankForm:
         m = judgements.n_queries
         ones, never = np.ones(judgements.longest), np.zeros(m, dtype=bool)
-        return RankForm(SUM, hits_of(judgements, self.rel), ones, np.ones(m), never, limits=self.limits(judgements))
+        return RankForm(SUM, self._hits(judgements), ones, np.ones(m), never, limits=self.limits(judgements))
+
+    def _hits(self, judgements: Judgements) -> Hits:
+        """The documents that are counted where they are ranked."""
+        return hits_of(judgements, self.rel)
+
+
+class RetrievedCount(RelevantRetrievedCount):
+    """Ranked documents: trec_eval's num_ret. `NumRet(rel=1)` counts the relevant ones among them, as ir_measures."""
+
+    NAME = "NumRet"
+    __slots__ = ()
+
+    def _hits(self, judgements: Judgements) -> Hits:
+        if "rel" in self._given:
+            return super()._hits(judgements)
+        return Hits(judgements.offsets, np.ones(judgements.n_rows, dtype=bool), "every")
 
 
 class RelevantCount(_Counted):

@@ -53,12 +53,6 @@ class Hits:
         query = self.query if k == 1 else (self.query + m * np.arange(k)[:, None]).ravel()
         return np.bincount(query, weights=values.ravel(), minlength=k * m).reshape(k, m)
 
-    def first(self, values: np.ndarray, otherwise: float) -> np.ndarray:
-        """Value (k, m) of each query's first relevant document among values (k, h), `otherwise` where none is."""
-        result = np.full((len(values), len(self.ranked)), otherwise)
-        result[:, self.queries] = values[:, self.starts]
-        return result
-
 
 class TieOrder(NamedTuple):
     """A total order within queries: `rank[row]` and its inverse `row[rank]`, queries keeping their ranges."""

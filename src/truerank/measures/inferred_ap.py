@@ -33,15 +33,8 @@ class InferredAP(Measure):
         not_relevant = judged & (judgements.grades >= 0) & ~hits.mask
         pooled = judged & (judgements.grades < 0)
         rank, above = ordered.hit_ranks(self.rel), hits.ordinal - 1.0
-        bad, unjudged = (_above(ordered, mask, rank, hits.first_row) for mask in (not_relevant, pooled))
+        bad, unjudged = ordered.count_above(not_relevant, hits), ordered.count_above(pooled, hits)
         before = np.maximum(rank - 1.0, 1.0)
         share = (above + _EPSILON) / (above + bad + 2 * _EPSILON)
         value = 1.0 / rank + (rank - 1.0) / rank * ((above + bad + unjudged) / before) * share
         return hits.sum(np.where(rank == 1, 1.0, value)) / np.maximum(hits.total, 1), hits.total == 0
-
-
-def _above(ordered: Ordered, mask: np.ndarray, rank: np.ndarray, first_row: np.ndarray) -> np.ndarray:
-    """Documents of a mask (n,) above each hit of rank `rank` (k, h), in queries that start at `first_row` (h,)."""
-    running = np.concatenate([np.zeros((ordered.k, 1)), np.cumsum(mask[ordered.rows], axis=1)], axis=1)
-    starts = np.broadcast_to(first_row, rank.shape)
-    return np.take_along_axis(running, starts + rank - 1, axis=1) - np.take_along_axis(running, starts, axis=1)

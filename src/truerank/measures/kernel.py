@@ -16,14 +16,17 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
-from truerank.core.threads import query_blocks, run_blocks
+from truerank.core.threads import query_blocks, row_blocks, run_blocks
 from truerank.data.ranking_data import Judgements, RankingData
-from truerank.measures.base import Measure
+from truerank.matrices.sorting import sort_descending
+from truerank.measures.base import EMPTY_VALUES, Measure
 from truerank.measures.derived import tie_order
 from truerank.measures.rank_form import PRECISION, SUM, RankForm
 from truerank.measures.ranking import Ranking
 
 _BLOCK_VALUES = 1 << 21  # scores in hand at a time: 16 MB as float64
+_Ranks = tuple[np.ndarray, np.ndarray, np.ndarray]
+_COUNTING = 64  # hits up to which counting their ranks beats sorting them
 _MANY_HITS = 5  # with more than one hit in so many documents, sorting all of them beats finding the hits' ranks
 
 
@@ -47,7 +50,7 @@ class QueryMeasure:
             raise InvalidInputError("the scores exceed the range of float64; scale the features")
         if self._plan is None:
             return self.measure.per_query(self.judgements, scores)
-        return self._plan.evaluate(scores[None], 0, self.judgements.n_queries)[:, 0]
+        return self._plan.evaluate(scores[None], 0, self.judgements.n_queries)[0]
 
     def mean_of_scores(self, scores: np.ndarray, query_weight: np.ndarray | None = None) -> float:
         """Mean over the queries that are not skipped for scores (n,), weighted if `query_weight` (m,) is given."""
@@ -68,35 +71,26 @@ class QueryMeasure:
         -----
         X is read once, in blocks of queries, and never copied whole.
         """
-        m, p = self.judgements.n_queries, X.shape[1]
-        result = np.empty((m, p))
+        judgements, plan, p = self.judgements, self._plan, X.shape[1]
+        result = np.empty((judgements.n_queries, p))
         sign = 1.0 if descending else -1.0
-        if self._plan is None:
-            self._of_columns_by_measure(X, sign, result)
-            return result
-        plan, offsets = self._plan, self.judgements.offsets
-        rows = max(1, min(65_536, _BLOCK_VALUES // max(1, p)))
+        blocks = [(0, judgements.n_queries)]
+        if plan is not None:
+            blocks = query_blocks(judgements.offsets, max(1, min(65_536, _BLOCK_VALUES // max(1, p))))
 
         def work(first: int, last: int) -> None:
-            start, stop = int(offsets[first]), int(offsets[last])
-            width = max(1, _BLOCK_VALUES // max(1, stop - start))
-            part = X[start:stop].toarray() if hasattr(X, "tocsr") else X[start:stop]
-            for a in range(0, p, width):
-                block = np.multiply(part[:, a : a + width].T, sign, dtype=np.float64, order="C")
-                result[first:last, a : a + width] = plan.evaluate(block, first, last)
+            start, stop = int(judgements.offsets[first]), int(judgements.offsets[last])
+            part = X[start:stop].tocsc() if hasattr(X, "tocsr") else X[start:stop]
+            for a, b in row_blocks(p, max(1, _BLOCK_VALUES // max(1, stop - start))):
+                columns = part[:, a:b].toarray() if hasattr(X, "tocsr") else part[:, a:b]
+                block = np.multiply(columns.T, sign, dtype=np.float64, order="C")
+                if plan is None:
+                    result[:, a:b] = self.measure.per_query(judgements, block).T
+                else:
+                    result[first:last, a:b] = plan.evaluate(block, first, last).T
 
-        run_blocks(work, query_blocks(offsets, rows), n_jobs)
+        run_blocks(work, blocks, n_jobs)
         return result
-
-    def _of_columns_by_measure(self, X: Any, sign: float, result: np.ndarray) -> None:
-        n, p = X.shape
-        X = X.tocsc() if hasattr(X, "tocsr") else X
-        width = max(1, _BLOCK_VALUES // max(1, n))
-        for a in range(0, p, width):
-            part = X[:, a : a + width]
-            part = part.toarray() if hasattr(part, "tocsr") else part
-            block = np.multiply(part.T, sign, dtype=np.float64, order="C")
-            result[:, a : a + width] = self.measure.per_query(self.judgements, block).T
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,40 +136,36 @@ class _Plan:
     fixed: np.ndarray
 
     def evaluate(self, scores: np.ndarray, first: int, last: int) -> np.ndarray:
-        """Values (last - first, k) of scores (k, rows of the queries first … last - 1)."""
-        offsets = self.offsets[first : last + 1]
-        values = np.empty((last - first, len(scores)))
-        _measure_queries(
-            self._compared(scores, offsets),
-            offsets,
-            self.hits,
-            self.hit_offsets[first : last + 1],
-            self.gains,
-            self.weights,
-            self.cumulative,
-            self.limits[first:last],
-            self.norm[first:last],
-            self.is_fixed[first:last],
-            self.fixed[first:last],
-            self.form.kind,
-            self.averaged,
-            values,
-        )
+        """Values (k, last - first) of scores (k, rows of the queries first … last - 1)."""
+        values = np.empty((len(scores), last - first))
+        for one, own in zip(self.compared(scores, first, last), values):
+            own[:] = self.values_at(self.ranks(one, first, last), first, last)
         return values
 
-    def ranks(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Under scores (n,): documents before each hit, documents tied with it, and the hits of a query by rank."""
-        before, size, order = (np.empty(len(self.hits), dtype=np.int64) for _ in range(3))
-        compared = self._compared(scores[None], self.offsets)[0]
-        _rank_queries(compared, self.offsets, self.hits, self.hit_offsets, self.averaged, before, size, order)
+    def compared(self, scores: np.ndarray, first: int, last: int) -> np.ndarray:
+        """Scores (k, rows) of these queries as they are compared, in the order that settles ties."""
+        start, stop = self.offsets[first], self.offsets[last]
+        if self.order is not None:
+            scores = scores[:, self.order[start:stop] - start]
+        if self.single:
+            with np.errstate(over="ignore"):
+                scores = scores.astype(np.float32).astype(np.float64)
+        return np.ascontiguousarray(scores)
+
+    def ranks(self, compared: np.ndarray, first: int, last: int) -> _Ranks:
+        """In one ranking: documents before each hit, documents tied with it, and the hits of a query by rank."""
+        hit_offsets = self.hit_offsets[first : last + 1]
+        before, size, order = (np.empty(hit_offsets[-1] - hit_offsets[0], dtype=np.int64) for _ in range(3))
+        offsets = self.offsets[first : last + 1]
+        _rank_queries(compared, offsets, self.hits, hit_offsets, self.averaged, before, size, order)
         return before, size, order
 
-    def values_at(self, ranks: tuple[np.ndarray, np.ndarray, np.ndarray]) -> np.ndarray:
-        """Values (m,) from the `ranks` of a plan that ranks the same hits."""
-        values = np.empty(len(self.norm))
+    def values_at(self, ranks: _Ranks, first: int, last: int) -> np.ndarray:
+        """Values (last - first,) from the `ranks` of a plan that ranks the same hits."""
+        values, own = np.empty(last - first), slice(first, last)
         _values_at(
-            *ranks, self.hit_offsets, self.gains, self.weights, self.cumulative, self.limits, self.norm,
-            self.is_fixed, self.fixed, self.form.kind, values,
+            *ranks, self.hit_offsets[first : last + 1], self.gains, self.weights, self.cumulative, self.limits[own],
+            self.norm[own], self.is_fixed[own], self.fixed[own], self.form.kind, values,
         )  # fmt: skip
         return values
 
@@ -183,15 +173,6 @@ class _Plan:
         """Whether the ranks of the one are those of the other."""
         same = self.order is other.order and self.averaged == other.averaged and self.single == other.single
         return same and np.array_equal(self.hits, other.hits)
-
-    def _compared(self, scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-        """Scores (k, rows) of consecutive queries as they are compared, in the order that settles ties."""
-        if self.order is not None:
-            scores = scores[:, self.order[offsets[0] : offsets[-1]] - offsets[0]]
-        if self.single:
-            with np.errstate(over="ignore"):
-                scores = scores.astype(np.float32).astype(np.float64)
-        return np.ascontiguousarray(scores)
 
 
 def values_of_ranking(measure: Measure, ranking: Ranking) -> np.ndarray | None:
@@ -207,14 +188,15 @@ def values_of_ranking(measure: Measure, ranking: Ranking) -> np.ndarray | None:
     with np.errstate(all="ignore"):
         if not math.isfinite(np.add.reduce(scores, axis=None)):
             return None
+    m = ranking.judgements.n_queries
     if len(scores) > 1:
-        return np.ascontiguousarray(plan.evaluate(scores, 0, ranking.judgements.n_queries).T)
+        return plan.evaluate(scores, 0, m)
     # Of one ranking the ranks are kept: most measures of a report ask for those of the same documents.
     kept = next((ranks for other, ranks in ranking.hit_ranks if plan.ranks_alike(other)), None)
     if kept is None:
-        kept = plan.ranks(scores[0])
+        kept = plan.ranks(plan.compared(scores, 0, m)[0], 0, m)
         ranking.hit_ranks.append((plan, kept))
-    return plan.values_at(kept)[None]
+    return plan.values_at(kept, 0, m)[None]
 
 
 def plan_of(measure: Measure, judgements: Judgements) -> _Plan | None:
@@ -243,7 +225,7 @@ def _plan(measure: Measure, judgements: Judgements) -> _Plan | None:
     if form.gains is not None:
         gains = form.gains[places if order is None else order[places]]
     missing = judgements.sizes == 0
-    fixed = np.full(m, {"zero": 0.0, "one": 1.0, "skip": np.nan}[measure.setting("empty")])
+    fixed = np.full(m, EMPTY_VALUES[measure.setting("empty")])
     fixed[missing] = 0.0 if measure.setting("missing_topics") == "zero" else np.nan
     # Fancy indices and np.array copy: the kernel meets writable arrays only, a read-only one is one more compilation.
     return _Plan(
@@ -265,71 +247,37 @@ def _plan(measure: Measure, judgements: Judgements) -> _Plan | None:
 
 
 @kernel
-def _measure_queries(
-    scores,
-    offsets,
-    hits,
-    hit_offsets,
-    gains,
-    weights,
-    cumulative,
-    limits,
-    norm,
-    is_fixed,
-    fixed,
-    kind,
-    averaged,
-    values,
-):
-    """Values (m, k) of k rankings of m queries, by the formulas of `RankForm`; the arguments are its parts.
-
-    `scores` (k, rows) starts at the first query's first row, `offsets` and `hits` count from the first row of all.
-    A hit's rank is found from the documents before it: those of a larger score, and where ties are settled those of an
-    equal one at an earlier place. Few hits count them directly; many are sorted first, and each other document finds by
-    bisection how many of them it stands behind.
-    """
-    base = offsets[0]
-    k = scores.shape[0]
-    m = offsets.shape[0] - 1
-    spare, keys, counts = _room(hit_offsets)
-    most = spare.shape[0]
-    before = np.empty(most, np.int64)
-    size = np.ones(most, np.int64)
-    order = np.empty(most, np.int64)
-    for i in range(m):
-        a, b = offsets[i] - base, offsets[i + 1] - base
-        h0, h1 = hit_offsets[i], hit_offsets[i + 1]
-        R = h1 - h0
-        if is_fixed[i]:
-            values[i] = fixed[i]
-            continue
-        for c in range(k):
-            _rank(scores[c, a:b], hits[h0:h1], base + a, averaged, before, size, order, spare, keys, counts)
-            total = _total(before[:R], size[:R], order[:R], gains[h0:h1], weights, cumulative, limits[i], kind)
-            values[i, c] = total / norm[i]
-
-
-@kernel
 def _rank_queries(scores, offsets, hits, hit_offsets, averaged, before, size, order):
-    """Ranks of all hits (h,) in one ranking (n,): the first half of `_measure_queries`."""
-    spare, keys, counts = _room(hit_offsets)
+    """Ranks (h,) of the hits of some queries in one ranking of their rows.
+
+    `scores` starts at the first query's first row, the results at its first hit; `offsets`, `hits` and `hit_offsets`
+    count from the first of all. A hit's rank is found from the documents before it: those of a larger score, and where
+    ties are settled those of an equal one at an earlier place. Few hits count them directly; many are sorted first, and
+    each other document finds by bisection how many of them it stands behind.
+    """
+    most = 0
+    for i in range(offsets.shape[0] - 1):
+        most = max(most, hit_offsets[i + 1] - hit_offsets[i])
+    spare, keys, counts = np.empty(most, np.int64), np.empty(most), np.empty(most + 1, np.int64)
     for i in range(offsets.shape[0] - 1):
         a, h0, h1 = offsets[i], hit_offsets[i], hit_offsets[i + 1]
-        s = scores[a : offsets[i + 1]]
-        _rank(s, hits[h0:h1], a, averaged, before[h0:h1], size[h0:h1], order[h0:h1], spare, keys, counts)
+        s = scores[a - offsets[0] : offsets[i + 1] - offsets[0]]
+        own = slice(h0 - hit_offsets[0], h1 - hit_offsets[0])
+        _rank(s, hits[h0:h1], a, averaged, before[own], size[own], order[own], spare, keys, counts)
 
 
 @kernel
 def _values_at(
     before, size, order, hit_offsets, gains, weights, cumulative, limits, norm, is_fixed, fixed, kind, values
 ):
-    """Values (m,) from the ranks of all hits: the second half; its arguments are the parts of a `RankForm`."""
+    """Values (m,) from the ranks of the queries' hits, by the formulas of `RankForm`; the arguments are its parts."""
     for i in range(values.shape[0]):
         if is_fixed[i]:
             values[i] = fixed[i]
             continue
-        own = slice(hit_offsets[i], hit_offsets[i + 1])
-        total = _total(before[own], size[own], order[own], gains[own], weights, cumulative, limits[i], kind)
+        h0, h1 = hit_offsets[i], hit_offsets[i + 1]
+        own = slice(h0 - hit_offsets[0], h1 - hit_offsets[0])
+        total = _total(before[own], size[own], order[own], gains[h0:h1], weights, cumulative, limits[i], kind)
         values[i] = total / norm[i]
 
 
@@ -389,18 +337,6 @@ def _first(before, size, limit, weights):
     return total
 
 
-_COUNTING = 64  # hits up to which counting beats sorting
-
-
-@kernel
-def _room(hit_offsets):
-    """Where `_rank` works: `spare`, `keys` and `counts` for the query of the most hits."""
-    most = 0
-    for i in range(hit_offsets.shape[0] - 1):
-        most = max(most, hit_offsets[i + 1] - hit_offsets[i])
-    return np.empty(most, np.int64), np.empty(most, np.float64), np.empty(most + 1, np.int64)
-
-
 @kernel
 def _rank(s, hits, start, averaged, before, size, order, spare, keys, counts):
     """Ranks of a query's hits: `order[j]` is the hit with the j-th rank."""
@@ -411,7 +347,7 @@ def _rank(s, hits, start, averaged, before, size, order, spare, keys, counts):
     for j in range(R):
         _count_before(s, hits[j] - start, averaged, j, before, size)
         order[j] = j
-    _sort_few(before[:R], size[:R], order[:R])
+    _sort_few(before, size, order)
 
 
 @kernel
@@ -447,30 +383,8 @@ def _rank_many(s, hits, start, averaged, before, size, order, spare, keys, count
     R = hits.shape[0]
     for j in range(R):
         order[j] = j
-    # Merge sort, stable, descending: runs of 8 by insertion, then doubled.
-    for a in range(0, R, 8):
-        for j in range(a + 1, min(a + 8, R)):
-            v = order[j]
-            x = s[hits[v] - start]
-            q = j
-            while q > a and s[hits[order[q - 1]] - start] < x:
-                order[q] = order[q - 1]
-                q -= 1
-            order[q] = v
-    width = 8
-    while width < R:
-        for a in range(0, R, 2 * width):
-            middle, end = min(a + width, R), min(a + 2 * width, R)
-            u, v = a, middle
-            for q in range(a, end):
-                if u < middle and (v >= end or s[hits[order[u]] - start] >= s[hits[order[v]] - start]):
-                    spare[q] = order[u]
-                    u += 1
-                else:
-                    spare[q] = order[v]
-                    v += 1
-        order[:R] = spare[:R]
-        width *= 2
+        keys[j] = s[hits[j] - start]
+    sort_descending(keys, order, R, spare)
     for j in range(R):
         keys[j] = s[hits[order[j]] - start]
     counts[: R + 1] = 0

@@ -27,13 +27,12 @@ class MeanNormalisedDCG(Measure):
         rank = ranks(judgements)
         offsets = judgements.offsets
         sizes = np.diff(offsets)
-        first = np.repeat(offsets[:-1], sizes)
         weights = discounts(discount, int(rank.max()) if len(rank) else 0)[rank - 1]
         # Beyond the positive grades the best list gains nothing.
         best = np.zeros(judgements.n_rows)
         within = rank <= np.repeat(np.diff(ideal_offsets), sizes)
         best[within] = gain_of_grade(grades[(np.repeat(ideal_offsets[:-1], sizes) + rank - 1)[within]], gain)
-        dcg, ideal = (_running(values * weights, first) for values in (gains, best[None]))
+        dcg, ideal = (ordered.running(values * weights) for values in (gains, best[None]))
         share = dcg / np.where(ideal > 0, ideal, 1.0)
         best_gain = np.zeros(judgements.n_queries)
         full = np.flatnonzero(sizes)
@@ -41,9 +40,3 @@ class MeanNormalisedDCG(Measure):
         return ordered.sum(share) / np.maximum(sizes, 1), best_gain <= 0
 
     _average = _values
-
-
-def _running(values: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """Running sums (k, n) that start anew at each query, whose first places are `first` (n,)."""
-    total = np.cumsum(values, axis=1)
-    return total - (total[:, first] - values[:, first])

@@ -27,8 +27,8 @@ class _Count(Measure):
         return self.limits(judgements)
 
     def _norm(self, judgements: Judgements, hits: Hits) -> np.ndarray:
-        """What the number of relevant documents found is divided by, (m,)."""
-        raise NotImplementedError
+        """What the number of relevant documents found is divided by, (m,): that of all, unless a class says other."""
+        return np.maximum(hits.total, 1)
 
 
 class Precision(_Count):
@@ -62,9 +62,6 @@ class Recall(_Count):
     REQUIRED = ("cutoff",)
     __slots__ = ()
 
-    def _norm(self, judgements: Judgements, hits: Hits) -> np.ndarray:
-        return np.maximum(hits.total, 1)
-
 
 class RPrecision(_Count):
     """Relevant documents among the first R ranks, over R, the number of relevant documents."""
@@ -75,9 +72,6 @@ class RPrecision(_Count):
 
     def _ranks(self, judgements: Judgements, hits: Hits) -> np.ndarray:
         return hits.total
-
-    def _norm(self, judgements: Judgements, hits: Hits) -> np.ndarray:
-        return np.maximum(hits.total, 1)
 
 
 class SetPrecision(_Count):
@@ -107,9 +101,6 @@ class SetRecall(_Count):
     NAME = "SetR"
     OWN = ("rel", "cutoff")
     __slots__ = ()
-
-    def _norm(self, judgements: Judgements, hits: Hits) -> np.ndarray:
-        return np.maximum(hits.total, 1)
 
 
 class SetF(_Count):

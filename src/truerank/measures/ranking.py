@@ -170,6 +170,18 @@ class Ordered:
             result[:, full] = np.add.reduceat(values, offsets[full], axis=1)
         return result
 
+    def running(self, values: np.ndarray) -> np.ndarray:
+        """Running sums (k, n) of values by place (k, n), which start anew at each query."""
+        offsets = self.judgements.offsets
+        first = np.repeat(offsets[:-1], np.diff(offsets))
+        total = np.cumsum(values, axis=1)
+        return total - (total[:, first] - values[:, first])
+
+    def count_above(self, mask: np.ndarray, hits: Hits) -> np.ndarray:
+        """How many rows of a mask (n,) stand before each of the hits, none of which is of it: int64 (k, h)."""
+        above = self.running(mask[self.rows].astype(np.int64))
+        return np.take_along_axis(above, self.hit_places(hits) + hits.first_row, axis=1)
+
 
 class _Sorted:
     """Rows in descending order of score within each query, in any order among ties, and where the ties are."""

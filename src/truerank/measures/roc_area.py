@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from truerank.data.grouping import sums_by_query
 from truerank.measures.base import EMPTY_VALUES, Measure
 from truerank.measures.ranking import Ordered
 
@@ -92,21 +93,10 @@ def wrong_pairs(ordered: Ordered, good: np.ndarray, bad: np.ndarray) -> tuple[np
     Under `ties="average"` a tied pair is half wrong.
     """
     is_good, is_bad = good[ordered.rows], bad[ordered.rows].astype(np.float64)
-    offsets = ordered.judgements.offsets
-    running = np.cumsum(is_bad, axis=1)
-    first = np.repeat(offsets[:-1], np.diff(offsets))
-    above = running - (running[:, first] - is_bad[:, first])  # bad ones of the query down to this place
-    if ordered.ties == "average":
-        above = ordered_group_middle(ordered, above, is_bad)
-    wrong = ordered.sum(np.where(is_good, above, 0.0))
-    counts = [np.concatenate([[0], np.cumsum(mask)]) for mask in (good, bad)]
-    good_count, bad_count = (count[offsets[1:]] - count[offsets[:-1]] for count in counts)
-    return wrong, good_count * bad_count
-
-
-def ordered_group_middle(ordered: Ordered, above: np.ndarray, is_bad: np.ndarray) -> np.ndarray:
-    """Bad documents above each place, those of its own tied group counted half."""
-    start, size = ordered.groups()
-    at_start = above.ravel()[start] - is_bad.ravel()[start]
-    inside = np.add.reduceat(is_bad.ravel(), start) if len(start) else np.zeros(0)
-    return np.repeat(at_start + inside / 2, size).reshape(above.shape)
+    above = ordered.running(is_bad)  # bad ones of the query down to this place
+    if ordered.ties == "average":  # those of a place's own tied group count half
+        start, size = ordered.groups()
+        inside = np.add.reduceat(is_bad.ravel(), start) if len(start) else np.zeros(0)
+        above = np.repeat((above - is_bad).ravel()[start] + inside / 2, size).reshape(above.shape)
+    good_count, bad_count = (sums_by_query(mask.astype(np.int64), ordered.judgements.offsets) for mask in (good, bad))
+    return ordered.sum(np.where(is_good, above, 0.0)), good_count * bad_count
