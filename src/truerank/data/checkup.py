@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from truerank.data.grouping import mixed_queries
+from truerank.data.grouping import mixed_queries, queries_with_mixed_ties
 from truerank.data.ranking_data import RankingData
 
 _NAMED = 8  # places that a finding names in words
@@ -157,14 +157,7 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         """The finding in JSON's own terms."""
-        return {
-            "code": self.code,
-            "where": self.where,
-            "count": self.count,
-            "severity": self.severity,
-            "advice": self.advice,
-            "items": self.items,
-        }
+        return asdict(self) | {"severity": self.severity, "advice": self.advice}
 
 
 @dataclass
@@ -209,8 +202,7 @@ def look(data: RankingData) -> Look:
     seen = {code: (count, items) for code, count, items in (*_queries(data), *_rows(data))}
     columns = list((_sparse_columns if hasattr(data.X, "tocsr") else _dense_columns)(data)) if data.n_rows else []
     mixed = np.zeros(0, np.bool_) if data.y is None else mixed_queries(data.y, data.offsets)
-    names = data.feature_names or [str(k + 1) for k in range(data.n_features)]
-    return Look(data.n_rows, int(mixed.sum()), names, seen, columns, _answers(data, mixed))
+    return Look(data.n_rows, int(mixed.sum()), _feature_names(data), seen, columns, _answers(data, mixed))
 
 
 def examine(data: Any) -> list[Finding]:
@@ -238,15 +230,7 @@ def scored(data: RankingData, scores: np.ndarray) -> list[Finding]:
     """Findings on the scores (n,) of a ranking, in the order of the rows of `data` (grouped)."""
     if data.y is None or not data.n_rows:
         return []
-    query, names = data.query_index, data.query_ids.tolist()
-    order = np.lexsort((scores, query))
-    same = (np.diff(scores[order]) == 0) & (np.diff(query[order]) == 0)
-    block = np.concatenate([[0], np.cumsum(~same)])  # documents of one query and one score
-    low, high = np.full(block[-1] + 1, np.inf), np.full(block[-1] + 1, -np.inf)
-    np.minimum.at(low, block, data.y[order])
-    np.maximum.at(high, block, data.y[order])
-    tied = np.zeros(data.n_queries, dtype=bool)
-    tied[query[order][(low < high)[block]]] = True
+    names, tied = data.query_ids.tolist(), queries_with_mixed_ties(scores, data.y, data.offsets)
     constant = ~mixed_queries(scores, data.offsets) & (data.group_sizes > 1)
     found = [*_named("constant-scores", names, constant), *_named("tied-scores", names, tied & ~constant)]
     return [Finding(code, _list("query", items), count, items) for code, count, items in found]
@@ -270,9 +254,8 @@ def spreads(data: RankingData) -> dict[str, float]:
     """Robust spread of each feature that varies: the distance of its 5 % and 95 % quantiles, where they differ."""
     if hasattr(data.X, "tocsr") or not data.n_rows:
         return {}
-    names = data.feature_names or [str(k + 1) for k in range(data.n_features)]
     result = {}
-    for k, name in enumerate(names):
+    for k, name in enumerate(_feature_names(data)):
         column = np.asarray(data.X[:, k], dtype=np.float64)
         column = column[np.isfinite(column)]
         if len(column):
@@ -304,6 +287,10 @@ def shared_queries(names: Sequence[str], parts: Sequence[np.ndarray]) -> list[Fi
         Finding("shared-query", f"{a} and {b}: {_list('query', queries)}", len(queries), queries)
         for (a, b), queries in shared.items()
     ]
+
+
+def _feature_names(data: RankingData) -> list[str]:
+    return data.feature_names or [str(k + 1) for k in range(data.n_features)]
 
 
 def _queries(data: RankingData) -> Iterable[_Seen]:

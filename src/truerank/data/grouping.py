@@ -46,6 +46,22 @@ def sums_by_query(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     return result
 
 
+def queries_of_sizes(sizes: Any, name: str, least: int) -> np.ndarray:
+    """Number of each row's query, int64 (n,), from the rows of each query: integers >= `least`, also as floats."""
+    values = np.asarray(sizes)
+    if (
+        values.ndim != 1
+        or values.dtype.kind not in "iuf"
+        or (values != np.floor(values)).any()
+        or (values < least).any()
+    ):
+        raise InvalidInputError(
+            f"{name} must hold the number of rows of each query, integers >= {least}, such as [120, 85]; got "
+            f"{sizes!r:.80}. The query of each row goes to qid"
+        )
+    return query_of_rows(offsets_of(values))
+
+
 def mixed_queries(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Queries whose rows differ in their values (n,), such as grades; bool (m,)."""
     filled = np.flatnonzero(np.diff(offsets))
@@ -53,6 +69,16 @@ def mixed_queries(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     if len(filled):
         result[filled] = np.minimum.reduceat(values, offsets[filled]) < np.maximum.reduceat(values, offsets[filled])
     return result
+
+
+def queries_with_mixed_ties(scores: np.ndarray, grades: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Queries in which rows of different grades (n,) share a score (n,); bool (m,)."""
+    query = query_of_rows(offsets)
+    order = np.lexsort((grades, scores, query))
+    q, s, g = query[order], scores[order], grades[order]
+    # Sorted by grade within equal scores: different grades are neighbours somewhere.
+    apart = (q[1:] == q[:-1]) & (s[1:] == s[:-1]) & (g[1:] != g[:-1])
+    return np.bincount(q[1:][apart], minlength=len(offsets) - 1) > 0
 
 
 def ranks_by_query(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:

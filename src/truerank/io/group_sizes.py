@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import DataFileError, InvalidInputError
-from truerank.data.grouping import group_rows
+from truerank.data.grouping import group_rows, queries_of_sizes
 from truerank.io.streams import Source, open_output
 
 
@@ -35,10 +35,7 @@ def qid_from_group_sizes(sizes: Any) -> np.ndarray:
     >>> qid_from_group_sizes([2, 1, 3]).tolist()
     [0, 0, 1, 2, 2, 2]
     """
-    values = np.asarray(sizes)
-    if values.ndim != 1 or values.dtype.kind not in "iuf" or (values != np.floor(values)).any() or (values < 1).any():
-        raise InvalidInputError(f"group sizes must be a list of integers >= 1, got {sizes!r:.80}")
-    return np.repeat(np.arange(len(values), dtype=np.int64), values.astype(np.int64))
+    return queries_of_sizes(sizes, "group sizes", 1)
 
 
 def group_sizes(qid: Any) -> np.ndarray:

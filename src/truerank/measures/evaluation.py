@@ -10,11 +10,12 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError, imports_of_extra
 from truerank.core.printing import Tabular, styled_table
+from truerank.data.grouping import queries_with_mixed_ties
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.io.trec import Qrels, as_qrels, as_run, judge_run, run_name
 from truerank.measures.base import Measure
 from truerank.measures.conventions import DEFAULT_CONVENTION
-from truerank.measures.derived import best_grade, query_of_row
+from truerank.measures.derived import best_grade
 from truerank.measures.names import parse_measures
 from truerank.measures.ranking import Ranking
 
@@ -66,13 +67,8 @@ class Evaluation(Tabular, dict[str, float]):
 
     def tied_queries(self) -> int:
         """Queries in which documents of different grades share a score, so that the order among them matters."""
-        judgements = self.judgements
-        query = query_of_row(judgements)
-        order = np.lexsort((judgements.grades, self._ranking.scores[0], query))
-        q, s, g = query[order], self._ranking.scores[0][order], judgements.grades[order]
-        # Sorted by grade within equal scores: different grades are neighbours somewhere.
-        moved = (q[1:] == q[:-1]) & (s[1:] == s[:-1]) & (g[1:] != g[:-1])
-        return len(np.unique(q[1:][moved]))
+        mixed = queries_with_mixed_ties(self._ranking.scores[0], self.judgements.grades, self.judgements.offsets)
+        return int(np.count_nonzero(mixed))
 
     def tie_expected(self) -> dict[str, float | None]:
         """Expected mean of each measure over all orders of the tied documents; None where it has no closed form.

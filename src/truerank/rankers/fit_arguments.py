@@ -12,6 +12,7 @@ import numpy as np
 from truerank.core.checks import is_dask
 from truerank.core.errors import InvalidInputError, TruerankWarning
 from truerank.core.names import nearest
+from truerank.data.grouping import queries_of_sizes
 from truerank.data.ranking_data import RankingData
 from truerank.rankers.catboost_pool import without_pool
 from truerank.rankers.dask_collections import queries_of_blocks
@@ -67,7 +68,7 @@ def settled_fit(ranker: Any, qid: Any, eval_set: Any, other: dict[str, Any]) -> 
             continue
         if qid is not None:
             raise InvalidInputError(f"{name}.fit: {alias} and qid both say which rows are a query; give qid alone")
-        qid = _as_queries(given) if alias == "group_id" else queries_of_sizes(given, alias)
+        qid = _as_queries(given) if alias == "group_id" else _of_sizes(given, alias)
     eval_qid, eval_group = other.pop("eval_qid", None), other.pop("eval_group", None)
     names = other.pop("eval_names", None)
     eval_set = _pieced_together(name, eval_set, other.pop("eval_X", None), other.pop("eval_y", None))
@@ -93,7 +94,7 @@ def settled_fit(ranker: Any, qid: Any, eval_set: Any, other: dict[str, Any]) -> 
         if isinstance(one, tuple | list) and len(one) == 2 and (ids is not None or counts is not None):
             if ids is not None and counts is not None:
                 raise InvalidInputError(f"{name}.fit: give eval_qid or eval_group, not both")
-            one = (*one, _as_queries(ids) if ids is not None else queries_of_sizes(counts, "eval_group"))
+            one = (*one, _as_queries(ids) if ids is not None else _of_sizes(counts, "eval_group"))
         elif ids is not None or counts is not None:
             raise InvalidInputError(f"{name}.fit: eval_qid and eval_group go with eval_set=[(X, y)], got more in it")
         if isinstance(one, tuple | list) and len(one) in (2, 3):
@@ -103,23 +104,11 @@ def settled_fit(ranker: Any, qid: Any, eval_set: Any, other: dict[str, Any]) -> 
     return qid, settled
 
 
-def queries_of_sizes(sizes: Any, name: str = "group") -> Any:
-    """Query number of each row (n,) from the sizes of consecutive queries; of a Dask collection a Dask array.
-
-    >>> queries_of_sizes([2, 1]).tolist()
-    [0, 0, 1]
-    """
+def _of_sizes(sizes: Any, name: str) -> Any:
+    """Query number of each row (n,) from the sizes of consecutive queries; of a Dask collection a Dask array."""
     if is_dask(sizes):
-        return queries_of_blocks(sizes, queries_of_sizes)
-    counts = np.asarray(sizes)
-    if counts.dtype.kind == "f" and (counts == np.floor(counts)).all():
-        counts = counts.astype(np.int64)  # np.loadtxt gives floats
-    if counts.ndim != 1 or counts.dtype.kind not in "iu" or (counts.size and counts.min() < 0):
-        raise InvalidInputError(
-            f"{name} must hold the number of rows of each query, integers >= 0, such as [120, 85]; the query of "
-            "each row goes to qid"
-        )
-    return np.repeat(np.arange(len(counts)), counts)
+        return queries_of_blocks(sizes, lambda block: queries_of_sizes(block, name, 0))
+    return queries_of_sizes(sizes, name, 0)
 
 
 def _as_queries(qid: Any) -> Any:
