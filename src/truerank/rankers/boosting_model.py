@@ -72,32 +72,29 @@ def params_for_file(ranker: Any) -> dict[str, Any]:
     }
     if not isinstance(ranker.leaves, str) or ranker.leaves == "auto":
         params["leaves"] = leaves_as_dict(ranker.kind_of_leaves)
-    if callable(ranker.objective):
-        name = getattr(ranker.objective, "__name__", type(ranker.objective).__name__)
-        params["objective"] = f"the function {name}"
-    elif isinstance(ranker.objective, list | tuple):
-        params["objective"] = [_entry_of_file(entry) for entry in ranker.objective]
+    params["objective"] = _objective_of_file(ranker.objective)
+    names = list(getattr(ranker, "feature_names_in_", []))
     if isinstance(ranker.monotone, dict):
-        names = list(getattr(ranker, "feature_names_in_", []))
         params["monotone"] = monotone_signs(ranker.monotone, ranker.n_features_in_, names)
     if ranker.interaction_constraints is not None:
         sets = [[k if isinstance(k, str) else int(k) for k in one] for one in ranker.interaction_constraints]
         params["interaction_constraints"] = sets
     if isinstance(ranker.feature_costs, dict):
-        names = list(getattr(ranker, "feature_names_in_", []))
         params["feature_costs"] = costs_of(ranker.feature_costs, ranker.n_features_in_, names)
     if ranker.random_state is not None:
         params["random_state"] = ranker.seed_
     return params
 
 
-def _entry_of_file(entry: Any) -> Any:
-    """An entry of a list of objectives as a model file may hold it."""
-    if isinstance(entry, dict):
-        return entry | {"objective": _entry_of_file(entry.get("objective"))}
-    if callable(entry):
-        return f"the function {getattr(entry, '__name__', type(entry).__name__)}"
-    return entry
+def _objective_of_file(given: Any) -> Any:
+    """An objective, a list of them or an entry of one, as a model file may hold it."""
+    if isinstance(given, list | tuple):
+        return [_objective_of_file(entry) for entry in given]
+    if isinstance(given, dict):
+        return given | {"objective": _objective_of_file(given.get("objective"))}
+    if callable(given):
+        return f"the function {getattr(given, '__name__', type(given).__name__)}"
+    return given
 
 
 def check_attributes(ranker: Any) -> None:

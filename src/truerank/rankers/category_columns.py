@@ -7,14 +7,10 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
+from truerank.data.grouping import is_missing
 from truerank.data.ranking_data import RankingData
 from truerank.rankers.base import Ranker
 from truerank.rankers.column_settings import columns_of
-
-
-def _is_missing(value: Any) -> bool:
-    """Whether a value of a data frame's column is None, nan or NA."""
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
 
 def frame_of(X: Any) -> Any:
@@ -53,7 +49,7 @@ def numbered_categories(
         if given.dtype.kind in "iufb" and str(k) not in known:
             numbers = given.astype(np.float64)
         else:
-            own = [None if _is_missing(value) else str(value) for value in given.tolist()]
+            own = [None if is_missing(value) else str(value) for value in given.tolist()]
             if training:
                 known[str(k)] = sorted({value for value in own if value is not None})
             elif str(k) not in known:

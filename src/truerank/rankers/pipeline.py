@@ -107,8 +107,7 @@ class RankerPipeline(Ranker):
             transformer = clone(step)
             if isinstance(transformer, ScoreBinning) and getattr(self.ranker, "allow_binned", False):
                 transformer.set_params(output="binned")
-            qid = _takes(transformer.fit, "qid")
-            transformer.fit(data.X, data.y, **({"qid": data.query_index} if qid else {}))
+            transformer.fit(data.X, data.y, **_query(transformer.fit, data))
             data = _transformed(transformer, data)
             valid = None if valid is None else _transformed(transformer, valid)
             self.transformers_.append(transformer)
@@ -184,7 +183,7 @@ def fit_ranker(ranker: Any, data: RankingData, valid: RankingData | None = None)
         steps = []
         for name, step in fitted.steps[:-1]:
             if step is not None and step != "passthrough":
-                step.fit(data.X, data.y, **({"qid": data.query_index} if _takes(step.fit, "qid") else {}))
+                step.fit(data.X, data.y, **_query(step.fit, data))
                 data = _transformed(step, data)
                 valid = None if valid is None else _transformed(step, valid)
             steps.append((name, step))
@@ -241,9 +240,14 @@ def _made(prepare: Any) -> list[Any]:
 
 def _transformed(transformer: Any, data: RankingData) -> RankingData:
     """The same rows with other columns, in the same order."""
-    X = transformer.transform(data.X, **({"qid": data.query_index} if _takes(transformer.transform, "qid") else {}))
+    X = transformer.transform(data.X, **_query(transformer.transform, data))
     names = None if X.shape[1] != data.n_features else data.feature_names
     return data.replaced(X=X, feature_names=names)
+
+
+def _query(method: Any, data: RankingData) -> dict[str, Any]:
+    """`qid` for a method that takes it."""
+    return {"qid": data.query_index} if _takes(method, "qid") else {}
 
 
 def _takes(method: Any, name: str) -> bool:

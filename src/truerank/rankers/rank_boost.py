@@ -19,6 +19,7 @@ from truerank.solvers.early_stopping import EarlyStopping
 from truerank.solvers.result import Status
 from truerank.trees.stumps import TOLERANCE, StepFunctions, Stump, apply_stump
 
+_OF_STUMPS: dict[str, type] = {"feature": np.int64, "threshold": np.float64, "missing": np.int64, "edge": np.float64}
 _CAP = 1e-12  # |r| is kept this far below 1, so that a perfect stump has a finite weight (14.2)
 
 
@@ -109,15 +110,13 @@ class RankBoost(Ranker):
     [3, 2, 1, 2, 1]
     """
 
+    feature_: np.ndarray
+    threshold_: np.ndarray
+    missing_: np.ndarray
+    edge_: np.ndarray
     model_attributes: ClassVar[tuple[str, ...]] = (
-        *Ranker.model_attributes,
-        "feature_",
-        "threshold_",
-        "weight_",
-        "missing_",
-        "edge_",
-        "n_iter_",
-    )
+        *Ranker.model_attributes, "feature_", "threshold_", "weight_", "missing_", "edge_", "n_iter_",
+    )  # fmt: skip
     allow_nan = True
     missing_values = "to the side of each stump that fits better"
     uses_eval_set = True
@@ -183,10 +182,8 @@ class RankBoost(Ranker):
                 break
             pairs.apply(search, stump, weight)
         kept = len(stumps) if curve is None else curve.best_round
-        self.feature_ = np.array([s.feature for s in stumps[:kept]], dtype=np.int64)
-        self.threshold_ = np.array([s.threshold for s in stumps[:kept]], dtype=np.float64)
-        self.missing_ = np.array([s.missing for s in stumps[:kept]], dtype=np.int64)
-        self.edge_ = np.array([s.edge for s in stumps[:kept]], dtype=np.float64)
+        for name, kind in _OF_STUMPS.items():
+            setattr(self, f"{name}_", np.array([getattr(stump, name) for stump in stumps[:kept]], dtype=kind))
         self.weight_ = np.array(weights[:kept], dtype=np.float64)
         self.exponential_loss_ = np.array(losses)
         self.history_ = History(
@@ -216,10 +213,10 @@ class RankBoost(Ranker):
     def check_model(self) -> None:
         """Called after loading: the stumps' arrays fit together and name existing columns."""
         super().check_model()
-        arrays = [getattr(self, name, None) for name in ("feature_", "threshold_", "missing_", "weight_", "edge_")]
-        kinds = [np.int64, np.float64, np.int64, np.float64, np.float64]
-        for array, kind in zip(arrays, kinds):
-            if not isinstance(array, np.ndarray) or array.dtype != kind or array.shape != arrays[0].shape:  # type: ignore[union-attr]
+        shape = getattr(getattr(self, "weight_", None), "shape", None)
+        for name, kind in (_OF_STUMPS | {"weight": np.float64}).items():
+            array = getattr(self, f"{name}_", None)
+            if not isinstance(array, np.ndarray) or array.dtype != kind or array.shape != shape:
                 raise ModelFileError("RankBoost: feature_, threshold_, missing_, weight_ and edge_ do not fit together")
         if self.feature_.ndim != 1 or ((self.feature_ < 0) | (self.feature_ >= self.n_features_in_)).any():
             raise ModelFileError(f"RankBoost: feature_ must name columns 0 to {self.n_features_in_ - 1}")
