@@ -343,9 +343,7 @@ class Crew:
                 except Exception:  # no answer, whatever the reason
                     continue
             if waiting and time.monotonic() > until:
-                for address in sorted(waiting):
-                    note(f"truerank: worker {address} has not answered for {SILENCE_SECONDS:g} s and is given up")
-                self._given_up |= waiting
+                self._give_up(waiting)
                 lost += waiting
                 break
             if waiting:
@@ -357,6 +355,11 @@ class Crew:
         if lost:
             self.n_lost += len(lost)
             note(f"truerank: lost {len(lost)} worker(s); {homeless} partition(s) are read again by the others")
+
+    def _give_up(self, silent: set[str]) -> None:
+        for address in sorted(silent):
+            note(f"truerank: worker {address} has not answered for {SILENCE_SECONDS:g} s and is given up")
+        self._given_up |= silent
 
     def _spread(self, numbers: list[int]) -> None:
         """Give partitions to members, to those with the fewest first, neighbours together."""
@@ -405,8 +408,7 @@ class Crew:
             if address not in self._addresses():
                 return
             if time.monotonic() > until:
-                note(f"truerank: worker {address} has not answered for {SILENCE_SECONDS:g} s and is given up")
-                self._given_up.add(address)
+                self._give_up({address})
                 return
             try:
                 wait([future], timeout=_LOOK_SECONDS)

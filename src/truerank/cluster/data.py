@@ -348,8 +348,7 @@ class ClusterRankingData:
 
     def score_of(self, ranker: Any, measure: Any) -> float:
         """Mean of a measure (a value) over all queries, ranked by a ranker."""
-        scores = np.concatenate([part[3] for part in self.scored_with(ranker)])
-        return float(measure.mean(self.judgements(), scores))
+        return float(measure.mean(self.judgements(), self.grouped_scores(ranker)))
 
     def judgements(self) -> Judgements:
         """Grades and offsets of all partitions, gathered here: 16 bytes a row; X stays where it is."""
@@ -366,10 +365,8 @@ class ClusterRankingData:
         """Values (n,) in grouped order as `predict` gives scores: of each partition, in the order of its rows."""
         parts = []
         for own, order in zip(np.split(values, self.first_rows[1:-1]), self.crew.round(_orders, merge=beside)):
-            placed = own
-            if order is not None:
-                placed = np.empty_like(own)
-                placed[order] = own
+            placed = np.empty_like(own)
+            placed[slice(None) if order is None else order] = own
             parts.append(placed)
         return parts
 

@@ -19,11 +19,6 @@ from truerank.cluster.sums import beside
 from truerank.rankers.adarank import Combined
 
 
-def fit_partitions(ranker: Any, data: ClusterRankingData, valid: ClusterRankingData | None) -> None:
-    """The estimator's own fit, whose measures are evaluated where the rows live."""
-    ranker._fit(data, valid)
-
-
 class PartitionedCombined(Combined):
     """`Combined` whose queries live in partitions."""
 

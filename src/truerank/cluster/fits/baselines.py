@@ -1,4 +1,4 @@
-"""Ridge, the best single feature, and chance over partitions."""
+"""The best single feature, and chance, over partitions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from truerank.cluster.data import ClusterRankingData
-from truerank.cluster.fits import linear
 from truerank.cluster.partition import Partition
 from truerank.cluster.sums import beside
 from truerank.measures import parse_measure
@@ -20,8 +19,6 @@ def fit_partitions(ranker: Any, data: ClusterRankingData, valid: ClusterRankingD
     if isinstance(ranker, SingleFeature) and ranker.feature is None:
         _choose(ranker, data)
         ranker._finish(Status.CONVERGED)
-    elif type(ranker).__name__ == "RidgeRanker":
-        linear.fit_partitions(ranker, data, valid)
     else:  # nothing is learned from the rows
         ranker._fit(data, None)
 

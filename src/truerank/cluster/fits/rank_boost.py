@@ -7,7 +7,6 @@ thresholds are those of one machine: evenly spaced over the range of each column
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -22,11 +21,6 @@ from truerank.trees.grid_stumps import GridStumps, column_ranges
 from truerank.trees.stumps import Stump
 
 Ranges = tuple[np.ndarray, np.ndarray, np.ndarray]
-
-
-def fit_partitions(ranker: Any, data: ClusterRankingData, valid: ClusterRankingData | None) -> None:
-    """The estimator's own fit, whose pairs live in partitions."""
-    ranker._fit(data, valid)
 
 
 class PartitionedPairWeights:
