@@ -1,1 +1,1 @@
-"""Ground: errors, argument checks, kernels, thread blocks, random streams, solver results and the model file."""
+"""Ground: errors, argument checks, atomic files, whole fits, kernels, threads over fixed blocks, random streams."""

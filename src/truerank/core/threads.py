@@ -64,11 +64,8 @@ def run_blocks(work: Callable[..., T], blocks: Sequence[tuple[Any, ...]], n_jobs
     `work` should spend its time in kernels or NumPy calls that release the GIL. With one thread (or one block) no pool
     is made.
     """
-    threads = min(resolve_n_jobs(n_jobs), len(blocks))
-    if threads <= 1:
-        return [work(*block) for block in blocks]
-    with ThreadPoolExecutor(max_workers=threads) as pool:
-        return list(pool.map(lambda block: work(*block), blocks))
+    with Workers(min(resolve_n_jobs(n_jobs), max(1, len(blocks)))) as workers:
+        return workers.run(work, blocks)
 
 
 _blas: dict[tuple[int, int], Any] = {}  # the libraries found last, by process and number of modules

@@ -309,17 +309,9 @@ class RankingData(Grouping):
                 filled = [np.full(n, usual) if values is None else values for n, values in zip(sizes, given)]
                 setattr(whole, name, np.concatenate(filled))
         if any(part.missing_grades is not None for part in parts):
-            none = np.zeros(0)
-            counts = [
-                np.zeros(part.n_queries, dtype=np.int64)
-                if part.missing_offsets is None
-                else np.diff(part.missing_offsets)
-                for part in parts
-            ]
+            counts = [np.zeros(p.n_queries) if p.missing_offsets is None else np.diff(p.missing_offsets) for p in parts]
             whole.missing_offsets = offsets_of(np.concatenate(counts))
-            whole.missing_grades = np.concatenate(
-                [none if p.missing_grades is None else p.missing_grades for p in parts]
-            )
+            whole.missing_grades = np.concatenate([p.missing_grades for p in parts if p.missing_grades is not None])
         return whole
 
     def judgements(self) -> Judgements:

@@ -129,13 +129,11 @@ class BinnedMatrix:
         """The binary features as a sparse matrix of ones, float64 (n, n_binary)."""
         from scipy import sparse
 
-        widths = np.array([len(edges) + 1 for edges in self.edges], dtype=np.int64)
-        first = offsets_of(widths)[:-1]
         # A code c means that the first c binary features of its column are there.
         counts = self.codes.ravel().astype(np.int64)
         starts = np.cumsum(counts) - counts
         within = np.arange(int(counts.sum())) - np.repeat(starts, counts)
-        columns = np.repeat(np.tile(first, len(self)), counts) + within
+        columns = np.repeat(np.tile(self.starts[:-1], len(self)), counts) + within
         rows = offsets_of(self.codes.sum(axis=1, dtype=np.int64))
         return sparse.csr_matrix((np.ones(len(columns)), columns, rows), shape=(len(self), self.n_binary))
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.kernel import kernel
-from truerank.core.threads import run_blocks
+from truerank.core.threads import row_blocks, run_blocks
 from truerank.data.grouping import sums_by_query
 from truerank.matrices.binning import BLOCK, MISSING, CodedMatrix
 from truerank.matrices.stored_values import csr_parts
@@ -88,8 +88,7 @@ def scan_sparse_columns(X: Any, look: Callable[[int, np.ndarray], Any], n_jobs: 
             found.append(look(k, np.concatenate([observed[:middle], zeros, observed[middle:]])))
         return found
 
-    blocks = [(start, min(start + 64, p)) for start in range(0, p, 64)]
-    return [item for part in run_blocks(work, blocks, n_jobs) for item in part]
+    return [item for part in run_blocks(work, row_blocks(p, 64), n_jobs) for item in part]
 
 
 def bundle_columns(X: Any, borders: list[np.ndarray]) -> BundledMatrix:
