@@ -16,6 +16,7 @@ import pytest
 
 from truerank.calibration.names import CALIBRATORS, calibrator_class
 from truerank.calibration.ranker import CalibratedRanker
+from truerank.core import interrupts
 from truerank.core.interrupts import Interruptible
 from truerank.data.ranking_data import RankingData
 from truerank.models.model_file import load_model, save_model
@@ -134,11 +135,10 @@ def interruptible():
     signal.signal(signal.SIGINT, before)
 
 
-def interrupt_after(delay: float) -> threading.Timer:
+def interrupt_after(delay: float) -> None:
     timer = threading.Timer(delay, os.kill, [os.getpid(), signal.SIGINT])
     timer.daemon = True
     timer.start()
-    return timer
 
 
 LONG = {
@@ -163,13 +163,10 @@ def test_an_interrupt_stops_a_fit_soon_and_leaves_no_trace(name):
     ranker.set_params(**{k: v for k, v in LONG[name].items() if k in ranker.get_params()})
     before = dict(vars(ranker))
     for _ in range(3):
-        timer = interrupt_after(rng.uniform(0.02, 0.12))
         started = time.monotonic()
-        try:
-            with pytest.raises(KeyboardInterrupt):
-                ranker.fit(data)
-        finally:
-            timer.cancel()
+        with pytest.raises(KeyboardInterrupt):
+            interrupt_after(rng.uniform(0.02, 0.12))
+            ranker.fit(data)
         assert time.monotonic() - started < 20  # it ends at all: without pieces it would take minutes
         assert same_state(vars(ranker), before)
 
@@ -202,6 +199,33 @@ def test_an_interrupt_that_was_dropped_comes_again():
 def test_an_interrupt_that_was_dropped_at_the_very_end_is_raised():
     with pytest.raises(KeyboardInterrupt), Interruptible(), contextlib.suppress(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_a_reminder_never_comes_after_the_block(monkeypatch):
+    monkeypatch.setattr(interrupts, "REMIND_AFTER", 0.0005)
+    ended, strays = False, []
+
+    def handler(number, frame):
+        if ended:
+            strays.append(number)
+        else:
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, handler)
+    for trial in range(400):
+        ended = False
+        with pytest.raises(KeyboardInterrupt), Interruptible():
+            with contextlib.suppress(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+            end = time.perf_counter() + 0.0002 + trial * 2e-6
+            with contextlib.suppress(KeyboardInterrupt):
+                while time.perf_counter() < end:
+                    pass
+        ended = True
+        assert signal.getsignal(signal.SIGINT) is handler
+        time.sleep(0.0005)
+    assert not strays
 
 
 def test_interrupts_that_are_ignored_stay_ignored():

@@ -33,6 +33,7 @@ class Interruptible:
     def __enter__(self) -> Interruptible:
         self._raised: BaseException | None = None
         self._done = threading.Event()
+        self._reminding = threading.Lock()
         self._before: Any = None
         if threading.current_thread() is threading.main_thread():
             handler = signal.getsignal(signal.SIGINT)
@@ -48,21 +49,35 @@ class Interruptible:
             if self._raised is None and not self._done.is_set():
                 threading.Thread(target=self._remind, daemon=True).start()
             self._raised = error
-            raise
+            if not _is_leaving(frame):  # an exception inside __exit__ would leave this handler installed
+                raise
 
     def _remind(self) -> None:
         while not self._done.wait(REMIND_AFTER):
-            if hasattr(signal, "pthread_kill"):  # wakes the main thread where it waits
-                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-            else:
-                signal.raise_signal(signal.SIGINT)
+            with self._reminding:  # a reminder after the block would interrupt what comes next
+                if self._done.is_set():
+                    return
+                if hasattr(signal, "pthread_kill"):  # wakes the main thread where it waits
+                    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+                else:
+                    signal.raise_signal(signal.SIGINT)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._done.set()
+        with self._reminding:
+            self._done.set()
         if self._before is None:
             return
         signal.signal(signal.SIGINT, self._before)
         if self._raised is not None and type(error) is not type(self._raised):
             raise self._raised from None
+
+
+def _is_leaving(frame: FrameType | None) -> bool:
+    """Whether the interrupted code is `Interruptible.__exit__` or was called by it."""
+    while frame is not None:
+        if frame.f_code is Interruptible.__exit__.__code__:
+            return True
+        frame = frame.f_back
+    return False
