@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -145,12 +144,8 @@ class AdaRank(LinearRanker):
 
     uses_eval_set = True
     model_attributes: ClassVar[tuple[str, ...]] = (
-        *LinearRanker.model_attributes,
-        "history_",
-        "best_round_",
-        "n_iter_",
-        "n_constant_queries_",
-    )
+        *LinearRanker.model_attributes, "history_", "best_round_", "n_iter_", "n_constant_queries_",
+    )  # fmt: skip
 
     @renamed_parameters(eval_measure="validation_measure")
     def __init__(
@@ -250,15 +245,6 @@ class AdaRank(LinearRanker):
             raise ModelFileError(f"AdaRank: every column of history_ must have {self.n_iter_} entries")
 
 
-@dataclass
-class _Chosen:
-    """The weak ranker of a round: column of the matrix, its feature and sign."""
-
-    column: int
-    feature: int
-    sign: int
-
-
 class _Boosting:
     """The state of a run: the matrix of measures, the queries' weights, the combined ranker and its history."""
 
@@ -297,13 +283,15 @@ class _Boosting:
 
     def step(self) -> Status | None:
         """One round; a status where there is nothing to add, or nothing more to gain."""
-        chosen, phi = self._choose()
+        column, phi = self._choose()
         if phi <= 0:
             return Status.NO_WEAK_RANKER
         capped = min(phi, _LARGEST_PHI)
         alpha = 0.5 * float(np.log((1.0 + capped) / (1.0 - capped)))
-        h = self.matrix[:, chosen.column]
-        self.coef[chosen.feature] += chosen.sign * alpha
+        h = self.matrix[:, column]
+        side, feature = divmod(column, len(self.coef))  # those of small values first stand behind all others
+        sign = -1 if side else 1
+        self.coef[feature] += sign * alpha
         values = self.train.evaluate(self.coef)
         self._check_range(values)
         after = values[self.active]
@@ -312,8 +300,8 @@ class _Boosting:
         delta = float(change.min())
         self.log_product += 0.5 * float(np.log1p(-capped * capped)) - delta
         record = {
-            "feature": chosen.feature,
-            "sign": chosen.sign,
+            "feature": feature,
+            "sign": sign,
             "alpha": alpha,
             "phi": phi,
             "delta": delta,
@@ -327,12 +315,12 @@ class _Boosting:
             self.history[name].append(value)
         return Status.PERFECT if phi >= _LARGEST_PHI else None
 
-    def _choose(self) -> tuple[_Chosen, float]:
+    def _choose(self) -> tuple[int, float]:
+        """The column of the matrix with the largest mean, and that mean."""
         # einsum adds the queries in order, with the same bits for any number of BLAS threads.
         sums = np.einsum("i,ij->j", self.P, self.matrix)
         column = int(np.argmax(sums >= sums.max() - _TIE))
-        p = len(self.coef)
-        return _Chosen(column, column % p, 1 if column < p else -1), float(sums[column])
+        return column, float(sums[column])
 
     def _weigh(self, weighted: np.ndarray, after: np.ndarray) -> None:
         if self.update == "paper":
