@@ -149,7 +149,9 @@ def make_objective(
     if isinstance(objective, list | tuple):
         if params:
             raise InvalidInputError("objective_params are for one objective; in a list give each entry its `params`")
-        return Mixture([_part(entry, measure, n_jobs) for entry in objective]) if objective else _no_parts()
+        if not objective:
+            raise InvalidInputError("a list of objectives must have an entry, got none")
+        return Mixture([_part(entry, measure, n_jobs) for entry in objective])
     if callable(objective):
         if params:
             raise InvalidInputError("objective_params are for objectives given by name; wrap your function instead")
@@ -182,10 +184,6 @@ def _part(entry: Any, measure: Any, n_jobs: int | None) -> Part:
     if label is not None and not isinstance(label, str):
         raise InvalidInputError(f"label must be the name of labels that fit is given, got {label!r}")
     return Part(make_objective(own["objective"], own.get("params"), measure, n_jobs), weight, label)
-
-
-def _no_parts() -> BoostingObjective:
-    raise InvalidInputError("a list of objectives must have an entry, got none")
 
 
 def checked(objective: Any, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> Arrays:

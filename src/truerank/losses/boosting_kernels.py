@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from truerank.core.kernel import kernel
-from truerank.matrices.sorting import best_first
+from truerank.matrices.sorting import best_first, longest_query
 
 
 @kernel
@@ -15,7 +15,7 @@ def discounted_pairs(y, scores, offsets, first, last, gradients, hessians, gains
     ρ_ij = e_j / (e_i + e_j) with e = exp(σ (s - max s)), so a pair costs a division and no exponential. e is at least
     exp(-300): documents further below the first count as that far.
     """
-    longest = _longest(offsets, first, last)
+    longest = longest_query(offsets, first, last)
     order = np.empty(longest, dtype=np.int64)
     gain = np.empty(longest)
     power = np.empty(longest)
@@ -99,7 +99,7 @@ def given_pairs(y, scores, weights, sigma, gradients, hessians):
 def neighbour_pairs(y, scores, offsets, first, last, gradients, hessians, noise, decay):
     """Logistic pairs of neighbours in the rankings by `scores + noise`, weighed by decay^place |Δ grade|."""
     rankings = noise.shape[0]
-    keys = np.empty(_longest(offsets, first, last))
+    keys = np.empty(longest_query(offsets, first, last))
     order = np.empty(keys.size, dtype=np.int64)
     for q in range(first, last):
         start, stop = offsets[q], offsets[q + 1]
@@ -122,12 +122,3 @@ def neighbour_pairs(y, scores, offsets, first, last, gradients, hessians, noise,
                     gradients[j] += pair * rho
                     hessians[i] += pair * rho * (1.0 - rho)
                     hessians[j] += pair * rho * (1.0 - rho)
-
-
-@kernel
-def _longest(offsets, first, last):
-    """Rows of the longest query."""
-    longest = np.int64(0)
-    for q in range(first, last):
-        longest = max(longest, offsets[q + 1] - offsets[q])
-    return longest

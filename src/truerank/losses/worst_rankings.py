@@ -34,7 +34,8 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 from truerank.core.threads import query_blocks, run_blocks
 from truerank.data.grouping import query_of_rows, sums_by_query
-from truerank.matrices.sorting import sort_descending
+from truerank.matrices.sorting import longest_query, sort_descending
+from truerank.measures.ndcg import discounts
 
 _AP, _ROC, _RR, _CONVEX, _LATTICE = range(5)
 
@@ -100,11 +101,7 @@ class RankingOracle:
         self.cutoff = longest if cutoff is None else int(cutoff)
         if discount == "letor" and cutoff is None:
             raise InvalidInputError("nDCG with LETOR's discount (1, 1, .63, …) is not convex: give it a cutoff")
-        ranks = np.arange(1, longest + 2)
-        if discount == "letor":
-            self.discount = np.concatenate([[0.0], 1 / np.log2(np.maximum(ranks, 2))])
-        else:
-            self.discount = np.concatenate([[0.0], 1 / np.log2(1 + ranks)])
+        self.discount = np.append(0.0, discounts(discount, longest + 1))
 
     def __call__(self, scores: np.ndarray, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Loss (m,) and coefficients (n,) of every query's most violated ranking under the scores (n,)."""
@@ -270,9 +267,7 @@ def _places_lattice(s, t, scale, discount, cutoff, ideal, place):
 
 @kernel
 def _worst_rankings(code, scores, rows, offsets, n_relevant, discount, cutoff, first, last, loss, coefficients):
-    longest = 0
-    for q in range(first, last):
-        longest = max(longest, offsets[q + 1] - offsets[q])
+    longest = longest_query(offsets, first, last)
     spare = np.empty(longest, dtype=np.int64)
     place = np.empty(longest, dtype=np.int64)
     values = np.empty(longest)

@@ -1,7 +1,6 @@
 """The compiled sort within a query: rows by descending score, equal ones in their order.
 
-Two others have their reasons: `losses/graded_pairs` carries the keys along and starts from the last order, and
-`measures/kernel` sorts the few relevant documents by counts.
+Another one has its reasons: `losses/graded_pairs` carries the keys along and starts from the last order.
 """
 
 from __future__ import annotations
@@ -68,6 +67,15 @@ def sort_descending(values, order, size, spare):
                 i += 1
                 k += 1
         width *= 2
+
+
+@kernel
+def longest_query(offsets, first, last):
+    """Rows of the longest of the queries first … last - 1: room for a sort."""
+    longest = np.int64(0)
+    for q in range(first, last):
+        longest = max(longest, offsets[q + 1] - offsets[q])
+    return longest
 
 
 @kernel

@@ -275,14 +275,11 @@ def extend_gram(G, H, first, last):
 @kernel
 def _slopes(G, H, q, alpha, in_features, slope):
     """`Hα - q`."""
-    n, p = len(q), G.shape[1]
+    n = len(q)
     if in_features:
         v = combine(G, alpha)
         for j in range(n):
-            total = 0.0
-            for k in range(p):
-                total += G[j, k] * v[k]
-            slope[j] = total - q[j]
+            slope[j] = _dot(G, j, v) - q[j]
         return
     for j in range(n):
         slope[j] = -q[j]
@@ -344,11 +341,11 @@ def _solve_features(G, diagonal, block, theta, spare, factor, x):
     n, p = len(diagonal), G.shape[1]
     right = x.copy()
     residual = x.copy()
-    v, sums = spare[1][:p], np.zeros(len(theta))
+    sums = np.zeros(len(theta))
     for attempt in range(2):
         step = residual.copy()
         _solve_blocks(diagonal, block, theta, spare[0], step)
-        _gather(G, step, v)
+        v = combine(G, step)
         _solve(factor, v, p)
         step[:] = residual
         for j in range(n):
@@ -363,19 +360,9 @@ def _solve_features(G, diagonal, block, theta, spare, factor, x):
         sums[:] = 0.0
         for j in range(n):
             sums[block[j]] += x[j]
-        _gather(G, x, v)
+        v = combine(G, x)
         for j in range(n):
             residual[j] = right[j] - diagonal[j] * x[j] - theta[block[j]] * sums[block[j]] - _dot(G, j, v)
-
-
-@kernel
-def _gather(G, x, v):
-    """v = Gᵀx."""
-    v[:] = 0.0
-    for j in range(len(x)):
-        a = x[j]
-        for k in range(len(v)):
-            v[k] += a * G[j, k]
 
 
 @kernel

@@ -4,8 +4,8 @@
 
 with v_i the weights of the queries. The queries are cut into blocks of consecutive queries. One call of the oracle
 gives, for every block, a plane `q + g·w` below the block's share of the risk, exact at the current w; a small quadratic
-program over the planes found so far (`bundle_qp`) gives the next w and a lower bound D on the optimum. With one block
-this is the 1-slack algorithm of Joachims, Finley & Yu (2009, Algorithm 3), with one block for each query it is the
+program over the planes found so far (`bundle_program`) gives the next w and a lower bound D on the optimum. With one
+block this is the 1-slack algorithm of Joachims, Finley & Yu (2009, Algorithm 3), with one block for each query the
 n-slack problem of Yue et al. (2007); all have the same optimum, and more blocks mean fewer rounds and larger programs.
 
 The certificate is the gap `P(best w) - D(best α)`: both are evaluated in full, so it is right whatever rounding or an
