@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from truerank.core.kernel import kernel
-from truerank.matrices.stored_values import writable_view
+from truerank.matrices.stored_values import kernel_array
 
 LIMIT = 1 << 18
 
@@ -60,7 +60,7 @@ class ColumnSummary:
         """The summary of both columns' values."""
         room = len(self.values) + len(other.values)
         values, counts = np.empty(room, self.values.dtype), np.empty(room, np.int64)
-        sides = ((writable_view(one.values), one.counts.astype(np.int64)) for one in (self, other))
+        sides = ((kernel_array(one.values), one.counts.astype(np.int64)) for one in (self, other))
         k = _merge(*next(sides), *next(sides), values, counts)
         error = max(self.error, other.error)
         return ColumnSummary(values[:k].copy(), narrowed(counts[:k]), error, self.limit)._cut()

@@ -9,7 +9,7 @@ import numpy as np
 from truerank.core.kernel import kernel
 from truerank.core.threads import row_blocks
 from truerank.data.grouping import sums_by_query
-from truerank.matrices.stored_values import csr_parts, writable_view
+from truerank.matrices.stored_values import csr_parts, kernel_array
 
 # Columns are taken as they are where the largest spread is between these two …
 LEAST_SPREAD, MOST_SPREAD = 0.01, 10.0
@@ -113,23 +113,27 @@ def column_scales(X: Any, offsets: np.ndarray, rows: np.ndarray | None = None) -
     if getattr(X, "is_binned_matrix", False) or X.shape[0] == 0 or X.shape[1] == 0:
         return None
     positions = np.arange(X.shape[0]) if rows is None else rows
+    unit = powers_of_two(largest_magnitudes(X))
     if hasattr(X, "tocsr"):
         data, indices, _ = csr_parts(X)
-        largest = np.zeros(X.shape[1])
-        np.maximum.at(largest, indices, np.abs(data.astype(np.float64)))
-        unit = powers_of_two(largest)
         shares = np.abs(data) / unit[indices]
         order = np.argsort(shares, kind="stable")  # a sum that is the same for any order of the rows
         shares, indices = shares[order], indices[order]
         squares = np.bincount(indices, weights=shares**2, minlength=X.shape[1])
         spread = np.sqrt(squares / np.maximum(np.bincount(indices, minlength=X.shape[1]), 1)) * unit
     else:
-        dense = writable_view(np.ascontiguousarray(X))
-        largest = np.maximum(np.abs(dense.max(axis=0)), np.abs(dense.min(axis=0))).astype(np.float64)
-        unit = powers_of_two(largest)
-        squares = squares_within(dense, positions, np.ascontiguousarray(offsets, dtype=np.int64), 1.0 / unit)
+        squares = squares_within(kernel_array(X), positions, np.ascontiguousarray(offsets, dtype=np.int64), 1.0 / unit)
         spread = np.sqrt(squares / len(positions)) * unit
     return scales_of_spread(spread)
+
+
+def largest_magnitudes(X: Any) -> np.ndarray:
+    """Largest magnitude in each column of an array or a CSR matrix, float64 (p,); 0 without entries."""
+    if not hasattr(X, "tocsr"):
+        return np.maximum(X.max(axis=0, initial=0), -X.min(axis=0, initial=0)).astype(np.float64)
+    largest = np.zeros(X.shape[1])
+    np.maximum.at(largest, X.indices, np.abs(X.data.astype(np.float64)))
+    return largest
 
 
 def scales_of_spread(spread: np.ndarray) -> np.ndarray | None:
@@ -174,7 +178,7 @@ def _row_hashes(X: Any) -> np.ndarray:
     keys = np.empty(n, dtype=np.uint64)
     with np.errstate(over="ignore"):  # where kernels run as plain Python
         for start, stop in row_blocks(n, max(1, _BLOCK_VALUES // max(p, 1))):  # what must be copied is small
-            _hash_rows(writable_view(np.ascontiguousarray(values[start:stop])), constants, keys[start:stop])
+            _hash_rows(kernel_array(values[start:stop]), constants, keys[start:stop])
     return hashed(keys)
 
 

@@ -6,7 +6,7 @@ positions, in any order and in float32, where SciPy's would make a matrix of eac
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -23,36 +23,38 @@ def csr_parts(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if not X.has_sorted_indices:
         X = X.sorted_indices()
     parts = X.data, X.indices.astype(np.int64, copy=False), X.indptr.astype(np.int64, copy=False)
-    data, indices, starts = (writable_view(np.ascontiguousarray(part)) for part in parts)
+    data, indices, starts = (kernel_array(part) for part in parts)
     return data, indices, starts
 
 
-def writable_view(array: np.ndarray) -> np.ndarray:
-    """The array itself, or a copy where it is read-only (numba compiles read-only arrays apart)."""
-    return array if array.flags.writeable else array.copy()
+def kernel_array(array: np.ndarray) -> np.ndarray:
+    """The array itself, or a copy where it is read-only or not C-contiguous (numba compiles such arrays apart)."""
+    return array if array.flags.writeable and array.flags.c_contiguous else np.array(array, order="C")
 
 
-class StoredValues(Protocol):
-    """Rows of one kind: `table` turns weights into what its kernels read, `by_feature` turns their sums back."""
+class StoredValues:
+    """Rows of one kind: `table` turns weights into what its kernels read, `by_feature` turns their sums back.
+
+    Here there is one weight for each column.
+    """
 
     n_weights: int
     by_row: float
 
-    def table(self, weights: np.ndarray) -> np.ndarray: ...
+    def table(self, weights: np.ndarray) -> np.ndarray:
+        return weights
 
-    def scores(
-        self, table: np.ndarray, order: np.ndarray | None, result: np.ndarray, start: int, stop: int
-    ) -> None: ...
+    def scores(self, table: np.ndarray, order: np.ndarray | None, result: np.ndarray, start: int, stop: int) -> None:
+        raise NotImplementedError
 
-    def sums(self, coefficients: np.ndarray, order: np.ndarray | None, start: int, stop: int) -> np.ndarray: ...
+    def sums(self, coefficients: np.ndarray, order: np.ndarray | None, start: int, stop: int) -> np.ndarray:
+        raise NotImplementedError
 
-    def by_feature(self, sums: np.ndarray) -> np.ndarray: ...
+    def by_feature(self, sums: np.ndarray) -> np.ndarray:
+        return sums
 
-    def square_sums(self, coefficients: np.ndarray, order: np.ndarray | None, unit: np.ndarray) -> np.ndarray: ...
-
-    def block(self, rows: Any, unit: np.ndarray | None) -> Any: ...
-
-    def arrays(self) -> Any: ...
+    def square_sums(self, coefficients: np.ndarray, order: np.ndarray | None, unit: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
 
     def pair_spread(
         self,
@@ -62,24 +64,21 @@ class StoredValues(Protocol):
         offsets: np.ndarray,
         weight: np.ndarray,
         unit: np.ndarray,
-    ) -> np.ndarray: ...
+    ) -> np.ndarray:
+        return self.square_sums(_other_ranks(order, ranks, offsets, weight), rows, unit)
+
+    def block(self, rows: Any, unit: np.ndarray | None) -> Any:
+        raise NotImplementedError("binned rows are not unpacked")
+
+    def arrays(self) -> Any:
+        raise NotImplementedError("binned rows have no array of values")
 
 
-class _ByColumn:
-    """One weight for each column."""
-
-    def table(self, weights: np.ndarray) -> np.ndarray:
-        return weights
-
-    def by_feature(self, sums: np.ndarray) -> np.ndarray:
-        return sums
-
-
-class DenseValues(_ByColumn):
+class DenseValues(StoredValues):
     """A float array (n, p)."""
 
     def __init__(self, X: np.ndarray) -> None:
-        self.X = writable_view(np.ascontiguousarray(X))
+        self.X = kernel_array(X)
         self.n_weights, self.by_row = int(X.shape[1]), float(X.shape[1])
 
     def scores(self, table: np.ndarray, order: np.ndarray | None, result: np.ndarray, start: int, stop: int) -> None:
@@ -115,7 +114,7 @@ class DenseValues(_ByColumn):
         return X if unit is None else X * unit
 
 
-class SparseValues(_ByColumn):
+class SparseValues(StoredValues):
     """A CSR matrix (n, p)."""
 
     def __init__(self, X: Any) -> None:
@@ -139,24 +138,13 @@ class SparseValues(_ByColumn):
         X = whole[rows].astype(np.float64)
         return X if unit is None else X.multiply(unit[None, :]).tocsr()
 
-    def pair_spread(
-        self,
-        rows: np.ndarray | None,
-        order: np.ndarray,
-        ranks: np.ndarray,
-        offsets: np.ndarray,
-        weight: np.ndarray,
-        unit: np.ndarray,
-    ) -> np.ndarray:
-        return self.square_sums(_other_ranks(order, ranks, offsets, weight), rows, unit)
-
     def square_sums(self, coefficients: np.ndarray, order: np.ndarray | None, unit: np.ndarray) -> np.ndarray:
         data, indices, starts = self.parts
         squares = np.square(data * unit[indices])
         return _sparse_sums(squares, indices, starts, coefficients, order, self.n_weights, 0, len(coefficients))
 
 
-class _Codes:
+class _Codes(StoredValues):
     """Codes of bins; a table has the score of each code of each column, float64 (p, codes)."""
 
     def __init__(self, starts: np.ndarray, n_rows: int, n_codes: int) -> None:
@@ -177,26 +165,6 @@ class _Codes:
         columns = [from_code[:, j, 1 : 1 + size] for j, size in enumerate(np.diff(self.starts))]
         return np.concatenate(columns, axis=1) if columns else np.zeros((len(sums), 0))
 
-    def sums(self, coefficients: np.ndarray, order: np.ndarray | None, start: int, stop: int) -> np.ndarray:
-        raise NotImplementedError
-
-    def block(self, rows: Any, unit: np.ndarray | None) -> Any:
-        raise NotImplementedError("binned rows are not unpacked")
-
-    def arrays(self) -> Any:
-        raise NotImplementedError("binned rows have no array of values")
-
-    def pair_spread(
-        self,
-        rows: np.ndarray | None,
-        order: np.ndarray,
-        ranks: np.ndarray,
-        offsets: np.ndarray,
-        weight: np.ndarray,
-        unit: np.ndarray,
-    ) -> np.ndarray:
-        return self.square_sums(_other_ranks(order, ranks, offsets, weight), rows, unit)
-
     def square_sums(self, coefficients: np.ndarray, order: np.ndarray | None, unit: np.ndarray) -> np.ndarray:
         sums = self.sums(coefficients, order, 0, len(coefficients))  # 0 and 1 are their squares
         return self.by_feature(sums[None])[0] * unit * unit
@@ -205,7 +173,7 @@ class _Codes:
 class _EveryCode(_Codes):
     def __init__(self, codes: np.ndarray, starts: np.ndarray) -> None:
         super().__init__(starts, len(codes), codes.size)
-        self.codes = writable_view(codes)
+        self.codes = kernel_array(codes)
 
     def scores(self, table: np.ndarray, order: np.ndarray | None, result: np.ndarray, start: int, stop: int) -> None:
         _code_scores(self.codes, table, order, result, start, stop)

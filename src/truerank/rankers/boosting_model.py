@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.matrices.stored_values import kernel_array
 from truerank.rankers.column_settings import costs_of, monotone_signs
 from truerank.rankers.earlier_boosting_names import EARLIER_NAMES
 from truerank.trees.categories import CategoryTables
@@ -15,7 +16,6 @@ from truerank.trees.ensemble import Ensemble
 from truerank.trees.leaves.fuzzy import FlatPlaces, FuzzyLeaves
 from truerank.trees.leaves.kinds import leaves_as_dict
 from truerank.trees.leaves.polynomial import PolynomialLeaves
-from truerank.trees.predictor import writable
 from truerank.trees.scaling import Scaling
 
 # Fitted arrays: kind of their numbers and dimensions.
@@ -57,7 +57,7 @@ def keep(ranker: Any, part: Ensemble | FlatPlaces | CategoryTables | Scaling) ->
 
 def kept(ranker: Any, kind: type[Part]) -> Part:
     """A part of the model from the ranker's attributes."""
-    return kind(*(writable(getattr(ranker, f"{_PREFIXES[kind]}_{one.name}_")) for one in fields(kind)))
+    return kind(*(kernel_array(getattr(ranker, f"{_PREFIXES[kind]}_{one.name}_")) for one in fields(kind)))
 
 
 def params_for_file(ranker: Any) -> dict[str, Any]:

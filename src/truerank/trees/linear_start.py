@@ -20,8 +20,8 @@ from scipy.optimize import lsq_linear
 from truerank.core.errors import ModelFileError
 from truerank.core.kernel import kernel
 from truerank.core.threads import one_blas_thread, query_blocks, row_blocks, run_blocks
+from truerank.matrices.stored_values import kernel_array
 from truerank.trees.leaves.polynomial import least_norm_solutions
-from truerank.trees.predictor import writable
 from truerank.trees.scaling import Scaling
 
 _ROWS = 16_384
@@ -47,7 +47,7 @@ class LinearStart:
         slope = self.weights / self.scaling.scale
 
         def work(start: int, stop: int) -> None:
-            _add_linear(writable(X[start:stop]), slope, mean, low, high, scores[start:stop])
+            _add_linear(kernel_array(X[start:stop]), slope, mean, low, high, scores[start:stop])
 
         run_blocks(work, row_blocks(len(X), _ROWS), n_jobs)
         return scores

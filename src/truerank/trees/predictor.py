@@ -12,6 +12,7 @@ import numpy as np
 from truerank.core.kernel import kernel
 from truerank.core.threads import row_blocks, run_blocks
 from truerank.matrices.binning import floor_float32
+from truerank.matrices.stored_values import kernel_array
 from truerank.trees.ensemble import Ensemble
 
 _ROWS = 256  # rows of a block: their used columns stay in the second-level cache
@@ -37,17 +38,12 @@ class ConstantPredictor:
 
         def work(start: int, stop: int) -> None:
             _add_constant(
-                writable(X[start:stop]), self.used, self.columns[trees], borders[trees], self.missing_right[trees],
+                kernel_array(X[start:stop]), self.used, self.columns[trees], borders[trees], self.missing_right[trees],
                 self.values[trees], scores[start:stop],
             )  # fmt: skip
 
         run_blocks(work, row_blocks(len(X), _TASK), n_jobs)
         return scores
-
-
-def writable(X: np.ndarray) -> np.ndarray:
-    """X itself, or a copy where it is read-only: a kernel would be compiled once more for read-only arrays."""
-    return X if X.flags.writeable and X.flags.c_contiguous else np.array(X, order="C")
 
 
 @kernel

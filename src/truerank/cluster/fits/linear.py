@@ -21,9 +21,16 @@ from truerank.cluster.sums import beside, largest
 from truerank.data.ranking_data import RankingData
 from truerank.losses.graded_pairs import GradedPairs, weight_shares
 from truerank.losses.pair_oracle import PairHingeOracle
-from truerank.matrices.content import content_hashes, inverse_scales, powers_of_two, scales_of_spread, squares_within
+from truerank.matrices.content import (
+    content_hashes,
+    inverse_scales,
+    largest_magnitudes,
+    powers_of_two,
+    scales_of_spread,
+    squares_within,
+)
 from truerank.matrices.rows import linear_scores
-from truerank.matrices.stored_values import writable_view
+from truerank.matrices.stored_values import kernel_array
 from truerank.rankers.baselines import within_query_moments
 from truerank.rankers.linear import OracleOf, Problem
 from truerank.solvers.cutting_planes import CuttingPlanes, block_bounds
@@ -292,14 +299,7 @@ def fit_partitions(ranker: Any, data: ClusterRankingData, valid: ClusterRankingD
 
 
 def _largest_magnitudes(partition: Partition) -> np.ndarray:
-    X = partition.data.X
-    if hasattr(X, "tocsr"):
-        result = np.zeros(X.shape[1])
-        np.maximum.at(result, X.indices, np.abs(X.data))
-        return result
-    if not len(X):
-        return np.zeros(X.shape[1])
-    return np.maximum(np.abs(X.max(axis=0)), np.abs(X.min(axis=0))).astype(np.float64)
+    return largest_magnitudes(partition.data.X)
 
 
 def _squares(partition: Partition, unit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -310,8 +310,7 @@ def _squares(partition: Partition, unit: np.ndarray) -> tuple[np.ndarray, np.nda
         columns = data.X.indices
         squares = np.bincount(columns, weights=(data.X.data / unit[columns]) ** 2, minlength=p)
         return squares, np.bincount(columns, minlength=p)
-    X = writable_view(np.ascontiguousarray(data.X))
-    return squares_within(X, np.arange(n), data.offsets, 1.0 / unit), np.full(p, n)
+    return squares_within(kernel_array(data.X), np.arange(n), data.offsets, 1.0 / unit), np.full(p, n)
 
 
 def _column_sums(partition: Partition, share: float) -> np.ndarray:

@@ -12,11 +12,11 @@ import numpy as np
 from truerank.core.kernel import kernel
 from truerank.core.threads import row_blocks, run_blocks
 from truerank.data.grouping import offsets_of
+from truerank.matrices.stored_values import kernel_array
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.leaves.fuzzy import FlatPlaces, contract
 from truerank.trees.leaves.knots import KnotIndex, states_of
 from truerank.trees.leaves.places import Norms, make_shares
-from truerank.trees.predictor import writable
 
 _TILE = 64
 _TASK = 256 * _TILE  # rows of one task of a thread
@@ -71,7 +71,7 @@ class FuzzyPredictor:
         index = self._index[X.dtype]
 
         def work(start: int, stop: int) -> None:
-            states = _find_states(writable(X[start:stop]), self.features[used], used, *index)
+            states = _find_states(kernel_array(X[start:stop]), self.features[used], used, *index)
             _add_trees(
                 states, used, self.first, self.factors, self.blocks, self.steep, self.log_p, columns,
                 first_rights[trees], self.border_factors[trees], self.missing_right[trees], self.values[trees],

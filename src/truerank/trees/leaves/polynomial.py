@@ -40,10 +40,10 @@ from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 from truerank.core.threads import Workers, one_blas_thread, row_blocks, run_blocks
+from truerank.matrices.stored_values import kernel_array
 from truerank.trees.ensemble import Ensemble, pad_tree
 from truerank.trees.grower import TreeStructure
 from truerank.trees.leaves.constant import empty_leaves
-from truerank.trees.predictor import writable
 from truerank.trees.rows import Rows, Sample
 from truerank.trees.scaling import Scaling
 
@@ -288,7 +288,7 @@ class PolynomialPredictor:
 
         def work(start: int, stop: int) -> None:
             _add_polynomials(
-                writable(X[start:stop]), self.used, self.scaling, self.columns[trees], self.borders[trees],
+                kernel_array(X[start:stop]), self.used, self.scaling, self.columns[trees], self.borders[trees],
                 self.missing_right[trees], self.values[trees], self.table, scores[start:stop],
             )  # fmt: skip
 
