@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from truerank.calibration.decisions import expected_relevant
+from truerank.calibration.posteriors import PlattCalibrator
 from truerank.core.errors import InvalidInputError
 from truerank.data.grouping import group_rows
 from truerank.data.ranking_data import Judgements, RankingData
@@ -11,6 +12,10 @@ from truerank.features.per_query import MinMaxInQuery
 from truerank.measures import AP, evaluate
 from truerank.rankers.baselines import SingleFeature
 from truerank.significance import compare_rankers
+
+pd = pytest.importorskip("pandas")
+pa = pytest.importorskip("pyarrow")
+pl = pytest.importorskip("polars")
 
 QIDS = [
     [3, 3, 1, 1, 3],
@@ -142,6 +147,74 @@ def test_what_is_missing_is_refused_as_a_query_and_no_text_as_a_document():
         ids = np.array(["d1", missing], dtype=object)
         data = RankingData([[1.0], [2.0]], [1, 0], doc_ids=ids, comments=ids)
         assert data.doc_ids.tolist() == data.comments.tolist() == ["d1", ""]
+
+
+@pytest.mark.parametrize("ids", [[1.0, None, 3.0], pl.Series([1, None, 3]), pa.array([1, None, 3])])
+def test_ids_of_a_column_with_gaps_are_the_integers_that_they_were(ids):
+    data = RankingData([[1.0], [2.0], [3.0]], [1, 0, 2], [1, 1, 1], doc_ids=ids)
+    assert data.doc_ids.tolist() == ["1", "", "3"]
+
+
+@pytest.mark.parametrize("encoded", [False, True])
+def test_arrow_arrays_are_columns_too(encoded):
+    names = pa.array(["b", "a", "b"])
+    data = RankingData(
+        [[1.0], [2.0], [3.0]], pa.array([1, 0, 2]), names.dictionary_encode() if encoded else names, doc_ids=names
+    )
+    assert (data.query_ids.tolist(), data.y.tolist(), data.doc_ids.tolist()) == (["b", "a"], [1, 2, 0], ["b", "b", "a"])
+    with pytest.raises(InvalidInputError, match="row 1 has grade nan"):
+        RankingData([[1.0], [2.0]], pa.array([1, None]), [1, 1])
+
+
+def test_small_floats_name_queries():
+    assert group_rows(np.array([1, 2, 1], dtype=np.float16)).query_ids.tolist() == [1, 2]
+
+
+DATES = np.array(["2020-01-01", "NaT"], dtype="M8[ns]")
+MASKED = np.ma.array([1.0, 2.0], mask=[False, True])
+
+
+@pytest.mark.parametrize(
+    "values, what",
+    [
+        (DATES, "dates or durations"),
+        (DATES - DATES[0], "dates or durations"),
+        (MASKED, "masked"),
+        ([1j, 2], "real|Real"),
+    ],
+)
+@pytest.mark.parametrize("argument", ["X", "y", "sample_weight", "query_weight", "scores"])
+def test_what_is_no_number_is_not_made_one(argument, values, what):
+    """NumPy turns dates into nanoseconds, and leaves out masks and imaginary parts."""
+    given = {"X": [[1.0], [2.0]], "y": [1, 0], "qid": [1, 2]}
+    given[argument] = np.ma.reshape(values, (2, 1)) if argument == "X" and values is MASKED else values
+    if argument == "X" and values is not MASKED:
+        given["X"] = np.reshape(values, (2, 1))
+    with pytest.raises(InvalidInputError, match=what):
+        if argument == "scores":
+            evaluate("AP", [1, 0], values, qid=[1, 2])
+        else:
+            RankingData(**given)
+
+
+@pytest.mark.parametrize(("values", "what"), [(DATES, "dates or durations"), (MASKED, "masked")])
+def test_learners_take_no_dates_and_no_masks(values, what):
+    with pytest.raises(InvalidInputError, match=what):
+        PlattCalibrator().fit(values, [1, 0])
+    column = np.ma.reshape(values, (2, 1)) if values is MASKED else np.reshape(values, (2, 1))
+    with pytest.raises(InvalidInputError, match=what):
+        SingleFeature().fit(column, [1, 0], qid=[1, 1])
+    if values is DATES:
+        frame = pd.DataFrame({"age": [1, 2], "day": values})
+        with pytest.raises(InvalidInputError, match="column 'day' has dates"):
+            SingleFeature().fit(frame, [1, 0], qid=[1, 1])
+
+
+def test_a_masked_id_is_refused():
+    ids = np.ma.array([1, 2], mask=[False, True])
+    for names in ({"qid": ids}, {"qid": [1, 1], "doc_ids": ids}):
+        with pytest.raises(InvalidInputError, match="masked"):
+            RankingData([[1.0], [2.0]], [1, 0], **names)
 
 
 def test_parts_with_other_columns_are_not_put_together():

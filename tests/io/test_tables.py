@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -80,6 +82,39 @@ def test_files_round_trip(tmp_path, name):
     assert again.doc_ids.tolist() == data.doc_ids.tolist()
     assert again.comments.tolist() == data.comments.tolist()
     assert again.feature_names == data.feature_names
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.feather"])
+def test_a_missing_category_of_a_dictionary_column_is_missing(tmp_path, name):
+    """Arrow's own conversion of chunks gives it the dictionary's last entry."""
+    frame = pd.DataFrame({"qid": [1, 1, 1], "y": [1, 0, 2], "shop": pd.Categorical(["x", None, "y"])})
+    getattr(frame, "to_parquet" if name == "t.parquet" else "to_feather")(tmp_path / name)
+    for source in (tmp_path / name, frame, pa.Table.from_pandas(frame)):
+        data = read_table(source, categories=["shop"], missing="nan")
+        np.testing.assert_array_equal(data.X[:, 0], [0, np.nan, 1])
+        with pytest.raises((InvalidInputError, DataFileError), match="'shop' has no value in row 2"):
+            read_table(source, categories=["shop"])
+
+
+def test_known_categories_are_read_as_the_texts_that_they_are(tmp_path):
+    """A part of a file may hold those alone that look like numbers or truths."""
+    known = {"shop": ["007", "12", "AB"], "new": ["false", "maybe", "true"]}
+    (tmp_path / "t.csv").write_text("qid,shop,new\n1,007,true\n1,,false\n1,12,true\n")
+    data = read_table(tmp_path / "t.csv", categories=known, missing="nan")
+    np.testing.assert_array_equal(data.X, [[0, 2], [np.nan, 0], [1, 2]])
+    frame = pd.DataFrame({"qid": [1, 1], "shop": [12, None]})  # floats, because of the gap
+    data = read_table(frame, categories={"shop": ["12", "AB"]}, missing="nan")
+    np.testing.assert_array_equal(data.X[:, 0], [0, np.nan])
+
+
+def test_numbers_of_any_type_are_numbers():
+    values = [Decimal("1.5"), np.float32(2), True, np.bool_(False), Fraction(1, 4), np.int8(3), None, pd.NA]
+    data = read_table(pd.DataFrame({"qid": [1] * 8, "f": np.array(values, dtype=object)}), missing="nan")
+    np.testing.assert_array_equal(data.X[:, 0], [1.5, 2, 1, 0, 0.25, 3, np.nan, np.nan])
+    prices = pa.table({"qid": [1, 1], "y": [Decimal("1.0"), Decimal(0)], "f": [Decimal("0.25"), Decimal(7)]})
+    assert (read_table(prices).X.tolist(), read_table(prices).y.tolist()) == ([[0.25], [7.0]], [1, 0])
+    with pytest.raises(InvalidInputError, match="'f' is not numeric"):
+        read_table(pd.DataFrame({"qid": [1, 1], "f": [np.zeros(2), np.ones(2)]}))
 
 
 def test_whole_query_numbers_stay_numbers(tmp_path):

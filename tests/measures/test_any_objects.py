@@ -30,6 +30,16 @@ def frame_of(lists, names, module):
     return module.DataFrame({name: list(values) for name, values in columns.items()})
 
 
+@pytest.mark.parametrize("library", ["pandas", "pyarrow"])
+def test_whole_floats_name_what_integers_name(library):
+    """A column of ids with gaps was made floats, and its documents counted as not judged."""
+    module = pytest.importorskip(library)
+    make = getattr(module, "DataFrame", None) or module.table
+    run = make({"qid": [1.0, 1.0], "docid": [7.0, 8.0], "score": [1, 2]})
+    assert evaluate("AP", {1: {7: 1, 8: 0}}, run)["AP"] == 0.5
+    assert as_run({1.0: {7.0: 1.0, 7.5: 2.0}}).to_dict() == {"1": {"7": 1.0, "7.5": 2.0}}
+
+
 def test_paths_objects_dicts_and_frames_agree(files):
     expected = evaluate(MEASURES, QRELS, RUN)
     assert expected["AP"] == pytest.approx(np.mean([(1 / 2 + 2 / 3) / 2, 1 / 2]))

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from truerank.core.checks import as_array, as_numbers, check_not_dates, check_not_masked
 from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning, WrongTypeError
 from truerank.core.fitting import whole_fit
 from truerank.core.kernel import kernel
@@ -186,6 +187,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
 
 def as_scores(scores: Any, name: str = "a calibrator") -> np.ndarray:
     """Scores as a C-contiguous float64 array (n,), finite; the caller's array where it is one already."""
+    check_not_masked(scores, "scores")
+    check_not_dates(scores, "scores")
     if isinstance(scores, np.ndarray) and scores.dtype == np.float64 and scores.ndim == 1 and len(scores):
         values = np.ascontiguousarray(scores)
     else:
@@ -214,7 +217,7 @@ def two_classes(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """The labels (2,), negative first, and whether each row has the positive one, bool (n,)."""
     if y is None:
         raise InvalidInputError("a calibrator requires y to be passed, but the target y is None")
-    labels = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+    labels = as_array(y, "y")
     if labels.dtype == object and (plain := np.asarray(labels.tolist())).dtype.kind in "biuf":
         labels = plain  # a table's column of bools or numbers
     if labels.ndim == 2 and labels.shape[1] == 1:
@@ -259,7 +262,7 @@ def as_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
     """Weights as float64 (n,), or None where all rows count 1."""
     if sample_weight is None:
         return None
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    weight = as_numbers(sample_weight, "sample_weight")
     if weight.ndim == 0:
         weight = np.full(n_rows, float(weight))
     if weight.shape != (n_rows,):

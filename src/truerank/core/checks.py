@@ -20,6 +20,41 @@ def check_not_masked(values: Any, name: str) -> None:
         )
 
 
+def check_not_dates(values: Any, name: str) -> None:
+    """Refuse dates and durations, which NumPy would turn into numbers of whatever unit they are stored in."""
+    is_frame = hasattr(values, "columns") and hasattr(values, "dtypes")
+    columns = zip(values.columns, values.dtypes) if is_frame else [(None, getattr(values, "dtype", None))]
+    for label, dtype in columns:
+        if getattr(dtype, "kind", "") in ("m", "M"):
+            what = name if label is None else f"column {label!r}"
+            raise InvalidInputError(
+                f"{what} has dates or durations ({dtype}), not numbers; say in what unit they count, as in "
+                "(values - values.min()) / np.timedelta64(1, 'D') for days"
+            )
+
+
+def as_array(values: Any, name: str) -> np.ndarray:
+    """Values of a list, an array or a column of any library's table as an array; masked entries are refused."""
+    check_not_masked(values, name)
+    if type(values).__module__.partition(".")[0] == "pyarrow":
+        if hasattr(values.type, "index_type"):  # its own conversion gives missing entries the last category
+            values = values.cast(values.type.value_type)
+        return np.asarray(values)
+    return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+
+
+def as_numbers(values: Any, name: str) -> np.ndarray:
+    """Values as float64, nan and infinite ones among them, or an error where they are no real numbers."""
+    array = as_array(values, name)
+    check_not_dates(array, name)
+    if array.dtype.kind == "c":
+        raise InvalidInputError(f"{name} must be real numbers, got complex ones")
+    try:
+        return array.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInputError(f"{name} must be numbers: {error}") from error
+
+
 def is_dask(values: Any) -> bool:
     """Whether these are a Dask array, data frame or series, whose values are not here before they are asked for."""
     graph = getattr(values, "__dask_graph__", None)

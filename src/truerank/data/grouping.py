@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.checks import is_dask
+from truerank.core.checks import as_array, check_not_masked, is_dask
 from truerank.core.errors import InvalidInputError
 
 ONE_LIST = 1_000
@@ -21,7 +21,19 @@ def offsets_of(sizes: Any) -> np.ndarray:
 
 def is_missing(value: Any) -> bool:
     """Whether a value says that there is none: None, nan, pandas' NA and NaT."""
-    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+    if value is None or type(value).__name__ == "NAType":
+        return True
+    return not isinstance(value, np.ndarray) and bool(value != value)
+
+
+def id_text(value: Any) -> str:
+    """An id as text; a whole float is an integer that a column with gaps has made a float: 7.0 is "7"."""
+    return str(int(value)) if isinstance(value, float | np.floating) and value.is_integer() else str(value)
+
+
+def id_texts(values: Iterable[Any]) -> list[str]:
+    """Ids as text, "" where there is none."""
+    return ["" if is_missing(value) else id_text(value) for value in values]
 
 
 def places_of(offsets: np.ndarray, groups: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -234,6 +246,7 @@ def name_order(query_ids: np.ndarray) -> np.ndarray:
 
 def _codes(qid: Any) -> tuple[np.ndarray, np.ndarray]:
     """Integer code of each row's query, and the names by code."""
+    check_not_masked(qid, "qid")
     values = qid if isinstance(qid, np.ndarray) else _as_array(qid)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]  # a column, as frame[["query"]] gives it
@@ -243,6 +256,7 @@ def _codes(qid: Any) -> tuple[np.ndarray, np.ndarray]:
         values = values.astype(np.int64, copy=False)
         return values, _IdentityNames(values)  # type: ignore[return-value]
     if values.dtype.kind == "f":
+        values = values.astype(np.float64, copy=False)  # the bound below is beyond float16
         if np.isnan(values).any():
             row = int(np.flatnonzero(np.isnan(values))[0])
             raise InvalidInputError(f"qid is missing (nan) in row {row}; give every row a query id")
@@ -281,7 +295,7 @@ class _IdentityNames:
 def _as_array(qid: Iterable[Any]) -> np.ndarray:
     """`qid` as a one-dimensional array whose elements are the caller's values (tuples stay whole)."""
     if hasattr(qid, "to_numpy"):
-        return np.asarray(qid.to_numpy())
+        return as_array(qid, "qid")
     if is_dask(qid):
         return np.asarray(qid)  # gathered: one entry a row
     values: Sequence[Any] = list(qid)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.checks import check_not_dask, check_not_masked
+from truerank.core.checks import as_array, as_numbers, check_not_dask, check_not_dates, check_not_masked
 from truerank.core.errors import InvalidInputError
-from truerank.data.grouping import Grouping, group_rows, is_missing, offsets_of, one_query, places_of
+from truerank.data.grouping import Grouping, group_rows, id_texts, offsets_of, one_query, places_of
 
 _BY_ROW = ("X", "y", "doc_ids", "comments", "sample_weight", "judged", "pooled")
 _BY_QUERY = ("query_ids", "query_weight")
@@ -443,6 +443,7 @@ def as_matrix(X: Any) -> Any:
     try:
         check_not_masked(X, "X")
         array = np.asarray(X)
+        check_not_dates(array, "X")
         if array.dtype not in (np.float32, np.float64):
             if array.dtype.kind == "c":
                 raise InvalidInputError("Complex data not supported: X must hold real numbers")
@@ -461,13 +462,7 @@ def as_matrix(X: Any) -> Any:
 
 def as_grades(y: Any, n_rows: int | None) -> np.ndarray:
     """Grades as float64 (n,), finite, one for each row."""
-    check_not_masked(y, "y")
-    if hasattr(y, "to_numpy"):
-        y = y.to_numpy()
-    try:
-        grades = np.asarray(y, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"y must hold numeric relevance grades: {error}") from error
+    grades = as_numbers(y, "y")
     if grades.ndim == 2 and grades.shape[1] == 1:
         grades = grades[:, 0]
     if grades.ndim != 1:
@@ -485,7 +480,7 @@ def as_query_weight(weight: Any, offsets: np.ndarray, *, order: np.ndarray | Non
 
     Weights by row are read in the caller's row order when `order` is given.
     """
-    values = np.asarray(weight, dtype=np.float64)
+    values = as_numbers(weight, "query_weight")
     m, n = len(offsets) - 1, int(offsets[-1])
     if values.ndim == 0:
         values = np.full(m, float(values))
@@ -514,7 +509,7 @@ def as_query_weight(weight: Any, offsets: np.ndarray, *, order: np.ndarray | Non
 
 def as_sample_weight(weight: Any, n_rows: int) -> np.ndarray:
     """Weights by row, float64 (n,), in the caller's row order."""
-    values = np.asarray(weight, dtype=np.float64)
+    values = as_numbers(weight, "sample_weight")
     if values.shape != (n_rows,):
         raise InvalidInputError(f"sample_weight must have shape ({n_rows},), got {values.shape}")
     if not np.isfinite(values).all() or values.min(initial=0.0) < 0:
@@ -523,15 +518,12 @@ def as_sample_weight(weight: Any, n_rows: int) -> np.ndarray:
 
 
 def _as_text(values: Any, n_rows: int, name: str) -> np.ndarray:
-    if hasattr(values, "to_numpy"):
-        values = values.to_numpy()
-    # Strings of any length in a flat array, whose elements are `str`: no object array, no padding to the longest.
-    array = np.asarray(values)
+    array = as_array(values, name)
     if array.shape != (n_rows,):
         raise InvalidInputError(f"{name} must have one entry for each of the {n_rows} rows, got shape {array.shape}")
-    if array.dtype.kind == "O":
-        texts = ["" if is_missing(value) else str(value) for value in array.tolist()]
-        return np.array(texts, dtype=np.dtypes.StringDType())
+    if array.dtype.kind in "fO":
+        array = np.array(id_texts(array.tolist()), dtype=object)
+    # Strings of any length in a flat array, whose elements are `str`: no object array, no padding to the longest.
     return array.astype(np.dtypes.StringDType(), copy=False)
 
 

@@ -6,8 +6,9 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from truerank.core.checks import as_array
 from truerank.core.errors import InvalidInputError
-from truerank.data.grouping import is_missing
+from truerank.data.grouping import id_text, is_missing
 
 # What columns and fields are called elsewhere, the likeliest first.
 _QUERY = ("query_id", "q_id", "qid", "topic", "topic_id", "query")
@@ -45,9 +46,9 @@ def as_lists(value: Any, kind: str) -> Mapping[Any, Mapping[Any, Any]] | None:
     if type(value).__module__.partition(".")[0] == "ranx" and hasattr(value, "to_dict"):
         return dict(value.to_dict())
     if hasattr(value, "columns") and hasattr(value, "__getitem__"):
-        names = {str(name): name for name in value.columns}
-        query, document, number = (_column(names, known) for known in (_QUERY, _DOCUMENT, _VALUE[kind]))
-        return _grouped(value[query].to_list(), value[document].to_list(), value[number].to_list())
+        names = {str(name): name for name in getattr(value, "column_names", value.columns)}  # Arrow's, or any other's
+        chosen = (_column(names, known) for known in (_QUERY, _DOCUMENT, _VALUE[kind]))
+        return _grouped(*(as_array(value[name], str(name)).tolist() for name in chosen))
     if isinstance(value, Iterable):
         rows = list(value)
         field = {"score": "score", "grade": "relevance"}[kind]
@@ -68,13 +69,14 @@ def _column(names: dict[str, Any], known: tuple[str, ...]) -> Any:
 def _grouped(queries: list[Any], documents: list[Any], values: list[Any]) -> dict[str, dict[str, Any]]:
     lists: dict[str, dict[str, Any]] = {}
     for row, (query, document, value) in enumerate(zip(queries, documents, values)):
-        for name, part in (("query", query), ("document", document)):
+        for what, part in (("query", query), ("document", document)):
             if is_missing(part):
-                raise InvalidInputError(f"row {row} of the table has no {name} id; leave the row out, or name it")
-        inside = lists.setdefault(str(query), {})
-        if str(document) in inside:
+                raise InvalidInputError(f"row {row} of the table has no {what} id; leave the row out, or name it")
+        topic, name = id_text(query), id_text(document)
+        inside = lists.setdefault(topic, {})
+        if name in inside:
             raise InvalidInputError(
-                f"document {str(document)!r} stands twice under query {str(query)!r}; a query lists a document once"
+                f"document {name!r} stands twice under query {topic!r}; a query lists a document once"
             )
-        inside[str(document)] = value
+        inside[name] = value
     return lists

@@ -11,17 +11,20 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
 from importlib import import_module
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from truerank.core.checks import check_choice
+from truerank.core.checks import as_array, check_choice
 from truerank.core.errors import DataFileError, InvalidInputError, TruerankWarning, imports_of_extra
 from truerank.core.names import nearest
 from truerank.core.threads import row_blocks
 from truerank.data.columns import chosen_columns, names_of
+from truerank.data.grouping import id_text, is_missing
 from truerank.data.ranking_data import RankingData
 from truerank.io.letor.grammar import check_bytes
 from truerank.io.letor.store import check_dtype, query_names
@@ -108,7 +111,10 @@ def read_table(
     dtype = check_dtype(dtype)
     if isinstance(source, str | os.PathLike):
         kind = table_kind(source)
-        table = _read_file(source, kind, query or QUERY, document or DOCUMENT)
+        texts = [query or QUERY, document or DOCUMENT]
+        if isinstance(categories, Mapping):
+            texts += categories  # else those of a file of digits alone, or of "true" and "false", become other texts
+        table = _read_file(source, kind, texts)
         if table.num_rows == 0:
             raise DataFileError("the file holds no rows", os.fspath(source))
         try:
@@ -276,8 +282,8 @@ def _arrow() -> Any:
     return pyarrow
 
 
-def _read_file(path: Any, kind: str | None, query: str, document: str) -> Any:
-    """A file as an Arrow table; ids of text files stay text ("007" is not 7)."""
+def _read_file(path: Any, kind: str | None, texts: Iterable[str]) -> Any:
+    """A file as an Arrow table; the columns `texts` of text files stay text ("007" is not 7)."""
     if kind is None:
         raise InvalidInputError(f"{path}: a table's file name ends in one of {', '.join(KINDS)}")
     arrow = _arrow()
@@ -296,7 +302,7 @@ def _read_file(path: Any, kind: str | None, query: str, document: str) -> Any:
             return csv.read_csv(
                 source,
                 parse_options=csv.ParseOptions(delimiter="\t" if kind == "tsv" else ","),
-                convert_options=csv.ConvertOptions(column_types={query: arrow.string(), document: arrow.string()}),
+                convert_options=csv.ConvertOptions(column_types=dict.fromkeys(texts, arrow.string())),
             )
         # Python's `open` for its errors, Arrow's for its threads: see `_in_own_memory`.
         with open(path, "rb"), arrow.OSFile(name) as file:
@@ -341,12 +347,12 @@ def _columns(table: Any) -> tuple[list[str], Callable[[str], np.ndarray]]:
         if len(places) < len(names):
             double = next(name for name in names if names.count(name) > 1)
             raise InvalidInputError(f"the table has two columns named {double!r}")
-        return names, lambda name: np.asarray(table.column(places[name]).to_numpy())
+        return names, lambda name: as_array(table.column(places[name]), name)
     if hasattr(table, "columns") and hasattr(table, "__getitem__"):  # pandas, polars
         labels = {str(label): label for label in table.columns}
         if len(labels) < len(list(table.columns)):
             raise InvalidInputError("the table has two columns of one name")
-        return list(labels), lambda name: np.asarray(table[labels[name]].to_numpy())
+        return list(labels), lambda name: as_array(table[labels[name]], name)
     raise InvalidInputError(
         f"expected a path, a pandas or polars data frame or a pyarrow table, got {type(table).__name__}"
     )
@@ -376,7 +382,7 @@ def _is_number(value: object) -> bool:
 
 def _is_numeric(values: np.ndarray) -> bool:
     if values.dtype.kind == "O":
-        return all(value is None or isinstance(value, bool | int | float) for value in values)
+        return all(is_missing(value) or isinstance(value, bool | np.bool_ | Real | Decimal) for value in values)
     return values.dtype.kind in "fiub"
 
 
@@ -398,7 +404,7 @@ def _numbers(values: np.ndarray, name: str, missing: str, others: Callable[[], S
     if not _is_numeric(values):
         raise _not_numeric(values, name, [other for other in others() if other != name])
     if values.dtype.kind == "O":
-        values = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+        values = np.array([np.nan if is_missing(value) else value for value in values], dtype=np.float64)
     values = values.astype(np.float64, copy=False)
     if np.isinf(values).any():
         row = int(np.flatnonzero(np.isinf(values))[0])
@@ -419,7 +425,7 @@ def _codes(
     """
     if values.dtype.kind in "fiub" and known is None:
         return _numbers(values, name, missing)
-    texts = [None if value is None or value != value or value == "" else str(value) for value in values.tolist()]
+    texts = [None if is_missing(value) or value == "" else id_text(value) for value in values.tolist()]
     if missing == "error" and None in texts:
         raise InvalidInputError(
             f"column {name!r} has no value in row {texts.index(None) + 1}; if that marks a missing value, read with "

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from truerank.core.errors import DataFileError, InvalidInputError
-from truerank.data.grouping import group_rows, is_missing, offsets_of
+from truerank.data.grouping import group_rows, id_text, is_missing, offsets_of
 from truerank.data.ranking_data import Judgements
 from truerank.io.document_ids import DocumentIds
 from truerank.io.letor.grammar import TEXT, check_bytes, check_line_ends
@@ -216,7 +216,7 @@ def _from_dict(lists: Mapping[Any, Mapping[Any, Any]]) -> tuple[np.ndarray, np.n
             raise InvalidInputError(
                 f"expected {{topic: {{document: number}}}}, got a {type(documents).__name__} for topic {topic!r}"
             )
-        if len({str(document) for document in documents}) < len(documents):
+        if len({id_text(document) for document in documents}) < len(documents):
             raise InvalidInputError(f"a document of topic {topic!r} stands twice, once as another type")
     ids = [_as_id(document) for documents in lists.values() for document in documents]
     try:
@@ -231,7 +231,7 @@ def _from_dict(lists: Mapping[Any, Mapping[Any, Any]]) -> tuple[np.ndarray, np.n
 
 def _as_id(name: Any) -> str:
     """An id as text, which must be there and have a form in a file."""
-    text = str(name)
+    text = id_text(name)
     if is_missing(name) or not text or re.search("[\ud800-\udfff]", text):
         raise InvalidInputError(f"{name!r} is no id of a topic or document; expected text or a number")
     return text

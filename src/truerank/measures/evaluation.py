@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from truerank.core.checks import as_array
 from truerank.core.errors import InvalidInputError, imports_of_extra
 from truerank.core.printing import Tabular, styled_table
 from truerank.data.grouping import queries_with_mixed_ties
@@ -266,7 +267,7 @@ def judged(y: Any, qid: Any = None, doc_ids: Any = None) -> tuple[Judgements, np
 
 def scores_in_order(scores: Any, judgements: Judgements, order: np.ndarray | None, name: str = "scores") -> np.ndarray:
     """One ranking's scores, checked for their length, in the judgements' row order."""
-    values = np.asarray(scores.to_numpy() if hasattr(scores, "to_numpy") else scores)
+    values = as_array(scores, name)
     if values.shape != (judgements.n_rows,):
         raise InvalidInputError(
             f"{name} must have one entry for each row, shape ({judgements.n_rows},); got {values.shape}"

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from truerank.core.checks import as_array, as_numbers
 from truerank.core.errors import InvalidInputError
 from truerank.data.grouping import offsets_of, query_of_rows
 from truerank.data.ranking_data import Judgements
@@ -32,12 +33,9 @@ class Ranking:
     __slots__ = ("_condensed", "_orders", "_sorted", "hit_ranks", "judgements", "scores", "single")
 
     def __init__(self, judgements: Judgements, scores: Any) -> None:
-        array = np.asarray(scores)
+        array = as_array(scores, "scores")
         if array.dtype.kind not in "fiub":
-            try:
-                array = array.astype(np.float64)
-            except (TypeError, ValueError) as error:
-                raise InvalidInputError(f"scores must be numbers: {error}") from error
+            array = as_numbers(array, "scores")
         self.single = array.ndim == 1
         if array.ndim not in (1, 2) or array.shape[-1] != judgements.n_rows:
             raise InvalidInputError(

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from truerank.core.checks import check_not_dask, check_not_masked, is_dask
+from truerank.core.checks import check_not_dask, check_not_dates, check_not_masked, is_dask
 from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning, WrongTypeError
 from truerank.core.fitting import whole_fit
 from truerank.core.interrupts import Interruptible
@@ -378,6 +378,7 @@ class Ranker(RoundResults, BaseEstimator):
     def _checked(self, X: Any, *, reset: bool) -> Any:
         check_not_dask(X)
         check_not_masked(X, "X")
+        check_not_dates(X, "X")
         if hasattr(X, "tocsr") and not self.allow_sparse:
             raise WrongTypeError(
                 f"Sparse data was passed to {type(self).__name__}, which needs a dense matrix; call X.toarray(), or "

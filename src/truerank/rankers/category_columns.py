@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
-from truerank.data.grouping import is_missing
+from truerank.data.grouping import id_text, is_missing
 from truerank.data.ranking_data import RankingData
 from truerank.rankers.base import Ranker
 from truerank.rankers.column_settings import columns_of
@@ -49,7 +49,7 @@ def numbered_categories(
         if given.dtype.kind in "iufb" and str(k) not in known:
             numbers = given.astype(np.float64)
         else:
-            own = [None if is_missing(value) else str(value) for value in given.tolist()]
+            own = [None if is_missing(value) else id_text(value) for value in given.tolist()]
             if training:
                 known[str(k)] = sorted({value for value in own if value is not None})
             elif str(k) not in known:
