@@ -175,7 +175,7 @@ MASKED = np.ma.array([1.0, 2.0], mask=[False, True])
 
 
 @pytest.mark.parametrize(
-    "values, what",
+    ("values", "what"),
     [
         (DATES, "dates or durations"),
         (DATES - DATES[0], "dates or durations"),
