@@ -23,16 +23,6 @@ LIMIT = 1 << 18
 class ColumnSummary:
     """Different values of a column in ascending order and how often each stands there; nan is left out.
 
-    Attributes
-    ----------
-    values : float array (k,)
-    counts : array (k,) of unsigned integers
-        In as few bytes as hold them: summaries are sent.
-    error : float
-        Largest possible shift of a rank, as a share of the values; 0 where the summary is exact.
-    limit : int
-        Most values that are kept.
-
     Examples
     --------
     >>> a, b = ColumnSummary.of(np.array([1.0, 2.0, 2.0])), ColumnSummary.of(np.array([1.0, 3.0]))
@@ -41,10 +31,10 @@ class ColumnSummary:
     ([1.0, 2.0, 3.0], [2, 2, 1], 0.0, [1.0, 1.0, 2.0, 2.0, 3.0])
     """
 
-    values: np.ndarray
-    counts: np.ndarray
-    error: float = 0.0
-    limit: int = LIMIT
+    values: np.ndarray  # float (k,)
+    counts: np.ndarray  # (k,), unsigned, in as few bytes as hold them: summaries are sent
+    error: float = 0.0  # largest possible shift of a rank, as a share of the values; 0 where the summary is exact
+    limit: int = LIMIT  # most values that are kept
 
     @classmethod
     def of(cls, ordered: np.ndarray, limit: int = LIMIT) -> ColumnSummary:

@@ -156,20 +156,11 @@ class GivenSource(Whole):
 
 @dataclass(frozen=True)
 class JoinedSource:
-    """A source without the queries that live elsewhere, and with the rest of its own from other sources.
-
-    Attributes
-    ----------
-    own : Source
-    foreign : frozenset
-        Queries of `own` whose home is another partition.
-    others : tuple of (Source, frozenset of queries)
-        Where the rest of this partition's queries is.
-    """
+    """A source without the queries that live elsewhere, and with the rest of its own from other sources."""
 
     own: Source
-    foreign: frozenset[Any]
-    others: tuple[tuple[Source, frozenset[Any]], ...]
+    foreign: frozenset[Any]  # queries of `own` whose home is another partition
+    others: tuple[tuple[Source, frozenset[Any]], ...]  # where the rest of this partition's queries is
 
     def narrowed(self, features: Sequence[str]) -> JoinedSource | None:
         """The same rows with these columns alone."""

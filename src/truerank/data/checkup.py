@@ -162,27 +162,14 @@ class Finding:
 
 @dataclass
 class Look:
-    """What a check-up has seen of some whole queries; looks at different queries add up.
-
-    Attributes
-    ----------
-    n_rows, n_mixed : int
-        Rows, and queries whose documents differ in grade.
-    names : list of str
-        Of the features.
-    seen : dict of code to (int, list)
-        Findings about queries and rows: how many, and the queries.
-    columns : list of Column
-        Empty where there are no rows.
-    answers : bool array (p,) or None
-        Which features order every query just as its grades do; None where that cannot be asked.
-    """
+    """What a check-up has seen of some whole queries; looks at different queries add up."""
 
     n_rows: int
-    n_mixed: int
-    names: list[str]
-    seen: dict[str, tuple[int, list[Any]]]
-    columns: list[Column]
+    n_mixed: int  # queries whose documents differ in grade
+    names: list[str]  # of the features
+    seen: dict[str, tuple[int, list[Any]]]  # findings about queries and rows by code: how many, and the queries
+    columns: list[Column]  # empty where there are no rows
+    # bool (p,): which features order every query just as its grades do; None where that cannot be asked
     answers: np.ndarray | None
 
     def __add__(self, other: Look) -> Look:

@@ -13,19 +13,11 @@ from truerank.losses.protocols import BoostingObjective, Derivatives
 
 @dataclass(frozen=True)
 class Part:
-    """One objective of a mixture.
-
-    Attributes
-    ----------
-    objective : BoostingObjective
-    weight : float
-    label : str or None
-        Name of its labels; None is the grades y.
-    """
+    """One objective of a mixture."""
 
     objective: BoostingObjective
     weight: float
-    label: str | None
+    label: str | None  # name of its labels; None is the grades y
 
 
 class Mixture:

@@ -119,24 +119,13 @@ def sort_column(values: np.ndarray, spare: np.ndarray) -> np.ndarray:
 
 @dataclass
 class CodedMatrix:
-    """Rows as codes, in blocks of eight features.
+    """Rows as codes, in blocks of eight features."""
 
-    Attributes
-    ----------
-    codes : uint8 array (ceil(p / 8), n, 8)
-        `codes[k // 8, i, k % 8]` is the code of feature k in row i; features beyond p are 0.
-    borders : list of float64 arrays
-        The borders of each feature.
-    n_bins : int32 array (p,)
-        Number of borders + 1.
-    has_missing : bool array (p,)
-        Features with a missing value.
-    """
-
+    # uint8 (ceil(p / 8), n, 8): `codes[k // 8, i, k % 8]` is the code of feature k in row i; features beyond p are 0
     codes: np.ndarray = field(repr=False)
-    borders: list[np.ndarray] = field(repr=False)
-    n_bins: np.ndarray = field(repr=False)
-    has_missing: np.ndarray = field(repr=False)
+    borders: list[np.ndarray] = field(repr=False)  # of each feature
+    n_bins: np.ndarray = field(repr=False)  # int32 (p,): number of borders + 1
+    has_missing: np.ndarray = field(repr=False)  # bool (p,): features with a missing value
 
     @property
     def n_rows(self) -> int:

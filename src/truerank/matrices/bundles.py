@@ -29,20 +29,11 @@ _OPEN = 64  # bundles that a feature is tried in: n bytes each while bundles are
 
 @dataclass
 class BundledMatrix(CodedMatrix):
-    """Rows as codes of bundles of features.
+    """Rows as codes of bundles of features: `codes` is uint8 (ceil(bundles / 8), n, 8)."""
 
-    Attributes
-    ----------
-    codes : uint8 array (ceil(bundles / 8), n, 8)
-    bundle, first, default : int32 arrays (p,)
-        Where each feature's codes stand.
-    borders, n_bins, has_missing
-        As of every `CodedMatrix`.
-    """
-
-    bundle: np.ndarray = field(repr=False)
-    first: np.ndarray = field(repr=False)
-    default: np.ndarray = field(repr=False)
+    bundle: np.ndarray = field(repr=False)  # int32 (p,): of each feature
+    first: np.ndarray = field(repr=False)  # int32 (p,): its first code there
+    default: np.ndarray = field(repr=False)  # int32 (p,): its own code of the value 0
 
     @property
     def n_bundles(self) -> int:

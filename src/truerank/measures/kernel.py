@@ -95,45 +95,22 @@ class QueryMeasure:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """A rank form in the order in which the kernel meets the documents.
-
-    Attributes
-    ----------
-    form : RankForm
-    offsets : int64 array (m + 1,)
-    order : int64 array (n,) or None
-        Rows of each query in the order that settles ties; None is row order.
-    averaged : bool
-        Ties count with the average over their orders.
-    single : bool
-        Compare scores as float32.
-    hits : int64 array (h,)
-        Places (after `order`) of the documents that can contribute, grouped by query.
-    hit_offsets : int64 array (m + 1,)
-    gains : float64 array (h,)
-    weights, cumulative : float64 arrays (longest query,), (longest query + 1,)
-    limits : int64 array (m,)
-    norm : float64 array (m,)
-    is_fixed : bool array (m,)
-        Queries whose value does not depend on their order by rule (empty, missing).
-    fixed : float64 array (m,)
-        Those values.
-    """
+    """A rank form in the order in which the kernel meets the documents."""
 
     form: RankForm
-    offsets: np.ndarray
-    order: np.ndarray | None
-    averaged: bool
-    single: bool
-    hits: np.ndarray
-    hit_offsets: np.ndarray
-    gains: np.ndarray
-    weights: np.ndarray
-    cumulative: np.ndarray
-    limits: np.ndarray
-    norm: np.ndarray
-    is_fixed: np.ndarray
-    fixed: np.ndarray
+    offsets: np.ndarray  # int64 (m + 1,)
+    order: np.ndarray | None  # int64 (n,): rows of each query in the order that settles ties; None is row order
+    averaged: bool  # ties count with the average over their orders
+    single: bool  # scores are compared as float32
+    hits: np.ndarray  # int64 (h,): places (after `order`) of the documents that can contribute, grouped by query
+    hit_offsets: np.ndarray  # int64 (m + 1,)
+    gains: np.ndarray  # float64 (h,)
+    weights: np.ndarray  # float64 (longest query,)
+    cumulative: np.ndarray  # float64 (longest query + 1,)
+    limits: np.ndarray  # int64 (m,)
+    norm: np.ndarray  # float64 (m,)
+    is_fixed: np.ndarray  # bool (m,): whose value does not depend on their order by rule (empty, missing)
+    fixed: np.ndarray  # float64 (m,): those values
 
     def evaluate(self, scores: np.ndarray, first: int, last: int) -> np.ndarray:
         """Values (k, last - first) of scores (k, rows of the queries first … last - 1)."""

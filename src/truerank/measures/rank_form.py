@@ -35,30 +35,15 @@ class RankForm:
     the group's ranks; PRECISION is McSherry and Najork's (2008, section 3): of n tied documents with r hits, after b
     hits above, the i-th (from 0) is a hit with probability r/n and then has b + 1 + i (r - 1)/(n - 1) hits up to it;
     FIRST takes the group's first hit at place j with probability p_0 = r/n, p_{j+1} = p_j (n - j - r)/(n - j - 1).
-
-    Attributes
-    ----------
-    kind : int
-    hits : Hits
-    weights : float64 array (longest query,)
-        Weight of each rank; not read by PRECISION.
-    norm : float64 array (m,)
-        Not 0; inf makes a query's value 0.
-    empty : bool array (m,)
-        Queries in which the measure is undefined.
-    gains : float64 array (n,), optional
-        Gain of each row, for SUM; None is 1 for each hit.
-    limits : int64 array (m,), optional
-        Ranks that count in each query; None is all.
     """
 
     kind: int
     hits: Hits
-    weights: np.ndarray
-    norm: np.ndarray
-    empty: np.ndarray
-    gains: np.ndarray | None = None
-    limits: np.ndarray | None = None
+    weights: np.ndarray  # float64 (longest query,): weight of each rank; not read by PRECISION
+    norm: np.ndarray  # float64 (m,): not 0; inf makes a query's value 0
+    empty: np.ndarray  # bool (m,): queries in which the measure is undefined
+    gains: np.ndarray | None = None  # float64 (n,): gain of each row, for SUM; None is 1 for each hit
+    limits: np.ndarray | None = None  # int64 (m,): ranks that count in each query; None is all
 
     def limit_of(self) -> np.ndarray:
         """Ranks that count in each query (m,)."""

@@ -18,23 +18,12 @@ from truerank.rankers.xgboost_callback import AfterIteration
 
 @dataclass
 class FitHabits:
-    """What stands for one fit alone.
-
-    Attributes
-    ----------
-    callbacks : list of callable
-    settings : dict
-        Parameters that hold for this fit and are as before after it.
-    records : list of dict
-        To be filled with `evals_result_` (LightGBM's `record_evaluation`).
-    measures : list
-        More measures for `evals_result_`, beside the one that chooses.
-    """
+    """What stands for one fit alone."""
 
     callbacks: list[Callback] = field(default_factory=list)
-    settings: dict[str, Any] = field(default_factory=dict)
-    records: list[dict[str, Any]] = field(default_factory=list)
-    measures: list[Any] = field(default_factory=list)
+    settings: dict[str, Any] = field(default_factory=dict)  # parameters that are as before after this fit
+    records: list[dict[str, Any]] = field(default_factory=list)  # get `evals_result_` (LightGBM's `record_evaluation`)
+    measures: list[Any] = field(default_factory=list)  # more for `evals_result_`, beside the one that chooses
 
     @contextmanager
     def holding(self, ranker: Any) -> Iterator[None]:

@@ -20,15 +20,7 @@ SAMPLINGS = (
     "rank", "row-norm-rank", "query-norm-rank", "roc", "combined-ranking", "combined-roc", "stochastic",
     "balanced-stochastic",
 )  # fmt: skip
-NEEDS_PAIRS = (
-    "rank",
-    "row-norm-rank",
-    "query-norm-rank",
-    "roc",
-    "combined-ranking",
-    "combined-roc",
-    "balanced-stochastic",
-)
+NEEDS_PAIRS = tuple(one for one in SAMPLINGS if one != "stochastic")
 NEEDS_CLASSES = ("roc", "combined-roc", "balanced-stochastic")
 
 # How a pair, or a row, is drawn.
@@ -64,33 +56,16 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Sampler:
-    """An index to draw from.
+    """An index to draw from."""
 
-    Attributes
-    ----------
-    rows : int64 array
-        Rows by query and grade; blocks are ranges of it.
-    first, second, single : Blocks or None
-        Pairs come from `first`, or their better row from `first` and their worse one from `second`; single rows come
-        from `single`, whose ranges are of row numbers.
-    form : int
-        How they are drawn.
-    pair_share : float
-        Probability that a step takes a pair.
-    weight : float
-        Total weight of what can be drawn (pairs, or rows where only rows are drawn); 0 when there is nothing.
-    n_numbers : int
-        Random numbers that a draw takes.
-    """
-
-    rows: np.ndarray
-    first: Blocks | None
-    second: Blocks | None
-    single: Blocks | None
-    form: int
-    pair_share: float
-    weight: float
-    n_numbers: int
+    rows: np.ndarray  # int64 (n,): rows by query and grade; blocks are ranges of it
+    first: Blocks | None  # of pairs, or of their better rows
+    second: Blocks | None  # of their worse rows, where these are drawn apart
+    single: Blocks | None  # of single rows, whose ranges are of row numbers
+    form: int  # how pairs are drawn
+    pair_share: float  # probability that a step takes a pair
+    weight: float  # of all that can be drawn (pairs, or rows where only rows are drawn); 0 when there is nothing
+    n_numbers: int  # random numbers that a draw takes
 
     @property
     def single_rows(self) -> bool:

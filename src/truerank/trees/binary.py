@@ -24,33 +24,18 @@ _FIELDS = ("roots", "features", "thresholds", "missing_right", "zero_missing", "
 
 @dataclass(frozen=True)
 class BinaryTrees:
-    """Trees as flat arrays; node i asks `x ≤ threshold`, and a child c < 0 is leaf `~c`.
+    """Trees as flat arrays; node i asks `x ≤ threshold`, and a child c < 0 is leaf `~c`."""
 
-    Attributes
-    ----------
-    roots : int64 array (T,)
-        First node of each tree, or `~leaf` of a tree that is one leaf.
-    features : int64 array (N,)
-    thresholds : float64 array (N,)
-        Inf asks whether the value is there, with `missing_right`.
-    missing_right : bool array (N,)
-        Where nan goes.
-    zero_missing : bool array (N,)
-        Whether a value of at most 1e-35 in magnitude is missing too (LightGBM's `zero_as_missing`).
-    left, right : int64 arrays (N,)
-        Children; a node stands after its parent.
-    values : float64 array (L,)
-        Leaf values.
-    """
-
-    roots: np.ndarray
-    features: np.ndarray = field(repr=False)
-    thresholds: np.ndarray = field(repr=False)
-    missing_right: np.ndarray = field(repr=False)
-    zero_missing: np.ndarray = field(repr=False)
-    left: np.ndarray = field(repr=False)
-    right: np.ndarray = field(repr=False)
-    values: np.ndarray = field(repr=False)
+    roots: np.ndarray  # int64 (T,): first node of each tree, or `~leaf` of a tree that is one leaf
+    features: np.ndarray = field(repr=False)  # int64 (N,)
+    thresholds: np.ndarray = field(repr=False)  # float64 (N,): inf with `missing_right` asks whether the value is there
+    missing_right: np.ndarray = field(repr=False)  # bool (N,): where nan goes
+    zero_missing: np.ndarray = field(
+        repr=False
+    )  # bool (N,): |x| <= 1e-35 is missing too (LightGBM's `zero_as_missing`)
+    left: np.ndarray = field(repr=False)  # int64 (N,): child; a node stands after its parent
+    right: np.ndarray = field(repr=False)  # int64 (N,)
+    values: np.ndarray = field(repr=False)  # float64 (L,): leaf values
 
     @property
     def n_trees(self) -> int:

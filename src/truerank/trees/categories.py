@@ -29,23 +29,12 @@ PRIOR = 10.0  # rows of mean 0 that are added to every category
 
 @dataclass(frozen=True)
 class CategoryTables:
-    """Statistics of the categories of some features, one feature after the other.
+    """Statistics of the categories of some features, one feature after the other."""
 
-    Attributes
-    ----------
-    features : int64 array (u,)
-        Columns, ascending.
-    sizes : int64 array (u,)
-        Categories of each.
-    values : float64 array (Σ sizes,)
-        The categories, ascending within each feature.
-    statistics : float64 array (Σ sizes,)
-    """
-
-    features: np.ndarray
-    sizes: np.ndarray
-    values: np.ndarray = field(repr=False)
-    statistics: np.ndarray = field(repr=False)
+    features: np.ndarray  # int64 (u,): columns, ascending
+    sizes: np.ndarray  # int64 (u,): categories of each
+    values: np.ndarray = field(repr=False)  # float64 (Σ sizes,): the categories, ascending within each feature
+    statistics: np.ndarray = field(repr=False)  # float64 (Σ sizes,)
 
     def encode(self, X: np.ndarray) -> np.ndarray:
         """X (n, p) with the statistics in place of categories, a copy."""

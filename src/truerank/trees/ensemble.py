@@ -12,23 +12,12 @@ from truerank.trees.grower import TreeStructure
 
 @dataclass(frozen=True)
 class Ensemble:
-    """Trees padded to one depth: a level that a tree does not have asks `x ≤ inf`, whose answer is always yes.
+    """Trees padded to one depth: a level that a tree does not have asks `x ≤ inf`, whose answer is always yes."""
 
-    Attributes
-    ----------
-    features : int32 array (T, d)
-    borders : float64 array (T, d)
-        Level t of a tree asks `x ≤ border`; an infinite border with `missing_right` asks whether x is observed.
-    missing_right : bool array (T, d)
-        Where nan goes.
-    values : float64 array (T, 2^d), or (T, 2^d, monomials) with polynomial leaves
-        Leaf values, learning rate included.
-    """
-
-    features: np.ndarray
-    borders: np.ndarray
-    missing_right: np.ndarray
-    values: np.ndarray
+    features: np.ndarray  # int32 (T, d)
+    borders: np.ndarray  # float64 (T, d): asks `x ≤ border`; an infinite one with `missing_right` whether x is observed
+    missing_right: np.ndarray  # bool (T, d): where nan goes
+    values: np.ndarray  # float64 (T, 2^d), or (T, 2^d, monomials) with polynomial leaves: learning rate included
 
     @property
     def n_trees(self) -> int:

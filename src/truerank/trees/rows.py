@@ -18,23 +18,12 @@ from truerank.trees.grower import TreeStructure, leaf_numbers
 
 @dataclass
 class Rows:
-    """Rows as values and as codes.
+    """Rows as values and as codes."""
 
-    Attributes
-    ----------
-    X : float array (n, p), or CSC matrix
-        The caller's values, never changed.
-    matrix : CodedMatrix, or BundledMatrix of sparse values
-    training : bool
-        Whether trees are grown on these rows, so that a tree may know their leaves.
-    cache : dict
-        What leaves derive from a column and keep.
-    """
-
-    X: Any = field(repr=False)
+    X: Any = field(repr=False)  # float array (n, p) or CSC matrix, the caller's, never changed
     matrix: CodedMatrix
-    training: bool = False
-    cache: dict[Any, Any] = field(default_factory=dict, repr=False)
+    training: bool = False  # whether trees are grown on these rows, so that a tree may know their leaves
+    cache: dict[Any, Any] = field(default_factory=dict, repr=False)  # what leaves derive from a column and keep
 
     def column(self, feature: int) -> np.ndarray:
         """Values (n,) of one feature."""

@@ -171,22 +171,13 @@ class FuzzyFitter:
 
 @dataclass(frozen=True)
 class FlatPlaces:
-    """Place tables of the used features, one after the other, as a model keeps them.
+    """Place tables of the used features, one after the other, as a model keeps them."""
 
-    Attributes
-    ----------
-    features : int64 array (u,)
-    sizes : int64 array (u,)
-        Knots of each.
-    lower, upper : float64 arrays (Σ sizes,)
-    starts : int64 array (Σ sizes + u,)
-    """
-
-    features: np.ndarray
-    sizes: np.ndarray
-    lower: np.ndarray = field(repr=False)
-    upper: np.ndarray = field(repr=False)
-    starts: np.ndarray = field(repr=False)
+    features: np.ndarray  # int64 (u,)
+    sizes: np.ndarray  # int64 (u,): knots of each
+    lower: np.ndarray = field(repr=False)  # float64 (Σ sizes,)
+    upper: np.ndarray = field(repr=False)  # float64 (Σ sizes,)
+    starts: np.ndarray = field(repr=False)  # int64 (Σ sizes + u,)
 
     @classmethod
     def of(cls, features: np.ndarray, tables: list[PlaceTable]) -> FlatPlaces:

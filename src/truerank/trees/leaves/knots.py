@@ -20,32 +20,16 @@ from truerank.matrices.binning import floor_float32
 
 @dataclass(frozen=True)
 class KnotIndex:
-    """The knots of some features and their grids, one feature after the other.
+    """The knots of some features and their grids, one feature after the other."""
 
-    Attributes
-    ----------
-    low, inverse : float64 arrays (u,)
-        Cell of a value: `(x - low) * inverse`, cut to the grid.
-    halvings : int64 array (u,)
-        Rounds of the search within a cell.
-    cells : uint16 array
-        Steps before each cell.
-    first_cell, first_step : int64 arrays (u + 1,)
-        Where each feature's cells and steps begin.
-    steps : float64 array
-        Padded by infinity.
-    sizes : int64 array (u,)
-        K.
-    """
-
-    low: np.ndarray
-    inverse: np.ndarray
-    halvings: np.ndarray
-    cells: np.ndarray = field(repr=False)
-    first_cell: np.ndarray
-    first_step: np.ndarray
-    steps: np.ndarray = field(repr=False)
-    sizes: np.ndarray
+    low: np.ndarray  # float64 (u,): the cell of a value is `(x - low) * inverse`, cut to the grid
+    inverse: np.ndarray  # float64 (u,)
+    halvings: np.ndarray  # int64 (u,): rounds of the search within a cell
+    cells: np.ndarray = field(repr=False)  # uint16: steps before each cell
+    first_cell: np.ndarray  # int64 (u + 1,): where each feature's cells begin
+    first_step: np.ndarray  # int64 (u + 1,): and its steps
+    steps: np.ndarray = field(repr=False)  # float64: padded by infinity
+    sizes: np.ndarray  # int64 (u,): K
 
     @classmethod
     def of(cls, ends: list[tuple[np.ndarray, np.ndarray]]) -> KnotIndex:

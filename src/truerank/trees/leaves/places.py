@@ -36,19 +36,11 @@ _LARGEST_EXPONENT = 600.0  # exp of more over- or underflows in products
 
 @dataclass(frozen=True)
 class PlaceTable:
-    """Where the values of one feature stand among the training values.
+    """Where the values of one feature stand among the training values."""
 
-    Attributes
-    ----------
-    lower, upper : float64 arrays (K,)
-        Least and largest value of each knot, equal for a knot of one value.
-    starts : int64 array (K + 1,)
-        Number of training values below each knot; the last entry is n, the number of observed values.
-    """
-
-    lower: np.ndarray = field(repr=False)
-    upper: np.ndarray = field(repr=False)
-    starts: np.ndarray = field(repr=False)
+    lower: np.ndarray = field(repr=False)  # float64 (K,): least value of each knot
+    upper: np.ndarray = field(repr=False)  # float64 (K,): largest value, the same for a knot of one value
+    starts: np.ndarray = field(repr=False)  # int64 (K + 1,): observed training values below each knot, and all of them
 
     @property
     def n(self) -> int:
@@ -104,26 +96,15 @@ def make_places(values: np.ndarray, borders: np.ndarray, limit: int) -> PlaceTab
 
 @dataclass(frozen=True)
 class Shares:
-    """The factors of P(left) and P(right) that belong to a feature's states, for one p.
+    """The factors of P(left) and P(right) that belong to a feature's states, for one p."""
 
-    Attributes
-    ----------
-    up, down : float64 arrays (2K + 1,)
-        Factors of the states; where `steep` is False they include p^start and p^-stop.
-    start, stop : float64 arrays (2K + 1,)
-    n : int
-    log_p : float
-    steep : bool
-        p^n underflows: powers are taken of differences only.
-    """
-
-    up: np.ndarray = field(repr=False)
-    down: np.ndarray = field(repr=False)
-    start: np.ndarray = field(repr=False)
-    stop: np.ndarray = field(repr=False)
+    up: np.ndarray = field(repr=False)  # float64 (2K + 1,): by state; includes p^start where `steep` is False
+    down: np.ndarray = field(repr=False)  # float64 (2K + 1,): includes p^-stop there
+    start: np.ndarray = field(repr=False)  # float64 (2K + 1,)
+    stop: np.ndarray = field(repr=False)  # float64 (2K + 1,)
     n: int
     log_p: float
-    steep: bool
+    steep: bool  # p^n underflows: powers are taken of differences only
 
     def border_factors(self, b: int) -> tuple[float, float]:
         """The factors of a border with b values at or below it: of P(left) above it and of P(right) below it."""
