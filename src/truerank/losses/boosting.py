@@ -44,19 +44,16 @@ from truerank.losses.lambda_rank import LambdaRank
 from truerank.losses.listwise import LISTWISE
 from truerank.losses.mixture import Mixture, Part
 from truerank.losses.position_bias import UnbiasedLambdaRank
-from truerank.losses.protocols import BoostingObjective, FunctionObjective
+from truerank.losses.protocols import BoostingObjective, FunctionObjective, PlainObjective
 from truerank.matrices.exact_sums import exact_sum
 
 Arrays = tuple[np.ndarray, np.ndarray]
 
 
-class SquaredError:
+class SquaredError(PlainObjective):
     """½ Σ (y - s)²: gradient s - y, hessian 1. Boosting starts at the mean grade."""
 
     quadratic = True
-
-    def begin(self, rng: np.random.Generator) -> None:
-        """Nothing is drawn."""
 
     def __call__(self, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> Arrays:
         return scores - y, np.broadcast_to(1.0, scores.shape)  # a view of one number: no memory

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from truerank.core.threads import query_blocks, run_blocks
+from truerank.losses.protocols import PlainObjective
 
 
 class Block(NamedTuple):
@@ -32,7 +33,7 @@ class Block(NamedTuple):
                 yield q, rows
 
 
-class ByQuery:
+class ByQuery(PlainObjective):
     """Base of objectives over queries: blocks of whole queries, one task of a thread each.
 
     `by_place` says that ties are broken, or numbers drawn, by the places of the rows: boosting then hands the rows over
@@ -40,16 +41,8 @@ class ByQuery:
     row that order by `reorder(rows)`.
     """
 
-    quadratic = False
     by_place = False
     n_jobs: int | None = None
-
-    def begin(self, rng: np.random.Generator) -> None:
-        """Draw from `rng` for the next tree; most draw nothing."""
-
-    def start(self, y: np.ndarray, weights: np.ndarray | None) -> float:
-        """0: only differences within a query count."""
-        return 0.0
 
     def __call__(self, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         gradients, hessians = np.zeros(len(y)), np.zeros(len(y))

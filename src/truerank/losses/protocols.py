@@ -38,20 +38,24 @@ class BoostingObjective(Protocol):
         """
 
 
-class FunctionObjective:
-    """A user's function `(y, scores, offsets) -> (gradients, hessians)` as an objective that starts at 0."""
+class PlainObjective:
+    """What most objectives are: not quadratic, without draws, from scores of 0, as only differences count."""
 
     quadratic = False
 
-    def __init__(self, function: Callable[..., Derivatives]) -> None:
-        self.function = function
-
     def begin(self, rng: np.random.Generator) -> None:
-        """Nothing is drawn."""
+        """Draw from `rng` for the next tree; most draw nothing."""
 
     def start(self, y: np.ndarray, weights: np.ndarray | None) -> float:
         """0."""
         return 0.0
+
+
+class FunctionObjective(PlainObjective):
+    """A user's function `(y, scores, offsets) -> (gradients, hessians)` as an objective that starts at 0."""
+
+    def __init__(self, function: Callable[..., Derivatives]) -> None:
+        self.function = function
 
     def __call__(self, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> Derivatives:
         """What the function returns."""
