@@ -12,7 +12,6 @@ from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarn
 from truerank.core.rounds import tell
 from truerank.data.ranking_data import RankingData
 from truerank.matrices.rows import FEW, combine_columns, linear_scores
-from truerank.measures import parse_measure
 from truerank.measures.kernel import QueryMeasure
 from truerank.rankers.constructor_names import renamed_parameters
 from truerank.rankers.linear import LinearRanker
@@ -178,7 +177,7 @@ class AdaRank(LinearRanker):
         drop = check_choice(self.constant_queries, "constant_queries", ("drop", "keep")) == "drop"
         if not isinstance(self.signed, bool | np.bool_):
             raise InvalidInputError(f"signed must be True or False, got {self.signed!r}")
-        measure = parse_measure(self.measure, convention=self.convention).tie_averaged()
+        measure = self._measure().tie_averaged()
         stopping, validation = self._watch(valid, patience)
         state = _Boosting(data, measure, validation, update, bool(self.signed), drop, self.n_jobs)
         self.n_constant_queries_ = state.n_constant
@@ -221,8 +220,9 @@ class AdaRank(LinearRanker):
 
     def _watch(self, valid: RankingData | None, patience: int) -> tuple[EarlyStopping, Any]:
         """What chooses the round, and the validation queries; None where the training queries choose."""
-        chooser = self.measure if self.validation_measure is None else self.validation_measure
-        stopping = EarlyStopping(chooser, self.convention, patience, tolerance=_TIE)  # checked, if not used
+        stopping = EarlyStopping(
+            self._watched_measure(), self.convention, patience, tolerance=_TIE
+        )  # checked, if not used
         if valid is not None:
             validation = combined(valid, stopping.measure)
             if validation.offers_choice():
