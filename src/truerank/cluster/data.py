@@ -27,7 +27,7 @@ from truerank.core.errors import InvalidInputError, imports_of_extra
 from truerank.core.printing import note
 from truerank.data.checkup import Look, look
 from truerank.data.columns import Columns
-from truerank.data.grouping import offsets_of
+from truerank.data.grouping import at_places, offsets_of
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.io.tables import table_kind
 
@@ -363,12 +363,8 @@ class ClusterRankingData:
 
     def restore(self, values: np.ndarray) -> list[np.ndarray]:
         """Values (n,) in grouped order as `predict` gives scores: of each partition, in the order of its rows."""
-        parts = []
-        for own, order in zip(np.split(values, self.first_rows[1:-1]), self.crew.round(_orders, merge=beside)):
-            placed = np.empty_like(own)
-            placed[slice(None) if order is None else order] = own
-            parts.append(placed)
-        return parts
+        parts = zip(np.split(values, self.first_rows[1:-1]), self.crew.round(_orders, merge=beside))
+        return [own if order is None else at_places(own, order) for own, order in parts]
 
     def look(self) -> Look:
         """What the check-up behind `describe` sees: its findings are those of one machine."""

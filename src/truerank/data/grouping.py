@@ -97,9 +97,14 @@ def ranks_by_query(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Rank of each grouped row within its query, 1 is best, equal scores in row order; int64 (n,)."""
     query = query_of_rows(offsets)
     order = np.lexsort((-np.asarray(scores, dtype=np.float64), query))
-    ranks = np.empty(len(scores), dtype=np.int64)
-    ranks[order] = np.arange(len(scores)) - np.repeat(offsets[:-1], np.diff(offsets)) + 1
-    return ranks
+    return at_places(np.arange(len(scores)) - offsets[query] + 1, order)
+
+
+def at_places(values: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Values whose i-th stands at `places[i]`: the inverse of `values[places]`."""
+    result = np.empty_like(values)
+    result[places] = values
+    return result
 
 
 class Grouping:
@@ -157,11 +162,7 @@ class Grouping:
         values = np.asarray(values)
         if len(values) != self.n_rows:
             raise InvalidInputError(f"restore: got {len(values)} values for {self.n_rows} rows")
-        if self.order is None:
-            return values
-        result = np.empty_like(values)
-        result[self.order] = values
-        return result
+        return values if self.order is None else at_places(values, self.order)
 
 
 def one_query(n_rows: int) -> Grouping:
@@ -219,9 +220,7 @@ def group_rows(qid: Any, n_rows: int | None = None) -> Grouping:
     query_ids = names[unique_codes[appearance]]
     if len(unique_codes) == len(starts):
         return Grouping(np.concatenate([starts, [n]]).astype(np.int64), query_ids, None, 0)
-    rank = np.empty(len(appearance), dtype=np.int64)
-    rank[appearance] = np.arange(len(appearance))
-    query_of_piece = rank[inverse]
+    query_of_piece = at_places(np.arange(len(appearance)), appearance)[inverse]
     lengths = np.diff(np.concatenate([starts, [n]]))
     query_of_row = np.repeat(query_of_piece, lengths)
     order = np.argsort(query_of_row, kind="stable").astype(np.int64)

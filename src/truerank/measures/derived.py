@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from truerank.data.grouping import offsets_of, query_of_rows
+from truerank.data.grouping import at_places, offsets_of, query_of_rows
 from truerank.data.ranking_data import Judgements
 from truerank.measures.blocks import Blocks
 
@@ -82,9 +82,7 @@ def tie_order(judgements: Judgements, ties: str) -> TieOrder | None:
         else:
             sign = -1.0 if ties == "optimistic" else 1.0
             row = np.lexsort((np.arange(n), sign * judgements.grades, query))
-        rank = np.empty(n, dtype=np.int64)
-        rank[row] = np.arange(n)
-        judgements.cache[key] = TieOrder(rank, row)
+        judgements.cache[key] = TieOrder(at_places(np.arange(n), row), row)
     return judgements.cache[key]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from truerank.data.grouping import at_places
 from truerank.data.ranking_data import Judgements
 from truerank.measures.base import Measure
 from truerank.measures.derived import query_of_row
@@ -83,7 +84,5 @@ def _inversions(judgements: Judgements, ordered: Ordered) -> np.ndarray:
         zeros = sizes - np.add.reduceat(one, starts)
         start = np.repeat(starts, sizes)
         place = np.where(one == 1, start + np.repeat(zeros, sizes) + ones_before, np.arange(ranked.size) - ones_before)
-        parted = np.empty_like(ranked)
-        parted[place] = ranked
-        ranked = parted
+        ranked = at_places(ranked, place)
     return total.reshape(ordered.rows.shape)

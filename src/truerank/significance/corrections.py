@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
+from truerank.data.grouping import at_places
 
 
 def bonferroni(p: Any) -> np.ndarray:
@@ -34,9 +35,7 @@ def holm(p: Any) -> np.ndarray:
     values = _family(p)
     order = np.argsort(values, kind="stable")
     stepped = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1))
-    result = np.empty_like(values)
-    result[order] = np.minimum(1.0, stepped)
-    return result
+    return at_places(np.minimum(1.0, stepped), order)
 
 
 def benjamini_hochberg(p: Any) -> np.ndarray:
@@ -54,9 +53,7 @@ def benjamini_hochberg(p: Any) -> np.ndarray:
     order = np.argsort(values, kind="stable")
     n = len(values)
     stepped = np.minimum.accumulate((values[order] * n / np.arange(1, n + 1))[::-1])[::-1]
-    result = np.empty_like(values)
-    result[order] = np.minimum(1.0, stepped)
-    return result
+    return at_places(np.minimum(1.0, stepped), order)
 
 
 def _family(p: Any) -> np.ndarray:

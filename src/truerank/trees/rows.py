@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.threads import Workers
-from truerank.data.grouping import offsets_of
+from truerank.data.grouping import at_places, offsets_of
 from truerank.data.ranking_data import RankingData
 from truerank.losses.protocols import BoostingObjective, Derivatives
 from truerank.matrices.binning import CodedMatrix
@@ -79,18 +79,12 @@ class ContentOrder:
     def draw(self, rng: np.random.Generator, unit: str, replace: bool, share: float) -> np.ndarray | None:
         """As `draw_rows`."""
         drawn = draw_rows(rng, self.offsets, unit, replace, share)
-        return None if drawn is None else self._back(drawn)
+        return None if drawn is None else at_places(drawn, self.rows)
 
     def derivatives(self, objective: BoostingObjective, scores: np.ndarray) -> Derivatives:
         """The objective's gradients and hessians (n,) at scores (n,)."""
         gradients, hessians = objective(self.y, scores[self.rows], self.offsets)
-        return self._back(gradients), self._back(hessians)
-
-    def _back(self, values: np.ndarray) -> np.ndarray:
-        """Values by position as values by row."""
-        moved = np.empty_like(values)
-        moved[self.rows] = values
-        return moved
+        return at_places(gradients, self.rows), at_places(hessians, self.rows)
 
 
 def draw_rows(

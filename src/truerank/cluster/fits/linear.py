@@ -18,6 +18,7 @@ from truerank.cluster.crew import Crew
 from truerank.cluster.data import ClusterRankingData
 from truerank.cluster.partition import Partition
 from truerank.cluster.sums import beside, largest
+from truerank.data.grouping import at_places, offsets_of
 from truerank.data.ranking_data import RankingData
 from truerank.losses.graded_pairs import GradedPairs, weight_shares
 from truerank.losses.pair_oracle import PairHingeOracle
@@ -131,7 +132,7 @@ class PartitionedCrossEntropy:
 
     def value_and_gradient(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
         """The objective, penalty included, and its gradient (p,)."""
-        loss, gradient = self._crew.round(_cross_entropy, weights)
+        loss, gradient = self._crew.round(_ask, "loss", "value_and_gradient", weights)
         value = self._factor * float(loss) + 0.5 * self.alpha * float(np.sum(weights * weights))
         return value, self._factor * gradient + self.alpha * weights
 
@@ -142,7 +143,7 @@ class PartitionedCrossEntropy:
 
     def curvature(self) -> np.ndarray:
         """An upper bound of the diagonal of the second derivatives at 0, (p,)."""
-        return self._factor * self._crew.round(_curvature) + self.alpha
+        return self._factor * self._crew.round(_ask, "loss", "curvature") + self.alpha
 
 
 class PartitionedPairs:
@@ -157,34 +158,33 @@ class PartitionedPairs:
             scale = weighed / shares if shares > 0 else 0.0
             self.total_weight = float(self._crew.round(_weigh_pairs, weighting, scale, keep=True))
         self._mark = self._crew.mark()
-        self._w = np.zeros(self.n_weights)
 
     def spread(self) -> np.ndarray:
         """`Σ weight (x_a - x_b)²` over all pairs, by feature (p,)."""
-        return np.array(self._crew.round(_pairs, "spread"))
+        return np.array(self._crew.round(_ask, "pairs", "spread"))
 
     def begin(self, w: np.ndarray) -> tuple[float, np.ndarray, float]:
         """Stand at w."""
         self._crew.rewind(self._mark)
-        loss, gradient, degrees = self._crew.round(_pairs, "begin", w, keep=True)
+        loss, gradient, degrees = self._crew.round(_ask, "pairs", "begin", w, keep=True)
         return float(loss), np.array(gradient), float(degrees)
 
     def product(self, direction: np.ndarray) -> np.ndarray:
         """Second derivatives where the method stands, times a direction (p,)."""
-        return np.array(self._crew.round(_pairs, "product", direction))
+        return np.array(self._crew.round(_ask, "pairs", "product", direction))
 
     def along(self, direction: np.ndarray) -> float:
         """Turn to a direction (p,)."""
-        return float(self._crew.round(_pairs, "along", direction, keep=True))
+        return float(self._crew.round(_ask, "pairs", "along", direction, keep=True))
 
     def trial(self, t: float) -> tuple[float, float]:
         """Loss, and its derivative along the direction, a step t away."""
-        loss, slope = self._crew.round(_pairs, "trial", t, keep=True)
+        loss, slope = self._crew.round(_trial, t, keep=True)
         return float(loss), float(slope)
 
     def accept(self, t: float) -> tuple[np.ndarray, float]:
         """Take the step of the last trial."""
-        gradient, degrees = self._crew.round(_pairs, "accept", t, keep=True)
+        gradient, degrees = self._crew.round(_ask, "pairs", "accept", t, keep=True)
         return np.array(gradient), float(degrees)
 
 
@@ -262,11 +262,8 @@ def _blocks_by_content(crew: Crew, of_pairs: bool, n_blocks: int | None) -> tupl
     """Of each partition the block of every query, at the places of its own problem; and the number of blocks."""
     own, with_grades, weight, sizes, counts = zip(*crew.round(_query_hashes, of_pairs, merge=beside))
     order = np.lexsort((np.concatenate(weight), np.concatenate(with_grades), np.concatenate(own)))
-    bounds = block_bounds(
-        np.concatenate([[0], np.cumsum(np.concatenate(sizes)[order])]), np.concatenate(counts)[order], n_blocks
-    )
-    block = np.empty(len(order), dtype=np.int64)
-    block[order] = np.searchsorted(bounds, np.arange(len(order)), side="right") - 1
+    bounds = block_bounds(offsets_of(np.concatenate(sizes)[order]), np.concatenate(counts)[order], n_blocks)
+    block = at_places(np.searchsorted(bounds, np.arange(len(order)), side="right") - 1, order)
     return np.split(block, np.cumsum([len(one) for one in own])[:-1]), len(bounds) - 1
 
 
@@ -358,11 +355,6 @@ def _open_cross_entropy(partition: Partition, objective: Any) -> tuple[int, floa
     return loss.n_queries, float(loss.weight.sum())
 
 
-def _cross_entropy(partition: Partition, weights: np.ndarray) -> tuple[float, np.ndarray]:
-    with _rows_for(partition, "loss") as loss:
-        return loss.value_and_gradient(np.array(weights))
-
-
 def _hessian(partition: Partition, weights: np.ndarray, share: float) -> np.ndarray:
     p = len(weights)
     if not partition.memory["loss"].n_queries:
@@ -370,11 +362,6 @@ def _hessian(partition: Partition, weights: np.ndarray, share: float) -> np.ndar
     with _rows_for(partition, "loss") as loss:
         rows = np.inf if share >= 1.0 else max(1, round(share * loss.rows.n_rows))
         return loss.hessian(np.array(weights), rows)
-
-
-def _curvature(partition: Partition) -> np.ndarray:
-    with _rows_for(partition, "loss") as loss:
-        return loss.curvature()
 
 
 def _open_pairs(partition: Partition, weighting: str) -> tuple[float, float, float, float]:
@@ -478,12 +465,16 @@ def _set_anchor(partition: Partition, w: np.ndarray) -> None:
     partition.memory["oracle"].set_anchor(_problem(partition).rows.scores(np.array(w)), 1)
 
 
-def _pairs(partition: Partition, method: str, *arguments: Any) -> Any:
+def _ask(partition: Partition, name: str, method: str, *arguments: Any) -> Any:
+    """What a method of something that is remembered answers, with its rows at hand."""
     given = [np.array(one) if isinstance(one, np.ndarray) else one for one in arguments]
-    if method == "trial":  # of scores alone
-        return partition.memory["pairs"].trial(*given)
-    with _rows_for(partition, "pairs") as sums:
-        return getattr(sums, method)(*given)
+    with _rows_for(partition, name) as derived:
+        return getattr(derived, method)(*given)
+
+
+def _trial(partition: Partition, t: float) -> tuple[float, float]:
+    loss: tuple[float, float] = partition.memory["pairs"].trial(t)  # of scores alone
+    return loss
 
 
 def _linear_scores(partition: Partition, coef: np.ndarray) -> list[np.ndarray]:

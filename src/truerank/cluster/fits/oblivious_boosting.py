@@ -27,7 +27,7 @@ from truerank.core.checks import check_choice, check_number
 from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import stream
 from truerank.core.threads import Workers
-from truerank.data.grouping import offsets_of
+from truerank.data.grouping import at_places, offsets_of
 from truerank.data.ranking_data import RankingData
 from truerank.losses.boosting import SquaredError, checked, make_objective
 from truerank.losses.by_query import ByQuery
@@ -194,9 +194,7 @@ def _places(data: ClusterRankingData) -> tuple[np.ndarray, list[np.ndarray]]:
     """The order of all queries by content: starts of places (m + 1,), and by partition where its queries start."""
     order, sizes = _queries_by_content(data)
     offsets = offsets_of(sizes[order])
-    starts = np.empty(len(order), dtype=np.int64)
-    starts[order] = offsets[:-1]
-    return offsets, np.split(starts, np.cumsum(data.queries_by_partition)[:-1])
+    return offsets, np.split(at_places(offsets[:-1], order), np.cumsum(data.queries_by_partition)[:-1])
 
 
 class RowsInPartitions:
@@ -325,7 +323,7 @@ class PartitionTrees:
             setup.objective.begin(_RowDraws(rng, setup.n_rows, self.positions))
             order = self.by_content
             there = checked(setup.objective, y[order], self.scores[order], self.light.offsets)
-            g, h = (self._back(values) for values in there)
+            g, h = (at_places(values, order) for values in there)
         else:
             setup.objective.begin(rng)
             g, h = checked(setup.objective, y, self.scores, self.light.offsets)
@@ -335,14 +333,8 @@ class PartitionTrees:
             assert setup.query_starts is not None
             rng = stream(plan.seed, "rows", t)
             drawn = draw_rows(rng, setup.query_starts, plan.unit, plan.replace, plan.subsample)
-            self.drawn = None if drawn is None else self._back(drawn[self.positions])
+            self.drawn = None if drawn is None else at_places(drawn[self.positions], self.by_content)
         self.sampled = None
-
-    def _back(self, values: np.ndarray) -> np.ndarray:
-        """Values in the order by content as values by row."""
-        moved = np.empty_like(values)
-        moved[self.by_content] = values
-        return moved
 
     def sizes(self, t: int) -> dict[str, Any]:
         """What the scales of tree t and the watch over the objective rest on."""

@@ -30,7 +30,6 @@ class PartitionedPairWeights:
         self._crew, self._n_features = data.crew, data.n_features
         self.n_rows = int(self._crew.round(_open, keep=True))
         self._first = math.nan
-        self._added: tuple[Stump, float] | None = None
         self.exponential_loss = 1.0
 
     def search(self, thresholds: int | str) -> GridStumps:
