@@ -36,19 +36,9 @@ _KNOWN = {
 
 
 class Checkpoint:
-    """The file of one fit.
+    """The file of one fit, in a folder that is made where it is not there.
 
-    Parameters
-    ----------
-    folder : path
-        Made where it is not there.
-    fit : str
-        What is fitted to what: a file of another fit is refused.
-
-    Raises
-    ------
-    InvalidInputError
-        When the folder holds the rounds of another fit.
+    `fit` says what is fitted to what: a file with the rounds of another fit is an `InvalidInputError`.
     """
 
     def __init__(self, folder: str | os.PathLike[str], fit: str) -> None:

@@ -25,21 +25,10 @@ Between = tuple[np.ndarray, np.ndarray]
 
 
 class RankSearch:
-    """Looks for the values at some ranks of a column.
+    """Looks for the values at some ranks (r,) of a column, ascending from 0, by a summary of all values.
 
-    Parameters
-    ----------
-    ranks : int64 array (r,)
-        Ascending, from 0.
-    summary : ColumnSummary
-        Of all values.
-
-    Attributes
-    ----------
-    found : array (r,) or None
-        The values, once they are known.
-    between : tuple of arrays (k,), (k,)
-        Disjoint intervals, open below and closed above, in which the values lie.
+    The values are `found` (r,) once they are known; till then they lie in the disjoint intervals `between`, open below
+    and closed above, as arrays of low and high ends (k,).
     """
 
     def __init__(self, ranks: np.ndarray, summary: ColumnSummary) -> None:

@@ -22,19 +22,7 @@ class Parted(RuntimeError):
 
 
 class Communicator:
-    """This member among those that run one program together.
-
-    Parameters
-    ----------
-    number : int
-        Of the call.
-
-    Attributes
-    ----------
-    rank, size : int
-        This member's place, and how many there are.
-    bytes_sent : int
-    """
+    """This member, number `rank` of `size`, among those that run one program together; `number` is the call's."""
 
     def __init__(self, number: int = 0) -> None:
         self._number, self.rank, self.size, self.bytes_sent = number, 0, 1, 0

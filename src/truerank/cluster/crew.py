@@ -41,23 +41,10 @@ _ATTEMPTS = 20  # at one round, or at giving partitions to workers
 class Crew:
     """The members that hold the partitions of one data set.
 
-    Parameters
-    ----------
-    client : distributed.Client or None
-        None: this process holds all partitions, and a thread pool runs the rounds.
-    sources : list of Source
-    hold : bool
-    n_jobs : int, optional
-        Threads without a client.
-
-    Attributes
-    ----------
-    bytes_sent, bytes_received : int
-        What the client has sent to all workers, and what all processes have sent up the tree of sums.
-    n_rounds, n_lost : int
-        Rounds, and workers that were lost.
-    progress : callable or None
-        Called with the crew after each round.
+    With `client=None` this process holds all partitions, and a pool of `n_jobs` threads runs the rounds. `bytes_sent`
+    counts what the client has sent to all workers, `bytes_received` what all processes have sent up the tree of sums,
+    `n_rounds` and `n_lost` rounds and lost workers; `progress`, where it is set, is called with the crew after each
+    round.
     """
 
     def __init__(self, client: Any, sources: Sequence[Source], hold: bool = True, n_jobs: int | None = None) -> None:

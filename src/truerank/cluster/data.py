@@ -457,12 +457,7 @@ _LOOK_SELDOM = {
 def connect(where: str) -> Any:
     """A client: `"local:N"` starts N worker processes on this machine, `"tcp://host:port"` joins a scheduler.
 
-    Raises
-    ------
-    MissingExtraError
-        Without the extra `cluster`.
-    InvalidInputError
-        When `where` is neither.
+    A `MissingExtraError` without the extra `cluster`; an `InvalidInputError` when `where` is neither.
     """
     with imports_of_extra("distributed", "cluster", "training on a cluster"):
         from dask import config

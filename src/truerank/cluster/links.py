@@ -86,23 +86,12 @@ class Link:
 
 
 class Listener:
-    """Takes the links of other members.
+    """Takes the links of other members at its `door`.
 
-    Parameters
-    ----------
-    bind, announce : str
-        The host to listen on, and that under which others reach it.
-    ports : range
-        The first that is free is taken.
-    context : ssl.SSLContext or None
-        Of this listener alone: it sends no tickets of TLS.
-    greeted : bound method
-        Called with the number of the program, the rank of the member that has come, and the link, on any thread. It
-        keeps nothing alive: the listener ends with its owner.
-
-    Attributes
-    ----------
-    door : Door
+    It listens on the host `bind`, at the first free one of `ports`; others reach it under `announce`. An SSL `context`
+    must be its own: it sends no tickets of TLS. `greeted`, a bound method, is called with the number of the program,
+    the rank of the member that has come, and the link, on any thread. It keeps nothing alive: the listener ends with
+    its owner.
     """
 
     def __init__(

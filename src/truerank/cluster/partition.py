@@ -212,17 +212,8 @@ def _of_queries(data: RankingData, queries: frozenset[Any], inside: bool) -> Ran
 class Partition:
     """One partition on its worker.
 
-    Parameters
-    ----------
-    number : int
-    source : Source
-    hold : bool
-        Whether the rows stay in memory between passes; else every pass reads the source again.
-
-    Attributes
-    ----------
-    memory : dict
-        What a fit has derived from the rows; lost with the worker, and made again from the source and the journal.
+    Unless its rows are held (`hold`), every pass reads the source again. `memory` has what a fit has derived from the
+    rows; it is lost with the worker, and made again from the source and the journal.
     """
 
     def __init__(self, number: int, source: Source, hold: bool = True) -> None:

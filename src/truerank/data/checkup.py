@@ -253,15 +253,7 @@ def spreads(data: RankingData) -> dict[str, float]:
 
 
 def shared_queries(names: Sequence[str], parts: Sequence[np.ndarray]) -> list[Finding]:
-    """Queries that stand in more than one of several files that should share none.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Names of the files.
-    parts : sequence of arrays
-        Query ids of each.
-    """
+    """Queries in more than one of several files that should share none; `parts` are the query ids of each file."""
     owner: dict[Any, str] = {}
     shared: dict[tuple[str, str], list[Any]] = {}
     for name, part in zip(names, parts):

@@ -43,10 +43,8 @@ def take_beside(
 ) -> None:
     """Hand the labels and positions that came beside the grades to the objectives that read them.
 
-    Raises
-    ------
-    InvalidInputError
-        On labels that no part names, on positions that no part reads, and on a part that lacks its own.
+    An `InvalidInputError` on labels that no part names, on positions that no part reads, and on a part that lacks its
+    own.
     """
     parts = objective.parts if isinstance(objective, Mixture) else []
     named = {part.label for part in parts if part.label is not None}

@@ -17,28 +17,11 @@ _BLOCK_VALUES = 1 << 17  # numbers in a block of rows: its second pass finds the
 
 
 class CrossEntropy:
-    """`Σ_q v_q [-Σ_j P_y(j) ln P_s(j)] + alpha/2 ‖w‖²` over the queries that have two grades or more.
+    """`Σ_q v_q [-Σ_j P_y(j) ln P_s(j)] + alpha/2 ‖w‖²` over the `n_queries` queries that have two grades or more.
 
-    Parameters
-    ----------
-    rows : LinearRows
-    y : float64 array (n,)
-    offsets : int64 array (m + 1,)
-    query_weight : float64 array (m,), optional
-    alpha : float
-    normalize : bool
-        Divide the weights of the queries that take part by their sum.
-    objective : Softmax, optional
-        What makes the targets P_y of grades; None is ListNet's softmax.
-    n_jobs : int, optional
-
-    Attributes
-    ----------
-    n_queries : int
-        Queries that take part.
-    n_weights : int
-    has_hessian : bool
-        Whether the rows are dense.
+    `query_weight` (m,) are v_q; with `normalize` those of the queries that take part are divided by their sum.
+    `objective` makes the targets P_y of grades; None is ListNet's softmax. It has a Hessian (`has_hessian`) where the
+    rows are dense.
     """
 
     def __init__(

@@ -70,20 +70,8 @@ class GradedPairs:
     def loss(self, scores: np.ndarray, kind: int) -> tuple[float, np.ndarray]:
         """Weighted sum of the pairs' losses `max(0, 1 - (s_a - s_b))` (squared for SQUARED_HINGE) and its derivative.
 
-        Parameters
-        ----------
-        scores : float64 array (n,)
-        kind : HINGE or SQUARED_HINGE
-
-        Returns
-        -------
-        loss : float
-        derivative : float64 array (n,)
-            By score; a subgradient for the hinge, whose pairs at exactly the margin count 0.
-
-        Notes
-        -----
-        Keeps the order of the scores and the number of violated pairs of each row for `curvature`.
+        The derivative is by score (n,), a subgradient for the hinge, whose pairs at exactly the margin count 0. Keeps
+        the order of the scores and the number of violated pairs of each row for `curvature`.
         """
         self._sort(scores)
         derivative = np.empty(len(scores))
@@ -125,14 +113,8 @@ class GradedPairs:
 
 
 def grade_ranks(y: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rank of each grade among its query's distinct grades, from 0; number of grades and of pairs by query.
-
-    Returns
-    -------
-    ranks : int32 array (n,)
-    n_grades : int64 array (m,)
-    n_pairs : float64 array (m,)
-        Pairs whose grades differ.
+    """Rank of each grade among its query's distinct grades, from 0, int32 (n,); number of grades, int64 (m,), and of
+    pairs whose grades differ, float64 (m,), by query.
     """
     n, m = int(offsets[-1]), len(offsets) - 1
     ranks, n_grades, n_pairs = np.zeros(n, dtype=np.int32), np.zeros(m, dtype=np.int64), np.zeros(m)
@@ -143,20 +125,11 @@ def grade_ranks(y: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndar
 def weight_by(
     weighting: str, n_pairs: np.ndarray, offsets: np.ndarray, query_weight: np.ndarray | None
 ) -> np.ndarray | None:
-    """Weight of each pair of a query, float64 (m,), such that queries count by their pairs, rows, or all the same.
+    """Weight of each pair of a query, (m,), such that queries count by their "pairs", "rows", or as "queries" all the
+    same.
 
-    Parameters
-    ----------
-    weighting : {"pairs", "rows", "queries"}
-    n_pairs : float64 array (m,)
-        Pairs of each query.
-    offsets : int64 array (m + 1,)
-    query_weight : float64 array (m,), optional
-
-    Returns
-    -------
-    weight : float64 array (m,) or None
-        Scaled so that the pairs' total weight is what it is for "pairs", the number of pairs; None weighs all 1.
+    `n_pairs` (m,) are the pairs of each query. Weights are scaled so that the pairs' total weight is what it is for
+    "pairs", the number of pairs; None weighs all 1.
     """
     if weighting == "pairs":
         return query_weight

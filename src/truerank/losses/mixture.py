@@ -26,10 +26,6 @@ class Mixture:
     Weights multiply losses as they are: a pairwise loss sums over pairs and squared error over rows, so equal weights
     are not equal influence. The score before the first tree is the weighted mean of what those parts ask for that have
     a level of their own (squared error); 0 without such.
-
-    Parameters
-    ----------
-    parts : sequence of Part
     """
 
     def __init__(self, parts: Sequence[Part]) -> None:

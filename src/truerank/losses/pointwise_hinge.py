@@ -6,13 +6,7 @@ import numpy as np
 
 
 class HingeOracle:
-    """`Σ_i c_i max(0, 1 - z_i s_i)`, all rows as one query.
-
-    Parameters
-    ----------
-    signs : float64 array (n,) of +1 and -1
-    weight : float64 array (n,), >= 0
-    """
+    """`Σ_i c_i max(0, 1 - z_i s_i)`, all rows as one query: z the `signs`, +1 or -1, c the `weight` >= 0, both (n,)."""
 
     def __init__(self, signs: np.ndarray, weight: np.ndarray) -> None:
         self._gain = signs * weight

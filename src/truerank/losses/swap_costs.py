@@ -31,27 +31,12 @@ CASCADE, ASK = 3, 4
 
 
 class SwapCosts:
-    """Changes of one measure over the queries of given grades.
+    """Changes of one measure over the queries of given grades (n,).
 
-    Parameters
-    ----------
-    measure : Measure
-        ERR without `max_grade` takes the largest grade of all queries.
-    y : float64 array (n,)
-    offsets : int64 array (m + 1,)
-
-    Attributes
-    ----------
-    kind : int
-        SUM, PRECISION, FIRST, CASCADE, or ASK (no closed form).
-    gains : float64 array (n,)
-        Gain of each row; of ERR the probability of stopping there.
-    weights : float64 array (longest query,)
-        Weight of each rank.
-    limits : int64 array (m,)
-        Ranks that count.
-    inverse : float64 array (m,)
-        1 / norm, 0 for a query in which nothing can change.
+    ERR without `max_grade` takes the largest grade of all queries. `kind` is SUM, PRECISION, FIRST, CASCADE, or ASK (no
+    closed form); `gains` (n,) is the gain of each row, of ERR the probability of stopping there; `weights` (longest
+    query,) that of each rank; `limits` (m,) how many ranks count; `inverse` (m,) 1 / norm, 0 for a query in which
+    nothing can change.
     """
 
     def __init__(self, measure: Any, y: np.ndarray, offsets: np.ndarray) -> None:

@@ -13,12 +13,7 @@ _OVERHEAD = 1000
 
 
 class Blocks:
-    """How queries are cut up for sorting; depends on their lengths alone.
-
-    Parameters
-    ----------
-    offsets : int64 array (m + 1,)
-    """
+    """How queries are cut up for sorting; depends on their lengths alone."""
 
     __slots__ = ("_blocks", "_long", "_n")
 
@@ -46,14 +41,10 @@ class Blocks:
             position = last
 
     def argsort(self, values: np.ndarray, *, stable: bool = False) -> np.ndarray:
-        """Rows (k, n) in ascending order of values within each query.
+        """Rows (k, n) in ascending order of values (k, n + 1) within each query.
 
-        Parameters
-        ----------
-        values : array (k, n + 1)
-            The last column must be inf: short queries are padded with it.
-        stable : bool
-            Keep the row order among ties; needed where values are inf.
+        The last column of the values must be inf: short queries are padded with it. `stable` keeps the row order among
+        ties; it is needed where values are inf.
         """
         k, n = values.shape[0], self._n
         kind: Literal["stable"] | None = "stable" if stable else None

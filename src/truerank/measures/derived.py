@@ -17,21 +17,10 @@ SMALLEST = 5e-324  # "relevant" at this level is every positive grade
 class Hits:
     """The documents that can contribute to a measure (those relevant at a level), and what no ranking changes.
 
-    Attributes
-    ----------
-    key : hashable
-        What the documents are: rankings keep their ranks under it.
-    mask : bool array (n,)
-    query : int64 array (h,)
-        Query of each relevant ranked document, in query order.
-    ordinal : int64 array (h,)
-        1, 2, … within each query.
-    first_row : int64 array (h,)
-        First row of the document's query.
-    queries, starts : int64 arrays
-        Queries with relevant documents among the rows, and where theirs start in the arrays of length h.
-    ranked, total : int64 array (m,)
-        Relevant documents among the rows; and with those that were not retrieved.
+    `key` says what they are: rankings keep their ranks under it. `mask`, bool (n,), marks them among the rows; `query`,
+    `ordinal` (1, 2, … within each query) and `first_row` (of the document's query) are int64 (h,) in query order.
+    `queries` are those with such documents among the rows, `starts` where theirs begin in arrays of length h; `ranked`
+    and `total` (m,) count them among the rows, and with those that were not retrieved.
     """
 
     __slots__ = ("first_row", "key", "mask", "ordinal", "queries", "query", "ranked", "starts", "total")

@@ -31,14 +31,7 @@ _MANY_HITS = 5  # with more than one hit in so many documents, sorting all of th
 
 
 class QueryMeasure:
-    """A measure on the queries of one data set.
-
-    Parameters
-    ----------
-    data : RankingData
-        Its grades and document ids are kept, its X is not.
-    measure : Measure
-    """
+    """A measure on the queries of one data set, whose grades and document ids are kept, and not its X."""
 
     def __init__(self, data: RankingData, measure: Measure) -> None:
         self.measure, self.judgements = measure, data.judgements()

@@ -41,16 +41,8 @@ CATEGORIES_STAY = "warm_start: a model with categorical features cannot be conti
 class BoostingFit:
     """One fit of an `ObliviousBoosting`, which gets the fitted attributes when `run` ends.
 
-    Parameters
-    ----------
-    ranker : ObliviousBoosting
-        Not fitted, or with the trees that the fit goes on from.
-    data, valid : RankingData
-        `valid` may be None.
-    labels, position : see `ObliviousBoosting.fit`
-        In the order of the data.
-    begun : bool
-        Whether the ranker's trees are those of `init_model`, which saw other data.
+    The ranker is not fitted, or has the trees that the fit goes on from: where it has `begun`, those of `init_model`,
+    which saw other data. `labels` and `position` are those of `ObliviousBoosting.fit`, in the order of the data.
     """
 
     def __init__(

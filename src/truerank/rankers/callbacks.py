@@ -45,11 +45,8 @@ class FitHabits:
 def taken_habits(ranker: Any, other: dict[str, Any], watched: bool) -> FitHabits:
     """Take `callbacks`, `verbose`, `eval_metric` and `early_stopping_rounds` out of what `fit` was given.
 
-    Raises
-    ------
-    InvalidInputError
-        On a callback that cannot be called or does what is not here, and on an `eval_metric` without `eval_set`
-        (`watched` says whether there is one).
+    An `InvalidInputError` on a callback that cannot be called or does what is not here, and on an `eval_metric` without
+    `eval_set` (`watched` says whether there is one).
     """
     name, known = type(ranker).__name__, ranker.get_params(deep=False)
     habits = FitHabits()

@@ -37,18 +37,10 @@ def _scores_of_frame(frame: Any, ranker: Any) -> Any:
 
 
 def queries_of_blocks(sizes: Any, numbered: Callable[[Any], np.ndarray]) -> Any:
-    """Query of each row, from sizes of consecutive queries in a Dask array or series that is cut as the rows are.
+    """Query of each row, from sizes of consecutive queries in a Dask array or series (m,) that is cut as the rows are.
 
-    Parameters
-    ----------
-    sizes : dask array or series (m,)
-    numbered : callable
-        The same of one block's sizes: numbers from 0.
-
-    Returns
-    -------
-    dask array (n,) of int64
-        Of as many blocks, of unknown lengths; a query's number has its block's in the upper 32 bits.
+    `numbered` makes the same, numbers from 0, of one block's sizes. The result is a Dask array of int64 (n,) in as many
+    blocks, of unknown lengths; a query's number has its block's in the upper 32 bits.
     """
     sizes = sizes if hasattr(sizes, "map_blocks") else sizes.to_dask_array()
 
@@ -60,13 +52,9 @@ def queries_of_blocks(sizes: Any, numbered: Callable[[Any], np.ndarray]) -> Any:
 
 
 def watched_on_cluster(sets: Sequence[tuple[str, Any]], more: Sequence[Any]) -> Any:
-    """The one of several validation sets that fits over partitions watch, the last; Dask's collections as data.
+    """The one of several validation sets (name, data or (X, y, qid)) that fits over partitions watch, the last.
 
-    Parameters
-    ----------
-    sets : list of (name, data or (X, y, qid))
-    more : list
-        Measures beside the one that chooses, which are not recorded there.
+    Dask's collections become data; `more` are measures beside the one that chooses, which are not recorded there.
     """
     if not sets:
         return None

@@ -37,27 +37,10 @@ class Problem:
     Positions take the place of rows. Ties that are broken by position, draws and sums are then the same for any order
     of the rows and queries, and so are the weights' bits.
 
-    Parameters
-    ----------
-    data : RankingData
-    scale : {"auto", "never"} or float64 array (p,)
-        Whether columns are divided by `column_scales`, or by the scales given.
-    n_jobs : int, optional
-    intercept : float, default 0
-        As in `LinearRows`.
-
-    Attributes
-    ----------
-    rows : LinearRows
-    y : float64 array (n,)
-    offsets : int64 array (m + 1,)
-    query_weight : float64 array (m,) or None
-    order, queries : int64 arrays (n,), (m,)
-        Row at each position, query at each place.
-    scale : float64 array (p,) or None
-        What 1 means in each column; None where the columns were taken as they are.
-    middle : float64 array (p,) or 0
-        What is taken off the columns before that.
+    `scale` is "auto" or "never", whether columns are divided by `column_scales`, or an array of the scales to divide
+    by; `scale` (p,) are then the scales, None where the columns were taken as they are, and `middle` (p,) or 0 what is
+    taken off the columns before that. `order` (n,) has the row at each position, `queries` (m,) the query at each
+    place; `rows`, `y`, `offsets` and `query_weight` stand in that order.
     """
 
     middle: np.ndarray | float = 0.0

@@ -15,17 +15,8 @@ NAME = "qid"
 def without_query_column(X: Any, qid: Any, features: Any = None) -> tuple[Any, Any]:
     """X without its column `qid`, and that column where `qid` is None; anything without such a column as it is.
 
-    Parameters
-    ----------
-    X : data frame, Arrow table or anything else
-    qid : array (n,), optional
-    features : sequence of str, optional
-        Names of a fitted ranker's features; where `qid` is one of them the column stays.
-
-    Raises
-    ------
-    InvalidInputError
-        Where the column and `qid` are not the same queries.
+    The column stays where it is one of the `features` (names) of a fitted ranker. One of other queries than `qid` is an
+    `InvalidInputError`.
     """
     is_arrow = hasattr(X, "column_names")  # its `columns` are the values
     names = list(X.column_names if is_arrow else getattr(X, "columns", ()))

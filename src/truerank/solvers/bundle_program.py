@@ -23,30 +23,12 @@ from truerank.core.kernel import kernel
 
 @kernel
 def solve_bundle(G, H, q, block, n_blocks, C, tol, max_iter, in_features):
-    """Weights of the planes.
+    """Weights of the planes, and how far each lies below its block's largest one at the solution, both (n,).
 
-    Parameters
-    ----------
-    G : float64 array (>= n, p)
-    H : float64 array (>= n, >= n)
-        Gram matrix of G's rows; only the leading n × n part is read.
-    q : float64 array (n,)
-    block : int64 array (n,)
-    n_blocks : int
-    C : float
-        Upper limit of each block's sum.
-    tol : float
-        Absolute gap at which to stop.
-    max_iter : int
-    in_features : bool
-        Solve the linear systems in the features: cheaper where p < n, and a few digits less exact.
-
-    Returns
-    -------
-    alpha : float64 array (n,)
-        Strictly positive, block sums strictly below C.
-    z : float64 array (n,)
-        How far each plane lies below its block's largest one, at the solution.
+    G (>= n, p) are the planes' gradients, H their Gram matrix, of which only the leading n × n part is read, q (n,)
+    their offsets, `block` (n,) says whose they are. C limits each block's sum; `tol` is the absolute gap at which to
+    stop. With `in_features` the linear systems are solved in the features: cheaper where p < n, and a few digits less
+    exact. The weights are strictly positive, their block sums strictly below C.
     """
     n, p = len(q), G.shape[1]
     alpha, z, xi, s = np.empty(n), np.empty(n), np.zeros(n_blocks), np.zeros(n_blocks)
@@ -168,22 +150,8 @@ def solve_one_block(H, q, alpha, C, tol, max_steps):
     Each step moves weight between two planes (one of them may be the zero plane that makes up the sum C): to the plane
     that lies highest, from the one that promises the largest gain to second order. Cost of a step: O(n).
 
-    Parameters
-    ----------
-    H : float64 array (>= n, >= n)
-    q : float64 array (n,)
-    alpha : float64 array (n,)
-        Feasible start; the solution afterwards.
-    C, tol : float
-        As in `solve_bundle`.
-    max_steps : int
-
-    Returns
-    -------
-    z : float64 array (n,)
-        As in `solve_bundle`.
-    gap : float
-        Of this program; at most `tol` if the steps sufficed.
+    `alpha` is a feasible start, and the solution afterwards; the other arguments are those of `solve_bundle`. Returns z
+    as there, and the gap of this program, at most `tol` if the steps sufficed.
     """
     n = len(q)
     height = q.copy()  # q - Hα: how high each plane lies at w; the zero plane lies at 0

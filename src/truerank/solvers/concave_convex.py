@@ -31,22 +31,10 @@ LEAST_FALL = 1e-4
 
 
 class RampProblem:
-    """The ramp bound over rows: its value, and the convex problem around an anchor.
+    """The ramp bound over rows: its value, and the convex problem around an anchor, which is the oracle's and is moved.
 
-    Parameters
-    ----------
-    rows : LinearRows
-    oracle : RampOracle
-        Its anchor is moved.
-    weight : float64 array (m,)
-        v_i, 0 for queries that the oracle does not keep.
-    n_blocks, n_jobs
-        As `CuttingPlanes` takes them.
-
-    Attributes
-    ----------
-    n_weights, anything, n_left_out
-        As of `CuttingPlanes`.
+    `weight` (m,) are v_i, 0 for queries that the oracle does not keep; `n_blocks` and the attributes are those of
+    `CuttingPlanes`.
     """
 
     def __init__(

@@ -21,11 +21,6 @@ class PairSums:
     """What Newton's method asks of the pairs: sums over queries, at the weights where it stands and along a direction.
 
     A sum over partitions of the rows has the same methods, each the sum of the partitions'.
-
-    Parameters
-    ----------
-    rows : LinearRows
-    pairs : GradedPairs
     """
 
     def __init__(self, rows: LinearRows, pairs: GradedPairs) -> None:

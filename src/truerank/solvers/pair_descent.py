@@ -65,17 +65,9 @@ def take_steps(
 ) -> None:  # fmt: skip
     """One step on each drawn pair of rows (a, b), or on row a where b is -1; weights and scalars are changed in place.
 
-    Parameters
-    ----------
-    rows : float32 or float64 array (n, p), or the three arrays of a CSR matrix with sorted columns
-    a, b : int64 arrays (k,)
-    goal : float64 array (k,)
-        u, +1 or -1; for the squared loss the number that w·z should be.
-    eta : float64 array (k,)
-    weights, scalars, options
-        As above, weights with one entry more than rows have columns: the intercept of single rows.
-    loss : str
-        One of LOSSES.
+    `rows` is an array (n, p), or the three arrays of a CSR matrix with sorted columns; a and b are int64 (k,). `goal`
+    (k,) is u, +1 or -1, or for the squared loss the number that w·z should be; `eta` (k,) the rates. Weights, scalars
+    and options are as above, weights with one entry more than rows have columns: the intercept of single rows.
     """
     if isinstance(rows, tuple):
         _sparse_steps(*rows, a, b, goal, eta, weights, scalars, options, LOSSES.index(loss))

@@ -28,14 +28,9 @@ _FROM_ONE_BLOCK, _FROM_TWO_CLASSES, _CLASSES_IN_TURN = range(3)
 
 
 class Blocks:
-    """Ranges of rows, drawn by weight.
+    """Ranges of rows, drawn by weight (B,); a block of weight 0 is never drawn.
 
-    Parameters
-    ----------
-    ranges : int64 array (B, 4)
-        Start and size of the better rows, start and size of the worse ones.
-    weight : float64 array (B,)
-        A block of weight 0 is never drawn.
+    A row of `ranges`, int64 (B, 4), is start and size of the better rows, start and size of the worse ones.
     """
 
     def __init__(self, ranges: np.ndarray, weight: np.ndarray) -> None:
@@ -125,26 +120,11 @@ def make_sampler(
     relevant: np.ndarray | None,
     pair_probability: float = 0.5,
 ) -> Sampler:
-    """The index for one way of drawing.
+    """The index for one of `SAMPLINGS`, in O(n) time and memory: a permutation of the rows and 40 bytes for each block.
 
-    Parameters
-    ----------
-    sampling : str
-        One of `SAMPLINGS`.
-    y : float64 array (n,)
-        Grades, in grouped order.
-    offsets : int64 array (m + 1,)
-    query_weight : float64 array (m,), optional
-        Weight of each pair or row of a query; in "query-norm-rank" the weight of the query, in "row-norm-rank" of
-        each row that the query counts.
-    relevant : bool array (n,), optional
-        The better class, for the samplings in `NEEDS_CLASSES`.
-    pair_probability : float
-        Probability of a pair in the combined samplings.
-
-    Notes
-    -----
-    O(n) time and memory: a permutation of the rows and 40 bytes for each block.
+    `query_weight` (m,) weighs each pair or row of a query; in "query-norm-rank" the query, in "row-norm-rank" each row
+    that it counts. `relevant`, bool (n,), is the better class, for the samplings in `NEEDS_CLASSES`; `pair_probability`
+    that of a pair in the combined ones.
     """
     weight = np.ones(len(offsets) - 1) if query_weight is None else query_weight
     combined = sampling.startswith("combined")

@@ -15,15 +15,8 @@ from truerank.solvers.result import SolverResult
 
 
 def path_values(value: Any, name: str, *, zero: bool = False) -> list[float]:
-    """The values of a parameter: the number itself, or the list that was given.
-
-    Parameters
-    ----------
-    value : float or list, tuple or array of float
-    name : str
-        Of the parameter, for messages.
-    zero : bool
-        Whether 0 is allowed.
+    """The values of the parameter `name`: the number itself, or the list that was given; `zero` says whether 0 is
+    allowed.
     """
     several = isinstance(value, list | tuple | np.ndarray)
     values = list(value) if several else [value]

@@ -20,23 +20,10 @@ from truerank.trees.rows import ContentOrder, Rows, Sample
 
 
 class RowsHere:
-    """`BoostedRows` of data in memory.
+    """`BoostedRows` of data in memory, with their codes in `rows`.
 
-    Parameters
-    ----------
-    data : RankingData
-    rows : Rows
-        The same rows with their codes.
-    scores : float64 array (n,)
-        Of the trees that are there already; advanced in place.
-    start : float or float64 array (n,)
-        Before the first tree.
-    gains : list of float64 arrays (p,)
-        Of the trees that are there already.
-    objective : BoostingObjective
-    leaves : ConstantFitter, FuzzyFitter or PolynomialFitter
-    plan : Plan
-    workers : Workers
+    `scores` (n,) are those of the trees that are there already, and are advanced in place; `gains` (p,) are these
+    trees', `start` the scores before the first, a number or an array (n,). `leaves` fits and evaluates a tree's leaves.
     """
 
     def __init__(
@@ -122,17 +109,7 @@ class RowsHere:
 
 
 class WatchedHere:
-    """`Watched` of validation queries in memory.
-
-    Parameters
-    ----------
-    rows : Rows
-    scores : float64 array (n,)
-        Up to the last tree; advanced in place.
-    judgements : Judgements
-    leaves : ConstantFitter, FuzzyFitter or PolynomialFitter
-    stopping : EarlyStopping
-    """
+    """`Watched` of validation queries in memory; `scores` (n,), up to the last tree, are advanced in place."""
 
     def __init__(
         self, rows: Rows, scores: np.ndarray, judgements: Judgements, leaves: Any, stopping: EarlyStopping

@@ -77,18 +77,10 @@ def fit_categories(
     features: np.ndarray,
     order: np.ndarray,
 ) -> tuple[CategoryTables, np.ndarray]:
-    """The tables, and the training rows in which each row's statistic is of the queries before its own.
+    """The tables of some columns, `features` int64 (u,), and the rows with each row's statistic of the queries before
+    its own.
 
-    Parameters
-    ----------
-    X : float array (n, p)
-    y : float64 array (n,)
-    offsets : int64 array (m + 1,)
-    weight : float64 array (n,), optional
-    features : int64 array (u,)
-        Columns that hold categories.
-    order : int64 array (m,)
-        The queries, first to last.
+    `order` (m,) are the queries, first to last; `weight` (n,) weighs rows.
     """
     sizes = np.diff(offsets)
     w = np.ones(len(y)) if weight is None else np.ascontiguousarray(weight, dtype=np.float64)

@@ -37,19 +37,10 @@ def grid_thresholds(lowest: np.ndarray, highest: np.ndarray, with_missing: np.nd
 
 
 class GridStumps:
-    """Search over a fixed grid of thresholds.
+    """Search over a fixed grid of `n_thresholds` a column, over some rows of X (N, p), which may hold nan.
 
-    Parameters
-    ----------
-    X : float32 or float64 array (N, p)
-        May hold nan.
-    rows : int64 array (n,)
-        The rows of X that take part, in the order of the potentials.
-    n_thresholds : int
-        Thresholds for each column.
-    n_jobs : int or None
-    ranges : (lowest, highest, with_missing), optional
-        As `column_ranges` gives them, where these rows are a part of all.
+    `rows`, int64 (n,), are those that take part, in the order of the potentials. `ranges` are as `column_ranges` gives
+    them, where these rows are a part of all.
     """
 
     def __init__(

@@ -64,10 +64,6 @@ class ContentOrder:
 
     Both are made with the rows in the order of `matrices.content.order_by_content` and brought back to where the rows
     stand. That costs the order once, some 10 ns a value, and for each tree two passes over n numbers.
-
-    Parameters
-    ----------
-    data : RankingData
     """
 
     def __init__(self, data: RankingData) -> None:
@@ -92,16 +88,8 @@ def draw_rows(
 ) -> np.ndarray | None:
     """How often each row is drawn, int64 (n,); None when every row is drawn once.
 
-    Parameters
-    ----------
-    rng : Generator
-    offsets : int64 array (m + 1,)
-    unit : {"row", "query"}
-        What is drawn: rows, or whole queries.
-    replace : bool
-        Draw with replacement (a bootstrap).
-    share : float in (0, 1]
-        Number of draws as a share of the number of rows or queries, at least one.
+    What is drawn, rows or whole queries, is the `unit`, "row" or "query": a `share` in (0, 1] of their number, at least
+    one, and with `replace` with replacement (a bootstrap).
     """
     units = int(offsets[-1]) if unit == "row" else len(offsets) - 1
     draws = max(1, round(share * units))

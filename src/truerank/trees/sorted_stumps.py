@@ -21,13 +21,7 @@ _TOLERANCE = round(TOLERANCE / _UNIT)
 
 
 class SortedStumps:
-    """Search over all distinct values of each column as thresholds (the largest splits nothing and is none).
-
-    Parameters
-    ----------
-    X, rows, n_jobs
-        As for `grid_stumps.GridStumps`.
-    """
+    """Search over all distinct values of each column as thresholds (the largest splits nothing and is none)."""
 
     def __init__(self, X: np.ndarray, rows: np.ndarray, n_jobs: int | None) -> None:
         self.n_jobs = n_jobs

@@ -34,12 +34,8 @@ def apply_stump(X: np.ndarray, stump: Stump, weight: float, scores: np.ndarray) 
 
 
 class StepFunctions:
-    """A weighted sum of stumps as one step function for each feature: a row costs one search a feature.
-
-    Parameters
-    ----------
-    feature, threshold, missing, weight : arrays (T,)
-        The stumps.
+    """A weighted sum of stumps, given as arrays (T,), as one step function for each feature: a row costs one search a
+    feature.
     """
 
     def __init__(self, feature: np.ndarray, threshold: np.ndarray, missing: np.ndarray, weight: np.ndarray) -> None:

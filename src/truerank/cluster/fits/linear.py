@@ -41,14 +41,7 @@ _SAMPLE_ROWS = 20_000  # of all partitions, from which the first Hessian is made
 
 
 class PartitionedProblem:
-    """What `Problem` is on one machine.
-
-    Attributes
-    ----------
-    scale : float64 array (p,) or None
-    middle : float64 array (p,) or 0
-    n_weights : int
-    """
+    """What `Problem` is on one machine, with its `scale`, `middle` and `n_weights`."""
 
     def __init__(self, data: ClusterRankingData, scale: str, intercept: float = 0.0) -> None:
         self.crew, self._n_rows, self._intercept = data.crew, data.n_rows, intercept

@@ -30,13 +30,7 @@ _WHOLE = 16  # messages between owners, times leaves, up to which each of them g
 
 
 class PartitionGrower:
-    """Grows trees over the partitions of a crew.
-
-    Attributes
-    ----------
-    paid : bool array (p,)
-        See `LevelSearch`.
-    """
+    """Grows trees over the partitions of a crew; `paid` is that of `LevelSearch`."""
 
     def __init__(self, crew: Crew, n_bins: np.ndarray, has_missing: np.ndarray, rules: GrowthRules) -> None:
         self._crew = crew

@@ -37,15 +37,7 @@ class ConstantLeaves:
 
 
 class ConstantFitter:
-    """Fits and evaluates plain leaves.
-
-    Parameters
-    ----------
-    alpha : float
-        Shrinks a leaf's value by its count.
-    monotone : int8 array (p,) or None
-        Constraint of each feature.
-    """
+    """Fits and evaluates plain leaves; `monotone` has the features' constraints, int8 (p,)."""
 
     needs_sample = False
 

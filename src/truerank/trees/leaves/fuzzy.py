@@ -75,17 +75,7 @@ class FuzzyFitter:
     """Fits and evaluates fuzzy leaves: F(l) = -ΣP g / (ΣP h + alpha), score Σ_l P(x ∈ l) F(l).
 
     P(x ∈ l) is the product over the tree's levels of P(left) or P(right), each exact by row wherever a feature's table
-    has a knot for each value.
-
-    Parameters
-    ----------
-    alpha : float
-    monotone : int8 array (p,) or None
-    places : list of PlaceTable
-    p : float
-        p_swap.
-    ties : {"near", "average"}
-    workers : Workers
+    of `places` has a knot for each value. `p` is p_swap, `monotone` the features' constraints, int8 (p,).
     """
 
     needs_sample = True

@@ -121,17 +121,7 @@ class PolynomialLeaves:
 
 
 class PolynomialFitter:
-    """Fits and evaluates polynomial leaves.
-
-    Parameters
-    ----------
-    alpha : float
-    leaves : PolynomialLeaves
-    depth : int
-        Depth of whole trees, to which coefficients are padded.
-    scaling : Scaling
-    workers : Workers
-    """
+    """Fits and evaluates polynomial leaves; coefficients are padded to those of whole trees, of `depth` levels."""
 
     needs_sample = True
 
