@@ -44,6 +44,14 @@ def test_missing_documents_stand_below_the_lowest_score():
     assert join_runs(runs(), dtype=np.float32).data.X.dtype == np.float32
 
 
+@pytest.mark.parametrize(("score", "dtype"), [(1e18, np.float64), (1.7e9, np.float32)])
+def test_missing_documents_stand_below_scores_of_any_size(score, dtype):
+    runs = [as_run({"q": {"a": score, "b": score}}, "x"), as_run({"q": {"c": -1e38, "a": 1e38}}, "y")]
+    X = join_runs(runs, dtype=dtype).data.X  # documents c, b, a
+    assert X[0, 0] < X[1, 0] == X[2, 0]
+    assert np.isfinite(X).all()
+
+
 def test_names_and_errors():
     a, b = runs()
     assert join_runs([a, a, b]).data.feature_names == ["a (1)", "a (2)", "b"]

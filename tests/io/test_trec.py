@@ -60,6 +60,15 @@ def test_round_trips():
     assert read_qrels(io.BytesIO(stream.getvalue())).to_dict() == qrels.to_dict()
 
 
+def test_blanks_beyond_ascii_are_parts_of_ids():
+    run = read_run(io.BytesIO("1\tQ0\t\u00a0x 1 2.5 me\r\n1 Q0 x\u3000y 2 1e-3 me\r\n".encode()))
+    assert run.doc_ids.tolist() == ["\u00a0x", "x\u3000y"]
+    stream = io.BytesIO()
+    write_run(stream, run.query_ids, run.offsets, run.doc_ids, run.scores)
+    stream.seek(0)
+    assert read_run(stream).to_dict() == run.to_dict()
+
+
 def test_depth_keeps_the_best():
     stream = io.BytesIO()
     write_run(stream, ["a"], np.array([0, 3]), ["x", "y", "z"], np.array([1.0, 3.0, 2.0]), depth=2)

@@ -137,6 +137,18 @@ def test_bad_edges_are_named():
         LinkGraph([0], [5], 2)
 
 
+def test_names_that_are_not_utf_8_are_refused_rather_than_made_one():
+    with pytest.raises(DataFileError, match="line 2.*0xE8 is not UTF-8"):
+        read_links(io.BytesIO(b"a b\nz\xe8 b\nz\xe9 b\n"))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint64, np.int32])
+def test_any_integers_number_nodes(dtype):
+    ends = np.array([0, 200], dtype=dtype)
+    graph, same = LinkGraph(ends, ends[::-1]), LinkGraph([0, 200], [200, 0])
+    assert (graph.into != same.into).nnz == 0
+
+
 def test_the_command_writes_a_table_and_runs(pages, capsys):
     index, folder = pages
     names = index.document_ids().tolist()

@@ -63,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _urls(path: str | None, names: list[str]) -> list[str] | None:
     from truerank.core.errors import DataFileError
+    from truerank.io.letor.grammar import check_bytes
     from truerank.io.streams import Source
 
     if path is None:
@@ -70,7 +71,8 @@ def _urls(path: str | None, names: list[str]) -> list[str] | None:
     known: dict[str, str] = {}
     with Source(path) as stream:
         for number, line in stream.lines(1 << 20):
-            words = (line or b"").decode("utf-8", "replace").split()
+            check_bytes(line or b"", path, number)
+            words = (line or b"").decode("utf-8").split()
             if words and len(words) != 2:
                 raise DataFileError(f"expected 'id URL', got {len(words)} columns", path, number)
             if words:

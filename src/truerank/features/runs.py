@@ -88,7 +88,10 @@ def join_runs(
         raise InvalidInputError(f"join_runs: {len(runs)} runs need as many different names, got {list(names)}")
     pool = RunPool(runs if names is None else dict(zip(names, runs)), qrels)
     low, high = pool.per_list(np.minimum, pool.scores), pool.per_list(np.maximum, pool.scores)
-    absent = low - margin * np.where(high > low, high - low, 1.0)
+    with np.errstate(over="ignore"):
+        absent = (low - margin * np.where(high > low, high - low, 1.0)).astype(dtype)
+        below = np.nextafter(low.astype(dtype), -np.inf)  # the margin may be lost in rounding
+    absent = np.minimum(absent, below).clip(np.finfo(dtype).min)
     absent[pool.list_sizes == 0] = 0.0
     X = np.full((pool.n_rows, pool.n_runs), np.nan, dtype=dtype)
     if missing == "min":

@@ -28,6 +28,7 @@ import numpy as np
 from truerank.core.checks import check_choice
 from truerank.core.errors import DataFileError, TruerankWarning, imports_of_extra
 from truerank.data.grouping import offsets_of
+from truerank.io.letor.grammar import is_word
 from truerank.io.streams import Source
 from truerank.io.tables import first_line, table_kind
 from truerank.io.trec import Qrels, read_qrels
@@ -288,7 +289,7 @@ def _of_mapping(record: dict[str, Any], line: int | None = None) -> Document | _
     name = None if key is None else record.pop(key)
     if isinstance(name, bool) or not isinstance(name, str | int) or not str(name).strip():
         return _Bad(f"no id; expected one of {', '.join(ID_NAMES)}, a string or whole number", line)
-    if len(str(name).split()) != 1:
+    if not is_word(str(name).strip()):
         return _Bad(f"id {str(name)[:40]!r} is not one word, and could not stand in a TREC run", line)
     if re.search("[\ud800-\udfff]", str(name)):
         return _Bad(f"id {str(name)[:40]!r} holds half a surrogate pair, which no text file can", line)

@@ -15,7 +15,7 @@ from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.data.grouping import group_rows, id_text, is_missing, offsets_of
 from truerank.data.ranking_data import Judgements
 from truerank.io.document_ids import DocumentIds
-from truerank.io.letor.grammar import TEXT, check_bytes, check_line_ends
+from truerank.io.letor.grammar import TEXT, check_bytes, check_line_ends, is_word
 from truerank.io.ranked_lists import as_lists
 from truerank.io.streams import Source, open_output
 
@@ -557,7 +557,7 @@ def _as_dict(lists: Any, values: list[Any]) -> dict[str, dict[str, Any]]:
 def _words(values: Any, kind: str) -> list[str]:
     texts = [str(value) for value in (values.tolist() if hasattr(values, "tolist") else values)]
     for text in texts:
-        if not text or len(text.split()) != 1 or text != text.strip():
+        if not is_word(text):
             raise InvalidInputError(
                 f"{kind} {text!r} cannot stand in a TREC file: it must be one word; take ids without blanks, or scores "
                 "by row (predict)"

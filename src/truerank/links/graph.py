@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.io.letor.grammar import check_bytes
 from truerank.io.streams import Source
 
 _ABSOLUTE = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:)?//")
@@ -54,14 +55,15 @@ class LinkGraph:
             if len(rows) or len(columns):
                 raise InvalidInputError("sources and targets must be two integer arrays of one length")
             rows = columns = np.zeros(0, dtype=np.int64)
-        largest = int(max(rows.max(initial=-1), columns.max(initial=-1)))
+        ends = np.stack([rows, columns]).astype(np.int64)
+        smallest, largest = int(ends.min(initial=0)), int(ends.max(initial=-1))
         n = largest + 1 if n_nodes is None else int(n_nodes)
         if names is not None and len(names) != n:
             raise InvalidInputError(f"{len(names)} names for {n} nodes")
-        if largest >= n or min(rows.min(initial=0), columns.min(initial=0)) < 0:
-            raise InvalidInputError(f"nodes must be numbered 0 to {n - 1}, got {largest}")
+        if largest >= n or smallest < 0:
+            raise InvalidInputError(f"nodes must be numbered 0 to {n - 1}, got {smallest if smallest < 0 else largest}")
         self.names = None if names is None else list(names)
-        into = sparse.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(n, n))
+        into = sparse.csr_matrix((np.ones(len(rows)), (ends[0], ends[1])), shape=(n, n))
         into.sum_duplicates()
         into.data[:] = 1.0
         self.into = into
@@ -87,7 +89,7 @@ def read_links(source: Any) -> LinkGraph:
     Raises
     ------
     DataFileError
-        On a line that has not two columns, with file and line; on a file without links.
+        On a line that has not two columns or is not UTF-8, with file and line; on a file without links.
 
     Examples
     --------
@@ -101,6 +103,7 @@ def read_links(source: Any) -> LinkGraph:
     with Source(source) as stream:
         first = 1
         for text in stream.line_blocks():
+            check_bytes(text, stream.name, first)
             lines = text.split(b"\n")
             rows = [line.split() for line in lines]
             wrong = [place for place, row in enumerate(rows) if len(row) != 2 and row and not row[0].startswith(b"#")]
@@ -118,7 +121,7 @@ def read_links(source: Any) -> LinkGraph:
     if not numbers:
         raise DataFileError("the file holds no links; expected lines 'source target'", name)
     pairs = np.concatenate(ends).reshape(-1, 2)
-    return LinkGraph(pairs[:, 0], pairs[:, 1], len(numbers), [word.decode("utf-8", "replace") for word in numbers])
+    return LinkGraph(pairs[:, 0], pairs[:, 1], len(numbers), [word.decode("utf-8") for word in numbers])
 
 
 def site_parents(urls: Sequence[str]) -> np.ndarray:

@@ -32,6 +32,7 @@ INF = float("inf")
 NAN_WORDS = (b"NULL", b"NAN")
 NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _INFINITE = re.compile(rb"[+-]?inf(?:inity)?", re.IGNORECASE)
+_WORD_BREAK = re.compile(r"[ \t\v\f\r\n\0]")
 _LONE_RETURN = re.compile(rb"\r(?!\n|\Z)")
 _DOC_ID = re.compile(rb"docid\s*=\s*(\S+)\s*", re.ASCII)
 _PLAIN = b"0123456789+-.eE:"
@@ -142,6 +143,11 @@ class Rows:
             texts("doc_ids"),
             texts("comments"),
         )
+
+
+def is_word(text: str) -> bool:
+    """Whether a reader of lines takes the text as one word: only ASCII's white space separates words, as in bytes."""
+    return bool(text) and not _WORD_BREAK.search(text)
 
 
 def check_bytes(text: bytes, name: str, first_line: int) -> None:

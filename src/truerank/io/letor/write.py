@@ -10,16 +10,16 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
+from truerank.io.letor.grammar import is_word
 
 _SPACE = " \t\v\f\r\n"
 _BREAK = re.compile(r"[\r\n\0]")
-_WORD_BREAK = re.compile(rf"[{_SPACE}\0]")
 _BLOCK = 4096
 
 
 def write_rows(data: RankingData, stream: IO[bytes], comments: bool, plain: bool = False) -> None:
     """Write all rows of `data`, see `write_letor`; `plain` leaves out names, query ids and all that follows a `#`."""
-    if not plain and data.feature_names is not None and all(map(_is_word, data.feature_names)):
+    if not plain and data.feature_names is not None and all(map(is_word, data.feature_names)):
         stream.write(f"# features: {' '.join(data.feature_names)}\n".encode())
     queries = ["" if plain else f" qid:{_query(name)}" for name in data.query_ids.tolist()]
     if not plain:
@@ -92,12 +92,8 @@ def number_texts(values: np.ndarray) -> list[str]:
     return [text[:-2] if text.endswith(".0") else text for text in result]
 
 
-def _is_word(text: str) -> bool:
-    return bool(text) and not _WORD_BREAK.search(text)
-
-
 def _query(name: Any) -> str:
-    if isinstance(name, bool) or not isinstance(name, str | int) or not _is_word(str(name)) or "#" in str(name):
+    if isinstance(name, bool) or not isinstance(name, str | int) or not is_word(str(name)) or "#" in str(name):
         raise InvalidInputError(
             f"query id {name!r} cannot stand in a LETOR file: it must be an integer or one word without '#'"
         )
@@ -115,7 +111,7 @@ def _tails(data: RankingData, rows: slice, comments: bool) -> list[str]:
         if not doc_id and not text:
             tails.append("")
             continue
-        if doc_id and not _is_word(doc_id):
+        if doc_id and not is_word(doc_id):
             raise InvalidInputError(f"document id {doc_id!r} cannot stand in a LETOR file: it must be one word")
         if _BREAK.search(text):
             raise InvalidInputError(f"comment {text[:60]!r} holds a line break or NUL, which a LETOR file cannot")
