@@ -92,6 +92,7 @@ def test_anyones_ranker_is_validated_explained_and_calibrated(kind, data):
     calibrated = CalibratedRanker(ranker, "platt", cv=3).fit(data)
     p = calibrated.predict_proba(data)[:, 1]
     assert np.corrcoef(p, ranker_scores(fitted, data)[np.argsort(data.order)])[0, 1] > 0.3
+    pytest.importorskip("vl_convert")  # of the extra `report`
     text = make_report(
         [System("it", data.judgements(), ranker_scores(fitted, data), fitted),
          System("first", data.judgements(), data.X[:, 0])],
