@@ -31,30 +31,12 @@ def solve_bundle(G, H, q, block, n_blocks, C, tol, max_iter, in_features):
     exact. The weights are strictly positive, their block sums strictly below C.
     """
     n, p = len(q), G.shape[1]
-    alpha, z, xi, s = np.empty(n), np.empty(n), np.zeros(n_blocks), np.zeros(n_blocks)
-    for j in range(n):
-        s[block[j]] += 1.0
-    for b in range(n_blocks):
-        s[b] = C / (s[b] + 1.0)
-    for j in range(n):
-        alpha[j] = s[block[j]]
     slope = np.empty(n)  # Hα - q
-    _slopes(G, H, q, alpha, in_features, slope)
-    for j in range(n):
-        xi[block[j]] = max(xi[block[j]], -slope[j])
-    margin = max(1e-3, 0.1 * np.abs(slope).max())
-    for b in range(n_blocks):
-        xi[b] += margin
-    for j in range(n):
-        z[j] = slope[j] + xi[block[j]]
-
+    alpha, z, s, xi = _feasible_start(G, H, q, block, n_blocks, C, in_features, slope)
     size = p if in_features else n
     factor = np.empty((size, size))
     spare = np.zeros((3, max(p, n_blocks)))
-    theta, diagonal = np.empty(n_blocks), np.empty(n)
-    right, d_z = np.empty(n), np.empty(n)
-    d_xi, d_s = np.empty(n_blocks), np.empty(n_blocks)
-    second, second_s = np.zeros(n), np.zeros(n_blocks)  # products of the predictor's steps
+    d_alpha, d_s = np.empty(n), np.empty(n_blocks)
     best, best_value, failures = alpha.copy(), -np.inf, 0
     for iteration in range(max_iter):
         if iteration > 0:
@@ -68,79 +50,87 @@ def solve_bundle(G, H, q, block, n_blocks, C, tol, max_iter, in_features):
             best[:] = alpha
         else:
             failures += 1
-        gap = 0.0
-        for j in range(n):
-            gap += alpha[j] * z[j]
-        for b in range(n_blocks):
-            gap += s[b] * xi[b]
+        gap = _gap(alpha, z, s, xi)
         if gap <= tol or failures > 4:
             break
-        for b in range(n_blocks):
-            theta[b] = xi[b] / s[b]
-        for j in range(n):
-            diagonal[j] = z[j] / alpha[j]
+        theta, diagonal = xi / s, z / alpha
         if in_features:
             _factor_features(G, diagonal, block, theta, spare, factor)
         else:
-            for j in range(n):
-                for i in range(j, n):
-                    factor[j, i] = H[j, i]
-                    if block[i] == block[j]:
-                        factor[j, i] += theta[block[j]]
-                factor[j, j] += diagonal[j]
-            _cholesky(factor, n)
+            _factor_planes(H, diagonal, block, theta, factor)
         mu = gap / (n + n_blocks)
         sigma_mu = 0.0
-        step = 0.0
-        for _ in range(2):  # predictor, then corrector
+        second, second_s = np.zeros(n), np.zeros(n_blocks)  # products of the predictor's steps
+        while True:  # predictor, then corrector
             for j in range(n):
                 b = block[j]
-                right[j] = (
-                    (sigma_mu - second[j]) / alpha[j] - slope[j] - (sigma_mu - second_s[b]) / s[b]
-                )  # the residual of z is in here: -(Hα - q + ξ - z) - z + ξ = -(Hα - q)
+                # The residual of z is in here: -(Hα - q + ξ - z) - z + ξ = -(Hα - q).
+                d_alpha[j] = (sigma_mu - second[j]) / alpha[j] - slope[j] - (sigma_mu - second_s[b]) / s[b]
             if in_features:
-                _solve_features(G, diagonal, block, theta, spare, factor, right)
+                _solve_features(G, diagonal, block, theta, spare, factor, d_alpha)
             else:
-                _solve(factor, right, n)  # `right` becomes the step of alpha
+                _solve(factor, d_alpha, n)
             d_s[:] = 0.0
             for j in range(n):
-                d_s[block[j]] -= right[j]
-            step = 1.0
-            for b in range(n_blocks):
-                d_xi[b] = (sigma_mu - second_s[b] - xi[b] * d_s[b]) / s[b] - xi[b]
-                if d_s[b] < 0.0:
-                    step = min(step, -s[b] / d_s[b])
-                if d_xi[b] < 0.0:
-                    step = min(step, -xi[b] / d_xi[b])
-            for j in range(n):
-                d_z[j] = (sigma_mu - second[j] - z[j] * right[j]) / alpha[j] - z[j]
-                if right[j] < 0.0:
-                    step = min(step, -alpha[j] / right[j])
-                if d_z[j] < 0.0:
-                    step = min(step, -z[j] / d_z[j])
+                d_s[block[j]] -= d_alpha[j]
+            d_z = (sigma_mu - second - z * d_alpha) / alpha - z
+            d_xi = (sigma_mu - second_s - xi * d_s) / s - xi
+            step = min(_longest_step(alpha, d_alpha), _longest_step(z, d_z))
+            step = min(step, min(_longest_step(s, d_s), _longest_step(xi, d_xi)))
             if sigma_mu > 0.0:
                 break
-            after = 0.0
-            for j in range(n):
-                after += (alpha[j] + step * right[j]) * (z[j] + step * d_z[j])
-                second[j] = right[j] * d_z[j]
-            for b in range(n_blocks):
-                after += (s[b] + step * d_s[b]) * (xi[b] + step * d_xi[b])
-                second_s[b] = d_s[b] * d_xi[b]
+            after = _gap(alpha + step * d_alpha, z + step * d_z, s + step * d_s, xi + step * d_xi)
+            second, second_s = d_alpha * d_z, d_s * d_xi
             ratio = min(max(after / gap, 1e-6), 1.0)
             sigma_mu = ratio * ratio * ratio * mu
         step *= 1.0 - min(0.05, 0.1 * sigma_mu / mu + 1e-3)
         if not step > 1e-8:
             break
-        for j in range(n):
-            alpha[j] += step * right[j]
-            z[j] += step * d_z[j]
-        for b in range(n_blocks):
-            s[b] += step * d_s[b]
-            xi[b] += step * d_xi[b]
-        second[:] = 0.0
-        second_s[:] = 0.0
+        alpha += step * d_alpha
+        z += step * d_z
+        s += step * d_s
+        xi += step * d_xi
     return best, z
+
+
+@kernel
+def _feasible_start(G, H, q, block, n_blocks, C, in_features, slope):
+    """α, z, s and ξ, all positive, with s = C - Σ α of each block and z = Hα - q + ξ; `slope` becomes Hα - q."""
+    n = len(q)
+    alpha, z, s, xi = np.empty(n), np.empty(n), np.ones(n_blocks), np.zeros(n_blocks)
+    for j in range(n):
+        s[block[j]] += 1.0
+    s = C / s
+    for j in range(n):
+        alpha[j] = s[block[j]]
+    _slopes(G, H, q, alpha, in_features, slope)
+    for j in range(n):
+        xi[block[j]] = max(xi[block[j]], -slope[j])
+    xi += max(1e-3, 0.1 * np.abs(slope).max())
+    for j in range(n):
+        z[j] = slope[j] + xi[block[j]]
+    return alpha, z, s, xi
+
+
+@kernel
+def _gap(alpha, z, s, xi):
+    """Σ αz + Σ sξ: how far the primal and the dual value lie apart."""
+    total = 0.0
+    for j in range(len(alpha)):
+        total += alpha[j] * z[j]
+    for b in range(len(s)):
+        total += s[b] * xi[b]
+    return total
+
+
+@kernel
+def _longest_step(values, direction):
+    """The longest step, at most 1, after which no value is negative."""
+    step = 1.0
+    for j in range(len(values)):
+        if direction[j] < 0.0:
+            step = min(step, -values[j] / direction[j])
+    return step
 
 
 @kernel
@@ -255,6 +245,19 @@ def _slopes(G, H, q, alpha, in_features, slope):
         a = alpha[i]
         for j in range(n):
             slope[j] += a * H[i, j]
+
+
+@kernel
+def _factor_planes(H, diagonal, block, theta, factor):
+    """Cholesky factor of `H + E`, E as in `_factor_features`."""
+    n = len(diagonal)
+    for j in range(n):
+        for i in range(j, n):
+            factor[j, i] = H[j, i]
+            if block[i] == block[j]:
+                factor[j, i] += theta[block[j]]
+        factor[j, j] += diagonal[j]
+    _cholesky(factor, n)
 
 
 @kernel
