@@ -21,25 +21,10 @@ _LONG = 4096  # queries from here on are sorted by NumPy, which uses the process
 
 
 class GradedPairs:
-    """The pairs of a data set, as grades ranked within each query.
+    """The pairs of a data set, as grades (n,) ranked within each query; grades come in grouped order.
 
-    Parameters
-    ----------
-    y : float64 array (n,)
-        Grades in grouped order.
-    offsets : int64 array (m + 1,)
-        Start of each query's rows.
-    query_weight : float64 array (m,), optional
-        Weight of each pair of a query; None weighs all 1.
-    n_jobs : int, optional
-        Threads; results do not depend on it.
-
-    Attributes
-    ----------
-    n_pairs : float64 array (m,)
-        Pairs of each query whose grades differ.
-    total_weight : float
-        Sum of the weights of all pairs.
+    Each pair of a query has `query_weight` (m,), None weighs all 1. `n_pairs` (m,) counts the pairs of each query whose
+    grades differ, `total_weight` is the sum of their weights.
     """
 
     def __init__(

@@ -40,26 +40,10 @@ INSTEAD_IN_FIT: dict[str, str] = {
 def settled_fit(ranker: Any, qid: Any, eval_set: Any, other: dict[str, Any]) -> tuple[Any, list[tuple[str, Any]]]:
     """`qid`, and validation sets by name, from the arguments of `fit` as ours or another library names them.
 
-    Parameters
-    ----------
-    ranker : Ranker
-        For its name in messages, and whether it can continue.
-    qid : array (n,), optional
-    eval_set : RankingData, (X, y, qid), (X, y), CatBoost's Pool, or a list or dict of these, optional
-    other : dict
-        `group` (sizes), `group_id`, `eval_qid`, `eval_group`, `eval_names`, `eval_X` with `eval_y` and so on; emptied
-        of what is known.
-
-    Returns
-    -------
-    qid : array (n,) or None
-    sets : list of (name, RankingData or (X, y, qid))
-        The last one chooses.
-
-    Raises
-    ------
-    InvalidInputError
-        On queries that came twice or are missing.
+    `eval_set` is RankingData, (X, y, qid), (X, y), CatBoost's Pool, or a list or dict of these; `other` has `group`
+    (sizes), `group_id`, `eval_qid`, `eval_group`, `eval_names`, `eval_X` with `eval_y` and so on, and is emptied of
+    what is known. Each set becomes RankingData or (X, y, qid); the last one chooses. Queries that came twice or are
+    missing are an `InvalidInputError`.
     """
     name = type(ranker).__name__
     for alias in ("group_id", "group"):

@@ -63,27 +63,12 @@ class RampProblem:
 
 
 def descend_ramp(problem: Any, C: float, start: np.ndarray, *, tol: float, max_iter: int) -> list[SolverResult]:
-    """The rounds of the procedure.
+    """The rounds of the procedure for a `RampProblem`, from weights whose ranking is the first anchor.
 
-    Parameters
-    ----------
-    problem : RampProblem
-    C : float
-    start : float64 array (p,)
-        Weights whose ranking is the first anchor.
-    tol, max_iter
-        Of each round's problem, as `CuttingPlanes.solve` takes them.
-
-    Returns
-    -------
-    list of SolverResult
-        The start first, then each round's solution, while the bound falls by more than `LEAST_FALL` of itself, at most
-        `MAX_ROUNDS`. `objective`, `dual_objective` and `gap` are those of the round's convex problem, nan for the
-        start; in `details`: `risk`, Σ v_i R_i, `ramp`, which is F, and `round`.
-
-    Notes
-    -----
-    Cost: a convex problem for each round; with the start near a solution most take few planes.
+    The start first, then each round's solution, while the bound falls by more than `LEAST_FALL` of itself, at most
+    `MAX_ROUNDS`; `tol` and `max_iter` are those of each round's problem. `objective`, `dual_objective` and `gap` are
+    those of the round's convex problem, nan for the start; in `details`: `risk`, Σ v_i R_i, `ramp`, which is F, and
+    `round`. Cost: a convex problem for each round; with the start near a solution most take few planes.
     """
 
     def ramp(w: np.ndarray) -> tuple[float, float]:

@@ -37,34 +37,14 @@ def best_of_path(
 ) -> tuple[float, SolverResult, list[dict[str, Any]]]:
     """Solve for every value, from the strongest penalty to the weakest, and keep what is best on validation queries.
 
-    Parameters
-    ----------
-    name : str
-        The parameter. Large values of "C" are a weak penalty, large values of any other a strong one.
-    values : sequence of float
-    solve : callable
-        From a value to its result, or to the results of its rounds, each of which is a candidate.
-    valid : RankingData, optional
-    scores : callable
-        From weights and a matrix to scores.
-    measure, convention
-        What the validation queries are judged by, as `EarlyStopping` takes them.
-    details : sequence of str
-        Details of the results that the path lists too.
+    Large values of a parameter called "C" are a weak penalty, large values of any other a strong one. `solve` makes of
+    a value its result, or the results of its rounds, each of which is a candidate; `scores` makes scores of weights and
+    a matrix. Equal measures go to the stronger penalty and the earlier round; without validation queries, which only
+    one value bears, the last round of that value is chosen.
 
-    Returns
-    -------
-    value, result
-        The chosen ones; equal measures go to the stronger penalty and the earlier round. Without validation queries
-        the last round of the one value.
-    path : list of dict
-        For each candidate: the value under `name`, `round` (from 0), `objective`, `dual_objective`, `gap`, `n_iter`,
-        `status`, `bound`, and `validation` (None without validation queries).
-
-    Raises
-    ------
-    InvalidInputError
-        On several values without validation queries.
+    The list has for each candidate the value under `name`, `round` (from 0), `objective`, `dual_objective`, `gap`,
+    `n_iter`, `status`, `bound`, those `details` of the results that are named, and `validation` (None without
+    validation queries).
     """
     if len(values) > 1 and valid is None:
         raise InvalidInputError(

@@ -88,28 +88,13 @@ def fit_partitions(ranker: ObliviousBoosting, data: ClusterRankingData, valid: C
     warn_of_earlier_names(ranker)
     parts = ranker._parts()
     leaves = ranker.kind_of_leaves
-    check_choice(ranker.start, "start", ("constant", "linear"))
-    start_alpha = check_number(value_under_either_name(ranker, "start_alpha"), "start_alpha", minimum=0.0)
-    if not callable(ranker.objective) and ranker.objective not in _OBJECTIVES:
-        raise InvalidInputError(
-            f"on a cluster objective must be one of {', '.join(_OBJECTIVES)} or a function, got {ranker.objective!r}; "
-            "fit to `data.gather()` if the rows fit here"
-        )
     scaled = isinstance(leaves, PolynomialLeaves) or ranker.start == "linear"
-    if scaled and (data.query_weight is not None or data.weighs_rows):
-        raise InvalidInputError(
-            'polynomial leaves and start="linear" take no weights on a cluster; use constant or fuzzy leaves and '
-            'start="constant", or fit to `data.gather()` if the rows fit here'
-        )
+    start_alpha = check_number(value_under_either_name(ranker, "start_alpha"), "start_alpha", minimum=0.0)
+    _check_fits_partitions(ranker, data, scaled)
     progress = begun_progress(ranker, data.n_features)
     stopping = ranker._early_stopping(valid is not None)
     plan = ranker._plan()
-    check_grades(np.array([data.largest_grade]))
-    check_weights(None if data.largest_weight is None else np.array([data.largest_weight]))
-    measure = parse_measure(ranker.measure, convention=ranker.convention)
-    objective = make_objective(ranker.objective, ranker.objective_params, measure, 1)
-    if not isinstance(objective, SquaredError | ByQuery | FunctionObjective):
-        raise InvalidInputError("on a cluster objective must be one by name or a function")
+    objective = _objective(ranker)
     p_swap = leaves.swap_probability(data.n_rows) if isinstance(leaves, FuzzyLeaves) else 0.0
     categories = _encode_categories(ranker, data, bool(progress.trees))
     columns = _look_at_columns(ranker, data, parts, leaves, scaled)
@@ -148,6 +133,31 @@ def fit_partitions(ranker: ObliviousBoosting, data: ClusterRankingData, valid: C
     if categories is not None:
         keep(ranker, categories)
     ranker._finish(status)
+
+
+def _check_fits_partitions(ranker: ObliviousBoosting, data: ClusterRankingData, scaled: bool) -> None:
+    """Some objectives, and weights where columns are `scaled`, need all rows in one place."""
+    check_choice(ranker.start, "start", ("constant", "linear"))
+    if not callable(ranker.objective) and ranker.objective not in _OBJECTIVES:
+        raise InvalidInputError(
+            f"on a cluster objective must be one of {', '.join(_OBJECTIVES)} or a function, got {ranker.objective!r}; "
+            "fit to `data.gather()` if the rows fit here"
+        )
+    if scaled and (data.query_weight is not None or data.weighs_rows):
+        raise InvalidInputError(
+            'polynomial leaves and start="linear" take no weights on a cluster; use constant or fuzzy leaves and '
+            'start="constant", or fit to `data.gather()` if the rows fit here'
+        )
+    check_grades(np.array([data.largest_grade]))
+    check_weights(None if data.largest_weight is None else np.array([data.largest_weight]))
+
+
+def _objective(ranker: ObliviousBoosting) -> SquaredError | ByQuery | FunctionObjective:
+    measure = parse_measure(ranker.measure, convention=ranker.convention)
+    objective = make_objective(ranker.objective, ranker.objective_params, measure, 1)
+    if not isinstance(objective, SquaredError | ByQuery | FunctionObjective):
+        raise InvalidInputError("on a cluster objective must be one by name or a function")
+    return objective
 
 
 def _look_at_columns(
