@@ -103,6 +103,32 @@ def test_tables(tmp_path, ending):
     assert list(read_documents(path)) == [("01", {"text": "heat"}, {"age": 3.0}, {}), ("2", {"text": "flow"}, {}, {})]
 
 
+def test_texts_of_csv_are_texts_whatever_they_look_like(tmp_path):
+    (tmp_path / "films.csv").write_text("id,title,year,note\n1,1984,1984,\n2,2020-01-01,1999,\n3,true,2000,\n")
+    films = list(read_documents(tmp_path / "films.csv"))
+    assert [film.text["title"] for film in films] == ["1984", "2020-01-01", "true"]
+    assert [film.numbers for film in films] == [{"year": 1984.0}, {"year": 1999.0}, {"year": 2000.0}]
+    (tmp_path / "q.csv").write_text("qid,query\n1,2001\n2,1984\n")
+    assert [query.text["text"] for query in read_queries(tmp_path / "q.csv")] == ["2001", "1984"]
+    rows = "".join(f"{k},{k},\n" for k in range(150_000))  # more than the block that settles the types
+    (tmp_path / "late.csv").write_text(f"id,text,note\n{rows}x,hello,seen\n")
+    *_, last = read_documents(tmp_path / "late.csv")
+    assert last.text == {"text": "hello", "note": "seen"}
+
+
+def test_a_line_of_text_that_begins_as_a_smart_record_is_none():
+    records = list(read_documents(io.BytesIO(b".I 1\n.W\nnames of hosts\n.Inc and others\n.Iceland\n.I 2\n.W\nx\n")))
+    assert [(record.id, record.text["text"]) for record in records] == [
+        ("1", "names of hosts .Inc and others .Iceland"),
+        ("2", "x"),
+    ]
+
+
+def test_three_columns_whose_best_grade_may_be_the_highest_are_said():
+    with pytest.warns(TruerankWarning, match="whose grade 1 is the best"):
+        assert read_judgements(io.BytesIO(b"q d1 1\nq d2 4\n")).to_dict() == {"q": {"d1": 4, "d2": 1}}
+
+
 def test_judgements_of_all_forms():
     assert read_judgements(io.BytesIO(b"1 0 a 2\n")).to_dict() == {"1": {"a": 2}}
     assert read_judgements(io.BytesIO(b"1 a 1 \n1 b 4\n1 a -1\n")).to_dict() == {"1": {"a": 4, "b": 1}}

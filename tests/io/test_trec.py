@@ -69,6 +69,10 @@ def test_blanks_beyond_ascii_are_parts_of_ids():
     assert read_run(stream).to_dict() == run.to_dict()
 
 
+def test_whole_grades_of_any_size_are_integers():
+    assert read_qrels(io.BytesIO(b"1 0 a 1e20\n1 0 b -1\n")).to_dict() == {"1": {"a": 10**20, "b": -1}}
+
+
 def test_depth_keeps_the_best():
     stream = io.BytesIO()
     write_run(stream, ["a"], np.array([0, 3]), ["x", "y", "z"], np.array([1.0, 3.0, 2.0]), depth=2)

@@ -141,6 +141,12 @@ def test_unknown_words_empty_queries_and_stop_words_find_nothing(tmp_path):
     assert [len(documents) for documents in run.to_dict().values()] == [0, 0, 0, 2]
 
 
+def test_an_id_that_came_before_is_refused(tmp_path):
+    with pytest.raises(InvalidInputError, match="'a' came before, and again as number 3"):
+        build_index([Document(name, {"text": "x"}, {}, {}) for name in "aba"], tmp_path / "index")
+    assert not (tmp_path / "index").exists()
+
+
 def test_fields_are_counted_apart_and_together(tmp_path):
     documents = [
         Document("a", {"title": "wing", "text": "wing flow flow"}, {"year": 1960.0}, {"v": [1.0, 0.0]}),

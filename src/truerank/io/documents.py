@@ -5,7 +5,8 @@ The form of a file is told by its ending (`.csv .tsv .parquet .arrow .feather`) 
 
 A document has an id, text fields, and may have numbers (priors such as age or clicks) and vectors. In JSON lines and
 tables `id` (or `_id`, `doc_id`, `docno`, `query_id`, `qid`) is the id; strings, and lists of strings, are text fields;
-numbers are numbers; lists of numbers are vectors; booleans, nulls and objects are left out.
+numbers are numbers; lists of numbers are vectors; booleans, nulls and objects are left out. In CSV a column called
+`text`, `title` or `query` is text even where it holds numbers alone.
 
 What a bad document comes to (`bad="error"` stops at the first, `bad="skip"` leaves it out and says so at the end):
 JSON that does not parse, text that is not UTF-8, no id, an id that came before, a line of more than 64 MiB. Bytes of
@@ -20,7 +21,7 @@ import json
 import math
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +38,8 @@ LONGEST_LINE = 1 << 26
 """Bytes of a line, or of a record, that readers hold."""
 
 ID_NAMES = ("id", "_id", "doc_id", "docno", "docid", "query_id", "qid")
+QUERY_FIELDS = ("text", "title", "query")
+"""Fields that are a query's text where none is named, the likeliest first."""
 SMART_FIELDS = {"T": "title", "A": "author", "B": "source", "K": "keywords", "W": "text"}
 # Cranfield's best grade is 1; -1 marks pairs that are not relevant.
 CRANFIELD_GRADES = {"1": 4.0, "2": 3.0, "3": 2.0, "4": 1.0, "-1": 0.0}
@@ -157,7 +160,7 @@ def read_queries(source: Any, *, field: str | None = None) -> list[Document]:
         if record.id in seen:
             raise DataFileError(f"query {record.id!r} came before; ids must differ", name)
         seen.add(record.id)
-        wanted = field or next((key for key in ("text", "title", "query") if key in record.text), "text")
+        wanted = field or next((key for key in QUERY_FIELDS if key in record.text), "text")
         if wanted not in record.text:
             there = ", ".join(record.text) or "none"
             raise DataFileError(f"query {record.id!r} has no text field {wanted!r}; it has: {there}", name)
@@ -177,8 +180,8 @@ def read_queries(source: Any, *, field: str | None = None) -> list[Document]:
 def read_judgements(source: Any) -> Qrels:
     """Judgements: TREC qrels, Cranfield's `query doc grade` (1 is best), CISI's `query doc 0 0`, `ir_datasets:NAME`.
 
-    Cranfield's grades 1, 2, 3, 4, -1 become 4, 3, 2, 1, 0. Of a pair that is judged twice in those two forms the
-    higher grade counts.
+    Cranfield's grades 1, 2, 3, 4, -1 become 4, 3, 2, 1, 0, with a warning where none is -1. Of a pair that is
+    judged twice in those two forms the higher grade counts.
 
     Examples
     --------
@@ -205,6 +208,13 @@ def read_judgements(source: Any) -> Qrels:
                     name,
                     number,
                 )
+        if all(row[2] != "-1" for row in rows):
+            warnings.warn(
+                f"{name}: three columns are taken as Cranfield's 'query doc grade', whose grade 1 is the best "
+                "and 4 the lowest; where a higher grade is better, write TREC qrels: 'query 0 doc grade'",
+                TruerankWarning,
+                stacklevel=2,
+            )
         return _as_qrels((row[0], row[1], CRANFIELD_GRADES[row[2]]) for row in rows)
     if rows and all(len(row) == 4 and row[2] == "0" and re.fullmatch(r"0\.0+", row[3]) for row in rows):
         return _as_qrels((row[0], row[1], 1.0) for row in rows)
@@ -327,8 +337,15 @@ def _of_table(path: Any) -> Iterator[Document | _Bad]:
     def blocks() -> Iterator[Any]:
         if kind in ("csv", "tsv"):
             options = pyarrow.csv.ParseOptions(delimiter="\t" if kind == "tsv" else ",", newlines_in_values=True)
-            convert = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(ID_NAMES, pa.string()))
-            yield from pyarrow.csv.open_csv(str(path), parse_options=options, convert_options=convert)
+
+            def opened(texts: Iterable[str]) -> Any:
+                convert = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string()))
+                return pyarrow.csv.open_csv(str(path), parse_options=options, convert_options=convert)
+
+            texts = [*ID_NAMES, *QUERY_FIELDS]  # a title may be "1984" or "2020-01-01"
+            # A type is that of the first rows; what is empty there may be anything later.
+            texts += [column.name for column in opened(texts).schema if pa.types.is_null(column.type)]
+            yield from opened(texts)
         else:
             form = "parquet" if kind == "parquet" else "feather"
             yield from pyarrow.dataset.dataset(str(path), format=form).to_batches()
@@ -361,7 +378,7 @@ def _of_smart(lines: Iterator[tuple[int, bytes | None]], queries: bool) -> Itera
             yield _Bad(f"the line has more than {LONGEST_LINE >> 20} MiB", number)
             continue
         line = _decoded(raw)
-        if line.startswith(".I"):
+        if re.match(r"\.I(\s|$)", line):
             if start:
                 yield done()
             held, name, field, start, count = {}, line[2:].strip(), None, number, count + 1

@@ -123,7 +123,7 @@ class Qrels(_Lists):
         """`{topic: {docno: grade}}`, as pytrec_eval takes it; whole grades only."""
         if (self.grades != np.floor(self.grades)).any():
             raise InvalidInputError("to_dict: pytrec_eval takes whole grades; these qrels hold others")
-        return _as_dict(self, self.grades.astype(int).tolist())
+        return _as_dict(self, list(map(int, self.grades.tolist())))
 
     def __repr__(self) -> str:
         return f"Qrels({self.n_queries} topics, {self.n_rows} judgments)"

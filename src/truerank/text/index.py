@@ -20,6 +20,7 @@ import shutil
 from array import array
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -293,7 +294,7 @@ def build_index(
     Raises
     ------
     InvalidInputError
-        When `path` holds something that is no index, or no document came.
+        When `path` holds something that is no index, no document came, or two have one id.
 
     Notes
     -----
@@ -481,7 +482,13 @@ def _save_strings(folder: Path, name: str, strings: list[str]) -> None:
     ends = offsets_of(list(map(len, encoded)))
     _save(folder / f"{name}.bytes.npy", np.frombuffer(b"".join(encoded), dtype=np.uint8))
     _save(folder / f"{name}.ends.npy", ends)
-    _save(folder / f"{name}.sorted.npy", np.array(sorted(range(len(encoded)), key=encoded.__getitem__), dtype=np.int32))
+    order = sorted(range(len(encoded)), key=encoded.__getitem__)
+    for before, after in pairwise(order):
+        if encoded[before] == encoded[after]:
+            raise InvalidInputError(
+                f"{name}: {strings[after]!r} came before, and again as number {after + 1}; ids must differ"
+            )
+    _save(folder / f"{name}.sorted.npy", np.array(order, dtype=np.int32))
 
 
 class _Strings:

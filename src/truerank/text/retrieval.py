@@ -56,7 +56,7 @@ class RetrievalFunction:
 
     @property
     def name(self) -> str:
-        """The name that `parse_function` reads, with analyser and field, without parameters."""
+        """Name with analyser and field, without parameters, as columns and runs of its scores are called."""
         return f"{type(self).__name__.lower()}.{self.analyser}.{self.field}"
 
 
