@@ -27,6 +27,21 @@ def test_results_come_back_in_block_order_with_any_number_of_threads():
     assert one == run_blocks(lambda a, b: (a, b), blocks, 4) == blocks
 
 
+@pytest.mark.parametrize("n_jobs", [1, 2, 5])
+def test_the_first_block_that_fails_says_why_and_no_other_begins(n_jobs):
+    begun = []
+
+    def work(i):
+        begun.append(i)
+        if i >= 3:
+            raise ValueError(f"block {i}")
+
+    with pytest.raises(ValueError, match="block 3"):
+        run_blocks(work, [(i,) for i in range(100)], n_jobs)
+    assert set(range(4)) <= set(begun)
+    assert len(begun) <= 3 + n_jobs
+
+
 @pytest.mark.parametrize("n_jobs", [0, 1.5, "2", True])
 def test_senseless_numbers_of_threads_are_refused(n_jobs):
     with pytest.raises(InvalidInputError, match="n_jobs"):

@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
@@ -134,13 +134,35 @@ class Workers:
 
     def __init__(self, n_jobs: int | None = None) -> None:
         self.n_threads = resolve_n_jobs(n_jobs)
-        self._pool = ThreadPoolExecutor(self.n_threads) if self.n_threads > 1 else None
+        self._pool = ThreadPoolExecutor(self.n_threads - 1) if self.n_threads > 1 else None
 
     def run(self, work: Callable[..., T], blocks: Sequence[tuple[Any, ...]]) -> list[T]:
         """As `run_blocks`."""
         if self._pool is None or len(blocks) <= 1:
             return [work(*block) for block in blocks]
-        return list(self._pool.map(lambda block: work(*block), blocks))
+        results: list[Any] = [None] * len(blocks)
+        errors: dict[int, BaseException] = {}
+        left = iter(range(len(blocks)))  # shared: a thread takes the next block when it has done one
+
+        def work_off() -> None:
+            for i in left:
+                if errors:
+                    break
+                try:
+                    results[i] = work(*blocks[i])
+                except BaseException as error:
+                    errors[i] = error
+
+        others = [self._pool.submit(work_off) for _ in range(min(self.n_threads, len(blocks)) - 1)]
+        try:
+            work_off()
+        finally:
+            for _ in left:  # after an interrupt between blocks nobody begins another
+                pass
+            wait(others)
+        if errors:
+            raise errors[min(errors)]  # the first block's, whoever was first
+        return results
 
     def __enter__(self) -> Workers:
         return self

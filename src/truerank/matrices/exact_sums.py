@@ -60,24 +60,26 @@ def exact_sum(values: np.ndarray) -> float:
 
 @kernel
 def _add_mantissas(bits, parts):
-    """Add the mantissas of float64 bit patterns (n,) to `parts` (2, 2048); of infinity and nan 1 at 2047."""
-    fraction = (np.uint64(1) << np.uint64(52)) - np.uint64(1)
-    hidden = np.uint64(1) << np.uint64(52)
-    low = (np.uint64(1) << np.uint64(26)) - np.uint64(1)
+    """`add_number` of each bit pattern (n,)."""
     for i in range(bits.size):
-        b = bits[i]
-        exponent = np.int64((b >> np.uint64(52)) & np.uint64(2047))
-        mantissa = b & fraction
-        if exponent == 2047:
-            parts[0, 2047] += 1
-            continue
-        if exponent > 0:
-            mantissa |= hidden
-        else:
-            exponent = np.int64(1)
-        upper = np.int64(mantissa >> np.uint64(26))
-        lower = np.int64(mantissa & low)
-        if b >> np.uint64(63):
-            upper, lower = -upper, -lower
-        parts[0, exponent] += upper
-        parts[1, exponent] += lower
+        add_number(bits[i], parts)
+
+
+@kernel
+def add_number(bits, parts):
+    """Add the mantissa of the float64 with this bit pattern to `parts` (2, 2048); of infinity and nan 1 at 2047."""
+    exponent = np.int64((bits >> np.uint64(52)) & np.uint64(2047))
+    mantissa = bits & ((np.uint64(1) << np.uint64(52)) - np.uint64(1))
+    if exponent == 2047:
+        parts[0, 2047] += 1
+        return
+    if exponent > 0:
+        mantissa |= np.uint64(1) << np.uint64(52)
+    else:
+        exponent = np.int64(1)
+    upper = np.int64(mantissa >> np.uint64(26))
+    lower = np.int64(mantissa & ((np.uint64(1) << np.uint64(26)) - np.uint64(1)))
+    if bits >> np.uint64(63):
+        upper, lower = -upper, -lower
+    parts[0, exponent] += upper
+    parts[1, exponent] += lower

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -72,6 +73,13 @@ class Ranker(RoundResults, BaseEstimator):
         super().__init_subclass__(**kwargs)
         if "__init__" in vars(cls):
             cls.__init__ = taking_other_names(cls.__init__)  # type: ignore[method-assign]
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        """scikit-learn's, read once a class: a fit asks for its parameters three times, a millisecond each."""
+        names: list[str] = super()._get_param_names()
+        return names
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -8,16 +8,16 @@ from typing import Any, Protocol
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
+from truerank.core.kernel import kernel
 from truerank.core.printing import note
 from truerank.core.random_streams import stream
 from truerank.core.rounds import tell
-from truerank.core.threads import row_blocks
-from truerank.matrices.exact_sums import exact_parts, exact_total
+from truerank.matrices.exact_sums import add_number, exact_total
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.solvers.result import Status
 from truerank.trees.ensemble import pad_tree
 from truerank.trees.grower import GrowthRules, TreeStructure
-from truerank.trees.histogram import GradientSizes
+from truerank.trees.histogram import GradientSizes, for_kernel
 
 
 @dataclass(frozen=True)
@@ -119,31 +119,26 @@ class Watchman:
     _RISE, _ABOVE_START = 0.25, 10.0
 
     def __init__(self, quadratic: bool) -> None:
-        self.quadratic, self.scale = quadratic, 0.0
+        self.quadratic, self.scale, self.least = quadratic, 0.0, 0.0
 
     def begin(self, sizes: GradientSizes) -> None:
         """Take the derivatives at the start: the objective is about (Σ|g|)² / 2Σh there, or less."""
         total = exact_total(sizes.hessians)
         self.scale = 0.5 * exact_total(sizes.gradients) ** 2 / total if total > 0 else 0.0
 
-    def diverges(self, changes: list[float]) -> bool:
-        """Whether the last of the changes by tree says that training diverges."""
-        last = changes[-1]
-        if not np.isfinite(last):
+    def diverges(self, change: float) -> bool:
+        """Whether training diverges, by the change after one more tree."""
+        if not np.isfinite(change):
             return True
-        if self.quadratic:
-            return last > min(0.0, float(np.nanmin(changes))) + self._RISE * self.scale
-        return last > self._ABOVE_START * self.scale
+        self.least = min(self.least, change)
+        return change > (self.least + self._RISE * self.scale if self.quadratic else self._ABOVE_START * self.scale)
 
 
 def change_parts(start: Any, gradients: np.ndarray, hessians: np.ndarray, scores: np.ndarray) -> np.ndarray:
     """`exact_parts` of the rows' shares in the change since the start, a number or an array (n,); they add up."""
     parts = np.zeros((2, 2048), dtype=np.int64)
-    for first, last in row_blocks(len(scores)):
-        block = slice(first, last)
-        u = scores[block] - (start[block] if isinstance(start, np.ndarray) else start)
-        with np.errstate(over="ignore", invalid="ignore"):
-            parts += exact_parts(u * (gradients[block] - 0.5 * hessians[block] * u))
+    before = np.broadcast_to(np.asarray(start, dtype=np.float64), scores.shape)
+    _add_changes(for_kernel(before), for_kernel(gradients), for_kernel(hessians), for_kernel(scores), parts)
     return parts
 
 
@@ -173,18 +168,20 @@ def boost(rows: BoostedRows, plan: Plan, watched: Watched | None, progress: Prog
     status = Status.ALL_ROUNDS
     if have:
         watchman.begin(rows.sizes())
+        for change in progress.change:
+            watchman.diverges(change)
     for t in range(have, plan.n_estimators + 1):
         rows.derive(t)
         if t == 0:
             watchman.begin(rows.sizes())
         elif t > len(progress.change):
             progress.change.append(rows.change())
-            if watchman.diverges(progress.change):
+            if watchman.diverges(progress.change[-1]):
                 status = Status.DIVERGED
                 break
         if t == plan.n_estimators:
             break
-        tree, values = rows.grow(t, _allowed_features(p, plan.feature_fraction, stream(plan.seed, "features", t)))
+        tree, values = rows.grow(t, _allowed_features(p, plan, t))
         values = plan.learning_rates[t] * values
         progress.add(tree, values, rows.borders, plan.rules.depth)
         rows.add(t, tree, values)
@@ -229,9 +226,24 @@ def _keep_best(progress: Progress, plan: Plan, status: Status, best_round: int |
         progress.keep(best_round)
 
 
-def _allowed_features(n_features: int, share: float, rng: np.random.Generator) -> np.ndarray:
-    """The features that one tree may ask about."""
-    chosen = max(1, round(share * n_features))
+def _allowed_features(n_features: int, plan: Plan, t: int) -> np.ndarray:
+    """The features that tree t may ask about, a mask (n_features,)."""
+    chosen = max(1, round(plan.feature_fraction * n_features))
+    if chosen == n_features:
+        return np.ones(n_features, dtype=np.bool_)
     allowed = np.zeros(n_features, dtype=np.bool_)
-    allowed[rng.permutation(n_features)[:chosen] if chosen < n_features else slice(None)] = True
+    allowed[stream(plan.seed, "features", t).permutation(n_features)[:chosen]] = True
     return allowed
+
+
+@kernel
+def _add_changes(start, g, h, scores, parts):
+    """Add u (g - h u / 2), u = scores - start, of every row to `exact_parts`; each (n,), all but the scores or (1,)."""
+    n = scores.size
+    start_step, g_step, h_step = np.int64(start.size == n), np.int64(g.size == n), np.int64(h.size == n)
+    change = np.empty(1)
+    bits = change.view(np.uint64)
+    for i in range(n):
+        u = scores[i] - start[i * start_step]
+        change[0] = u * (g[i * g_step] - 0.5 * h[i * h_step] * u)
+        add_number(bits[0], parts)

@@ -18,7 +18,6 @@ The number of a leaf has bit t set when the answer at level t was no (`x > c`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -249,22 +248,20 @@ class HistogramSearch(LevelSearch):
     ) -> None:
         super().__init__(n_bins, has_missing, rules)
         self.workers = workers
-        padded = -(-len(n_bins) // BLOCK) * BLOCK
-        n_blocks = padded // BLOCK if bundles is None else len(bundles.codes)
-        self.n_blocks, self._bundles = n_blocks, bundles
+        p = len(n_bins)
+        self._block_of = np.arange(p) // BLOCK if bundles is None else bundles.bundle // BLOCK
+        self.n_blocks = -(-p // BLOCK) if bundles is None else len(bundles.codes)
+        self._bundles = bundles
         # The features whose histograms a block holds: eight, or those of eight bundles.
-        self._members = [np.arange(b * BLOCK, (b + 1) * BLOCK) for b in range(n_blocks)]
+        self._members = np.split(np.arange(p), range(BLOCK, p, BLOCK))
         if bundles is not None:
             self._members = bundles.features_by_block()
-        self._hist = np.zeros((n_blocks, 1 << max(0, rules.depth - 1), BLOCK * 256), dtype=np.int64)
-        self._n_bins = np.ones(padded, dtype=np.int32)
-        self._n_bins[: len(n_bins)] = n_bins
-        self._missing = np.zeros(padded, dtype=np.bool_)
-        self._missing[: len(n_bins)] = has_missing
-        self._monotone = np.zeros(padded, dtype=np.int8)
-        if rules.monotone is not None:
-            self._monotone[: len(n_bins)] = rules.monotone
-        self._smoothing = np.zeros((padded, 4, 256)) if rules.smoothing is None else rules.smoothing
+        self._hist = np.zeros((self.n_blocks, 1 << max(0, rules.depth - 1), BLOCK * 256), dtype=np.int64)
+        self._n_bins, self._missing = np.array(n_bins, dtype=np.int32), np.array(has_missing, dtype=np.bool_)
+        self._monotone = np.zeros(p, np.int8) if rules.monotone is None else np.array(rules.monotone, dtype=np.int8)
+        self._smoothing = np.empty((0, 4, 256)) if rules.smoothing is None else rules.smoothing
+        # The best question of each feature at the level that was searched last.
+        self._gains, self._codes, self._sides = np.empty(p), np.empty(p, np.int32), np.empty(p, np.bool_)
 
     # What a subclass writes.
 
@@ -277,35 +274,29 @@ class HistogramSearch(LevelSearch):
         raise NotImplementedError
 
     def _best(self, level: Level) -> Question | None:
-        p, fees = len(self.n_bins), level.fees
-        wanted = np.zeros(len(self._n_bins), dtype=np.bool_)
-        wanted[:p] = level.permitted
-        # Only ever fewer: a block's histograms are those of the level before, divided.
-        used = [block for block in range(self.n_blocks) if wanted[self._members[block]].any()]
-        if not used:
+        permitted = np.flatnonzero(level.permitted)
+        if not len(permitted):
             return None
+        # Only ever fewer: a block's histograms are those of the level before, divided.
+        used = np.flatnonzero(np.bincount(self._block_of[permitted]))
         self._begin(level)
-        padded = replace(level, permitted=wanted)
-        found = self.workers.run(lambda block: self._search_block(block, padded), [(b,) for b in used])
-        net, gain, before, best = -np.inf, -np.inf, 0.0, (int(np.argmax(level.permitted)), 0, False)
-        for features_there, block_gains, block_codes, block_sides, parent in found:
-            before = parent
-            for j, k in enumerate(features_there.tolist()):
-                own = block_gains[j]
-                if fees is not None and k < p:
-                    own = own - fees[k]
-                # Of equal gains the lowest feature's.
-                if own > net or (own == net and k < best[0]):
-                    net, gain, best = own, block_gains[j], (k, int(block_codes[j]), bool(block_sides[j]))
-        feature, code, side = best
+        sums = self.workers.run(lambda block: self._search_block(block, level), [(block,) for block in used.tolist()])
+        gains = self._gains[permitted]
+        net = gains if level.fees is None else gains - level.fees[permitted]
+        best = int(np.argmax(net))  # of equal gains the lowest feature's
+        feature = int(permitted[best])
+        code, side = int(self._codes[feature]), bool(self._sides[feature])
         left, right = self._child_words(level.number, feature, code, side)
         if not self.has_missing[feature]:  # what is missing for the first time at prediction goes with most of the rows
             mask = (1 << level.shift) - 1
             side = bool((left & mask).sum() < (right & mask).sum())
-        return Question(feature, code, side, float(before), float(gain), float(net), left, right)
+        return Question(feature, code, side, sums[-1], float(gains[best]), float(net[best]), left, right)
 
-    def _search_block(self, block: int, level: Level) -> Any:
-        """The best question of each feature in a block, from the level's histograms, which are filled here."""
+    def _search_block(self, block: int, level: Level) -> float:
+        """Find the best question of each feature in a block, from the level's histograms, which are filled here.
+
+        Returns the sum of G²/H before the question.
+        """
         hist = self._hist[block]
         n_leaves = 1 << level.number
         half = n_leaves >> 1
@@ -314,40 +305,27 @@ class HistogramSearch(LevelSearch):
         self._fill(block, fresh)
         if half:
             split_histograms(hist, half, level.small_is_right)
+        members = self._members[block]
         if self._bundles is None:
-            return self._search_features(hist, self._members[block], level)
+            return self._search_features(hist, members, level)
         # Eight features at a time, from the histograms of their bundles.
-        members = self._members[block][level.permitted[self._members[block]]]
+        members = members[level.permitted[members]]
         totals = hist[:n_leaves, :256].sum(axis=1)
         apart = np.empty((n_leaves, BLOCK * 256), dtype=np.int64)
-        parts = []
+        before = 0.0
         for start in range(0, len(members), BLOCK):
             some = members[start : start + BLOCK]
             self._unbundle(hist, totals, some, apart)
-            parts.append(self._search_features(apart, some, level))
-        gains, codes, sides = (np.concatenate([part[i][: len(part[0])] for part in parts]) for i in (1, 2, 3))
-        return members, gains, codes, sides, parts[0][4]
+            before = self._search_features(apart, some, level)
+        return before
 
-    def _search_features(self, hist: np.ndarray, features: np.ndarray, level: Level) -> Any:
-        """`search_level` for up to eight features, and which they are."""
-        if self._bundles is None:
-            mine: Any = slice(int(features[0]), int(features[0]) + BLOCK)
-            may = level.permitted[mine]
-        else:
-            mine = np.concatenate([features, np.repeat(features[:1], BLOCK - len(features))])
-            may = np.arange(BLOCK) < len(features)
-        return features, *search_level(
-            hist,
-            1 << level.number,
-            self._n_bins[mine],
-            self._missing[mine],
-            may,
-            self._monotone[mine],
-            self.rules.smoothing is not None,
-            self._smoothing[mine],
-            level.weights,
-            level.shift,
-        )
+    def _search_features(self, hist: np.ndarray, features: np.ndarray, level: Level) -> float:
+        """`search_level` for up to eight features."""
+        before: float = search_level(
+            hist, 1 << level.number, features, level.permitted, self._n_bins, self._missing, self._monotone,
+            self._smoothing, level.weights, level.shift, self._gains, self._codes, self._sides,
+        )  # fmt: skip
+        return before
 
     def _unbundle(self, hist: np.ndarray, totals: np.ndarray, features: np.ndarray, out: np.ndarray) -> None:
         """Histograms (leaves, 256 each) of up to eight features of a block, from its bundles' histograms."""
@@ -444,24 +422,25 @@ def _answer(column, leaf, level, code, missing_right):
 
 
 @kernel
-def search_level(hist, n_leaves, n_bins, missing, permitted, monotone, smooth, smoothing, scales, shift):
-    """Best border of each of eight features over all leaves of a level.
+def search_level(
+    hist, n_leaves, features, permitted, n_bins, missing, monotone, smoothing, scales, shift, gains, codes, sides
+):
+    """Best border of each of up to eight features, whose histograms stand side by side, over all leaves of a level.
 
-    Returns gains (8,), codes (8,), missing_right (8,) and the sum of G²/H before the question, in packed units.
+    Writes what is found of feature f to `gains[f]`, `codes[f]` and `sides[f]`, whether a missing value goes right.
+    Returns the sum of G²/H before the question, in packed units.
     """
     alpha, penalty, unit = scales[0], scales[1], scales[2]
     inverse_unit = 1.0 / unit if unit > 0.0 else 0.0
     mask = (np.int64(1) << shift) - 1
-    best = np.full(8, -np.inf)
-    codes = np.zeros(8, dtype=np.int32)
-    sides = np.zeros(8, dtype=np.bool_)
     gain = np.empty((2, 256))
     left = np.empty(256, dtype=np.int64)
     gl = np.empty(256)
     hl = np.empty(256)
     before = 0.0
     known = False
-    for f in range(8):
+    for j in range(features.size):
+        f = features[j]
         if not permitted[f]:
             continue
         bins = n_bins[f]
@@ -473,7 +452,7 @@ def search_level(hist, n_leaves, n_bins, missing, permitted, monotone, smooth, s
                 gain[side, b] = 0.0
         parent = 0.0
         for q in range(n_leaves):
-            h = hist[q, 256 * f : 256 * f + 256]
+            h = hist[q, 256 * j : 256 * j + 256]
             total = np.int64(0)
             for b in range(bins):
                 total += h[b]
@@ -491,7 +470,7 @@ def search_level(hist, n_leaves, n_bins, missing, permitted, monotone, smooth, s
                     packed = left[b] + extra
                     hl[b] = np.float64(packed & mask)
                     gl[b] = np.float64(packed >> shift)
-                if smooth:
+                if smoothing.shape[0]:
                     _smooth(h, bins, mask, shift, smoothing[f], gl, hl)
                 out = gain[side]
                 if sign == 0:
@@ -512,13 +491,12 @@ def search_level(hist, n_leaves, n_bins, missing, permitted, monotone, smooth, s
                         out[b] -= penalty / (1.0 + (th - hl[b]) * inverse_unit)
         if not known:
             before, known = parent, True
+        gains[f], codes[f], sides[f] = -np.inf, 0, False
         for side in range(n_sides):
             for b in range(last):
-                if gain[side, b] > best[f]:
-                    best[f] = gain[side, b]
-                    codes[f] = b
-                    sides[f] = side == 0
-    return best, codes, sides, before
+                if gain[side, b] > gains[f]:
+                    gains[f], codes[f], sides[f] = gain[side, b], b, side == 0
+    return before
 
 
 @kernel

@@ -13,10 +13,9 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
-from truerank.matrices.exact_sums import exact_parts, exact_total
+from truerank.matrices.exact_sums import add_number, exact_total
 
 _HESSIAN_BITS = 30
-_ROWS = 65_536
 _FINE = 4096  # units of an average row, below which rows are rounded up and down in turn
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 times the golden ratio's fraction
 _LEAST_SUM, _LARGEST_SUM = 1e-130, 1e130
@@ -93,13 +92,9 @@ class GradientSizes:
     @classmethod
     def of(cls, g: np.ndarray, h: np.ndarray) -> GradientSizes:
         """The sizes of gradients and hessians (n,), weights and draws included."""
-        gradients, hessians, whole = np.zeros((2, 2048), np.int64), np.zeros((2, 2048), np.int64), True
-        for start in range(0, len(g), _ROWS):  # temporary arrays stay small
-            block = slice(start, start + _ROWS)
-            gradients += exact_parts(np.abs(g[block]))
-            hessians += exact_parts(h[block])
-            whole = whole and bool((h[block] == np.rint(h[block])).all())
-        return cls(len(g), gradients, hessians, whole)
+        parts = np.zeros((2, 2, 2048), dtype=np.int64)
+        whole = _add_sizes(for_kernel(g), for_kernel(h), len(g), *parts)
+        return cls(len(g), parts[0], parts[1], whole)
 
 
 @dataclass(frozen=True)
@@ -159,25 +154,54 @@ def pack_rows(
 ) -> PackedGradients:
     """The words of `rows` (s,), the first row of all being number `first_row` of the whole training set."""
     words = np.empty(len(rows), dtype=np.int64)
-    for start in range(0, len(rows), _ROWS):
-        block = slice(start, start + _ROWS)
-        numbers = rows[block].astype(np.int64) + first_row
-        words[block] = _rounded(h[block] * scales.hessian_scale, numbers, scales.coarse_hessians)
-        words[block] += _rounded(g[block] * scales.gradient_scale, numbers, scales.coarse_gradients) << scales.shift
+    _pack(
+        rows, for_kernel(g), for_kernel(h), scales.gradient_scale, scales.hessian_scale, scales.shift,
+        scales.coarse_gradients, scales.coarse_hessians, first_row, words,
+    )  # fmt: skip
     return PackedGradients(rows, words, scales)
 
 
-def _rounded(values: np.ndarray, numbers: np.ndarray, coarse: bool) -> np.ndarray:
-    """Whole numbers near `values`, which depend on a row's value and number alone.
+def for_kernel(values: np.ndarray) -> np.ndarray:
+    """Float64 values (n,) as kernels take them: contiguous and writable, and (1,) where one number stands for all."""
+    return np.require(values[:1] if values.strides == (0,) else values, np.float64, ["C", "W"])
+
+
+@kernel
+def _add_sizes(g, h, n, gradients, hessians):
+    """Add the magnitudes of g and h, (n,) or (1,), to `exact_parts`; returns whether all of h are whole numbers."""
+    g_bits, h_bits = g.view(np.uint64), h.view(np.uint64)
+    g_step, h_step = np.int64(g.size == n), np.int64(h.size == n)
+    without_sign = (np.uint64(1) << np.uint64(63)) - np.uint64(1)
+    whole = True
+    for i in range(n):
+        add_number(g_bits[i * g_step] & without_sign, gradients)
+        add_number(h_bits[i * h_step], hessians)
+        whole &= h[i * h_step] == np.rint(h[i * h_step])
+    return whole
+
+
+@kernel
+def _pack(rows, g, h, g_scale, h_scale, shift, coarse_g, coarse_h, first_row, words):
+    """The words int64 (s,) of `rows` with gradients and hessians g, h, (s,) or (1,)."""
+    g_step, h_step = np.int64(g.size == rows.size), np.int64(h.size == rows.size)
+    for i in range(rows.size):
+        number = np.uint64(np.int64(rows[i]) + first_row)
+        word = _rounded(g[i * g_step] * g_scale, number, coarse_g) << shift
+        words[i] = word + _rounded(h[i * h_step] * h_scale, number, coarse_h)
+
+
+@kernel
+def _rounded(value, number, coarse):
+    """A whole number near `value`, which depends on a row's value and number alone.
 
     Millions of equal small values would all be rounded to one side. Where values are coarse, row i is rounded up if
     its fraction is at least 1 - u_i, with u_i the multiples of the golden ratio modulo 1, which fill [0, 1) evenly over
     any run of rows.
     """
-    if not coarse:
-        return np.rint(values).astype(np.int64)
-    turns = (numbers.astype(np.uint64) * _GOLDEN) >> np.uint64(11)
-    return np.floor(values + turns * 2.0**-53).astype(np.int64)
+    if coarse:
+        turn = np.float64((number * _GOLDEN) >> np.uint64(11)) * 2.0**-53
+        return np.int64(np.floor(value + turn))
+    return np.int64(np.rint(value))
 
 
 @kernel
