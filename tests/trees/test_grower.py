@@ -14,7 +14,7 @@ def grown(X, g, h, depth, parts=4, drawn=None, n_jobs=1, **rules):
     matrix = code_rows(X, borders)
     with Workers(n_jobs) as workers:
         grower = Grower(matrix, GrowthRules(depth, **rules), workers)
-        tree = grower.grow(pack_gradients(g, h, drawn), np.ones(X.shape[1], dtype=bool))
+        tree = grower.grow(pack_gradients(g, h, drawn, workers), np.ones(X.shape[1], dtype=bool))
         leaf = leaf_numbers(matrix, tree, workers)
     questions = []
     for k, code in zip(tree.features, tree.codes):
@@ -103,12 +103,12 @@ def test_any_number_of_threads_grows_the_same_tree():
 def test_packed_sums_are_exact_for_whole_hessians():
     rng = np.random.default_rng(3)
     g, h = rng.standard_normal(1000), rng.integers(0, 5, 1000).astype(float)
-    packed = pack_gradients(g, h, None)
+    packed = pack_gradients(g, h, None, Workers(1))
     sum_g, sum_h = packed.scales.unpack(packed.words.sum(keepdims=True))
     assert sum_h[0] == h.sum()
     assert sum_g[0] == pytest.approx(g.sum(), abs=1e-9)
     for scale in (1e-12, 1.0, 1e12):  # the largest magnitudes that one sign can add up to
-        packed = pack_gradients(np.full(1000, -scale), np.full(1000, scale / 3), None)
+        packed = pack_gradients(np.full(1000, -scale), np.full(1000, scale / 3), None, Workers(1))
         sum_g, sum_h = packed.scales.unpack(packed.words.sum(keepdims=True))
         assert sum_g[0] == pytest.approx(-1000 * scale, rel=1e-6)
         assert sum_h[0] == pytest.approx(1000 * scale / 3, rel=1e-6)

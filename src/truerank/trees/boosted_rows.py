@@ -40,7 +40,7 @@ class RowsHere:
     ) -> None:
         self._data, self._rows, self._scores, self._start = data, rows, scores, start
         self._weight = data.row_weight
-        self._objective, self._leaves, self._plan = objective, leaves, plan
+        self._objective, self._leaves, self._plan, self._workers = objective, leaves, plan, workers
         self.borders = rows.matrix.borders
         self._samples = plan.replace or plan.subsample < 1.0
         by_place = getattr(objective, "by_place", False)
@@ -64,12 +64,12 @@ class RowsHere:
     def sizes(self) -> GradientSizes:
         """See `BoostedRows`."""
         assert self._taken is not None
-        return GradientSizes.of(*self._taken)
+        return GradientSizes.of(*self._taken, self._workers)
 
     def change(self) -> float:
         """See `BoostedRows`."""
         assert self._taken is not None
-        return exact_total(change_parts(self._start, *self._taken, self._scores))
+        return exact_total(change_parts(self._start, *self._taken, self._scores, self._workers))
 
     def grow(self, t: int, allowed: np.ndarray) -> tuple[TreeStructure, np.ndarray]:
         """See `BoostedRows`."""
@@ -78,7 +78,7 @@ class RowsHere:
         if self._samples and self._order is not None:
             plan = self._plan
             drawn = self._order.draw(stream(plan.seed, "rows", t), plan.unit, plan.replace, plan.subsample)
-        packed = pack_gradients(*self._taken, drawn)
+        packed = pack_gradients(*self._taken, drawn, self._workers)
         sample = None
         if self._leaves.needs_sample and not self._objective.quadratic:
             total = float(len(self._scores)) if self._weight is None else float(np.sum(self._weight))

@@ -12,12 +12,13 @@ from truerank.core.kernel import kernel
 from truerank.core.printing import note
 from truerank.core.random_streams import stream
 from truerank.core.rounds import tell
+from truerank.core.threads import Workers
 from truerank.matrices.exact_sums import add_number, exact_total
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.solvers.result import Status
 from truerank.trees.ensemble import pad_tree
 from truerank.trees.grower import GrowthRules, TreeStructure
-from truerank.trees.histogram import GradientSizes, for_kernel
+from truerank.trees.histogram import GradientSizes, blocks_of_sums, for_kernel
 
 
 @dataclass(frozen=True)
@@ -134,12 +135,20 @@ class Watchman:
         return change > (self.least + self._RISE * self.scale if self.quadratic else self._ABOVE_START * self.scale)
 
 
-def change_parts(start: Any, gradients: np.ndarray, hessians: np.ndarray, scores: np.ndarray) -> np.ndarray:
+def change_parts(
+    start: Any, gradients: np.ndarray, hessians: np.ndarray, scores: np.ndarray, workers: Workers
+) -> np.ndarray:
     """`exact_parts` of the rows' shares in the change since the start, a number or an array (n,); they add up."""
-    parts = np.zeros((2, 2048), dtype=np.int64)
+    blocks = blocks_of_sums(len(scores))
+    parts = np.zeros((len(blocks), 2, 2048), dtype=np.int64)
     before = np.broadcast_to(np.asarray(start, dtype=np.float64), scores.shape)
-    _add_changes(for_kernel(before), for_kernel(gradients), for_kernel(hessians), for_kernel(scores), parts)
-    return parts
+
+    def add(first: int, last: int, own: np.ndarray) -> None:
+        _add_changes(*(for_kernel(one[first:last]) for one in (before, gradients, hessians, scores)), own)
+
+    workers.run(add, [(*block, own) for block, own in zip(blocks, parts)])
+    total: np.ndarray = parts.sum(axis=0)
+    return total
 
 
 def boost(rows: BoostedRows, plan: Plan, watched: Watched | None, progress: Progress, quadratic: bool) -> Status:

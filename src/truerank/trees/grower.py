@@ -374,7 +374,7 @@ class Grower(HistogramSearch):
         allowed : bool array (p,)
             Features that this tree may ask about.
         """
-        self._sampled = SampledRows(self.matrix, packed)
+        self._sampled = SampledRows(self.matrix, packed, self.workers)
         total, n_rows = packed.words.sum(keepdims=True), len(packed.rows)
         loss_unit = 0.0
         if self.rules.reads_losses:

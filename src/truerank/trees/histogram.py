@@ -13,8 +13,10 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
+from truerank.core.threads import Workers, row_blocks
 from truerank.matrices.exact_sums import add_number, exact_total
 
+ROWS = 32_768  # that a thread takes at once
 _HESSIAN_BITS = 30
 _FINE = 4096  # units of an average row, below which rows are rounded up and down in turn
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 times the golden ratio's fraction
@@ -90,11 +92,16 @@ class GradientSizes:
     whole: bool
 
     @classmethod
-    def of(cls, g: np.ndarray, h: np.ndarray) -> GradientSizes:
+    def of(cls, g: np.ndarray, h: np.ndarray, workers: Workers) -> GradientSizes:
         """The sizes of gradients and hessians (n,), weights and draws included."""
-        parts = np.zeros((2, 2, 2048), dtype=np.int64)
-        whole = _add_sizes(for_kernel(g), for_kernel(h), len(g), *parts)
-        return cls(len(g), parts[0], parts[1], whole)
+        blocks = blocks_of_sums(len(g))
+        parts = np.zeros((len(blocks), 2, 2, 2048), dtype=np.int64)
+
+        def add(start: int, stop: int, own: np.ndarray) -> bool:
+            return bool(_add_sizes(for_kernel(g[start:stop]), for_kernel(h[start:stop]), stop - start, *own))
+
+        whole = all(workers.run(add, [(*block, own) for block, own in zip(blocks, parts)]))
+        return cls(len(g), parts[:, 0].sum(axis=0), parts[:, 1].sum(axis=0), whole)
 
 
 @dataclass(frozen=True)
@@ -115,7 +122,14 @@ class PackedGradients:
     scales: PackingScales
 
 
-def pack_gradients(gradients: np.ndarray, hessians: np.ndarray, multiplicity: np.ndarray | None) -> PackedGradients:
+def blocks_of_sums(n: int) -> list[tuple[int, int]]:
+    """Ranges of rows that are added up apart: few, since `exact_parts` are large; the total does not depend on them."""
+    return row_blocks(n, max(ROWS, -(-n // 16)))
+
+
+def pack_gradients(
+    gradients: np.ndarray, hessians: np.ndarray, multiplicity: np.ndarray | None, workers: Workers
+) -> PackedGradients:
     """Round and pack; rows drawn zero times are left out.
 
     Whole-number hessians (squared error without weights) are kept exactly, others to 2^-30 of their sum. The gradients
@@ -135,7 +149,7 @@ def pack_gradients(gradients: np.ndarray, hessians: np.ndarray, multiplicity: np
         When the squares of sums would overflow.
     """
     rows, g, h = drawn_rows(gradients, hessians, multiplicity)
-    return pack_rows(rows, g, h, PackingScales.of(GradientSizes.of(g, h)))
+    return pack_rows(rows, g, h, PackingScales.of(GradientSizes.of(g, h, workers)), workers)
 
 
 def drawn_rows(
@@ -150,14 +164,19 @@ def drawn_rows(
 
 
 def pack_rows(
-    rows: np.ndarray, g: np.ndarray, h: np.ndarray, scales: PackingScales, first_row: int = 0
+    rows: np.ndarray, g: np.ndarray, h: np.ndarray, scales: PackingScales, workers: Workers, first_row: int = 0
 ) -> PackedGradients:
     """The words of `rows` (s,), the first row of all being number `first_row` of the whole training set."""
     words = np.empty(len(rows), dtype=np.int64)
-    _pack(
-        rows, for_kernel(g), for_kernel(h), scales.gradient_scale, scales.hessian_scale, scales.shift,
-        scales.coarse_gradients, scales.coarse_hessians, first_row, words,
-    )  # fmt: skip
+
+    def pack(start: int, stop: int) -> None:
+        _pack(
+            rows[start:stop], for_kernel(g[start:stop]), for_kernel(h[start:stop]), scales.gradient_scale,
+            scales.hessian_scale, scales.shift, scales.coarse_gradients, scales.coarse_hessians, first_row,
+            words[start:stop],
+        )  # fmt: skip
+
+    workers.run(pack, row_blocks(len(rows), ROWS))
     return PackedGradients(rows, words, scales)
 
 

@@ -5,35 +5,51 @@ from __future__ import annotations
 import numpy as np
 
 from truerank.core.kernel import kernel
+from truerank.core.threads import Workers, row_blocks
 from truerank.matrices.binning import CodedMatrix
 from truerank.matrices.exact_sums import exact_total
-from truerank.trees.histogram import PackedGradients, accumulate, accumulate_all
+from truerank.trees.histogram import ROWS, PackedGradients, accumulate, accumulate_all
 
 
 class SampledRows:
     """The sampled rows of a tree while it grows: the leaf of each, and the histograms of one child of each leaf."""
 
-    def __init__(self, matrix: CodedMatrix, packed: PackedGradients) -> None:
-        self.matrix, self.rows, self.words = matrix, packed.rows, packed.words
+    def __init__(self, matrix: CodedMatrix, packed: PackedGradients, workers: Workers) -> None:
+        self.matrix, self.rows, self.words, self._workers = matrix, packed.rows, packed.words, workers
         n_blocks, n, _ = matrix.codes.shape
         self._codes = matrix.codes.view(np.uint64).reshape(n_blocks, n)
         self.leaf = np.zeros(len(self.rows), dtype=np.int32)
-        self._count = np.array([len(self.rows)])
+        self._blocks = row_blocks(len(self.rows), ROWS) or [(0, 0)]  # a partition may have no row of the sample
         self._level = self.rows, self.words, np.zeros(len(self.rows), dtype=np.int32)
 
     def ask(self, level: int, feature: int, code: int, side: bool) -> np.ndarray:
         """Answer a question; returns how many rows are in each leaf of the next level, int64 (2^(level + 1),)."""
         self._level = (self.rows[:0],) * 3  # memory
-        self._count = _divide(self.matrix.column(feature), self.rows, self.leaf, level, code, side)
-        return self._count
+        column = self.matrix.column(feature)
+
+        def divide(start: int, stop: int) -> np.ndarray:
+            counts: np.ndarray = _divide(column, self.rows[start:stop], self.leaf[start:stop], level, code, side)
+            return counts
+
+        self._counts = np.array(self._workers.run(divide, self._blocks))  # by block and leaf
+        total: np.ndarray = self._counts.sum(axis=0)
+        return total
 
     def gather(self, level: int, small_is_right: np.ndarray) -> None:
         """Take the rows of one child of each leaf of the level before; all rows at level 0."""
         if level == 0:
             return
         half = 1 << (level - 1)
-        taken = int(np.where(small_is_right, self._count[half:], self._count[:half]).sum())
-        self._level = _gather(self.rows, self.words, self.leaf, level - 1, small_is_right, taken)
+        taken = np.where(small_is_right, self._counts[:, half:], self._counts[:, :half]).sum(axis=1)
+        ends = [0, *np.cumsum(taken).tolist()]
+        rows, words, slots = (np.empty(ends[-1], dtype=kind) for kind in (np.int32, np.int64, np.int32))
+        self._level = rows, words, slots
+
+        def gather(start: int, stop: int, first: int, last: int) -> None:
+            here = (of[start:stop] for of in (self.rows, self.words, self.leaf))
+            _gather(*here, level - 1, small_is_right, rows[first:last], words[first:last], slots[first:last])
+
+        self._workers.run(gather, [(*block, *place) for block, place in zip(self._blocks, zip(ends, ends[1:]))])
 
     def fill(self, block: int, fresh: np.ndarray) -> None:
         """Add the gathered rows' words to the histograms (leaves, 8 * 256) of one block of features."""
@@ -76,21 +92,21 @@ def _divide(column, rows, leaf, level, code, missing_right):
 
 
 @kernel
-def _gather(rows, words, leaf, level, small_is_right, taken):
-    """Rows, words and parents of the rows in the chosen child of each leaf, in row order."""
+def _gather(rows, words, leaf, level, small_is_right, out_rows, out_words, out_slots):
+    """Rows, words and parents of the rows in the chosen child of each leaf, in row order.
+
+    Until all places are filled every row is written, and the next one over it unless it belongs here.
+    """
     bit = 1 << level
-    # One place more than is taken: every row is written, and the next one over it unless it belongs here.
-    out_rows = np.empty(taken + 1, dtype=np.int32)
-    out_words = np.empty(taken + 1, dtype=np.int64)
-    out_slots = np.empty(taken + 1, dtype=np.int32)
     small = np.empty(bit, dtype=np.int32)
     for q in range(bit):
         small[q] = 1 if small_is_right[q] else 0
     k = np.int64(0)
     for i in range(rows.size):
+        if k == out_rows.size:
+            break
         q = leaf[i] & (bit - 1)
         out_rows[k] = rows[i]
         out_words[k] = words[i]
         out_slots[k] = q
         k += np.int64((leaf[i] >> level) == small[q])
-    return out_rows[:taken], out_words[:taken], out_slots[:taken]

@@ -349,16 +349,16 @@ class PartitionTrees:
     def sizes(self, t: int) -> dict[str, Any]:
         """What the scales of tree t and the watch over the objective rest on."""
         _, g, h = drawn_rows(self.g, self.h, self.drawn)
-        sizes = GradientSizes.of(g, h)
+        sizes = GradientSizes.of(g, h, self.workers)
         sums = _Sums(
             n=sizes.n_rows,
             gradients=sizes.gradients,
             hessians=sizes.hessians,
             broken=0 if sizes.whole else 1,
-            change=change_parts(self.start, self.g, self.h, self.scores),
+            change=change_parts(self.start, self.g, self.h, self.scores, self.workers),
         )
         if t == 0 or self.fitter.needs_sample:
-            whole = sizes if self.drawn is None else GradientSizes.of(self.g, self.h)
+            whole = sizes if self.drawn is None else GradientSizes.of(self.g, self.h, self.workers)
             weight = np.broadcast_to(1.0, self.scores.shape) if self.weight is None else self.weight
             sums |= {
                 "all_gradients": whole.gradients,

@@ -200,8 +200,8 @@ class SumSearch(HistogramSearch):
 
 def _packed(trees: Any, scales: PackingScales) -> PackedGradients:
     first = int(trees.setup.first_rows[trees.number])
-    packed = pack_rows(*drawn_rows(trees.g, trees.h, trees.drawn), scales, first)
-    trees.sampled = SampledRows(trees.rows.matrix, packed)
+    packed = pack_rows(*drawn_rows(trees.g, trees.h, trees.drawn), scales, trees.workers, first)
+    trees.sampled = SampledRows(trees.rows.matrix, packed, trees.workers)
     return packed
 
 
