@@ -261,7 +261,7 @@ class HistogramSearch(LevelSearch):
         self._monotone = np.zeros(p, np.int8) if rules.monotone is None else np.array(rules.monotone, dtype=np.int8)
         self._smoothing = np.empty((0, 4, 256)) if rules.smoothing is None else rules.smoothing
         # The best question of each feature at the level that was searched last.
-        self._gains, self._codes, self._sides = np.empty(p), np.empty(p, np.int32), np.empty(p, np.bool_)
+        self._gains, self._questions = np.empty(p), np.empty((p, 2), dtype=np.int32)
 
     # What a subclass writes.
 
@@ -285,7 +285,7 @@ class HistogramSearch(LevelSearch):
         net = gains if level.fees is None else gains - level.fees[permitted]
         best = int(np.argmax(net))  # of equal gains the lowest feature's
         feature = int(permitted[best])
-        code, side = int(self._codes[feature]), bool(self._sides[feature])
+        code, side = int(self._questions[feature, 0]), bool(self._questions[feature, 1])
         left, right = self._child_words(level.number, feature, code, side)
         if not self.has_missing[feature]:  # what is missing for the first time at prediction goes with most of the rows
             mask = (1 << level.shift) - 1
@@ -323,7 +323,7 @@ class HistogramSearch(LevelSearch):
         """`search_level` for up to eight features."""
         before: float = search_level(
             hist, 1 << level.number, features, level.permitted, self._n_bins, self._missing, self._monotone,
-            self._smoothing, level.weights, level.shift, self._gains, self._codes, self._sides,
+            self._smoothing, level.weights, level.shift, self._gains, self._questions,
         )  # fmt: skip
         return before
 
@@ -423,11 +423,11 @@ def _answer(column, leaf, level, code, missing_right):
 
 @kernel
 def search_level(
-    hist, n_leaves, features, permitted, n_bins, missing, monotone, smoothing, scales, shift, gains, codes, sides
+    hist, n_leaves, features, permitted, n_bins, missing, monotone, smoothing, scales, shift, gains, questions
 ):
     """Best border of each of up to eight features, whose histograms stand side by side, over all leaves of a level.
 
-    Writes what is found of feature f to `gains[f]`, `codes[f]` and `sides[f]`, whether a missing value goes right.
+    Writes what is found of feature f to `gains[f]` and `questions[f]`: its code, and 1 if a missing value goes right.
     Returns the sum of G²/H before the question, in packed units.
     """
     alpha, penalty, unit = scales[0], scales[1], scales[2]
@@ -491,11 +491,11 @@ def search_level(
                         out[b] -= penalty / (1.0 + (th - hl[b]) * inverse_unit)
         if not known:
             before, known = parent, True
-        gains[f], codes[f], sides[f] = -np.inf, 0, False
+        gains[f], questions[f, 0], questions[f, 1] = -np.inf, 0, 0
         for side in range(n_sides):
             for b in range(last):
                 if gain[side, b] > gains[f]:
-                    gains[f], codes[f], sides[f] = gain[side, b], b, side == 0
+                    gains[f], questions[f, 0], questions[f, 1] = gain[side, b], b, side == 0
     return before
 
 
