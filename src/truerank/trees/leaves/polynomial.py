@@ -327,26 +327,8 @@ def _conjugate_gradients(own, right, inverse, coarse, penalty, tolerance, most_r
     before = 0.0
     enough = 0.0
     for rounds in range(most_rounds):
-        together[:] = 0.0
-        for q in range(size):
-            for j in range(m):
-                together[j] += residual[q, j]
-        for j in range(m):
-            total = 0.0
-            for k in range(m):
-                total += coarse[j, k] * together[k]
-            common[j] = total
-        for q in range(size):
-            for j in range(m):
-                total = common[j]
-                row = inverse[q, j]
-                for k in range(m):
-                    total += row[k] * residual[q, k]
-                product[q, j] = total
-        now = 0.0
-        for q in range(size):
-            for j in range(m):
-                now += product[q, j] * residual[q, j]
+        _precondition(inverse, coarse, residual, together, common, product)
+        now = _inner(product, residual)
         if rounds == 0:
             enough = tolerance * tolerance * now
         if not now > enough:
@@ -356,20 +338,8 @@ def _conjugate_gradients(own, right, inverse, coarse, penalty, tolerance, most_r
         for q in range(size):
             for j in range(m):
                 step[q, j] = product[q, j] + ratio * step[q, j] if rounds else product[q, j]
-        curvature = 0.0
-        for q in range(size):
-            for j in range(m):
-                total = 0.0
-                row = own[q, j]
-                for k in range(m):
-                    total += row[k] * step[q, k]
-                apart = 0.0
-                bit = 1
-                while bit < size:
-                    apart += step[q, j] - step[q ^ bit, j]
-                    bit <<= 1
-                product[q, j] = total + penalty * apart
-                curvature += product[q, j] * step[q, j]
+        _multiply(own, penalty, step, product)
+        curvature = _inner(product, step)
         if not curvature > 0.0:
             break
         length = now / curvature
@@ -378,6 +348,55 @@ def _conjugate_gradients(own, right, inverse, coarse, penalty, tolerance, most_r
                 y[q, j] += length * step[q, j]
                 residual[q, j] -= length * product[q, j]
     return y
+
+
+@kernel
+def _precondition(inverse, coarse, residual, together, common, result):
+    """`inverse` of each leaf's residual, plus `coarse` of the residuals' sum; `together` and `common` are spare."""
+    size, m = residual.shape
+    together[:] = 0.0
+    for q in range(size):
+        for j in range(m):
+            together[j] += residual[q, j]
+    for j in range(m):
+        total = 0.0
+        for k in range(m):
+            total += coarse[j, k] * together[k]
+        common[j] = total
+    for q in range(size):
+        for j in range(m):
+            total = common[j]
+            row = inverse[q, j]
+            for k in range(m):
+                total += row[k] * residual[q, k]
+            result[q, j] = total
+
+
+@kernel
+def _multiply(own, penalty, y, result):
+    """own_l y_l + penalty Σ_n (y_l - y_n) of all leaves l, whose neighbours n differ in one answer."""
+    size, m = y.shape
+    for q in range(size):
+        for j in range(m):
+            total = 0.0
+            row = own[q, j]
+            for k in range(m):
+                total += row[k] * y[q, k]
+            apart = 0.0
+            bit = 1
+            while bit < size:
+                apart += y[q, j] - y[q ^ bit, j]
+                bit <<= 1
+            result[q, j] = total + penalty * apart
+
+
+@kernel
+def _inner(a, b):
+    total = 0.0
+    for q in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            total += a[q, j] * b[q, j]
+    return total
 
 
 @kernel
