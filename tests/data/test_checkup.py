@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from truerank import RankingData
-from truerank.data.checkup import CODES, EXPLANATIONS, examine, fold_scales, scored, shared_queries, spreads
+from truerank.data.checkup import CODES, examine, fold_scales, scored, shared_queries, spreads
 from truerank.measures.file_order import file_order_finding
 
 X = np.array(
@@ -45,7 +45,7 @@ def test_findings(form):
         "fractional-grade": (1, ["c"]),
     }
     assert found["duplicate-feature"].where == "feature 4 = 3"
-    assert list(found) == [code for code in EXPLANATIONS if code in found]
+    assert list(found) == [code for code in CODES if code in found]
 
 
 def test_queries_in_pieces_and_without_relevant_documents():

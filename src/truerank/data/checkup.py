@@ -114,7 +114,6 @@ CODES = {
 }
 """What each code of a finding means; findings stand in this order."""
 
-EXPLANATIONS = {code: entry.meaning for code, entry in CODES.items()}
 _HUGE_GRADE = 15
 _SCALE = 8.0  # ratio of two files' spreads of a feature that other documents and queries do not explain
 _FEWEST_QUERIES = 3  # fewer may be ordered as the grades by chance
@@ -131,7 +130,7 @@ class Finding:
     Attributes
     ----------
     code : str
-        A key of `EXPLANATIONS`.
+        A key of `CODES`.
     where : str
         The places in words, the first few of them.
     count : int
@@ -193,7 +192,7 @@ def look(data: RankingData) -> Look:
 
 
 def examine(data: Any) -> list[Finding]:
-    """Findings on one data set, in the order of `EXPLANATIONS`.
+    """Findings on one data set, in the order of `CODES`.
 
     Parameters
     ----------

@@ -40,9 +40,8 @@ class RidgeRanker(LinearRanker):
     measure, convention
         What chooses alpha, and what `score` reports.
     scale : {"auto", "never"}, default "auto"
-        "auto" divides columns of very different spread (or of a spread far from 1 throughout) by it and folds that
-        back into `coef_`; the norm above is then that of the weights of the divided columns. See `column_scales` for
-        the rule; columns in [0, 1] are left as they are.
+        "auto" divides columns of very different spread by it (`column_scales`; columns in [0, 1] stay) and folds that
+        back into `coef_`; the norm above is then that of the divided columns' weights.
     n_jobs : int or None, default None
         Threads, over fixed blocks of queries; any number gives the same sums.
 

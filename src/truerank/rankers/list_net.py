@@ -61,9 +61,8 @@ class ListNet(BinnedLinearRanker):
         With `eval_set`: stop after this many iterations without a better validation measure; None runs to the end.
         Either way the best iterate is kept.
     scale : {"auto", "never"}, default "auto"
-        "auto" divides columns of very different spread (or of a spread far from 1 throughout) by it and folds that
-        back into `coef_`; the norm above is then that of the weights of the divided columns. See `column_scales` for
-        the rule; columns in [0, 1] are left as they are.
+        "auto" divides columns of very different spread by it (`column_scales`; columns in [0, 1] stay) and folds that
+        back into `coef_`; the norm above is then that of the divided columns' weights.
     n_jobs : int or None, default None
         Threads of "lbfgs", over fixed blocks of queries; any number gives the same bits.
 

@@ -67,9 +67,8 @@ class MeasureSVM(BinnedLinearRanker):
     convention : str, default "ranklib"
         Fills in what the measures' names leave open.
     scale : {"auto", "never"}, default "auto"
-        "auto" divides columns of very different spread (or of a spread far from 1 throughout) by it and folds that
-        back into `coef_`; the norm above is then that of the weights of the divided columns. See `column_scales` for
-        the rule; columns in [0, 1] are left as they are.
+        "auto" divides columns of very different spread by it (`column_scales`; columns in [0, 1] stay) and folds that
+        back into `coef_`; the norm above is then that of the divided columns' weights.
     n_jobs : int, optional
         Threads; None means 1, -1 all. The weights have the same bits with any number.
 
