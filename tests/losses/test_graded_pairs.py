@@ -13,7 +13,7 @@ from support.made_up_rows import graded
 from truerank.losses.graded_pairs import HINGE, SQUARED_HINGE, GradedPairs, order_by_rank
 from truerank.matrices.rows import LinearRows
 
-CASES = [([30, 1, 12, 25], 2), ([9] * 6, 3), ([40, 35], 5), ([60], 1000), ([2, 3, 50], 25)]
+CASES = [([30, 1, 12, 25], 2), ([9] * 6, 3), ([40, 35], 5), ([60], 1000), ([2, 3, 50], 25), ([150, 70], 9)]
 
 
 @pytest.mark.parametrize(("sizes", "n_grades"), CASES)
@@ -63,6 +63,21 @@ def test_curvature_is_the_laplacian_of_the_violated_pairs(sizes, n_grades):
     np.add.at(expected, a, v * (values[a] - values[b]))
     np.add.at(expected, b, v * (values[b] - values[a]))
     np.testing.assert_allclose(result, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_scores_that_are_not_finite_harm_no_other_query():
+    rng = np.random.default_rng(6)
+    offsets, y = np.array([0, 40, 90]), rng.integers(0, 3, 90).astype(float)
+    scores = rng.normal(size=90)
+    _, expected = GradedPairs(y, offsets).loss(scores, SQUARED_HINGE)
+    for bad in (np.nan, np.inf, -np.inf):
+        for n_bad in (1, 20, 40):
+            counted, broken = GradedPairs(y, offsets), scores.copy()
+            broken[rng.choice(40, n_bad, replace=False)] = bad
+            with np.errstate(all="ignore"):  # where kernels run as plain Python
+                _, derivative = counted.loss(broken, SQUARED_HINGE)
+            assert set(counted.order[:40]) <= set(range(40))
+            np.testing.assert_array_equal(derivative[40:], expected[40:])
 
 
 @pytest.mark.parametrize("as_sparse", [False, True])

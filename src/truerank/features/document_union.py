@@ -12,7 +12,7 @@ from truerank.data.grouping import offsets_of
 from truerank.io.document_ids import DocumentIds
 from truerank.io.letor.decimal_kernel import byte
 from truerank.io.trec import Run
-from truerank.matrices.sorting import sort_descending
+from truerank.matrices.sorting import room_to_sort, sort_descending
 
 _BLOCK = 1 << 16
 """Entries of the topics that are joined together: few enough that their documents stay in the processor's cache."""
@@ -208,7 +208,7 @@ def _settle(utf8, begins, ends, entries, offsets, lengths, same, keys, order):
                         else:  # one is the other with zeros behind
                             keys[place] = np.uint64(ends[entry] - begins[entry])
                     unsettled = unsettled or skip < longest
-                    sort_descending(keys, tied, len(tied), np.empty(len(tied), dtype=np.int64))
+                    sort_descending(keys, tied, len(tied), room_to_sort(len(tied)))
                     for k in range(start + 1, stop):
                         same[k] = keys[order[k]] == keys[order[k - 1]]
                 start = stop

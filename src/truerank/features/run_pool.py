@@ -14,7 +14,7 @@ from truerank.data.grouping import offsets_of, places_of, query_of_rows
 from truerank.data.ranking_data import Judgements
 from truerank.features.document_union import join_lists
 from truerank.io.trec import Qrels, Run, as_qrels, as_run
-from truerank.matrices.sorting import best_first, sort_descending
+from truerank.matrices.sorting import best_first, room_to_sort, sort_descending
 
 
 class RunPool:
@@ -410,7 +410,7 @@ def _best(scores, offsets, kept, lowest, rows):
                 equal -= values[row] == last
                 order[size] = row
                 size += 1
-        sort_descending(values, order, k, np.empty(k, dtype=np.int64))
+        sort_descending(values, order, k, room_to_sort(k))
         order += start
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from truerank.core.kernel import kernel
 from truerank.core.threads import query_blocks, run_blocks
 from truerank.data.grouping import sums_by_query
+from truerank.matrices.sorting import RUN, longest_query, order_run, room_to_sort
 
 HINGE, SQUARED_HINGE = 0, 1
 _FEW_GRADES = 16  # up to here plain running sums by grade, beyond a Fenwick tree
@@ -45,6 +46,8 @@ class GradedPairs:
         self.sorted_scores = np.empty(n)
         self.sorted_ranks = np.empty(n, dtype=np.int32)
         self.degrees = np.zeros(n)
+        # How many of its query's positions stand within the margin of each: from the highest score down, and back.
+        self.reach = np.zeros((2, n), dtype=np.int64)
 
     def set_weight(self, query_weight: np.ndarray | None) -> None:
         """Give each pair of a query this weight (m,); None weighs all 1."""
@@ -64,7 +67,7 @@ class GradedPairs:
         def work(first: int, last: int) -> float:
             return _pair_losses(
                 self.sorted_scores, self.sorted_ranks, self.order, self.offsets, self.n_grades, self.weight, first,
-                last, kind, derivative, self.degrees,
+                last, kind, derivative, self.degrees, self.reach,
             )  # fmt: skip
 
         return float(sum(run_blocks(work, self.blocks, self.n_jobs))), derivative
@@ -80,8 +83,8 @@ class GradedPairs:
         It is `2 Σ weight (v_a - v_b)(e_a - e_b)` over the violated pairs, the Laplacian of a graph of documents.
         """
         _laplacian_products(
-            self.sorted_scores, self.sorted_ranks, self.order, self.offsets, self.n_grades, self.weight,
-            self.degrees, values, first, last, result,
+            self.sorted_ranks, self.order, self.offsets, self.n_grades, self.weight, self.degrees, self.reach, values,
+            first, last, result,
         )  # fmt: skip
 
     def _sort(self, scores: np.ndarray) -> None:
@@ -222,23 +225,22 @@ def _sort_queries(scores, ranks, offsets, first, last, long, order, sorted_score
 
 @kernel
 def _merge_sort(scores, order, keys, start, stop):
-    run = 16
+    """Sort order[start:stop] by rising score, equal ones as they stand; keys[start:stop] become the scores."""
+    run = RUN
+    old_keys, old_order, spare = np.empty(max(stop - start, run)), room_to_sort(stop - start), room_to_sort(0)
     for low in range(start, stop, run):
-        high = min(low + run, stop)
-        for i in range(low, high):
-            row = order[i]
-            key = scores[row]
-            j = i - 1
-            while j >= low and keys[j] > key:
-                keys[j + 1] = keys[j]
-                order[j + 1] = order[j]
-                j -= 1
-            keys[j + 1] = key
-            order[j + 1] = row
-    if stop - start <= run:
-        return
-    old_keys = np.empty(stop - start)
-    old_order = np.empty(stop - start, dtype=np.int64)
+        size = min(run, stop - low)
+        own, rising = order[low : low + size], True
+        for i in range(size):
+            keys[low + i] = scores[own[i]]
+            rising &= i == 0 or keys[low + i - 1] <= keys[low + i]
+        if rising:
+            continue
+        for i in range(size):
+            old_keys[i], old_order[i] = -keys[low + i], own[i]
+        order_run(old_keys, old_order, spare, own)
+        for i in range(size):
+            keys[low + i] = scores[own[i]]
     while run < stop - start:
         for low in range(start, stop - run, 2 * run):
             middle, high = low + run, min(low + 2 * run, stop)
@@ -264,142 +266,159 @@ def _merge_sort(scores, order, keys, start, stop):
 
 
 @kernel
-def _add(sums, rank, n_grades, few, x, y, z):
-    """Add (x, y, z) at a rank: to each sum over lower ranks that it belongs to, or into the Fenwick tree."""
-    if few:
-        for g in range(rank + 1, n_grades):
-            sums[g, 0] += x
-            sums[g, 1] += y
-            sums[g, 2] += z
+def _within_margin(u, above, below):
+    """above[i]: how many of the falling u[:n] are above u[i] - 1. below[i]: how many, from the last one back, are below
+    u[n - 1 - i] + 1. u[n:] holds 32 times -inf.
+
+    A processor cannot predict where a search ends, so it goes by halves within 32 places, without a branch.
+    """
+    n, first = len(above), 0
+    below[:] = 0
+    for i in range(n):
+        while u[i] - u[first + 31] < 1.0:
+            first += 32
+        j, half = first, 16
+        while half > 0:
+            j += half * (u[i] - u[j + half - 1] < 1.0)
+            half >>= 1
+        above[i] = j = max(j, 1)  # 1 where scores are not finite, too
+        below[n - j] += 1  # the places up to j are those that see i
+    for i in range(1, n):
+        below[i] += below[i - 1]
+
+
+@kernel
+def _sums_over_lower(x, ranks, n_grades, reach, columns, room, result):
+    """`result[i, c] = Σ x[j, c]` over the j < reach[i] of lower rank than i, added from 0 on, for c < columns.
+
+    x and result (n, >= columns), room (9, >= n + 1).
+    """
+    if n_grades <= _FEW_GRADES:
+        _sums_by_table(x, ranks, n_grades, reach, columns, room, result)
     else:
-        g = rank + 1
-        while g <= n_grades:
-            sums[g, 0] += x
-            sums[g, 1] += y
-            sums[g, 2] += z
-            g += g & -g
+        _sums_by_tree(x, ranks, n_grades, reach, columns, result)
 
 
 @kernel
-def _below(sums, rank, few):
-    """Sums over the ranks lower than `rank`."""
-    if few:
-        return sums[rank, 0], sums[rank, 1], sums[rank, 2]
-    x = y = z = 0.0
-    g = rank
-    while g > 0:
-        x += sums[g, 0]
-        y += sums[g, 1]
-        z += sums[g, 2]
-        g -= g & -g
-    return x, y, z
+def _sums_by_table(x, ranks, n_grades, reach, columns, room, result):
+    """For four grades at a time the running sums over what is lower, then a look into them: no branch depends on the
+    data, which takes half the time of adding as one goes."""
+    n = len(ranks)
+    for column in range(columns):
+        for j in range(n):
+            room[8, j] = x[j, column]
+        for low in range(0, n_grades, 4):
+            for g in range(4):
+                for j in range(n):
+                    room[g, j] = room[8, j] if ranks[j] < low + g else 0.0
+            a = b = c = d = 0.0
+            for j in range(n):
+                room[4, j], room[5, j], room[6, j], room[7, j] = a, b, c, d
+                a += room[0, j]
+                b += room[1, j]
+                c += room[2, j]
+                d += room[3, j]
+            room[4, n], room[5, n], room[6, n], room[7, n] = a, b, c, d
+            for i in range(n):
+                if low <= ranks[i] < low + 4:
+                    result[i, column] = room[4 + ranks[i] - low, reach[i]]
 
 
 @kernel
-def _pair_losses(s, ranks, order, offsets, n_grades, weight, first, last, kind, derivative, degrees):
-    """Loss of queries `first:last`; writes derivative by row and degrees (violated pairs) by position."""
-    most = 1
-    for query in range(first, last):
-        most = max(most, n_grades[query])
-    sums = np.empty((most + 1, 3))
+def _sums_by_tree(x, ranks, n_grades, reach, columns, result):
+    """A Fenwick tree over the grades."""
+    tree = np.zeros((n_grades + 1, columns))
+    j = 0
+    for i in range(len(ranks)):
+        while j < reach[i]:
+            g = ranks[j] + 1
+            while g <= n_grades:
+                for c in range(columns):
+                    tree[g, c] += x[j, c]
+                g += g & -g
+            j += 1
+        result[i] = 0.0
+        g = ranks[i]
+        while g > 0:
+            for c in range(columns):
+                result[i, c] += tree[g, c]
+            g -= g & -g
+
+
+@kernel
+def _pair_losses(s, ranks, order, offsets, n_grades, weight, first, last, kind, derivative, degrees, reach):
+    """Loss of queries `first:last`; writes derivative by row, degrees (violated pairs) and reach by position."""
+    longest = longest_query(offsets, first, last)
+    all_u, all_ranks = np.empty(longest + 32), np.empty(longest, dtype=np.int32)
+    all_x, all_sums, room = np.ones((longest, 3)), np.empty((longest, 3)), np.empty((9, longest + 1))
     total = 0.0
     for query in range(first, last):
         start, stop = offsets[query], offsets[query + 1]
-        k = n_grades[query]
-        few = k <= _FEW_GRADES
+        k, n = n_grades[query], stop - start
         if k < 2 or weight[query] == 0.0:
             for i in range(start, stop):
                 derivative[order[i]] = 0.0
                 degrees[i] = 0.0
             continue
-        shift = s[start + (stop - start) // 2]  # sums of squares around the middle of the scores cancel less
+        u, own, x, sums = all_u[: n + 32], all_ranks[:n], all_x[:n], all_sums[:n]
+        u[n:] = -np.inf
+        shift = s[start + n // 2]  # sums of squares around the middle of the scores cancel less
         loss = 0.0
-        sums[: k + 1] = 0.0
-        j = stop - 1
-        for i in range(stop - 1, start - 1, -1):  # the better document of a pair
-            while j >= start and s[i] - s[j] < 1.0:
-                t = s[j] - shift
-                _add(sums, ranks[j], k, few, 1.0, t, t * t)
-                j -= 1
-            count, total_t, total_tt = _below(sums, ranks[i], few)
-            c = 1.0 - (s[i] - shift)
+        for i in range(n):  # the better document of a pair, from the highest score down
+            u[i], own[i] = s[stop - 1 - i], ranks[stop - 1 - i]
+            x[i, 1] = u[i] - shift
+            x[i, 2] = x[i, 1] * x[i, 1]
+        _within_margin(u, reach[0, start:stop], reach[1, start:stop])
+        _sums_over_lower(x, own, k, reach[0, start:stop], 3 if kind == SQUARED_HINGE else 2, room, sums)
+        for i in range(n):
+            count, total_t, position = sums[i, 0], sums[i, 1], stop - 1 - i
+            c = 1.0 - x[i, 1]
             if kind == SQUARED_HINGE:
-                loss += c * (c * count + total_t) + (c * total_t + total_tt)
-                derivative[order[i]] = -2.0 * (c * count + total_t)
+                loss += c * (c * count + total_t) + (c * total_t + sums[i, 2])
+                derivative[order[position]] = -2.0 * (c * count + total_t)
             else:
                 loss += c * count + total_t
-                derivative[order[i]] = -count
-            degrees[i] = count
-        sums[: k + 1] = 0.0
-        j = start
-        for i in range(start, stop):  # the worse document; ranks count from the top here
-            while j < stop and s[j] - s[i] < 1.0:
-                t = s[j] - shift
-                _add(sums, k - 1 - ranks[j], k, few, 1.0, t, 0.0)
-                j += 1
-            count, total_t, total_tt = _below(sums, k - 1 - ranks[i], few)
+                derivative[order[position]] = -count
+            degrees[position] = count
+        for i in range(n):  # the worse document, from the lowest score up; ranks count from the top here
+            own[i] = k - 1 - ranks[start + i]
+            x[i, 1] = s[start + i] - shift
+        _sums_over_lower(x, own, k, reach[1, start:stop], 2, room, sums)
+        for i in range(n):
+            count, row = sums[i, 0], order[start + i]
             if kind == SQUARED_HINGE:
-                derivative[order[i]] += 2.0 * ((1.0 + (s[i] - shift)) * count - total_t)
+                derivative[row] += 2.0 * ((1.0 + x[i, 1]) * count - sums[i, 1])
             else:
-                derivative[order[i]] += count
-            degrees[i] += count
-            derivative[order[i]] *= weight[query]
+                derivative[row] += count
+            degrees[start + i] += count
+            derivative[row] *= weight[query]
         total += weight[query] * loss
     return total
 
 
 @kernel
-def _laplacian_products(s, ranks, order, offsets, n_grades, weight, degrees, values, first, last, result):
+def _laplacian_products(ranks, order, offsets, n_grades, weight, degrees, reach, values, first, last, result):
     """`2 weight (degree_i v_i - Σ v_j)` over the violated pairs of each row."""
-    most = 1
-    for query in range(first, last):
-        most = max(most, n_grades[query])
-    sums = np.empty(most + 1)
+    longest = longest_query(offsets, first, last)
+    all_ranks, all_x, all_sums = np.empty(longest, dtype=np.int32), np.empty((longest, 1)), np.empty((longest, 1))
+    room = np.empty((9, longest + 1))
     for query in range(first, last):
         start, stop = offsets[query], offsets[query + 1]
-        k = n_grades[query]
+        k, n = n_grades[query], stop - start
         if k < 2 or weight[query] == 0.0:
             for i in range(start, stop):
                 result[order[i]] = 0.0
             continue
-        few = k <= _FEW_GRADES
+        own, x, sums = all_ranks[:n], all_x[:n], all_sums[:n]
         scale = 2.0 * weight[query]
-        sums[: k + 1] = 0.0
-        j = stop - 1
-        for i in range(stop - 1, start - 1, -1):
-            while j >= start and s[i] - s[j] < 1.0:
-                _add_one(sums, ranks[j], k, few, values[order[j]])
-                j -= 1
-            row = order[i]
-            result[row] = scale * (degrees[i] * values[row] - _below_one(sums, ranks[i], few))
-        sums[: k + 1] = 0.0
-        j = start
-        for i in range(start, stop):
-            while j < stop and s[j] - s[i] < 1.0:
-                _add_one(sums, k - 1 - ranks[j], k, few, values[order[j]])
-                j += 1
-            result[order[i]] -= scale * _below_one(sums, k - 1 - ranks[i], few)
-
-
-@kernel
-def _add_one(sums, rank, n_grades, few, x):
-    if few:
-        for g in range(rank + 1, n_grades):
-            sums[g] += x
-    else:
-        g = rank + 1
-        while g <= n_grades:
-            sums[g] += x
-            g += g & -g
-
-
-@kernel
-def _below_one(sums, rank, few):
-    if few:
-        return sums[rank]
-    x = 0.0
-    g = rank
-    while g > 0:
-        x += sums[g]
-        g -= g & -g
-    return x
+        for i in range(n):
+            x[i, 0], own[i] = values[order[stop - 1 - i]], ranks[stop - 1 - i]
+        _sums_over_lower(x, own, k, reach[0, start:stop], 1, room, sums)
+        for i in range(n):
+            position = stop - 1 - i
+            result[order[position]] = scale * (degrees[position] * x[i, 0] - sums[i, 0])
+        for i in range(n):
+            x[i, 0], own[i] = values[order[start + i]], k - 1 - ranks[start + i]
+        _sums_over_lower(x, own, k, reach[1, start:stop], 1, room, sums)
+        for i in range(n):
+            result[order[start + i]] -= scale * sums[i, 0]

@@ -21,7 +21,7 @@ import numpy as np
 from truerank.core.kernel import kernel
 from truerank.core.threads import query_blocks, run_blocks
 from truerank.data.grouping import mixed_queries, sums_by_query
-from truerank.matrices.sorting import longest_query, sort_descending
+from truerank.matrices.sorting import longest_query, room_to_sort, sort_descending
 from truerank.measures.ndcg import discounts, gain_of_grade
 
 
@@ -122,7 +122,7 @@ class RampOracle:
 @kernel
 def _discounts_of_ranks(values, order, offsets, discounts, first, last, result):
     """Sort `order` within each query by descending value, from the last call's order; result by row."""
-    spare = np.empty(longest_query(offsets, first, last), dtype=np.int64)
+    spare = room_to_sort(longest_query(offsets, first, last))
     for q in range(first, last):
         start, size = offsets[q], offsets[q + 1] - offsets[q]
         sort_descending(values, order[start : start + size], size, spare)

@@ -34,7 +34,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 from truerank.core.threads import query_blocks, run_blocks
 from truerank.data.grouping import query_of_rows, sums_by_query
-from truerank.matrices.sorting import longest_query, sort_descending
+from truerank.matrices.sorting import longest_query, room_to_sort, sort_descending
 from truerank.measures.ndcg import discounts
 
 _AP, _ROC, _RR, _CONVEX, _LATTICE = range(5)
@@ -268,7 +268,7 @@ def _places_lattice(s, t, scale, discount, cutoff, ideal, place):
 @kernel
 def _worst_rankings(code, scores, rows, offsets, n_relevant, discount, cutoff, first, last, loss, coefficients):
     longest = longest_query(offsets, first, last)
-    spare = np.empty(longest, dtype=np.int64)
+    spare = room_to_sort(longest)
     place = np.empty(longest, dtype=np.int64)
     values = np.empty(longest)
     stack = np.empty((66, 4), dtype=np.int64)

@@ -9,6 +9,9 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 
+RUN = 64  # items sorted by counting
+_LANES = 16  # counts are made for so many items at a time: whole vectors, however they are wide
+
 
 @kernel
 def _before(values, a, b):
@@ -17,19 +20,75 @@ def _before(values, a, b):
 
 
 @kernel
+def order_run(keys, items, spare, order):
+    """Write the items (up to 64) into `order` by falling key, equal ones as they stand; returns whether some are equal.
+
+    By counting how many keys are larger than each, without a branch that depends on them: half the time of insertion.
+    `keys` and `items` have room for 64, `spare` for twice that.
+    """
+    size, counts, seen = len(order), spare[:RUN], spare[RUN : 2 * RUN]
+    wide = (size + _LANES - 1) // _LANES * _LANES
+    counts[:wide] = 0
+    fours = size - size % 4
+    for j in range(0, fours, 4):
+        a, b, c, d = keys[j], keys[j + 1], keys[j + 2], keys[j + 3]
+        for i in range(wide):
+            x = keys[i]
+            counts[i] += np.int64(a > x) + np.int64(b > x) + np.int64(c > x) + np.int64(d > x)
+    for j in range(fours, size):
+        a = keys[j]
+        for i in range(wide):
+            counts[i] += a > keys[i]
+    if counts[:size].sum() == size * (size - 1) // 2:
+        for i in range(size):
+            order[counts[i]] = items[i]
+        return False
+    seen[:size] = 0
+    for i in range(size):
+        k = counts[i]
+        order[k + seen[k]] = items[i]
+        seen[k] += 1
+    return True
+
+
+@kernel
+def _sort_run(values, order, spare):
+    size = len(order)
+    k = 1
+    while k < size and not _before(values, order[k], order[k - 1]):
+        k += 1
+    if k >= size:
+        return
+    keys, items = np.empty(RUN, dtype=values.dtype), spare[:RUN]
+    for i in range(size):
+        items[i] = order[i]
+        keys[i] = values[items[i]]
+    if not order_run(keys, items, spare[RUN:], order):
+        return
+    for i in range(1, size):  # equal ones by number
+        item, k = order[i], i
+        while k > 0 and _before(values, item, order[k - 1]):
+            order[k] = order[k - 1]
+            k -= 1
+        order[k] = item
+
+
+@kernel
+def room_to_sort(size):
+    """Room for `sort_descending` to sort up to so many items."""
+    return np.empty(max(size, 3 * RUN), dtype=np.int64)
+
+
+@kernel
 def sort_descending(values, order, size, spare):
-    """Merge sort of order[:size] in place; runs of 12 by insertion. Cheap where the order is nearly right already:
-    a merge touches only the stretch in which the two runs overlap."""
-    width = 12
+    """Merge sort of order[:size] in place; `spare` is `room_to_sort(size)` or more.
+
+    Cheap where the order is nearly right already: a run of 64 that is in order is left alone, and a merge touches only
+    the stretch in which the two runs overlap.
+    """
+    width = RUN
     for lo in range(0, size, width):
-        hi = min(lo + width, size)
-        for i in range(lo + 1, hi):
-            item = order[i]
-            k = i
-            while k > lo and _before(values, item, order[k - 1]):
-                order[k] = order[k - 1]
-                k -= 1
-            order[k] = item
+        _sort_run(values, order[lo : min(lo + width, size)], spare)
     while width < size:
         for lo in range(0, size - width, 2 * width):
             mid, hi = lo + width, min(lo + 2 * width, size)
@@ -84,4 +143,4 @@ def best_first(keys, order):
     n = keys.size
     for i in range(n):
         order[i] = i
-    sort_descending(keys, order, n, np.empty(n, dtype=np.int64))
+    sort_descending(keys, order, n, room_to_sort(n))

@@ -18,7 +18,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 from truerank.core.threads import query_blocks, row_blocks, run_blocks
 from truerank.data.ranking_data import Judgements, RankingData
-from truerank.matrices.sorting import sort_descending
+from truerank.matrices.sorting import room_to_sort, sort_descending
 from truerank.measures.base import EMPTY_VALUES, Measure
 from truerank.measures.derived import tie_order
 from truerank.measures.rank_form import PRECISION, SUM, RankForm
@@ -228,7 +228,7 @@ def _rank_queries(scores, offsets, hits, hit_offsets, averaged, before, size, or
     most = 0
     for i in range(offsets.shape[0] - 1):
         most = max(most, hit_offsets[i + 1] - hit_offsets[i])
-    spare, keys, counts = np.empty(most, np.int64), np.empty(most), np.empty(most + 1, np.int64)
+    spare, keys, counts = room_to_sort(most), np.empty(most), np.empty(most + 1, np.int64)
     for i in range(offsets.shape[0] - 1):
         a, h0, h1 = offsets[i], hit_offsets[i], hit_offsets[i + 1]
         s = scores[a - offsets[0] : offsets[i + 1] - offsets[0]]
