@@ -19,7 +19,6 @@ from truerank.losses.boosting import make_objective
 from truerank.matrices.binning import code_rows
 from truerank.matrices.bundles import bundle_columns, summed
 from truerank.matrices.content import order_by_content
-from truerank.measures import parse_measure
 from truerank.rankers.boosting_model import keep
 from truerank.rankers.continued_boosting import begun_progress, check_same_columns, trees_of
 from truerank.rankers.earlier_boosting_names import value_under_either_name
@@ -110,8 +109,7 @@ class BoostingFit:
 
     def _objective(self, labels: Mapping[str, Any] | None, position: np.ndarray | None) -> Any:
         ranker = self.ranker
-        measure = parse_measure(ranker.measure, convention=ranker.convention)
-        objective = make_objective(ranker.objective, ranker.objective_params, measure, ranker.n_jobs)
+        objective = make_objective(ranker.objective, ranker.objective_params, ranker._measure(), ranker.n_jobs)
         take_beside(objective, labels, position, self.data)
         if unbiased_part(objective) is not None and self.continued:
             raise InvalidInputError(

@@ -177,12 +177,11 @@ class MeasureSVM(BinnedLinearRanker):
         check_number(self.tol, "tol", minimum=0.0, open_minimum=True)
         check_positive_int(self.max_iter, "max_iter")
         check_choice(self.solver, "solver", ("1-slack", "n-slack"))
-        measure = parse_measure(self.measure, convention=self.convention)
+        measure, chooser = self._measure(), self._watched_measure()
         ramp = self._is_ramp(measure)
         self._keep_edges(data, valid)
         problem = make_problem(data, self.scale, self.n_jobs)
         rel = relevant_grade(self.rel, measure, problem.distinct_grades(), self.convention)
-        chooser = measure if self.validation_measure is None else self.validation_measure
         n_blocks = 1 if self.solver == "1-slack" else None
 
         margin = partial(RankingOracle, "AP", rel=rel) if ramp else partial(oracle_for, measure, rel=rel)

@@ -9,7 +9,6 @@ import numpy as np
 from truerank.cluster.data import ClusterRankingData
 from truerank.cluster.partition import Partition
 from truerank.cluster.sums import beside
-from truerank.measures import parse_measure
 from truerank.rankers.baselines import SingleFeature, last_if_missing
 from truerank.solvers.result import Status
 
@@ -25,7 +24,7 @@ def fit_partitions(ranker: Any, data: ClusterRankingData, valid: ClusterRankingD
 
 def _choose(ranker: SingleFeature, data: ClusterRankingData) -> None:
     """The column and direction with the best mean measure: values by query come here, m numbers a column."""
-    measure = parse_measure(ranker.measure, convention=ranker.convention).tie_averaged()
+    measure = ranker._measure().tie_averaged()
     best: float | None = None
     for sign in (1, -1):
         for k in range(data.n_features):

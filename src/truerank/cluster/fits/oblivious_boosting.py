@@ -35,7 +35,6 @@ from truerank.losses.protocols import FunctionObjective
 from truerank.matrices.binning import code_rows
 from truerank.matrices.content import content_hashes
 from truerank.matrices.exact_sums import exact_parts, exact_total
-from truerank.measures import parse_measure
 from truerank.rankers.boosting_fit import CATEGORIES_STAY
 from truerank.rankers.boosting_model import keep
 from truerank.rankers.continued_boosting import begun_progress, check_same_columns
@@ -153,8 +152,7 @@ def _check_fits_partitions(ranker: ObliviousBoosting, data: ClusterRankingData, 
 
 
 def _objective(ranker: ObliviousBoosting) -> SquaredError | ByQuery | FunctionObjective:
-    measure = parse_measure(ranker.measure, convention=ranker.convention)
-    objective = make_objective(ranker.objective, ranker.objective_params, measure, 1)
+    objective = make_objective(ranker.objective, ranker.objective_params, ranker._measure(), 1)
     if not isinstance(objective, SquaredError | ByQuery | FunctionObjective):
         raise InvalidInputError("on a cluster objective must be one by name or a function")
     return objective
