@@ -40,13 +40,7 @@ def row_blocks(n_rows: int, block: int = 65_536) -> list[tuple[int, int]]:
 
 
 def query_blocks(offsets: np.ndarray, block: int = 65_536) -> list[tuple[int, int]]:
-    """Ranges of whole queries with about `block` rows each (a larger query has a block of its own).
-
-    Parameters
-    ----------
-    offsets : int64 array (m + 1,)
-        Start of each query's rows.
-    """
+    """Ranges of whole queries with about `block` rows each (a larger query has a block of its own)."""
     blocks: list[tuple[int, int]] = []
     m = len(offsets) - 1
     start = 0

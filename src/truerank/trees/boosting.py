@@ -60,15 +60,9 @@ class Progress:
 
 
 class BoostedRows(Protocol):
-    """The training rows as the loop sees them: here (`boosted_rows.RowsHere`) or in the partitions of a cluster.
+    """The training rows as the loop sees them: here (`boosted_rows.RowsHere`) or in the partitions of a cluster."""
 
-    Attributes
-    ----------
-    borders : list of float64 arrays
-        The borders of each feature.
-    """
-
-    borders: list[np.ndarray]
+    borders: list[np.ndarray]  # of each feature
 
     def derive(self, t: int) -> None:
         """Take gradients and hessians at the scores so far, for tree t.
@@ -93,12 +87,7 @@ class BoostedRows(Protocol):
 
 
 class Watched(Protocol):
-    """Validation queries with the scores of their rows so far.
-
-    Attributes
-    ----------
-    stopping : EarlyStopping
-    """
+    """Validation queries with the scores of their rows so far."""
 
     stopping: EarlyStopping
 
@@ -155,17 +144,8 @@ def boost(rows: BoostedRows, plan: Plan, watched: Watched | None, progress: Prog
     """Add trees to `progress` until there are `plan.n_estimators`, validation says stop, or training diverges.
 
     Tree t draws from random streams of its own, so that a run of 100 trees and one of 60 continued to 100 agree in
-    every bit. `quadratic` is the objective's.
-
-    Returns
-    -------
-    Status
-        VALIDATION (the trees after the best round are dropped), ALL_ROUNDS, CALLBACK, or DIVERGED.
-
-    Raises
-    ------
-    InvalidInputError
-        When training diverges from the first tree on.
+    every bit. `quadratic` is the objective's. Returns VALIDATION (the trees after the best round are dropped),
+    ALL_ROUNDS, CALLBACK or DIVERGED; training that diverges from the first tree on is an `InvalidInputError`.
     """
     have, p = len(progress.trees), len(rows.borders)
     watchman = Watchman(quadratic)

@@ -34,29 +34,15 @@ _ROWS = 65_536
 
 @dataclass(frozen=True)
 class TreeStructure:
-    """The questions of one tree, and the sums in its leaves.
+    """The questions of one tree, and the sums in its leaves."""
 
-    Attributes
-    ----------
-    features : int32 array (d,)
-    codes : int32 array (d,)
-        Level t asks `code ≤ codes[t]`; a code of `n_bins - 1` asks "is it observed at all".
-    missing_right : bool array (d,)
-        Where a missing value goes.
-    gains : float64 array (d,)
-        How much each level added to `Σ G² / (H + alpha)`.
-    gradients, hessians : float64 arrays (2^d,)
-        Sums over the sampled rows of each leaf.
-    leaf : int32 array (n,) or None
-        Leaf of every training row, where no row was left out of the sample.
-    """
-
-    features: np.ndarray
-    codes: np.ndarray
-    missing_right: np.ndarray
-    gains: np.ndarray
-    gradients: np.ndarray = field(repr=False)
+    features: np.ndarray  # int32 (d,)
+    codes: np.ndarray  # int32 (d,): level t asks `code ≤ codes[t]`; a code of `n_bins - 1` asks "is it observed at all"
+    missing_right: np.ndarray  # bool (d,): where a missing value goes
+    gains: np.ndarray  # float64 (d,): how much each level added to `Σ G² / (H + alpha)`
+    gradients: np.ndarray = field(repr=False)  # float64 (2^d,): sums over the sampled rows of each leaf
     hessians: np.ndarray = field(repr=False)
+    # int32 (n,): leaf of every training row, where no row was left out of the sample
     leaf: np.ndarray | None = field(default=None, repr=False)
 
     @property
@@ -67,30 +53,16 @@ class TreeStructure:
 
 @dataclass(frozen=True)
 class GrowthRules:
-    """What the level search maximises and may choose.
-
-    Attributes
-    ----------
-    depth : int
-    alpha : float
-        Added to each leaf's hessian.
-    small_leaf_penalty : float
-    monotone : int8 array (p,)
-        1: scores must not fall in the feature, -1: must not rise, 0: free.
-    smoothing : list of float64 arrays (4, 256) or None
-        By feature: how fuzzy borders smooth the histogram (see `places`); None searches plain borders.
-    together : bool array (sets, p) or None
-        Sets of features; those of a tree must all be in one of them.
-    costs : float64 array (p,) or None
-        What the first question of all trees about a feature costs, as a share of Σg²/h of the tree's rows.
-    """
+    """What the level search maximises and may choose."""
 
     depth: int
-    alpha: float = 0.0
+    alpha: float = 0.0  # added to each leaf's hessian
     small_leaf_penalty: float = 0.0
-    monotone: np.ndarray | None = None
+    monotone: np.ndarray | None = None  # int8 (p,): 1, scores must not fall in the feature; -1, not rise; 0, free
+    # float64 (p, 4, 256): how fuzzy borders smooth the histogram (see `places`); None searches plain borders
     smoothing: np.ndarray | None = None
-    together: np.ndarray | None = None
+    together: np.ndarray | None = None  # bool (sets, p): sets of features; those of a tree must all be in one of them
+    # float64 (p,): what the first question of all trees about a feature costs, as a share of Σg²/h of the tree's rows
     costs: np.ndarray | None = None
 
     @property
@@ -101,56 +73,30 @@ class GrowthRules:
 
 @dataclass(frozen=True)
 class Question:
-    """The best question of a level.
-
-    Attributes
-    ----------
-    feature, code : int
-    missing_right : bool
-    before, gain : float
-        The level's sum before and after it, in packed units.
-    net : float
-        `gain` less what the first question about the feature costs; -inf where nothing may be asked.
-    left, right : int64 arrays (leaves,)
-        Sums of words in the children of each leaf.
-    """
+    """The best question of a level."""
 
     feature: int
     code: int
     missing_right: bool
-    before: float
-    gain: float
-    net: float
-    left: np.ndarray = field(repr=False)
+    before: float  # the level's sum before it, in packed units
+    gain: float  # and after it
+    net: float  # `gain` less what the first question about the feature costs; -inf where nothing may be asked
+    left: np.ndarray = field(repr=False)  # int64 (leaves,): sums of words in the children of each leaf
     right: np.ndarray = field(repr=False)
 
 
 @dataclass(frozen=True)
 class Level:
-    """What a level's question is chosen by.
+    """What a level's question is chosen by."""
 
-    Attributes
-    ----------
-    number : int
-        Of the level, whose leaves are `2^number`.
-    small_is_right : bool array (leaves of the level before,)
-        Which child's rows are read, of each; those of the other are the difference.
-    permitted : bool array (p,)
-        The features it may ask about, which are only ever fewer from level to level.
-    fees : float64 array (p,) or None
-        What a question about each feature costs, in packed units.
-    weights : float64 array (3,)
-        Alpha, the penalty of an empty leaf and the mean hessian of a row, in packed units.
-    shift : int
-        Bits of the hessian's sum.
-    """
-
-    number: int
+    number: int  # of the level, whose leaves are `2^number`
+    # bool (leaves of the level before,): which child's rows are read, of each; those of the other are the difference
     small_is_right: np.ndarray
-    permitted: np.ndarray
-    fees: np.ndarray | None
+    permitted: np.ndarray  # bool (p,): the features it may ask about, which are only ever fewer from level to level
+    fees: np.ndarray | None  # float64 (p,): what a question about each feature costs, in packed units
+    # float64 (3,): alpha, the penalty of an empty leaf and the mean hessian of a row, in packed units
     weights: np.ndarray
-    shift: int
+    shift: int  # bits of the hessian's sum
 
 
 class LevelSearch:
@@ -364,15 +310,9 @@ class Grower(HistogramSearch):
         self.matrix = matrix
 
     def grow(self, packed: PackedGradients, allowed: np.ndarray) -> TreeStructure:
-        """The tree of at most `rules.depth` levels for these gradients.
+        """The tree of at most `rules.depth` levels for these gradients, from the features `allowed` (p,).
 
         Growth ends early when no allowed question improves the level.
-
-        Parameters
-        ----------
-        packed : PackedGradients
-        allowed : bool array (p,)
-            Features that this tree may ask about.
         """
         self._sampled = SampledRows(self.matrix, packed, self.workers)
         total, n_rows = packed.words.sum(keepdims=True), len(packed.rows)

@@ -25,20 +25,12 @@ _LEAST_SUM, _LARGEST_SUM = 1e-130, 1e130
 
 @dataclass(frozen=True)
 class PackingScales:
-    """How gradients and hessians become whole numbers: the same for all rows of a tree, wherever they live.
+    """How gradients and hessians become whole numbers: the same for all rows of a tree, wherever they live."""
 
-    Attributes
-    ----------
-    shift : int
-        Bits of the hessian's sum.
-    gradient_scale, hessian_scale : float
-    coarse_gradients, coarse_hessians : bool
-        Whether single values are small whole numbers, which are then rounded up or down in turn.
-    """
-
-    shift: int
+    shift: int  # bits of the hessian's sum
     gradient_scale: float
     hessian_scale: float
+    # whether single values are small whole numbers, which are then rounded up or down in turn
     coarse_gradients: bool = False
     coarse_hessians: bool = False
 
@@ -46,10 +38,7 @@ class PackingScales:
     def of(cls, sizes: GradientSizes) -> PackingScales:
         """Scales under which no sum of words overflows: the magnitudes of all words add up to less than 2^63.
 
-        Raises
-        ------
-        InvalidInputError
-            When the squares of sums would overflow. Sums below 1e-130 count as 0.
+        Sums whose squares would overflow are an `InvalidInputError`; sums below 1e-130 count as 0.
         """
         total_g, total_h = exact_total(sizes.gradients), exact_total(sizes.hessians)
         n = sizes.n_rows
@@ -75,21 +64,12 @@ class PackingScales:
 
 @dataclass(frozen=True)
 class GradientSizes:
-    """What the scales rest on, of some rows; those of more rows are the sums, without rounding.
-
-    Attributes
-    ----------
-    n_rows : int
-    gradients, hessians : int64 arrays (2, 2048)
-        `exact_parts` of the magnitudes.
-    whole : bool
-        Whether all hessians are whole numbers.
-    """
+    """What the scales rest on, of some rows; those of more rows are the sums, without rounding."""
 
     n_rows: int
-    gradients: np.ndarray = field(repr=False)
+    gradients: np.ndarray = field(repr=False)  # int64 (2, 2048): `exact_parts` of the magnitudes
     hessians: np.ndarray = field(repr=False)
-    whole: bool
+    whole: bool  # whether all hessians are whole numbers
 
     @classmethod
     def of(cls, g: np.ndarray, h: np.ndarray, workers: Workers) -> GradientSizes:
@@ -106,18 +86,10 @@ class GradientSizes:
 
 @dataclass(frozen=True)
 class PackedGradients:
-    """Gradients and hessians of the sampled rows as packed integers.
+    """Gradients and hessians of the sampled rows as packed integers."""
 
-    Attributes
-    ----------
-    rows : int32 array (s,)
-        The sampled rows, ascending.
-    words : int64 array (s,)
-        `(round(g * gradient_scale) << shift) + round(h * hessian_scale)`.
-    scales : PackingScales
-    """
-
-    rows: np.ndarray = field(repr=False)
+    rows: np.ndarray = field(repr=False)  # int32 (s,): the sampled rows, ascending
+    # int64 (s,): `(round(g * gradient_scale) << shift) + round(h * hessian_scale)`
     words: np.ndarray = field(repr=False)
     scales: PackingScales
 
@@ -130,23 +102,11 @@ def blocks_of_sums(n: int) -> list[tuple[int, int]]:
 def pack_gradients(
     gradients: np.ndarray, hessians: np.ndarray, multiplicity: np.ndarray | None, workers: Workers
 ) -> PackedGradients:
-    """Round and pack; rows drawn zero times are left out.
+    """Round and pack gradients and hessians (n,), weights included; rows drawn zero times are left out.
 
     Whole-number hessians (squared error without weights) are kept exactly, others to 2^-30 of their sum. The gradients
     take the remaining bits: 2^-44 of the sum of their magnitudes for a quarter of a million rows of squared error,
     2^-31 with other hessians.
-
-    Parameters
-    ----------
-    gradients, hessians : float64 arrays (n,)
-        Weights included.
-    multiplicity : int array (n,) or None
-        How often each row was drawn; None means once.
-
-    Raises
-    ------
-    InvalidInputError
-        When the squares of sums would overflow.
     """
     rows, g, h = drawn_rows(gradients, hessians, multiplicity)
     return pack_rows(rows, g, h, PackingScales.of(GradientSizes.of(g, h, workers)), workers)
