@@ -7,7 +7,7 @@ import json
 import pytest
 
 from truerank.cli import main
-from truerank.cli.common import parameters_text
+from truerank.cli.options import parameters_text
 from truerank.io.letor.read import read_letor
 from truerank.io.trec import read_qrels, read_run
 from truerank.models.registry import RANKERS

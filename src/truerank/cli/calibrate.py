@@ -6,7 +6,7 @@ import argparse
 import warnings
 from typing import Any
 
-from truerank.cli import common
+from truerank.cli import common, options
 
 CHOOSE = "choose"
 
@@ -47,10 +47,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         dest="output",
         help="where the calibrated model goes, as JSON",
     )
-    common.add_cluster_option(parser)
-    common.add_data_options(parser)
-    common.add_column_options(parser)
-    common.add_json_option(parser)
+    options.add_cluster_option(parser)
+    options.add_data_options(parser)
+    options.add_column_options(parser)
+    options.add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -113,8 +113,7 @@ def _check_usage(args: argparse.Namespace) -> None:
         raise common.UsageError("give MODEL DATA, or --scores FILE --data FILE")
     if args.cv is not None or args.query_statistics:
         raise common.UsageError("--cv and --query-statistics need MODEL DATA: they use the ranker")
-    if [args.scores, args.data].count("-") > 1:
-        raise common.UsageError("only one of the files can be standard input (-)")
+    common.check_one_stdin([args.scores, args.data])
 
 
 def _choice(args: argparse.Namespace, scores: Any, relevant: Any, query: Any) -> Any:

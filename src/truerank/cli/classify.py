@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from truerank.cli import common
+from truerank.cli import common, options
 from truerank.cli.index import add_bad_option
 
 CLASSIFIERS = ("naive-bayes", "linear-svm", "voted-perceptron")
@@ -61,7 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, metavar="N", help="seed of everything that is drawn (default: 0)")
     parser.add_argument("-o", "--output", metavar="FILE", help="where the JSON lines go (default: stdout)")
     add_bad_option(parser)
-    common.add_json_option(parser)
+    options.add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -28,68 +28,9 @@ if TYPE_CHECKING:
     from truerank.data.ranking_data import RankingData
     from truerank.io.trec import Qrels
 
-CONVENTIONS = (
-    "trec",
-    "gdeval",
-    "letor3",
-    "letor4",
-    "mslr",
-    "ranklib",
-    "lightgbm",
-    "xgboost",
-    "catboost",
-    "sklearn",
-    "ranx",
-)
-
 
 class UsageError(TruerankError):
     """The command was misused: exit code 2."""
-
-
-def add_data_options(parser: argparse.ArgumentParser) -> None:
-    """Options on how a data file is read."""
-    group = parser.add_argument_group("reading data")
-    group.add_argument(
-        "--missing",
-        choices=("error", "nan"),
-        default="error",
-        help="what NULL and nan in the data mean: an error (default) or a missing value",
-    )
-    group.add_argument(
-        "--n-features",
-        type=int,
-        metavar="N",
-        help="number of features of LETOR text, where a file may lack the last ones in all of its rows",
-    )
-    group.add_argument("--sparse", action="store_true", help="hold LETOR text as a sparse matrix, for wide data")
-    group.add_argument(
-        "--max-line",
-        type=int,
-        metavar="BYTES",
-        help="longest line of LETOR text; a longer one is an error (default: 16777216)",
-    )
-    group.add_argument("--query-column", metavar="NAME", help="column of the query in a table (default: qid)")
-    group.add_argument("--grade-column", metavar="NAME", help="column of the grade in a table (default: y)")
-    group.add_argument("--document-column", metavar="NAME", help="column of the document id in a table")
-
-
-def add_column_options(parser: argparse.ArgumentParser, *, categorical: bool = False) -> None:
-    """`--features`, `--exclude` and, where a ranker is trained, `--categorical`: which columns are what."""
-    group = parser.add_argument_group("columns")
-    for name, text in (
-        ("features", "columns that are features: names, patterns ('bm25*'), or numbers from 1 (1-10,15); default: all"),
-        ("exclude", "columns that are no features, named in the same ways"),
-    ):
-        group.add_argument(f"--{name}", action="extend", nargs="+", metavar="COLUMN", help=text)
-    if categorical:
-        group.add_argument(
-            "--categorical",
-            action="extend",
-            nargs="+",
-            metavar="COLUMN",
-            help="features whose values are categories: text, or numbers without an order (oblivious-boosting)",
-        )
 
 
 def set_categorical(ranker: Any, data: RankingData, args: argparse.Namespace) -> None:
@@ -103,19 +44,6 @@ def set_categorical(ranker: Any, data: RankingData, args: argparse.Namespace) ->
 
     columns = chosen_columns(names_of(data), args.categorical)
     ranker.set_params(categorical=[data.feature_names[k] for k in columns] if data.feature_names else columns)
-
-
-def add_cluster_option(parser: argparse.ArgumentParser) -> None:
-    """`--cluster`: where partitions live."""
-    parser.add_argument(
-        "--cluster",
-        metavar="WHERE",
-        help="local:N (N worker processes) or tcp://scheduler:port: each file that the pattern names is a partition, "
-        "which the workers read",
-    )
-    parser.add_argument(
-        "--out-of-core", action="store_true", help="with --cluster: do not keep rows in memory between passes"
-    )
 
 
 @contextmanager
@@ -170,29 +98,6 @@ def parts_folder(args: argparse.Namespace) -> Path:
     return folder
 
 
-def add_json_option(parser: argparse.ArgumentParser) -> None:
-    """`--json`: one JSON object on stdout instead of a table."""
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-
-
-def add_splits_option(parser: argparse.ArgumentParser) -> None:
-    """`--splits`, or `--folds` as other tools call them."""
-    parser.add_argument(
-        "--splits", "--folds", type=int, default=5, metavar="K", help="folds of a single file (default: 5)"
-    )
-
-
-def add_convention_option(parser: argparse.ArgumentParser, default: str | None = "ranklib") -> None:
-    """`--convention`: how measures settle gain, discount, ties and empty queries."""
-    parser.add_argument(
-        "--convention",
-        choices=CONVENTIONS,
-        default=default,
-        help=f"what a measure's name leaves open: gain, discount, ties, empty queries "
-        f"(default: {default or 'ranklib for judged rows, trec for runs'})",
-    )
-
-
 def settle_convention(args: argparse.Namespace) -> str:
     """Take the convention that the kind of file asks for where none was given; returns the words that say so."""
     if args.convention is not None:
@@ -216,48 +121,60 @@ def _columns(args: argparse.Namespace | None, like: Any) -> Columns:
 
 
 def read_data(
-    path: str, args: argparse.Namespace | None = None, *, like: Any = None, features: bool = True
+    path: str,
+    args: argparse.Namespace,
+    *,
+    like: Any = None,
+    features: bool = True,
+    dtype: str = "float64",
+    comments: bool = True,
+    groups: str | None = None,
 ) -> RankingData:
     """A LETOR file (`.gz`, `.xz`, `.zst`; `-` is stdin), or a table by its ending (.csv .parquet .arrow .feather).
 
     Its columns are those of `like`, a model or training data that know theirs by name; else what `--features` and
-    `--exclude` say, else all; with `features=False` a table's are not read.
+    `--exclude` say, else all; with `features=False` a table's are not read. `groups` is a file of the group sizes of
+    LETOR text without qid, where it has another name than the text.
     """
     if getattr(args, "out_of_core", False):
         raise UsageError("--out-of-core is for partitions on a cluster, and no cluster is named")
     columns = _columns(args, like)
     categories = getattr(like, "category_names", None) or getattr(args, "categorical", None)
-    missing = getattr(args, "missing", "error")
-    n_features = getattr(args, "n_features", None)
-    check_positive("--n-features", n_features)
-    max_line = getattr(args, "max_line", None)
-    check_positive("--max-line", max_line)
+    check_positive("--n-features", args.n_features)
+    check_positive("--max-line", args.max_line)
     from truerank.io.tables import read_table, table_kind
 
     if path != "-" and table_kind(path):
-        named = {
-            "query": getattr(args, "query_column", None),
-            "grade": getattr(args, "grade_column", None),
-            "document": getattr(args, "document_column", None),
-        }
         return read_table(
             path,
-            missing=missing,
+            query=args.query_column,
+            grade=args.grade_column,
+            document=args.document_column,
+            missing=args.missing,
             features=[] if not features else columns.features if columns.names is None else columns.names,
             exclude=columns.exclude if features else None,
             categories=categories if features else None,
-            **{key: value for key, value in named.items() if value is not None},
+            dtype=dtype,
         )
+    from truerank.io.group_sizes import read_group_sizes, with_query_ids, with_sizes_beside
     from truerank.io.letor.read import KERNEL_AFTER, read_letor
 
     if path != "-" and os.path.isfile(path) and os.path.getsize(path) > KERNEL_AFTER:
         announce_compilation()  # the reader's kernel is the first that is needed
-    from truerank.io.group_sizes import with_sizes_beside
-
-    source = path if path == "-" else with_sizes_beside(path)
+    source: Any = path
+    if groups is not None:
+        source = with_query_ids(path, read_group_sizes(groups))
+    elif path != "-":
+        source = with_sizes_beside(path)
     return columns.of(
         read_letor(
-            source, missing=missing, n_features=n_features, sparse=getattr(args, "sparse", False), max_line=max_line
+            source,
+            missing=args.missing,
+            dtype=dtype,
+            sparse=args.sparse,
+            n_features=args.n_features,
+            comments=comments,
+            max_line=args.max_line,
         )
     )
 
@@ -341,16 +258,24 @@ def check_ranks(model: Any, path: str) -> None:
         )
 
 
-def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
-    """`key=value` strings; values are read as JSON, else taken as strings."""
-    settings: dict[str, Any] = {}
+def key_values(option: str, form: str, pairs: Iterable[str]) -> dict[str, str]:
+    """What stands behind the `=` of an option's words, by what stands before it; `form` is how its help writes them."""
+    found: dict[str, str] = {}
     for pair in pairs:
         key, equals, text = pair.partition("=")
-        if not equals or not key:
-            raise UsageError(f"--set takes key=value, got {pair!r}")
         key = key.strip().replace("-", "_")
-        if key in settings:
-            raise UsageError(f"--set {key} was given twice")
+        if not equals or not key:
+            raise UsageError(f"{option} takes {form}, got {pair!r}")
+        if key in found:
+            raise UsageError(f"{option} {key} was given twice")
+        found[key] = text
+    return found
+
+
+def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
+    """`key=value` strings of `--set`; values are read as JSON, else taken as strings."""
+    settings = {}
+    for key, text in key_values("--set", "key=value", pairs).items():
         try:
             settings[key] = _value(text)
         except RecursionError:
@@ -382,59 +307,6 @@ def listed(text: str) -> list[Any] | None:
     return value if isinstance(value, list) and value else None
 
 
-def add_ranker_options(parser: argparse.ArgumentParser) -> None:
-    """`--ranker NAME --set key=value … --seed N`, as `make_ranker` reads them."""
-    parser.add_argument(
-        "--ranker",
-        required=True,
-        metavar="NAME",
-        action=_RankerName,
-        help="see `truerank rankers`; --ranker NAME --help describes its parameters",
-    )
-    parser.add_argument(
-        "--set",
-        action="extend",
-        nargs="+",
-        default=[],
-        metavar="key=value",
-        help="parameters of the ranker; values are read as JSON, else taken as strings",
-    )
-    parser.add_argument(
-        "--prepare",
-        action="extend",
-        nargs="+",
-        metavar="NAME",
-        help="what happens to the columns first, in order: score-binning, percentile-in-query, min-max-in-query, "
-        "z-score-in-query, unit-deviation",
-    )
-    parser.add_argument("--seed", type=int, metavar="N", help="seed of everything that is drawn (default: 0)")
-
-
-class _RankerName(argparse.Action):
-    """Keeps the name, and makes a `--help` that follows describe that ranker's parameters."""
-
-    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
-        setattr(namespace, self.dest, values)
-        general = type(parser).format_help
-        parser.__dict__["format_help"] = lambda: general(parser) + parameters_text(values)
-
-
-def parameters_text(name: str) -> str:
-    """The parameters of a ranker, as its documentation has them; "" where there is no such ranker."""
-    import inspect
-
-    from truerank.models.registry import RANKERS, ranker_class
-
-    if name not in RANKERS:
-        return ""
-    text = inspect.getdoc(ranker_class(name)) or ""
-    _, _, section = text.partition("Parameters\n----------\n")
-    lines = section.splitlines()
-    end = next((place for place, line in enumerate(lines) if line.startswith("---")), len(lines) + 1) - 1
-    inside = "\n".join(f"  {line}".rstrip() for line in lines[:end]).rstrip()
-    return f"\nparameters of {name} (--set key=value):\n{inside or '  none'}\n"
-
-
 def announce_compilation() -> None:
     """Say so, once, when kernels must be compiled because this machine has not run them yet."""
     from truerank.core import kernel
@@ -444,6 +316,16 @@ def announce_compilation() -> None:
         kernel.announce_compilation(lambda line: note(f"truerank: {line}"))
 
 
+def ranker_class(name: str) -> type[Any]:
+    """The class of a ranker by its command line name; any other name is misuse."""
+    from truerank.models import registry
+
+    if name not in registry.RANKERS:
+        near = nearest(name, registry.RANKERS)
+        raise UsageError(f"unknown ranker {name!r}{near}; known are: {', '.join(registry.RANKERS)}")
+    return registry.ranker_class(name)
+
+
 def make_ranker(
     name: str, settings: dict[str, Any], seed: int | None = None, prepare: Sequence[str] | None = None
 ) -> Any:
@@ -451,12 +333,9 @@ def make_ranker(
 
     Unknown names and parameters are misuse; a seed without a use for it gets a line on stderr.
     """
-    from truerank.models.registry import RANKERS, ranker_class
     from truerank.rankers.other_names import advice
 
     announce_compilation()
-    if name not in RANKERS:
-        raise UsageError(f"unknown ranker {name!r}{nearest(name, RANKERS)}; known are: {', '.join(RANKERS)}")
     cls = ranker_class(name)
     known = cls().get_params(deep=False)
     unknown = [key for key in settings if key not in known]
@@ -500,13 +379,6 @@ def write_scores(path: str | None, scores: np.ndarray) -> None:
         stream.writelines(f"{score!r}\n" for score in scores.tolist())
 
 
-def add_replace_option(parser: argparse.ArgumentParser) -> None:
-    """`--replace`, in a command that writes files of its own names into a folder."""
-    parser.add_argument(
-        "--replace", action="store_true", help="write over files of these names that stand in the folder already"
-    )
-
-
 def note_nothing_found(queries: Iterable[Any], found: Iterable[str]) -> None:
     """Say which queries (with an `id`) are not among those that found a document."""
     there = set(map(str, found))
@@ -526,6 +398,37 @@ def check_folder(folder: Path, taken: Sequence[str]) -> None:
         )
 
 
+def write_summary(folder: Path, summary: dict[str, Any], text: str) -> None:
+    """`summary.json` and `summary.txt` in a folder."""
+    with output(str(folder / "summary.json")) as stream:
+        json.dump(plain(summary), stream, indent=1)
+        stream.write("\n")
+    with output(str(folder / "summary.txt")) as stream:
+        stream.write(text)
+
+
+def compared(a: np.ndarray, b: np.ndarray) -> dict[str, Any]:
+    """Queries on which a is better, worse and as good as b, and the p-values of two paired tests."""
+    from truerank.significance import paired_t, randomisation
+
+    counts = {"wins": int((a > b).sum()), "losses": int((a < b).sum()), "ties": int((a == b).sum())}
+    return counts | {"p": {"paired t": paired_t(a, b).p, "randomisation": randomisation(a, b).p}}
+
+
+def read_pairs(lines: Iterable[tuple[int, str]], form: str, path: str) -> dict[str, str]:
+    """The second word of each numbered line by the first; `form` says in a message what they are, as "id URL"."""
+    from truerank.core.errors import DataFileError
+
+    pairs = {}
+    for number, line in lines:
+        words = line.split()
+        if len(words) not in (0, 2):
+            raise DataFileError(f"expected {form!r}, got {line.strip()[:60]!r}", path, number)
+        if words:
+            pairs[words[0]] = words[1]
+    return pairs
+
+
 def read_names(path: str | None) -> list[str] | None:
     """The names in a file, one a line; None where no file was named."""
     if path is None:
@@ -533,6 +436,12 @@ def read_names(path: str | None) -> list[str] | None:
     from truerank.core.files import read_text
 
     return [line.strip() for line in read_text(path).split("\n") if line.strip()]
+
+
+def check_one_stdin(paths: Sequence[str]) -> None:
+    """Fail where more than one file is standard input."""
+    if list(paths).count("-") > 1:
+        raise UsageError("only one of the files can be standard input (-)")
 
 
 def check_writable(path: str | None) -> None:

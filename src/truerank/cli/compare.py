@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from truerank.cli import common
-from truerank.cli.evaluate import read_judged
+from truerank.cli import common, options
+from truerank.cli.evaluate import judged_run, read_scored
 
 FUSIONS = ("rrf", "comb-sum", "comb-mnz", "comb-anz", "borda")
 FEW_PAIRS = 30  # that are printed one by one
@@ -46,12 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="METHOD",
         help=f"add fusions of all the runs (with --qrels): {', '.join(FUSIONS)}; --baseline may name one",
     )
-    parser.add_argument(
-        "--test",
-        choices=("randomisation", "t", "wilcoxon", "sign"),
-        default="randomisation",
-        help="two-sided test of the per-query values (default: randomisation)",
-    )
+    options.add_test_option(parser)
     parser.add_argument(
         "--correction",
         choices=("holm", "bonferroni", "benjamini-hochberg", "tukey", "none"),
@@ -62,10 +57,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--format", choices=("text", "markdown", "latex", "html"), default="text", help="of the tables (default: text)"
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the test and the intervals")
-    common.add_convention_option(parser, default=None)
-    common.add_json_option(parser)
-    common.add_data_options(parser)
-    common.add_column_options(parser)
+    options.add_convention_option(parser, default=None)
+    options.add_json_option(parser)
+    options.add_data_options(parser)
+    options.add_column_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -147,20 +142,14 @@ def _baseline(given: str | None, files: list[str], names: list[str], systems: li
 def _judged(args: argparse.Namespace, files: list[str], names: list[str]) -> tuple[dict[str, Any], Any]:
     """Judgements and scores by system, and the queries' names."""
     if args.data is not None:
-        judgements, scores = read_judged(args, list(files), [])
+        judgements, scores = read_scored(args, files)
         return {name: (judgements, one) for name, one in zip(names, scores)}, judgements.query_ids
-    if [args.qrels, *files].count("-") > 1:
-        raise common.UsageError("only one of the files can be standard input (-)")
+    common.check_one_stdin([args.qrels, *files])
     from truerank.io.trec import judge_run, read_qrels, read_run
 
     qrels = common.with_note(args.qrels, read_qrels(args.qrels))
     runs = {name: read_run(path) for name, path in zip(names, common.progress(files, "runs"))}
-    judged = {name: judge_run(qrels, one) for name, one in runs.items()}
-    for path, (_, values) in zip(files, judged.values()):
-        if not len(values):
-            raise common.InvalidInputError(
-                f"{path}: no topic of this run is in {args.qrels}; they do not belong together"
-            )
+    judged = {name: judged_run(qrels, run, path, args.qrels) for path, (name, run) in zip(files, runs.items())}
     if args.fuse:
         from truerank.features.fusion import METHODS
         from truerank.features.run_pool import RunPool

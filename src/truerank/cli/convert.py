@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from truerank.cli import common
+from truerank.cli import common, options
 from truerank.core.errors import DataFileError
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--groups", metavar="FILE", help="group sizes of IN, whose lines then carry no qid")
     parser.add_argument("--float32", action="store_true", help="keep values as 32-bit numbers")
     parser.add_argument("--no-comments", action="store_true", help="drop comments, keep document ids")
-    common.add_data_options(parser)
-    common.add_column_options(parser)
+    options.add_data_options(parser)
+    options.add_column_options(parser)
     parser.epilog = "With --sparse, zeros are not written."
 
 
@@ -36,7 +36,6 @@ def run(args: argparse.Namespace) -> int:
     """Read, write, and say what was written."""
     from truerank.io.tables import table_kind, write_table
 
-    common.check_positive("--n-features", args.n_features)
     target = args.to or ("table" if args.output != "-" and table_kind(args.output) else "letor")
     if args.output == "-" and target not in ("letor", "qrels"):
         raise common.UsageError(f"--to {target} writes files; name one instead of -")
@@ -44,10 +43,6 @@ def run(args: argparse.Namespace) -> int:
         raise common.UsageError(f"{args.output}: a table's name ends in .csv, .tsv, .parquet, .arrow or .feather")
     common.check_writable(args.output)
     data = _read(args)
-    if (args.features or args.exclude) and not (args.input != "-" and table_kind(args.input)):
-        from truerank.data.columns import chosen_columns, names_of, take_columns
-
-        data = take_columns(data, chosen_columns(names_of(data), args.features, args.exclude))
     written = [args.output]
     if target == "table":
         write_table(data, args.output)
@@ -79,38 +74,15 @@ def run(args: argparse.Namespace) -> int:
 def _read(args: argparse.Namespace) -> RankingData:
     from truerank.io.tables import table_kind
 
-    dtype = "float32" if args.float32 else "float64"
-    if args.input != "-" and table_kind(args.input):
-        if args.groups or args.sparse or args.n_features:
-            raise common.UsageError("--groups, --sparse and --n-features are for LETOR text, and IN is a table")
-        from truerank.io.tables import read_table
-
-        return read_table(
-            args.input,
-            query=args.query_column,
-            grade=args.grade_column,
-            document=args.document_column,
-            missing=args.missing,
-            features=args.features,
-            exclude=args.exclude,
-            dtype=dtype,
-        )
-    from truerank.io.letor.read import read_letor
-
-    source: Any = args.input
-    if args.groups:
-        from truerank.io.group_sizes import read_group_sizes, with_query_ids
-
-        source = with_query_ids(args.input, read_group_sizes(args.groups))
+    if args.input != "-" and table_kind(args.input) and (args.groups or args.sparse or args.n_features):
+        raise common.UsageError("--groups, --sparse and --n-features are for LETOR text, and IN is a table")
     try:
-        return read_letor(
-            source,
-            missing=args.missing,
-            dtype=dtype,
-            sparse=args.sparse,
-            n_features=args.n_features,
+        return common.read_data(
+            args.input,
+            args,
+            dtype="float32" if args.float32 else "float64",
             comments=not args.no_comments,
-            max_line=args.max_line,
+            groups=args.groups,
         )
     except DataFileError as error:
         if not args.groups or error.column is None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from truerank.cli import common
+from truerank.cli import common, options
 
 _SUFFIXES = ("", ".gz", ".xz", ".zst")
 
@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a folder with Fold*/{train,vali,test}.txt, a folder with five parts S1.txt … S5.txt (test S_k, "
         "validation S_k-1, train the other three), or one file that is split by query",
     )
-    common.add_ranker_options(parser)
+    options.add_ranker_options(parser)
     parser.add_argument(
         "--grid",
         action="extend",
@@ -33,18 +33,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--select", default="AP", metavar="MEASURE", help="measure of the choice (default: AP)")
     parser.add_argument("--measures", default="AP nDCG@5 nDCG@10", help="measures to report, separated by blanks")
-    common.add_splits_option(parser)
+    options.add_splits_option(parser)
     parser.add_argument(
         "--scores",
         metavar="OUT",
         help="keep the test queries' scores: of one file, one score a line in its order, each by a ranker that has not "
         "seen the query; of a folder, a folder with a file for each fold's test file",
     )
-    common.add_convention_option(parser)
-    common.add_cluster_option(parser)
-    common.add_data_options(parser)
-    common.add_column_options(parser, categorical=True)
-    common.add_json_option(parser)
+    options.add_convention_option(parser)
+    options.add_cluster_option(parser)
+    options.add_data_options(parser)
+    options.add_column_options(parser, categorical=True)
+    options.add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -150,11 +150,11 @@ class _Scores:
 
 def _choices(grid: list[str]) -> list[dict[str, Any]]:
     """Every combination of the grid's values; one empty choice where there is no grid."""
-    lists: dict[str, Any] = {}
-    for key, given in common.parse_settings(grid).items():
-        values = common.listed(given) if isinstance(given, str) else given
-        if not isinstance(values, list) or not values:
-            raise common.UsageError(f"--grid {key} takes a list, such as {key}=1,10, got {given!r}")
+    lists: dict[str, list[Any]] = {}
+    for key, text in common.key_values("--grid", "key=v1,v2,…", grid).items():
+        values = common.listed(text)
+        if values is None:
+            raise common.UsageError(f"--grid {key} takes a list, such as {key}=1,10, got {text!r}")
         lists[key] = values
     return [dict(zip(lists, combination)) for combination in itertools.product(*lists.values())]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from truerank.cli import common
+from truerank.cli import common, options
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -26,9 +26,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--top", type=int, metavar="K", help="instead of decisions: expected relevant documents in the top K by query"
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="where the lines go (default: stdout)")
-    common.add_data_options(parser)
-    common.add_column_options(parser)
-    common.add_json_option(parser)
+    options.add_data_options(parser)
+    options.add_column_options(parser)
+    options.add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -38,8 +38,7 @@ def run(args: argparse.Namespace) -> int:
     common.check_writable(args.output)
     costs = {f"cost_{name}": getattr(args, f"cost_{name}") for name in ("fp", "fn", "tp", "tn")}
     threshold = cost_threshold(**costs)
-    if args.top is not None and args.top < 1:
-        raise common.UsageError(f"--top takes an integer >= 1, got {args.top}")
+    common.check_positive("--top", args.top)
     probabilities, scores, data = _probabilities(args)
     if args.top is not None:
         if data is None:

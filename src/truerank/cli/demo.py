@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
-from truerank.cli import common
+from truerank.cli import common, options
 
 MEASURES = ("AP", "nDCG@10", "RR", "P@5")
 BM25 = "bm25.porter-stop.all"
@@ -16,21 +15,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument("--out", default="demo-output", metavar="DIR", help="where model and summary go")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the folds of queries (default: 0)")
-    common.add_json_option(parser)
+    options.add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Train AdaRank on four fifths of the sample's queries, test it on the fifth, for each fifth; save one of all."""
     import numpy as np
 
-    from truerank.core.files import atomic_write
     from truerank.data.samples import load_sample
     from truerank.data.splits import query_folds
     from truerank.features.per_query import MinMaxInQuery
     from truerank.measures import parse_measure
     from truerank.models.model_file import load_model, save_model
     from truerank.rankers.adarank import AdaRank
-    from truerank.significance import paired_t, randomisation
 
     common.announce_compilation()
     data = load_sample("cranfield-text")
@@ -58,22 +55,13 @@ def run(args: argparse.Namespace) -> int:
         values = {m: parse_measure(m).per_query(data.judgements(), system) for m in MEASURES}
         figures[name] = {m: float(v.mean()) for m, v in values.items()}
         per_query[name] = values["AP"]
-    difference = per_query["adarank"] - per_query["bm25"]
-    t, r = paired_t(per_query["adarank"], per_query["bm25"]), randomisation(per_query["adarank"], per_query["bm25"])
+    compared = common.compared(per_query["adarank"], per_query["bm25"])
     summary = {
         "data": "Cranfield sample",
         "queries": {"test": data.n_queries, "folds": len(parts)},
         "convention": "ranklib",
         "measures": figures,
-        "comparison": {
-            "measure": "AP",
-            "a": "adarank",
-            "b": "bm25",
-            "wins": int((difference > 0).sum()),
-            "losses": int((difference < 0).sum()),
-            "ties": int((difference == 0).sum()),
-            "p": {"paired t": t.p, "randomisation": r.p},
-        },
+        "comparison": {"measure": "AP", "a": "adarank", "b": "bm25"} | compared,
         "features": ranker.feature_weights(),
         "model": str(out / "model.json"),
     }
@@ -81,15 +69,10 @@ def run(args: argparse.Namespace) -> int:
     text = (
         f"Cranfield sample: {data.n_queries} queries in {len(parts)} folds, each tested by a ranker of the other four "
         f"(convention ranklib)\n\n{common.table(rows_of_table, ['ranker', *MEASURES])}\n\n"
-        f"adarank against bm25 on AP: {summary['comparison']['wins']} wins, "
-        f"{summary['comparison']['losses']} losses, {summary['comparison']['ties']} ties; "
-        f"p = {t.p:.2g} (paired t), {r.p:.2g} (randomisation)\n"
+        f"adarank against bm25 on AP: {compared['wins']} wins, {compared['losses']} losses, {compared['ties']} ties; "
+        f"p = {compared['p']['paired t']:.2g} (paired t), {compared['p']['randomisation']:.2g} (randomisation)\n"
     )
-    with atomic_write(out / "summary.json") as stream:
-        json.dump(common.plain(summary), stream, indent=1)
-        stream.write("\n")
-    with atomic_write(out / "summary.txt") as stream:
-        stream.write(text)
+    common.write_summary(out, summary, text)
     if args.json:
         common.print_json(summary)
     else:

@@ -5,19 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 
-from truerank.cli import common
+from truerank.cli import common, options
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument("model", metavar="MODEL", help="a model that `truerank train` or `truerank import` wrote")
     add_engine_options(parser)
-    parser.add_argument(
-        "--kind",
-        choices=("painless", "ltr", "solr"),
-        help="stored Painless script, the LTR plugin's model store, or Solr's (default: solr for an address with "
-        "/solr/ in it, else painless)",
-    )
     parser.add_argument("--feature-set", metavar="NAME", help="feature set of the LTR plugin, feature store of Solr")
     parser.add_argument(
         "--certify",
@@ -27,18 +21,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--replace", action="store_true", help="overwrite what has this name")
     parser.add_argument("--params", metavar="FILE", help="where the script's parameters go, which each request carries")
-    common.add_data_options(parser)
-    common.add_json_option(parser)
+    options.add_data_options(parser)
+    options.add_json_option(parser)
 
 
 def add_engine_options(parser: argparse.ArgumentParser) -> None:
-    """`--engine`, `--name`, `--features`, `--timeout`."""
+    """`--engine`, `--kind`, `--name`, `--features`, `--timeout`."""
     parser.add_argument(
         "--engine",
         required=True,
         metavar="URL",
         help="address of OpenSearch or Elasticsearch, or of Solr's collection; credentials are read from "
         "TRUERANK_ENGINE_USER and TRUERANK_ENGINE_PASSWORD, or TRUERANK_ENGINE_API_KEY",
+    )
+    parser.add_argument(
+        "--kind",
+        choices=("painless", "ltr", "solr"),
+        help="stored Painless script, the LTR plugin's model store, or Solr's (default: solr for an address with "
+        "/solr/ in it, else painless)",
     )
     parser.add_argument("--name", required=True, metavar="N", help="name of the model there")
     parser.add_argument(

@@ -7,7 +7,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from truerank.cli import common
+from truerank.cli import common, options
+from truerank.cli.cross_validate import fold_folders
 
 _ENDINGS = (".txt", ".txt.gz", ".txt.xz", ".txt.zst", ".csv", ".parquet", ".arrow", ".feather")
 
@@ -23,10 +24,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "data", nargs="+", metavar="DATA", help="LETOR files, tables, folders of folds, or -; with --cluster patterns"
     )
     parser.add_argument("--scores", metavar="FILE", help="scores of the one DATA file, one a line: are they tied?")
-    common.add_data_options(parser)
-    common.add_column_options(parser, categorical=True)
-    common.add_cluster_option(parser)
-    common.add_json_option(parser)
+    options.add_data_options(parser)
+    options.add_column_options(parser, categorical=True)
+    options.add_cluster_option(parser)
+    options.add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -142,8 +143,7 @@ def _groups(paths: list[str]) -> list[tuple[str | None, list[str]]]:
         if path == "-" or not Path(path).is_dir():
             continue
         folder = Path(path)
-        folds = sorted(sub for sub in folder.iterdir() if sub.is_dir() and sub.name.lower().startswith("fold"))
-        for place in folds or [folder]:
+        for place in fold_folders(folder) or [folder]:
             files = sorted(str(file) for file in place.iterdir() if file.is_file() and file.name.endswith(_ENDINGS))
             parts = [file for file in files if Path(file).name.split(".")[0] in ("S1", "S2", "S3", "S4", "S5")]
             if not files:

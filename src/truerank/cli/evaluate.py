@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from truerank.cli import common
+from truerank.cli import common, options
 from truerank.cli.predict import predicted
 
 
@@ -36,11 +36,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--every-convention", action="store_true", help="what each tool's convention makes of the same ranking"
     )
     parser.add_argument("--per-query", action="store_true", help="print the value of every query too")
-    common.add_convention_option(parser, default=None)
-    common.add_json_option(parser)
-    common.add_cluster_option(parser)
-    common.add_data_options(parser)
-    common.add_column_options(parser)
+    options.add_convention_option(parser, default=None)
+    options.add_json_option(parser)
+    options.add_cluster_option(parser)
+    options.add_data_options(parser)
+    options.add_column_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     if args.model is not None:
         judgements, scores, stability = _scored(args)
     else:
-        judgements, scores = read_judged(args, [args.scores], [args.run_file])
+        judgements, scores = _judged(args)
     if args.every_convention:
         return _every_convention(args, names, judgements, scores[0])
     result = evaluate(names, judgements, scores[0], convention=args.convention)
@@ -111,42 +111,48 @@ def _every_convention(args: argparse.Namespace, names: str, judgements: Any, sco
     return 0
 
 
-def read_judged(
-    args: argparse.Namespace, score_files: list[str | None], run_files: list[str | None]
-) -> tuple[Any, list[Any]]:
-    """Judgements and scores of `--data` with score files, or of `--qrels` with one run."""
+def _judged(args: argparse.Namespace) -> tuple[Any, list[Any]]:
+    """Judgements and scores of `--data` with `--scores`, or of `--qrels` with a run."""
     if args.data is not None and args.qrels is not None:
         raise common.UsageError("give either --data with scores or --qrels with runs, not both")
     if args.data is not None:
-        files = [path for path in score_files if path is not None]
-        if not files:
+        if args.scores is None:
             raise common.UsageError("--data needs --scores FILE: one score a line, in the order of the rows")
-        if any(path is not None for path in run_files):
+        if args.run_file is not None:
             raise common.UsageError("a run belongs to --qrels; with --data give --scores")
-        if [args.data, *files].count("-") > 1:
-            raise common.UsageError("only one of the files can be standard input (-)")
-        from truerank.io.scores import read_scores
-
-        data = common.read_graded(args.data, args, features=False)
-        scores = [read_scores(path, data.n_rows) for path in files]
-        return data.judgements(), [data.grouped(one) for one in scores]
+        return read_scored(args, [args.scores])
     if args.qrels is None:
         raise common.UsageError("give --data FILE with --scores FILE, or --qrels FILE with a run")
-    if any(path is not None for path in score_files):
+    if args.scores is not None:
         raise common.UsageError("scores belong to --data; with --qrels give a run")
-    files = [path for path in run_files if path is not None]
-    if not files:
+    if args.run_file is None:
         raise common.UsageError("--qrels needs a TREC run")
-    if [args.qrels, *files].count("-") > 1:
-        raise common.UsageError("only one of the files can be standard input (-)")
-    from truerank.io.trec import judge_run, read_qrels, read_run
+    common.check_one_stdin([args.qrels, args.run_file])
+    from truerank.io.trec import read_qrels, read_run
 
-    judgements, values = judge_run(common.with_note(args.qrels, read_qrels(args.qrels)), read_run(files[0]))
-    if not len(values):
-        raise common.InvalidInputError(
-            f"{files[0]}: no topic of this run is in {args.qrels}; they do not belong together"
-        )
+    qrels = common.with_note(args.qrels, read_qrels(args.qrels))
+    judgements, values = judged_run(qrels, read_run(args.run_file), args.run_file, args.qrels)
     return judgements, [values]
+
+
+def read_scored(args: argparse.Namespace, files: list[str]) -> tuple[Any, list[Any]]:
+    """Judgements of `--data`, and the scores of each file in grouped order."""
+    from truerank.io.scores import read_scores
+
+    common.check_one_stdin([args.data, *files])
+    data = common.read_graded(args.data, args, features=False)
+    scores = [read_scores(path, data.n_rows) for path in files]
+    return data.judgements(), [data.grouped(one) for one in scores]
+
+
+def judged_run(qrels: Any, run: Any, path: str, qrels_path: str) -> tuple[Any, Any]:
+    """Judgements and scores of a run that has a judged topic."""
+    from truerank.io.trec import judge_run
+
+    judgements, scores = judge_run(qrels, run)
+    if not len(scores):
+        raise common.InvalidInputError(f"{path}: no topic of this run is in {qrels_path}; they do not belong together")
+    return judgements, scores
 
 
 def _scored(args: argparse.Namespace) -> tuple[Any, list[Any], Any]:

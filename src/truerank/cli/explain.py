@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from truerank.cli import common
+from truerank.cli import common, options
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -34,10 +34,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--measure", metavar="NAME", help="of an exchange, of what is lost (default: the ranker's, or nDCG@10)"
     )
     parser.add_argument("--most", type=int, default=12, metavar="N", help="features to list (default: 12)")
-    common.add_convention_option(parser)
-    common.add_json_option(parser)
-    common.add_data_options(parser)
-    common.add_column_options(parser)
+    options.add_convention_option(parser)
+    options.add_json_option(parser)
+    options.add_data_options(parser)
+    options.add_column_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -74,11 +74,11 @@ def _features(args: argparse.Namespace, model: Any, data: Any) -> None:
     """Every feature: what the model says of it, and what the measure loses without it."""
     from truerank.inspection.importance import own_importance, permutation_importance, removal_importance
 
-    options = {"measure": args.measure, "convention": args.convention}
-    shuffled = permutation_importance(model, data, random_state=0, **options)
+    measured = {"measure": args.measure, "convention": args.convention}
+    shuffled = permutation_importance(model, data, random_state=0, **measured)
     found = {"shuffled": shuffled}
     if args.train is not None:
-        found["gone"] = removal_importance(model, common.read_data(args.train, args, like=model), data, **options)
+        found["gone"] = removal_importance(model, common.read_data(args.train, args, like=model), data, **measured)
     kind, own = own_importance(model) or ("weight", {})
     rows: list[dict[str, Any]] = [
         {"feature": name, "own": own.get(name)}

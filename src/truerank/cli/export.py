@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from truerank.cli import common
+from truerank.cli import common, options
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,8 +33,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--distil", metavar="DATA", help="where the format cannot hold the model: plain trees fitted to its scores here"
     )
     parser.add_argument("--force", action="store_true", help="write also when the certificate says that a rank differs")
-    common.add_data_options(parser)
-    common.add_json_option(parser)
+    options.add_data_options(parser)
+    options.add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:

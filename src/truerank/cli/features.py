@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from truerank.cli import common
+from truerank.cli import common, options
 
 MAPS = {"percentile": "PercentileInQuery", "min-max": "MinMaxInQuery", "z-score": "ZScoreInQuery"}
 
@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--per-query", choices=tuple(MAPS), help="map every column within its topic")
     parser.add_argument("-o", "--output", default="-", metavar="OUT", help="file to write (default: LETOR on stdout)")
-    common.add_json_option(parser)
+    options.add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:

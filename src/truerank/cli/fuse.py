@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from truerank.cli import common
+from truerank.cli import common, options
 
 METHODS = (
     "rrf", "comb-sum", "comb-mnz", "comb-anz", "comb-gmnz", "comb-max", "comb-min", "comb-med",
@@ -31,9 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tag", metavar="NAME", help="tag of the fused run (default: fusion, or the method)")
     learn = parser.add_argument_group("learning (with --qrels)")
     learn.add_argument("--ranker", metavar="NAME", help="see `truerank rankers` (default: list-net)")
-    learn.add_argument(
-        "--set", action="extend", nargs="+", default=[], metavar="key=value", help="parameters of the ranker"
-    )
+    options.add_set_option(learn, "parameters of the ranker")
     learn.add_argument(
         "--features",
         metavar="TEXT",
@@ -65,8 +63,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="with --model alone: write the weights (-o) as this engine takes them; the runs serve for the certificate",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of folds, draws and tests")
-    common.add_convention_option(parser, default="trec")
-    common.add_json_option(parser)
+    options.add_convention_option(parser, default="trec")
+    options.add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -198,8 +196,8 @@ def _learn(args: argparse.Namespace, paths: list[str], names: list[str]) -> int:
         )  # fmt: skip
     if args.pool_check:
         report["pool_check"] = pool_bias(
-            pool, model, groups=_groups(args.groups), pool_depth=args.pool_depth, measure=next(iter(first)),
-            n_folds=args.folds, **settings,
+            pool, model, groups=_groups(args.groups),
+            pool_depth=args.pool_depth, measure=next(iter(first)), n_folds=args.folds, **settings,
         )  # fmt: skip
     if args.model is not None:
         from truerank.models.model_file import save_model
@@ -275,10 +273,8 @@ def _read_model(path: str) -> Any:
 
 
 def _write(fused: Any, args: argparse.Namespace) -> None:
-    from truerank.io.trec import write_run
-
-    output = "-" if args.output is None else args.output
-    write_run(output, fused.query_ids, fused.offsets, fused.doc_ids, fused.scores, tag=fused.tag)
+    output = args.output or "-"
+    fused.write(output)
     if output != "-" and not args.json:
         common.note(f"wrote {output}: {fused.n_queries} topics, {fused.n_rows} documents")
 
@@ -297,16 +293,6 @@ def _report_findings(pool: Any) -> None:
 
 
 def _groups(path: str | None) -> dict[str, str] | None:
-    if path is None:
-        return None
-    from truerank.core.errors import DataFileError
     from truerank.core.files import read_text
 
-    groups = {}
-    for number, line in enumerate(read_text(path).split("\n"), 1):
-        words = line.split()
-        if len(words) not in (0, 2):
-            raise DataFileError(f"expected 'run group', got {line.strip()[:60]!r}", path, number)
-        if words:
-            groups[words[0]] = words[1]
-    return groups
+    return None if path is None else common.read_pairs(enumerate(read_text(path).split("\n"), 1), "run group", path)

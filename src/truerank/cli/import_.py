@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from truerank.cli import common
+from truerank.cli import common, options
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--n-features", type=int, metavar="N", help="columns of your data, where the model does not use the last ones"
     )
-    common.add_json_option(parser)
+    options.add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from truerank.cli import common
+from truerank.cli import common, options
 
 ANALYSERS = ("plain", "porter", "porter-stop")
 
@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="words as they are, Porter's stems, stems without stop words (default: all three)",
     )
     add_bad_option(parser)
-    common.add_json_option(parser)
+    options.add_json_option(parser)
 
 
 def add_bad_option(parser: argparse.ArgumentParser) -> None:

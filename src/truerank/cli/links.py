@@ -68,15 +68,12 @@ def _urls(path: str | None, names: list[str]) -> list[str] | None:
 
     if path is None:
         return names if names and all("://" in name for name in names) else None
-    known: dict[str, str] = {}
+    lines = []
     with Source(path) as stream:
         for number, line in stream.lines(1 << 20):
             check_bytes(line or b"", path, number)
-            words = (line or b"").decode("utf-8").split()
-            if words and len(words) != 2:
-                raise DataFileError(f"expected 'id URL', got {len(words)} columns", path, number)
-            if words:
-                known[words[0]] = words[1]
+            lines.append((number, (line or b"").decode("utf-8")))
+    known = common.read_pairs(lines, "id URL", path)
     missing = [name for name in names if name not in known]
     if missing:
         raise DataFileError(f"{len(missing)} nodes have no URL, the first is {missing[0]!r}", path)
@@ -85,7 +82,6 @@ def _urls(path: str | None, names: list[str]) -> list[str] | None:
 
 def _propagate(args: argparse.Namespace, graph: Any, urls: dict[str, str]) -> int:
     from truerank.io.documents import read_queries
-    from truerank.io.trec import write_run
     from truerank.links.graph import site_parents
     from truerank.links.propagation import ALONG_TREE, VARIANTS, graph_of_index, propagated_run
     from truerank.text.index import Index
@@ -108,9 +104,7 @@ def _propagate(args: argparse.Namespace, graph: Any, urls: dict[str, str]) -> in
         if parents is None and variant.split("-", 1)[1] in ALONG_TREE:
             continue
         found = propagated_run(index, queries, own, variant, parents=parents, alpha=args.alpha, depth=args.depth)
-        write_run(
-            out / f"{variant}.run", found.query_ids, found.offsets, found.doc_ids, found.scores, tag=variant
-        )  # fmt: skip
+        found.write(out / f"{variant}.run", tag=variant)
     if parents is None:
         common.note("truerank links: no URLs, so no variants along the tree of a site (--urls)")
     return 0

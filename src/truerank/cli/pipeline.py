@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from truerank.cli import common
+from truerank.cli import common, options
 from truerank.cli.index import add_bad_option
 
 # Settings of rankers over text features, where the estimator's own defaults are not meant for them; several are tried
@@ -40,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--qrels", required=True, metavar="QRELS", help="TREC qrels, or Cranfield's and CISI's own form"
     )
     parser.add_argument("--query-field", metavar="FIELD", help="the field that is the query (TREC: title, desc, narr)")
-    common.add_ranker_options(parser)
+    options.add_ranker_options(parser)
     parser.add_argument("--out", required=True, metavar="DIR", help="folder for index, model, probabilities, summary")
     parser.add_argument(
         "--families",
@@ -53,9 +52,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--depth", type=int, default=1000, metavar="K", help="candidates of each function (1000)")
     parser.add_argument("--splits", type=int, default=5, metavar="K", help="folds of queries, 3 or more (default: 5)")
     parser.add_argument("--threads", type=int, metavar="N", help="threads (default: 1); -1 uses all processors")
-    common.add_replace_option(parser)
+    options.add_replace_option(parser)
     add_bad_option(parser)
-    common.add_json_option(parser)
+    options.add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -252,17 +251,7 @@ def _baselines(index: Any, queries: Any, numbered: Any, parts: Any, args: argpar
 
 
 def _compared(a: Any, b: Any, name: str) -> dict[str, Any]:
-    from truerank.significance import paired_t, randomisation
-
-    difference = a - b
-    return {
-        "b": name,
-        "MAP": float(b.mean()),
-        "wins": int((difference > 0).sum()),
-        "losses": int((difference < 0).sum()),
-        "ties": int((difference == 0).sum()),
-        "p": {"paired t": paired_t(a, b).p, "randomisation": randomisation(a, b).p},
-    }
+    return {"b": name, "MAP": float(b.mean())} | common.compared(a, b)
 
 
 def _on_one_level(model: Any, scores: Any, data: Any, parts: Any, trained: Any) -> Any:
@@ -317,11 +306,7 @@ def _write(out: Path, summary: dict[str, Any], data: Any, scores: Any, model: An
             for row in range(int(data.offsets[i]), int(data.offsets[i + 1])):
                 stream.write(f"{name},{data.doc_ids[row]},{fold[i]},{float(scores[row])!r},{probabilities[row]:.6g}\n")
     text = _text(summary)
-    with atomic_write(out / "summary.json") as stream:
-        json.dump(common.plain(summary), stream, indent=1)
-        stream.write("\n")
-    with atomic_write(out / "summary.txt") as stream:
-        stream.write(text)
+    common.write_summary(out, summary, text)
     if args.json:
         common.print_json(summary)
     else:

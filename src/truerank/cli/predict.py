@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from truerank.cli import common
+from truerank.cli import common, options
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,9 +18,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a model that `truerank train` wrote")
     parser.add_argument("data", metavar="DATA", help="a LETOR file (.gz .xz .zst), a table, or -")
     parser.add_argument("-o", "--output", metavar="FILE", help="where the scores go (default: stdout)")
-    common.add_cluster_option(parser)
-    common.add_data_options(parser)
-    common.add_column_options(parser)
+    options.add_cluster_option(parser)
+    options.add_data_options(parser)
+    options.add_column_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from truerank.cli import common
+from truerank.cli import common, options
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,9 +24,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", help="where the run goes (default: stdout)")
     parser.add_argument("--tag", default="truerank", help="name of the run (default: truerank)")
     parser.add_argument("--depth", type=int, metavar="K", help="keep the best K documents of each query")
-    common.add_cluster_option(parser)
-    common.add_data_options(parser)
-    common.add_column_options(parser)
+    options.add_cluster_option(parser)
+    options.add_data_options(parser)
+    options.add_column_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -59,8 +59,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         doc_ids = data.doc_ids
         _check_ids(args.data, data, data.doc_ids)
-    with common.output(args.output) as stream:
-        write_run(stream, data.query_ids, data.offsets, doc_ids, scores, tag=args.tag, depth=args.depth)
+    write_run(args.output or "-", data.query_ids, data.offsets, doc_ids, scores, tag=args.tag, depth=args.depth)
     return 0
 
 
@@ -76,15 +75,14 @@ def _rank_parts(args: argparse.Namespace, model: Any) -> int:
     for number, (query_ids, offsets, doc_ids, scores) in enumerate(parts):
         if doc_ids is None:
             doc_ids = np.char.add(f"{number}-", (np.arange(len(scores)) + 1).astype(str))
-        with common.output(str(folder / f"part-{number:05d}.run")) as stream:
-            write_run(stream, query_ids, offsets, doc_ids, scores, tag=args.tag, depth=args.depth)
+        part = folder / f"part-{number:05d}.run"
+        write_run(part, query_ids, offsets, doc_ids, scores, tag=args.tag, depth=args.depth)
     return 0
 
 
 def _rank_text(args: argparse.Namespace, model: Any) -> int:
     """The candidates of each query in an index, by a model with its features."""
     from truerank.io.documents import read_queries
-    from truerank.io.trec import write_run
     from truerank.text.index import Index
 
     if args.index is None or args.queries is None or args.data is not None:
@@ -96,10 +94,7 @@ def _rank_text(args: argparse.Namespace, model: Any) -> int:
     common.announce_compilation()
     queries = read_queries(args.queries, field=args.query_field)
     found = model.rank(queries, Index(args.index))
-    with common.output(args.output) as stream:
-        write_run(
-            stream, found.query_ids, found.offsets, found.doc_ids, found.scores, tag=args.tag, depth=args.depth
-        )  # fmt: skip
+    found.write(args.output or "-", tag=args.tag, depth=args.depth)
     common.note_nothing_found(queries, found.query_ids.tolist())
     return 0
 

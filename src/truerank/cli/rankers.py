@@ -6,29 +6,26 @@ import argparse
 import inspect
 from typing import Any
 
-from truerank.cli import common
-from truerank.core.names import nearest
+from truerank.cli import common, options
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument("name", nargs="?", metavar="NAME", help="show this ranker's whole documentation")
-    common.add_json_option(parser)
+    options.add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """List every ranker, or describe one."""
-    from truerank.models.registry import RANKERS, ranker_class
+    from truerank.models.registry import RANKERS
 
-    if args.name is not None and args.name not in RANKERS:
-        near = nearest(args.name, RANKERS)
-        raise common.UsageError(f"unknown ranker {args.name!r}{near}; known are: {', '.join(RANKERS)}")
     names = list(RANKERS) if args.name is None else [args.name]
-    described = {name: _describe(ranker_class(name)) for name in names}
+    classes = {name: common.ranker_class(name) for name in names}
+    described = {name: _describe(cls) for name, cls in classes.items()}
     if args.json:
         common.print_json(described)
     elif args.name is not None:
-        print(f"{args.name}: truerank.{ranker_class(args.name).__name__}\n\n{inspect.getdoc(ranker_class(args.name))}")
+        print(f"{args.name}: truerank.{classes[args.name].__name__}\n\n{inspect.getdoc(classes[args.name])}")
     else:
         for name, entry in described.items():
             params = ", ".join(f"{key}={value!r}" for key, value in entry["params"].items())

@@ -8,7 +8,7 @@ import shlex
 import sys
 from typing import Any
 
-from truerank.cli import common
+from truerank.cli import common, options
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -36,9 +36,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--measures", nargs="+", default=["AP nDCG@10 RR"], metavar="NAME", help="the first is compared"
     )
     parser.add_argument("--title", default="Ranking report", help="heading of the page")
-    common.add_convention_option(parser, default=None)
-    common.add_data_options(parser)
-    common.add_column_options(parser)
+    options.add_convention_option(parser, default=None)
+    options.add_data_options(parser)
+    options.add_column_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -115,7 +115,7 @@ def _names(paths: list[str]) -> list[str]:
 
 
 def _digest(path: str) -> str:
-    """SHA-256 of a file's first bytes and its size: enough to know it again."""
+    """The first digits of a file's SHA-256, and its size: enough to know it again."""
     import hashlib
 
     if not os.path.isfile(path):

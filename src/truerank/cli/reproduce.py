@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from truerank.cli import common
+from truerank.cli import common, options
 from truerank.core.errors import MissingExtraError
 from truerank.core.printing import plain, print_json
 
@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--out", metavar="DIR", help="folder of results, figures and resuming (default: each experiment's)"
     )
-    common.add_json_option(sub)
+    options.add_json_option(sub)
     sub.set_defaults(run_experiment=run_all)
 
 

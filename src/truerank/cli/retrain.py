@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from truerank.cli import common
+from truerank.cli import common, options
 
 KEPT = 3
 """Exit code where the model in production stays; 0 where it was replaced."""
@@ -38,16 +38,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "(default: continue what can be continued)",
     )
     parser.add_argument("--more", type=int, default=20, metavar="N", help="trees that are added (default: 20)")
-    parser.add_argument(
-        "--set", action="extend", nargs="+", default=[], metavar="key=value", help="parameters that are to change"
-    )
+    options.add_set_option(parser, "parameters that are to change")
     parser.add_argument("--measure", metavar="NAME", help="what is compared (default: the model's measure)")
-    parser.add_argument(
-        "--test",
-        choices=("randomisation", "t", "wilcoxon", "sign"),
-        default="randomisation",
-        help="paired, two-sided test of the per-query values (default: randomisation)",
-    )
+    options.add_test_option(parser)
     parser.add_argument("--level", type=float, default=0.05, metavar="P", help="p must be below this (default: 0.05)")
     parser.add_argument(
         "--margin",
@@ -60,9 +53,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--previous", metavar="FILE", help="where the model that is replaced is kept")
     parser.add_argument("--candidate", metavar="FILE", help="where the new model goes in any case")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the split and the test (default: 0)")
-    common.add_convention_option(parser, default=None)
-    common.add_data_options(parser)
-    common.add_json_option(parser)
+    options.add_convention_option(parser, default=None)
+    options.add_data_options(parser)
+    options.add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:

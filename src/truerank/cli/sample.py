@@ -10,7 +10,7 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
-from truerank.cli import common
+from truerank.cli import common, options
 from truerank.core.files import atomic_write
 
 # Features that serve as systems of their own: name of the run -> column.
@@ -28,8 +28,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument("out", metavar="DIR", help="folder to write into; it is made where there is none")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the split of queries (default: 0)")
-    common.add_replace_option(parser)
-    common.add_json_option(parser)
+    options.add_replace_option(parser)
+    options.add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -30,7 +30,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Search and write."""
     from truerank.io.documents import read_queries
-    from truerank.io.trec import write_run
     from truerank.text.index import Index
     from truerank.text.retrieval import retrieve
 
@@ -42,7 +41,6 @@ def run(args: argparse.Namespace) -> int:
     index = Index(args.index)
     queries = read_queries(args.queries, field=args.query_field)
     found = retrieve(index, queries, args.function, depth=args.depth, n_jobs=args.threads)
-    with common.output(args.output) as stream:
-        write_run(stream, found.query_ids, found.offsets, found.doc_ids, found.scores, tag=args.tag)
+    found.write(args.output or "-", tag=args.tag)
     common.note_nothing_found(queries, found.query_ids[found.offsets[1:] > found.offsets[:-1]].tolist())
     return 0

@@ -6,14 +6,14 @@ import argparse
 import time
 from typing import Any
 
-from truerank.cli import common
+from truerank.cli import common, options
 from truerank.core.errors import InvalidInputError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument("train", metavar="TRAIN", help="judged rankings: a LETOR file (.gz .xz .zst), a table, or -")
-    common.add_ranker_options(parser)
+    options.add_ranker_options(parser)
     parser.add_argument("--valid", metavar="FILE", help="validation queries, for early stopping and selection")
     parser.add_argument(
         "--stream",
@@ -23,15 +23,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "(rankers that can: pairwise-descent)",
     )
     parser.add_argument("--model", required=True, metavar="FILE", help="where the model goes, as JSON")
-    common.add_cluster_option(parser)
+    options.add_cluster_option(parser)
     parser.add_argument(
         "--checkpoint",
         metavar="DIR",
         help="with --cluster: keep what has been learned in this folder; the same command goes on there after it was "
         "killed, and ends with the same model",
     )
-    common.add_data_options(parser)
-    common.add_column_options(parser, categorical=True)
+    options.add_data_options(parser)
+    options.add_column_options(parser, categorical=True)
     beside = parser.add_argument_group("beside the grades (oblivious-boosting)")
     beside.add_argument(
         "--position", metavar="COLUMN", help="where each row was shown, 1 is first: for objective=unbiased-lambdarank"
@@ -44,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help='labels that a list of objectives reads, as in --set \'objective=["mse", {"objective": "softmax", '
         '"label": "COLUMN"}]\'',
     )
-    common.add_json_option(parser)
+    options.add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from truerank.cli import common
+from truerank.cli import common, options
 from truerank.core.errors import InvalidInputError
 
 
@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="one file (or table) that is split by query, a folder with five parts S1.txt … S5.txt, or a folder with "
         "Fold*/{train,vali}.txt (test files are not looked at)",
     )
-    common.add_ranker_options(parser)
+    options.add_ranker_options(parser)
     parser.add_argument(
         "--space",
         action="extend",
@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--measure", default=None, metavar="MEASURE", help="measure of the choice (default: the ranker's)"
     )
-    common.add_splits_option(parser)
+    options.add_splits_option(parser)
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="folds fitted at once (default: 1)")
     parser.add_argument(
         "--state", metavar="FILE", help="trials as they end, as JSON lines; the same command goes on where it stopped"
@@ -44,10 +44,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model", required=True, metavar="FILE", help="where the best model goes, fitted to all queries"
     )
-    common.add_convention_option(parser)
-    common.add_data_options(parser)
-    common.add_column_options(parser, categorical=True)
-    common.add_json_option(parser)
+    options.add_convention_option(parser)
+    options.add_data_options(parser)
+    options.add_column_options(parser, categorical=True)
+    options.add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -134,13 +134,7 @@ def parse_space(pairs: Sequence[str]) -> dict[str, Any]:
     from truerank.inspection.tuning import Between
 
     space: dict[str, Any] = {}
-    for pair in pairs:
-        key, equals, text = pair.partition("=")
-        key = key.strip().replace("-", "_")
-        if not equals or not key:
-            raise common.UsageError(f"--space takes key=VALUES, got {pair!r}")
-        if key in space:
-            raise common.UsageError(f"--space {key} was given twice")
+    for key, text in common.key_values("--space", "key=VALUES", pairs).items():
         ends, colon, scale = text.partition(":")
         if ".." in ends and not text.startswith("["):
             if colon and scale != "log":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from truerank.cli import common
+from truerank.cli import common, options
 from truerank.cli.deploy import add_engine_options
 
 
@@ -28,11 +28,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         '{"base": query, "params": {name: text}}, for Solr {"base": {"q": ...}, "efi": {name: text}, "store": feature '
         "store}",
     )
-    parser.add_argument(
-        "--kind",
-        choices=("painless", "ltr", "solr"),
-        help="as in `truerank deploy` (default: solr for an address with /solr/)",
-    )
     parser.add_argument("--key", default="id", metavar="FIELD", help="keyword field that identifies a document (id)")
     parser.add_argument(
         "--times",
@@ -42,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="what `truerank deploy` multiplied the scores by (1)",
     )
     parser.add_argument("--window", type=int, default=200, metavar="N", help="documents that are reranked (200)")
-    common.add_json_option(parser)
+    options.add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -52,8 +47,7 @@ def run(args: argparse.Namespace) -> int:
     from truerank.models.foreign.model import Reader
     from truerank.models.model_file import load_model
 
-    if args.window < 1:
-        raise common.UsageError(f"--window must be an integer >= 1, got {args.window}")
+    common.check_positive("--window", args.window)
     requests = Reader(args.requests).json(read_text(args.requests))
     if not isinstance(requests, dict) or not isinstance(requests.get("features", {}), dict):
         raise common.InvalidInputError(f'{args.requests}: expected {{"base": query, "features": {{name: query}}}}')

@@ -143,7 +143,7 @@ def engine_features(
     finally:
         if stream is not None:
             stream.close()
-    grades = qrels_by_topic(qrels)
+    grades = qrels.by_topic(qrels.grades)
     rows, y, qid, doc_ids, missing = [], [], [], [], 0
     for (topic, documents), answer in zip(batches, answers):
         for document in documents:
@@ -157,15 +157,6 @@ def engine_features(
     if not rows:
         raise InvalidInputError(f"{engine.url}: the engine has none of the {missing} judged documents; do ids agree?")
     return RankingData(np.array(rows), y, qid, doc_ids=doc_ids, feature_names=names), missing
-
-
-def qrels_by_topic(qrels: Qrels) -> dict[str, dict[str, float]]:
-    """Grades by topic and document."""
-    ends = qrels.offsets.tolist()
-    return {
-        topic: dict(zip(qrels.doc_ids[start:stop].tolist(), qrels.grades[start:stop].tolist()))
-        for topic, start, stop in zip(qrels.query_ids.tolist(), ends, ends[1:])
-    }
 
 
 def _kept(resume: Any, key: str, most: int) -> list[dict[str, list[float]]]:

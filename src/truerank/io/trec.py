@@ -48,6 +48,14 @@ class _Lists:
         """Number of topics."""
         return len(self.query_ids)
 
+    def by_topic(self, values: np.ndarray) -> dict[str, dict[str, Any]]:
+        """`{topic: {docno: value}}` of a value (n,) for each document."""
+        ends, documents, given = self.offsets.tolist(), self.doc_ids.tolist(), values.tolist()
+        return {
+            topic: dict(zip(documents[start:stop], given[start:stop]))
+            for topic, start, stop in zip(self.query_ids.tolist(), ends, ends[1:])
+        }
+
 
 class Run(_Lists):
     """Scored documents by topic: what a system retrieved.
@@ -86,7 +94,12 @@ class Run(_Lists):
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         """`{topic: {docno: score}}`, as pytrec_eval and ranx take it."""
-        return _as_dict(self, self.scores.tolist())
+        return self.by_topic(self.scores)
+
+    def write(self, target: Any, *, tag: str | None = None, depth: int | None = None) -> None:
+        """Write it with `write_run`; by default under its own name."""
+        name = self.tag if tag is None else tag
+        write_run(target, self.query_ids, self.offsets, self.doc_ids, self.scores, tag=name, depth=depth)
 
     def __repr__(self) -> str:
         return f"Run({self.tag!r}, {self.n_queries} topics, {self.n_rows} documents)"
@@ -123,7 +136,7 @@ class Qrels(_Lists):
         """`{topic: {docno: grade}}`, as pytrec_eval takes it; whole grades only."""
         if (self.grades != np.floor(self.grades)).any():
             raise InvalidInputError("to_dict: pytrec_eval takes whole grades; these qrels hold others")
-        return _as_dict(self, list(map(int, self.grades.tolist())))
+        return self.by_topic(np.array([int(grade) for grade in self.grades], dtype=object))
 
     def __repr__(self) -> str:
         return f"Qrels({self.n_queries} topics, {self.n_rows} judgments)"
@@ -543,15 +556,6 @@ def _values(texts: Sequence[bytes], places: Sequence[int], wanted: str, name: st
         shown = text[:40].decode("utf-8", "replace")
         raise DataFileError(f"expected {wanted} (a finite number), got {shown!r}", name, place)
     raise AssertionError("a value that was refused is a number after all")
-
-
-def _as_dict(lists: Any, values: list[Any]) -> dict[str, dict[str, Any]]:
-    ends = lists.offsets.tolist()
-    documents = lists.doc_ids.tolist()
-    return {
-        topic: dict(zip(documents[start:stop], values[start:stop]))
-        for topic, start, stop in zip(lists.query_ids.tolist(), ends, ends[1:])
-    }
 
 
 def _words(values: Any, kind: str) -> list[str]:

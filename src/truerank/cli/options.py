@@ -1,0 +1,169 @@
+"""Options that several sub-commands have."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+CONVENTIONS = (
+    "trec",
+    "gdeval",
+    "letor3",
+    "letor4",
+    "mslr",
+    "ranklib",
+    "lightgbm",
+    "xgboost",
+    "catboost",
+    "sklearn",
+    "ranx",
+)
+
+
+def add_data_options(parser: argparse.ArgumentParser) -> None:
+    """Options on how a data file is read."""
+    group = parser.add_argument_group("reading data")
+    group.add_argument(
+        "--missing",
+        choices=("error", "nan"),
+        default="error",
+        help="what NULL and nan in the data mean: an error (default) or a missing value",
+    )
+    group.add_argument(
+        "--n-features",
+        type=int,
+        metavar="N",
+        help="number of features of LETOR text, where a file may lack the last ones in all of its rows",
+    )
+    group.add_argument("--sparse", action="store_true", help="hold LETOR text as a sparse matrix, for wide data")
+    group.add_argument(
+        "--max-line",
+        type=int,
+        metavar="BYTES",
+        help="longest line of LETOR text; a longer one is an error (default: 16777216)",
+    )
+    group.add_argument("--query-column", metavar="NAME", help="column of the query in a table (default: qid)")
+    group.add_argument("--grade-column", metavar="NAME", help="column of the grade in a table (default: y)")
+    group.add_argument("--document-column", metavar="NAME", help="column of the document id in a table")
+
+
+def add_column_options(parser: argparse.ArgumentParser, *, categorical: bool = False) -> None:
+    """`--features`, `--exclude` and, where a ranker is trained, `--categorical`: which columns are what."""
+    group = parser.add_argument_group("columns")
+    for name, text in (
+        ("features", "columns that are features: names, patterns ('bm25*'), or numbers from 1 (1-10,15); default: all"),
+        ("exclude", "columns that are no features, named in the same ways"),
+    ):
+        group.add_argument(f"--{name}", action="extend", nargs="+", metavar="COLUMN", help=text)
+    if categorical:
+        group.add_argument(
+            "--categorical",
+            action="extend",
+            nargs="+",
+            metavar="COLUMN",
+            help="features whose values are categories: text, or numbers without an order (oblivious-boosting)",
+        )
+
+
+def add_cluster_option(parser: argparse.ArgumentParser) -> None:
+    """`--cluster`: where partitions live."""
+    parser.add_argument(
+        "--cluster",
+        metavar="WHERE",
+        help="local:N (N worker processes) or tcp://scheduler:port: each file that the pattern names is a partition, "
+        "which the workers read",
+    )
+    parser.add_argument(
+        "--out-of-core", action="store_true", help="with --cluster: do not keep rows in memory between passes"
+    )
+
+
+def add_json_option(parser: argparse.ArgumentParser) -> None:
+    """`--json`: one JSON object on stdout instead of a table."""
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def add_test_option(parser: argparse.ArgumentParser) -> None:
+    """`--test`: what compares the values of two rankings by query."""
+    parser.add_argument(
+        "--test",
+        choices=("randomisation", "t", "wilcoxon", "sign"),
+        default="randomisation",
+        help="paired, two-sided test of the per-query values (default: randomisation)",
+    )
+
+
+def add_splits_option(parser: argparse.ArgumentParser) -> None:
+    """`--splits`, or `--folds` as other tools call them."""
+    parser.add_argument(
+        "--splits", "--folds", type=int, default=5, metavar="K", help="folds of a single file (default: 5)"
+    )
+
+
+def add_convention_option(parser: argparse.ArgumentParser, default: str | None = "ranklib") -> None:
+    """`--convention`: how measures settle gain, discount, ties and empty queries."""
+    parser.add_argument(
+        "--convention",
+        choices=CONVENTIONS,
+        default=default,
+        help=f"what a measure's name leaves open: gain, discount, ties, empty queries "
+        f"(default: {default or 'ranklib for judged rows, trec for runs'})",
+    )
+
+
+def add_ranker_options(parser: argparse.ArgumentParser) -> None:
+    """`--ranker NAME --set key=value … --seed N`, as `make_ranker` reads them."""
+    parser.add_argument(
+        "--ranker",
+        required=True,
+        metavar="NAME",
+        action=_RankerName,
+        help="see `truerank rankers`; --ranker NAME --help describes its parameters",
+    )
+    add_set_option(parser, "parameters of the ranker; values are read as JSON, else taken as strings")
+    parser.add_argument(
+        "--prepare",
+        action="extend",
+        nargs="+",
+        metavar="NAME",
+        help="what happens to the columns first, in order: score-binning, percentile-in-query, min-max-in-query, "
+        "z-score-in-query, unit-deviation",
+    )
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of everything that is drawn (default: 0)")
+
+
+def add_set_option(parser: Any, text: str) -> None:
+    """`--set key=value …`, as `parse_settings` reads them; `text` is its help."""
+    parser.add_argument("--set", action="extend", nargs="+", default=[], metavar="key=value", help=text)
+
+
+class _RankerName(argparse.Action):
+    """Keeps the name, and makes a `--help` that follows describe that ranker's parameters."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
+        setattr(namespace, self.dest, values)
+        general = type(parser).format_help
+        parser.__dict__["format_help"] = lambda: general(parser) + parameters_text(values)
+
+
+def parameters_text(name: str) -> str:
+    """The parameters of a ranker, as its documentation has them; "" where there is no such ranker."""
+    import inspect
+
+    from truerank.models.registry import RANKERS, ranker_class
+
+    if name not in RANKERS:
+        return ""
+    text = inspect.getdoc(ranker_class(name)) or ""
+    _, _, section = text.partition("Parameters\n----------\n")
+    lines = section.splitlines()
+    end = next((place for place, line in enumerate(lines) if line.startswith("---")), len(lines) + 1) - 1
+    inside = "\n".join(f"  {line}".rstrip() for line in lines[:end]).rstrip()
+    return f"\nparameters of {name} (--set key=value):\n{inside or '  none'}\n"
+
+
+def add_replace_option(parser: argparse.ArgumentParser) -> None:
+    """`--replace`, in a command that writes files of its own names into a folder."""
+    parser.add_argument(
+        "--replace", action="store_true", help="write over files of these names that stand in the folder already"
+    )
