@@ -22,7 +22,7 @@ from truerank import (
     import_model,
 )
 from truerank.core.errors import InvalidInputError
-from truerank.core.float32 import float32_threshold, largest_rounding_to, shortest_decimal
+from truerank.core.float32 import finite_threshold, float32_threshold, largest_rounding_to, shortest_decimal
 from truerank.export import distillation
 from truerank.export.certificate import compare_orders
 from truerank.export.form import form_of
@@ -148,9 +148,7 @@ def test_damage_is_found(fitted, monkeypatch):
     """A writer that forgets `<` against `≤` is refused."""
     from truerank.export import elasticsearch
 
-    monkeypatch.setattr(elasticsearch, "float32_threshold", lambda t, exact: np.nextafter(
-        float32_threshold(t, exact), np.float32(-np.inf)
-    ))  # fmt: skip
+    monkeypatch.setattr(elasticsearch, "finite_threshold", lambda t, exact, below: finite_threshold(t, exact))
     with pytest.raises(InvalidInputError, match="in another place"):
         export_model(fitted["constant"], "elasticsearch", certify=TEST, missing="nan")
     own = export_model(fitted["constant"], "elasticsearch", certify=TEST, missing="nan", force=True).certificate

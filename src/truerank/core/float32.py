@@ -1,6 +1,8 @@
-"""Questions `x ≤ t` of programs that round every feature to float32 first."""
+"""Questions `x ≤ t` and `x < t` of programs that round every feature to float32 first."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -22,8 +24,19 @@ def float32_threshold(border: np.ndarray, exact: bool) -> np.ndarray:
     return np.where(seen > border, below, near).astype(np.float32)
 
 
-def shortest_decimal(values: np.ndarray) -> np.ndarray:
-    """The float64 numbers that have the shortest decimal texts of float32 `values`."""
+def finite_threshold(border: np.ndarray, exact: bool, below: bool = False) -> np.ndarray:
+    """`float32_threshold` for formats without infinity; with `below` for programs that ask `float32(x) < t`."""
+    threshold = float32_threshold(border, exact)
+    if below:
+        with np.errstate(over="ignore"):
+            threshold = np.nextafter(threshold, np.float32(np.inf))
+    largest = np.finfo(np.float32).max
+    return np.clip(threshold, -largest, largest)
+
+
+def shortest_decimal(values: Any) -> np.ndarray:
+    """The float64 numbers that have the shortest decimal texts of `values` as float32."""
+    values = np.asarray(values, dtype=np.float32)
     return np.array([float(str(value)) for value in values.ravel()], dtype=np.float64).reshape(values.shape)
 
 

@@ -362,8 +362,7 @@ def _with_leaves_as_nodes(form: ModelForm) -> dict[str, Any]:
 
 
 def _first(form: ModelForm, start: float) -> str:
-    text = f"{start!r} + linear_start(z)" if form.linear_start is not None else repr(start)
-    return text
+    return f"{start!r} + linear_start(z)" if form.linear_start is not None else repr(start)
 
 
 def _last(form: ModelForm, value: str, intercept: float) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.float32 import float32_threshold
+from truerank.core.float32 import finite_threshold
 from truerank.data.grouping import offsets_of
 from truerank.export.form import ModelForm, as_oblivious
 
@@ -18,8 +18,7 @@ def write(form: ModelForm, name: str, exact: bool) -> str:
     CatBoost sends missing values one way for all borders of a feature: right only where every question does.
     """
     ensemble = as_oblivious(form).body.ensemble
-    largest = np.finfo(np.float32).max
-    limits = np.clip(float32_threshold(ensemble.borders, exact), -largest, largest)
+    limits = finite_threshold(ensemble.borders, exact)
     asked = np.isfinite(ensemble.borders) | ensemble.missing_right
     borders = [np.unique(limits[asked & (ensemble.features == k)]) for k in range(form.n_features)]
     first = offsets_of([len(own) for own in borders])

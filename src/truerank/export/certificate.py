@@ -16,7 +16,7 @@ import numpy as np
 
 from truerank.data.ranking_data import RankingData
 from truerank.export.form import Linear, ModelForm, Plain, Stumps, as_linear
-from truerank.export.run import evaluators
+from truerank.export.run import Evaluator, evaluators
 
 _CASES = 20_000  # border cases at most
 _MADE_UP = 200
@@ -128,7 +128,11 @@ def certify_export(
     scale = 1.0 + float(np.abs(expected).max(initial=0.0))
     tolerance = scale * (4e-6 if properties.float32 or properties.float32_scores or form.float32_sums else 1e-10)
     for evaluator, score in runs.items():
-        scores = score(X) / factor + left_out
+
+        def scored(rows: np.ndarray, score: Evaluator = score) -> np.ndarray:
+            return score(rows) / factor + left_out if len(rows) else np.empty(0)
+
+        scores = scored(X)
         differences[evaluator] = float(np.abs(scores - expected).max(initial=0.0))
         reversed_queries, places, made, broken = compare_orders(
             expected, scores, offsets, _ROUNDING if form.calibration is not None else 0.0
@@ -136,14 +140,8 @@ def certify_export(
         agreeing &= ~reversed_queries
         out_of_order, ties_made = max(out_of_order, places), max(ties_made, made)
         ties_broken = max(ties_broken, broken)
-        if len(cases):
-            wrong_cases = max(
-                wrong_cases, int((np.abs(score(cases) / factor + left_out - case_scores) > tolerance).sum())
-            )
-        if len(absent):
-            wrong_absent = max(
-                wrong_absent, int((np.abs(score(absent) / factor + left_out - absent_scores) > tolerance).sum())
-            )
+        wrong_cases = max(wrong_cases, int((np.abs(scored(cases) - case_scores) > tolerance).sum()))
+        wrong_absent = max(wrong_absent, int((np.abs(scored(absent) - absent_scores) > tolerance).sum()))
     if format == "catboost":
         notes += _mixed_directions(form)
     policy: dict[str, Any] = {

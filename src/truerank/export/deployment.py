@@ -137,15 +137,9 @@ def _put_into_plugin(engine: Engine, name: str, feature_set: str, body: Any, rep
     old = there["_source"]["model"] if isinstance(there, dict) and there.get("found", True) else None
     if old is not None and not replace:
         raise _taken(name, "the LTR plugin's store")
-    if old is not None:
-        engine.request("DELETE", f"_ltr/_model/{name}")
-    try:
-        engine.request("POST", f"_ltr/_featureset/{urllib.parse.quote(feature_set)}/_createmodel", body)
-    except EngineError:
-        if old is not None:
-            engine.request("PUT", f"_ltr/_model/{name}", {"model": old})
-        raise
-    return {"replaced": old is not None}
+    place = f"_ltr/_model/{name}"
+    new = ("POST", f"_ltr/_featureset/{urllib.parse.quote(feature_set)}/_createmodel", body)
+    return _exchanged(engine, place, new, None if old is None else ("PUT", place, {"model": old}))
 
 
 def _put_into_solr(engine: Engine, name: str, body: Any, replace: bool) -> dict[str, Any]:
@@ -153,12 +147,20 @@ def _put_into_solr(engine: Engine, name: str, body: Any, replace: bool) -> dict[
     old = next((own for own in there.get("models", []) if own.get("name") == name), None)
     if old is not None and not replace:
         raise _taken(name, "Solr's model store")
+    store = "schema/model-store"
+    return _exchanged(engine, f"{store}/{name}", ("PUT", store, body), None if old is None else ("PUT", store, old))
+
+
+def _exchanged(
+    engine: Engine, place: str, new: tuple[str, str, Any], old: tuple[str, str, Any] | None
+) -> dict[str, Any]:
+    """Put a model in the place of an old one (None: of none), which is put back where the engine refuses the new."""
     if old is not None:
-        engine.request("DELETE", f"schema/model-store/{name}")
+        engine.request("DELETE", place)
     try:
-        engine.request("PUT", "schema/model-store", body)
+        engine.request(*new)
     except EngineError:
         if old is not None:
-            engine.request("PUT", "schema/model-store", old)
+            engine.request(*old)
         raise
     return {"replaced": old is not None}

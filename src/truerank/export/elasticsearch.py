@@ -9,14 +9,16 @@ trees go as RankLib's text where absent features are 0, and as XGBoost's where t
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from truerank.core.float32 import float32_threshold
+from truerank.core.float32 import finite_threshold, shortest_decimal
 from truerank.export import ranklib
 from truerank.export.form import Linear, ModelForm, as_plain
-from truerank.export.nested import nested_trees
+from truerank.export.nested import breadth_first
+from truerank.trees.binary import BinaryTrees
 
 
 def write(form: ModelForm, name: str, exact: bool) -> str:
@@ -54,45 +56,32 @@ def _linear(form: ModelForm) -> dict[str, Any]:
 
 def _trees(form: ModelForm, exact: bool) -> list[Any]:
     trees = as_plain(form).body.trees
-    with np.errstate(over="ignore"):
-        below = np.nextafter(float32_threshold(trees.thresholds, exact), np.float32(np.inf))
-    below = np.clip(below, -np.finfo(np.float32).max, np.finfo(np.float32).max)
-
-    def split(node: int, left: Any, right: Any) -> Any:
-        return {
-            "split": form.names[trees.features[node]],
-            "split_condition": _float(below[node]),
-            "missing_right": bool(trees.missing_right[node]),
-            "children": [left, right],
-        }
-
-    roots = nested_trees(trees, lambda leaf: {"leaf": _float(trees.values[leaf])}, split)
+    limits = finite_threshold(trees.thresholds, exact, below=True)
+    roots = [_tree(form.names, trees, limits, root) for root in trees.roots.tolist()]
     constant = form.start + form.intercept
-    if constant:
-        roots.insert(0, {"leaf": _float(constant)})
-    return [_numbered(root) for root in roots]
+    return [{"nodeid": 0, "leaf": _float(constant)}, *roots] if constant else roots
 
 
-def _numbered(root: dict[str, Any]) -> dict[str, Any]:
-    """The tree with XGBoost's node numbers: breadth first from 0, the first child is "yes"."""
-    queue, count = [(root, 0, 0)], 1
-    result: dict[str, Any] = {}
-    place: list[Any] = [result]
-    for (node, number, depth), target in zip(queue, place):
-        target["nodeid"] = number
-        if "leaf" in node:
-            target["leaf"] = node["leaf"]
+def _tree(names: Sequence[str], trees: BinaryTrees, limits: np.ndarray, root: int) -> dict[str, Any]:
+    """A tree as XGBoost dumps it: nodes numbered level by level from 0, the left child is "yes"."""
+    order, left = breadth_first(trees, root)
+    depth = [0] * len(order)
+    for place, child in enumerate(left):
+        if child:
+            depth[child] = depth[child + 1] = depth[place] + 1
+    built: list[dict[str, Any]] = [{} for _ in order]
+    for place, (node, child) in enumerate(zip(order, left)):
+        built[place]["nodeid"] = place
+        if node < 0:
+            built[place]["leaf"] = _float(trees.values[~node])
             continue
-        children: list[dict[str, Any]] = [{}, {}]
-        target |= {
-            "depth": depth, "split": node["split"], "split_condition": node["split_condition"], "yes": count,
-            "no": count + 1, "missing": count + node["missing_right"], "children": children,
+        built[place] |= {
+            "depth": depth[place], "split": names[trees.features[node]], "split_condition": _float(limits[node]),
+            "yes": child, "no": child + 1, "missing": child + int(trees.missing_right[node]),
+            "children": built[child : child + 2],
         }  # fmt: skip
-        queue += [(child, count + side, depth + 1) for side, child in enumerate(node["children"])]
-        place += children
-        count += 2
-    return result
+    return built[0]
 
 
 def _float(x: Any) -> float:
-    return float(str(np.float32(x)))
+    return float(shortest_decimal(x))

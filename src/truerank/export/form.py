@@ -382,12 +382,10 @@ def _stumps_of_bins(coef: np.ndarray, edges: list[np.ndarray]) -> Stumps:
 
 def as_plain(form: ModelForm) -> ModelForm:
     """The same model as binary trees without normalisers; only stumps, oblivious and plain trees have this form."""
-    body = form.body
-    if form.linear_start is not None or not isinstance(body, Stumps | Oblivious | Plain):
+    body = _oblivious_stumps(form.body)
+    if form.linear_start is not None or not isinstance(body, Oblivious | Plain):
         raise InvalidInputError(f"a model of {form.kind} form is not a sum of plain trees")
-    if isinstance(body, Stumps):
-        body = Plain(_trees_of_stumps(body))
-    elif isinstance(body, Oblivious):
+    if isinstance(body, Oblivious):
         body = Plain(binary_of_oblivious(body.ensemble))
     if form.normalizers is not None:
         trees = body.trees
@@ -397,16 +395,7 @@ def as_plain(form: ModelForm) -> ModelForm:
 
 def as_oblivious(form: ModelForm) -> ModelForm:
     """The same model as oblivious trees without normalisers; only stumps and oblivious trees have this form."""
-    body = form.body
-    if isinstance(body, Stumps):
-        count = len(body.features)
-        values = np.stack([np.zeros(count), body.weights], axis=1)
-        # Infinite thresholds with the missing values right ask whether a value is there: the answer is then left.
-        always = body.thresholds == -np.inf
-        values[always] = values[always, ::-1]
-        borders = np.where(always, np.inf, body.thresholds)
-        right = np.where(always, body.missing == 0, body.missing != 0)
-        body = Oblivious(Ensemble(body.features[:, None].astype(np.int32), borders[:, None], right[:, None], values))
+    body = _oblivious_stumps(form.body)
     if form.linear_start is not None or not isinstance(body, Oblivious):
         raise InvalidInputError(f"a model of {form.kind} form is not a sum of plain oblivious trees")
     if form.normalizers is not None:
@@ -427,17 +416,17 @@ def as_linear(form: ModelForm) -> ModelForm:
     return replace(form, body=Linear(weights), intercept=form.intercept + shift, normalizers=None)
 
 
-def _trees_of_stumps(body: Stumps) -> BinaryTrees:
-    """One tree of one question for each stump; equal stumps are not joined."""
-    count = len(body.features)
+def _oblivious_stumps(body: Any) -> Any:
+    """Stumps as a tree of one question each (equal ones are not joined); any other body as it is."""
+    if not isinstance(body, Stumps):
+        return body
+    values = np.stack([np.zeros(len(body.features)), body.weights], axis=1)
+    # Infinite thresholds with the missing values right ask whether a value is there: the answer is then left.
     always = body.thresholds == -np.inf
-    values = np.stack([np.where(always, body.weights, 0.0), np.where(always, 0.0, body.weights)], axis=1)
-    missing = np.where(always, body.missing == 0, body.missing != 0)
-    number = np.arange(count)
-    return BinaryTrees(
-        number, body.features.astype(np.int64), np.where(always, np.inf, body.thresholds).astype(np.float64),
-        missing, np.zeros(count, dtype=bool), ~(2 * number), ~(2 * number + 1), values.ravel(),
-    )  # fmt: skip
+    values[always] = values[always, ::-1]
+    borders = np.where(always, np.inf, body.thresholds)
+    right = np.where(always, body.missing == 0, body.missing != 0)
+    return Oblivious(Ensemble(body.features[:, None].astype(np.int32), borders[:, None], right[:, None], values))
 
 
 def undo_normalizers(normalizers: Normalizers, features: np.ndarray, thresholds: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError
 from truerank.export.form import ModelForm, as_plain
+from truerank.export.nested import breadth_first
 from truerank.trees.binary import BinaryTrees
 
 
@@ -39,11 +40,8 @@ def _constant(value: float) -> str:
 def _tree(trees: BinaryTrees, root: int) -> str:
     if root < 0:
         return _constant(trees.values[~root])
-    order: list[int] = [root]
-    leaves: list[int] = []
-    for node in order:
-        for child in (int(trees.left[node]), int(trees.right[node])):
-            (order if child >= 0 else leaves).append(child)
+    both, _ = breadth_first(trees, root)
+    order, leaves = [node for node in both if node >= 0], [node for node in both if node < 0]
     place = {node: k for k, node in enumerate(order)} | {leaf: ~k for k, leaf in enumerate(leaves)}
     largest = np.finfo(np.float64).max
     kinds = [(0 if trees.missing_right[node] else 2) | (4 if trees.zero_missing[node] else 8) for node in order]

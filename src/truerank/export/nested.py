@@ -1,4 +1,4 @@
-"""Binary trees as nested objects."""
+"""Binary trees as nested objects, and level by level."""
 
 from __future__ import annotations
 
@@ -19,3 +19,16 @@ def nested_trees(trees: BinaryTrees, leaf: Callable[[int], Any], split: Callable
     for node in range(len(built) - 1, -1, -1):  # children stand after their parent
         built[node] = split(node, child(left[node]), child(right[node]))
     return [child(root) for root in trees.roots.tolist()]
+
+
+def breadth_first(trees: BinaryTrees, root: int) -> tuple[list[int], list[int]]:
+    """The nodes of a tree and its leaves (as ~leaf), level by level, and the place of each one's left child.
+
+    The right child stands behind the left one; a leaf has the place 0.
+    """
+    order, left = [root], []
+    for node in order:
+        left.append(len(order) if node >= 0 else 0)
+        if node >= 0:
+            order += [int(trees.left[node]), int(trees.right[node])]
+    return order, left

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError, imports_of_extra
-from truerank.core.float32 import float32_threshold
+from truerank.core.float32 import finite_threshold
 from truerank.export.arrays import arrays_of
 from truerank.export.calibration import BETA, PROBABILITY, Calibration, Member
 from truerank.export.form import ModelForm, as_oblivious, as_plain, undo_normalizers
+from truerank.export.nested import breadth_first
 
 
 class _Graph:
@@ -91,13 +92,12 @@ def _round_questions(form: ModelForm, arrays: dict[str, Any], exact: bool) -> No
     A float32 feature is not the float64 number that it was rounded from; a question at a value of the data would
     otherwise be answered the other way.
     """
-    largest = float(np.finfo(np.float32).max)
 
     def rounded(features: np.ndarray, limits: np.ndarray) -> np.ndarray:
         flat = limits.ravel()
         if form.normalizers is not None:
             flat = undo_normalizers(form.normalizers, features.ravel(), flat)
-        return np.clip(float32_threshold(flat, exact), -largest, largest).astype(np.float64).reshape(limits.shape)
+        return finite_threshold(flat, exact).astype(np.float64).reshape(limits.shape)
 
     if form.kind in ("oblivious", "polynomial"):
         arrays["borders"] = rounded(arrays["features"], arrays["borders"])
@@ -240,15 +240,14 @@ def _trees(graph: _Graph, form: ModelForm, exact: bool) -> str:
     trees = as_plain(form).body.trees
     if trees.zero_missing.any():
         raise InvalidInputError("ONNX has no trees in which zero means missing")
-    limits = np.clip(float32_threshold(trees.thresholds, exact), -np.finfo(np.float32).max, np.finfo(np.float32).max)
+    limits = finite_threshold(trees.thresholds, exact)
     ids: dict[str, list[Any]] = {key: [] for key in (
         "nodes_treeids", "nodes_nodeids", "nodes_featureids", "nodes_values", "nodes_modes", "nodes_truenodeids",
         "nodes_falsenodeids", "nodes_missing_value_tracks_true", "target_treeids", "target_nodeids", "target_ids",
         "target_weights",
     )}  # fmt: skip
     for number, root in enumerate(trees.roots.tolist()):
-        order = [root]
-        for place, node in enumerate(order):
+        for place, (node, child) in enumerate(zip(*breadth_first(trees, root))):
             ids["nodes_treeids"].append(number)
             ids["nodes_nodeids"].append(place)
             inner = node >= 0
@@ -256,11 +255,9 @@ def _trees(graph: _Graph, form: ModelForm, exact: bool) -> str:
             ids["nodes_featureids"].append(int(trees.features[node]) if inner else 0)
             ids["nodes_values"].append(float(limits[node]) if inner else 0.0)
             ids["nodes_missing_value_tracks_true"].append(int(inner and not trees.missing_right[node]))
-            ids["nodes_truenodeids"].append(len(order) if inner else 0)
-            ids["nodes_falsenodeids"].append(len(order) + 1 if inner else 0)
-            if inner:
-                order += [int(trees.left[node]), int(trees.right[node])]
-            else:
+            ids["nodes_truenodeids"].append(child)
+            ids["nodes_falsenodeids"].append(child + inner)
+            if not inner:
                 ids["target_treeids"].append(number)
                 ids["target_nodeids"].append(place)
                 ids["target_ids"].append(0)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
-from truerank.core.float32 import float32_threshold
+from truerank.core.float32 import finite_threshold, float32_threshold
 from truerank.export.form import Linear, ModelForm, Stumps, as_linear, as_plain
 from truerank.export.nested import nested_trees
 
@@ -32,7 +32,7 @@ def write(form: ModelForm, name: str, exact: bool) -> str:
         text = " ".join(f"{k + 1}:{threshold!r}:{weight!r}" for k, threshold, weight in rows)
         return f"## RankBoost\n## Iteration = {len(body.features)}\n## No. of threshold candidates = 10\n{text}"
     trees = as_plain(form).body.trees
-    limits = np.clip(float32_threshold(trees.thresholds, exact), -np.finfo(np.float32).max, np.finfo(np.float32).max)
+    limits = finite_threshold(trees.thresholds, exact)
 
     def split(node: int, left: list[str], right: list[str]) -> list[str]:
         sides = [("left", left), ("right", right)]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.float32 import float32_threshold
+from truerank.core.float32 import float32_threshold, shortest_decimal
 from truerank.export.form import Linear, ModelForm, as_plain
 from truerank.export.nested import nested_trees
 from truerank.models.foreign.solr import PACKAGE, SLACK
@@ -24,7 +24,7 @@ def write(form: ModelForm, name: str, exact: bool) -> str:
             for feature, k in zip(features, used):
                 params = {"avg": _text(scaling.first[k]), "std": _text(scaling.second[k])}
                 feature["norm"] = {"class": f"{PACKAGE}norm.StandardNormalizer", "params": params}
-        weights = {form.names[k]: _float(form.body.weights[k]) for k in used}
+        weights = {form.names[k]: float(shortest_decimal(form.body.weights[k])) for k in used}
         kind, values = "LinearModel", {"weights": weights}
     else:
         plain = as_plain(form)
@@ -59,11 +59,6 @@ def before_slack(thresholds: np.ndarray) -> np.ndarray:
         for candidate in sorted(tries, key=lambda own: -float(np.sum(own, dtype=np.float64))):
             result = np.where(np.isfinite(candidate) & (candidate + SLACK >= t), candidate, result)
     return result.astype(np.float32)
-
-
-def _float(x: Any) -> float:
-    """A float32 number with the shortest text that gives it back."""
-    return float(str(np.float32(x)))
 
 
 def _text(x: Any) -> str:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
-from truerank.core.float32 import float32_threshold
+from truerank.core.float32 import finite_threshold, shortest_decimal
 from truerank.export.form import Linear, ModelForm, as_linear, as_plain
+from truerank.export.nested import breadth_first
 
 _NO_PARENT = 2147483647
 
@@ -50,21 +51,11 @@ def write(form: ModelForm, name: str, exact: bool) -> str:
 
 def _trees(form: ModelForm, exact: bool) -> list[dict[str, Any]]:
     trees = as_plain(form).body.trees
-    with np.errstate(over="ignore"):
-        limits = np.nextafter(float32_threshold(trees.thresholds, exact), np.float32(np.inf))
-    limits = np.clip(limits, -np.finfo(np.float32).max, np.finfo(np.float32).max)
+    limits = finite_threshold(trees.thresholds, exact, below=True)
     result = []
     for number, root in enumerate(trees.roots.tolist()):
-        order, left, right, parents = [root], [], [], [_NO_PARENT]
-        for place, node in enumerate(order):
-            if node < 0:
-                left.append(-1)
-                right.append(-1)
-                continue
-            left.append(len(order))
-            right.append(len(order) + 1)
-            order += [int(trees.left[node]), int(trees.right[node])]
-            parents += [place, place]
+        order, left = breadth_first(trees, root)
+        parents = [_NO_PARENT, *(place for place, child in enumerate(left) if child for _ in range(2))]
         size = len(order)
         inner = [node >= 0 for node in order]
         result.append({
@@ -72,10 +63,10 @@ def _trees(form: ModelForm, exact: bool) -> list[dict[str, Any]]:
             "categories": [], "categories_nodes": [], "categories_segments": [], "categories_sizes": [],
             "default_left": [int(ok and not trees.missing_right[node]) for ok, node in zip(inner, order)],
             "id": number,
-            "left_children": left,
+            "left_children": [child or -1 for child in left],
             "loss_changes": [0.0] * size,
             "parents": parents,
-            "right_children": right,
+            "right_children": [child + 1 if child else -1 for child in left],
             "split_conditions": [
                 _float(limits[node] if ok else trees.values[~node]) for ok, node in zip(inner, order)
             ],
@@ -91,4 +82,4 @@ def _trees(form: ModelForm, exact: bool) -> list[dict[str, Any]]:
 
 
 def _float(x: Any) -> float:
-    return float(str(np.float32(x)))
+    return float(shortest_decimal(x))
