@@ -414,9 +414,8 @@ def _for_several_classes(estimator: Any) -> Any:
     """The estimator where it gives each class a score, else one of it for each class against the rest."""
     from sklearn.utils import get_tags
 
-    by_pairs = any(name.endswith("decision_function_shape") for name in estimator.get_params()) and (
-        "ovo" in [v for k, v in estimator.get_params().items() if k.endswith("decision_function_shape")]
-    )
+    params = estimator.get_params()
+    by_pairs = any(name.endswith("decision_function_shape") and params[name] == "ovo" for name in params)
     tags = get_tags(estimator).classifier_tags
     if by_pairs or (tags is not None and not tags.multi_class):
         return EachAgainstTheRest(estimator)

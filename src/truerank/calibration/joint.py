@@ -231,7 +231,7 @@ class SoftmaxCalibrator(JointCalibrator):
 
     def _log_probabilities(self, scores: np.ndarray) -> np.ndarray:
         x = (_inputs(scores, self.inputs) - self.centre_) / self.scale_
-        return _log_softmax(_linear(x, self.slope_, self.intercept_, self.coef_))
+        return log_softmax(_linear(x, self.slope_, self.intercept_, self.coef_))
 
     def _check_parts(self, n_classes: int) -> None:
         numbers = (self.slope_, self.centre_, self.scale_)
@@ -291,7 +291,7 @@ class OneVsRestCalibrator(JointCalibrator):
         return np.stack([c.log_odds(scores[:, k]) for k, c in enumerate(self.calibrators_)], axis=1)
 
     def _log_probabilities(self, scores: np.ndarray) -> np.ndarray:
-        return _log_softmax(_log_sigmoid(self._against_the_rest(scores)))
+        return log_softmax(_log_sigmoid(self._against_the_rest(scores)))
 
     def _check_parts(self, n_classes: int) -> None:
         if len(self.calibrators_) != n_classes or not all(isinstance(part, Calibrator) for part in self.calibrators_):
@@ -403,7 +403,7 @@ def _linear(x: np.ndarray, slope: float, intercept: np.ndarray, matrix: np.ndarr
 
 def _inputs(scores: np.ndarray, inputs: str) -> np.ndarray:
     if inputs == "log-softmax":
-        return _log_softmax(scores)
+        return log_softmax(scores)
     return _log_sigmoid(scores) if inputs == "log-sigmoid" else scores
 
 
@@ -411,6 +411,7 @@ def _log_sigmoid(z: np.ndarray) -> np.ndarray:
     return -np.logaddexp(0.0, -z)
 
 
-def _log_softmax(z: np.ndarray) -> np.ndarray:
+def log_softmax(z: np.ndarray) -> np.ndarray:
+    """log of the softmax of each row (n, K)."""
     shifted = z - z.max(axis=1, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))

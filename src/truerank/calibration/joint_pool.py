@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from truerank.calibration.base import Calibrator, quietly
-from truerank.calibration.joint import JointCalibrator, SoftmaxCalibrator, against_the_rest
+from truerank.calibration.joint import JointCalibrator, SoftmaxCalibrator, against_the_rest, log_softmax
 from truerank.calibration.pool import PooledCalibrator, exponential_weights, folds_of, rarest_class
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import ModelFileError
@@ -95,7 +95,7 @@ class JointPool(JointCalibrator):
         given = {"scores": self._centred(scores), "one-vs-rest": against}
         names, loss, parameters = [], [], []
         if self.from_log_probabilities:
-            names, loss, parameters = ["as they are"], [_losses(_softmax(scores), index)], [0]
+            names, loss, parameters = ["as they are"], [_losses(log_softmax(scores), index)], [0]
         for name, (source, form, _) in _MEMBERS.items():
             if form == "matrix" and k > _MOST_MATRIX_CLASSES:
                 continue
@@ -163,7 +163,7 @@ class JointPool(JointCalibrator):
                 [c.log_odds(np.ascontiguousarray(columns[:, k])) for k, c in enumerate(self.calibrators_)], axis=1
             )
         parts = [
-            _softmax(scores) if member is None else member._log_probabilities(given[_source(name)])
+            log_softmax(scores) if member is None else member._log_probabilities(given[_source(name)])
             for name, member in zip(self.methods_, self.members_)
         ]
         return _average(np.stack(parts), self.weights_)
@@ -190,12 +190,6 @@ def _member(name: str) -> SoftmaxCalibrator:
 
 def _source(name: str) -> str:
     return _MEMBERS[name][0] if name in _MEMBERS else "scores"
-
-
-def _softmax(scores: np.ndarray) -> np.ndarray:
-    from scipy.special import log_softmax
-
-    return np.asarray(log_softmax(scores, axis=1))
 
 
 def _losses(log_p: np.ndarray, index: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from truerank.calibration.base import Calibrator, log_probability_pairs, probability_pairs
 from truerank.calibration.decisions import decide, expected_relevant
+from truerank.calibration.joint import joint_probability_pairs
 from truerank.calibration.log_odds_fits import fit_log_odds
 from truerank.calibration.names import make_calibrator
 from truerank.core.checks import check_number, check_positive_int
@@ -222,8 +223,7 @@ class CalibratedRanker(Ranker):
 
     def grade_probabilities(self, X: Any, *, qid: Any = None) -> np.ndarray:
         """P(grade) for the lowest grade and each of `grades_`, float64 (n, G + 1); rows add up to 1."""
-        log_odds = self._at_least(X, qid)
-        at_least = probability_pairs(log_odds.ravel())[:, 1].reshape(log_odds.shape)
+        at_least = joint_probability_pairs(self._at_least(X, qid))
         n = len(at_least)
         return -np.diff(np.concatenate([np.ones((n, 1)), at_least, np.zeros((n, 1))], axis=1), axis=1)
 
