@@ -128,15 +128,11 @@ class ImportedRanker(Ranker):
             raise InvalidInputError(f"{error}; {_LAY_OUT}") from None
 
     def _prepare(self) -> None:
-        parts = self.parts_
-        if self.kind_ == "linear":
-            body: Any = Linear(parts["weights"])
-        elif self.kind_ == "stumps":
-            body = Stumps(*(parts[name] for name in _PARTS["stumps"]))
-        elif self.kind_ == "oblivious":
-            body = Oblivious(Ensemble(*(parts[name] for name in _PARTS["oblivious"])))
+        parts: Any = (self.parts_[name] for name in _PARTS[self.kind_])
+        if self.kind_ in ("linear", "stumps"):
+            body: Any = (Linear if self.kind_ == "linear" else Stumps)(*parts)
         else:
-            body = Plain(BinaryTrees(*(parts[name] for name in _PARTS["trees"])))
+            body = Oblivious(Ensemble(*parts)) if self.kind_ == "oblivious" else Plain(BinaryTrees(*parts))
         scaling = None if self.normalizers_ is None else Normalizers(**self.normalizers_)
         names = tuple(str(name) for name in self.feature_names_)
         self.form_ = ModelForm(

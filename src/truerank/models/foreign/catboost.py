@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.float32 import largest_rounding_to
 from truerank.export.form import ModelForm, Oblivious, Plain
-from truerank.models.foreign.model import ForeignModel, Leaf, Reader, Split, TreeBuilder
+from truerank.models.foreign.model import ForeignModel, Leaf, Reader, Split, TreeBuilder, at_most
 from truerank.trees.ensemble import Ensemble
 
 _DEEPEST = 16
@@ -77,7 +76,7 @@ def _question(split: Any, place: str, columns: np.ndarray, reader: Reader) -> tu
         raise reader.fail(f"{place}.split_type", f"only FloatFeature is read, got {split['split_type']!r}")
     feature = reader.integer(split.get("float_feature_index"), f"{place}.float_feature_index", 0, len(columns) - 1)
     border = reader.float32(split.get("border"), f"{place}.border")
-    return feature, float(largest_rounding_to(np.array([border]))[0])
+    return feature, at_most(border)
 
 
 def _oblivious(trees: Any, columns: np.ndarray, right: np.ndarray, scale: float, reader: Reader) -> Ensemble:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import ModelFileError
+from truerank.core.float32 import largest_rounding_to
 from truerank.export.form import Linear, ModelForm, as_plain
 from truerank.trees.binary import BinaryTrees
 
@@ -276,6 +277,11 @@ def _thresholds(asked: Membership, outside: Any, inside: Any, known: _Known) -> 
         item = (inside if asked.missing_inside else outside, known | {asked.feature: (math.inf, math.inf, True)})
         return Split(asked.feature, math.inf, between(0, len(items) - 1), item) if items else item
     return between(0, len(items) - 1)
+
+
+def at_most(value: np.float32) -> float:
+    """The threshold of `x ≤ value` for float32 x, where x is a float64 that is rounded to it."""
+    return float(largest_rounding_to(np.asarray(value)))
 
 
 def category_ends(categories: set[int], before: Callable[[int], float]) -> tuple[float, ...]:

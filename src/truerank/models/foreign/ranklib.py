@@ -14,7 +14,7 @@ import numpy as np
 from truerank.core.float32 import largest_rounding_to
 from truerank.data.columns import default_names
 from truerank.export.form import Linear, ModelForm, Plain, Stumps
-from truerank.models.foreign.model import ForeignModel, Leaf, Reader, Split, TreeBuilder
+from truerank.models.foreign.model import ForeignModel, Leaf, Reader, Split, TreeBuilder, at_most
 
 _PAIRS = {"AdaRank": 2, "Coordinate Ascent": 2, "Linear Regression": 2, "RankBoost": 3}
 _TREES = ("LambdaMART", "MART", "Random Forests")
@@ -138,7 +138,6 @@ def _look(place: str, weight: np.float32, ids: list[int], reader: Reader) -> Any
         if set(children) != {"left", "right"} or len([part for part in node if part.tag == "split"]) != 2:
             raise reader.fail(place, 'a split must have an <output>, or one child at pos="left" and one at pos="right"')
         ids.append(feature)
-        limit = float(largest_rounding_to(np.array([threshold]))[0])
-        return Split(feature - 1, limit, children["left"], children["right"], missing_right=True)
+        return Split(feature - 1, at_most(threshold), children["left"], children["right"], missing_right=True)
 
     return look

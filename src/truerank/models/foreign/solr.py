@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.float32 import largest_rounding_to
 from truerank.export.form import Linear, ModelForm, Normalizers, Plain
-from truerank.models.foreign.model import ForeignModel, Leaf, Reader, Split, TreeBuilder
+from truerank.models.foreign.model import ForeignModel, Leaf, Reader, Split, TreeBuilder, at_most
 
 SLACK = np.float32(1e-6)  # NODE_SPLIT_SLACK
 PACKAGE = "org.apache.solr.ltr."
@@ -84,6 +83,6 @@ def _look(place: str, weight: np.float32, columns: dict[str, int], reader: Reade
             raise reader.fail(place, f"a tree asks about {name!r}, which the model's features do not list")
         threshold = reader.float32(node.get("threshold"), f"{place}, threshold") + SLACK
         children = [reader.part(node, side, dict, place) for side in ("left", "right")]
-        return Split(columns[name], float(largest_rounding_to(np.array([threshold]))[0]), *children)
+        return Split(columns[name], at_most(threshold), *children)
 
     return look

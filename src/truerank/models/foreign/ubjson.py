@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any
 
 import numpy as np
@@ -122,27 +121,3 @@ class UbjsonReader:
 def looks_like_ubjson(data: bytes) -> bool:
     """Whether the first bytes are an object of UBJSON: a length marker follows the brace."""
     return len(data) > 2 and data[:1] == b"{" and data[1:2] in (b"i", b"U", b"I", b"l", b"L", b"$", b"#")
-
-
-def pack(value: Any) -> bytes:
-    """`value` as UBJSON; float arrays become arrays of float32."""
-    if value is None:
-        return b"Z"
-    if isinstance(value, bool):
-        return b"T" if value else b"F"
-    if isinstance(value, int):
-        return b"L" + struct.pack(">q", value)
-    if isinstance(value, float):
-        return b"d" + struct.pack(">f", value)
-    if isinstance(value, str):
-        return b"S" + _packed_text(value)
-    if isinstance(value, dict):
-        return b"{" + b"".join(_packed_text(key) + pack(item) for key, item in value.items()) + b"}"
-    if isinstance(value, list) and value and all(type(item) is float for item in value):
-        return b"[$d#L" + struct.pack(">q", len(value)) + np.array(value, dtype=">f4").tobytes()
-    return b"[" + b"".join(pack(item) for item in value) + b"]"
-
-
-def _packed_text(text: str) -> bytes:
-    data = text.encode()
-    return b"L" + struct.pack(">q", len(data)) + data

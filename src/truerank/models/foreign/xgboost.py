@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.float32 import largest_rounding_to
 from truerank.export.form import Linear, ModelForm, Plain
 from truerank.models.foreign.model import (
     MOST_FEATURES,
@@ -22,6 +21,7 @@ from truerank.models.foreign.model import (
     Reader,
     Split,
     TreeBuilder,
+    at_most,
     category_ends,
 )
 
@@ -164,10 +164,10 @@ def _add_saved_tree(
         if default[node] not in (0, 1):
             raise reader.fail(f"{at}, default_left", f"expected 0 or 1, got {default[node]!r}")
         if node in categories:  # those go right
-            ends = category_ends(categories[node], lambda c: _at_most(np.float32(c)))
+            ends = category_ends(categories[node], lambda c: _below(np.float32(c)))
             return Membership(feature, ends, children[1], children[0], missing_inside=not default[node])
         value = reader.float32(conditions[node], f"{at}, split_conditions")
-        return Split(feature, _at_most(value), children[0], children[1], missing_right=not default[node])
+        return Split(feature, _below(value), children[0], children[1], missing_right=not default[node])
 
     builder.add(0, look)
 
@@ -231,7 +231,7 @@ def read_dump(value: Any, reader: Reader, names: list[str] | None = None) -> For
             if isinstance(node.get("split_condition"), list):
                 raise reader.fail(f"{at}.split_condition", "categorical splits are not read")
             value = reader.float32(node.get("split_condition"), f"{at}.split_condition")
-            return Split(found[name], _at_most(value), by_id[yes], by_id[no], missing_right=missing == no)
+            return Split(found[name], _below(value), by_id[yes], by_id[no], missing_right=missing == no)
 
         builder.add(tree, look)
     trees = builder.trees()
@@ -246,6 +246,6 @@ def read_dump(value: Any, reader: Reader, names: list[str] | None = None) -> For
     return ForeignModel("xgboost", form, float32=True, notes=("a dump lacks the base score",))
 
 
-def _at_most(value: np.float32) -> float:
-    """`x < value` for float32 x as `x ≤ threshold` for float64 x."""
-    return float(largest_rounding_to(np.array([np.nextafter(value, np.float32(-np.inf))]))[0])
+def _below(value: np.float32) -> float:
+    """The same of `x < value`."""
+    return at_most(np.nextafter(value, np.float32(-np.inf)))
