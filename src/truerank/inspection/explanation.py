@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from math import factorial
@@ -23,6 +24,7 @@ _ORDERS = 64  # orders of the features that are drawn beyond that, half of them 
 _VALUES = 1 << 22  # of rows that are scored at once
 _CANDIDATES = 256  # observed values of a feature that are tried for a document
 _FEW_CANDIDATES = 24  # the same where a change means scoring the whole query again
+_DOCUMENT = ["document", "rank", "score", "grade"]
 
 
 @dataclass(frozen=True)
@@ -105,14 +107,9 @@ class Explanation:
             "difference": self.difference,
             "method": self.method,
             "contributions": [
-                {
-                    "feature": self.feature_names[k],
-                    "contribution": float(self.contributions[k]),
-                    "above": float(self.values[k, 0]),
-                    "below": float(self.values[k, 1]),
-                }
-                for k in self.order()
-                if self.contributions[k] != 0
+                dict(zip(("feature", "contribution", "above", "below"), row))
+                for row in self._rows(self.order())
+                if row[1] != 0
             ],
             "changes": [vars(change) for change in self.changes],
             "measure": self.measure,
@@ -127,19 +124,22 @@ class Explanation:
     def __str__(self) -> str:
         return self.to_text()
 
+    def _documents(self) -> list[list[Any]]:
+        """Document, rank, score and grade of the two."""
+        return [list(self._document(which, name).values()) for which, name in enumerate((self.above, self.below))]
+
+    def _rows(self, columns: Iterable[int]) -> list[list[Any]]:
+        """Feature, contribution and the two values of some columns."""
+        return [
+            [self.feature_names[k], float(self.contributions[k]), float(self.values[k, 0]), float(self.values[k, 1])]
+            for k in columns
+        ]
+
     def to_text(self, most: int = 12) -> str:
         """The explanation for a person; `most` features are listed, the others in one line."""
-        documents = [self._document(0, self.above), self._document(1, self.below)]
-        head = table(
-            [[d["document"], d["rank"], d["score"], d["grade"]] for d in documents],
-            ["document", "rank", "score", "grade"],
-        )
+        head = table(self._documents(), _DOCUMENT)
         order = [k for k in self.order() if self.contributions[k] != 0]
-        rows: list[list[Any]] = [
-            [self.feature_names[k], float(self.contributions[k]), float(self.values[k, 0]), float(self.values[k, 1])]
-            for k in order[:most]
-        ]
-        rest = order[most:]
+        rows, rest = self._rows(order[:most]), order[most:]
         if rest:
             rows.append([f"{len(rest)} more", float(self.contributions[rest].sum()), None, None])
         rows.append(["difference", self.difference, None, None])
@@ -157,15 +157,9 @@ class Explanation:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        documents = [self._document(0, self.above), self._document(1, self.below)]
-        head = [[d["document"], d["rank"], d["score"], d["grade"]] for d in documents]
-        rows = [
-            [self.feature_names[k], float(self.contributions[k]), float(self.values[k, 0]), float(self.values[k, 1])]
-            for k in self.order()
-            if self.contributions[k] != 0
-        ]
+        rows = self._rows([k for k in self.order() if self.contributions[k] != 0])
         rows.append(["difference", self.difference, None, None])
-        return styled_table(head, ["document", "rank", "score", "grade"], "html") + styled_table(
+        return styled_table(self._documents(), _DOCUMENT, "html") + styled_table(
             rows, ["feature", "contribution", self.above, self.below], "html"
         )
 

@@ -177,14 +177,14 @@ def cross_validate_fusion(
         raise InvalidInputError("cross-validation needs judgements: make the pool with qrels")
     model = RunFusion() if model is None else model
     parsed = titled(measures, convention)
-    order = np.argsort(pool.query_ids, kind="stable")  # the order of a file's topics plays no part
-    folds = [np.sort(order[fold]) for fold in query_folds(pool.n_queries, n_folds, random_state=random_state)]
-    by_run = run_values(pool, parsed)
+    condensed = {name: f"{name}, judged only" for name in parsed}
+    measured = parsed | {condensed[name]: measure(judged_only=True) for name, measure in parsed.items()}
+    by_run = run_values(pool, measured)
     learned, weighted = np.zeros(pool.n_rows), np.zeros(pool.n_rows)
-    best_runs, chosen = [], {name: np.zeros(pool.n_queries) for name in parsed}
+    best_runs, best_run = [], {name: np.zeros(pool.n_queries) for name in measured}
     first = next(iter(parsed))
-    for fold in progress(folds, "folds"):
-        train = np.setdiff1d(np.arange(pool.n_queries), fold)
+    folds = _folds(pool, n_folds, random_state)
+    for fold, train in progress(folds, "folds"):
         fitted = clone(model).fit(pool.take(train))
         test = pool.take(fold)
         rows = places_of(pool.offsets, fold)[0]
@@ -193,23 +193,15 @@ def cross_validate_fusion(
         weighted[rows] = weighted_sum(test, means)
         best = int(np.argmax(means))
         best_runs.append(pool.names[best])
-        for name in parsed:
-            chosen[name][fold] = by_run[name][best, fold]
+        for name, values in best_run.items():
+            values[fold] = by_run[name][best, fold]
     scores = {LEARNED: learned} | {name: method(pool) for name, method in UNLEARNED.items()}
     scores["weighted-sum"] = weighted
-    per_query: dict[str, dict[str, np.ndarray]] = {name: {} for name in parsed}
-    judged_only: dict[str, dict[str, np.ndarray]] = {name: {} for name in parsed}
-    condensed = {name: measure(judged_only=True) for name, measure in parsed.items()}
-    for method, one in scores.items():
-        values = list_values(pool, one, parsed | {f"{name}, judged only": m for name, m in condensed.items()}, depth)
-        for name in parsed:
-            per_query[name][method], judged_only[name][method] = values[name], values[f"{name}, judged only"]
-    condensed_runs = run_values(pool, condensed)
-    for name in parsed:
-        per_query[name]["best-run"] = chosen[name]
-        judged_only[name]["best-run"] = np.zeros(pool.n_queries)
-        for fold, best_name in zip(folds, best_runs):
-            judged_only[name]["best-run"][fold] = condensed_runs[name][pool.names.index(best_name), fold]
+    found = {method: list_values(pool, one, measured, depth) for method, one in scores.items()} | {"best-run": best_run}
+    per_query, judged_only = (
+        {name: {method: own[label] for method, own in found.items()} for name, label in labels.items()}
+        for labels in ({name: name for name in parsed}, condensed)
+    )
     return FusionEvidence(parsed, per_query, judged_only, pool.query_ids, best_runs, len(folds), random_state)
 
 
@@ -314,11 +306,8 @@ def pool_bias(
     for g, kind in progress([(-1, ""), *enumerate(kinds)], "groups"):
         lost = np.zeros(pool.n_rows, dtype=bool) if g < 0 else alone & found[:, g] & ~np.isnan(pool.grades)
         reduced = pool.regraded(np.where(lost, np.nan, pool.grades))
-        order = np.argsort(pool.query_ids, kind="stable")
         learned = np.zeros(pool.n_rows)
-        for part in query_folds(pool.n_queries, n_folds, random_state=random_state):
-            fold = np.sort(order[part])
-            train = np.setdiff1d(np.arange(pool.n_queries), fold)
+        for fold, train in _folds(pool, n_folds, random_state):
             rows = places_of(pool.offsets, fold)[0]
             learned[rows] = _learned_scores(model, reduced.take(train), pool.take(fold))
         values = mean_of(list_values(reduced, learned, parsed, DEPTH)[name])
@@ -331,6 +320,13 @@ def pool_bias(
             }
         )  # fmt: skip
     return result
+
+
+def _folds(pool: RunPool, n_folds: int, random_state: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Topics that are tested and topics to learn from, by fold; the order of a file's topics plays no part."""
+    order = np.argsort(pool.query_ids, kind="stable")
+    parts = query_folds(pool.n_queries, n_folds, random_state=random_state)
+    return [(np.sort(order[part]), np.setdiff1d(np.arange(pool.n_queries), order[part])) for part in parts]
 
 
 def _learned_scores(model: RunFusion, train: RunPool, test: RunPool) -> np.ndarray:
