@@ -197,7 +197,7 @@ def test_bm25_equals_bm25s(made_up, index, method):
 
 
 def test_a_function_that_is_not_known_is_refused_with_what_is():
-    with pytest.raises(InvalidInputError, match="expected one of cosine, tfidf, bm25"):
+    with pytest.raises(InvalidInputError, match="known are: cosine, tfidf, bm25"):
         parse_function("bm26")
     with pytest.raises(InvalidInputError, match="has no parameter 'k9'"):
         parse_function("bm25(k9=1)")

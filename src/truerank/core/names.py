@@ -1,9 +1,10 @@
-"""Objects by name: "module:name" is imported when it is asked for."""
+"""Objects by name: "module:name" is imported when it is asked for, and values by name and settings."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from importlib import import_module
 from typing import Any
 
@@ -34,6 +35,36 @@ def nearest(name: str, known: Iterable[str]) -> str:
     plain = {_plain(other): other for other in known}
     near = difflib.get_close_matches(_plain(str(name)), plain, n=1)
     return f", did you mean {plain[near[0]]!r}?" if near else ""
+
+
+def read_value(text: str, known: Mapping[str, type], kind: str) -> Any:
+    """The value that `NAME` or `NAME(key=value, …)` stands for: a dataclass of `known` with these fields.
+
+    Fields hold numbers (`float`, `int`) or words, which may stand in quotes.
+
+    Raises
+    ------
+    InvalidInputError
+        On an unknown name or field, with those that there are, and on a value that is no number where one is wanted.
+    """
+    name, opened, rest = text.strip().partition("(")
+    if name not in known or (opened and not rest.endswith(")")):
+        raise InvalidInputError(
+            f"unknown {kind} {text!r}{nearest(name, known)}; known are: {', '.join(known)}, with settings as in "
+            "NAME(key=value, key=value)"
+        )
+    kinds = {own.name: {"float": float, "int": int}.get(str(own.type), str) for own in fields(known[name])}
+    settings: dict[str, Any] = {}
+    for pair in filter(None, map(str.strip, rest.removesuffix(")").split(","))):
+        key, equals, value = (part.strip() for part in pair.partition("="))
+        if not equals or key not in kinds:
+            raise InvalidInputError(f"{name} has no parameter {key!r}; it has: {', '.join(kinds) or 'none'}")
+        try:
+            settings[key] = kinds[key](value.strip("'\""))
+        except ValueError:
+            what = "an integer" if kinds[key] is int else "a number"
+            raise InvalidInputError(f"{name}: {key} must be {what}, got {value!r}") from None
+    return known[name](**settings)
 
 
 def _plain(name: str) -> str:

@@ -10,7 +10,6 @@ import numpy as np
 
 from truerank.core.checks import check_choice, check_positive_int
 from truerank.core.errors import InvalidInputError
-from truerank.features.rank_rules import K
 from truerank.features.run_features import MinMax, ReciprocalRank, RunFeature, Score, parse_features
 from truerank.features.run_pool import RunPool
 from truerank.rankers.run_fusion import RunFusion
@@ -107,10 +106,9 @@ def export_fusion(
     for number, (name, weight) in enumerate(weights.items(), 1):
         expression = given.get(name, f"SCORE OF {name}")
         functions.append(f"    function run_{number}() {{  # {name}\n      expression: {expression}\n    }}")
-        k = feature.k if isinstance(feature, ReciprocalRank) else K
         term = f"normalize_linear(run_{number})"
         if isinstance(feature, ReciprocalRank):
-            term = f"reciprocal_rank(run_{number}, {k!r})"
+            term = f"reciprocal_rank(run_{number}, {feature.k:g})"
         terms.append(f"{weight!r} * {term}")
     expression = " + ".join(terms)
     return (

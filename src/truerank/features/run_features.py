@@ -15,8 +15,6 @@ that the run lacks, has the value that the feature's text states.
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
@@ -25,6 +23,7 @@ import numpy as np
 
 from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
+from truerank.core.names import read_value
 from truerank.features.rank_rules import K
 from truerank.features.run_pool import RunPool
 from truerank.features.score_binning import ScoreBinning
@@ -50,8 +49,13 @@ class RunFeature:
 
     def __str__(self) -> str:
         given = [(field.name, getattr(self, field.name), field.default) for field in fields(self)]
-        inside = ", ".join(f"{name}={value!r}" for name, value, default in given if value != default)
+        inside = ", ".join(f"{name}={_digits(value)}" for name, value, default in given if value != default)
         return f"{self.NAME}({inside})" if inside else self.NAME
+
+
+def _digits(value: float) -> str:
+    """The shortest text that gives the number back."""
+    return repr(value).removesuffix(".0")
 
 
 @dataclass(frozen=True)
@@ -270,27 +274,7 @@ def parse_features(text: Any) -> FeatureSet:
         return FeatureSet((text,))
     if not isinstance(text, str):
         raise InvalidInputError(f'features must be text such as "min-max + reciprocal-rank", got {text!r}')
-    return FeatureSet(tuple(_parse_one(part.strip()) for part in text.split("+")))
-
-
-def _parse_one(text: str) -> RunFeature:
-    found = re.fullmatch(r"([a-z-]+)(?:\((.*)\))?", text)
-    if found is None or found[1] not in KINDS:
-        raise InvalidInputError(f"unknown feature of runs {text!r}; known are: {', '.join(KINDS)}")
-    kind = KINDS[found[1]]
-    known = [field.name for field in fields(kind)]
-    settings: dict[str, Any] = {}
-    for pair in (found[2] or "").split(","):
-        if not pair.strip():
-            continue
-        name, _, value = (piece.strip() for piece in pair.partition("="))
-        try:
-            settings[name] = ast.literal_eval(value)
-        except (ValueError, SyntaxError):
-            raise InvalidInputError(f"{text}: settings are written name=number, got {pair.strip()!r}") from None
-        if name not in known:
-            raise InvalidInputError(f"{found[1]} has no setting {name!r}; it has: {', '.join(known) or 'none'}")
-    return kind(**settings)
+    return FeatureSet(tuple(read_value(part, KINDS, "feature of runs") for part in text.split("+")))
 
 
 def _columns(part: RunFeature, pool: RunPool, rows: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from truerank.core.kernel import kernel
 from truerank.data.grouping import offsets_of, places_of, query_of_rows
 from truerank.data.ranking_data import Judgements
 from truerank.features.document_union import join_lists
-from truerank.io.trec import Qrels, Run, as_qrels, as_run
+from truerank.io.trec import Qrels, Run, as_qrels, as_run, judge_lists
 from truerank.matrices.sorting import best_first, room_to_sort, sort_descending
 
 
@@ -97,20 +97,10 @@ class RunPool:
 
     def judge(self, qrels: Qrels) -> None:
         """Take the grades of `qrels`; the topics stay as they are."""
-        number = {topic: i for i, topic in enumerate(qrels.query_ids.tolist())}
-        grades, unretrieved, ends = np.full(self.n_rows, np.nan), [], [0]
-        for i, topic in enumerate(self.query_ids.tolist()):
-            place = number.get(topic)
-            if place is not None:
-                part = slice(int(qrels.offsets[place]), int(qrels.offsets[place + 1]))
-                judged = dict(zip(qrels.doc_ids[part].tolist(), qrels.grades[part].tolist()))
-                texts = self.doc_ids[self.offsets[i] : self.offsets[i + 1]].tolist()
-                grades[self.offsets[i] : self.offsets[i + 1]] = [judged.pop(text, np.nan) for text in texts]
-                unretrieved += list(judged.values())
-            ends.append(len(unretrieved))
-        self.grades = grades
-        self.unretrieved = np.array(unretrieved, dtype=np.float64)
-        self.unretrieved_offsets = np.array(ends, dtype=np.int64)
+        found = judge_lists(qrels, self.query_ids, self.doc_ids, self.offsets)
+        assert found.judged is not None
+        self.grades = np.where(found.judged, found.grades, np.nan)
+        self.unretrieved, self.unretrieved_offsets = found.missing_grades, found.missing_offsets
 
     @property
     def doc_ids(self) -> np.ndarray:

@@ -15,7 +15,6 @@ A page without such pages keeps S. Only the pages that a query retrieves, and li
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -29,7 +28,7 @@ from truerank.io.trec import Run
 from truerank.links.graph import LinkGraph
 from truerank.text.analysers import STEMMED_AND_STOPPED
 from truerank.text.index import Index
-from truerank.text.retrieval import BM25, as_run, best_of, query_weights, texts_of
+from truerank.text.retrieval import BM25, as_documents, as_run, best_of, lucene_idf, query_weights
 
 ALONG_LINKS = ("weighted-in-link", "weighted-out-link", "uniform-out-link")
 ALONG_TREE = ("uniform-child", "weighted-child")
@@ -113,10 +112,10 @@ def propagated_run(
         raise InvalidInputError(f"the graph has {graph.n_nodes} nodes, the index {index.n_documents} documents")
     if way in ALONG_TREE and parents is None:
         raise InvalidInputError(f"{variant} needs the parents of pages in their sites (site_parents of URLs)")
-    texts = texts_of(queries)
+    asked = as_documents(queries)
     found = []
-    for _, text in texts:
-        weights = query_weights(index, text, analyser)
+    for query in asked:
+        weights = query_weights(index, query.text["text"], analyser)
         documents, best = best_of(index, BM25(analyser), depth, weights)
         links = graph.into[documents][:, documents] if way in ALONG_LINKS else None
         tree = None if links is not None else _parents_among(np.asarray(parents), documents)
@@ -127,7 +126,7 @@ def propagated_run(
         values = spread(best) if level == "score" else _term_level(index, weights, documents, analyser, spread)
         order = np.lexsort((np.arange(len(documents)), -values))
         found.append((documents[order], values[order]))
-    return as_run(index, [name for name, _ in texts], found, variant)
+    return as_run(index, asked, found, variant)
 
 
 def graph_of_index(graph: LinkGraph, index: Index) -> LinkGraph:
@@ -178,6 +177,5 @@ def _term_level(index: Index, weights: Mapping[int, float], documents: np.ndarra
         counts = np.zeros(n)
         counts[postings.documents[start:stop]] = postings.counts[start:stop]
         tf = spread(counts[documents])
-        idf = math.log1p((n - (stop - start) + 0.5) / (stop - start + 0.5))
-        values += idf * tf * 2.2 / (tf + norms) * weight * 8.0 / (weight + 7.0)
+        values += lucene_idf(n, stop - start) * tf * 2.2 / (tf + norms) * weight * 8.0 / (weight + 7.0)
     return values

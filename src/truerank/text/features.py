@@ -27,7 +27,7 @@ from truerank.text.index import ALL, Index
 from truerank.text.joint_scores import JointScores
 from truerank.text.latent import DIMENSIONS, add_documents, cosines, document_vectors, query_vector
 from truerank.text.proximity import proximity
-from truerank.text.retrieval import BM25, FUNCTIONS, best_documents, term_weights
+from truerank.text.retrieval import BM25, FUNCTIONS, as_documents, best_documents, lucene_idf, term_weights
 
 FAMILIES: dict[str, str] = {
     "functions": "five retrieval functions under each analyser (Yue et al. 2007, section 4.1), of each field",
@@ -158,7 +158,7 @@ class TextFeatures(BaseEstimator):
                 f"{index.path}: this index gives other features than the one of fit, which had the fields "
                 f"{', '.join(self.fields_)}{'; it lacks ' + ', '.join(missing) if missing else ''}"
             )
-        asked = _documents(queries)
+        asked = as_documents(queries)
         _prepare(index, families)
         work = partial(_rows, index, families, self.depth)
         blocks = [(query,) for query in asked]
@@ -196,12 +196,6 @@ class TextFeatures(BaseEstimator):
 def columns_by_family(index: Index) -> dict[str, list[str]]:
     """Names of the columns that each family gives for an index, without `.scaled`."""
     return {family: _NAMES[family](index) for family in FAMILIES}
-
-
-def _documents(queries: Iterable[Document] | Mapping[str, str]) -> list[Document]:
-    if isinstance(queries, Mapping):
-        return [Document(str(name), {"text": text}, {}, {}) for name, text in queries.items()]
-    return list(queries)
 
 
 class _Query:
@@ -325,8 +319,7 @@ def _coverage(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarray
     columns = []
     terms = query.weights[STEMMED_AND_STOPPED]
     everywhere = index.postings(STEMMED_AND_STOPPED)
-    sizes = {term: int(everywhere.starts[term + 1] - everywhere.starts[term]) for term in terms}
-    idf = {term: math.log1p((index.n_documents - df + 0.5) / (df + 0.5)) for term, df in sizes.items()}
+    idf = {term: lucene_idf(index.n_documents, everywhere.documents_with(term)) for term in terms}
     total = math.fsum(idf.values()) or 1.0
     for field in _fields(index):
         postings = index.postings(STEMMED_AND_STOPPED, field)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from truerank.text.index import ALL, Index
-from truerank.text.retrieval import BM25, Dirichlet, best_of
+from truerank.text.retrieval import BM25, Dirichlet, best_of, lucene_idf
 
 TERMS = 40
 """Terms that feedback adds."""
@@ -39,8 +39,7 @@ def rocchio(index: Index, weights: Mapping[int, float], documents: np.ndarray, a
         for term, count in zip(*_counts(index, document, analyser)):
             gains[term] = gains.get(term, 0.0) + count * 2.2 / (count + norm)
     for term in gains:
-        df = int(postings.starts[term + 1] - postings.starts[term])
-        gains[term] *= math.log1p((n - df + 0.5) / (df + 0.5))
+        gains[term] *= lucene_idf(n, postings.documents_with(term))
     return _mixed(weights, gains)
 
 

@@ -66,6 +66,10 @@ class Postings(NamedTuple):
     n_tokens: int
     """|C|, the sum of lengths"""
 
+    def documents_with(self, term: int) -> int:
+        """df of a term."""
+        return int(self.starts[term + 1] - self.starts[term])
+
     @property
     def mean_length(self) -> float:
         """avdl, 1 where no document has a term."""

@@ -61,7 +61,7 @@ def query_vector(index: Index, weights: Mapping[int, float], analyser: str) -> n
     vector = np.zeros(terms.shape[1])
     postings, n = index.postings(analyser), index.n_documents
     for term, weight in weights.items():
-        df = int(postings.starts[term + 1] - postings.starts[term])
+        df = postings.documents_with(term)
         if df:
             vector += weight * math.log(n / df) * terms[term].astype(np.float64)
     return vector

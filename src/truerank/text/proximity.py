@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.text.index import Index
+from truerank.text.retrieval import lucene_idf
 
 WINDOW = 8
 """Terms within which two terms count as near."""
@@ -44,8 +44,7 @@ def proximity(index: Index, terms: Sequence[int], documents: np.ndarray, analyse
     if not different:
         return values
     postings, n = index.postings(analyser), index.n_documents
-    df = [int(postings.starts[term + 1] - postings.starts[term]) for term in different]
-    idf = [math.log1p((n - d + 0.5) / (d + 0.5)) for d in df]
+    idf = [lucene_idf(n, postings.documents_with(term)) for term in different]
     slot = {term: number for number, term in enumerate(different)}
     sides = np.array([(slot[s], slot[t]) for s, t in pairs], dtype=np.int64).reshape(-1, 2)
     weights = np.array([(idf[s] + idf[t]) / 2 for s, t in sides.tolist()])

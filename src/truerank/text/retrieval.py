@@ -9,18 +9,20 @@ without known terms retrieves nothing. Equal scores keep the order of the docume
 from __future__ import annotations
 
 import math
+import re
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
+from truerank.core.names import read_value
 from truerank.core.threads import run_blocks
 from truerank.data.grouping import offsets_of
 from truerank.io.documents import Document
@@ -105,6 +107,11 @@ class _Saturated(RetrievalFunction):
         raise NotImplementedError
 
 
+def lucene_idf(n: int, df: int) -> float:
+    """ln(1 + (n - df + ½)/(df + ½)), of a term that df of n documents have."""
+    return math.log1p((n - df + 0.5) / (df + 0.5))
+
+
 @dataclass(frozen=True)
 class BM25(_Saturated):
     """Okapi BM25 (Robertson & Zaragoza 2009, equation 3.15; Lemur's query part).
@@ -130,7 +137,7 @@ class BM25(_Saturated):
         for start, stop, weight, _ in terms:
             df = stop - start
             if self.idf == "lucene":
-                idf = math.log1p((n - df + 0.5) / (df + 0.5))
+                idf = lucene_idf(n, df)
             else:
                 idf = math.log(n / df if self.idf == "atire" else (n - df + 0.5) / (df + 0.5))
             of_query = weight if math.isinf(self.k3) else weight * (self.k3 + 1) / (weight + self.k3)
@@ -259,27 +266,10 @@ def parse_function(text: str) -> RetrievalFunction:
     """
     from truerank.text.latent import Latent
 
-    known = FUNCTIONS | {"latent": Latent}
-    name, opened, rest = text.strip().partition("(")
-    if name not in known or (opened and not rest.endswith(")")):
-        raise InvalidInputError(
-            f"unknown retrieval function {text!r}; expected one of {', '.join(known)}, with parameters as in "
-            "bm25(k1=0.9, b=0.4, analyser=porter, field=title)"
-        )
-    cls = known[name]
-    kinds = {own.name: {"float": float, "int": int}.get(str(own.type), str) for own in fields(cls)}
-    settings: dict[str, Any] = {}
-    for pair in filter(None, map(str.strip, rest.removesuffix(")").split(","))):
-        key, equals, value = (part.strip() for part in pair.partition("="))
-        key = {"lambda": "lam"}.get(key, key)
-        if not equals or key not in kinds:
-            raise InvalidInputError(f"{name} has no parameter {key!r}; it has: {', '.join(kinds)}")
-        try:
-            settings[key] = kinds[key](value.strip("'\""))
-        except ValueError:
-            what = "an integer" if kinds[key] is int else "a number"
-            raise InvalidInputError(f"{name}: {key} must be {what}, got {value!r}") from None
-    return cls(**settings)
+    function: RetrievalFunction = read_value(
+        re.sub(r"\blambda\b", "lam", text), FUNCTIONS | {"latent": Latent}, "retrieval function"
+    )
+    return function
 
 
 def query_weights(index: Index, text: str, analyser: str) -> dict[int, float]:
@@ -330,27 +320,25 @@ def retrieve(
     """
     check_positive_int(depth, "depth")
     chosen = parse_function(function) if isinstance(function, str) else function
-    texts = texts_of(queries)
-    weighted = [(query_weights(index, text, chosen.analyser),) for _, text in texts]
+    asked = as_documents(queries)
+    weighted = [(query_weights(index, query.text["text"], chosen.analyser),) for query in asked]
     found = run_blocks(partial(best_of, index, chosen, depth), weighted, n_jobs)
-    return as_run(
-        index, [name for name, _ in texts], found, str(function) if isinstance(function, str) else chosen.name
-    )
+    return as_run(index, asked, found, str(function) if isinstance(function, str) else chosen.name)
 
 
-def as_run(index: Index, names: Sequence[str], found: Sequence[tuple[np.ndarray, np.ndarray]], tag: str) -> Run:
+def as_run(index: Index, queries: Sequence[Document], found: Sequence[tuple[np.ndarray, ...]], tag: str) -> Run:
     """A run from each query's document numbers and scores."""
     offsets = offsets_of([len(documents) for documents, _ in found])
     documents = np.concatenate([documents for documents, _ in found]) if found else np.zeros(0, np.int64)
     scores = np.concatenate([values for _, values in found]) if found else np.zeros(0)
-    return Run(np.array(names), offsets, index.ids.take(documents), scores, tag)
+    return Run(np.array([query.id for query in queries]), offsets, index.ids.take(documents), scores, tag)
 
 
-def texts_of(queries: Iterable[Document] | Mapping[str, str]) -> list[tuple[str, str]]:
-    """Ids and texts of queries, however they were given."""
+def as_documents(queries: Iterable[Document] | Mapping[str, str]) -> list[Document]:
+    """Queries as documents, however they were given."""
     if isinstance(queries, Mapping):
-        return [(str(name), text) for name, text in queries.items()]
-    return [(query.id, query.text["text"]) for query in queries]
+        return [Document(str(name), {"text": text}, {}, {}) for name, text in queries.items()]
+    return list(queries)
 
 
 def best_of(
