@@ -409,10 +409,9 @@ def write_summary(folder: Path, summary: dict[str, Any], text: str) -> None:
 
 def compared(a: np.ndarray, b: np.ndarray) -> dict[str, Any]:
     """Queries on which a is better, worse and as good as b, and the p-values of two paired tests."""
-    from truerank.significance import paired_t, randomisation
+    from truerank.significance import paired_t, randomisation, win_loss
 
-    counts = {"wins": int((a > b).sum()), "losses": int((a < b).sum()), "ties": int((a == b).sum())}
-    return counts | {"p": {"paired t": paired_t(a, b).p, "randomisation": randomisation(a, b).p}}
+    return win_loss(a, b)._asdict() | {"p": {"paired t": paired_t(a, b).p, "randomisation": randomisation(a, b).p}}
 
 
 def read_pairs(lines: Iterable[tuple[int, str]], form: str, path: str) -> dict[str, str]:

@@ -11,8 +11,6 @@ from typing import Any
 
 from truerank.cli import common, options
 
-_SUFFIXES = ("", ".gz", ".xz", ".zst")
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
@@ -203,8 +201,9 @@ def fold_folders(place: Path) -> list[Path]:
 
 def file_of(folder: Path, stem: str) -> Path:
     """The file of this name with any of the endings that are read."""
-    for suffix in _SUFFIXES:
-        path = folder / f"{stem}.txt{suffix}"
-        if path.is_file():
-            return path
-    raise common.InvalidInputError(f"{folder}: no file {stem}.txt (also .gz, .xz, .zst) in this folder")
+    from truerank.io.streams import find_file
+
+    path = find_file(folder, f"{stem}.txt")
+    if path is None:
+        raise common.InvalidInputError(f"{folder}: no file {stem}.txt (also .gz, .xz, .zst) in this folder")
+    return path

@@ -30,6 +30,9 @@ MAX_WINDOW = 1 << 27
 PROGRESS_AFTER = 2.0
 """Seconds of reading after which a progress bar appears (on a terminal only)."""
 
+COMPRESSED = (".gz", ".xz", ".zst")
+"""Endings of the names of compressed text."""
+
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -376,6 +379,12 @@ class _Bar:
     def close(self) -> None:
         if self._bar is not None:
             self._bar.close()
+
+
+def find_file(folder: Path, name: str) -> Path | None:
+    """The file of this name in a folder, or of this name and an ending of compressed text; None where there is none."""
+    candidates = [folder / f"{name}{ending}" for ending in ("", *COMPRESSED)]
+    return next((path for path in candidates if path.is_file()), None)
 
 
 @contextmanager

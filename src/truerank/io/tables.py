@@ -28,21 +28,20 @@ from truerank.data.grouping import id_text, is_missing
 from truerank.data.ranking_data import RankingData
 from truerank.io.letor.grammar import check_bytes
 from truerank.io.letor.store import check_dtype, query_names
-from truerank.io.streams import Source, open_output
+from truerank.io.streams import COMPRESSED, Source, open_output
 
 QUERY, GRADE, DOCUMENT, COMMENT = "qid", "y", "docid", "comment"
 UNSEEN = -1.0
 """The number of a category that the list lacks which columns are coded by."""
 KINDS = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow"}
 _INDEX = re.compile(r"__index_level_\d+__")  # what pandas calls the index of a frame that it writes: a row's number
-_COMPRESSED = (".gz", ".xz", ".zst")
 _COLUMNS_AT_ONCE, _ROWS_AT_ONCE = 16, 4096
 
 
 def table_kind(path: Any) -> str | None:
     """ "csv", "tsv", "parquet" or "arrow" by a file name's ending (a text table may be compressed); None for others."""
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
-    if suffixes and suffixes[-1] in _COMPRESSED:
+    if suffixes and suffixes[-1] in COMPRESSED:
         suffixes.pop()
         kind = KINDS.get(suffixes[-1]) if suffixes else None
         return kind if kind in ("csv", "tsv") else None

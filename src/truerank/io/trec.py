@@ -17,7 +17,7 @@ from truerank.data.ranking_data import Judgements
 from truerank.io.document_ids import DocumentIds
 from truerank.io.letor.grammar import TEXT, check_bytes, check_line_ends, is_word
 from truerank.io.ranked_lists import as_lists
-from truerank.io.streams import Source, open_output
+from truerank.io.streams import COMPRESSED, Source, open_output
 
 # Bytes of text that are parsed in plain Python before the compiled parser is worth its loading (numba imported or not).
 KERNEL_AFTER_LOADED, KERNEL_AFTER = 1 << 17, 2 << 20
@@ -257,7 +257,7 @@ def run_name(path: str) -> str:
     'bm25'
     """
     name = Path(path).name
-    for suffix in (".gz", ".xz", ".zst", ".run", ".txt", ".trec"):
+    for suffix in (*COMPRESSED, ".run", ".txt", ".trec"):
         name = name.removesuffix(suffix)
     return name or path
 

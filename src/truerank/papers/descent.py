@@ -17,7 +17,6 @@ queries.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -44,6 +43,7 @@ from truerank.papers.protocol import (
     pool,
     published,
     select,
+    show,
     spread,
 )
 from truerank.rankers.pairwise_descent import PairwiseDescent
@@ -333,8 +333,8 @@ def _print(result: dict[str, Any]) -> None:
          ARTICLE_TAU.get(name), ", ".join(f"{key}={_short(value)}" for key, value in row["params"].items())]
         for name, row in result["diabetes"].items()
     ]  # fmt: skip
-    _line("Diabetes: Kendall's tau on the 142 test rows")
-    _line(table(rows, ["", "tau", "sd", "seeds", "article", "setting"]))
+    show("Diabetes: Kendall's tau on the 142 test rows")
+    show(table(rows, ["", "tau", "sd", "seeds", "article", "setting"]))
     for name in COLLECTIONS:
         if name not in result:
             continue
@@ -348,16 +348,12 @@ def _print(result: dict[str, Any]) -> None:
                  f"{row['cpu_seconds']['mean']:.3f}"]
             )  # fmt: skip
         lambdas = ", ".join(_short(value) for value in part["lambda"])
-        _line(f"\n{name} ({part['convention']}), λ by fold from exact validation MAP: {lambdas}")
+        show(f"\n{name} ({part['convention']}), λ by fold from exact validation MAP: {lambdas}")
         header = ["", "above optimum", "worst", "MAP", "- exact", "p (paired t)", "nDCG@10", "CPU s"]
-        _line(table(rows, header))
+        show(table(rows, header))
         rows = [[weighting, *figures.values()] for weighting, figures in part["weighting"].items()]
-        _line(f"\n{name}: RankSVM, squared hinge, C by validation MAP, pairs weighed by")
-        _line(table(rows, ["", "validation MAP", "MAP"]))
-
-
-def _line(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
+        show(f"\n{name}: RankSVM, squared hinge, C by validation MAP, pairs weighed by")
+        show(table(rows, ["", "validation MAP", "MAP"]))
 
 
 def _short(value: Any) -> str:

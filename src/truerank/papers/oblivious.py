@@ -382,8 +382,6 @@ def swap_probabilities(collection: Collection) -> dict[str, tuple[list[float], d
 
 def print_summary(collection: Collection, result: dict[str, Any], runs: int) -> None:
     """Tables on stdout."""
-    import sys
-
     convention = result["convention"]
     lines = [
         f"\n{collection.name}: {runs} runs; mean ± 95 % half-width of the mean (standard deviation of a run); "
@@ -427,7 +425,7 @@ def print_summary(collection: Collection, result: dict[str, Any], runs: int) -> 
     for kind in KINDS:
         p = f", Wilcoxon against plain p = {steady['p'][kind]:.2g}" if kind in steady["p"] else ""
         lines.append(f"  {TITLES[kind]}: {steady['mean'][kind]:.4f}{p}")
-    sys.stdout.write("\n".join(lines) + "\n")
+    protocol.show("\n".join(lines))
 
 
 def _spread(values: Sequence[float]) -> str:

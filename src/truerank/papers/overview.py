@@ -32,15 +32,11 @@ LIBRARIES = ("truerank", "numpy", "scipy", "scikit-learn", "numba")
 def figure(paper: str, item: str, published: float, ours: float, tolerance: float, *, least: bool = True) -> Row:
     """A row for a published figure; with `least` more is better, and only falling short by the tolerance counts."""
     reached = ours >= published - tolerance if least else abs(ours - published) <= tolerance
-    return _row(paper, item, f"{published:.4f}", f"{ours:.4f}", reached)
+    return claim(paper, item, f"{published:.4f}", f"{ours:.4f}", reached)
 
 
 def claim(paper: str, item: str, published: str, ours: str, holds: bool) -> Row:
     """A row for a claim in words."""
-    return _row(paper, item, published, ours, holds)
-
-
-def _row(paper: str, item: str, published: str, ours: str, holds: bool) -> Row:
     verdict = "reproduced" if holds else "not reproduced"
     return {"paper": paper, "item": item, "published": published, "ours": ours, "verdict": verdict}
 

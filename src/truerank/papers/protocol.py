@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,6 +25,7 @@ from truerank.core.random_streams import stream
 from truerank.data.grouping import offsets_of, places_of
 from truerank.data.ranking_data import RankingData
 from truerank.data.splits import letor_fold_parts, query_folds
+from truerank.io.streams import find_file
 
 # Name -> (folder below --data, convention of its published tables, what NULL means).
 COLLECTIONS = {
@@ -34,7 +36,6 @@ COLLECTIONS = {
     "mq2008": ("letor4-mq2008", "letor4", "error"),
     "mq2008-agg": ("letor4-mq2008-agg", "letor4", "nan"),
 }
-_SUFFIXES = ("", ".gz", ".xz", ".zst")
 
 
 @dataclass(frozen=True)
@@ -104,10 +105,10 @@ def load_collection(root: str | os.PathLike[str], name: str) -> Collection:
 def load_parts(folder: str | os.PathLike[str], *, missing: str = "error") -> list[RankingData]:
     """The parts S1 … S5 (or A1 … A5) of a folder, each as `.txt`, `.txt.gz`, `.txt.xz` or `.txt.zst`."""
     folder = Path(folder)
-    letter = "A" if _part(folder, "A1") else "S"
+    letter = "A" if find_file(folder, "A1.txt") else "S"
     paths = []
     for number in range(1, 6):
-        path = _part(folder, f"{letter}{number}")
+        path = find_file(folder, f"{letter}{number}.txt")
         if path is None:
             raise DataFileError(
                 f"expected the part {letter}{number}.txt (or .txt.gz, .txt.xz, .txt.zst) of a LETOR collection in five "
@@ -118,11 +119,6 @@ def load_parts(folder: str | os.PathLike[str], *, missing: str = "error") -> lis
     from truerank.io.letor.read import read_letor
 
     return [read_letor(str(path), missing=missing) for path in paths]
-
-
-def _part(folder: Path, stem: str) -> Path | None:
-    candidates = [folder / f"{stem}.txt{suffix}" for suffix in _SUFFIXES]
-    return next((path for path in candidates if path.is_file()), None)
 
 
 def letor_folds(collection: Collection) -> list[Fold]:
@@ -206,11 +202,11 @@ def measure_test(ranker: Any, fold: Fold, measures: Mapping[str, Any]) -> dict[s
     return {name: measure.per_query(judgements, scores).tolist() for name, measure in measures.items()}
 
 
-def pool(folds: Sequence[Fold], values: Sequence[Sequence[float]]) -> np.ndarray:
+def pool(folds: Sequence[Fold], values: Sequence[Sequence[float | None]]) -> np.ndarray:
     """Test values of all folds as one array (m,) in the order of the collection's queries."""
     result = np.full(folds[0].data.n_queries, np.nan)
     for fold, part in zip(folds, values, strict=True):
-        result[fold.test_queries] = part
+        result[fold.test_queries] = np.array(part, dtype=np.float64)  # a store keeps nan as None
     return result
 
 
@@ -238,18 +234,17 @@ def compare_paired(a: np.ndarray, b: np.ndarray) -> dict[str, float]:
     With repeated assignments give each query's mean over the repetitions: repetitions share their queries, so that
     only queries are independent.
     """
-    from truerank.significance import paired_t, randomisation, wilcoxon
+    from truerank.significance import paired_t, randomisation, wilcoxon, win_loss
 
-    difference = np.asarray(a) - np.asarray(b)
-    return {
-        "difference": float(difference.mean()),
-        "wins": int((difference > 0).sum()),
-        "losses": int((difference < 0).sum()),
-        "ties": int((difference == 0).sum()),
-        "p_paired_t": float(paired_t(a, b).p),
-        "p_wilcoxon": float(wilcoxon(a, b).p),
-        "p_randomisation": float(randomisation(a, b).p),
-    }
+    return (
+        {"difference": float((np.asarray(a) - np.asarray(b)).mean())}
+        | win_loss(a, b)._asdict()
+        | {
+            "p_paired_t": float(paired_t(a, b).p),
+            "p_wilcoxon": float(wilcoxon(a, b).p),
+            "p_randomisation": float(randomisation(a, b).p),
+        }
+    )
 
 
 class ResultStore:
@@ -370,6 +365,11 @@ def beside_published(
                 row.append(published.get(name, {}).get(column))
         rows.append(row)
     return table(rows, header)
+
+
+def show(text: str) -> None:
+    """Lines of a report on stdout."""
+    sys.stdout.write(f"{text}\n")
 
 
 def add_options(parser: Any, out: str) -> None:

@@ -7,6 +7,7 @@ weights, probabilities, errors by grade, rankings side by side, oddities of the 
 
 from __future__ import annotations
 
+import html
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from truerank.measures import evaluate, parse_measure
 from truerank.measures.evaluation import Evaluation
 from truerank.report.page import Section, cards, chart, data_table, page, paragraph, rankings, simple_table
 from truerank.significance import compare_values, measure_interval
+from truerank.significance.comparison import Comparison
 
 _RANKED_QUERIES = 60  # queries whose rankings are on the page: those that differ most, and others evenly
 _RANKED_DOCUMENTS = 10
@@ -119,19 +121,13 @@ def _summary(systems: Sequence[System], results: list[Evaluation], first: str) -
         figures[f"{first} of {system.name}"] = f"{one[first]:.4f}"
     text = cards(figures)
     if len(systems) > 1:
-        higher = result.measures[first]
-        better_is_higher = getattr(higher, "higher_is_better", True)
         values = [one[first] for one in results]
-        best = int(np.argmax(values) if better_is_higher else np.argmin(values))
+        best = int(np.argmax(values) if result.measures[first].higher_is_better else np.argmin(values))
         if best == 0:
             text += paragraph(f"No system is above {systems[0].name} on {first}.")
         else:
-            outcome = compare_values(
-                {s.name: one.per_query[first] for s, one in zip(systems, results)},
-                baseline=systems[0].name, measure=first, convention=result.convention,
-                higher_is_better=better_is_higher,
-            )  # fmt: skip
-            pair = next(p for p in outcome.pairs if systems[best].name in (p.a, p.b))
+            pairs = _compared(systems, results, first).pairs
+            pair = next(p for p in pairs if systems[best].name in (p.a, p.b))
             sure = "a difference that the test confirms" if pair.p_adjusted < 0.05 else "which may be chance"
             text += paragraph(
                 f"{systems[best].name} has the best {first}, {abs(pair.difference):.4f} better than {systems[0].name} "
@@ -187,14 +183,9 @@ def _measures(systems: Sequence[System], results: list[Evaluation], first: str) 
 def _comparison(systems: Sequence[System], results: list[Evaluation], first: str) -> list[Section]:
     if len(systems) < 2:
         return []
-    outcome = compare_values(
-        {s.name: one.per_query[first] for s, one in zip(systems, results)},
-        baseline=systems[0].name, measure=first, convention=results[0].convention,
-        higher_is_better=results[0].measures[first].higher_is_better,
-    )  # fmt: skip
     rows: list[list[Any]] = [
         [p.a, p.b, p.difference, p.low, p.high, p.wins, p.losses, p.ties, p.p, p.p_adjusted, p.detectable]
-        for p in outcome.pairs
+        for p in _compared(systems, results, first).pairs
     ]
     header = ["system", "against", "difference", "95 % from", "to", "wins", "losses", "ties", "p", "corrected", "shows"]
     note = (
@@ -203,6 +194,15 @@ def _comparison(systems: Sequence[System], results: list[Evaluation], first: str
     )
     text = simple_table(header, rows, "comparison") + paragraph(note, quiet=True)
     return [Section("comparison", f"Better than {systems[0].name}?", text)]
+
+
+def _compared(systems: Sequence[System], results: list[Evaluation], first: str) -> Comparison:
+    """The systems against the first one."""
+    return compare_values(
+        {s.name: one.per_query[first] for s, one in zip(systems, results)},
+        baseline=systems[0].name, measure=first, convention=results[0].convention,
+        higher_is_better=results[0].measures[first].higher_is_better,
+    )  # fmt: skip
 
 
 def _by_query(systems: Sequence[System], results: list[Evaluation], first: str, names: list[str]) -> Section:
@@ -260,7 +260,7 @@ def _curves(systems: Sequence[System]) -> list[Section]:
             if np.ndim(values) == 1 and np.asarray(values).dtype.kind == "f" and np.isfinite(values).sum() > 1
         }
         if shown:
-            text += f"<h3>{_escape(system.name)}</h3>"
+            text += f"<h3>{html.escape(system.name)}</h3>"
         for name, values in shown.items():
             spec = {
                 "data": {"values": [{"round": k + 1, "value": _number(value)} for k, value in enumerate(values)]},
@@ -295,7 +295,7 @@ def _weights(systems: Sequence[System]) -> list[Section]:
                 "tooltip": [{"field": "feature"}, {"field": "value"}],
             },
         }
-        text += f"<h3>{_escape(system.name)}</h3>" + chart(spec, f"{kind} of {system.name}")
+        text += f"<h3>{html.escape(system.name)}</h3>" + chart(spec, f"{kind} of {system.name}")
         if len(values) > len(shown):
             text += paragraph(f"The {len(shown)} largest of {len(values)}.", quiet=True)
     return [Section("features", "Weights and importance", text)] if text else []
@@ -345,7 +345,7 @@ def _probabilities(systems: Sequence[System], data: RankingData | None) -> list[
                 },
             ],
         }
-        text += f"<h3>{_escape(system.name)}</h3>" + chart(spec, f"reliability diagram of {system.name}")
+        text += f"<h3>{html.escape(system.name)}</h3>" + chart(spec, f"reliability diagram of {system.name}")
         text += paragraph(
             "Grey bars: where 95 of 100 shares would lie if every probability were true; "
             f"{100 * bins.inside:.0f} % of the points are inside.",
@@ -457,15 +457,9 @@ def _making(made_by: str, sources: dict[str, str], convention: str) -> Section:
         ["NumPy", np.__version__],
     ]
     rows += [["convention", convention], *[[name, remark] for name, remark in sources.items()]]
-    text = f"<pre>{_escape(made_by)}</pre>" if made_by else ""
+    text = f"<pre>{html.escape(made_by)}</pre>" if made_by else ""
     return Section("making", "How this page was made", text + simple_table(["what", "which"], rows, "versions"))
 
 
 def _number(value: Any) -> float | None:
     return float(value) if value is not None and np.isfinite(value) else None
-
-
-def _escape(text: str) -> str:
-    import html
-
-    return html.escape(text)

@@ -203,8 +203,6 @@ def _won(repeated: Mapping[str, Sequence[float]], row: str) -> int | None:
 
 
 def _print(name: str, collection: Collection, result: dict[str, Any]) -> None:
-    import sys
-
     rows = result["published_folds"]
     published = {}
     for row in rows:
@@ -240,7 +238,7 @@ def _print(name: str, collection: Collection, result: dict[str, Any]) -> None:
             "",
             _table_of_tests(result["tests_assignments"]),
         ]
-    sys.stdout.write("\n".join(lines) + "\n")
+    protocol.show("\n".join(lines))
 
 
 def _table_of_tests(tests: Mapping[str, Mapping[str, float]]) -> str:

@@ -133,8 +133,7 @@ def run_trials(
         for row in ROWS:
             pieces = [_trial(row, k, folds[k], parts, (column, bm25, chosen[-1]), store) for k in range(4)]
             for name in (*MEASURES, *PAIRS):
-                values = [[math.nan if v is None else v for v in p["test"][name]] for p in pieces]
-                kept[row][name].append(protocol.pool(folds, values))
+                kept[row][name].append(protocol.pool(folds, [p["test"][name] for p in pieces]))
             if row in ADARANK_ROWS:
                 for name in TRAINED:
                     training[row][name] += [p["train"][name] for p in pieces]
@@ -346,8 +345,6 @@ def trial_figures(result: dict[str, Any]) -> list[Figure]:
 
 def print_trials(result: dict[str, Any]) -> None:
     """The tables of the trials on stdout."""
-    import sys
-
     means = result["means"]
     rows = [[row, *(m[n]["mean"] for n in MEASURES), m[MEASURES[0]]["sd"], *(m[p]["mean"] for p in PAIRS)]
             for row, m in means.items()]  # fmt: skip
@@ -378,4 +375,4 @@ def print_trials(result: dict[str, Any]) -> None:
         "\nTraining MAP by round, trial 1 (figure 11)\n",
         table(learning, ["update", *map(str, at), "best", "at round"]),
     ]  # fmt: skip
-    sys.stdout.write("\n".join(parts) + "\n")
+    protocol.show("\n".join(parts))

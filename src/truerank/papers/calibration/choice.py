@@ -20,6 +20,7 @@ from truerank.significance import paired_t
 from truerank.significance.corrections import holm
 
 PEERS = ("platt", "isotonic", "beta", "temperature")
+Outcome = tuple[CalibratorChoice, Losses, dict[str, Losses]]
 SIZES = (("100 and more", 100, 10**9), ("20 to 99", 20, 100), ("5 to 19", 5, 20), ("2 to 4", 2, 5))
 
 
@@ -52,7 +53,7 @@ def against_peers(chosen: Losses, peers: dict[str, Losses], groups: np.ndarray |
 
 def choose_and_test(
     train: np.ndarray, y: np.ndarray, test: np.ndarray, y_test: np.ndarray, *, groups: Any = None
-) -> tuple[CalibratorChoice, Losses, dict[str, Losses]]:
+) -> Outcome:
     """Choose on the training scores alone; the choice, and losses on the test scores of it and of each peer."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # few positives, separable scores: counted in the tables
@@ -61,9 +62,15 @@ def choose_and_test(
     return choice, losses(y_test, choice.calibrator.log_odds(test)), peers
 
 
-def _chosen(choices: Iterable[CalibratorChoice]) -> dict[str, Any]:
+def _row(name: str, outcomes: Sequence[Outcome], groups: np.ndarray | None = None) -> dict[str, Any]:
+    """A row of the tables: the comparison with the peers over several fits, and what was chosen."""
+    choices, chosen, peers = zip(*outcomes)
+    compared = against_peers(pooled(chosen), {peer: pooled(one[peer] for one in peers) for peer in PEERS}, groups)
+    return {"set": name, "topics": len(outcomes), **_chosen(choices), **compared}
+
+
+def _chosen(choices: Sequence[CalibratorChoice]) -> dict[str, Any]:
     """How often what was chosen, and the mean weight of each method over all choices."""
-    choices = list(choices)
     weights: dict[str, float] = {}
     for choice in choices:
         for method, weight in choice.weights.items():
@@ -86,19 +93,13 @@ def correct(families: Iterable[Sequence[dict[str, Any]]]) -> None:
 
 def reuters_by_size(scores: Sequence[TopicScores]) -> list[dict[str, Any]]:
     """The comparison over all topics, and by their number of training documents."""
-    outcomes = [
-        (int(t.in_train.sum()), *choose_and_test(t.train, t.in_train, t.test, t.in_test))
-        for t in progress(scores, "topics")
-    ]
-    rows = []
-    for name, low, high in (("all", 0, 10**9), *SIZES):
-        some = [outcome for outcome in outcomes if low <= outcome[0] < high]
-        if not some:
-            continue
-        peers = {peer: pooled(outcome[3][peer] for outcome in some) for peer in PEERS}
-        row = against_peers(pooled(outcome[2] for outcome in some), peers)
-        rows.append({"set": name, "topics": len(some), **_chosen(o[1] for o in some), **row})
-    return rows
+    outcomes = [choose_and_test(t.train, t.in_train, t.test, t.in_test) for t in progress(scores, "topics")]
+    sizes = [int(t.in_train.sum()) for t in scores]
+    found = {
+        name: [outcome for outcome, size in zip(outcomes, sizes) if low <= size < high]
+        for name, low, high in (("all", 0, 10**9), *SIZES)
+    }
+    return [_row(name, some) for name, some in found.items() if some]
 
 
 def bundled_sets(n_splits: int = 5) -> list[dict[str, Any]]:
@@ -133,10 +134,7 @@ def bundled_sets(n_splits: int = 5) -> list[dict[str, Any]]:
                         scores[b] = classifier_scores(make().fit(X[train[a]], y[train[a]]), X[train[b]])
                     fitted = make().fit(X[train], y[train])
                     outcomes.append(choose_and_test(scores, y[train], classifier_scores(fitted, X[test]), y[test]))
-            peers = {peer: pooled(outcome[2][peer] for outcome in outcomes) for peer in PEERS}
-            row = against_peers(pooled(outcome[1] for outcome in outcomes), peers)
-            chosen = _chosen(outcome[0] for outcome in outcomes)
-            rows.append({"set": f"{name}, {classifier}", "topics": len(outcomes), **chosen, **row})
+            rows.append(_row(f"{name}, {classifier}", outcomes))
     return rows
 
 
@@ -176,10 +174,7 @@ def mq2008_rankers(root: str, names: Sequence[str], n_folds: int = 5) -> tuple[l
                 observed.append(expected_relevant(relevant, 5, qid=test.query_index, scores=calibrated.predict(test)))
                 p_all.append(p[:, 1])
                 y_all.append(in_test)
-        peers = {peer: pooled(outcome[2][peer] for outcome in outcomes) for peer in PEERS}
-        row = against_peers(pooled(outcome[1] for outcome in outcomes), peers, np.concatenate(queries))
-        chosen = _chosen(outcome[0] for outcome in outcomes)
-        rows.append({"set": f"MQ2008, {name}", "topics": len(folds), **chosen, **row})
+        rows.append(_row(f"MQ2008, {name}", outcomes, np.concatenate(queries)))
         note(f"MQ2008, {name}: done")
         if name == names[0]:
             top_five = _deciles(name, np.concatenate(expected), np.concatenate(observed))

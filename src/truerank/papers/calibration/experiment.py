@@ -34,6 +34,7 @@ from truerank.papers.calibration.topic_scores import (
     sign_tests,
     topic_scores,
 )
+from truerank.papers.protocol import show
 from truerank.report.calibration_figures import (
     CalibrationFigure,
     decile_figure,
@@ -333,7 +334,7 @@ def _slug(name: str) -> str:
 
 
 def _print(result: dict[str, Any]) -> None:
-    _show(f"Reuters-21578, ModApte, topics {', '.join(result['topics'])}; {result['words']} words; five-fold scores")
+    show(f"Reuters-21578, ModApte, topics {', '.join(result['topics'])}; {result['words']} words; five-fold scores")
     for name, part in result["panels"].items():
         _print_panel(name, part, len(result["topics"]))
     if result["steps"]:
@@ -357,7 +358,7 @@ def _print_panel(name: str, part: dict[str, Any], n_topics: int) -> None:
         theirs_of, what = {}, "published sums are of ten topics and not shown"
     elif "script" in part:
         theirs_of, others, what = part["script"], "script", "prepared as the script's, whose log loss is in nats"
-    _show(f"\n{name}: sums over {part['decisions']} decisions; {what}")
+    show(f"\n{name}: sums over {part['decisions']} decisions; {what}")
     rows = []
     for method, ours in part["ours"].items():
         theirs = theirs_of.get(method, [None, None, None])
@@ -365,9 +366,9 @@ def _print_panel(name: str, part: dict[str, Any], n_topics: int) -> None:
             PAPER_NAMES.get(method, method), *(_two(ours[key]) for key in ("log_loss_nats", "log_loss_bits")),
             _two(ours["squared_error"]), ours["errors"], *(_two(value) for value in theirs[:2]), _two(theirs[2], 0),
         ])  # fmt: skip
-    _show(table(rows, ["method", "nats", "bits", "sq. error", "errors", others, "sq. error", "errors"]))
+    show(table(rows, ["method", "nats", "bits", "sq. error", "errors", others, "sq. error", "errors"]))
     if "draws" in part:
-        _show("the same with folds drawn at random, least to greatest of the draws")
+        show("the same with folds drawn at random, least to greatest of the draws")
         rows = [
             [
                 PAPER_NAMES[name],
@@ -375,24 +376,24 @@ def _print_panel(name: str, part: dict[str, Any], n_topics: int) -> None:
             ]
             for name, row in part["draws"].items()
         ]
-        _show(table(rows, ["method", "nats", "sq. error", "errors"]))
+        show(table(rows, ["method", "nats", "sq. error", "errors"]))
     for claim, holds in part["claims"].items():
-        _show(f"{'yes' if holds else 'no '}  {claim}")
+        show(f"{'yes' if holds else 'no '}  {claim}")
     rows = [
         [PAPER_NAMES.get(t["a"], t["a"]), PAPER_NAMES.get(t["b"], t["b"]),
          *(f"{t[k]['wins']}/{t[k]['losses']}{' *' if t[k]['p'] < SIGNIFICANT else ''}" for k in LOSSES)]
         for t in part["sign_tests"]
     ]  # fmt: skip
-    _show("micro sign tests, wins/losses, * p < 0.01")
-    _show(table(rows, ["method", "against", "log loss", "squared error", "errors"]))
+    show("micro sign tests, wins/losses, * p < 0.01")
+    show(table(rows, ["method", "against", "log loss", "squared error", "errors"]))
     for figure, level in part["level_with_best"].items():
         names = [PAPER_NAMES[method] for method in level]
         rest = f"; not told from it at p = {SIGNIFICANT}: {', '.join(names[1:])}" if names[1:] else ""
-        _show(f"best {figure.replace('_', ' ')} of the paper's methods: {names[0]}{rest}")
+        show(f"best {figure.replace('_', ' ')} of the paper's methods: {names[0]}{rest}")
 
 
 def _print_steps(steps: list[dict[str, Any]]) -> None:
-    _show("\nwhat each step of preprocessing does (log loss in nats, squared error, errors)")
+    show("\nwhat each step of preprocessing does (log loss in nats, squared error, errors)")
     rows = [
         [row["step"], row["words"], int(row["training"]["errors"]), f"{row['training']['asymmetric-laplace']:.1f}",
          f"{row['training']['logistic']:.1f}", row["uncalibrated_errors"],
@@ -401,25 +402,25 @@ def _print_steps(steps: list[dict[str, Any]]) -> None:
         for row in steps
     ]  # fmt: skip
     header = ["step", "words", "training: raw errors", "A. Laplace", "LogReg", "test: raw errors"]
-    _show(table(rows, [*header, "A. Laplace", "LogReg", SPLINE]))
+    show(table(rows, [*header, "A. Laplace", "LogReg", SPLINE]))
 
 
 def _print_topics(title: str, part: dict[str, Any]) -> None:
-    _show(f"\n{title}: {part['topics']} topics with a test document, {part['decisions']} decisions")
+    show(f"\n{title}: {part['topics']} topics with a test document, {part['decisions']} decisions")
     rows = [
         [PAPER_NAMES.get(m, m), _two(r["log_loss_nats"]), _two(r["log_loss_bits"]), _two(r["squared_error"]),
          r["errors"]]
         for m, r in part["ours"].items()
     ]  # fmt: skip
-    _show(table(rows, ["method", "nats", "bits", "sq. error", "errors"]))
+    show(table(rows, ["method", "nats", "bits", "sq. error", "errors"]))
     for t in part["sign_tests"]:
         against = PAPER_NAMES.get(t["b"], t["b"])
         words = [f"{k.replace('_', ' ')} {t[k]['wins']}/{t[k]['losses']} p {t[k]['p']:.2g}" for k in LOSSES]
-        _show(f"A. Laplace against {against}, wins/losses: {'; '.join(words)}")
+        show(f"A. Laplace against {against}, wins/losses: {'; '.join(words)}")
 
 
 def _print_choices(title: str, parts: list[dict[str, Any]]) -> None:
-    _show(f"\n{title}: choose_calibrator against the best of Platt, isotonic, beta, temperature; paired t")
+    show(f"\n{title}: choose_calibrator against the best of Platt, isotonic, beta, temperature; paired t")
     rows = []
     for part in parts:
         for loss in ("log_loss", "squared_error"):
@@ -429,17 +430,17 @@ def _print_choices(title: str, parts: list[dict[str, Any]]) -> None:
                 c["best_peer"], f"{c['p']:.3f}", f"{c['p_holm']:.3f}" if "p_holm" in c else "",
                 "yes" if c["not_worse"] else "NO",
             ])  # fmt: skip
-    _show(table(rows, ["set", "fits", "loss", "chosen", "best peer", "", "p", "p (Holm)", "not worse"]))
+    show(table(rows, ["set", "fits", "loss", "chosen", "best peer", "", "p", "p (Holm)", "not worse"]))
     for part in parts:
         weights = ", ".join(f"{name} {weight:.2f}" for name, weight in part["mean_weights"].items())
-        _show(f"  {part['set']}: chose {part['chosen']}; mean weights {weights}")
+        show(f"  {part['set']}: chose {part['chosen']}; mean weights {weights}")
 
 
 def _print_top_five(top: dict[str, Any]) -> None:
-    _show(f"\nrelevant in the top 5 by decile of the expected number, {top['ranker']} on MQ2008 test queries")
+    show(f"\nrelevant in the top 5 by decile of the expected number, {top['ranker']} on MQ2008 test queries")
     rows = [[r["decile"], r["queries"], r["expected"], r["observed"], r["standard_error"]] for r in top["deciles"]]
-    _show(table(rows, ["decile", "queries", "expected", "observed", "standard error"]))
-    _show(f"mean over queries: expected {top['expected']:.4f}, observed {top['observed']:.4f}")
+    show(table(rows, ["decile", "queries", "expected", "observed", "standard error"]))
+    show(f"mean over queries: expected {top['expected']:.4f}, observed {top['observed']:.4f}")
 
 
 def _two(value: float | None, digits: int = 2) -> str:
@@ -448,9 +449,3 @@ def _two(value: float | None, digits: int = 2) -> str:
 
 def _short(value: float) -> str:
     return str(value) if isinstance(value, int) else f"{value:.1f}"
-
-
-def _show(text: str) -> None:
-    import sys
-
-    sys.stdout.write(f"{text}\n")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from truerank.core.errors import DataFileError
+from truerank.io.streams import Source
 
 _DOCUMENT = re.compile(r"<REUTERS\b([^>]*)>(.*?)</REUTERS>", re.DOTALL)
 _ATTRIBUTE = re.compile(r'([A-Z]+)="([^"]*)"')
@@ -61,7 +62,8 @@ def parse_reuters(text: str, path: str = "") -> Iterator[ReutersDocument]:
     Raises
     ------
     DataFileError
-        When a document's end is missing, or one has no TEXT or lacks an attribute; the message names its line.
+        Without a document, when a document's end is missing, or one has no TEXT or lacks an attribute; the message
+        names its line.
 
     Examples
     --------
@@ -92,10 +94,9 @@ def parse_reuters(text: str, path: str = "") -> Iterator[ReutersDocument]:
             lewis_split=attributes["LEWISSPLIT"],
             has_topics=attributes["TOPICS"],
         )
-    if text.count("<REUTERS ") != found:
-        raise DataFileError(
-            f"{text.count('<REUTERS ')} documents begin but {found} are whole; the file is damaged or cut off", path
-        )
+    begun = text.count("<REUTERS ")
+    if begun != found or not found:
+        raise DataFileError(f"{begun} documents begin but {found} are whole; the file is damaged or cut off", path)
 
 
 def read_reuters(folder: str | os.PathLike[str]) -> list[ReutersDocument]:
@@ -109,7 +110,12 @@ def read_reuters(folder: str | os.PathLike[str]) -> list[ReutersDocument]:
     paths = sorted(path for path in Path(folder).glob("reut2-*.sgm*") if path.suffix in (".sgm", ".gz", ".xz"))
     if not paths:
         raise DataFileError("expected the files reut2-000.sgm … (or .sgm.gz, .sgm.xz) of Reuters-21578", str(folder))
-    return [document for path in paths for document in parse_reuters(_read_text(path), str(path))]
+    documents: list[ReutersDocument] = []
+    for path in paths:
+        with Source(path) as stream:
+            text = b"".join(stream.line_blocks()).decode("latin-1")
+        documents += parse_reuters(text, str(path))
+    return documents
 
 
 def modapte_split(documents: Iterable[ReutersDocument]) -> tuple[list[ReutersDocument], list[ReutersDocument]]:
@@ -117,25 +123,6 @@ def modapte_split(documents: Iterable[ReutersDocument]) -> tuple[list[ReutersDoc
     with_topics = [document for document in documents if document.has_topics == "YES"]
     train = [document for document in with_topics if document.lewis_split == "TRAIN"]
     return train, [document for document in with_topics if document.lewis_split == "TEST"]
-
-
-def _read_text(path: Path) -> str:
-    try:
-        if path.suffix == ".xz":
-            import lzma
-
-            return lzma.decompress(path.read_bytes()).decode("latin-1")
-        if path.suffix == ".gz":
-            import gzip
-
-            return gzip.decompress(path.read_bytes()).decode("latin-1")
-        return path.read_text(encoding="latin-1")
-    except (EOFError, ValueError) as error:
-        raise DataFileError(f"the compressed file is damaged: {error}", str(path)) from error
-    except Exception as error:
-        if type(error).__name__ in ("LZMAError", "BadGzipFile", "error"):
-            raise DataFileError(f"the compressed file is damaged: {error}", str(path)) from error
-        raise
 
 
 def _clean(text: str) -> str:

@@ -8,7 +8,6 @@ each query's mean over the assignments, since assignments share their queries.
 from __future__ import annotations
 
 import argparse
-import math
 import time
 from functools import partial
 from itertools import combinations
@@ -138,7 +137,7 @@ class _Run:
             pieces = [self._piece(learner, scheme, fold, names, TRAINING) for fold in folds]
             row: dict[str, Any] = {"chosen": [p["params"] for p in pieces], "status": [p["status"] for p in pieces]}
             row["fit_seconds"] = float(np.mean([p["fit_seconds"] for p in pieces]))
-            pooled = {n: protocol.pool(folds, [_numbers(p["test"][n]) for p in pieces]) for n in names}
+            pooled = {n: protocol.pool(folds, [p["test"][n] for p in pieces]) for n in names}
             row["test"] = {SHOWN.get(n, n): protocol.mean_of_folds(folds, pooled[n]) for n in (*MEASURES, TIED)}
             row["wrong_pairs"] = {n: float(np.nanmean(pooled[n])) for n in PAIRS}
             row["train"] = {SHOWN.get(n, n): [p["train"][n] for p in pieces] for n in TRAINING}
@@ -157,7 +156,7 @@ class _Run:
             for learner in learners:
                 pieces = [self._piece(learner, scheme, fold, REPEATED, ()) for fold in folds]
                 for n in REPEATED:
-                    pooled = protocol.pool(folds, [_numbers(p["test"][n]) for p in pieces])
+                    pooled = protocol.pool(folds, [p["test"][n] for p in pieces])
                     means[learner.name][n].append(protocol.mean_of_folds(folds, pooled))
                     by_query[learner.name][n].append(pooled)
         if not repetitions:
@@ -218,10 +217,6 @@ def _candidates(learner: Learner, scheme: str) -> tuple[dict[str, Any], ...]:
     return learner.plain if scheme == "plain" else learner.wide
 
 
-def _numbers(values: list[float | None]) -> list[float]:
-    return [math.nan if v is None else v for v in values]
-
-
 def _tests(by_query: dict[str, np.ndarray]) -> list[dict[str, Any]]:
     """Every pair of learners by a paired t test on queries, corrected over all pairs by Holm's method."""
     from truerank.significance import holm
@@ -237,7 +232,7 @@ def _tests(by_query: dict[str, np.ndarray]) -> list[dict[str, Any]]:
 
 def print_text(name: str, part: dict[str, Any]) -> None:
     """Tables of one collection."""
-    out = print_line
+    out = protocol.show
     out(f"\n{name}: {part['queries']} queries ({part['queries_without_relevant']} without a relevant document), ")
     out(f"{part['documents']} documents, convention {part['convention']}, settings by validation MAP, ties averaged")
     columns = ["MAP", SHOWN[TIED], "nDCG@5", "nDCG@10"]
@@ -278,10 +273,3 @@ def print_text(name: str, part: dict[str, Any]) -> None:
             ],
         )
     )
-
-
-def print_line(text: str) -> None:
-    """A line of the report on stdout."""
-    import sys
-
-    sys.stdout.write(f"{text}\n")
