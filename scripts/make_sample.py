@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from truerank.data.ranking_data import RankingData
-from truerank.io.letor.read import write_letor
+from truerank.io.letor.write import write_letor
 from truerank.io.trec import Qrels, write_qrels
 
 DEPTH = 50

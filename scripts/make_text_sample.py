@@ -19,7 +19,7 @@ import numpy as np
 
 from truerank.data.ranking_data import RankingData
 from truerank.io.documents import read_documents, read_judgements, read_queries
-from truerank.io.letor.read import write_letor
+from truerank.io.letor.write import write_letor
 from truerank.text.features import TextFeatures
 from truerank.text.index import build_index
 

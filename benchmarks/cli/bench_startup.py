@@ -67,7 +67,7 @@ def run() -> None:
 def _small_file(folder: Path) -> tuple[str, str]:
     code = (
         "from truerank.data.samples import load_sample\n"
-        "from truerank.io.letor.read import write_letor\n"
+        "from truerank.io.letor.write import write_letor\n"
         "data = load_sample().take_queries(range(20))\n"
         f"write_letor(data, {str(folder / 'small.txt')!r})\n"
         f"open({str(folder / 'scores.txt')!r}, 'w').writelines(f'{{s}}\\n' for s in data.X[:, 0].tolist())\n"

@@ -11,7 +11,8 @@ from truerank.calibration.densities import AsymmetricLaplaceCalibrator
 from truerank.calibration.ranker import CalibratedRanker
 from truerank.cli import main
 from truerank.data.ranking_data import RankingData
-from truerank.io.letor.read import read_letor, write_letor
+from truerank.io.letor.read import read_letor
+from truerank.io.letor.write import write_letor
 from truerank.models.model_file import load_model
 
 

@@ -13,7 +13,8 @@ import pytest
 from truerank import ObliviousBoosting, RankingData
 from truerank.cli import main
 from truerank.data.samples import load_sample
-from truerank.io.letor.read import read_letor, write_letor
+from truerank.io.letor.read import read_letor
+from truerank.io.letor.write import write_letor
 from truerank.io.trec import read_run
 from truerank.models.model_file import load_model
 

@@ -144,7 +144,7 @@ def test_pipelines_and_rankers_of_others(data):
 
 def test_command_tunes_and_keeps_the_model(tmp_path, capsys):
     from truerank.cli import main
-    from truerank.io.letor.read import write_letor
+    from truerank.io.letor.write import write_letor
     from truerank.models.model_file import load_model
 
     data = load_sample().take_queries(range(30))
@@ -167,7 +167,7 @@ def test_command_tunes_and_keeps_the_model(tmp_path, capsys):
 @pytest.mark.filterwarnings("ignore:.*came in several pieces")
 def test_out_of_fold_scores_are_in_the_order_of_the_file(tmp_path, capsys):
     from truerank.cli import main
-    from truerank.io.letor.read import write_letor
+    from truerank.io.letor.write import write_letor
 
     data = load_sample().take_queries(range(12))
     write_letor(data, tmp_path / "all.txt")

@@ -16,7 +16,7 @@ from support.made_up_rows import judged
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.random_streams import stream
 from truerank.data.ranking_data import RankingData
-from truerank.io.letor.read import write_letor
+from truerank.io.letor.write import write_letor
 from truerank.matrices.content import order_by_content
 from truerank.models.model_file import load_model, save_model
 from truerank.rankers.pairwise_descent import PairwiseDescent

@@ -19,7 +19,7 @@ from truerank.core.errors import InvalidInputError, TruerankWarning
 from truerank.data.ranking_data import RankingData
 from truerank.features.per_query import MinMaxInQuery
 from truerank.features.score_binning import ScoreBinning
-from truerank.io.letor.read import write_letor
+from truerank.io.letor.write import write_letor
 from truerank.models.model_file import load_model, save_model
 from truerank.rankers.baselines import RidgeRanker
 from truerank.rankers.measure_svm import MeasureSVM

@@ -12,7 +12,7 @@ from sklearn.naive_bayes import MultinomialNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from truerank.core.errors import ModelFileError
-from truerank.text.tokens import TOPIC_WORD, WORD, word_counts
+from truerank.text.tokens import TOPIC_WORD, WORD
 from truerank.text.topic_classifiers import (
     LinearSVM,
     MutualInformationSelector,
@@ -104,10 +104,10 @@ def test_pipelines(counts, weighting):
 def test_words():
     assert re.findall(TOPIC_WORD, "in 1987 q1 rose 3.5% to mln-dlrs") == ["rose", "mln", "dlrs"]
     assert re.findall(WORD, "u.s. q1-profit: 3.5 mln_dlrs") == ["u", "s", "q1", "profit", "3", "5", "mln", "dlrs"]
-    (train, test), vocabulary = word_counts(["a b b", "b c"], ["c d"], min_documents=1)
-    assert vocabulary.tolist() == ["a", "b", "c"]
-    assert train.toarray().tolist() == [[1, 2, 0], [0, 1, 1]]
-    assert test.toarray().tolist() == [[0, 0, 1]]
+    words = WordCounts(min_documents=1, word=WORD).fit(["a b b", "b c"])
+    assert words.vocabulary_.tolist() == ["a", "b", "c"]
+    assert words.transform(["a b b", "b c"]).toarray().tolist() == [[1, 2, 0], [0, 1, 1]]
+    assert words.transform(["c d"]).toarray().tolist() == [[0, 0, 1]]
 
 
 def test_damaged_parts_are_refused(counts):

@@ -49,7 +49,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     options.add_cluster_option(parser)
     options.add_data_options(parser)
-    options.add_column_options(parser)
     options.add_json_option(parser)
 
 
@@ -78,22 +77,16 @@ def run(args: argparse.Namespace) -> int:
         "calibration_error": {"plain": error.plain, "debiased": error.debiased, "low": error.low, "high": error.high},
         "model": args.output,
     }
-    if args.json:
-        common.print_json(report)
-        return 0
     parts = ", ".join(f"{name} {weight:.2f}" for name, weight in choice.weights.items())
     name = f"{choice.method} ({parts})" if len(choice.weights) > 1 else choice.method
-    common.note(
-        f"{name}: {report['rows']} rows, {report['queries']} queries, {report['relevant']} relevant "
-        f"(grade {args.rel:g} and more)"
-    )
     rows = [[row.method, row.log_loss, row.brier, row.difference, row.p] for row in choice.comparisons]
-    common.note(common.table(rows, ["method", "log loss", "Brier", "difference", "p"]))
-    common.note(
+    text = (
+        f"{name}: {report['rows']} rows, {report['queries']} queries, {report['relevant']} relevant "
+        f"(grade {args.rel:g} and more)\n{common.table(rows, ['method', 'log loss', 'Brier', 'difference', 'p'])}\n"
         f"calibration error on these rows {error.debiased:.4f} (debiased; 95% {error.low:.4f} to {error.high:.4f})\n"
         f"calibrated model written to {args.output}"
     )
-    return 0
+    return common.tell(args, report, text)
 
 
 def _check_usage(args: argparse.Namespace) -> None:

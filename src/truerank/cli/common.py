@@ -428,6 +428,15 @@ def read_pairs(lines: Iterable[tuple[int, str]], form: str, path: str) -> dict[s
     return pairs
 
 
+def tell(args: argparse.Namespace, report: dict[str, Any], text: str) -> int:
+    """With `--json` the report on stdout, else the text on stderr; returns 0."""
+    if args.json:
+        print_json(report)
+    else:
+        note(text)
+    return 0
+
+
 def read_names(path: str | None) -> list[str] | None:
     """The names in a file, one a line; None where no file was named."""
     if path is None:

@@ -60,7 +60,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_convention_option(parser, default=None)
     options.add_json_option(parser)
     options.add_data_options(parser)
-    options.add_column_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -28,7 +28,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--float32", action="store_true", help="keep values as 32-bit numbers")
     parser.add_argument("--no-comments", action="store_true", help="drop comments, keep document ids")
     options.add_data_options(parser)
-    options.add_column_options(parser)
     parser.epilog = "With --sparse, zeros are not written."
 
 
@@ -47,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     if target == "table":
         write_table(data, args.output)
     elif target == "letor":
-        from truerank.io.letor.read import write_letor
+        from truerank.io.letor.write import write_letor
 
         write_letor(data, args.output, comments=not args.no_comments)
     elif target == "qrels":

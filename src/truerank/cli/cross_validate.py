@@ -40,8 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     options.add_convention_option(parser)
     options.add_cluster_option(parser)
-    options.add_data_options(parser)
-    options.add_column_options(parser, categorical=True)
+    options.add_data_options(parser, categorical=True)
     options.add_json_option(parser)
 
 

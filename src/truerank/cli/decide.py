@@ -27,7 +27,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="where the lines go (default: stdout)")
     options.add_data_options(parser)
-    options.add_column_options(parser)
     options.add_json_option(parser)
 
 

@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--replace", action="store_true", help="overwrite what has this name")
     parser.add_argument("--params", metavar="FILE", help="where the script's parameters go, which each request carries")
-    options.add_data_options(parser)
+    options.add_data_options(parser, columns=False)
     options.add_json_option(parser)
 
 
@@ -66,11 +66,8 @@ def run(args: argparse.Namespace) -> int:
     if args.params is not None:
         with atomic_write(args.params) as stream:
             json.dump(params, stream)
-    if args.json:
-        common.print_json(result)
-        return 0
     done = "replaced" if result["replaced"] else "stored"
-    common.note(f"{result['kind']} {result['name']}: {done} at {result['url']}")
+    text = f"{result['kind']} {result['name']}: {done} at {result['url']}"
     if result["times"] != 1.0:
-        common.note(f"rounded otherwise to keep the order: its scores are the model's times {result['times']!r}")
-    return 0
+        text += f"\nrounded otherwise to keep the order: its scores are the model's times {result['times']!r}"
+    return common.tell(args, result, text)

@@ -24,8 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "data", nargs="+", metavar="DATA", help="LETOR files, tables, folders of folds, or -; with --cluster patterns"
     )
     parser.add_argument("--scores", metavar="FILE", help="scores of the one DATA file, one a line: are they tied?")
-    options.add_data_options(parser)
-    options.add_column_options(parser, categorical=True)
+    options.add_data_options(parser, categorical=True)
     options.add_cluster_option(parser)
     options.add_json_option(parser)
 

@@ -40,7 +40,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_json_option(parser)
     options.add_cluster_option(parser)
     options.add_data_options(parser)
-    options.add_column_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:

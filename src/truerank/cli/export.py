@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--distil", metavar="DATA", help="where the format cannot hold the model: plain trees fitted to its scores here"
     )
     parser.add_argument("--force", action="store_true", help="write also when the certificate says that a rank differs")
-    options.add_data_options(parser)
+    options.add_data_options(parser, columns=False)
     options.add_json_option(parser)
 
 

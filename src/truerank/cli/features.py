@@ -70,18 +70,11 @@ def run(args: argparse.Namespace) -> int:
     qrels = None if args.qrels is None else common.with_note(args.qrels, read_qrels(args.qrels))
     joined = join_runs([read_run(path) for path in paths], qrels, names=names, missing=args.missing, margin=args.margin)
     data = _mapped(joined.data, args)
-    _write(data, args.output)
-    summary = _summary(data) | {"relevant_not_retrieved": None}
+    lost = None
     if joined.judgements is not None and joined.judgements.missing_grades is not None:
-        summary["relevant_not_retrieved"] = int((joined.judgements.missing_grades > 0).sum())
-    if args.json:
-        common.print_json(summary)
-    elif args.output != "-":
-        text = f"wrote {args.output}: {data.n_rows} rows, {data.n_queries} topics, {data.n_features} runs"
-        if summary["relevant_not_retrieved"]:
-            text += f"; {summary['relevant_not_retrieved']} relevant documents were retrieved by none of them"
-        common.note(text)
-    return 0
+        lost = int((joined.judgements.missing_grades > 0).sum())
+    text = f"; {lost} relevant documents were retrieved by none of the runs" if lost else ""
+    return _written(args, data, text, relevant_not_retrieved=lost)
 
 
 def _of_text(args: argparse.Namespace) -> int:
@@ -111,8 +104,7 @@ def _of_text(args: argparse.Namespace) -> int:
                 f"truerank features: {len(unjudged)} queries are not judged, so all their rows have grade 0: "
                 f"{', '.join(unjudged[:3])}{' …' if len(unjudged) > 3 else ''}"
             )
-    _write(data, args.output)
-    return _say(args, _summary(data))
+    return _written(args, data)
 
 
 def _of_engine(args: argparse.Namespace) -> int:
@@ -135,12 +127,10 @@ def _of_engine(args: argparse.Namespace) -> int:
         common.with_note(args.qrels, read_judgements(args.qrels)),
         resume=partial,
     )
-    data = _mapped(data, args)
-    _write(data, args.output)
+    text = f"; the engine lacks {missing} of the judged documents, which are left out" if missing else ""
+    code = _written(args, _mapped(data, args), text, missing_in_engine=missing)
     os.unlink(partial)
-    if missing:
-        common.note(f"truerank features: the engine lacks {missing} of the judged documents; they are left out")
-    return _say(args, _summary(data) | {"missing_in_engine": missing})
+    return code
 
 
 def _mapped(data: Any, args: argparse.Namespace) -> Any:
@@ -155,30 +145,15 @@ def _mapped(data: Any, args: argparse.Namespace) -> Any:
     return data
 
 
-def _write(data: Any, output: str) -> None:
-    from truerank.io.letor.read import write_letor
+def _written(args: argparse.Namespace, data: Any, remark: str = "", **more: Any) -> int:
+    """Write the data, and say what was written; `more` is part of the summary."""
+    from truerank.io.letor.write import write_letor
     from truerank.io.tables import table_kind, write_table
 
-    if output != "-" and table_kind(output):
-        write_table(data, output)
-    else:
-        write_letor(data, output)
-
-
-def _summary(data: Any) -> dict[str, Any]:
-    return {
-        "rows": data.n_rows,
-        "queries": data.n_queries,
-        "features": data.n_features,
-        "relevant": int((data.y > 0).sum()),
-    }
-
-
-def _say(args: argparse.Namespace, summary: dict[str, Any]) -> int:
-    if args.json:
-        common.print_json(summary)
-    elif args.output != "-":
-        common.note(
-            f"wrote {args.output}: {summary['rows']} rows, {summary['queries']} queries, {summary['features']} features"
-        )
-    return 0
+    if args.output == "-":
+        write_letor(data, args.output)
+        return 0
+    (write_table if table_kind(args.output) else write_letor)(data, args.output)
+    summary = {"rows": data.n_rows, "queries": data.n_queries, "features": data.n_features}
+    text = f"wrote {args.output}: {data.n_rows} rows, {data.n_queries} queries, {data.n_features} features{remark}"
+    return common.tell(args, summary | {"relevant": int((data.y > 0).sum())} | more, text)

@@ -221,15 +221,13 @@ def _export(args: argparse.Namespace, model: Any, pool: Any) -> int:
     certificate = certify_fusion(model, args.export, pool)
     with common.output(args.output) as stream:
         stream.write(text.rstrip("\n") + "\n")
-    if args.json:
-        common.print_json(certificate)
-    else:
-        common.note(
-            f"{certificate['format']}: the first 100 of {certificate['topics_equal']} of {certificate['topics']} "
-            f"topics in our order, {certificate['rank_agreement']:.2%} of ranks; scores differ by at most "
-            f"{certificate['largest_difference']:.2g} (by the engine's rule, computed here)"
-        )
-    return 0
+    return common.tell(
+        args,
+        certificate,
+        f"{certificate['format']}: the first 100 of {certificate['topics_equal']} of {certificate['topics']} "
+        f"topics in our order, {certificate['rank_agreement']:.2%} of ranks; scores differ by at most "
+        f"{certificate['largest_difference']:.2g} (by the engine's rule, computed here)",
+    )
 
 
 def _print(report: dict[str, Any], evidence: Any, args: argparse.Namespace) -> None:

@@ -36,11 +36,7 @@ def run(args: argparse.Namespace) -> int:
     save_model(ranker, args.output)
     trees = ranker.parts_.get("roots", ranker.parts_.get("borders", ()))
     report = {"tool": ranker.tool_, "kind": ranker.kind_, "features": ranker.n_features_in_, "trees": len(trees)}
-    if args.json:
-        common.print_json(report | {"model": args.output, "status": ranker.status_})
-        return 0
     what = f"{report['trees']} trees" if report["trees"] else f"a {ranker.kind_} model"
-    common.note(f"{args.file}: {what} of {ranker.tool_}, {ranker.n_features_in_} features; written to {args.output}")
-    for line in ranker.status_.split("; ")[1:]:
-        common.note(line)
-    return 0
+    text = f"{args.file}: {what} of {ranker.tool_}, {ranker.n_features_in_} features; written to {args.output}"
+    text = "\n".join([text, *ranker.status_.split("; ")[1:]])
+    return common.tell(args, report | {"model": args.output, "status": ranker.status_}, text)

@@ -61,11 +61,5 @@ def run(args: argparse.Namespace) -> int:
         "fields": index.fields,
         "terms": {analyser: index.n_terms(analyser) for analyser in index.analysers},
     }
-    if args.json:
-        common.print_json(summary)
-    else:
-        common.note(
-            f"wrote {index.path}: {index.n_documents} documents, {len(index.tokens)} tokens, "
-            f"fields {', '.join(index.fields)}"
-        )
-    return 0
+    text = f"wrote {index.path}: {index.n_documents} documents, {len(index.tokens)} tokens"
+    return common.tell(args, summary, f"{text}, fields {', '.join(index.fields)}")

@@ -20,8 +20,8 @@ CONVENTIONS = (
 )
 
 
-def add_data_options(parser: argparse.ArgumentParser) -> None:
-    """Options on how a data file is read."""
+def add_data_options(parser: argparse.ArgumentParser, *, columns: bool = True, categorical: bool = False) -> None:
+    """Options on how a data file is read, which of its columns are features and, where a ranker learns, categories."""
     group = parser.add_argument_group("reading data")
     group.add_argument(
         "--missing",
@@ -46,9 +46,8 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--grade-column", metavar="NAME", help="column of the grade in a table (default: y)")
     group.add_argument("--document-column", metavar="NAME", help="column of the document id in a table")
 
-
-def add_column_options(parser: argparse.ArgumentParser, *, categorical: bool = False) -> None:
-    """`--features`, `--exclude` and, where a ranker is trained, `--categorical`: which columns are what."""
+    if not columns:  # the model knows its own
+        return
     group = parser.add_argument_group("columns")
     for name, text in (
         ("features", "columns that are features: names, patterns ('bm25*'), or numbers from 1 (1-10,15); default: all"),

@@ -20,7 +20,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", help="where the scores go (default: stdout)")
     options.add_cluster_option(parser)
     options.add_data_options(parser)
-    options.add_column_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -26,7 +26,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--depth", type=int, metavar="K", help="keep the best K documents of each query")
     options.add_cluster_option(parser)
     options.add_data_options(parser)
-    options.add_column_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:

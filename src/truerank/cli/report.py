@@ -38,7 +38,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--title", default="Ranking report", help="heading of the page")
     options.add_convention_option(parser, default=None)
     options.add_data_options(parser)
-    options.add_column_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -54,7 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--candidate", metavar="FILE", help="where the new model goes in any case")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the split and the test (default: 0)")
     options.add_convention_option(parser, default=None)
-    options.add_data_options(parser)
+    options.add_data_options(parser, columns=False)
     options.add_json_option(parser)
 
 

@@ -68,7 +68,7 @@ def write_sample(out: Path, seed: int) -> dict[str, str]:
 
     from truerank.data.samples import load_sample, sample_path
     from truerank.data.splits import query_folds
-    from truerank.io.letor.read import write_letor
+    from truerank.io.letor.write import write_letor
     from truerank.io.tables import write_table
     from truerank.io.trec import read_qrels, write_qrels, write_run
 

@@ -30,8 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="with --cluster: keep what has been learned in this folder; the same command goes on there after it was "
         "killed, and ends with the same model",
     )
-    options.add_data_options(parser)
-    options.add_column_options(parser, categorical=True)
+    options.add_data_options(parser, categorical=True)
     beside = parser.add_argument_group("beside the grades (oblivious-boosting)")
     beside.add_argument(
         "--position", metavar="COLUMN", help="where each row was shown, 1 is first: for objective=unbiased-lambdarank"
@@ -114,17 +113,14 @@ def _train(args: argparse.Namespace, ranker: Any, client: Any, start: float) -> 
         "cpu_seconds": {"load": loaded - start, "read": read - loaded, "fit": fitted - read},
         "model": args.model,
     }
-    if args.json:
-        common.print_json(summary)
-        return 0
     held = "" if validation is None else f", {validation:.4f} on the validation queries"
-    common.note(
+    text = (
         f"{args.ranker}: {data.n_rows} rows, {data.n_queries} queries, {data.n_features} features; "
         f"{summary['measure']} ({summary['convention']}) {training:.4f} on the training queries{held}\n"
         f"{ranker.status_}\n"
         f"model written to {args.model} (CPU seconds: reading {read - loaded:.2f}, fitting {fitted - read:.2f})"
     )
-    return 0
+    return common.tell(args, summary, text)
 
 
 def _taken_beside(ranker: Any, data: Any, args: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
@@ -177,12 +173,9 @@ def _stream(args: argparse.Namespace, ranker: Any) -> int:
         "cpu_seconds": {"read and fit": seconds},
         "model": args.model,
     }
-    if args.json:
-        common.print_json(summary)
-        return 0
     held = "" if valid is None else f"; nDCG@10 (ranklib) {valid:.4f} on the validation queries"
-    common.note(
+    text = (
         f"{args.ranker}: {ranker.n_queries_in_} queries, {ranker.n_features_in_} features{held}\n{ranker.status_}\n"
         f"model written to {args.model} (CPU seconds, reading and fitting: {seconds:.2f})"
     )
-    return 0
+    return common.tell(args, summary, text)

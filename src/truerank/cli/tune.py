@@ -45,8 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--model", required=True, metavar="FILE", help="where the best model goes, fitted to all queries"
     )
     options.add_convention_option(parser)
-    options.add_data_options(parser)
-    options.add_column_options(parser, categorical=True)
+    options.add_data_options(parser, categorical=True)
     options.add_json_option(parser)
 
 

@@ -19,7 +19,7 @@ from truerank.data.grouping import group_rows, offsets_of
 from truerank.data.ranking_data import RankingData
 from truerank.io.letor.grammar import LineParser, Rows, check_bytes
 from truerank.io.letor.store import DenseStore, SparseStore, TextStore, VectorStore, check_dtype, query_names
-from truerank.io.streams import Source, open_output
+from truerank.io.streams import Source
 
 # Text that is parsed in plain Python before the compiled parser is worth its loading (numba imported or not).
 KERNEL_AFTER_LOADED, KERNEL_AFTER = 1 << 20, 8 << 20
@@ -481,43 +481,3 @@ class _Store:
             order=order,
             n_joined=grouping.n_joined,
         )
-
-
-def write_letor(data: RankingData, target: Any, *, comments: bool = True) -> None:
-    """Write judged rankings as LETOR text.
-
-    Numbers are written in the shortest form that reads back as the same float64 (a float32 value: as the same
-    float32, read with `dtype="float32"`), so `read_letor` gives back the same bits.
-
-    Parameters
-    ----------
-    data : RankingData
-        Queries are written in their order, each one's lines together. Without judgments every grade is written 0.
-        A dense X is written whole, a sparse one as its stored values; `nan` stands for missing values.
-    target : path, "-", or open file
-        A path ending in `.gz`, `.xz` or `.zst` is compressed. A file is written atomically.
-    comments : bool, default=True
-        Write comments beside document ids.
-
-    Judged documents that are not among the rows, and rows that nobody judged (`RankingData.with_judgements`), are
-    written as comment lines before the rows, which `read_letor` reads and others skip.
-
-    Raises
-    ------
-    InvalidInputError
-        On infinite values, and on query ids, document ids or comments that the format cannot hold (white space in an
-        id, `#` in a query id, a line break in a comment).
-
-    Examples
-    --------
-    >>> import io
-    >>> stream = io.StringIO()
-    >>> write_letor(RankingData([[0.1, 0.0], [3.0, 1e-9]], [2, 0], qid=["a", "a"], doc_ids=["D1", "D2"]), stream)
-    >>> print(stream.getvalue(), end="")
-    2 qid:a 1:0.1 2:0 #docid = D1
-    0 qid:a 1:3 2:1e-09 #docid = D2
-    """
-    from truerank.io.letor.write import write_rows
-
-    with open_output(target) as stream:
-        write_rows(data, stream, comments)

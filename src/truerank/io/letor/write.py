@@ -11,10 +11,49 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
 from truerank.io.letor.grammar import is_word
+from truerank.io.streams import open_output
 
 _SPACE = " \t\v\f\r\n"
 _BREAK = re.compile(r"[\r\n\0]")
 _BLOCK = 4096
+
+
+def write_letor(data: RankingData, target: Any, *, comments: bool = True) -> None:
+    """Write judged rankings as LETOR text.
+
+    Numbers are written in the shortest form that reads back as the same float64 (a float32 value: as the same
+    float32, read with `dtype="float32"`), so `read_letor` gives back the same bits.
+
+    Parameters
+    ----------
+    data : RankingData
+        Queries are written in their order, each one's lines together. Without judgments every grade is written 0.
+        A dense X is written whole, a sparse one as its stored values; `nan` stands for missing values.
+    target : path, "-", or open file
+        A path ending in `.gz`, `.xz` or `.zst` is compressed. A file is written atomically.
+    comments : bool, default=True
+        Write comments beside document ids.
+
+    Judged documents that are not among the rows, and rows that nobody judged (`RankingData.with_judgements`), are
+    written as comment lines before the rows, which `read_letor` reads and others skip.
+
+    Raises
+    ------
+    InvalidInputError
+        On infinite values, and on query ids, document ids or comments that the format cannot hold (white space in an
+        id, `#` in a query id, a line break in a comment).
+
+    Examples
+    --------
+    >>> import io
+    >>> stream = io.StringIO()
+    >>> write_letor(RankingData([[0.1, 0.0], [3.0, 1e-9]], [2, 0], qid=["a", "a"], doc_ids=["D1", "D2"]), stream)
+    >>> print(stream.getvalue(), end="")
+    2 qid:a 1:0.1 2:0 #docid = D1
+    0 qid:a 1:3 2:1e-09 #docid = D2
+    """
+    with open_output(target) as stream:
+        write_rows(data, stream, comments)
 
 
 def write_rows(data: RankingData, stream: IO[bytes], comments: bool, plain: bool = False) -> None:

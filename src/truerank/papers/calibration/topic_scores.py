@@ -88,14 +88,15 @@ class TopicScores:
 
 def load_corpus(documents: tuple[list[Any], list[Any]], word: str, *, unprocessed: bool = True) -> Corpus:
     """Count words that match `word` in the training and test documents."""
-    from truerank.text.tokens import word_counts
+    from truerank.text.topic_classifiers import WordCounts
 
     train, test = documents
 
     def texts(part: list[Any]) -> list[str]:
         return [d.text if unprocessed or d.title else "" for d in part]
 
-    (counts, test_counts), _ = word_counts(texts(train), texts(test), word=word)
+    words = WordCounts(word=word).fit(texts(train))
+    counts, test_counts = words.transform(texts(train)), words.transform(texts(test))
     frequency = Counter(topic for d in train for topic in set(d.topics))
     tested = {topic for d in test for topic in d.topics}
     topics = sorted((topic for topic in frequency if topic in tested), key=lambda topic: (-frequency[topic], topic))
