@@ -443,8 +443,5 @@ def _number(item: Any) -> str:
 
 
 def _string(text: str) -> str:
-    return '"' + "".join(c if c.isascii() and c.isprintable() and c not in '"\\?' else _octal(c) for c in text) + '"'
-
-
-def _octal(character: str) -> str:
-    return "".join(f"\\{byte:03o}" for byte in character.encode())
+    plain = [chr(byte) if 32 <= byte < 127 and byte not in b'"\\?' else f"\\{byte:03o}" for byte in text.encode()]
+    return f'"{"".join(plain)}"'

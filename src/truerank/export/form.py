@@ -174,7 +174,8 @@ class ModelForm:
     @property
     def used(self) -> np.ndarray:
         """Columns that a score depends on, ascending."""
-        return np.unique(np.concatenate([_columns(self.body), _start_columns(self.linear_start)])).astype(np.int64)
+        of_start = np.empty(0) if self.linear_start is None else np.flatnonzero(self.linear_start.weights)
+        return np.unique(np.concatenate([_columns(self.body), of_start])).astype(np.int64)
 
 
 def _spread(values: np.ndarray, place: np.ndarray, size: int, other: float) -> np.ndarray:
@@ -196,10 +197,6 @@ def _columns(body: Any) -> np.ndarray:
     if isinstance(body, Plain):
         return np.unique(body.trees.features)
     return np.unique(body.ensemble.features[np.isfinite(body.ensemble.borders) | body.ensemble.missing_right])
-
-
-def _start_columns(start: LinearStart | None) -> np.ndarray:
-    return np.empty(0, dtype=np.int64) if start is None else np.flatnonzero(start.weights)
 
 
 # From rankers.

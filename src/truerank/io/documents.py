@@ -22,6 +22,7 @@ import math
 import re
 import warnings
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -246,7 +247,7 @@ def _records(source: Any, part: str) -> tuple[str, Iterator[Document | _Bad]]:
     """Name of the source and its records, bad ones as `_Bad`."""
     dataset = _dataset(source)
     if dataset is not None:
-        return str(source), (_of_dataset(record) for record in _part(dataset, part, str(source)))
+        return str(source), (_of_mapping(record._asdict()) for record in _part(dataset, part, str(source)))
     if not hasattr(source, "read") and table_kind(source):
         return str(source), _of_table(source)
     stream = Source(source)
@@ -260,7 +261,7 @@ def _of_text(stream: Source, queries: bool) -> Iterator[Document | _Bad]:
             if line is not None and not line.strip():
                 continue
             start = b"" if line is None else line.lstrip()
-            first = _chain((number, line), lines)
+            first = chain([(number, line)], lines)
             if start.startswith(b".I"):
                 yield from _of_smart(first, queries)
             elif start.startswith(b"<"):
@@ -268,11 +269,6 @@ def _of_text(stream: Source, queries: bool) -> Iterator[Document | _Bad]:
             else:
                 yield from _of_json(first)
             return
-
-
-def _chain(first: Any, rest: Any) -> Iterator[tuple[int, bytes | None]]:
-    yield first
-    yield from rest
 
 
 def _of_json(lines: Iterator[tuple[int, bytes | None]]) -> Iterator[Document | _Bad]:
@@ -501,7 +497,3 @@ def _part(dataset: Any, part: str, name: str) -> Iterator[Any]:
     if not getattr(dataset, f"has_{part}")():
         raise DataFileError(f"this collection has no {part}", name)
     return getattr(dataset, f"{part}_iter")()
-
-
-def _of_dataset(record: Any) -> Document | _Bad:
-    return _of_mapping(record._asdict())

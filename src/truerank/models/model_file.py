@@ -168,7 +168,7 @@ def encode(value: Any) -> Any:
     if isinstance(value, np.integer):
         return int(value)
     if isinstance(value, float | np.floating):
-        return _encode_float(float(value))
+        return float(value) if math.isfinite(value) else {"$float": repr(float(value))}
     if isinstance(value, np.ndarray):
         return _encode_array(value)
     if isinstance(value, list | tuple):
@@ -220,10 +220,6 @@ def decode(value: Any) -> Any:
 def _class_names() -> dict[str, str]:
     targets = (*registry.RANKERS.values(), *CALIBRATORS.values(), *registry.MODEL_PARTS)
     return {target.partition(":")[2]: target for target in targets}
-
-
-def _encode_float(value: float) -> Any:
-    return value if math.isfinite(value) else {"$float": repr(value)}
 
 
 def _decode_float(text: Any) -> float:

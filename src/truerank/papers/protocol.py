@@ -284,7 +284,9 @@ class ResultStore:
         if name not in self._results:
             self._results[name] = result = plain(work())
             if self.path is not None:
-                self._append(self.path, {"stamp": json.loads(self._stamp), "key": plain(key), "result": result})
+                record = {"stamp": json.loads(self._stamp), "key": plain(key), "result": result}
+                text = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+                append_whole(self.path, text + "\n")
         return self._results[name]
 
     def __contains__(self, key: Any) -> bool:
@@ -313,10 +315,6 @@ class ResultStore:
             if _canonical(stamp) == self._stamp:
                 self._results[_canonical(key)] = result
         self.n_resumed = len(self._results)
-
-    @staticmethod
-    def _append(path: Path, record: dict[str, Any]) -> None:
-        append_whole(path, json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n")
 
 
 def _canonical(value: Any) -> str:

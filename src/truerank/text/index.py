@@ -310,7 +310,8 @@ def build_index(
     each analyser and field.
     """
     target = Path(path)
-    if target.exists() and not _replaceable(target):
+    is_index = (target / "index.json").exists()
+    if target.exists() and not is_index and not (target.is_dir() and not any(target.iterdir())):
         raise InvalidInputError(f"{path}: exists and is no index; name a new folder")
     for analyser in analysers:
         term_of(analyser)
@@ -334,10 +335,6 @@ def build_index(
         _recover(target)
         raise
     return Index(target)
-
-
-def _replaceable(path: Path) -> bool:
-    return path.is_dir() and ((path / "index.json").exists() or not any(path.iterdir()))
 
 
 class _Numbering(dict[str, int]):

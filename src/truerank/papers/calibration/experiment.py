@@ -134,7 +134,7 @@ def compute(args: argparse.Namespace) -> dict[str, Any]:
         result["scores"][name] = scores
         result["panels"][name] = panel(scores, published)
         if name in AS_THE_SCRIPT:
-            result["panels"][name]["script"] = {k: list(row) for k, row in SCRIPT[published].items()}
+            result["panels"][name]["script"] = SCRIPT[published]
             result["panels"][name]["draws"] = draws(
                 corpora[word], make, n_topics, 1 if args.quick else N_DRAWS, out / f"scores-{_slug(name)}-draw"
             )
@@ -194,7 +194,7 @@ def panel(scores: list[TopicScores], published: str) -> dict[str, Any]:
     return {
         "decisions": len(all_losses["platt"].error),
         "ours": rows,
-        "published": {name: list(values) for name, values in PUBLISHED.get(published, {}).items()},
+        "published": PUBLISHED.get(published, {}),
         "claims": claims,
         "sign_tests": tests,
         "level_with_best": {figure: _level_with(best(key), loss, tests) for loss, key, figure in (
