@@ -122,6 +122,16 @@ def test_binned_scores_with_other_edges_or_none_are_refused():
         MeasureSVM().fit(binned, y, qid=qid, eval_set=(X, y, qid))
 
 
+def test_binned_scores_have_no_names_of_an_earlier_fit():
+    X, y, qid = judged(6)
+    binned = ScoreBinning(n_thresholds=5, output="binned").fit_transform(X)
+    names = [f"f{k}" for k in range(X.shape[1])]
+    ranker = MeasureSVM().fit(RankingData(X, y, qid, feature_names=names)).fit(binned, y, qid=qid)
+    assert not hasattr(ranker, "feature_names_in_")
+    with pytest.raises(InvalidInputError, match="expecting 5"):
+        ranker.predict(BinnedMatrix.from_values(X[:, :2], [[0.0]] * 2))
+
+
 def test_model_file_keeps_the_certificate(tmp_path):
     X, y, qid = judged(7)
     binned = ScoreBinning(n_thresholds=5, output="binned").fit_transform(X)

@@ -10,20 +10,21 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import estimator_html_repr
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from truerank.core.checks import check_not_dask, check_not_dates, check_not_masked, is_dask
-from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning, WrongTypeError
+from truerank.core.checks import is_dask
+from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.fitting import whole_fit
 from truerank.core.interrupts import Interruptible
 from truerank.core.names import resolve
 from truerank.core.printing import styled_table
 from truerank.core.rounds import fitting
-from truerank.data.grouping import Grouping, group_rows, ranks_by_query, refuse_one_long_list
-from truerank.data.ranking_data import Judgements, RankingData, as_grades, as_query_weight
+from truerank.data.grouping import Grouping, group_rows, ranks_by_query
+from truerank.data.ranking_data import Judgements, RankingData
 from truerank.measures import parse_measure
+from truerank.rankers.accepted_data import AcceptedData, refuse_again
 from truerank.rankers.callbacks import taken_habits
-from truerank.rankers.catboost_pool import is_pool, without_pool
+from truerank.rankers.catboost_pool import without_pool
 from truerank.rankers.constructor_names import taking_other_names, under_new_names
 from truerank.rankers.dask_collections import in_partitions, predicted_by_block, watched_on_cluster
 from truerank.rankers.fit_arguments import check_predict_arguments, refuse_the_rest, settled_fit, weights_by_row
@@ -34,7 +35,7 @@ from truerank.rankers.round_results import History, RoundResults, values_by_roun
 from truerank.solvers.result import Status
 
 
-class Ranker(RoundResults, BaseEstimator):
+class Ranker(RoundResults, AcceptedData, BaseEstimator):
     """Base class of rankers.
 
     A subclass implements `_fit(data, valid)`, which learns from a `RankingData` with finite grades and sets the
@@ -54,11 +55,6 @@ class Ranker(RoundResults, BaseEstimator):
     """
 
     model_attributes: ClassVar[tuple[str, ...]] = ("n_features_in_", "feature_names_in_", "n_queries_in_", "status_")
-    allow_nan: ClassVar[bool] = False
-    allow_sparse: ClassVar[bool] = False
-    allow_binned: ClassVar[bool] = False
-    allow_sample_weight: ClassVar[bool] = False
-    missing_values: ClassVar[str] = "an error"  # what becomes of nan, for people to read
     uses_eval_set: ClassVar[bool] = False  # has early stopping, or a choice by validation queries
 
     history_: dict[str, np.ndarray]
@@ -252,17 +248,10 @@ class Ranker(RoundResults, BaseEstimator):
         if qid is not None and isinstance(X, RankingData):
             raise InvalidInputError("X is a RankingData, which has its own qid; do not pass it again")
         with Interruptible():
-            if isinstance(X, RankingData):
-                self._check_columns(X)
-                return X.restore(self._predict(X.X))
-            if getattr(X, "is_binned_matrix", False):
-                matrix = self._binned(X)
-                self._check_width(int(matrix.shape[1]))
-            else:
-                matrix = self._checked(X, reset=False)
+            rows, restore = self._rows_to_score(X)
             if qid is not None:
-                group_rows(qid, matrix.shape[0])  # raises on what is no query id for each row
-            return self._predict(matrix)
+                group_rows(qid, rows.shape[0])  # raises on what is no query id for each row
+            return restore(self._predict(rows))
 
     def rank(self, X: Any, *, qid: Any = None) -> np.ndarray:
         """Rank of each row within its query (n,), int64, 1 is best; equal scores keep the order of the rows.
@@ -294,7 +283,7 @@ class Ranker(RoundResults, BaseEstimator):
         check_is_fitted(self)
         X, qid = self._without_query_column(without_pool(X), qid)
         if isinstance(X, RankingData):
-            _refuse_again(y, qid)
+            refuse_again(y, qid)
             data = X
         else:
             data = RankingData(X, y, qid)
@@ -316,7 +305,7 @@ class Ranker(RoundResults, BaseEstimator):
         if getattr(X, "is_cluster_data", False):
             return float(X.score_of(self, self._measure()))
         if isinstance(X, RankingData):
-            _refuse_again(y, qid)
+            refuse_again(y, qid)
             scores, judgements = X.grouped(self.predict(X)), X.judgements()
         else:
             if qid is None and self.n_queries_in_ > 1:
@@ -377,217 +366,3 @@ class Ranker(RoundResults, BaseEstimator):
             if len(names) != self.n_features_in_:
                 raise ModelFileError(f"{type(self).__name__}: {len(names)} feature names for {self.n_features_in_}")
             self.feature_names_in_ = np.asarray(names, dtype=object)
-
-    # Borders.
-
-    def _without_query_column(self, X: Any, qid: Any) -> tuple[Any, Any]:
-        return without_query_column(X, qid, getattr(self, "feature_names_in_", None))
-
-    def _checked(self, X: Any, *, reset: bool) -> Any:
-        check_not_dask(X)
-        check_not_masked(X, "X")
-        check_not_dates(X, "X")
-        if hasattr(X, "tocsr") and not self.allow_sparse:
-            raise WrongTypeError(
-                f"Sparse data was passed to {type(self).__name__}, which needs a dense matrix; call X.toarray(), or "
-                "use a linear ranker that takes sparse rows"
-            )
-        with np.errstate(invalid="ignore"):  # scikit-learn adds up X to look for nan: huge float32 values overflow
-            try:
-                return validate_data(
-                    self,
-                    X,
-                    reset=reset,
-                    dtype=[np.float64, np.float32],
-                    order="C",
-                    accept_sparse="csr" if self.allow_sparse else False,
-                    ensure_all_finite="allow-nan" if self.allow_nan else True,
-                )
-            except ValueError as error:
-                names = getattr(X, "columns", None)
-                if names is not None and not reset and "feature names should match" in str(error):
-                    raise InvalidInputError(f"{str(error).rstrip()}\n{self._about_columns(names)}") from error
-                if "contains NaN" not in str(error):
-                    raise
-                # scikit-learn's advice is a classifier of its own.
-                raise InvalidInputError(f"Input X contains NaN. {_about_missing(type(self).__name__)}") from error
-
-    def _about_columns(self, given: Any) -> str:
-        """What to do with a data frame of other columns than those of fit."""
-        lacking = [str(name) for name in self.feature_names_in_ if name not in set(given)]
-        if not lacking:
-            return "Pass X[ranker.feature_names_in_], the columns of fit in their order."
-        return (
-            f"{type(self).__name__} was fitted with {self.n_features_in_} columns, of which this data frame has "
-            f"{self.n_features_in_ - len(lacking)}: make the missing ones, or fit again without them."
-        )
-
-    def _training_data(self, X: Any, y: Any, qid: Any, query_weight: Any) -> RankingData:
-        if is_pool(X):
-            if X.get_group_id_hash() is None:
-                self._refuse_one_long_list("fit", X.num_row(), "Pool(X, y, group_id=…)")
-            X = without_pool(X)
-        if isinstance(X, RankingData):
-            return self._given_data(X, y, qid, query_weight)
-        if y is None:
-            raise InvalidInputError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        if getattr(X, "is_binned_matrix", False):
-            matrix = self._binned(X)
-            self.n_features_in_ = int(matrix.shape[1])
-        else:
-            matrix = self._checked(X, reset=True)
-        grades = as_grades(_column(y), matrix.shape[0])
-        if qid is None:
-            self._refuse_one_long_list(
-                "fit",
-                len(grades),
-                "fit(X, y, qid=qid). In cross_validate and GridSearchCV groups= alone does not reach fit: call "
-                "sklearn.set_config(enable_metadata_routing=True) and pass params={'qid': qid} (GridSearchCV: "
-                "fit(X, y, qid=qid))",
-            )
-        data = RankingData(matrix, grades, qid, feature_names=getattr(self, "feature_names_in_", None))
-        if query_weight is not None:
-            data.query_weight = as_query_weight(query_weight, data.offsets, order=data.order)
-        if data.n_joined:
-            warnings.warn(
-                f"{data.n_joined} of {data.n_queries} queries came in several pieces and were joined",
-                TruerankWarning,
-                stacklevel=4,
-            )
-        return data
-
-    def _refuse_one_long_list(self, method: str, n_rows: int, advice: str) -> None:
-        refuse_one_long_list(n_rows, f"{type(self).__name__}.{method}", advice)
-
-    def _given_data(self, data: RankingData, y: Any, qid: Any, query_weight: Any) -> RankingData:
-        _refuse_again(y, qid)
-        if data.y is None:
-            raise InvalidInputError("these data have no grades (y); training needs them")
-        if data.n_rows == 0:
-            raise InvalidInputError("these data have no rows; training needs some")
-        if data.feature_names is not None:
-            self.feature_names_in_ = np.asarray(data.feature_names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        self.n_features_in_ = data.n_features
-        self._check_values(data.X)
-        self._take_category_names(data)
-        if data.sample_weight is not None and not self.allow_sample_weight:
-            raise InvalidInputError(
-                f"{type(self).__name__} does not weigh single rows, and these data have a sample_weight; give "
-                "query_weight, or data without sample_weight"
-            )
-        if query_weight is None:
-            return data
-        weight = as_query_weight(query_weight, data.offsets, order=data.order)
-        return data.replaced(query_weight=weight)
-
-    @property
-    def category_names(self) -> dict[str, list[str]]:
-        """Texts of the categories by column name, where the data had texts: `read_table(…, categories=…)` takes it."""
-        return self._own_category_names()
-
-    def _own_category_names(self) -> dict[str, list[str]]:
-        return {}
-
-    def _take_category_names(self, data: RankingData) -> None:
-        """Refuse columns whose numbers stand for texts, which have no order; overridden where they are taken."""
-        if data.category_names:
-            name = next(iter(data.category_names))
-            raise InvalidInputError(
-                f"column {name!r} holds categories, for which {type(self).__name__} has no use; leave it out, or take "
-                f"ObliviousBoosting(categorical=[{name!r}])"
-            )
-
-    def _validation_data(self, eval_set: Any) -> RankingData:
-        if isinstance(eval_set, RankingData):
-            self._check_columns(eval_set)
-            if eval_set.y is None:
-                raise InvalidInputError("eval_set has no grades (y)")
-            return eval_set
-        if not isinstance(eval_set, tuple | list) or len(eval_set) != 3:
-            raise InvalidInputError(
-                "eval_set must be (X, y, qid) or a RankingData, or [(X, y)] with eval_qid=[qid] (eval_group=[sizes])"
-            )
-        X, y, qid = eval_set
-        if y is None:
-            raise InvalidInputError("eval_set has no grades (y)")
-        matrix = self._binned(X) if getattr(X, "is_binned_matrix", False) else self._checked(X, reset=False)
-        return RankingData(matrix, y, qid)
-
-    def _binned(self, X: Any) -> Any:
-        if not self.allow_binned:
-            raise InvalidInputError(f"{type(self).__name__} takes no BinnedMatrix; pass the values themselves")
-        return X
-
-    def _check_width(self, n_features: int) -> None:
-        if n_features != self.n_features_in_:
-            raise InvalidInputError(
-                f"X has {n_features} features, but {type(self).__name__} is expecting {self.n_features_in_} "
-                "features as input"
-            )
-
-    def _check_columns(self, data: RankingData) -> None:
-        self._check_width(data.n_features)
-        names = getattr(self, "feature_names_in_", None)
-        if names is not None and data.feature_names is not None and list(names) != list(data.feature_names):
-            wrong = next(i for i, (a, b) in enumerate(zip(names, data.feature_names)) if a != b)
-            raise InvalidInputError(
-                f"The feature names should match those that were passed during fit: column {wrong} was "
-                f"{names[wrong]!r} and is {data.feature_names[wrong]!r}"
-            )
-        if data.category_names:
-            known = self._own_category_names()
-            for name, texts in data.category_names.items():
-                if known.get(name) != texts:
-                    raise InvalidInputError(
-                        f"the categories of column {name!r} are numbered otherwise than in training; read the table "
-                        "with categories=ranker.category_names"
-                    )
-        self._check_values(data.X)
-
-    def _check_values(self, X: Any) -> None:
-        if getattr(X, "is_binned_matrix", False):
-            self._binned(X)
-            return
-        if hasattr(X, "tocsr"):
-            if not self.allow_sparse:
-                raise WrongTypeError(
-                    f"{type(self).__name__} needs a dense matrix, these data are sparse; call X.toarray()"
-                )
-            X = X.data
-        # A sum is finite only if every entry is (or huge values overflow it, which the full test then settles).
-        with np.errstate(all="ignore"):
-            total = float(np.sum(X, dtype=np.float64))
-        if np.isfinite(total):
-            return
-        bad = np.isinf(X) if self.allow_nan else ~np.isfinite(X)
-        if bad.any():
-            place = np.argwhere(bad)[0].tolist()
-            raise InvalidInputError(
-                f"X contains {'infinity' if self.allow_nan else 'NaN or infinity'} at index {place}; "
-                f"{type(self).__name__} needs finite values"
-                + ("" if self.allow_nan or np.isinf(X).any() else f". {_about_missing(type(self).__name__)}")
-            )
-
-
-def _refuse_again(y: Any, qid: Any) -> None:
-    """Beside a RankingData, which of two grades or queries are meant nobody can say."""
-    if y is not None or qid is not None:
-        raise InvalidInputError("X is a RankingData, which has its own y and qid; do not pass them again")
-
-
-def _about_missing(name: str) -> str:
-    """What can be done about missing values where a ranker takes none."""
-    return (
-        f"{name} has no answer to missing values; ObliviousBoosting and RankBoost send them to the side that fits "
-        f'better, RankerPipeline("score-binning", {name}()) gives them a bin of their own (--prepare score-binning), '
-        f"and make_pipeline(SimpleImputer(), {name}()) fills them in"
-    )
-
-
-def _column(y: Any) -> Any:
-    from sklearn.utils.validation import column_or_1d
-
-    check_not_masked(y, "y")
-    return y if y is None or hasattr(y, "to_numpy") else column_or_1d(y, warn=True)

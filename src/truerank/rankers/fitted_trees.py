@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from truerank.core.errors import ModelFileError
-from truerank.data.ranking_data import RankingData
 from truerank.matrices.bundles import add_in_dense_blocks
 from truerank.rankers.base import Ranker
 from truerank.rankers.boosting_model import OF_SOME, TREES, check_attributes, keep, kept, params_for_file
@@ -88,14 +87,8 @@ class FittedTrees(CategoryColumns):
     def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
         """Scores (n,) after each tree, in the caller's row order; the last are `predict`'s."""
         check_is_fitted(self)
-        restore: Callable[[np.ndarray], np.ndarray]
-        X = without_pool(X, graded=False)
-        if isinstance(X, RankingData):
-            self._check_columns(X)
-            matrix, restore = X.X, X.restore
-        else:
-            matrix, restore = self._checked(X, reset=False), lambda values: values
-        for scores in self._staged(matrix):
+        rows, restore = self._rows_to_score(without_pool(X, graded=False))
+        for scores in self._staged(rows):
             yield restore(scores).copy()
 
     def _staged(self, X: np.ndarray) -> Iterator[np.ndarray]:

@@ -1,0 +1,250 @@
+"""The data that a ranker takes: rows of a fit, of its validation queries, and rows to score."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from truerank.core.checks import check_not_dask, check_not_dates, check_not_masked
+from truerank.core.errors import InvalidInputError, TruerankWarning, WrongTypeError
+from truerank.data.grouping import refuse_one_long_list
+from truerank.data.ranking_data import RankingData, as_grades, as_query_weight
+from truerank.rankers.catboost_pool import is_pool, without_pool
+from truerank.rankers.query_column import without_query_column
+
+
+class AcceptedData:
+    """What a ranker's data may be, as its class says, and what rows must have in common with those of fit."""
+
+    allow_nan: ClassVar[bool] = False
+    allow_sparse: ClassVar[bool] = False
+    allow_binned: ClassVar[bool] = False
+    allow_sample_weight: ClassVar[bool] = False
+    missing_values: ClassVar[str] = "an error"  # what becomes of nan, for people to read
+
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+
+    def _without_query_column(self, X: Any, qid: Any) -> tuple[Any, Any]:
+        return without_query_column(X, qid, getattr(self, "feature_names_in_", None))
+
+    def _checked(self, X: Any, *, reset: bool) -> Any:
+        check_not_dask(X)
+        check_not_masked(X, "X")
+        check_not_dates(X, "X")
+        if hasattr(X, "tocsr") and not self.allow_sparse:
+            raise WrongTypeError(
+                f"Sparse data was passed to {type(self).__name__}, which needs a dense matrix; call X.toarray(), or "
+                "use a linear ranker that takes sparse rows"
+            )
+        with np.errstate(invalid="ignore"):  # scikit-learn adds up X to look for nan: huge float32 values overflow
+            try:
+                return validate_data(
+                    self,
+                    X,
+                    reset=reset,
+                    dtype=[np.float64, np.float32],
+                    order="C",
+                    accept_sparse="csr" if self.allow_sparse else False,
+                    ensure_all_finite="allow-nan" if self.allow_nan else True,
+                )
+            except ValueError as error:
+                names = getattr(X, "columns", None)
+                if names is not None and not reset and "feature names should match" in str(error):
+                    raise InvalidInputError(f"{str(error).rstrip()}\n{self._about_columns(names)}") from error
+                if "contains NaN" not in str(error):
+                    raise
+                # scikit-learn's advice is a classifier of its own.
+                raise InvalidInputError(f"Input X contains NaN. {_about_missing(type(self).__name__)}") from error
+
+    def _about_columns(self, given: Any) -> str:
+        """What to do with a data frame of other columns than those of fit."""
+        lacking = [str(name) for name in self.feature_names_in_ if name not in set(given)]
+        if not lacking:
+            return "Pass X[ranker.feature_names_in_], the columns of fit in their order."
+        return (
+            f"{type(self).__name__} was fitted with {self.n_features_in_} columns, of which this data frame has "
+            f"{self.n_features_in_ - len(lacking)}: make the missing ones, or fit again without them."
+        )
+
+    def _training_data(self, X: Any, y: Any, qid: Any, query_weight: Any) -> RankingData:
+        if is_pool(X):
+            if X.get_group_id_hash() is None:
+                self._refuse_one_long_list("fit", X.num_row(), "Pool(X, y, group_id=…)")
+            X = without_pool(X)
+        if isinstance(X, RankingData):
+            return self._given_data(X, y, qid, query_weight)
+        if y is None:
+            raise InvalidInputError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        matrix = self._matrix(X, reset=True)
+        grades = as_grades(_column(y), matrix.shape[0])
+        if qid is None:
+            self._refuse_one_long_list(
+                "fit",
+                len(grades),
+                "fit(X, y, qid=qid). In cross_validate and GridSearchCV groups= alone does not reach fit: call "
+                "sklearn.set_config(enable_metadata_routing=True) and pass params={'qid': qid} (GridSearchCV: "
+                "fit(X, y, qid=qid))",
+            )
+        data = RankingData(matrix, grades, qid, feature_names=getattr(self, "feature_names_in_", None))
+        if query_weight is not None:
+            data.query_weight = as_query_weight(query_weight, data.offsets, order=data.order)
+        if data.n_joined:
+            warnings.warn(
+                f"{data.n_joined} of {data.n_queries} queries came in several pieces and were joined",
+                TruerankWarning,
+                stacklevel=4,
+            )
+        return data
+
+    def _refuse_one_long_list(self, method: str, n_rows: int, advice: str) -> None:
+        refuse_one_long_list(n_rows, f"{type(self).__name__}.{method}", advice)
+
+    def _given_data(self, data: RankingData, y: Any, qid: Any, query_weight: Any) -> RankingData:
+        refuse_again(y, qid)
+        if data.y is None:
+            raise InvalidInputError("these data have no grades (y); training needs them")
+        if data.n_rows == 0:
+            raise InvalidInputError("these data have no rows; training needs some")
+        if data.feature_names is not None:
+            self.feature_names_in_ = np.asarray(data.feature_names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.n_features_in_ = data.n_features
+        self._check_values(data.X)
+        self._take_category_names(data)
+        if data.sample_weight is not None and not self.allow_sample_weight:
+            raise InvalidInputError(
+                f"{type(self).__name__} does not weigh single rows, and these data have a sample_weight; give "
+                "query_weight, or data without sample_weight"
+            )
+        if query_weight is None:
+            return data
+        weight = as_query_weight(query_weight, data.offsets, order=data.order)
+        return data.replaced(query_weight=weight)
+
+    @property
+    def category_names(self) -> dict[str, list[str]]:
+        """Texts of the categories by column name, where the data had texts: `read_table(…, categories=…)` takes it."""
+        return self._own_category_names()
+
+    def _own_category_names(self) -> dict[str, list[str]]:
+        return {}
+
+    def _take_category_names(self, data: RankingData) -> None:
+        """Refuse columns whose numbers stand for texts, which have no order; overridden where they are taken."""
+        if data.category_names:
+            name = next(iter(data.category_names))
+            raise InvalidInputError(
+                f"column {name!r} holds categories, for which {type(self).__name__} has no use; leave it out, or take "
+                f"ObliviousBoosting(categorical=[{name!r}])"
+            )
+
+    def _validation_data(self, eval_set: Any) -> RankingData:
+        if isinstance(eval_set, RankingData):
+            self._check_columns(eval_set)
+            if eval_set.y is None:
+                raise InvalidInputError("eval_set has no grades (y)")
+            return eval_set
+        if not isinstance(eval_set, tuple | list) or len(eval_set) != 3:
+            raise InvalidInputError(
+                "eval_set must be (X, y, qid) or a RankingData, or [(X, y)] with eval_qid=[qid] (eval_group=[sizes])"
+            )
+        X, y, qid = eval_set
+        if y is None:
+            raise InvalidInputError("eval_set has no grades (y)")
+        return RankingData(self._matrix(X, reset=False), y, qid)
+
+    def _rows_to_score(self, X: Any) -> tuple[Any, Callable[[np.ndarray], np.ndarray]]:
+        """Rows of a fitted ranker, and what puts their scores into the caller's order."""
+        if isinstance(X, RankingData):
+            self._check_columns(X)
+            return X.X, X.restore
+        return self._matrix(X, reset=False), lambda scores: scores
+
+    def _matrix(self, X: Any, *, reset: bool) -> Any:
+        """Rows beside whom nothing is known: checked values, or a BinnedMatrix where the ranker takes it."""
+        if not getattr(X, "is_binned_matrix", False):
+            return self._checked(X, reset=reset)
+        self._check_values(X)
+        if reset:
+            self.n_features_in_ = int(X.shape[1])
+            self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+        else:
+            self._check_width(int(X.shape[1]))
+        return X
+
+    def _check_width(self, n_features: int) -> None:
+        if n_features != self.n_features_in_:
+            raise InvalidInputError(
+                f"X has {n_features} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                "features as input"
+            )
+
+    def _check_columns(self, data: RankingData) -> None:
+        self._check_width(data.n_features)
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None and data.feature_names is not None and list(names) != list(data.feature_names):
+            wrong = next(i for i, (a, b) in enumerate(zip(names, data.feature_names)) if a != b)
+            raise InvalidInputError(
+                f"The feature names should match those that were passed during fit: column {wrong} was "
+                f"{names[wrong]!r} and is {data.feature_names[wrong]!r}"
+            )
+        if data.category_names:
+            known = self._own_category_names()
+            for name, texts in data.category_names.items():
+                if known.get(name) != texts:
+                    raise InvalidInputError(
+                        f"the categories of column {name!r} are numbered otherwise than in training; read the table "
+                        "with categories=ranker.category_names"
+                    )
+        self._check_values(data.X)
+
+    def _check_values(self, X: Any) -> None:
+        if getattr(X, "is_binned_matrix", False):
+            if not self.allow_binned:
+                raise InvalidInputError(f"{type(self).__name__} takes no BinnedMatrix; pass the values themselves")
+            return
+        if hasattr(X, "tocsr"):
+            if not self.allow_sparse:
+                raise WrongTypeError(
+                    f"{type(self).__name__} needs a dense matrix, these data are sparse; call X.toarray()"
+                )
+            X = X.data
+        # A sum is finite only if every entry is (or huge values overflow it, which the full test then settles).
+        with np.errstate(all="ignore"):
+            total = float(np.sum(X, dtype=np.float64))
+        if np.isfinite(total):
+            return
+        bad = np.isinf(X) if self.allow_nan else ~np.isfinite(X)
+        if bad.any():
+            place = np.argwhere(bad)[0].tolist()
+            raise InvalidInputError(
+                f"X contains {'infinity' if self.allow_nan else 'NaN or infinity'} at index {place}; "
+                f"{type(self).__name__} needs finite values"
+                + ("" if self.allow_nan or np.isinf(X).any() else f". {_about_missing(type(self).__name__)}")
+            )
+
+
+def refuse_again(y: Any, qid: Any) -> None:
+    """Beside a RankingData, which of two grades or queries are meant nobody can say."""
+    if y is not None or qid is not None:
+        raise InvalidInputError("X is a RankingData, which has its own y and qid; do not pass them again")
+
+
+def _about_missing(name: str) -> str:
+    """What can be done about missing values where a ranker takes none."""
+    return (
+        f"{name} has no answer to missing values; ObliviousBoosting and RankBoost send them to the side that fits "
+        f'better, RankerPipeline("score-binning", {name}()) gives them a bin of their own (--prepare score-binning), '
+        f"and make_pipeline(SimpleImputer(), {name}()) fills them in"
+    )
+
+
+def _column(y: Any) -> Any:
+    check_not_masked(y, "y")
+    return y if y is None or hasattr(y, "to_numpy") else column_or_1d(y, warn=True)
