@@ -5,8 +5,8 @@ Synthetic rows, 240,000 × 136 float32 in queries of 100, 255 bins, depth 6 (Lig
 decides: CPU seconds of the process. Two threads are measured in wall seconds, and each round of them is preceded by a
 probe of what two threads gain on this machine just now: 2.0 on two free processors, 1.0 where another program has one.
 
-`python -m benchmarks.rankers.bench_oblivious_speed [--rows N] [--trees N] [--rounds N] [--only PART …]`, parts train,
-predict, memory, sparse, and large (memory of ten million rows).
+`python -m benchmarks.rankers.bench_oblivious_speed [--rows N] [--trees N] [--rounds N] [--only PART …]`, parts train
+(`--objective mse lambdarank`, `--threads 1 2`), predict, memory, sparse, and large (memory of ten million rows).
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ import numpy as np
 from benchmarks.harness import Timing, report
 
 FEATURES = 136
+OBJECTIVES = ["mse", "lambdarank"]
 
 
 def synthetic(n: int, p: int = FEATURES) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -116,10 +117,10 @@ def in_turn(
     return {name: Timing(statistics.median(s), min(s), max(s), None) for name, s in seconds.items()}
 
 
-def train(n: int, trees: int, rounds: int, threads: list[int]) -> None:
-    """Training times, squared error and lambdarank."""
+def train(n: int, trees: int, rounds: int, threads: list[int], objectives: list[str]) -> None:
+    """Training times by objective."""
     X, y, qid = synthetic(n)
-    for objective in ("mse", "lambdarank"):
+    for objective in objectives:
         fit_truerank(X[:2000], y[:2000], qid[:2000], 2, 1, objective)  # compile
         fit_truerank(X[:2000], y[:2000], qid[:2000], 2, 1, objective, leaves="fuzzy")
         for count in threads:
@@ -294,10 +295,11 @@ def run(argv: list[str] | None = None) -> None:
     parser.add_argument("--trees", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--objective", nargs="+", choices=OBJECTIVES, default=OBJECTIVES)
     parser.add_argument("--only", nargs="+", default=["train", "predict", "memory"])
     args = parser.parse_args(argv or [])
     if "train" in args.only:
-        train(args.rows, args.trees, args.rounds, args.threads)
+        train(args.rows, args.trees, args.rounds, args.threads, args.objective)
     if "predict" in args.only:
         predict(args.rows, args.trees, args.rounds)
     if "memory" in args.only:
