@@ -15,6 +15,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 from truerank.core.threads import Workers, row_blocks
 from truerank.matrices.exact_sums import add_number, exact_total
+from truerank.matrices.stored_values import kernel_array
 
 ROWS = 32_768  # that a thread takes at once
 _HESSIAN_BITS = 30
@@ -141,8 +142,8 @@ def pack_rows(
 
 
 def for_kernel(values: np.ndarray) -> np.ndarray:
-    """Float64 values (n,) as kernels take them: contiguous and writable, and (1,) where one number stands for all."""
-    return np.require(values[:1] if values.strides == (0,) else values, np.float64, ["C", "W"])
+    """Float64 values (n,) as kernels take them, and (1,) where one number stands for all."""
+    return kernel_array(values[:1] if values.strides == (0,) else values)
 
 
 @kernel
