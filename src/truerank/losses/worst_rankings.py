@@ -300,29 +300,33 @@ def _worst_rankings(code, scores, rows, offsets, n_relevant, discount, cutoff, f
             _places_reciprocal(s, t, scale, place[:n_other])
         else:
             _places_lattice(s, t, scale, discount, cutoff, ideal, place[:n_other])
-        # From places to coefficients, and the loss of the ranking.
-        j, total = 0, 0.0
-        for k in range(n_rel):
-            while j < n_other and place[j] <= k + 1:
-                coefficients[other_order[j]] = scale * (n_rel - (place[j] - 1))
-                j += 1
-            coefficients[rel_order[k]] = -scale * j
-            if code == _AP:
-                total += j / float(k + 1 + j)
-            elif code == _ROC:
-                total += j
-            elif code == _RR:
-                if k == 0:
-                    total = j / float(1 + j)
-            elif k + 1 + j <= cutoff:
-                total += discount[k + 1 + j]
-        while j < n_other:
-            coefficients[other_order[j]] = 0.0
+        loss[q] = _settle(code, place[:n_other], scale, discount, cutoff, ideal, rel_order, other_order, coefficients)
+
+
+@kernel
+def _settle(code, place, scale, discount, cutoff, ideal, rel_order, other_order, coefficients):
+    """Write the coefficients of the ranking with the other documents at `place`, which ascends; returns its loss.
+
+    Those of documents behind all relevant ones are 0, as they stand there.
+    """
+    n_rel, n_other = len(rel_order), len(other_order)
+    j, total = 0, 0.0
+    for k in range(n_rel):
+        while j < n_other and place[j] <= k + 1:
+            coefficients[other_order[j]] = scale * (n_rel - (place[j] - 1))
             j += 1
+        coefficients[rel_order[k]] = -scale * j
         if code == _AP:
-            total /= n_rel
+            total += j / float(k + 1 + j)
         elif code == _ROC:
-            total *= 0.5 * scale
-        elif code != _RR:
-            total = 1.0 - total / ideal
-        loss[q] = total
+            total += j
+        elif code == _RR:
+            if k == 0:
+                total = j / float(1 + j)
+        elif k + 1 + j <= cutoff:
+            total += discount[k + 1 + j]
+    if code == _AP:
+        return total / n_rel
+    if code == _ROC:
+        return 0.5 * scale * total
+    return total if code == _RR else 1.0 - total / ideal
