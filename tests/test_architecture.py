@@ -31,8 +31,11 @@ def imported_rooms(path: Path) -> set[str]:
     rooms = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names = []
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module]
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} has a relative import, which is not read here"
+            public = {alias.name for alias in node.names} - {"__version__"} if node.module == "truerank" else set()
+            assert public == set(), f"{path} takes public names from the top, which may be of any room"
+            names = [node.module or ""]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         rooms |= {name.split(".")[1] for name in names if name.startswith("truerank.")}

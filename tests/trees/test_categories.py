@@ -1,9 +1,13 @@
 """Categorical features: ordered target statistics within queries."""
 
+import json
+
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from truerank import ObliviousBoosting, explain, export_model, load_model, save_model
+from truerank.cli import main
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.data.ranking_data import RankingData
 from truerank.trees.categories import PRIOR, fit_categories
@@ -63,10 +67,58 @@ def test_categories_rank_better_than_their_numbers(tmp_path):
         np.testing.assert_allclose(list(ranker.staged_predict(test))[-1], scores, atol=1e-12)
         found = explain(loaded, RankingData(test, grades, test_qid), query=test_qid[0], above=0, below=1)
         assert found.contributions.sum() == pytest.approx(scores[0] - scores[1], abs=1e-9)
-    with pytest.raises(InvalidInputError, match="categorical features asks about statistics"):
-        export_model(ranker, "c")
     with pytest.raises(InvalidInputError, match="cannot be continued"):
         ranker.set_params(warm_start=True, n_estimators=50).fit(X, y, qid=qid)
+
+
+@pytest.mark.parametrize(
+    ("leaves", "format"), [("constant", "lightgbm"), ("constant", "xgboost"), ("fuzzy", "python"), ("polynomial", "c")]
+)
+def test_trees_over_statistics_are_exported(leaves, format):
+    X, y, qid = rows_with_kinds(60, 1, kinds=6)
+    X = X.astype(np.float32).astype(np.float64)  # XGBoost reads quantities so; statistics are not of float32
+    X[::9, 1] = np.nan
+    ranker = ObliviousBoosting(leaves, categorical=[1], n_estimators=8, depth=3).fit(X, y, qid=qid)
+    with pytest.raises(InvalidInputError, match="over_statistics"):
+        export_model(ranker, format)
+    plain, statistics = ranker.over_statistics(), ranker.category_statistics()
+    assert list(statistics) == [1]
+    assert list(statistics[1]) == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    given = X.copy()
+    given[5, 1] = 77.0  # never seen
+    rows = given.copy()
+    rows[:, 1] = [kind if np.isnan(kind) else statistics[1].get(kind, 0.0) for kind in given[:, 1].tolist()]
+    np.testing.assert_array_equal(plain.predict(rows), ranker.predict(given))
+    certificate = export_model(plain, format, certify=RankingData(rows, y, qid)).certificate
+    assert certificate.rank_agreement == 1.0
+    assert ranker.categorical == [1]  # the model itself is as it was
+    np.testing.assert_array_equal(clone(plain).fit(rows, y, qid=qid).n_iter_, 8)
+    assert plain.category_statistics() == {}
+
+
+def test_the_command_exports_trees_and_statistics_by_name(tmp_path, capsys):
+    frames = pytest.importorskip("pandas")
+    X, y, qid = rows_with_kinds(40, 1, kinds=5)
+    site = np.array(["pdf", "html", "txt", "doc", "gone"])[X[:, 1].astype(int)]
+    table = frames.DataFrame({"qid": qid, "y": y.astype(int), "value": X[:, 0], "site": site})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    paths = {name: str(tmp_path / name) for name in ("t.csv", "model.json", "model.txt", "site.json")}
+    train = ["train", paths["t.csv"], "--ranker", "oblivious-boosting", "--categorical", "site", "--model"]
+    settings = ["--set", "leaves=constant", "--set", "n_estimators=5"]
+    assert main([*train, paths["model.json"], *settings]) == 0
+    export = ["export", paths["model.json"], "--to", "lightgbm", "-o", paths["model.txt"], "--certify", paths["t.csv"]]
+    assert main(export) == 1
+    assert "--statistics" in capsys.readouterr().err
+    assert main([*export, "--statistics", paths["site.json"], "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rank_agreement"] == 1.0
+    statistics = json.loads((tmp_path / "site.json").read_text())
+    ranker = load_model(paths["model.json"])
+    assert statistics == ranker.category_statistics()
+    assert sorted(statistics["site"]) == ["doc", "gone", "html", "pdf", "txt"]
+    lightgbm = pytest.importorskip("lightgbm")
+    encoded = np.stack([X[:, 0], [statistics["site"][name] for name in site]], axis=1)
+    found = lightgbm.Booster(model_file=paths["model.txt"]).predict(encoded)
+    np.testing.assert_array_equal(found, ranker.predict(table[["value", "site"]]))
 
 
 def test_the_order_of_queries_in_the_file_has_no_say():

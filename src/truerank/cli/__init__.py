@@ -55,6 +55,7 @@ OUTPUTS = {
     "tune": ("model",),
     "retrain": ("model", "candidate", "previous"),
     "cross-validate": ("scores",),
+    "export": ("statistics",),
 }
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+from typing import Any
 
 from truerank.cli import common, options
 
@@ -32,6 +34,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--distil", metavar="DATA", help="where the format cannot hold the model: plain trees fitted to its scores here"
     )
+    parser.add_argument(
+        "--statistics",
+        metavar="FILE",
+        help="of a model with categorical columns: export the trees over the categories' statistics, and write these "
+        "as JSON, by column and category; what computes the features looks them up (0 where a category is not there)",
+    )
     parser.add_argument("--force", action="store_true", help="write also when the certificate says that a rank differs")
     options.add_data_options(parser, columns=False)
     options.add_json_option(parser)
@@ -39,20 +47,29 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the export, unless a rank differs, and print its certificate."""
-    from truerank.core.files import atomic_write
+    from truerank.core.files import atomic_writes
     from truerank.export.formats import export_model
 
     common.check_writable(args.output)
+    if args.statistics is not None:
+        common.check_writable(args.statistics)
     names = common.read_names(args.engine_features)
     model = common.load_ranker(args.model)
     common.announce_compilation()
     data = None if args.certify is None else common.read_data(args.certify, args, like=model)
     distil = None if args.distil is None else common.read_data(args.distil, args, like=model)
+    statistics = None
+    if args.statistics is not None:
+        statistics, model, data, distil = _over_statistics(model, data, distil)
     content = export_model(
         model, args.to, names, name=args.name, certify=data, missing=args.absent, distil=distil, force=args.force
     )
-    with atomic_write(args.output, "wb" if isinstance(content, bytes) else "w") as stream:
-        stream.write(content)
+    files = {args.output: content if isinstance(content, bytes) else content.encode()}
+    if statistics is not None:
+        files[args.statistics] = json.dumps(statistics, ensure_ascii=False, indent=1).encode()
+    with atomic_writes(files, "wb") as streams:
+        for stream, written in zip(streams, files.values()):
+            stream.write(written)
     own = content.certificate
     if args.json:
         common.print_json(own.as_dict())
@@ -83,3 +100,17 @@ def run(args: argparse.Namespace) -> int:
         )
     common.note(f"written to {args.output} (sha256 {own.export_hash[:16]})")
     return 0
+
+
+def _over_statistics(model: Any, *data: Any) -> list[Any]:
+    """The statistics of a model's categories, the model over these, and the data with them in place of categories."""
+    from truerank.core.errors import InvalidInputError
+
+    statistics = model.category_statistics() if hasattr(model, "category_statistics") else {}
+    if not statistics:
+        raise InvalidInputError(
+            "--statistics is for boosted trees with categorical columns, and this model is of another kind or has "
+            "none; leave the option out"
+        )
+    encoded = [None if one is None else one.replaced(X=model.encoded(one.X), category_names=None) for one in data]
+    return [statistics, model.over_statistics(), *encoded]

@@ -345,8 +345,9 @@ def _form_of_ranker(model: Any) -> ModelForm:
         return ModelForm(names, Linear(weights), allow_nan=False)
     if hasattr(model, "category_features_"):
         raise InvalidInputError(
-            "a model with categorical features asks about statistics of categories, which the formats do not look up; "
-            "replace the columns by `ranker.encoded(X)`, train on these without `categorical`, and export that model"
+            "a model with categorical features asks about statistics of categories, which the formats do not look up: "
+            "export `ranker.over_statistics()`, the same trees, and hand over `ranker.category_statistics()` in place "
+            "of the categories; on the command line `--statistics FILE` does so"
         )
     if hasattr(model, "tree_features_"):
         return _form_of_trees(model, names)

@@ -20,6 +20,12 @@ class BoostingObjective(Protocol):
         The loss is a quadratic function of each score with the hessians as its constant second derivatives. The change
         of the training loss is then known exactly, and derivatives are so cheap that they are computed twice rather
         than kept while a tree grows.
+
+    Notes
+    -----
+    Two more members are optional. `by_place`, where it is True, says that ties are broken or numbers drawn by places of
+    the rows: these are then handed over in an order by their content. `reorder(rows)` is called first with that
+    order, for what the objective keeps by row.
     """
 
     quadratic: bool

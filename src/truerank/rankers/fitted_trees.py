@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -12,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from truerank.core.errors import ModelFileError
 from truerank.matrices.bundles import add_in_dense_blocks
 from truerank.rankers.base import Ranker
-from truerank.rankers.boosting_model import OF_SOME, TREES, check_attributes, keep, kept, params_for_file
+from truerank.rankers.boosting_model import CATEGORIES, OF_SOME, TREES, check_attributes, keep, kept, params_for_file
 from truerank.rankers.catboost_pool import without_pool
 from truerank.rankers.category_columns import CategoryColumns
 from truerank.rankers.continued_boosting import fit_settings
@@ -65,6 +66,39 @@ class FittedTrees(CategoryColumns):
         if not hasattr(self, "category_features_"):
             return X
         return self._category_tables().encode(X)
+
+    def category_statistics(self) -> dict[Any, dict[Any, float]]:
+        """The number that stands for each category, by column and category; both by name where they have names.
+
+        A category that is not here counts as 0, a missing one is missing.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "category_features_"):
+            return {}
+        tables, names = self._category_tables(), self.category_names
+        columns = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
+        ends = np.cumsum(tables.sizes)[:-1]
+        found = {}
+        for k, numbers, own in zip(
+            tables.features.tolist(), np.split(tables.values, ends), np.split(tables.statistics, ends)
+        ):
+            texts = names.get(str(columns[k]))
+            kinds = numbers.tolist() if texts is None else [texts[int(number)] for number in numbers]
+            found[columns[k]] = dict(zip(kinds, own.tolist()))
+        return found
+
+    def over_statistics(self) -> FittedTrees:
+        """The same trees as a ranker of `encoded` rows, for programs that look up no categories: what exports take.
+
+        Whoever computes the features hands over `category_statistics` in place of categories. (Training anew on
+        `encoded` rows would be something else: there each row's statistic has seen its own grade.)
+        """
+        check_is_fitted(self)
+        plain = copy.copy(self)
+        for name in ("category_names_", *CATEGORIES):
+            plain.__dict__.pop(name, None)
+        plain.categorical = None
+        return plain
 
     def _category_tables(self) -> CategoryTables:
         return kept(self, CategoryTables)
