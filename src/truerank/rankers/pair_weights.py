@@ -34,12 +34,8 @@ class PairWeights:
     potentials, both divided by e^M. These add up over blocks, whatever machine holds them, after multiplication by
     e^(M - max M); the division by Z comes last.
 
-    Attributes
-    ----------
-    rows : int64 array (n_rows,)
-        Rows of the data that stand in some pair, in the order of the potentials.
-    exponential_loss : float
-        Mean of exp(f(a) - f(b)) at the last call of `best_stump`.
+    `rows` (n_rows,) are those of the data that stand in some pair, in the order of the potentials; `exponential_loss`
+    is the mean of exp(f(a) - f(b)) at the last call of `best_stump`.
     """
 
     def __init__(self, data: RankingData, n_jobs: int | None) -> None:
