@@ -167,7 +167,7 @@ class AcceptedData:
         return self._matrix(X, reset=False), lambda scores: scores
 
     def _matrix(self, X: Any, *, reset: bool) -> Any:
-        """Rows beside whom nothing is known: checked values, or a BinnedMatrix where the ranker takes it."""
+        """Rows (n, p) as checked values, or a BinnedMatrix where the ranker takes it."""
         if not getattr(X, "is_binned_matrix", False):
             return self._checked(X, reset=reset)
         self._check_values(X)
