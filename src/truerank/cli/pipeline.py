@@ -59,23 +59,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Every step, with a note of what was done; the summary at the end."""
-    import numpy as np
-
-    from truerank.core.errors import InvalidInputError
-    from truerank.data.columns import take_columns
     from truerank.data.splits import query_folds
-    from truerank.io.documents import read_documents, read_judgements, read_queries
+    from truerank.io.documents import read_documents, read_judgements
     from truerank.models.model_file import save_model
     from truerank.text.features import FAMILIES, PAPERS, TextFeatures
     from truerank.text.index import build_index
     from truerank.text.tuning import NumberedQrels
 
     families = list(dict.fromkeys(name for given in args.families for name in _family(given, FAMILIES, PAPERS)))
-    settings = common.parse_settings(args.set)
-    candidates = [own | settings for own in SETTINGS.get(args.ranker, [{}])]
-    candidates = [each for place, each in enumerate(candidates) if each not in candidates[:place]]
-    for each in candidates:
-        common.make_ranker(args.ranker, each, args.seed)
+    candidates = _candidates(args)
     if args.splits < 3:
         raise common.UsageError(
             f"--splits must be at least 3, got {args.splits}: one fold tests, one chooses settings, the others train"
@@ -89,20 +81,9 @@ def run(args: argparse.Namespace) -> int:
         common.check_folder(out, [name for name in OUTPUTS if os.path.lexists(out / name)])
     out.mkdir(parents=True, exist_ok=True)
     qrels = common.with_note(args.qrels, read_judgements(args.qrels))
-    judged = {
-        name
-        for name, start, stop in zip(qrels.query_ids.tolist(), qrels.offsets, qrels.offsets[1:])
-        if (qrels.grades[start:stop] > 0).any()
-    }
-    asked = read_queries(args.queries, field=args.query_field)
-    queries = [query for query in asked if query.id in judged]
-    if len(queries) < args.splits:
-        raise InvalidInputError(
-            f"{args.queries}, {args.qrels}: {len(queries)} queries have relevant documents; {args.splits} are needed "
-            "for as many folds (--splits, 3 at least); do the ids of the two files agree?"
-        )
+    queries, n_asked = _answered_queries(args, qrels)
     index = build_index(read_documents(args.documents, bad=args.bad), out / "index")
-    common.note(f"{index.n_documents} documents indexed, {len(queries)} of {len(asked)} queries have relevant ones")
+    common.note(f"{index.n_documents} documents indexed, {len(queries)} of {n_asked} queries have relevant ones")
     # Bins of a score hold what its scale within the query would add.
     scaled = args.ranker not in BINNED
     features = TextFeatures(families, depth=args.depth, scaled=scaled, n_jobs=args.threads).fit(index)
@@ -144,12 +125,7 @@ def run(args: argparse.Namespace) -> int:
         "model": str(out / "model.json"),
     }
     if args.leave_one_out:
-        summary["without"] = {}
-        for family in families:
-            kept = np.array([family != _family_of(name, index) for name in data.feature_names or []])
-            if len(families) > 1 and not kept.all():
-                reduced, _, _ = learner.cross_validate(take_columns(data, np.flatnonzero(kept)), parts)
-                summary["without"][family] = _compared(values, reduced, f"without {family}")
+        summary["without"] = _without_each(families, index, learner, data, parts, values)
     _write(out, summary, data, levelled, model, parts, args)
     return 0
 
@@ -164,11 +140,52 @@ def _family(given: str, families: dict[str, str], papers: Sequence[str]) -> list
     return [given]
 
 
-def _family_of(column: str, index: Any) -> str:
+def _candidates(args: argparse.Namespace) -> list[dict[str, Any]]:
+    """The settings that are tried, each once; they are refused here where the ranker does not take them."""
+    settings = common.parse_settings(args.set)
+    candidates: list[dict[str, Any]] = []
+    for own in SETTINGS.get(args.ranker, [{}]):
+        if own | settings not in candidates:
+            candidates.append(own | settings)
+    for each in candidates:
+        common.make_ranker(args.ranker, each, args.seed)
+    return candidates
+
+
+def _answered_queries(args: argparse.Namespace, qrels: Any) -> tuple[list[Any], int]:
+    """The queries that have relevant documents, and the number of all queries."""
+    from truerank.core.errors import InvalidInputError
+    from truerank.data.grouping import query_of_rows
+    from truerank.io.documents import read_queries
+
+    answered = set(qrels.query_ids[query_of_rows(qrels.offsets)[qrels.grades > 0]].tolist())
+    asked = read_queries(args.queries, field=args.query_field)
+    queries = [query for query in asked if query.id in answered]
+    if len(queries) < args.splits:
+        raise InvalidInputError(
+            f"{args.queries}, {args.qrels}: {len(queries)} queries have relevant documents; {args.splits} are needed "
+            "for as many folds (--splits, 3 at least); do the ids of the two files agree?"
+        )
+    return queries, len(asked)
+
+
+def _without_each(
+    families: Sequence[str], index: Any, learner: _Learner, data: Any, parts: Any, values: Any
+) -> dict[str, Any]:
+    """By family, how the ranker compares with itself trained without the family's columns."""
+    import numpy as np
+
+    from truerank.data.columns import take_columns
     from truerank.text.features import columns_by_family
 
-    name = column.removesuffix(".scaled")
-    return next(family for family, names in columns_by_family(index).items() if name in names)
+    columns = columns_by_family(index)
+    found = {}
+    for family in families:
+        kept = np.array([name.removesuffix(".scaled") not in columns[family] for name in data.feature_names])
+        if len(families) > 1 and not kept.all():
+            reduced, _, _ = learner.cross_validate(take_columns(data, np.flatnonzero(kept)), parts)
+            found[family] = _compared(values, reduced, f"without {family}")
+    return found
 
 
 class _Learner:
