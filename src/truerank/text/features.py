@@ -238,36 +238,36 @@ def _scaled(X: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 def _candidates(index: Index, query: _Query, families: Sequence[str], depth: int) -> np.ndarray:
     found = [query.joint.best(depth)]
     weights = query.weights[STEMMED_AND_STOPPED]
-    everywhere = np.ones(index.n_documents, dtype=np.uint8)
     if not weights:
         return _different(found)
+
+    def take(name: str, scores: np.ndarray, eligible: np.ndarray) -> None:
+        query.scores[name] = scores
+        found.append(best_documents(scores, eligible.astype(np.uint8), depth)[0])
+
     if "feedback" in families:
         for n_documents in ROCCHIO_DOCUMENTS:
             scores = feedback_scores(index, weights, n_documents, STEMMED_AND_STOPPED)
-            query.scores[f"rocchio-{n_documents}"] = scores
-            found.append(best_documents(scores, (scores > 0).astype(np.uint8), depth)[0])
+            take(f"rocchio-{n_documents}", scores, scores > 0)
         scores = relevance_model_scores(index, weights, RM3_DOCUMENTS, STEMMED_AND_STOPPED)
-        query.scores[f"rm3-{RM3_DOCUMENTS}"] = scores
-        found.append(best_documents(scores, everywhere, depth)[0])
-    if "latent" in families:
+        take(f"rm3-{RM3_DOCUMENTS}", scores, np.ones(index.n_documents))
+    if {"latent", "latent-feedback"} & set(families):
         vector, rows = query_vector(index, weights, STEMMED_AND_STOPPED), document_vectors(index, STEMMED_AND_STOPPED)
+    if "latent" in families:
         for dimensions in LATENT_DIMENSIONS:
             scores = cosines(rows[:, :dimensions], vector[:dimensions])
-            query.scores[f"latent-{dimensions}"] = scores
-            found.append(best_documents(scores, (scores > 0).astype(np.uint8), depth)[0])
+            take(f"latent-{dimensions}", scores, scores > 0)
     if "latent-feedback" in families:
         first = query.scores.get(f"rocchio-{ROCCHIO_DOCUMENTS[0]}")
         if first is None:
             first = feedback_scores(index, weights, ROCCHIO_DOCUMENTS[0], STEMMED_AND_STOPPED)
-        vector, rows = query_vector(index, weights, STEMMED_AND_STOPPED), document_vectors(index, STEMMED_AND_STOPPED)
         names = iter(_latent_feedback_names(index))
         for n_documents in LATENT_FEEDBACK_DOCUMENTS:
             best = best_documents(first, (first > 0).astype(np.uint8), n_documents)[0]
             for dimensions in LATENT_DIMENSIONS:
                 grown = add_documents(vector[:dimensions], rows[best, :dimensions])
                 scores = cosines(rows[:, :dimensions], grown)
-                query.scores[next(names)] = scores
-                found.append(best_documents(scores, (scores > 0).astype(np.uint8), depth)[0])
+                take(next(names), scores, scores > 0)
     return _different(found)
 
 
