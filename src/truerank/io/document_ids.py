@@ -68,10 +68,7 @@ class DocumentIds:
         for part, start, a, b in zip(given, starts, places, places[1:]):
             np.add(part.begins, start, out=begins[a:b])
             np.add(part.ends, start, out=ends[a:b])
-        result = cls(np.concatenate([part.utf8 for part in given]), begins, ends)
-        if all(part._hashes is not None for part in given):
-            result._hashes = np.concatenate([part.hashes for part in given])
-        return result
+        return cls(np.concatenate([part.utf8 for part in given]), begins, ends)
 
     @property
     def texts(self) -> np.ndarray:
