@@ -347,7 +347,7 @@ def _form_of_ranker(model: Any) -> ModelForm:
         raise InvalidInputError(
             "a model with categorical features asks about statistics of categories, which the formats do not look up: "
             "export `ranker.over_statistics()`, the same trees, and hand over `ranker.category_statistics()` in place "
-            "of the categories; on the command line `--statistics FILE` does so"
+            "of the categories (--statistics FILE)"
         )
     if hasattr(model, "tree_features_"):
         return _form_of_trees(model, names)
