@@ -227,7 +227,7 @@ def _allowed_features(n_features: int, plan: Plan, t: int) -> np.ndarray:
 
 @kernel
 def _add_changes(start, g, h, scores, parts):
-    """Add u (g - h u / 2), u = scores - start, of every row to `exact_parts`; each (n,), all but the scores or (1,)."""
+    """Add u (g - h u / 2), u = scores - start, of every row to `exact_parts`; all but the scores (n,) may be (1,)."""
     n = scores.size
     start_step, g_step, h_step = np.int64(start.size == n), np.int64(g.size == n), np.int64(h.size == n)
     change = np.empty(1)

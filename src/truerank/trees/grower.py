@@ -196,13 +196,13 @@ class HistogramSearch(LevelSearch):
         self.workers = workers
         p = len(n_bins)
         self._block_of = np.arange(p) // BLOCK if bundles is None else bundles.bundle // BLOCK
-        self.n_blocks = -(-p // BLOCK) if bundles is None else len(bundles.codes)
+        n_blocks = -(-p // BLOCK) if bundles is None else len(bundles.codes)
         self._bundles = bundles
         # The features whose histograms a block holds: eight, or those of eight bundles.
         self._members = np.split(np.arange(p), range(BLOCK, p, BLOCK))
         if bundles is not None:
             self._members = bundles.features_by_block()
-        self._hist = np.zeros((self.n_blocks, 1 << max(0, rules.depth - 1), BLOCK * 256), dtype=np.int64)
+        self._hist = np.zeros((n_blocks, 1 << max(0, rules.depth - 1), BLOCK * 256), dtype=np.int64)
         self._n_bins, self._missing = np.array(n_bins, dtype=np.int32), np.array(has_missing, dtype=np.bool_)
         self._monotone = np.zeros(p, np.int8) if rules.monotone is None else np.array(rules.monotone, dtype=np.int8)
         self._smoothing = np.empty((0, 4, 256)) if rules.smoothing is None else rules.smoothing
