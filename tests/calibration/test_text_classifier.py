@@ -79,6 +79,12 @@ def test_a_table_in_place_of_texts(tmp_path):
         fitted.predict(["words"])
 
 
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_a_missing_text_is_named_by_its_row(missing):
+    with pytest.raises(InvalidInputError, match="in row 1; a document without words has the text ''"):
+        TextClassifier().fit(["wheat and corn", missing, "a ship"], ["grain", "ship", "ship"])
+
+
 def test_what_cannot_be_is_refused():
     with pytest.raises(InvalidInputError, match="at least two labels"):
         TextClassifier().fit(["a text"] * 3, ["x"] * 3)

@@ -43,6 +43,12 @@ def test_to_stdout_and_to_qrels(letor, tmp_path, capfdbinary):
     assert read_qrels(tmp_path / "q").to_dict() == {"1": {"A": 2, "B": 0}, "2": {"A": 1}}
 
 
+def test_qrels_of_a_table_need_no_numbers(tmp_path):
+    (tmp_path / "t.csv").write_text("qid,y,docid,title\n1,2,d1,a cat\n1,0,d2,a dog\n")
+    assert main(["convert", str(tmp_path / "t.csv"), str(tmp_path / "q"), "--to", "qrels"]) == 0
+    assert read_qrels(tmp_path / "q").to_dict() == {"1": {"d1": 2, "d2": 0}}
+
+
 @pytest.mark.parametrize(("kind", "ending"), [("lightgbm", "query"), ("xgboost", "group")])
 def test_to_and_from_group_sizes(letor, tmp_path, kind, ending):
     out = tmp_path / "g.txt"

@@ -69,6 +69,11 @@ def test_data_without_judgments_and_long_lists():
     assert found["single-document-query"].where == "queries 0, 1, 2, 3, 4, 5, 6, 7 and 22 more"
 
 
+def test_a_query_is_shared_with_a_file_that_has_texts_for_ids():
+    [found] = shared_queries(["train", "test"], [np.array([7, 8]), np.array(["007", "7"])])
+    assert (found.code, found.count, found.items) == ("shared-query", 1, ["7"])
+
+
 def test_shared_queries():
     found = shared_queries(["train", "vali", "test"], [np.array([1, 2]), np.array([3]), np.array([2, 3])])
     assert [(finding.where, finding.count, finding.items) for finding in found] == [

@@ -113,6 +113,9 @@ def test_what_a_run_cannot_hold_is_refused():
         write(tag="")
     with pytest.raises(InvalidInputError, match="stands twice"):
         write(offsets=(0, 2), docs=("d", "d"), scores=(1, 2))
+    twice = trec.Qrels(np.array(["q"]), np.array([0, 2]), np.array(["d", "d"]), np.array([1.0, 0.0]))
+    with pytest.raises(InvalidInputError, match="write_qrels: document 'd' stands twice under topic 'q'"):
+        write_qrels(twice, io.BytesIO())
 
 
 def test_real_runs(collections):

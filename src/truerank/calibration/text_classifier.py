@@ -205,9 +205,11 @@ def _as_rows(X: Any) -> tuple[Any, bool]:
         return X.tocsr(), False
     if isinstance(X, str):
         raise InvalidInputError("expected a sequence of texts, got one text; put it into a list")
+    from truerank.text.topic_classifiers import texts_of
+
     array = np.asarray(X, dtype=object) if isinstance(X, Sequence) else np.asarray(X)
-    if array.dtype.kind in "OUT" and array.ndim == 1 and len(array) and all(isinstance(text, str) for text in array):
-        return [str(text) for text in array], True
+    if array.dtype.kind in "OUT" and array.ndim == 1 and any(isinstance(text, str) for text in array):
+        return list(map(str, texts_of(array))), True
     values = np.asarray(X, dtype=np.float64)
     if values.ndim != 2:
         raise InvalidInputError(f"expected texts (n,) or a table (n, p), got the shape {values.shape}")

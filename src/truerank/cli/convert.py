@@ -82,6 +82,7 @@ def _read(args: argparse.Namespace) -> RankingData:
             dtype="float32" if args.float32 else "float64",
             comments=not args.no_comments,
             groups=args.groups,
+            features=args.to != "qrels",
         )
     except DataFileError as error:
         if not args.groups or error.column is None:

@@ -257,10 +257,11 @@ def shared_queries(names: Sequence[str], parts: Sequence[np.ndarray]) -> list[Fi
     shared: dict[tuple[str, str], list[Any]] = {}
     for name, part in zip(names, parts):
         for query in part.tolist():
-            if query in owner:
-                shared.setdefault((owner[query], name), []).append(query)
+            text = str(query)  # 7 is "7" of a file that has other ids than numbers
+            if text in owner:
+                shared.setdefault((owner[text], name), []).append(query)
             else:
-                owner[query] = name
+                owner[text] = name
     return [
         Finding("shared-query", f"{a} and {b}: {_list('query', queries)}", len(queries), queries)
         for (a, b), queries in shared.items()

@@ -329,8 +329,7 @@ def write_run(
     _words([tag], "tag")
     with open_output(target) as stream:
         for name, start, stop in zip(names, offsets[:-1].tolist(), offsets[1:].tolist()):
-            if len(set(documents[start:stop])) < stop - start:
-                raise InvalidInputError(f"write_run: a document stands twice under topic {name!r}")
+            _check_each_once(documents[start:stop], name, "write_run")
             order = np.argsort(-values[start:stop], kind="stable")[:depth]
             best = values[start:stop][order].tolist()
             lines = [
@@ -348,11 +347,17 @@ def write_qrels(qrels: Qrels, target: Any) -> None:
     qrels : Qrels
     target : path, "-", or open file
         A path ending in `.gz`, `.xz` or `.zst` is compressed. A file is written atomically.
+
+    Raises
+    ------
+    InvalidInputError
+        On ids that are not one word, and on a document that stands twice under a topic.
     """
     names, documents = _words(qrels.query_ids, "query id"), _words(qrels.doc_ids, "document id")
     grades = [str(int(grade)) if grade == int(grade) else repr(grade) for grade in qrels.grades.tolist()]
     with open_output(target) as stream:
         for name, start, stop in zip(names, qrels.offsets[:-1].tolist(), qrels.offsets[1:].tolist()):
+            _check_each_once(documents[start:stop], name, "write_qrels")
             rows = zip(documents[start:stop], grades[start:stop])
             stream.write("".join(f"{name} 0 {document} {grade}\n" for document, grade in rows).encode("utf-8"))
 
@@ -556,6 +561,12 @@ def _values(texts: Sequence[bytes], places: Sequence[int], wanted: str, name: st
         shown = text[:40].decode("utf-8", "replace")
         raise DataFileError(f"expected {wanted} (a finite number), got {shown!r}", name, place)
     raise AssertionError("a value that was refused is a number after all")
+
+
+def _check_each_once(documents: list[str], topic: str, who: str) -> None:
+    if len(set(documents)) < len(documents):
+        twice = next(document for document in documents if documents.count(document) > 1)
+        raise InvalidInputError(f"{who}: document {twice!r} stands twice under topic {topic!r}")
 
 
 def _words(values: Any, kind: str) -> list[str]:

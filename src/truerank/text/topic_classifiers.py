@@ -342,7 +342,7 @@ class WordCounts(TransformerMixin, BaseEstimator):
         from sklearn.feature_extraction.text import CountVectorizer
 
         check_positive_int(self.min_documents, "min_documents")
-        texts = _texts(X)
+        texts = texts_of(X)
         for least in dict.fromkeys((self.min_documents, 1)):
             try:
                 fitted = CountVectorizer(token_pattern=self.word, min_df=min(least, len(texts))).fit(texts)
@@ -358,7 +358,7 @@ class WordCounts(TransformerMixin, BaseEstimator):
 
         check_is_fitted(self)
         vectorizer = CountVectorizer(token_pattern=self.word, vocabulary=self.vocabulary_.tolist())
-        return vectorizer.transform(_texts(X)).astype(np.float64)
+        return vectorizer.transform(texts_of(X)).astype(np.float64)
 
     def check_model(self) -> None:
         """Called after loading: words that differ."""
@@ -372,11 +372,17 @@ class WordCounts(TransformerMixin, BaseEstimator):
         return self.vocabulary_.astype(object)
 
 
-def _texts(X: Any) -> list[str]:
+def texts_of(X: Any) -> list[str]:
+    """Documents' texts as a list, each of them text."""
     texts = X if isinstance(X, list) else list(np.asarray(X, dtype=object).ravel())
-    if not texts or not all(isinstance(text, str) for text in texts):
-        wrong = next((type(text).__name__ for text in texts if not isinstance(text, str)), "nothing")
-        raise InvalidInputError(f"expected texts (a sequence of str), got {wrong}")
+    if not texts:
+        raise InvalidInputError("expected texts (a sequence of str), got nothing")
+    for row, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InvalidInputError(
+                f"expected texts (a sequence of str), got {type(text).__name__} in row {row}; a document without words "
+                "has the text ''"
+            )
     return texts
 
 
