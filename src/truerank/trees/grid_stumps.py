@@ -11,6 +11,7 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.core.threads import row_blocks, run_blocks
+from truerank.matrices.binning import MAX_BORDERS, MISSING, code_rows
 from truerank.trees.stumps import TOLERANCE, Stump
 
 _SAMPLE = 16_384  # rows by which columns are paired
@@ -65,11 +66,18 @@ class GridStumps:
         self.bin_start = np.concatenate([[0], np.cumsum(self.n_bins)])
         largest = int(self.n_bins.max(initial=1))
         self.codes = np.empty((len(self.columns), n), dtype=np.uint8 if largest <= 2**8 else np.uint16)
-        flat = np.concatenate([np.empty(0), *self.thresholds])
-        starts = np.concatenate([[0], np.cumsum(self.n_thresholds)])
+        coded = largest <= MAX_BORDERS
 
         def code(first: int, last: int) -> None:
-            _code_rows(X, rows, self.columns, flat, starts, self.codes, first, last)
+            part = X[rows[first:last]]
+            codes = code_rows(part, thresholds, 1) if coded else None
+            for u, k in enumerate(self.columns.tolist()):
+                if codes is not None:
+                    below = codes.column(k)
+                    self.codes[u, first:last] = np.where(below == MISSING, self.n_thresholds[u] + 1, below)
+                else:  # more thresholds than a byte has room for
+                    below = np.searchsorted(self.thresholds[u], part[:, k].astype(np.float64))
+                    self.codes[u, first:last] = below + np.isnan(part[:, k])
 
         run_blocks(code, blocks, n_jobs)
         self._pair(blocks, n_jobs)
@@ -178,32 +186,6 @@ def _scan_ranges(X, rows, lowest, highest, missing):
             else:
                 lowest[k] = min(lowest[k], x)
                 highest[k] = max(highest[k], x)
-
-
-@kernel
-def _code_rows(X, rows, columns, thresholds, starts, codes, first, last):
-    """`codes[u, i]`: number of thresholds of column u below the value, one more than all of them where it is nan."""
-    for u in range(len(columns)):
-        k = columns[u]
-        start = starts[u]
-        size = starts[u + 1] - start
-        # Thresholds are evenly spaced after -inf, so that a division nearly finds the place.
-        regular = start + 1 if thresholds[start] == -np.inf else start
-        low = thresholds[regular] if regular < start + size else 0.0
-        step = thresholds[regular + 1] - low if regular + 1 < start + size else 0.0
-        inverse = 1.0 / step if step > 0.0 else 0.0
-        for i in range(first, last):
-            x = np.float64(X[rows[i], k])
-            if x != x:
-                codes[u, i] = size + 1
-                continue
-            code = np.int64(min(max((x - low) * inverse, 0.0), np.float64(size))) + regular - start
-            code = min(code, size)
-            while code < size and thresholds[start + code] < x:
-                code += 1
-            while code > 0 and thresholds[start + code - 1] >= x:
-                code -= 1
-            codes[u, i] = code
 
 
 @kernel
