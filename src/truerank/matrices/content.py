@@ -16,6 +16,7 @@ LEAST_SPREAD, MOST_SPREAD = 0.01, 10.0
 # … and no more than so many times the smallest.
 MOST_RATIO = 100.0
 _BLOCK_VALUES = 1 << 18  # numbers in a block of rows
+_FIRST_FACTOR, _SECOND_FACTOR = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # SplitMix64's
 
 
 def order_by_content(
@@ -81,8 +82,10 @@ def content_hashes(X: Any, y: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarr
     """What `order_by_content` sorts by: hashes and grades of rows, hashes of queries without and with grades."""
     keys = _row_hashes(X)
     grades = np.asarray(y, dtype=np.float64) + 0.0  # -0.0 is 0.0
-    with_grades = hashed(keys ^ hashed(grades.view(np.uint64)))
-    return keys, grades, sums_by_query(hashed(keys), offsets), sums_by_query(with_grades, offsets)
+    own, with_grades = np.empty(len(offsets) - 1, dtype=np.uint64), np.empty(len(offsets) - 1, dtype=np.uint64)
+    with np.errstate(over="ignore"):  # where kernels run as plain Python
+        _hash_queries(keys, grades.view(np.uint64), offsets, own, with_grades)
+    return keys, grades, own, with_grades
 
 
 def column_scales(X: Any, offsets: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray | None:
@@ -161,9 +164,9 @@ def powers_of_two(values: np.ndarray) -> np.ndarray:
 def hashed(words: np.ndarray) -> np.ndarray:
     """The finaliser of SplitMix64 of each uint64: every bit of the input changes half of the output's."""
     words = words ^ (words >> np.uint64(30))
-    words *= np.uint64(0xBF58476D1CE4E5B9)
+    words *= _FIRST_FACTOR
     words ^= words >> np.uint64(27)
-    words *= np.uint64(0x94D049BB133111EB)
+    words *= _SECOND_FACTOR
     words ^= words >> np.uint64(31)
     return words
 
@@ -179,7 +182,7 @@ def _row_hashes(X: Any) -> np.ndarray:
     with np.errstate(over="ignore"):  # where kernels run as plain Python
         for start, stop in row_blocks(n, max(1, _BLOCK_VALUES // max(p, 1))):  # what must be copied is small
             _hash_rows(kernel_array(values[start:stop]), constants, keys[start:stop])
-    return hashed(keys)
+    return keys
 
 
 def _words(values: np.ndarray) -> np.ndarray:
@@ -190,8 +193,16 @@ def _words(values: np.ndarray) -> np.ndarray:
 
 
 @kernel
+def _finished(word):
+    """`hashed` of one word."""
+    word = (word ^ (word >> np.uint64(30))) * _FIRST_FACTOR
+    word = (word ^ (word >> np.uint64(27))) * _SECOND_FACTOR
+    return word ^ (word >> np.uint64(31))
+
+
+@kernel
 def _hash_rows(values, constants, keys):
-    """`Σ_j constants[j] · word_j` of each row into `keys`; the words are those of `_words`."""
+    """Hash of `Σ_j constants[j] · word_j` of each row into `keys`; the words are those of `_words`."""
     n, p = values.shape
     numbers = np.empty(p)
     words = numbers.view(np.uint64)
@@ -202,7 +213,17 @@ def _hash_rows(values, constants, keys):
         key = np.uint64(0)
         for j in range(p):
             key += (words[j] ^ (words[j] >> half)) * constants[j]
-        keys[i] = key
+        keys[i] = _finished(key)
+
+
+@kernel
+def _hash_queries(keys, grades, offsets, own, with_grades):
+    """Sums over each query of its rows' hashed hashes, and of these with the bits of their grades."""
+    for query in range(len(own)):
+        own[query] = with_grades[query] = np.uint64(0)
+        for i in range(offsets[query], offsets[query + 1]):
+            own[query] += _finished(keys[i])
+            with_grades[query] += _finished(keys[i] ^ _finished(grades[i]))
 
 
 @kernel

@@ -155,8 +155,8 @@ class PairwiseDescent(LinearRanker):
     Pegasos's step on w_t is `w ← (1 - η_t λ) w + η_t u z 1[u w·z < 1]`, the margin being that of w before it is shrunk.
     Pairs with equal features only shrink the weights. Where there is nothing to draw the weights stay 0. Draws are
     uniform to one part in 2^53; the same seed gives the same bits, whatever the order of the rows (in `fit_file`, of
-    the rows of a block). A step on rows beyond the processor's caches waits
-    for memory, which the kernel hides in part by reading the rows of 64 draws ahead.
+    the rows of a block). A step on rows beyond the processor's caches waits for memory, which the kernel hides in
+    part by making the differences of 32 draws ahead.
 
     Difference from sofia-ml (Sculley 2009): its "rank" draws a row first, which weighs a binary query by its rows; that
     is "row-norm-rank" here. In "rank", Sculley's objective, each pair has the same probability, so that long queries
@@ -555,8 +555,6 @@ class PairwiseDescent(LinearRanker):
             elif sampler.single_rows:
                 goal = np.where(b >= 0, 1.0, target[a])
             eta = rates(self.learning_rate, done + start + 1.0, n, self.alpha_, float(self.eta0))
-            if order is not None:
-                a, b = order[a], np.where(b >= 0, order[b], -1)
-            take_steps(rows, a, b, goal, eta, state["weights"], state["scalars"], options, self.loss)
+            take_steps(rows, order, a, b, goal, eta, state["weights"], state["scalars"], options, self.loss)
             if tell(done + start + n, done + n_steps):
                 break
