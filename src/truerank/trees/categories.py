@@ -23,6 +23,7 @@ import numpy as np
 
 from truerank.core.errors import ModelFileError
 from truerank.core.kernel import kernel
+from truerank.data.grouping import query_of_rows
 
 PRIOR = 10.0  # rows of mean 0 that are added to every category
 
@@ -84,7 +85,7 @@ def fit_categories(
     """
     sizes = np.diff(offsets)
     w = np.ones(len(y)) if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
-    query = np.repeat(np.arange(len(sizes)), sizes)
+    query = query_of_rows(offsets)
     total = np.bincount(query, w, minlength=len(sizes))
     mean = np.bincount(query, w * y, minlength=len(sizes)) / np.where(total > 0, total, 1.0)
     centred = w * (y - mean[query])
