@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
 from importlib import import_module
 from typing import Any
 
@@ -47,6 +46,8 @@ def read_value(text: str, known: Mapping[str, type], kind: str) -> Any:
     InvalidInputError
         On an unknown name or field, with those that there are, and on a value that is no number where one is wanted.
     """
+    from dataclasses import fields  # a tenth of what commands take to start
+
     name, opened, rest = text.strip().partition("(")
     if name not in known or (opened and not rest.endswith(")")):
         raise InvalidInputError(
