@@ -355,6 +355,11 @@ def _pair(
             if not len(found):
                 few = ", ".join(data.doc_ids[rows[order[:5]]].tolist())
                 raise InvalidInputError(f"document {document!r} is not in query {query!r}; its first ones are: {few}")
+            if len(found) > 1:
+                raise InvalidInputError(
+                    f"document {document!r} stands {len(found)} times in query {query!r}; give such rows ids of their "
+                    "own, or name rows by number, without `query`"
+                )
             return int(found[0])
         found_place = _place(data, document) - int(rows[0])
         if not 0 <= found_place < len(rows):
