@@ -33,7 +33,8 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 from truerank.core.threads import query_blocks, run_blocks
-from truerank.data.grouping import query_of_rows, sums_by_query
+from truerank.data.grouping import sums_by_query
+from truerank.losses.graded_pairs import order_by_rank
 from truerank.matrices.sorting import longest_query, room_to_sort, sort_descending
 from truerank.measures.ndcg import discounts
 
@@ -96,7 +97,7 @@ class RankingOracle:
         sizes = np.diff(self.offsets)
         self.kept = (self.n_relevant > 0) & (self.n_relevant < sizes)
         # Relevant rows first within each query; each call leaves both parts in the order of its scores.
-        self.rows = np.lexsort((~relevant, query_of_rows(self.offsets)))
+        self.rows = order_by_rank((~relevant).astype(np.int32), self.offsets)
         longest = int(sizes.max(initial=0))
         self.cutoff = longest if cutoff is None else int(cutoff)
         if discount == "letor" and cutoff is None:

@@ -67,10 +67,9 @@ def _sorted_rows(grades: np.ndarray, keys: np.ndarray, offsets: np.ndarray, quer
     """The rows of each query by key, equal keys by grade, then by row, one query of `queries` after the other."""
     sizes = np.diff(offsets)
     rows = np.empty(len(keys), dtype=np.int64)
-    _sort_within(keys, offsets, queries, rows, np.empty(sizes.max(initial=0), dtype=np.int64))
-    ranked = keys[rows]
-    tied = np.append(False, ranked[1:] == ranked[:-1])[: len(keys)]
-    if tied.any():
+    if _sort_within(keys, offsets, queries, rows, np.empty(sizes.max(initial=0), dtype=np.int64)):
+        ranked = keys[rows]
+        tied = np.append(False, ranked[1:] == ranked[:-1])
         tied[:-1] |= tied[1:]
         members = rows[tied]
         place = np.repeat(np.arange(len(queries)), sizes[queries])[tied]
@@ -232,9 +231,10 @@ def _sort_within(keys, offsets, queries, rows, ends):
 
     Keys are hashes, even over 64 bits: a row goes to the part of the query's stretch that the share of its key names,
     and what is left to do, insertion does (a third of the time of a merge sort). `ends` is room for the longest query.
+    Returns whether a query has equal keys.
     """
     half = np.uint64(32)
-    first = 0
+    first, tied = 0, False
     for query in queries:
         start, size = offsets[query], offsets[query + 1] - offsets[query]
         own, parts = rows[first : first + size], np.uint64(size)
@@ -253,7 +253,9 @@ def _sort_within(keys, offsets, queries, rows, ends):
                 own[k] = own[k - 1]
                 k -= 1
             own[k] = row
+            tied |= k > 0 and keys[own[k - 1]] == keys[row]
         first += size
+    return tied
 
 
 @kernel

@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, ClassVar
 
-import numpy as np
-
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
@@ -181,7 +179,7 @@ class MeasureSVM(BinnedLinearRanker):
         ramp = self._is_ramp(measure)
         self._keep_edges(data, valid)
         problem = make_problem(data, self.scale, self.n_jobs)
-        rel = relevant_grade(self.rel, measure, problem.distinct_grades(), self.convention)
+        rel = relevant_grade(self.rel, measure, problem, self.convention)
         n_blocks = 1 if self.solver == "1-slack" else None
 
         margin = partial(RankingOracle, "AP", rel=rel) if ramp else partial(oracle_for, measure, rel=rel)
@@ -222,13 +220,13 @@ class MeasureSVM(BinnedLinearRanker):
         return self.bound == "ramp"
 
 
-def relevant_grade(rel: float | None, measure: Any, grades: np.ndarray, convention: str) -> float:
+def relevant_grade(rel: float | None, measure: Any, problem: Any, convention: str) -> float:
     """The lowest relevant grade: as given, as the measure says, the higher of two grades, or the convention's."""
     if rel is not None:
         return check_number(rel, "rel")
     if measure is not None and "rel" in measure.OWN and measure == measure(rel=measure.rel):
         return float(measure.rel)
-    distinct = np.unique(grades)
+    distinct = problem.distinct_grades()
     if len(distinct) == 2:
         return float(distinct[-1])
     return float(parse_measure("AP", convention=convention).rel)

@@ -123,7 +123,7 @@ class PointwiseSVM(BinnedLinearRanker):
         check_number(self.intercept_scaling, "intercept_scaling", minimum=0.0, open_minimum=True)
         self._keep_edges(data, valid)
         problem = make_problem(data, self.scale, intercept=self.intercept_scaling)
-        rel = relevant_grade(self.rel, None, problem.distinct_grades(), self.convention)
+        rel = relevant_grade(self.rel, None, problem, self.convention)
         labels = problem.label_weights(rel)
         weights = self._class_weights(*labels)
         middle = problem.middle

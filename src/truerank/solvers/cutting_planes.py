@@ -104,6 +104,7 @@ class CuttingPlanes:
         self.weight = np.where(oracle.kept, np.ones(m) if weight is None else weight, 0.0)
         self.query_bounds = block_bounds(oracle.offsets, self.weight > 0, n_blocks)
         self.row_bounds = oracle.offsets[self.query_bounds]
+        self._row_weight = np.repeat(self.weight, np.diff(oracle.offsets))
         self._begin(rows.n_weights, len(self.query_bounds) - 1, bool(self.weight.any()), m - int(oracle.kept.sum()))
 
     def _begin(self, p: int, n_blocks: int, anything: bool, n_left_out: int) -> None:
@@ -209,7 +210,7 @@ class CuttingPlanes:
     def planes_at(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Of each block the plane `offset + gradient·w` at w: gradients (blocks, n_weights) and offsets (blocks,)."""
         loss, coefficients = self.oracle(self.rows.scores(w), self.n_jobs)
-        coefficients *= np.repeat(self.weight, np.diff(self.oracle.offsets))
+        coefficients *= self._row_weight
         gradients = self.rows.block_sums(coefficients, self.row_bounds)
         return gradients, np.add.reduceat(loss * self.weight, self.query_bounds[:-1])
 
