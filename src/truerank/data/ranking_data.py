@@ -34,8 +34,8 @@ class RankingData(Grouping):
     qid : array-like (n,) of hashables, optional
         Query of each row; None means one query, and is an error for more than 1,000 rows with grades.
     doc_ids, comments : array-like (n,) of str, optional
-        Document id and free text of each row, "" where there is none (None, nan); kept as StringDType arrays, whose
-        elements are `str`.
+        Document id and free text of each row, "" where there is none (None, nan), "7" for 7.0 (a column of integers
+        with gaps holds floats); kept as StringDType arrays, whose elements are `str`.
     feature_names : sequence of str, optional
         One name for each column.
     query_weight : array-like (m,) or (n,), optional
