@@ -231,3 +231,18 @@ def test_orders_by_all_pairs():
         wrong, _, _, _ = compare_orders(a, b, np.array([0, 6]))
         pairs = [(i, j) for i in range(6) for j in range(6) if a[i] > a[j] and b[i] < b[j]]
         assert wrong[0] == bool(pairs)
+
+
+@pytest.mark.parametrize("format", ["onnx", "ranklib", "catboost"])
+def test_rows_that_float32_moves_over_a_border_are_told_in_the_certificate(format):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([1.0 + 1e-12 * rng.uniform(size=200), rng.uniform(size=200)])
+    data = RankingData(X, (X[:, 0] > np.median(X[:, 0])).astype(float), qid=np.repeat(np.arange(10), 20))
+    ranker = ObliviousBoosting("constant", n_estimators=3, depth=2).fit(data)
+    told = export_model(ranker, format, certify=data, force=True).certificate
+    assert told.largest_difference > 0.01
+    assert any("float32" in note and f"of these {len(X)} rows" in note for note in told.notes)
+    rounded = RankingData(X.astype(np.float32), data.y, qid=data.qid)
+    assert not any(
+        "across a border" in note for note in export_model(ranker, format, certify=rounded).certificate.notes
+    )

@@ -142,6 +142,14 @@ def certify_export(
         ties_broken = max(ties_broken, broken)
         wrong_cases = max(wrong_cases, int((np.abs(scored(cases) - case_scores) > tolerance).sum()))
         wrong_absent = max(wrong_absent, int((np.abs(scored(absent) - absent_scores) > tolerance).sum()))
+    if properties.float32 and max(differences.values(), default=0.0) > tolerance:
+        largest = float(np.finfo(np.float32).max)
+        rounded = reference_scores(form, X.clip(-largest, largest).astype(np.float32).astype(np.float64))
+        moved = int((np.abs(rounded - expected) > tolerance).sum())
+        notes += (
+            f"features rounded to float32 move {moved} of these {len(X)} rows across a border or along a steep one, "
+            "and their scores away from predict's; with float32 features both sides agree",
+        )
     if format == "catboost":
         notes += _mixed_directions(form)
     policy: dict[str, Any] = {
