@@ -65,6 +65,8 @@ EMPTY_VALUES = {"zero": 0.0, "one": 1.0, "skip": np.nan}
 _COMMON = ("ties", "compare", "empty", "missing_topics", "judged_only", "convention")
 
 
+# Not a dataclass: repr and equality tell what was given from what a convention fills in, `gains` must hash, and an
+# unknown setting is answered with those there are, so that __init__, __call__ and repr would be ours all the same.
 class Measure:
     """Base of all measures: settings, their printing, and the rules for empty queries and missing topics.
 
