@@ -92,7 +92,8 @@ class PooledCalibrator(Calibrator):
     n_repeats : int, default 2
         Draws of the folds; losses are averaged over them.
     random_state : int or generator, optional
-        Draws the folds.
+        Draws the folds: of groups by their names, of single rows by their places, so that without `groups` another
+        order of the rows moves the probabilities as another seed does.
 
     Attributes
     ----------
