@@ -29,3 +29,10 @@ def test_export_with_a_certificate(tmp_path, capsys, monkeypatch):
     assert "distil" in capsys.readouterr().err
     assert main([*line, "--distil", str(tmp_path / "test.txt")]) == 0
     assert "distilled to" in capsys.readouterr().err
+
+
+def test_statistics_go_to_a_file_of_their_own(tmp_path, capsys):
+    model, out = str(tmp_path / "model.json"), str(tmp_path / "out.json")
+    line = ["export", model, "--to", "xgboost", "-o", out, "--statistics"]
+    assert main([*line, str(tmp_path / "." / "out.json")]) == 2
+    assert "the same file" in capsys.readouterr().err

@@ -164,6 +164,7 @@ def test_arrow_arrays_are_columns_too(encoded):
     assert (data.query_ids.tolist(), data.y.tolist(), data.doc_ids.tolist()) == (["b", "a"], [1, 2, 0], ["b", "b", "a"])
     with pytest.raises(InvalidInputError, match="row 1 has grade nan"):
         RankingData([[1.0], [2.0]], pa.array([1, None]), [1, 1])
+    assert RankingData([[1.0], [2.0]], pa.table({"grade": [1, 0]}), [1, 1]).y.tolist() == [1, 0]
 
 
 def test_small_floats_name_queries():

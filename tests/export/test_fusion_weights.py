@@ -49,6 +49,8 @@ def test_weights_stand_where_the_engines_look_for_them(model):
 def test_vespa_takes_reciprocal_ranks_and_bool_queries_raw_scores(runs_and_qrels):
     ranks = RunFusion(nonnegative=True, features="reciprocal-rank(k=10)").fit(*runs_and_qrels)
     assert "reciprocal_rank(run_2, 10)" in export_fusion(ranks, "vespa")
+    ranks.set_params(features="reciprocal-rank(k=60.1234567)")
+    assert "reciprocal_rank(run_2, 60.1234567)" in export_fusion(ranks, "vespa")
     assert certify_fusion(ranks, "vespa", runs_and_qrels[0])["topics_equal"] == 12
     raw = RunFusion(nonnegative=True, features="score").fit(*runs_and_qrels)
     query = json.loads(export_fusion(raw, "bool-query"))["query"]["bool"]["should"]

@@ -110,6 +110,9 @@ def test_texts_of_csv_are_texts_whatever_they_look_like(tmp_path):
     assert [film.numbers for film in films] == [{"year": 1984.0}, {"year": 1999.0}, {"year": 2000.0}]
     (tmp_path / "q.csv").write_text("qid,query\n1,2001\n2,1984\n")
     assert [query.text["text"] for query in read_queries(tmp_path / "q.csv")] == ["2001", "1984"]
+    (tmp_path / "blank.csv").write_text("id,text,title\n1,,wing\n2,,flow\n")  # a column without a value is no field
+    assert [list(record.text) for record in read_documents(tmp_path / "blank.csv")] == [["title"], ["title"]]
+    assert [query.text["text"] for query in read_queries(tmp_path / "blank.csv")] == ["wing", "flow"]
     rows = "".join(f"{k},{k},\n" for k in range(150_000))  # more than the block that settles the types
     (tmp_path / "late.csv").write_text(f"id,text,note\n{rows}x,hello,seen\n")
     *_, last = read_documents(tmp_path / "late.csv")

@@ -8,6 +8,7 @@ import lzma
 import os
 import random
 import sys
+from contextlib import redirect_stdout
 
 import pytest
 
@@ -88,3 +89,9 @@ def test_not_a_source():
     for bad in (None, 3, b"bytes"):
         with pytest.raises(TypeError, match="expected a path"):
             Source(bad)
+
+
+def test_standard_output_may_take_text_alone():
+    with redirect_stdout(io.StringIO()) as text, open_output("-") as stream:
+        stream.write("1 Q0 é 1 2.0 x\n".encode())
+    assert text.getvalue() == "1 Q0 é 1 2.0 x\n"

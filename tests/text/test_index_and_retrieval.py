@@ -196,6 +196,11 @@ def test_bm25_equals_bm25s(made_up, index, method):
         assert {name: score for name, score in found.items() if score > 0} == pytest.approx(wanted, abs=1e-9)
 
 
+def test_lambda_is_a_parameter_and_may_be_a_field():
+    function = parse_function("jelinek-mercer(lambda = 0.3, field=lambda)")
+    assert (function.lam, function.field) == (0.3, "lambda")
+
+
 def test_a_function_that_is_not_known_is_refused_with_what_is():
     with pytest.raises(InvalidInputError, match="known are: cosine, tfidf, bm25"):
         parse_function("bm26")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from typing import Any
 
 from truerank.cli import common, options
@@ -52,6 +53,8 @@ def run(args: argparse.Namespace) -> int:
 
     common.check_writable(args.output)
     if args.statistics is not None:
+        if os.path.realpath(args.statistics) == os.path.realpath(args.output):
+            raise common.UsageError("--statistics and -o name the same file; name two")
         common.check_writable(args.statistics)
     names = common.read_names(args.engine_features)
     model = common.load_ranker(args.model)

@@ -10,7 +10,7 @@ import numpy as np
 
 from truerank.core.checks import check_choice, check_positive_int
 from truerank.core.errors import InvalidInputError
-from truerank.features.run_features import MinMax, ReciprocalRank, RunFeature, Score, parse_features
+from truerank.features.run_features import MinMax, ReciprocalRank, RunFeature, Score, digits, parse_features
 from truerank.features.run_pool import RunPool
 from truerank.rankers.run_fusion import RunFusion
 
@@ -108,7 +108,7 @@ def export_fusion(
         functions.append(f"    function run_{number}() {{  # {name}\n      expression: {expression}\n    }}")
         term = f"normalize_linear(run_{number})"
         if isinstance(feature, ReciprocalRank):
-            term = f"reciprocal_rank(run_{number}, {feature.k:g})"
+            term = f"reciprocal_rank(run_{number}, {digits(feature.k)})"
         terms.append(f"{weight!r} * {term}")
     expression = " + ".join(terms)
     return (

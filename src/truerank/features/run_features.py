@@ -49,11 +49,11 @@ class RunFeature:
 
     def __str__(self) -> str:
         given = [(field.name, getattr(self, field.name), field.default) for field in fields(self)]
-        inside = ", ".join(f"{name}={_digits(value)}" for name, value, default in given if value != default)
+        inside = ", ".join(f"{name}={digits(value)}" for name, value, default in given if value != default)
         return f"{self.NAME}({inside})" if inside else self.NAME
 
 
-def _digits(value: float) -> str:
+def digits(value: float) -> str:
     """The shortest text that gives the number back."""
     return repr(value).removesuffix(".0")
 

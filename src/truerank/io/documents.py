@@ -329,6 +329,7 @@ def _of_table(path: Any) -> Iterator[Document | _Bad]:
         import pyarrow.csv
         import pyarrow.dataset
     kind = table_kind(path)
+    empty: set[str] = set()  # columns of text files without a value in the first rows
 
     def blocks() -> Iterator[Any]:
         if kind in ("csv", "tsv"):
@@ -338,10 +339,9 @@ def _of_table(path: Any) -> Iterator[Document | _Bad]:
                 convert = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string()))
                 return pyarrow.csv.open_csv(str(path), parse_options=options, convert_options=convert)
 
-            texts = [*ID_NAMES, *QUERY_FIELDS]  # a title may be "1984" or "2020-01-01"
             # A type is that of the first rows; what is empty there may be anything later.
-            texts += [column.name for column in opened(texts).schema if pa.types.is_null(column.type)]
-            yield from opened(texts)
+            empty.update(column.name for column in opened(ID_NAMES).schema if pa.types.is_null(column.type))
+            yield from opened([*ID_NAMES, *QUERY_FIELDS, *empty])  # a title may be "1984" or "2020-01-01"
         else:
             form = "parquet" if kind == "parquet" else "feather"
             yield from pyarrow.dataset.dataset(str(path), format=form).to_batches()
@@ -357,7 +357,8 @@ def _of_table(path: Any) -> Iterator[Document | _Bad]:
             raise DataFileError(f"cannot be read as {kind}: {first_line(error)}", str(path)) from error
 
     for number, record in enumerate(records(), 2):
-        yield _of_mapping({key: value for key, value in record.items() if value is not None}, number)
+        there = (item for item in record.items() if item[1] is not None and not (item[1] == "" and item[0] in empty))
+        yield _of_mapping(dict(there), number)
 
 
 def _of_smart(lines: Iterator[tuple[int, bytes | None]], queries: bool) -> Iterator[Document | _Bad]:

@@ -392,8 +392,9 @@ def open_output(target: Any) -> Iterator[IO[bytes]]:
     """A stream of bytes to a path (atomically, compressed by its ending), to "-" or to an open stream."""
     if isinstance(target, str) and target == "-":
         sys.stdout.flush()
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        # A notebook's takes text alone.
+        yield sys.stdout.buffer if hasattr(sys.stdout, "buffer") else _ToText(sys.stdout)  # type: ignore[misc]
+        sys.stdout.flush()
         return
     if hasattr(target, "write"):
         yield _ToText(target) if isinstance(target, io.TextIOBase) else target  # type: ignore[misc]

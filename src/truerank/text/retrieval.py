@@ -267,7 +267,7 @@ def parse_function(text: str) -> RetrievalFunction:
     from truerank.text.latent import Latent
 
     function: RetrievalFunction = read_value(
-        re.sub(r"\blambda\b", "lam", text), FUNCTIONS | {"latent": Latent}, "retrieval function"
+        re.sub(r"\blambda(?=\s*=)", "lam", text), FUNCTIONS | {"latent": Latent}, "retrieval function"
     )
     return function
 
