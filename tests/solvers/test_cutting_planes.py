@@ -190,6 +190,15 @@ def test_bundle_program_against_an_exact_active_set(p, in_features):
             assert (np.bincount(block, alpha) <= C).all()
 
 
+@pytest.mark.parametrize("in_features", [False, True])
+def test_bundle_program_ends_where_sums_overflow(in_features):
+    G = np.array([[1e200, -1e200], [-1e200, 1e200], [1e180, 1.0]])
+    with np.errstate(all="ignore"):
+        H = G @ G.T
+        alpha, _ = solve_bundle(G, H, np.ones(3), np.array([0, 0, 1]), 2, 1.0, 1e-9, 80, in_features)
+    assert alpha.shape == (3,)
+
+
 def test_blocks_cover_all_queries():
     offsets = np.array([0, 5, 5, 9, 30, 31])
     kept = np.array([True, False, True, True, False])

@@ -61,7 +61,7 @@ def solve_bundle(G, H, q, block, n_blocks, C, tol, max_iter, in_features):
         mu = gap / (n + n_blocks)
         sigma_mu = 0.0
         second, second_s = np.zeros(n), np.zeros(n_blocks)  # products of the predictor's steps
-        while True:  # predictor, then corrector
+        for _ in range(2):  # predictor, then corrector
             for j in range(n):
                 b = block[j]
                 # The residual of z is in here: -(Hα - q + ξ - z) - z + ξ = -(Hα - q).
