@@ -24,6 +24,7 @@ def order_run(keys, items, spare, order):
     """Write the items (up to 64) into `order` by falling key, equal ones as they stand; returns whether some are equal.
 
     By counting how many keys are larger than each, without a branch that depends on them: half the time of insertion.
+    With nan among the keys the items stay as they stand.
     `keys` and `items` have room for 64, `spare` for twice that.
     """
     size, counts, seen = len(order), spare[:RUN], spare[RUN : 2 * RUN]
@@ -43,6 +44,10 @@ def order_run(keys, items, spare, order):
         for i in range(size):
             order[counts[i]] = items[i]
         return False
+    for i in range(size):
+        if keys[i] != keys[i]:  # beside nan, which is neither larger nor smaller, counts are no places
+            order[:] = items[:size]
+            return True
     seen[:size] = 0
     for i in range(size):
         k = counts[i]
