@@ -72,6 +72,7 @@ def test_data_without_judgments_and_long_lists():
 def test_a_query_is_shared_with_a_file_that_has_texts_for_ids():
     [found] = shared_queries(["train", "test"], [np.array([7, 8]), np.array(["007", "7"])])
     assert (found.code, found.count, found.items) == ("shared-query", 1, ["7"])
+    assert shared_queries(["train", "test"], [np.array([7, "7"], dtype=object), np.array([8])]) == []
 
 
 def test_shared_queries():

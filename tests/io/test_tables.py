@@ -199,7 +199,7 @@ def test_group_sizes(tmp_path):
     assert qid_from_group_sizes([2, 4]).tolist() == [0, 0, 1, 1, 1, 1]
     with pytest.raises(InvalidInputError, match="1 queries are not adjacent"):
         group_sizes([1, 2, 1])
-    for bad in ([0, 2], [1.5], [[1]], ["a"]):
+    for bad in ([0, 2], [1.5], [2.0, np.inf], [[1]], ["a"]):
         with pytest.raises(InvalidInputError, match="integers >= 1"):
             qid_from_group_sizes(bad)
     write_group_sizes([2, 4], tmp_path / "g")

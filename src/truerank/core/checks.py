@@ -37,9 +37,8 @@ def as_array(values: Any, name: str) -> np.ndarray:
     """Values of a list, an array or a column of any library's table as an array; masked entries are refused."""
     check_not_masked(values, name)
     if type(values).__module__.partition(".")[0] == "pyarrow":
-        if hasattr(
-            getattr(values, "type", None), "index_type"
-        ):  # its own conversion gives missing entries the last category
+        # Its own conversion gives missing entries the last category.
+        if hasattr(getattr(values, "type", None), "index_type"):  # a table has no type
             values = values.cast(values.type.value_type)
         return np.asarray(values)
     return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)

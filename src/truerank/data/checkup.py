@@ -256,8 +256,8 @@ def shared_queries(names: Sequence[str], parts: Sequence[np.ndarray]) -> list[Fi
     owner: dict[Any, str] = {}
     shared: dict[tuple[str, str], list[Any]] = {}
     for name, part in zip(names, parts):
-        for query in part.tolist():
-            text = str(query)  # 7 is "7" of a file that has other ids than numbers
+        # 7 is "7" of a file that has other ids than numbers; in one file both may stand.
+        for text, query in {str(query): query for query in part.tolist()}.items():
             if text in owner:
                 shared.setdefault((owner[text], name), []).append(query)
             else:

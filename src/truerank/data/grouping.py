@@ -64,6 +64,7 @@ def queries_of_sizes(sizes: Any, name: str, least: int) -> np.ndarray:
     if (
         values.ndim != 1
         or values.dtype.kind not in "iuf"
+        or not np.isfinite(values).all()
         or (values != np.floor(values)).any()
         or (values < least).any()
     ):
