@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from truerank import ObliviousBoosting, explain, export_model, load_model, save_model
+from truerank import ObliviousBoosting, explain, export_model, load_model, read_table, save_model
 from truerank.cli import main
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.data.ranking_data import RankingData
@@ -94,6 +94,20 @@ def test_trees_over_statistics_are_exported(leaves, format):
     assert ranker.categorical == [1]  # the model itself is as it was
     np.testing.assert_array_equal(clone(plain).fit(rows, y, qid=qid).n_iter_, 8)
     assert plain.category_statistics() == {}
+
+
+def test_training_rows_outside_of_the_given_categories_have_an_entry_of_their_own(tmp_path):
+    X, y, qid = rows_with_kinds(40, 1, kinds=3)
+    names = ["a", "b", "never"]
+    sites = [[*names[:2], "other"][int(kind)] for kind in X[:, 1]]
+    lines = [f"{q},{int(grade)},{value},{site}" for q, grade, value, site in zip(qid, y, X[:, 0], sites)]
+    (tmp_path / "t.csv").write_text("\n".join(["qid,y,value,site", *lines]) + "\n")
+    data = read_table(tmp_path / "t.csv", categories={"site": names})
+    ranker = ObliviousBoosting("constant", categorical=["site"], n_estimators=5).fit(data)
+    statistics = ranker.category_statistics()["site"]
+    assert list(statistics) == [None, "a", "b"]
+    expected = [statistics.get(site, statistics[None]) for site in sites]
+    np.testing.assert_array_equal(ranker.encoded(data.X)[:, 1], expected)
 
 
 def test_the_command_exports_trees_and_statistics_by_name(tmp_path, capsys):

@@ -70,7 +70,8 @@ class FittedTrees(CategoryColumns):
     def category_statistics(self) -> dict[Any, dict[Any, float]]:
         """The number that stands for each category, by column and category; both by name where they have names.
 
-        A category that is not here counts as 0, a missing one is missing.
+        A category that is not here counts as 0, a missing one is missing. Where a list of categories was given and
+        training rows had others, these are the entry None, which then stands for all that are not here.
         """
         check_is_fitted(self)
         if not hasattr(self, "category_features_"):
@@ -83,7 +84,7 @@ class FittedTrees(CategoryColumns):
             tables.features.tolist(), np.split(tables.values, ends), np.split(tables.statistics, ends)
         ):
             texts = names.get(str(columns[k]))
-            kinds = numbers.tolist() if texts is None else [texts[int(number)] for number in numbers]
+            kinds = numbers.tolist() if texts is None else [texts[int(n)] if n >= 0 else None for n in numbers]
             found[columns[k]] = dict(zip(kinds, own.tolist()))
         return found
 
