@@ -18,11 +18,9 @@ mean over three seeds; and the time of a fit to as many rows, drawn alike, as a 
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -138,9 +136,7 @@ def run(wanted: Sequence[str] = ()) -> None:
     """Print a line for each set, kind of leaves and way of sampling; of all sets where none is named."""
     rows: list[list[Any]] = []
     measure = MEASURES[1]
-    for name, pairs in sets(Path(os.environ["TRUERANK_DATA"])):
-        if wanted and name not in wanted:
-            continue
+    for name, pairs in sets(wanted):
         for leaves in ("constant", "fuzzy"):
             times = {share: cpu_seconds(pairs[0][0], leaves, share) for share in (1.0, 0.5, 0.3)}
             ways: dict[str, tuple[float, Callable[..., np.ndarray]]] = {

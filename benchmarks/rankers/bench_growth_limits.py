@@ -14,10 +14,8 @@ of leaves is a depth.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,9 +42,7 @@ def run(wanted: Sequence[str] = ()) -> None:
     """Print a line for each set, kind of leaves and limit; of all sets where none is named."""
     rows: list[list[Any]] = []
     measure = MEASURES[1]
-    for name, pairs in sets(Path(os.environ["TRUERANK_DATA"])):
-        if wanted and name not in wanted:
-            continue
+    for name, pairs in sets(wanted):
         for leaves in ("constant", "fuzzy"):
             free = np.empty(0)
             for limit, settings in limits(pairs[0][0].n_features).items():

@@ -11,20 +11,17 @@ the plain trees ask about, free and with `feature_costs` of 0.01.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from benchmarks.rankers.bench_oblivious_defaults import MEASURES, sets
+from benchmarks.rankers.bench_oblivious_defaults import MEASURES, in_five, sets
 from truerank import ObliviousBoosting, load_sample
 from truerank.core.printing import table
-from truerank.data.splits import query_folds
 
 KINDS = ("constant", "fuzzy", "polynomial", "auto")
 
@@ -32,14 +29,9 @@ KINDS = ("constant", "fuzzy", "polynomial", "auto")
 def run(wanted: Sequence[str] = ()) -> None:
     """Print a line for each set and kind; of all sets where none is named."""
     rows: list[list[Any]] = []
-    for name, pairs in sets(Path(os.environ["TRUERANK_DATA"])):
-        if wanted and name not in wanted:
-            continue
+    for name, pairs in sets(wanted):
         if name == "sample":
-            data = load_sample()
-            every = np.arange(data.n_queries)
-            parts = query_folds(data.n_queries, 5, random_state=0)
-            pairs = [(data.take_queries(np.setdiff1d(every, part)), data.take_queries(part)) for part in parts]
+            pairs = in_five(load_sample())
         values: dict[str, list[list[np.ndarray]]] = {kind: [[], []] for kind in (*KINDS, "costs")}
         taken: Counter[str] = Counter()
         asked: dict[str, list[int]] = {"constant": [], "costs": []}

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import numpy as np
 
 from truerank import FuzzyLeaves, ObliviousBoosting, RankBoost, SingleFeature, load_sample, read_letor
 from truerank.core.printing import table
+from truerank.data.ranking_data import RankingData
 from truerank.data.splits import query_folds
 from truerank.measures import parse_measure
 from truerank.papers import protocol
@@ -36,27 +37,37 @@ LEARNERS: dict[str, Any] = {
     "rank-boost": RankBoost(),
     "rank-boost, ten thresholds": RankBoost(thresholds=10),
 }
+SETS = ("mq2008", "ohsumed", "mslr", "sample")
 MEASURES = [parse_measure(name, "ranklib") for name in ("AP", "nDCG@10")]
 
 
-def sets(root: Path) -> Iterator[tuple[str, list[tuple[Any, Any]]]]:
-    """Name, and pairs of training and validation queries."""
-    for name in ("mq2008", "ohsumed"):
-        folds = protocol.letor_folds(protocol.load_collection(root, name))
-        yield name, [(fold.train, fold.valid) for fold in folds]
-    data = read_letor(str(next((root / "mslr-web10k-sample").glob("*.txt.gz"))))
-    parts = query_folds(data.n_queries, 5, random_state=0)
+def sets(wanted: Sequence[str] = ()) -> Iterator[tuple[str, list[tuple[Any, Any]]]]:
+    """Name, and pairs of training and validation queries, of the sets that are named, or of all."""
+    root = Path(os.environ["TRUERANK_DATA"])
+    for name in wanted or SETS:
+        if name == "mslr":
+            data = read_letor(str(next((root / "mslr-web10k-sample").glob("*.txt.gz"))))
+            yield name, in_five(data)
+        elif name == "sample":
+            sample = load_sample()
+            yield name, [(sample.take_queries(range(135)), sample.take_queries(range(135, 180)))]
+        else:
+            folds = protocol.letor_folds(protocol.load_collection(root, name))
+            yield name, [(fold.train, fold.valid) for fold in folds]
+
+
+def in_five(data: RankingData) -> list[tuple[RankingData, RankingData]]:
+    """Pairs of four fifths of the queries and the fifth, at random."""
     every = np.arange(data.n_queries)
-    yield "mslr", [(data.take_queries(np.setdiff1d(every, part)), data.take_queries(part)) for part in parts]
-    sample = load_sample()
-    yield "sample", [(sample.take_queries(range(135)), sample.take_queries(range(135, 180)))]
+    parts = query_folds(data.n_queries, 5, random_state=0)
+    return [(data.take_queries(np.setdiff1d(every, part)), data.take_queries(part)) for part in parts]
 
 
 def run() -> None:
     """Print the table."""
     rows: dict[str, list[Any]] = {name: [name] for name in LEARNERS}
     header = ["validation AP, nDCG@10"]
-    for set_name, pairs in sets(Path(os.environ["TRUERANK_DATA"])):
+    for set_name, pairs in sets():
         header.append(set_name)
         for name, learner in LEARNERS.items():
             total = np.zeros(2)
