@@ -39,7 +39,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--statistics",
         metavar="FILE",
         help="of a model with categorical columns: export the trees over the categories' statistics, and write these "
-        "as JSON, by column and category; what computes the features looks them up (0 where a category is not there)",
+        "as JSON, by column and category; what computes the features looks them up (null, else 0, where a category is "
+        "not there)",
     )
     parser.add_argument("--force", action="store_true", help="write also when the certificate says that a rank differs")
     options.add_data_options(parser, columns=False)

@@ -30,9 +30,8 @@ class BinaryTrees:
     features: np.ndarray = field(repr=False)  # int64 (N,)
     thresholds: np.ndarray = field(repr=False)  # float64 (N,): inf with `missing_right` asks whether the value is there
     missing_right: np.ndarray = field(repr=False)  # bool (N,): where nan goes
-    zero_missing: np.ndarray = field(
-        repr=False
-    )  # bool (N,): |x| <= 1e-35 is missing too (LightGBM's `zero_as_missing`)
+    # bool (N,): whether |x| <= 1e-35 is missing too (LightGBM's `zero_as_missing`)
+    zero_missing: np.ndarray = field(repr=False)
     left: np.ndarray = field(repr=False)  # int64 (N,): child; a node stands after its parent
     right: np.ndarray = field(repr=False)  # int64 (N,)
     values: np.ndarray = field(repr=False)  # float64 (L,): leaf values
