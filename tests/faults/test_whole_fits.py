@@ -228,6 +228,22 @@ def test_a_reminder_never_comes_after_the_block(monkeypatch):
     assert not strays
 
 
+@pytest.mark.usefixtures("interruptible")
+def test_an_interrupt_where_the_block_begins_leaves_no_handler_behind(monkeypatch):
+    before, install = signal.getsignal(signal.SIGINT), signal.signal
+
+    def install_and_strike(number, handler):
+        previous = install(number, handler)
+        if handler is not before:
+            signal.raise_signal(number)
+        return previous
+
+    monkeypatch.setattr(signal, "signal", install_and_strike)
+    with pytest.raises(KeyboardInterrupt), Interruptible():
+        pass
+    assert signal.getsignal(signal.SIGINT) is before
+
+
 def test_interrupts_that_are_ignored_stay_ignored():
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from _thread import start_new_thread
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -46,10 +47,11 @@ class Interruptible:
         try:
             self._before(number, frame)
         except BaseException as error:
-            if self._raised is None and not self._done.is_set():
-                threading.Thread(target=self._remind, daemon=True).start()
-            self._raised = error
-            if not _is_leaving(frame):  # an exception inside __exit__ would leave this handler installed
+            first, self._raised = self._raised is None, error
+            if first and not self._done.is_set():
+                # Thread.start() waits for its thread, and the next interrupt would strike inside of this handler.
+                start_new_thread(self._remind, ())
+            if not _is_within(frame):  # such an exception would leave this handler installed
                 raise
 
     def _remind(self) -> None:
@@ -74,10 +76,10 @@ class Interruptible:
             raise self._raised from None
 
 
-def _is_leaving(frame: FrameType | None) -> bool:
-    """Whether the interrupted code is `Interruptible.__exit__` or was called by it."""
+def _is_within(frame: FrameType | None) -> bool:
+    """Whether the interrupted code is where a block begins or ends, or was called there."""
     while frame is not None:
-        if frame.f_code is Interruptible.__exit__.__code__:
+        if frame.f_code in (Interruptible.__enter__.__code__, Interruptible.__exit__.__code__):
             return True
         frame = frame.f_back
     return False
