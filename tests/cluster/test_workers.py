@@ -86,7 +86,7 @@ def test_same_bits_where_workers_are_killed_one_fit_after_the_other(client, monk
 @pytest.mark.filterwarnings("ignore")
 def test_a_worker_that_is_known_and_silent_is_given_up(client, monkeypatch):
     parts = parts_of(load_sample().take_queries(range(40)), 3)
-    client.wait_for_workers(2, timeout=60)
+    client.wait_for_workers(2, timeout=300)
     monkeypatch.setattr(crew_module, "SILENCE_SECONDS", 15.0)  # a busy machine answers late
     monkeypatch.setattr(crew_module, "_LOOK_SECONDS", 0.5)
     data = from_parts(parts, client=client)
@@ -173,7 +173,7 @@ def test_a_data_frame_of_dask(client):
 
 @pytest.mark.filterwarnings("ignore")
 def test_trees_send_the_bytes_of_the_formula(client):
-    client.wait_for_workers(2, timeout=60)
+    client.wait_for_workers(2, timeout=300)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((2_000, 24))
     rows = truerank.RankingData(X, np.clip(np.rint(X[:, 0] + X[:, 1] * X[:, 2] + 1), 0, 3), np.arange(2_000) // 20)

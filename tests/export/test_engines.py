@@ -200,7 +200,7 @@ def test_verify_compares_with_the_model(engine, models, name, old):
 def test_credentials_limits_and_redirects(engine, monkeypatch):
     monkeypatch.setenv("TRUERANK_ENGINE_USER", "me")
     monkeypatch.setenv("TRUERANK_ENGINE_PASSWORD", "secret")
-    client = Engine(engine.url, timeout=5)
+    client = Engine(engine.url, timeout=60)
     client.request("GET", "_scripts/x", missing_ok=True)
     assert engine.log[-1][3].startswith("Basic ")
     with pytest.raises(EngineError, match="status 302"):

@@ -96,7 +96,7 @@ def test_a_forked_child_predicts_and_fits_after_a_fit(judged):
     queue = context.Queue()
     process = context.Process(target=child, args=(queue,))
     process.start()
-    scores, again = queue.get(timeout=60)
+    scores, again = queue.get(timeout=300)
     process.join(60)
     np.testing.assert_array_equal(scores, expected)
     np.testing.assert_array_equal(again, expected)

@@ -227,7 +227,7 @@ def test_a_second_run_after_a_kill_ends_with_the_same_bytes(tmp_path):
     (tmp_path / "d.jsonl").write_text(lines)
     words = [sys.executable, "-m", "truerank", "index", str(tmp_path / "d.jsonl"), "-o", str(tmp_path / "i")]
     process = subprocess.Popen(words, stderr=subprocess.PIPE)
-    for _ in range(2000):
+    for _ in range(20_000):
         if (tmp_path / ".i.partial" / "tokens.raw").exists() or process.poll() is not None:
             break
         time.sleep(0.01)
