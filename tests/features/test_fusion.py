@@ -208,6 +208,8 @@ def test_score_bins_learn_from_the_chosen_rows_alone():
 def test_text_and_value_are_inverses():
     features = MinMax(equal=1.0) + ReciprocalRank(k=7) + ScoreBins(n=3)
     assert parse_features(str(features)) == features
+    of_numpy = ReciprocalRank(k=np.float64(30)) + ScoreBins(n=np.int64(7))
+    assert str(of_numpy) == "reciprocal-rank(k=30) + score-bins(n=7)"
     for wrong in ("minmax", "min-max(k=3)", "min-max + min-max", "reciprocal-rank(k=-1)", "gap(", "", 3):
         with pytest.raises(InvalidInputError):
             parse_features(wrong)

@@ -117,6 +117,22 @@ def test_numbers_of_any_type_are_numbers():
         read_table(pd.DataFrame({"qid": [1, 1], "f": [np.zeros(2), np.ones(2)]}))
 
 
+BEYOND_FLOAT = [2**53 + 1, None, 2**53 + 3]
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [pd.Series(BEYOND_FLOAT, dtype="Int64"), pl.Series(BEYOND_FLOAT), pa.array(BEYOND_FLOAT)],
+    ids=["pandas", "polars", "arrow"],
+)
+def test_integer_ids_that_float64_does_not_hold_keep_their_digits(ids):
+    """These libraries make floats of integers where some are missing."""
+    data = RankingData(np.ones((3, 1)), [0, 1, 0], qid=[1, 1, 1], doc_ids=ids)
+    assert data.doc_ids.tolist() == ["9007199254740993", "", "9007199254740995"]
+    with pytest.raises(InvalidInputError, match="give ids as text, or as integers in a column that may have gaps"):
+        RankingData(np.ones((3, 1)), [0, 1, 0], qid=[1, 1, 1], doc_ids=pd.Series(BEYOND_FLOAT, dtype=float))
+
+
 def test_whole_query_numbers_stay_numbers(tmp_path):
     data = RankingData([[1.0], [2.0]], [1, 0], [12, 5])
     for name in ("t.csv", "t.parquet"):

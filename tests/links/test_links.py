@@ -162,9 +162,12 @@ def test_the_command_writes_a_table_and_runs(pages, capsys):
     assert main([*words, "-o", str(folder / "runs")]) == 0
     assert sorted(path.stem for path in (folder / "runs").iterdir()) == sorted(VARIANTS)
     assert main(words) == 2
-    (folder / "urls").write_text("one http://x\n")
+    (folder / "urls").write_text("one\u3000page http://x\n", encoding="utf-8")  # not a blank of the format
     assert main(["links", str(folder / "edges"), "--urls", str(folder / "urls")]) == 1
     assert "3 nodes have no URL, the first is 'http://h/0'" in capsys.readouterr().err
+    (folder / "urls").write_text("a http://x\na http://x\na http://y\n")
+    assert main(["links", str(folder / "edges"), "--urls", str(folder / "urls")]) == 1
+    assert "line 3: 'a' stands twice, once with 'http://x'" in capsys.readouterr().err
 
 
 def test_an_address_within_an_address_is_not_its_host():

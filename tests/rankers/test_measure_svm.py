@@ -80,6 +80,8 @@ def test_path_over_C_is_chosen_on_validation_queries_by_any_measure():
     assert [step["C"] for step in ranker.path_] == [0.001, 0.1, 10.0]
     values = [step["validation"] for step in ranker.path_]
     assert [0.001, 0.1, 10.0][int(np.argmax(values))] == ranker.C_
+    with pytest.raises(InvalidInputError, match="cannot read the measure ''"):
+        MeasureSVM(C=[0.1, 1.0], validation_measure="").fit(X[train], y[train], qid=qid[train], eval_set=eval_set)
     alone = MeasureSVM(C=ranker.C_).fit(X[train], y[train], qid=qid[train])
     assert abs(alone.objective_ - ranker.objective_) <= 2e-4 * max(1, alone.objective_)
     data = RankingData(X[valid], y[valid], qid[valid])

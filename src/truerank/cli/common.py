@@ -418,13 +418,13 @@ def read_pairs(lines: Iterable[tuple[int, str]], form: str, path: str) -> dict[s
     """The second word of each numbered line by the first; `form` says in a message what they are, as "id URL"."""
     from truerank.core.errors import DataFileError
 
-    pairs = {}
+    pairs: dict[str, str] = {}
     for number, line in lines:
-        words = line.split()
+        words = [word.decode("utf-8") for word in line.encode("utf-8").split()]  # other blanks may stand in an id
         if len(words) not in (0, 2):
             raise DataFileError(f"expected {form!r}, got {line.strip()[:60]!r}", path, number)
-        if words:
-            pairs[words[0]] = words[1]
+        if words and pairs.setdefault(words[0], words[1]) != words[1]:
+            raise DataFileError(f"{words[0]!r} stands twice, once with {pairs[words[0]]!r}", path, number)
     return pairs
 
 

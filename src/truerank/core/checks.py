@@ -10,6 +10,9 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError
 
+LARGEST_EXACT = 2.0**53
+"""From here on float64 does not hold every integer."""
+
 
 def check_not_masked(values: Any, name: str) -> None:
     """Refuse a masked array with masked entries, which every conversion to a plain array would take as values."""
@@ -40,8 +43,14 @@ def as_array(values: Any, name: str) -> np.ndarray:
         # Its own conversion gives missing entries the last category.
         if hasattr(getattr(values, "type", None), "index_type"):  # a table has no type
             values = values.cast(values.type.value_type)
-        return np.asarray(values)
-    return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+        array = np.asarray(values)
+    else:
+        array = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+    column = str(getattr(values, "type", getattr(values, "dtype", ""))).lower()
+    gaps_made_floats = array.dtype.kind == "f" and column.startswith(("int64", "uint64"))
+    if gaps_made_floats and np.any(np.abs(array) >= LARGEST_EXACT):
+        return np.array(values.to_pylist() if hasattr(values, "to_pylist") else values.to_list(), dtype=object)
+    return array
 
 
 def as_numbers(values: Any, name: str) -> np.ndarray:

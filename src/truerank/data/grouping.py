@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.checks import as_array, check_not_masked, is_dask
+from truerank.core.checks import LARGEST_EXACT, as_array, check_not_masked, is_dask
 from truerank.core.errors import InvalidInputError
 
 ONE_LIST = 1_000
@@ -27,8 +27,21 @@ def is_missing(value: Any) -> bool:
 
 
 def id_text(value: Any) -> str:
-    """An id as text; a whole float is an integer that a column with gaps has made a float: 7.0 is "7"."""
-    return str(int(value)) if isinstance(value, float | np.floating) and value.is_integer() else str(value)
+    """An id as text; a whole float is an integer that a column with gaps has made a float: 7.0 is "7".
+
+    Raises
+    ------
+    InvalidInputError
+        On a whole float from 2^53 on: which integer it was cannot be told.
+    """
+    if not (isinstance(value, float | np.floating) and value.is_integer()):
+        return str(value)
+    if abs(float(value)) >= LARGEST_EXACT:
+        raise InvalidInputError(
+            f"the id {value!r} is a float, which cannot tell integers from 2^53 on apart; give ids as text, or as "
+            "integers in a column that may have gaps (pandas: Int64)"
+        )
+    return str(int(value))
 
 
 def id_texts(values: Iterable[Any]) -> list[str]:
@@ -260,7 +273,7 @@ def _codes(qid: Any) -> tuple[np.ndarray, np.ndarray]:
         if np.isnan(values).any():
             row = int(np.flatnonzero(np.isnan(values))[0])
             raise InvalidInputError(f"qid is missing (nan) in row {row}; give every row a query id")
-        if values.size and np.all(values == np.floor(values)) and np.all(np.abs(values) < 2**53):
+        if values.size and np.all(values == np.floor(values)) and np.all(np.abs(values) < LARGEST_EXACT):
             whole = values.astype(np.int64)
             return whole, _IdentityNames(whole)  # type: ignore[return-value]
     if values.dtype.kind in "ufSU":

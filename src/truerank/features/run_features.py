@@ -55,7 +55,7 @@ class RunFeature:
 
 def digits(value: float) -> str:
     """The shortest text that gives the number back."""
-    return repr(value).removesuffix(".0")
+    return repr(getattr(value, "item", lambda: value)()).removesuffix(".0")  # NumPy's print with their type
 
 
 @dataclass(frozen=True)

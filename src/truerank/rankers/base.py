@@ -189,8 +189,8 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
 
     def _measure(self, named: Any = None) -> Any:
         """A measure under the ranker's convention: its own where none is named."""
-        named = named or getattr(self, "measure", "nDCG@10")
-        return parse_measure(named, convention=getattr(self, "convention", "ranklib"))
+        chosen = getattr(self, "measure", "nDCG@10") if named is None else named
+        return parse_measure(chosen, convention=getattr(self, "convention", "ranklib"))
 
     def save_model(self, path: Any) -> None:
         """Write the fitted ranker to a file: `truerank.save_model(ranker, path)`."""
