@@ -148,140 +148,163 @@ def _line_feed(data, i):
 
 
 @kernel
+def _after_spaces(data, i):
+    """Place of the first byte from place i on that is no white space."""
+    while _is_space(data, i):
+        i += 1
+    return i
+
+
+@kernel
 def _parse(data, position, missing_nan, grades, indptr, indices, values, spans, repairs, state):
     """Parse lines from `position` on; see `number` for numbers.
 
     spans, by row: start and stop of the query id, the document id and the rest of the comment; whether the query id
-    differs from the row before. state: rows, entries, place of the first line not taken (or the end), repairs, lines
-    taken.
+    differs from the row before. repairs: entry (-1 - row for a grade), start and stop of a number that `float` must
+    settle. state: rows, entries, place of the first line not taken (or the end), repairs, lines taken.
     """
-    n = 0
-    entries = 0
-    fixes = 0
-    lines = 0
-    i = position
-    size = len(data)
+    n = entries = lines = 0
+    line = position
     indptr[0] = 0
-    while i < size:
-        line = i
-        row_entries = entries
-        row_fixes = fixes
-        while _is_space(data, i):
-            i += 1
+    state[3] = 0
+    while line < len(data):
+        i = _after_spaces(data, line)
         if byte(data, i) == 10 or byte(data, i) == 35:  # '#'
-            i = _line_feed(data, i) + 1
-            if i == 0:
-                i = line
-                break
-            lines += 1
-            continue
-        ok = True
-        begin = i
-        value, i, kind = number(data, i)
-        if kind == 0 or not _is_space(data, i):
-            ok = False
-        elif kind == 2:
-            repairs[fixes, 0] = -1 - n
-            repairs[fixes, 1] = begin
-            repairs[fixes, 2] = i
-            fixes += 1
-        if ok:
-            grades[n] = value
-            while _is_space(data, i):
-                i += 1
-            # Each comparison stands after the one before has excluded a line feed, so none reads past the text.
-            if (
-                byte(data, i) == 113
-                and byte(data, i + 1) == 105
-                and byte(data, i + 2) == 100
-                and byte(data, i + 3) == 58
-            ):  # 'qid:'
-                i += 4
-                begin = i
-                while byte(data, i) != 10 and byte(data, i) != 35 and byte(data, i) != 13 and not _is_space(data, i):
-                    i += 1
-                spans[n, 0] = begin
-                spans[n, 1] = i
-                ok = i > begin
+            i = _line_feed(data, i)
+        else:
+            n_repairs = state[3]
+            i = _grade_and_query(data, i, n, grades, spans, repairs, state)
+            if i >= 0:
+                i, row_entries = _entries(data, i, missing_nan, entries, indices, values, repairs, state)
+            if i >= 0:
+                i = _row_end(data, i, spans[n])
+            if i >= 0:
+                spans[n, 6] = n == 0 or _query_differs(data, spans[n - 1], spans[n])
+                entries = row_entries
+                n += 1
+                indptr[n] = entries
             else:
-                ok = False
-        last = 0
-        while ok:
-            while _is_space(data, i):
-                i += 1
-            if byte(data, i) == 10 or byte(data, i) == 35:
-                break
-            begin = i
-            index, i = whole(data, i, 0)
-            if i == begin or i - begin > 10 or byte(data, i) != 58 or index <= last or index > MAX_INDEX:  # ':'
-                ok = False
-                break
-            last = index
-            i += 1
-            begin = i
-            # The usual number, digits with a point or none, 18 of them at most; `number` knows all others.
-            mantissa, i = whole(data, i, 0)
-            digits = i - begin
-            decimals = 0
-            if byte(data, i) == 46:  # '.'
-                i += 1
-                point = i
-                mantissa, i = whole(data, i, mantissa)
-                decimals = i - point
-                digits += decimals
-            if byte(data, i) == 32 and 1 <= digits <= 18:
-                if digits <= 15:
-                    value = mantissa / TEN[decimals]
-                else:
-                    value = nearest(mantissa, -decimals) if mantissa else np.nan
-                if value == value:
-                    values[entries] = value
-                    indices[entries] = index - 1
-                    entries += 1
-                    i += 1
-                    continue
-            value, i, kind = number(data, begin)
-            if kind == 0 and missing_nan:
-                value = np.nan
-                i, kind = _missing(data, begin)
-            if kind == 0 or not (byte(data, i) == 10 or byte(data, i) == 35 or _is_space(data, i)):
-                ok = False
-                break
-            if kind == 2:
-                repairs[fixes, 0] = entries
-                repairs[fixes, 1] = begin
-                repairs[fixes, 2] = i
-                fixes += 1
-            indices[entries] = index - 1
-            values[entries] = value
-            entries += 1
-        if ok:
-            for k in range(2, 6):
-                spans[n, k] = 0
-            if byte(data, i) == 35:
-                i = _comment(data, i + 1, spans[n])
-                ok = i >= 0
-        if not ok:
-            i = line
-            entries = row_entries
-            fixes = row_fixes
+                state[3] = n_repairs
+        if i < 0:
             break
-        i += 1
+        line = i + 1
         lines += 1
-        changed = n == 0 or spans[n, 1] - spans[n, 0] != spans[n - 1, 1] - spans[n - 1, 0]
-        if not changed:
-            for k in range(spans[n, 1] - spans[n, 0]):
-                if data[spans[n, 0] + k] != data[spans[n - 1, 0] + k]:
-                    changed = True
-                    break
-        spans[n, 6] = changed
-        n += 1
-        indptr[n] = entries
     state[0] = n
     state[1] = entries
-    state[2] = i
-    state[3] = fixes
+    state[2] = line
     state[4] = lines
+
+
+@kernel
+def _grade_and_query(data, i, n, grades, spans, repairs, state):
+    """Grade and query id of row n from place i on: the place behind them, -1 if not plain."""
+    begin = i
+    value, i, kind = number(data, i)
+    if kind == 0 or not _is_space(data, i):
+        return -1
+    if kind == 2:
+        _repair(repairs, state, -1 - n, begin, i)
+    grades[n] = value
+    i = _after_spaces(data, i)
+    # Each comparison stands after the one before has excluded a line feed, so none reads past the text.
+    if byte(data, i) != 113 or byte(data, i + 1) != 105 or byte(data, i + 2) != 100 or byte(data, i + 3) != 58:
+        return -1  # no 'qid:'
+    i += 4
+    begin = i
+    while byte(data, i) != 10 and byte(data, i) != 35 and byte(data, i) != 13 and not _is_space(data, i):
+        i += 1
+    spans[n, 0] = begin
+    spans[n, 1] = i
+    return i if i > begin else -1
+
+
+@kernel
+def _repair(repairs, state, entry, start, stop):
+    """Note that `float` must settle the number of an entry."""
+    k = state[3]
+    repairs[k, 0] = entry
+    repairs[k, 1] = start
+    repairs[k, 2] = stop
+    state[3] = k + 1
+
+
+@kernel
+def _entries(data, i, missing_nan, entries, indices, values, repairs, state):
+    """The entries of a row from place i on: the place behind them (-1 if not plain), and the entries so far."""
+    last = 0
+    while True:
+        while _is_space(data, i):  # by `_after_spaces` a row takes a tenth longer
+            i += 1
+        if byte(data, i) == 10 or byte(data, i) == 35:
+            return i, entries
+        begin = i
+        index, i = whole(data, i, 0)
+        if i - begin > 10 or byte(data, i) != 58 or index <= last or index > MAX_INDEX:  # ':'
+            return -1, entries
+        last = index
+        i += 1
+        begin = i
+        # The usual number, digits with a point or none, 18 of them at most; `number` knows all others.
+        mantissa, i = whole(data, i, 0)
+        digits = i - begin
+        decimals = 0
+        if byte(data, i) == 46:  # '.'
+            i += 1
+            point = i
+            mantissa, i = whole(data, i, mantissa)
+            decimals = i - point
+            digits += decimals
+        if byte(data, i) == 32 and 1 <= digits <= 18:
+            if digits <= 15:
+                value = mantissa / TEN[decimals]
+            else:
+                value = nearest(mantissa, -decimals) if mantissa else np.nan
+            if value == value:
+                values[entries] = value
+                indices[entries] = index - 1
+                entries += 1
+                i += 1
+                continue
+        value, i, kind = _any_value(data, begin, missing_nan)
+        if kind == 0:
+            return -1, entries
+        if kind == 2:
+            _repair(repairs, state, entries, begin, i)
+        values[entries] = value
+        indices[entries] = index - 1
+        entries += 1
+
+
+@kernel
+def _any_value(data, i, missing_nan):
+    """What `number` gives, of missing values too; nothing but white space or a comment may follow at once."""
+    value, stop, kind = number(data, i)
+    if kind == 0 and missing_nan:
+        value = np.nan
+        stop, kind = _missing(data, i)
+    if not (byte(data, stop) == 10 or byte(data, stop) == 35 or _is_space(data, stop)):
+        kind = 0
+    return value, stop, kind
+
+
+@kernel
+def _row_end(data, i, span):
+    """What may follow the entries, a comment; returns what `_line_feed` does."""
+    for k in range(2, 6):
+        span[k] = 0
+    return _comment(data, i + 1, span) if byte(data, i) == 35 else i
+
+
+@kernel
+def _query_differs(data, before, span):
+    """Whether two rows carry different query ids."""
+    size = span[1] - span[0]
+    same = size == before[1] - before[0]
+    k = 0
+    while same and k < size:
+        same = data[span[0] + k] == data[before[0] + k]
+        k += 1
+    return not same
 
 
 @kernel
