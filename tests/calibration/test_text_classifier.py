@@ -79,6 +79,24 @@ def test_a_table_in_place_of_texts(tmp_path):
         fitted.predict(["words"])
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_columns_of_a_data_frame_go_by_their_names(library, tmp_path):
+    tables = pytest.importorskip(library)
+    make = tables.table if library == "pyarrow" else tables.DataFrame
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 200)
+    X = rng.normal(size=(200, 2)) + 2 * y[:, None] * [1, 0]
+    fitted = TextClassifier(method="platt").fit(make({"a": X[:, 0], "b": X[:, 1]}), y)
+    save_model(fitted, tmp_path / "model.json")
+    other = make({"c": X[:, 1], "b": X[:, 1], "a": X[:, 0]})
+    np.testing.assert_array_equal(load_model(tmp_path / "model.json").predict_proba(other), fitted.predict_proba(X))
+    with pytest.raises(InvalidInputError, match="the data lack 'a', a column that"):
+        fitted.predict(make({"b": X[:, 1], "c": X[:, 0]}))
+    assert not hasattr(fitted.fit(X, y), "feature_names_in_")
+    with pytest.raises(InvalidInputError, match="3 names of columns for"):
+        fitted.fit(X, y, feature_names=["a", "b", "c"])
+
+
 @pytest.mark.parametrize("missing", [None, float("nan")])
 def test_a_missing_text_is_named_by_its_row(missing):
     with pytest.raises(InvalidInputError, match="in row 1; a document without words has the text ''"):

@@ -79,6 +79,10 @@ def test_scores_without_a_model(files, capsys):
     assert report["rows"] == 80
     assert sum(report["decisions"].values()) == 80
     assert set(report["decided"]) <= {-1, 0, 1}
+    lines = files / "lines.txt"
+    assert main([*words, "-o", str(lines)]) == 0
+    assert json.loads(capsys.readouterr().out) == report
+    assert [int(line.split()[1]) for line in lines.read_text().splitlines()] == report["decided"]
 
 
 def test_the_best_method_is_chosen(files, capsys):
@@ -113,6 +117,7 @@ def test_the_best_method_is_chosen(files, capsys):
         ["calibrate", "MODEL", "HELD", "--method", "plat", "-o", "x.json"],
         ["decide", "CALIBRATOR"],
         ["decide", "CALIBRATOR", "--scores", "SCORES", "--top", "5"],
+        ["decide", "CALIBRATOR", "HELD", "--scores", "SCORES", "--top", "5", "--cost-fp", "2"],
     ],
 )
 def test_misuse_ends_with_code_2(files, words, tmp_path, monkeypatch):

@@ -77,8 +77,55 @@ def test_several_labels_in_a_cell(files, capsys):
     assert report["test"]["decisions"] == 360
 
 
+def test_columns_go_by_their_names(files, capsys):
+    rows = [(f"r{k}", k % 7, k % 5 / 4, "b" if k % 7 > 3 else "a") for k in range(80)]
+    columns = ["id", "length", "weight", "label"]
+    data = [dict(zip(columns, row)) for row in rows]
+    model = str(files / "model.json")
+
+    def write(name, order):
+        lines = [",".join(order), *(",".join(str(row.get(column, 9)) for column in order) for row in data)]
+        (files / name).write_text("\n".join(lines))
+        return str(files / name)
+
+    train = write("train.csv", columns)
+    assert main(["classify", "--train", train, train, "--model", model, "--method", "platt"]) == 0
+    wanted = capsys.readouterr().out
+    for order in (["label", "weight", "length", "id"], ["other", "id", "weight", "length", "label"]):
+        assert main(["classify", write("other.csv", order), "--model", model]) == 0
+        assert capsys.readouterr().out == wanted
+    assert main(["classify", write("less.csv", ["id", "weight", "label"]), "--model", model]) == 1
+    assert "document 'r0' lacks the number 'length'" in capsys.readouterr().err
+
+
+def test_labels_are_the_texts_that_they_are(files, capsys):
+    texts, _ = news(60)
+    model = str(files / "model.json")
+    for pair, wanted in (((1234567, 1234568), ["1234567", "1234568"]), (("01", "1"), ["01", "1"]),
+                         ((True, False), ["false", "true"])):  # fmt: skip
+        rows = [(k, text, pair[k % 2]) for k, text in enumerate(texts)]
+        (files / "table.csv").write_text("id,text,label\n" + "\n".join(f"{k},{t},{json.dumps(c)}" for k, t, c in rows))
+        lines = [dict(zip(("id", "text", "label"), row)) for row in rows]
+        (files / "lines.jsonl").write_text("\n".join(map(json.dumps, lines)))
+        for name in ("table.csv", "lines.jsonl"):
+            words = ["classify", "--train", str(files / name), "--model", model, "--method", "identity", "--json"]
+            assert main(words) == 0
+            assert json.loads(capsys.readouterr().out)["labels"] == wanted
+
+
 def test_misuse(files, capsys):
     model = str(files / "model.json")
+    data = str(files / "train.jsonl")
+    for words, message in (
+        ([data, "--cv", "3"], "--cv belongs to learning: give --train FILE"),
+        (["--train", data, "-o", str(files / "out")], "--output belongs to what is classified: give DATA"),
+        (["--train", data, "--cost-fn", "3"], "--cost-fn belongs to what is classified"),
+        (["--train", data, "--separator", ""], "--separator must be at least one character"),
+    ):
+        assert main(["classify", *words, "--model", model]) == 2
+        assert message in capsys.readouterr().err
+    assert main(["classify", "--train", data, "--text-field", "body", "--model", model]) == 1
+    assert "no document has the field 'body' of text" in capsys.readouterr().err
     assert main(["classify", "--model", model]) == 2
     (files / "bare.jsonl").write_text('{"id": 1, "text": "words"}')
     assert main(["classify", "--train", str(files / "bare.jsonl"), "--model", model]) == 1

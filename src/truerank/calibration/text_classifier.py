@@ -47,6 +47,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     classes_ : array (labels,)
         Names of the labels, in ascending order.
     multi_label_ : bool
+    feature_names_in_ : array (p,) of str
+        Columns of the table, where they had names: a data frame's columns are taken by these later.
     classifier_ : CalibratedClassifier
 
     Examples
@@ -57,7 +59,9 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     ['earn']
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = ("classes_", "multi_label_", "from_text_", "classifier_")
+    model_attributes: ClassVar[tuple[str, ...]] = (
+        "classes_", "multi_label_", "from_text_", "feature_names_in_", "classifier_",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -77,14 +81,16 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     @fits_whole
-    def fit(self, X: Any, y: Any) -> Any:
+    def fit(self, X: Any, y: Any, *, feature_names: Sequence[str] | None = None) -> Any:
         """Learn from texts X (n,) or a table X (n, p), and labels.
 
         Parameters
         ----------
-        X : sequence of str, or array (n, p)
+        X : sequence of str, array (n, p) or data frame
         y : sequence (n,) of labels, or of lists of labels
             Lists make a multi-label classifier, except where each has one entry.
+        feature_names : sequence of str, optional
+            Names of the table's columns; a data frame has its own.
 
         Raises
         ------
@@ -93,7 +99,15 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         """
         if isinstance(self.classifier, str):
             check_choice(self.classifier, "classifier", CLASSIFIERS)
+        self.__dict__.pop("feature_names_in_", None)  # an earlier fit's
+        columns = _columns(X) if feature_names is None else feature_names
         X, self.from_text_ = _as_rows(X)
+        if columns is not None:
+            self.feature_names_in_ = np.array(list(columns), dtype=str)
+            if self.from_text_ or len(columns) != X.shape[1]:
+                raise InvalidInputError(
+                    f"{len(columns)} names of columns for {'texts' if self.from_text_ else X.shape}"
+                )
         sets = [_as_labels(entry) for entry in y]
         if len(sets) != len(X):
             raise InvalidInputError(f"y has {len(sets)} entries for {len(X)} documents")
@@ -182,6 +196,13 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
 
     def _rows(self, X: Any) -> Any:
+        given, wanted = _columns(X), getattr(self, "feature_names_in_", None)
+        if given is not None and wanted is not None:
+            missing = [name for name in wanted.tolist() if name not in given]
+            if missing:
+                raise InvalidInputError(f"the data lack {missing[0]!r}, a column that the classifier was trained on")
+            own = [given[name] for name in wanted.tolist()]
+            X = X.select(own) if hasattr(X, "select") else X[own]
         rows, from_text = _as_rows(X)
         if from_text != self.from_text_:
             theirs, ours = ("texts", "a table") if self.from_text_ else ("a table", "texts")
@@ -197,6 +218,12 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         binary = self.multi_label_ and len(self.classes_) == 1
         if n != (2 if binary else len(self.classes_)):
             raise ModelFileError(f"TextClassifier: {len(self.classes_)} labels for a classifier of {n}")
+
+
+def _columns(X: Any) -> dict[str, Any] | None:
+    """The labels of a data frame's columns by their text; None of anything else."""
+    labels = getattr(X, "column_names", getattr(X, "columns", None))  # Arrow's, or any other's
+    return None if labels is None else {str(label): label for label in labels}
 
 
 def _as_rows(X: Any) -> tuple[Any, bool]:

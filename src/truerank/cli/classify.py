@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,12 +15,17 @@ CLASSIFIERS = ("naive-bayes", "linear-svm", "voted-perceptron")
 LABELS = ("labels", "label")
 
 
+LEARNING = {"classifier": "linear-svm", "method": "pool", "words": None, "min_documents": 3, "cv": 5, "seed": None}
+"""Options of learning, and their defaults."""
+
+
 class Examples(NamedTuple):
-    """What a file holds: ids, texts or a table of numbers, and labels (None where there are none)."""
+    """What a file holds: ids, texts or a table of numbers, labels (None where there are none), names of columns."""
 
     ids: list[str]
     rows: Any
     labels: list[list[str]] | None
+    columns: list[str] | None = None
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -38,19 +43,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--train", metavar="FILE", help="labelled documents to learn from, in the same forms")
     parser.add_argument("--model", required=True, metavar="FILE", help="the model, as JSON: written with --train")
-    parser.add_argument(
-        "--classifier", default="linear-svm", choices=CLASSIFIERS, help="what learns (default: %(default)s)"
-    )
+    parser.add_argument("--classifier", choices=CLASSIFIERS, help="what learns (default: linear-svm)")
     methods = list(dict.fromkeys([*CALIBRATORS, *SYNONYMS, *SOFTMAX_METHODS]))
     parser.add_argument(
-        "--method", default="pool", choices=methods, metavar="NAME",
+        "--method", choices=methods, metavar="NAME",
         help=f"calibrator: {', '.join(methods)} (default: pool, their average by cross-validated log loss)",
     )  # fmt: skip
     parser.add_argument("--words", type=int, metavar="N", help="keep N words by mutual information (default: all)")
-    parser.add_argument(
-        "--min-documents", type=int, default=3, metavar="N", help="documents a word must stand in (default: 3)"
-    )
-    parser.add_argument("--cv", type=int, default=5, metavar="K", help="folds of the calibration scores (default: 5)")
+    parser.add_argument("--min-documents", type=int, metavar="N", help="documents a word must stand in (default: 3)")
+    parser.add_argument("--cv", type=int, metavar="K", help="folds of the calibration scores (default: 5)")
     parser.add_argument("--label-field", metavar="NAME", help="field of the labels (default: labels, else label)")
     parser.add_argument("--text-field", action="append", metavar="NAME", help="field that is text (default: all)")
     parser.add_argument(
@@ -68,6 +69,16 @@ def run(args: argparse.Namespace) -> int:
     """Train, or classify, or both. A line a document: {"id", "labels", "probabilities"}; a summary on stderr."""
     if args.train is None and args.data is None:
         raise common.UsageError("give DATA to classify, or --train FILE to learn from, or both")
+    idle = [*LEARNING] if args.train is None else ["cost_fp", "cost_fn", "output"] if args.data is None else []
+    given = [name for name in idle if getattr(args, name) is not None]
+    if given:
+        what = "learning: give --train FILE" if args.train is None else "what is classified: give DATA"
+        raise common.UsageError(f"--{given[0].replace('_', '-')} belongs to {what}")
+    if not args.separator:
+        raise common.UsageError("--separator must be at least one character")
+    for name, default in LEARNING.items():
+        if getattr(args, name) is None:
+            setattr(args, name, default)
     common.check_writable(args.output)
     common.announce_compilation()
     report: dict[str, Any] = {"model": args.model}
@@ -95,7 +106,7 @@ def _train(args: argparse.Namespace, report: dict[str, Any]) -> Any:
     model = TextClassifier(
         args.classifier, args.method, n_words=args.words, min_documents=args.min_documents, cv=args.cv,
         random_state=args.seed,
-    ).fit(examples.rows, examples.labels)  # fmt: skip
+    ).fit(examples.rows, examples.labels, feature_names=examples.columns)  # fmt: skip
     save_model(model, args.model)
     words = model.classifier_.estimators_[0]
     n_words = len(words.named_steps["words"].vocabulary_) if words is not None and model.from_text_ else None
@@ -124,7 +135,7 @@ def _load(path: str) -> Any:
 
 
 def _classify(args: argparse.Namespace, model: Any, report: dict[str, Any]) -> None:
-    examples = read_examples(args.data, args)
+    examples = read_examples(args.data, args, getattr(model, "feature_names_in_", None))
     p = model.predict_proba(examples.rows)
     costs = {name: value for name in ("cost_fp", "cost_fn") if (value := getattr(args, name)) is not None}
     decided = model.decide(examples.rows, **costs)
@@ -134,7 +145,7 @@ def _classify(args: argparse.Namespace, model: Any, report: dict[str, Any]) -> N
         {"id": name, "labels": labels, "probabilities": dict(zip(names, row))}
         for name, labels, row in zip(examples.ids, decided, p.tolist())
     ]
-    if args.json and args.output is None:
+    if args.json and args.output in (None, "-"):
         report["predictions"] = lines
     else:
         with common.output(args.output) as stream:
@@ -173,8 +184,8 @@ def _figures(model: Any, labels: list[list[str]], decided: list[list[str]], log_
     }
 
 
-def read_examples(path: str, args: argparse.Namespace) -> Examples:
-    """Documents of a file or folder: ids, texts or numbers, labels."""
+def read_examples(path: str, args: argparse.Namespace, columns: Iterable[str] | None = None) -> Examples:
+    """Documents of a file or folder: ids, texts or numbers (those of `columns` where they are given), labels."""
     if path != "-" and Path(path).is_dir():
         records = list(_of_folder(Path(path)))
         return Examples([r[0] for r in records], [r[1] for r in records], [[r[2]] for r in records])
@@ -182,27 +193,25 @@ def read_examples(path: str, args: argparse.Namespace) -> Examples:
     from truerank.io.tables import table_kind
 
     separator = args.separator if path != "-" and table_kind(path) else "\n"
-    documents = list(read_documents(path, bad=args.bad))
-    field = args.label_field
-    if field is None:
-        field = next((name for name in LABELS if any(name in d.text or name in d.numbers for d in documents)), None)
-    labels = None
-    if field is not None:
-        labels = [_labels(d, field, separator) for d in documents]
-        if args.label_field is not None and not any(labels):
-            raise common.InvalidInputError(f"{path}: no document has the field {field!r}")
+    fields = LABELS if args.label_field is None else (args.label_field,)
+    documents = list(read_documents(path, bad=args.bad, texts=fields))
+    there = {name for document in documents for name in document.text}
+    field = next((name for name in fields if name in there), None)
+    wrong = [name for name in args.text_field or () if name not in there - {field}]
+    if wrong or (args.label_field is not None and field is None):
+        raise common.InvalidInputError(f"{path}: no document has the field {(wrong or fields)[0]!r} of text")
+    labels = None if field is None else [_labels(document.text.get(field, ""), separator) for document in documents]
     ids = [document.id for document in documents]
-    texts = [_text(d, field, args.text_field) for d in documents]
+    texts = [_text(document, field, args.text_field) for document in documents]
     if any(text is not None for text in texts):
         return Examples(ids, [text or "" for text in texts], labels)
-    return Examples(ids, _numbers(path, documents, field), labels)
+    names = list(dict.fromkeys(name for document in documents for name in document.numbers))
+    names = names if columns is None else list(map(str, columns))
+    return Examples(ids, _numbers(path, documents, names), labels, names)
 
 
-def _labels(document: Any, field: str, separator: str) -> list[str]:
-    if field in document.numbers:
-        return [f"{document.numbers[field]:g}"]
-    parts = [part.strip() for part in document.text.get(field, "").split(separator)]
-    return list(dict.fromkeys(part for part in parts if part))
+def _labels(text: str, separator: str) -> list[str]:
+    return list(dict.fromkeys(part.strip() for part in text.split(separator) if part.strip()))
 
 
 def _text(document: Any, label_field: str | None, fields: list[str] | None) -> str | None:
@@ -211,10 +220,9 @@ def _text(document: Any, label_field: str | None, fields: list[str] | None) -> s
     return "\n".join(taken) if taken else None
 
 
-def _numbers(path: str, documents: list[Any], label_field: str | None) -> Any:
+def _numbers(path: str, documents: list[Any], names: list[str]) -> Any:
     import numpy as np
 
-    names = [name for name in documents[0].numbers if name != label_field]
     if not names:
         raise common.InvalidInputError(f"{path}: document {documents[0].id!r} has neither text nor numbers")
     for document in documents:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from typing import Any
 
 from truerank.cli import common, options
@@ -14,13 +15,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", nargs="?", metavar="DATA", help="documents to decide on (for a calibrated ranker)")
     parser.add_argument("--scores", metavar="FILE", help="one score a line (for a model calibrated from --scores)")
     for name, default, meaning in (
-        ("fp", 1.0, "a document that is not relevant and is taken"),
-        ("fn", 1.0, "a relevant document that is left out"),
-        ("tp", 0.0, "a relevant document that is taken; a gain is negative"),
-        ("tn", 0.0, "a document that is not relevant and is left out"),
+        ("fp", 1, "a document that is not relevant and is taken"),
+        ("fn", 1, "a relevant document that is left out"),
+        ("tp", 0, "a relevant document that is taken; a gain is negative"),
+        ("tn", 0, "a document that is not relevant and is left out"),
     ):
-        help_text = f"cost of {meaning} (default: {default:g})"
-        parser.add_argument(f"--cost-{name}", type=float, default=default, metavar="C", help=help_text)
+        help_text = f"cost of {meaning} (default: {default})"
+        parser.add_argument(f"--cost-{name}", type=float, metavar="C", help=help_text)
     parser.add_argument("--cost-abstain", type=float, metavar="C", help="cost of not deciding (default: never abstain)")
     parser.add_argument(
         "--top", type=int, metavar="K", help="instead of decisions: expected relevant documents in the top K by query"
@@ -35,7 +36,10 @@ def run(args: argparse.Namespace) -> int:
     from truerank.calibration.decisions import cost_threshold, decide, expected_costs, expected_relevant
 
     common.check_writable(args.output)
-    costs = {f"cost_{name}": getattr(args, f"cost_{name}") for name in ("fp", "fn", "tp", "tn")}
+    names = ("cost_fp", "cost_fn", "cost_tp", "cost_tn")
+    costs = {name: value for name in names if (value := getattr(args, name)) is not None}
+    if args.top is not None and (costs or args.cost_abstain is not None):
+        raise common.UsageError("--top decides nothing, and has no use for costs; leave one of the two out")
     threshold = cost_threshold(**costs)
     common.check_positive("--top", args.top)
     probabilities, scores, data = _probabilities(args)
@@ -44,25 +48,31 @@ def run(args: argparse.Namespace) -> int:
             raise common.UsageError("--top needs DATA: scores alone do not name their queries")
         query = data.restore(data.query_index)
         expected = expected_relevant(probabilities, args.top, qid=data.restore(data.qid), scores=scores)
-        names = data.query_ids[list(dict.fromkeys(query.tolist()))]
-        return _print_top(args, names.tolist(), expected.tolist())
+        queries = data.query_ids[list(dict.fromkeys(query.tolist()))]
+        return _print_top(args, queries.tolist(), expected.tolist())
     decisions = decide(probabilities, cost_abstain=args.cost_abstain, **costs)
     table = expected_costs(probabilities, **costs)
     abstain = 0.0 if args.cost_abstain is None else args.cost_abstain
     cost = sum(abstain if d < 0 else row[d] for row, d in zip(table.tolist(), decisions.tolist()))
     counts = {name: int((decisions == value).sum()) for name, value in (("take", 1), ("leave", 0), ("abstain", -1))}
     report = {"rows": len(decisions), "threshold": threshold, "decisions": counts, "expected_cost": cost}
-    if args.json:
-        report |= {"probabilities": probabilities.tolist(), "decided": decisions.tolist()}
-        common.print_json(report)
-        return 0
-    with common.output(args.output) as stream:
-        stream.writelines(f"{p!r} {d}\n" for p, d in zip(probabilities.tolist(), decisions.tolist()))
-    common.note(
-        f"threshold {threshold:.4f}; take {counts['take']}, leave {counts['leave']}, abstain {counts['abstain']}; "
-        f"expected cost {cost:.4g}"
-    )
+    report |= {"probabilities": probabilities.tolist(), "decided": decisions.tolist()}
+    _write(args, report, (f"{p!r} {d}\n" for p, d in zip(probabilities.tolist(), decisions.tolist())))
+    if not args.json:
+        common.note(
+            f"threshold {threshold:.4f}; take {counts['take']}, leave {counts['leave']}, abstain {counts['abstain']}; "
+            f"expected cost {cost:.4g}"
+        )
     return 0
+
+
+def _write(args: argparse.Namespace, report: dict[str, Any], lines: Iterator[str]) -> None:
+    """The lines into their file, or on stdout, where with --json the report stands in their place."""
+    if not args.json or args.output not in (None, "-"):
+        with common.output(args.output) as stream:
+            stream.writelines(lines)
+    if args.json:
+        common.print_json(report)
 
 
 def _probabilities(args: argparse.Namespace) -> tuple[Any, Any, Any]:
@@ -93,11 +103,8 @@ def _probabilities(args: argparse.Namespace) -> tuple[Any, Any, Any]:
 
 
 def _print_top(args: argparse.Namespace, names: list[Any], expected: list[float]) -> int:
-    if args.json:
-        mean = sum(expected) / len(expected)
-        by_query = {str(name): value for name, value in zip(names, expected)}
-        common.print_json({"top": args.top, "queries": len(names), "mean": mean, "expected_relevant": by_query})
-        return 0
-    with common.output(args.output) as stream:
-        stream.writelines(f"{name} {value!r}\n" for name, value in zip(names, expected))
+    by_query = {str(name): value for name, value in zip(names, expected)}
+    mean = sum(expected) / len(expected)
+    report = {"top": args.top, "queries": len(names), "mean": mean, "expected_relevant": by_query}
+    _write(args, report, (f"{name} {value!r}\n" for name, value in zip(names, expected)))
     return 0

@@ -21,7 +21,7 @@ import json
 import math
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -29,7 +29,7 @@ import numpy as np
 
 from truerank.core.checks import check_choice
 from truerank.core.errors import DataFileError, TruerankWarning, imports_of_extra
-from truerank.data.grouping import offsets_of
+from truerank.data.grouping import id_text, offsets_of
 from truerank.io.letor.grammar import is_word
 from truerank.io.streams import Source
 from truerank.io.tables import first_line, table_kind
@@ -64,7 +64,7 @@ class _Bad(Exception):
         self.reason, self.line = reason, line
 
 
-def read_documents(source: Any, *, bad: str = "error") -> Iterator[Document]:
+def read_documents(source: Any, *, bad: str = "error", texts: Collection[str] = ()) -> Iterator[Document]:
     """Documents of a file, one after another; only one is held at a time.
 
     Parameters
@@ -72,6 +72,8 @@ def read_documents(source: Any, *, bad: str = "error") -> Iterator[Document]:
     source : path, "-", open file, or "ir_datasets:NAME"
         Plain, gzip, xz or zstd.
     bad : {"error", "skip"}, default "error"
+    texts : collection of str, optional
+        Fields of JSON lines and tables that are text whatever they look like: labels such as 007, 12, true.
 
     Raises
     ------
@@ -91,7 +93,7 @@ def read_documents(source: Any, *, bad: str = "error") -> Iterator[Document]:
     Document(id='7', text={'text': 'heat flow', 'title': 'Flow'}, numbers={'age': 3.0}, vectors={})
     """
     check_choice(bad, "bad", ("error", "skip"))
-    name, records = _records(source, "docs")
+    name, records = _records(source, "docs", texts)
     seen: set[str] = set()
     skipped: list[str] = []
     n_skipped = n_empty = 0
@@ -243,18 +245,18 @@ def _no_records(kind: str, n_skipped: int) -> str:
     return f"the file holds no {kind}; expected JSON lines, a table, TREC SGML or SMART records"
 
 
-def _records(source: Any, part: str) -> tuple[str, Iterator[Document | _Bad]]:
+def _records(source: Any, part: str, texts: Collection[str] = ()) -> tuple[str, Iterator[Document | _Bad]]:
     """Name of the source and its records, bad ones as `_Bad`."""
     dataset = _dataset(source)
     if dataset is not None:
         return str(source), (_of_mapping(record._asdict()) for record in _part(dataset, part, str(source)))
     if not hasattr(source, "read") and table_kind(source):
-        return str(source), _of_table(source)
+        return str(source), _of_table(source, texts)
     stream = Source(source)
-    return stream.name, _of_text(stream, part == "queries")
+    return stream.name, _of_text(stream, part == "queries", texts)
 
 
-def _of_text(stream: Source, queries: bool) -> Iterator[Document | _Bad]:
+def _of_text(stream: Source, queries: bool, texts: Collection[str]) -> Iterator[Document | _Bad]:
     with stream:
         lines = stream.lines(LONGEST_LINE)
         for number, line in lines:
@@ -267,11 +269,11 @@ def _of_text(stream: Source, queries: bool) -> Iterator[Document | _Bad]:
             elif start.startswith(b"<"):
                 yield from _of_sgml(first, b"top" if queries else b"doc")
             else:
-                yield from _of_json(first)
+                yield from _of_json(first, texts)
             return
 
 
-def _of_json(lines: Iterator[tuple[int, bytes | None]]) -> Iterator[Document | _Bad]:
+def _of_json(lines: Iterator[tuple[int, bytes | None]], texts: Collection[str]) -> Iterator[Document | _Bad]:
     for number, line in lines:
         if line is None:
             yield _Bad(f"the line has more than {LONGEST_LINE >> 20} MiB, more than a document may", number)
@@ -287,10 +289,10 @@ def _of_json(lines: Iterator[tuple[int, bytes | None]]) -> Iterator[Document | _
             if not isinstance(record, dict):
                 yield _Bad(f"expected a JSON object with id and text, got {str(record)[:40]!r}", number)
                 continue
-            yield _of_mapping(record, number)
+            yield _of_mapping(record, number, texts)
 
 
-def _of_mapping(record: dict[str, Any], line: int | None = None) -> Document | _Bad:
+def _of_mapping(record: dict[str, Any], line: int | None = None, texts: Collection[str] = ()) -> Document | _Bad:
     key = next((name for name in ID_NAMES if name in record), None)
     name = None if key is None else record.pop(key)
     if isinstance(name, bool) or not isinstance(name, str | int) or not str(name).strip():
@@ -303,7 +305,9 @@ def _of_mapping(record: dict[str, Any], line: int | None = None) -> Document | _
     numbers: dict[str, float] = {}
     vectors: dict[str, list[float]] = {}
     for field, value in record.items():
-        if isinstance(value, str):
+        if field in texts and value is not None:
+            text[field] = "\n".join(_plain_texts(value if isinstance(value, list) else [value]))
+        elif isinstance(value, str):
             text[field] = value
         elif isinstance(value, bool) or value is None:
             continue
@@ -322,7 +326,12 @@ def _of_mapping(record: dict[str, Any], line: int | None = None) -> Document | _
     return Document(str(name).strip(), text, numbers, vectors)
 
 
-def _of_table(path: Any) -> Iterator[Document | _Bad]:
+def _plain_texts(values: Iterable[Any]) -> Iterator[str]:
+    """Values as their file has them, so that the same ones of JSON lines and of a table are one text."""
+    return (str(value).lower() if isinstance(value, bool) else id_text(value) for value in values)
+
+
+def _of_table(path: Any, texts: Collection[str]) -> Iterator[Document | _Bad]:
     """Rows of a CSV, Parquet, Arrow or Feather file, in blocks."""
     with imports_of_extra("pyarrow", "tables", "a table of documents"):
         import pyarrow as pa
@@ -335,13 +344,13 @@ def _of_table(path: Any) -> Iterator[Document | _Bad]:
         if kind in ("csv", "tsv"):
             options = pyarrow.csv.ParseOptions(delimiter="\t" if kind == "tsv" else ",", newlines_in_values=True)
 
-            def opened(texts: Iterable[str]) -> Any:
-                convert = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string()))
+            def opened(as_text: Iterable[str]) -> Any:
+                convert = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(as_text, pa.string()))
                 return pyarrow.csv.open_csv(str(path), parse_options=options, convert_options=convert)
 
             # A type is that of the first rows; what is empty there may be anything later.
             empty.update(column.name for column in opened(ID_NAMES).schema if pa.types.is_null(column.type))
-            yield from opened([*ID_NAMES, *QUERY_FIELDS, *empty])  # a title may be "1984" or "2020-01-01"
+            yield from opened([*ID_NAMES, *QUERY_FIELDS, *texts, *empty])  # a title may be "1984" or "2020-01-01"
         else:
             form = "parquet" if kind == "parquet" else "feather"
             yield from pyarrow.dataset.dataset(str(path), format=form).to_batches()
@@ -358,7 +367,7 @@ def _of_table(path: Any) -> Iterator[Document | _Bad]:
 
     for number, record in enumerate(records(), 2):
         there = (item for item in record.items() if item[1] is not None and not (item[1] == "" and item[0] in empty))
-        yield _of_mapping(dict(there), number)
+        yield _of_mapping(dict(there), number, texts)
 
 
 def _of_smart(lines: Iterator[tuple[int, bytes | None]], queries: bool) -> Iterator[Document | _Bad]:
