@@ -8,7 +8,8 @@ import pytest
 from truerank import ObliviousBoosting, RankingData
 from truerank.cluster import column_borders as module
 from truerank.cluster import from_parts
-from truerank.matrices.binning import find_borders
+from truerank.matrices.binning import find_borders, scan_columns
+from truerank.matrices.row_copies import RowCopies
 
 
 def columns(n, rng):
@@ -42,6 +43,22 @@ def test_borders_are_exact_however_much_summaries_are_cut(monkeypatch, dtype, pa
         expected = find_borders(np.sort(column[~np.isnan(column)]), parts)
         assert border.dtype == np.float64
         np.testing.assert_array_equal(border, expected)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_weighed_borders_are_exact_however_much_summaries_are_cut(monkeypatch, whole):
+    monkeypatch.setattr(module, "ROUGH", 1024)
+    monkeypatch.setattr(module, "LIMIT", 2048)
+    rng = np.random.default_rng(8)
+    X = columns(20_000, rng)
+    weight = rng.integers(0, 4, len(X)).astype(float) if whole else rng.lognormal(size=len(X))
+    data = RankingData(X, np.zeros(len(X)), np.arange(len(X)) // 10, sample_weight=weight)
+    own = from_parts([data.take_queries(np.arange(i, data.n_queries, 5)) for i in range(5)])
+    expected = scan_columns(
+        X, lambda k, values, ends: find_borders(values, 20, ends), copies=RowCopies.of(weight).counts
+    )
+    for border, column in zip(module.column_borders(own, 20, module.copy_unit(own)), expected, strict=True):
+        np.testing.assert_array_equal(border, column)
 
 
 @pytest.mark.parametrize("seed", range(4))

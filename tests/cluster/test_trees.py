@@ -65,6 +65,22 @@ def test_categories_have_the_statistics_of_one_machine(dtype, k):
     equal(one, many)
 
 
+@pytest.mark.parametrize("leaves", ["constant", "fuzzy"])
+@pytest.mark.parametrize("whole", [True, False])
+def test_weights_count_as_on_one_machine(leaves, whole):
+    train, rng = made(50, 1, np.float32), np.random.default_rng(3)
+    weight = rng.integers(0, 4, train.n_rows).astype(float) if whole else rng.lognormal(size=train.n_rows)
+    train = train.replaced(sample_weight=weight)
+    settings = {"leaves": leaves, "borders": 10, "small_leaf_penalty": 2.0}
+    one, many = fitted(train, **settings), fitted(cut(train, 4), **settings)
+    np.testing.assert_array_equal(many.tree_borders_, one.tree_borders_)
+    np.testing.assert_allclose(many.predict(train), one.predict(train), rtol=1e-9, atol=1e-12)
+    if leaves == "constant":
+        equal(one, many)
+    else:
+        np.testing.assert_array_equal(many.place_starts_, one.place_starts_)
+
+
 def test_texts_of_files_are_numbered_alike(tmp_path):
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(4)

@@ -39,7 +39,7 @@ def test_codes_count_the_borders_below(dtype, p):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 40, (5000, p)).astype(dtype)
     X[rng.random(X.shape) < 0.05] = np.nan
-    borders = scan_columns(X, lambda k, values: find_borders(values, 5 + 20 * k))
+    borders = scan_columns(X, lambda k, values, _: find_borders(values, 5 + 20 * k))
     matrix = code_rows(X, borders, n_jobs=2)
     for k in range(p):
         expected = np.where(np.isnan(X[:, k]), MISSING, (X[:, k, None] > borders[k]).sum(axis=1))
@@ -61,8 +61,8 @@ def test_codes_of_float32_rows_are_those_of_the_same_rows_as_float64():
 
 def test_columns_are_seen_sorted_and_without_nan():
     X = np.array([[3.0, np.nan], [1.0, np.nan], [2.0, 5.0]])
-    assert scan_columns(X, lambda k, values: (k, values.tolist())) == [(0, [1, 2, 3]), (1, [5])]
+    assert scan_columns(X, lambda k, values, _: (k, values.tolist())) == [(0, [1, 2, 3]), (1, [5])]
     assert X[:, 0].tolist() == [3, 1, 2]
     one = np.array([[2.0], [1.0]])
-    assert scan_columns(one, lambda k, values: values.tolist()) == [[1, 2]]
+    assert scan_columns(one, lambda k, values, _: values.tolist()) == [[1, 2]]
     assert one[:, 0].tolist() == [2, 1]

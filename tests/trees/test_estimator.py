@@ -12,13 +12,7 @@ from truerank.measures import parse_measure
 from truerank.trees.rows import draw_rows
 
 test_scikit_learn_conformance = ranker_checks([ObliviousBoosting("constant", n_estimators=4, depth=2)])
-test_scikit_learn_conformance_fuzzy = ranker_checks(
-    [ObliviousBoosting("fuzzy", n_estimators=4, depth=2)],
-    dict.fromkeys(
-        ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"),
-        "places of fuzzy borders count rows: as copies, weights would not be free of their unit",
-    ),
-)
+test_scikit_learn_conformance_fuzzy = ranker_checks([ObliviousBoosting("fuzzy", n_estimators=4, depth=2)])
 test_scikit_learn_conformance_polynomial = ranker_checks([ObliviousBoosting("polynomial", n_estimators=4, depth=2)])
 
 

@@ -174,7 +174,7 @@ numbers = st.floats(allow_nan=False, allow_infinity=False, width=64)
 @given(hnp.arrays(np.float64, st.integers(1, 40), elements=st.one_of(numbers, st.just(np.nan))), st.integers(1, 255))
 def test_codes_of_any_numbers(values, parts):
     X = values[:, None]
-    borders = scan_columns(X, lambda k, column: find_borders(column, parts))
+    borders = scan_columns(X, lambda k, column, _: find_borders(column, parts))
     codes = code_rows(X, borders).column(0)
     expected = np.where(np.isnan(values), MISSING, (values[:, None] > borders[0]).sum(axis=1))
     np.testing.assert_array_equal(codes, expected)

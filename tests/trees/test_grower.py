@@ -10,7 +10,7 @@ from truerank.trees.leaves.constant import constrain, newton_values
 
 
 def grown(X, g, h, depth, parts=4, drawn=None, n_jobs=1, **rules):
-    borders = scan_columns(X, lambda k, values: find_borders(values, parts))
+    borders = scan_columns(X, lambda k, values, _: find_borders(values, parts))
     matrix = code_rows(X, borders)
     with Workers(n_jobs) as workers:
         grower = Grower(matrix, GrowthRules(depth, **rules), workers)

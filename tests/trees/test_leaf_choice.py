@@ -37,10 +37,17 @@ def test_the_best_kind_on_queries_left_out_is_taken(tmp_path):
 
 
 def test_a_gain_within_two_standard_errors_takes_nothing_from_fuzzy_leaves():
-    assert _clearly_above(np.array([0.1, 0.3, np.nan, 0.2]))  # mean .2, standard error .058
-    assert not _clearly_above(np.array([0.1, 0.5, -0.1]))  # .167 and .176
-    assert not _clearly_above(np.zeros(5))
-    assert not _clearly_above(np.array([0.2]))
+    for differences, above in [
+        ([0.1, 0.3, np.nan, 0.2], True),  # mean .2, standard error .058
+        ([0.1, 0.5, -0.1], False),  # .167 and .176
+        ([0.0] * 5, False),
+        ([0.2], False),
+        ([np.nan], False),
+    ]:
+        for unit in (1.0, 1e-90, 3.0):
+            assert _clearly_above(np.array(differences), np.full(len(differences), unit)) == above
+    assert not _clearly_above(np.array([0.3, 0.2, 0.1, -9.0]), np.array([3.0, 1.0, 1.0, 1.0]))
+    assert _clearly_above(np.array([0.3, 0.2, 0.1, -9.0]), np.array([3.0, 1.0, 1.0, 1e-9]))
     X, _, qid = made("slope", 400)
     y = np.random.default_rng(3).integers(0, 3, len(X))  # nothing to be learnt
     ranker = ObliviousBoosting("auto", n_estimators=5, depth=2).fit(X, y, qid=qid)

@@ -29,7 +29,7 @@ def test_codes_are_those_of_dense_rows_in_fewer_bytes():
     X, _, _ = wide()
     borders = [find_borders(np.sort(column[~np.isnan(column)]), 16) for column in X.T]
     csc = sparse.csc_matrix(X)
-    assert [b.tolist() for b in scan_sparse_columns(csc, lambda k, values: find_borders(values, 16))] == [
+    assert [b.tolist() for b in scan_sparse_columns(csc, lambda k, values, _: find_borders(values, 16))] == [
         b.tolist() for b in borders
     ]
     dense, bundled = code_rows(X, borders), bundle_columns(csc, borders)
@@ -138,7 +138,7 @@ def test_memory_is_that_of_the_values_and_the_bundles():
     columns = (np.arange(groups) * width + rng.integers(0, width, (n, groups))).ravel()
     X = sparse.csr_matrix((np.ones(n * groups), columns, np.arange(n + 1) * groups), shape=(n, groups * width))
     csc = X.tocsc()
-    borders = scan_sparse_columns(csc, lambda k, values: find_borders(values, 64))
+    borders = scan_sparse_columns(csc, lambda k, values, _: find_borders(values, 64))
     bundle_columns(csc, borders)  # compiles
     tracemalloc.start()
     bundled = bundle_columns(csc, borders)

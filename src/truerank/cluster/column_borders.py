@@ -1,8 +1,9 @@
 """Borders of columns whose rows live in partitions: those of one machine, whatever the partitioning.
 
-Borders are the values at some ranks of a column. A small summary says between which values each of them must lie; the
-partitions count what is below that interval, and summarise what is in it; and so on, until the values in the intervals
-are few enough to be known exactly. A quarter of a million different values take two rounds, a billion four.
+Borders are the values at some ranks of a column, where a row counts as often as its weight says. A small summary says
+between which values each of them must lie; the partitions count what is below that interval, and summarise what is in
+it; and so on, until the values in the intervals are few enough to be known exactly. A quarter of a million different
+values take two rounds, a billion four.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from truerank.cluster.column_summaries import LIMIT, ColumnSummary, merge_summar
 from truerank.cluster.data import ClusterRankingData
 from truerank.cluster.partition import Partition
 from truerank.matrices.binning import border_ranks, borders_among, scan_columns
+from truerank.matrices.row_copies import CopyUnit, different_weights
 
 ROUGH = 1 << 14  # different values that the first summary of a column keeps
 _VALUES = 1 << 22  # of a partition's columns that are looked at in one round
@@ -62,19 +64,26 @@ class RankSearch:
         self.between = low[apart], high[np.append(np.flatnonzero(apart)[1:] - 1, len(high) - 1)]
 
 
-def column_borders(data: ClusterRankingData, parts: int) -> list[np.ndarray]:
-    """`find_borders` of every column of the partitions."""
+def copy_unit(data: ClusterRankingData) -> CopyUnit | None:
+    """What one copy of a row weighs; None where no row has a weight."""
+    if data.largest_weight is None:
+        return None
+    return CopyUnit.of(data.crew.round(_different_weights, merge=_both_weights), data.n_rows)
+
+
+def column_borders(data: ClusterRankingData, parts: int, unit: CopyUnit | None = None) -> list[np.ndarray]:
+    """`find_borders` of every column of the partitions, whose rows count as their copies of this `unit`."""
     rows = int(data.rows_by_partition.max())
     width = min(max(_VALUES // max(rows, 1), _FEWEST), _MOST)
     borders: list[np.ndarray] = []
     for first in range(0, data.n_features, width):
         columns = range(first, min(first + width, data.n_features))
-        borders += _borders_of(data, columns, parts)
+        borders += _borders_of(data, columns, parts, unit)
     return borders
 
 
-def _borders_of(data: ClusterRankingData, columns: range, parts: int) -> list[np.ndarray]:
-    summaries = data.crew.round(summaries_of, columns, data.feature_names, ROUGH, merge=merge_summaries)
+def _borders_of(data: ClusterRankingData, columns: range, parts: int, unit: CopyUnit | None) -> list[np.ndarray]:
+    summaries = data.crew.round(summaries_of, columns, data.feature_names, ROUGH, unit, merge=merge_summaries)
     searches: dict[int, RankSearch] = {}
     for k, summary in zip(columns, summaries):
         if summary.error > 0.0 or len(summary.values) > parts:
@@ -83,7 +92,7 @@ def _borders_of(data: ClusterRankingData, columns: range, parts: int) -> list[np
     while unknown := {k: search for k, search in searches.items() if search.found is None}:
         between = [search.between for search in unknown.values()]
         answers = data.crew.round(
-            _counts_between, columns, list(unknown), between, data.feature_names, merge=_merge_counts
+            _counts_between, columns, list(unknown), between, data.feature_names, unit, merge=_merge_counts
         )
         for search, answer in zip(unknown.values(), answers):
             search.take(*answer)
@@ -98,22 +107,52 @@ def _borders_of(data: ClusterRankingData, columns: range, parts: int) -> list[np
 # Statistics of a partition.
 
 
-def summaries_of(partition: Partition, columns: range, names: list[str] | None, limit: int) -> list[ColumnSummary]:
+def row_copies(partition: Partition, unit: CopyUnit | None) -> np.ndarray | None:
+    """How many copies each row of the partition stands for, int64; None where all rows count once."""
+    if unit is None:
+        return None
+    weight = partition.data.row_weight
+    return unit.counts(np.ones(partition.data.n_rows) if weight is None else weight)
+
+
+def summaries_of(
+    partition: Partition, columns: range, names: list[str] | None, limit: int, unit: CopyUnit | None
+) -> list[ColumnSummary]:
     """Summaries of some columns, merged by `merge_summaries`."""
-    return [ColumnSummary.of(values, limit) for values in _sorted_columns(partition, columns, names)]
+    return [ColumnSummary.of(values, limit, ends) for values, ends in _sorted_columns(partition, columns, names, unit)]
 
 
 def _counts_between(
-    partition: Partition, columns: range, chosen: Sequence[int], between: list[Between], names: list[str] | None
+    partition: Partition,
+    columns: range,
+    chosen: Sequence[int],
+    between: list[Between],
+    names: list[str] | None,
+    unit: CopyUnit | None,
 ) -> list[tuple[np.ndarray, ColumnSummary]]:
-    ordered = _sorted_columns(partition, columns, names)
+    ordered = _sorted_columns(partition, columns, names, unit)
     answers = []
     for k, (low, high) in zip(chosen, between):
-        values = ordered[k - columns.start]
+        values, ends = ordered[k - columns.start]
         start, stop = np.searchsorted(values, low, side="right"), np.searchsorted(values, high, side="right")
-        inside = np.concatenate([values[a:b] for a, b in zip(start.tolist(), stop.tolist())])
-        answers.append((np.array([start, stop - start]), ColumnSummary.of(inside, LIMIT)))
+        inside = [slice(a, b) for a, b in zip(start.tolist(), stop.tolist())]
+        ends_inside = None
+        if ends is not None:
+            counts = np.diff(ends, prepend=0)
+            ends_inside = np.cumsum(np.concatenate([counts[here] for here in inside]))
+            start, stop = (np.append(0, ends)[place] for place in (start, stop))
+        summary = ColumnSummary.of(np.concatenate([values[here] for here in inside]), LIMIT, ends_inside)
+        answers.append((np.array([start, stop - start]), summary))
     return answers
+
+
+def _different_weights(partition: Partition) -> np.ndarray:
+    weight = partition.data.row_weight
+    return different_weights(np.ones(1) if weight is None else weight)
+
+
+def _both_weights(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return different_weights(np.append(a, b))
 
 
 def _merge_counts(
@@ -122,19 +161,25 @@ def _merge_counts(
     return [(one[0] + other[0], one[1].merged(other[1])) for one, other in zip(a, b, strict=True)]
 
 
-def _sorted_columns(partition: Partition, columns: range, names: list[str] | None) -> list[np.ndarray]:
-    """Observed values of each column in ascending order, kept for the next round about the same columns."""
+def _sorted_columns(
+    partition: Partition, columns: range, names: list[str] | None, unit: CopyUnit | None
+) -> list[tuple[np.ndarray, np.ndarray | None]]:
+    """Observed values of each column in ascending order and the copies up to each (`binning.find_borders`).
+
+    They are kept for the next round about the same columns.
+    """
     which, ordered = partition.memory.get("sorted", (None, []))
     if which != columns:
-        ordered = _sorted(partition.columns(columns, names))
+        copies = row_copies(partition, unit)
+        ordered = _sorted(partition.columns(columns, names), copies)
         chosen, statistics = partition.memory.get("statistics", ((), None))
         for place, k in enumerate(chosen):
             if k in columns:
-                ordered[k - columns.start] = _sorted(statistics[:, place : place + 1])[0]
+                ordered[k - columns.start] = _sorted(statistics[:, place : place + 1], copies)[0]
         partition.memory["sorted"] = columns, ordered
     return ordered
 
 
-def _sorted(X: Any) -> list[np.ndarray]:
+def _sorted(X: Any, copies: np.ndarray | None) -> list[tuple[np.ndarray, np.ndarray | None]]:
     X = X.toarray() if hasattr(X, "tocsr") else X
-    return scan_columns(X, lambda _, values: values.copy())
+    return scan_columns(X, lambda _, values, ends: (values.copy(), ends), copies=copies)

@@ -37,14 +37,17 @@ class ColumnSummary:
     limit: int = LIMIT  # most values that are kept
 
     @classmethod
-    def of(cls, ordered: np.ndarray, limit: int = LIMIT) -> ColumnSummary:
-        """The summary of observed values (n,) in ascending order."""
+    def of(cls, ordered: np.ndarray, limit: int = LIMIT, ends: np.ndarray | None = None) -> ColumnSummary:
+        """The summary of observed values (n,) in ascending order; `ends` as in `binning.find_borders`."""
         ordered = ordered + ordered.dtype.type(0)  # -0.0 is 0.0
         new = ordered[1:] != ordered[:-1]
-        if new.all():
+        if new.all() and ends is None:
             return cls(ordered, np.ones(len(ordered), np.uint8), limit=limit)._cut()
-        first = np.flatnonzero(np.concatenate([[True], new]))
-        return cls(ordered[first], narrowed(np.diff(first, append=len(ordered))), limit=limit)._cut()
+        first = np.flatnonzero(np.concatenate([[True], new])) if len(ordered) else np.empty(0, dtype=np.int64)
+        starts = np.append(first, len(ordered))
+        if ends is not None:
+            starts = np.append(0, ends)[starts]
+        return cls(ordered[first], narrowed(np.diff(starts)), limit=limit)._cut()
 
     def merged(self, other: ColumnSummary) -> ColumnSummary:
         """The summary of both columns' values."""

@@ -28,7 +28,7 @@ _ROWS = 4_096  # rows that are copied or binned at once: a line of them is read 
 _COLUMN_BYTES = 32 << 20  # columns copied at once while looking for borders
 
 
-def find_borders(values: np.ndarray, parts: int) -> np.ndarray:
+def find_borders(values: np.ndarray, parts: int, ends: np.ndarray | None = None) -> np.ndarray:
     """Candidate borders of one feature: the least and the largest value of each of `parts` equal parts.
 
     A feature with at most `parts` different values has a border at each (the thesis would leave out rare ones).
@@ -40,6 +40,8 @@ def find_borders(values: np.ndarray, parts: int) -> np.ndarray:
     parts : int
         B: the sorted values are cut into B parts of equal size. Above 127 parts the least values are left out, since
         a code has room for 254 borders.
+    ends : int64 array (n,), optional
+        Where values count more than once: how many copies there are up to each value. Parts have equally many.
 
     Returns
     -------
@@ -55,13 +57,22 @@ def find_borders(values: np.ndarray, parts: int) -> np.ndarray:
     >>> find_borders(np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), 2).tolist()
     [1.0, 3.0, 4.0]
     """
-    n = len(values)
-    if n == 0:
+    if len(values) == 0:
         return np.empty(0)
     different = values[np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))]
     if len(different) <= parts:
         return different[:-1].astype(np.float64)
-    return borders_among(values[border_ranks(n, parts)], values[-1])
+    return borders_among(values_at(border_ranks(count_of(values, ends), parts), values, ends), values[-1])
+
+
+def count_of(values: np.ndarray, ends: np.ndarray | None) -> int:
+    """How many copies sorted values are, with `ends` as in `find_borders`."""
+    return len(values) if ends is None or not len(ends) else int(ends[-1])
+
+
+def values_at(ranks: np.ndarray, values: np.ndarray, ends: np.ndarray | None) -> np.ndarray:
+    """The values of the copies at some ranks, from 0, with `ends` as in `find_borders`."""
+    return values[ranks if ends is None else np.searchsorted(ends, ranks, side="right")]
 
 
 def border_ranks(n: int, parts: int) -> np.ndarray:
@@ -78,9 +89,15 @@ def borders_among(candidates: np.ndarray, largest: Any) -> np.ndarray:
     return different[different < largest]
 
 
-def scan_columns(X: np.ndarray, look: Callable[[int, np.ndarray], Any], n_jobs: int | None = None) -> list[Any]:
-    """`look(k, sorted observed values of column k)` for every column, in column order.
+def scan_columns(
+    X: np.ndarray,
+    look: Callable[[int, np.ndarray, np.ndarray | None], Any],
+    n_jobs: int | None = None,
+    copies: np.ndarray | None = None,
+) -> list[Any]:
+    """`look(k, sorted observed values of column k, ends)` for every column, in column order.
 
+    With `copies` (n,), of each row, `ends` are as in `find_borders`, and rows without a copy are left out; else None.
     Columns are copied a few at a time, so that memory stays small and a row-major X is read in whole cache lines.
     """
     n, p = X.shape
@@ -93,12 +110,29 @@ def scan_columns(X: np.ndarray, look: Callable[[int, np.ndarray], Any], n_jobs: 
         spare = np.empty_like(columns[0])
         found = []
         for k in range(start, stop):
-            column = sort_column(columns[k - start], spare)
-            found.append(look(k, column[: n - int(np.isnan(column).sum())] if np.isnan(column[-1:]).any() else column))
+            ends = None
+            if copies is None:
+                column = _without_nan(sort_column(columns[k - start], spare))
+            else:
+                column, ends = sort_with_copies(columns[k - start], copies)
+            found.append(look(k, column, ends))
         return found
 
     blocks = row_blocks(p, width)
     return [item for part in run_blocks(work, blocks, n_jobs) for item in part]
+
+
+def sort_with_copies(values: np.ndarray, copies: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The observed values (n,) that have copies in ascending order, and how many copies there are up to each."""
+    order = np.argsort(values)
+    order = order[copies[order] > 0]
+    ordered = _without_nan(values[order])
+    return ordered, np.cumsum(copies[order[: len(ordered)]])
+
+
+def _without_nan(ordered: np.ndarray) -> np.ndarray:
+    """Sorted values without the nan at their end."""
+    return ordered[: len(ordered) - int(np.isnan(ordered).sum())] if np.isnan(ordered[-1:]).any() else ordered
 
 
 def sort_column(values: np.ndarray, spare: np.ndarray) -> np.ndarray:

@@ -21,7 +21,7 @@ import numpy as np
 from truerank.core.kernel import kernel
 from truerank.core.threads import row_blocks, run_blocks
 from truerank.data.grouping import sums_by_query
-from truerank.matrices.binning import BLOCK, MISSING, CodedMatrix
+from truerank.matrices.binning import BLOCK, MISSING, CodedMatrix, sort_with_copies
 from truerank.matrices.stored_values import csr_parts
 
 _OPEN = 64  # bundles that a feature is tried in: n bytes each while bundles are made
@@ -64,20 +64,35 @@ class BundledMatrix(CodedMatrix):
         return [part.astype(np.int64) for part in np.split(order, ends[:-1])]
 
 
-def scan_sparse_columns(X: Any, look: Callable[[int, np.ndarray], Any], n_jobs: int | None = None) -> list[Any]:
-    """As `binning.scan_columns`, of a CSC matrix: a column's sorted values, its zeros included, are made one by one."""
+def scan_sparse_columns(
+    X: Any,
+    look: Callable[[int, np.ndarray, np.ndarray | None], Any],
+    n_jobs: int | None = None,
+    copies: np.ndarray | None = None,
+) -> list[Any]:
+    """As `binning.scan_columns`, of a CSC matrix: a column's sorted values, its zeros included, are made one by one.
+
+    With `copies` one zero stands for all that are not stored.
+    """
     n, p = X.shape
+    total = 0 if copies is None else int(copies.sum())
+
+    def column(k: int) -> tuple[np.ndarray, np.ndarray | None]:
+        here = slice(X.indptr[k], X.indptr[k + 1])
+        if copies is not None:
+            own = copies[X.indices[here]]
+            rest = total - int(own.sum())
+            stored = X.data[here]
+            return sort_with_copies(np.append(stored, stored.dtype.type(0)), np.append(own, rest))
+        stored = np.sort(X.data[here])  # nan last
+        missing = int(np.isnan(stored).sum())
+        observed = stored[: len(stored) - missing]
+        middle = int(np.searchsorted(observed, 0.0))
+        zeros = np.zeros(n - len(stored), dtype=stored.dtype)
+        return np.concatenate([observed[:middle], zeros, observed[middle:]]), None
 
     def work(start: int, stop: int) -> list[Any]:
-        found = []
-        for k in range(start, stop):
-            stored = np.sort(X.data[X.indptr[k] : X.indptr[k + 1]])  # nan last
-            missing = int(np.isnan(stored).sum())
-            observed = stored[: len(stored) - missing]
-            middle = int(np.searchsorted(observed, 0.0))
-            zeros = np.zeros(n - len(stored), dtype=stored.dtype)
-            found.append(look(k, np.concatenate([observed[:middle], zeros, observed[middle:]])))
-        return found
+        return [look(k, *column(k)) for k in range(start, stop)]
 
     return [item for part in run_blocks(work, row_blocks(p, 64), n_jobs) for item in part]
 

@@ -19,6 +19,7 @@ from truerank.losses.boosting import make_objective
 from truerank.matrices.binning import code_rows
 from truerank.matrices.bundles import bundle_columns, summed
 from truerank.matrices.content import order_by_content
+from truerank.matrices.row_copies import RowCopies
 from truerank.rankers.boosting_model import keep
 from truerank.rankers.continued_boosting import begun_progress, check_same_columns, trees_of
 from truerank.rankers.earlier_boosting_names import value_under_either_name
@@ -64,6 +65,7 @@ class BoostingFit:
         ranker._choose_leaves(data, self.stopping.measure, self.continued or begun, labels or position is not None)
         self.leaves = ranker.kind_of_leaves
         self._check_rows()
+        self.copies = RowCopies.of(data.row_weight)
         self.plan = ranker._plan()
         if begun:
             have = len(self.progress.trees)
@@ -87,7 +89,7 @@ class BoostingFit:
             watched = self._watched(fitter, columns, start)
             rows = self._coded(by_column, columns.borders, training=True)
             gains = self.progress.gains
-            boosted = RowsHere(data, rows, scores, at_start, gains, self.objective, fitter, plan, workers)
+            boosted = RowsHere(data, rows, scores, at_start, gains, self.objective, fitter, plan, workers, self.copies)
             status = boost(boosted, plan, watched, self.progress, self.objective.quadratic)
         ranker._keep(self.progress, start, self.leaves, columns, p_swap)
         if self.tables is not None:
@@ -138,15 +140,18 @@ class BoostingFit:
         """The probability of a swap (0 without fuzzy leaves), and what is known of each column before a tree grows."""
         ranker, leaves = self.ranker, self.leaves
         p_swap, known_places = 0.0, {}
+        copies = self.copies
         if isinstance(leaves, FuzzyLeaves):
-            p_swap = leaves.swap_probability(self.data.n_rows)
+            counted = (self.data.n_rows,) if copies is None else (copies.rows, copies.places)
+            p_swap = leaves.swap_probability(*counted)
             if self.begun:
                 flat = ranker._flat_places()
                 p_swap, known_places = ranker.p_swap_, dict(zip(flat.features.tolist(), flat.tables()))
         scaled = isinstance(leaves, PolynomialLeaves) or ranker.start == "linear"
         columns = scan_training_columns(
-            by_column, self.data.row_weight, self.parts, leaves, scaled, bool(ranker.clip), known_places, ranker.n_jobs
-        )
+            by_column, self.data.row_weight, copies, self.parts, leaves, scaled, bool(ranker.clip), known_places,
+            ranker.n_jobs,
+        )  # fmt: skip
         if self.begun and scaled:
             columns = replace(columns, scaling=ranker._scaling())
         if self.continued and not self.begun:

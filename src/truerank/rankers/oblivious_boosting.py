@@ -80,8 +80,7 @@ class ObliviousBoosting(FittedTrees):
     depth : int in 1 … 12, default 6
         Levels of a tree, 2^depth leaves. Growth ends early where no question helps.
     borders : int in 1 … 255, default 64
-        B: each feature's values are cut into B parts of equally many rows, whatever these weigh, whose ends are the
-        candidate borders.
+        B: each feature's values are cut into B parts of equal weight, whose ends are the candidate borders.
     alpha : float >= 0, optional
         Shrinks leaf values; None means 0 for squared error and 1 otherwise.
     small_leaf_penalty : float >= 0, default 0
@@ -197,11 +196,12 @@ class ObliviousBoosting(FittedTrees):
     *Order of the rows*: rows and queries are drawn, and ties of lambdarank broken, in an order by their content, so
     that another order of the training file gives the same model up to rounding.
 
-    *Weights* multiply gradients and hessians: with plain leaves and the same borders a weight of 2 equals two copies of
-    a row or query. So it does in the scaling of polynomials and of a linear start. Borders and the places of fuzzy
-    borders count rows, whatever their weight: of a set whose rows all stand twice, neighbours are twice as many places
-    apart, while weights that are all doubled must change nothing. Both cannot hold; the scores do not depend on the
-    unit of the weights.
+    *Weights* multiply gradients and hessians, and a weight of 2 equals two copies of a row (squared error) or of a
+    query (any objective), with any leaves: in the sums of leaves and their penalties, the borders, the places of fuzzy
+    borders, the scaling of polynomials and of a linear start. Borders and places do not depend on the unit of the
+    weights (`truerank.matrices.row_copies`): all doubled, they change nothing. `alpha`, and the prior of categories,
+    count weight as given. Three things see copies of a query one by one, and do not equal its weight: what is drawn at
+    random, statistics of categories (a copy sees the grades of another before it), and the folds of "auto".
 
     *Differences from the thesis*: (1) normalised swap probabilities; (2) `fuzziness` counts in shares of the rows;
     (3) equation 8 as derived, not as printed; (4) hessians, weights, missing values, constraints; (5) a feature of few

@@ -12,6 +12,7 @@ from truerank.data.ranking_data import Judgements, RankingData
 from truerank.losses.boosting import checked
 from truerank.losses.protocols import BoostingObjective, Derivatives
 from truerank.matrices.exact_sums import exact_total
+from truerank.matrices.row_copies import RowCopies
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.trees.boosting import Plan, change_parts
 from truerank.trees.grower import Grower, TreeStructure
@@ -24,6 +25,7 @@ class RowsHere:
 
     `scores` (n,) are those of the trees that are there already, and are advanced in place; `gains` (p,) are these
     trees', `start` the scores before the first, a number or an array (n,). `leaves` fits and evaluates a tree's leaves.
+    `copies` says how often a row counts; None: once.
     """
 
     def __init__(
@@ -37,8 +39,9 @@ class RowsHere:
         leaves: Any,
         plan: Plan,
         workers: Workers,
+        copies: RowCopies | None,
     ) -> None:
-        self._data, self._rows, self._scores, self._start = data, rows, scores, start
+        self._data, self._rows, self._scores, self._start, self._copies = data, rows, scores, start, copies
         self._weight = data.row_weight
         self._objective, self._leaves, self._plan, self._workers = objective, leaves, plan, workers
         self.borders = rows.matrix.borders
@@ -84,7 +87,8 @@ class RowsHere:
             total = float(len(self._scores)) if self._weight is None else float(np.sum(self._weight))
             sample = Sample(*self._taken, drawn, float(np.sum(self._taken[1])) / total)
         self._taken = None  # memory
-        tree = self._grower.grow(packed, allowed)
+        counted = None if self._copies is None else self._copies.rows_of(int(self._copies.counts[packed.rows].sum()))
+        tree = self._grower.grow(packed, allowed, counted)
         del packed
         if self._leaves.needs_sample and self._objective.quadratic:
             # Computed twice rather than kept while the tree grew.

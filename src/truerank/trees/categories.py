@@ -4,7 +4,8 @@ A category c of a feature becomes the mean of its rows' grades, each less the me
 
     s(c) = Σ_{rows of c} w (y - ȳ_query) / (Σ_{rows of c} w + PRIOR).
 
-Only differences within a query can rank, so a category is not credited with easy queries. A training row must not see
+w are the weights as given: a category of weight 10 is halfway. Only differences within a query can rank, so a
+category is not credited with easy queries. A training row must not see
 its own grade: queries stand in a random order, and a row's statistic is made of the queries before its own. New rows
 take the statistic of all queries; a category never seen in training is 0, the mean; a missing one stays missing (nan),
 on whose side the trees decide.

@@ -125,11 +125,11 @@ class LevelSearch:
         self,
         allowed: np.ndarray,
         scales: PackingScales,
-        n_rows: int,
+        n_rows: float,
         total: np.ndarray | None,
         loss_unit: float = 0.0,
     ) -> TreeStructure:
-        """The tree of at most `rules.depth` levels; `total` (1,) is the sum of all words, of `n_rows` rows.
+        """The tree of at most `rules.depth` levels; `total` (1,) is the sum of all words, of what counts as `n_rows`.
 
         It may be None where there is a feature to ask about, and the rules read no losses.
         """
@@ -309,17 +309,18 @@ class Grower(HistogramSearch):
         super().__init__(matrix.n_bins, matrix.has_missing, rules, workers, bundles)
         self.matrix = matrix
 
-    def grow(self, packed: PackedGradients, allowed: np.ndarray) -> TreeStructure:
+    def grow(self, packed: PackedGradients, allowed: np.ndarray, counted: float | None = None) -> TreeStructure:
         """The tree of at most `rules.depth` levels for these gradients, from the features `allowed` (p,).
 
-        Growth ends early when no allowed question improves the level.
+        Growth ends early when no allowed question improves the level. The sampled rows count as `counted` rows where
+        they do not count once each.
         """
         self._sampled = SampledRows(self.matrix, packed, self.workers)
         total, n_rows = packed.words.sum(keepdims=True), len(packed.rows)
         loss_unit = 0.0
         if self.rules.reads_losses:
             loss_unit = loss_unit_of(exact_parts(squared_losses(packed)), total, packed.scales.shift)
-        tree = self._search(allowed, packed.scales, n_rows, total, loss_unit)
+        tree = self._search(allowed, packed.scales, n_rows if counted is None else counted, total, loss_unit)
         leaf = self._sampled.leaf
         del self._sampled
         return replace(tree, leaf=leaf if n_rows == self.matrix.n_rows else None)

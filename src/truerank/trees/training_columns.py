@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from truerank.matrices.binning import find_borders, scan_columns
+from truerank.matrices.binning import count_of, find_borders, scan_columns
 from truerank.matrices.bundles import scan_sparse_columns
+from truerank.matrices.row_copies import RowCopies
 from truerank.trees.leaves.fuzzy import FuzzyLeaves
 from truerank.trees.leaves.places import PlaceTable, make_places, spread_evenly
 from truerank.trees.scaling import Scaling, column_scaling
@@ -36,16 +37,24 @@ class TrainingColumns:
         return cls(borders, places, Scaling.of(scalings, clip) if scaled else None)
 
 
-def look_at(values: np.ndarray, parts: int, leaves: Any, scaled: bool) -> tuple[np.ndarray, Any, Any]:
-    """Borders, places and `column_scaling` of a column from its sorted observed values (n,)."""
-    borders = find_borders(values, parts)
-    places = make_places(values, borders, leaves.places) if isinstance(leaves, FuzzyLeaves) else None
+def look_at(
+    values: np.ndarray, parts: int, leaves: Any, scaled: bool, ends: np.ndarray | None = None, places_a_copy: float = 1
+) -> tuple[np.ndarray, Any, Any]:
+    """Borders, places and `column_scaling` of a column from its sorted observed values (n,).
+
+    `ends` and `places_a_copy` as in `make_places`; the scaling is that of values that count once.
+    """
+    borders = find_borders(values, parts, ends)
+    places = None
+    if isinstance(leaves, FuzzyLeaves):
+        places = make_places(values, borders, leaves.places, ends, places_a_copy)
     return borders, places, column_scaling(values) if scaled else None
 
 
 def scan_training_columns(
     X: Any,
     row_weight: np.ndarray | None,
+    copies: RowCopies | None,
     parts: int,
     leaves: Any,
     scaled: bool,
@@ -53,22 +62,25 @@ def scan_training_columns(
     known_places: Mapping[int, PlaceTable],
     n_jobs: int | None,
 ) -> TrainingColumns:
-    """Look at every column of a dense or CSC matrix (n, p).
+    """Look at every column of a dense or CSC matrix (n, p), whose rows count as their `copies`.
 
     A column with places known from other data keeps these, and its borders move to their knots; one without takes as
     many places as the known ones have.
     """
-    sparse = hasattr(X, "tocsc")
+    scan = scan_sparse_columns if hasattr(X, "tocsc") else scan_columns
     most = max((table.n for table in known_places.values()), default=0)
+    total, places_a_copy = (X.shape[0], 1.0) if copies is None else (copies.total, copies.places_a_copy)
 
-    def look(k: int, values: np.ndarray) -> tuple[np.ndarray, Any, Any]:
+    def look(k: int, values: np.ndarray, ends: np.ndarray | None) -> tuple[np.ndarray, Any, Any]:
         if not known_places:
-            borders, places, scaling = look_at(values, parts, leaves, scaled and row_weight is None)
+            borders, places, scaling = look_at(
+                values, parts, leaves, scaled and row_weight is None, ends, places_a_copy
+            )
         else:
-            borders = find_borders(values, parts)
+            borders = find_borders(values, parts, ends)
             places = known_places.get(k)
             if places is None:
-                spread = spread_evenly(values, max(1, round(most * len(values) / X.shape[0])))
+                spread = spread_evenly(values, max(1, round(most * count_of(values, ends) / total)), ends)
                 places = make_places(spread, borders, leaves.places)
             borders = places.borders_at_knots(borders)
             scaling = column_scaling(values) if scaled and row_weight is None else None
@@ -76,4 +88,4 @@ def scan_training_columns(
             scaling = column_scaling(X[:, k], row_weight)
         return borders, places, scaling
 
-    return TrainingColumns.of((scan_sparse_columns if sparse else scan_columns)(X, look, n_jobs), clip)
+    return TrainingColumns.of(scan(X, look, n_jobs, None if copies is None else copies.counts), clip)

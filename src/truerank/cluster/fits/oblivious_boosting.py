@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from truerank.cluster.column_borders import column_borders, summaries_of
-from truerank.cluster.column_summaries import LIMIT, merge_summaries
+from truerank.cluster.column_borders import column_borders, copy_unit, row_copies, summaries_of
+from truerank.cluster.column_summaries import LIMIT, ColumnSummary, merge_summaries
 from truerank.cluster.crew import Crew
 from truerank.cluster.data import ClusterRankingData, without_features
 from truerank.cluster.fits.shared_growth import PartitionGrower, SumSearch
@@ -35,6 +35,7 @@ from truerank.losses.protocols import FunctionObjective
 from truerank.matrices.binning import code_rows
 from truerank.matrices.content import content_hashes
 from truerank.matrices.exact_sums import exact_parts, exact_total
+from truerank.matrices.row_copies import CopyUnit, RowCopies
 from truerank.rankers.boosting_fit import CATEGORIES_STAY
 from truerank.rankers.boosting_model import keep
 from truerank.rankers.continued_boosting import begun_progress, check_same_columns
@@ -72,6 +73,7 @@ class Setup:
     categories: CategoryTables | None
     n_rows: int
     first_rows: np.ndarray
+    copy_unit: CopyUnit | None  # None: every row counts once
     # Places by content: offsets (m + 1,), and of each partition where its queries start.
     query_starts: np.ndarray | None
     query_places: list[np.ndarray] | None
@@ -94,9 +96,18 @@ def fit_partitions(ranker: ObliviousBoosting, data: ClusterRankingData, valid: C
     stopping = ranker._early_stopping(valid is not None)
     plan = ranker._plan()
     objective = _objective(ranker)
-    p_swap = leaves.swap_probability(data.n_rows) if isinstance(leaves, FuzzyLeaves) else 0.0
+    unit = copy_unit(data)
+    copies = None
+    if unit is not None:
+        total = data.crew.round(_count_copies, unit)
+        copies = RowCopies.with_unit(unit, np.empty(0, dtype=np.int64), int(total), data.n_rows)
+    p_swap = 0.0
+    if isinstance(leaves, FuzzyLeaves):
+        p_swap = leaves.swap_probability(*((data.n_rows,) if copies is None else (copies.rows, copies.places)))
     categories = _encode_categories(ranker, data, bool(progress.trees))
-    columns = _look_at_columns(ranker, data, parts, leaves, scaled)
+    columns = _look_at_columns(
+        ranker, data, parts, leaves, scaled, unit, 1.0 if copies is None else copies.places_a_copy
+    )
     if progress.trees:
         check_same_columns(ranker, leaves, columns, p_swap)
     plan = replace(plan, rules=search_rules(leaves, plan.rules, columns, p_swap))
@@ -107,7 +118,7 @@ def fit_partitions(ranker: ObliviousBoosting, data: ClusterRankingData, valid: C
         linear = solve_linear_start(products, moment, total, columns.scaling, start_alpha, plan.rules.monotone)
     by_place = plan.replace or plan.subsample < 1.0 or getattr(objective, "by_place", False)
     setup = Setup(
-        objective, plan, leaves, columns, p_swap, linear, categories, data.n_rows, data.first_rows,
+        objective, plan, leaves, columns, p_swap, linear, categories, data.n_rows, data.first_rows, unit,
         *(_places(data) if by_place else (None, None)),
     )  # fmt: skip
     missing, grades, weights = crew.round(_open, setup, keep=True)
@@ -124,7 +135,7 @@ def fit_partitions(ranker: ObliviousBoosting, data: ClusterRankingData, valid: C
         if progress.trees:
             watched.go_on(ranker, progress)
     with Workers(ranker.n_jobs) as workers:
-        rows = RowsInPartitions(crew, setup, missing > 0, workers)
+        rows = RowsInPartitions(crew, setup, missing > 0, workers, copies)
         if progress.trees:
             rows.go_on(ranker, progress)
         status = boost(rows, plan, watched, progress, objective.quadratic)
@@ -159,19 +170,29 @@ def _objective(ranker: ObliviousBoosting) -> SquaredError | ByQuery | FunctionOb
 
 
 def _look_at_columns(
-    ranker: ObliviousBoosting, data: ClusterRankingData, parts: int, leaves: Any, scaled: bool
+    ranker: ObliviousBoosting,
+    data: ClusterRankingData,
+    parts: int,
+    leaves: Any,
+    scaled: bool,
+    unit: CopyUnit | None,
+    places_a_copy: float,
 ) -> TrainingColumns:
     """Borders of all columns, and where leaves need them places and scaling, from summaries of whole columns."""
     if not scaled and not isinstance(leaves, FuzzyLeaves):
-        return TrainingColumns.of([(own, None, None) for own in column_borders(data, parts)], bool(ranker.clip))
+        return TrainingColumns.of([(own, None, None) for own in column_borders(data, parts, unit)], bool(ranker.clip))
+
+    def look(summary: ColumnSummary) -> tuple[np.ndarray, Any, Any]:
+        if unit is None:
+            return look_at(summary.sorted_values(), parts, leaves, scaled)
+        return look_at(summary.values, parts, leaves, scaled, np.cumsum(summary.counts, dtype=np.int64), places_a_copy)
+
     looked = []
     with Workers(ranker.n_jobs) as workers:
         for first in range(0, data.n_features, _COLUMNS):
             columns = range(first, min(first + _COLUMNS, data.n_features))
-            summaries = data.crew.round(summaries_of, columns, data.feature_names, LIMIT, merge=merge_summaries)
-            looked += workers.run(
-                lambda summary: look_at(summary.sorted_values(), parts, leaves, scaled), [(one,) for one in summaries]
-            )
+            summaries = data.crew.round(summaries_of, columns, data.feature_names, LIMIT, unit, merge=merge_summaries)
+            looked += workers.run(look, [(one,) for one in summaries])
     return TrainingColumns.of(looked, bool(ranker.clip))
 
 
@@ -208,8 +229,10 @@ def _places(data: ClusterRankingData) -> tuple[np.ndarray, list[np.ndarray]]:
 class RowsInPartitions:
     """`BoostedRows` whose sums over partitions take the place of passes over rows."""
 
-    def __init__(self, crew: Crew, setup: Setup, has_missing: np.ndarray, workers: Workers) -> None:
-        self._crew, self._setup, self.borders = crew, setup, setup.columns.borders
+    def __init__(
+        self, crew: Crew, setup: Setup, has_missing: np.ndarray, workers: Workers, copies: RowCopies | None
+    ) -> None:
+        self._crew, self._setup, self.borders, self._copies = crew, setup, setup.columns.borders, copies
         n_bins = setup.columns.n_bins
         self._grower = PartitionGrower(crew, n_bins, has_missing, setup.plan.rules)
         self._leaves = setup.fitter(workers)
@@ -245,8 +268,10 @@ class RowsInPartitions:
         if leaves.needs_sample and not self._setup.objective.quadratic:
             unit = exact_total(derived["all_hessians"]) / exact_total(derived["weight"])
 
+        counted = sizes.n_rows if self._copies is None else self._copies.rows_of(int(derived["copies"]))
+
         def one_tree() -> tuple[TreeStructure, np.ndarray]:
-            tree = self._grower.grow(scales, sizes.n_rows, allowed)
+            tree = self._grower.grow(scales, counted, allowed)
             if not leaves.needs_sample:
                 return tree, leaves.fit(tree, None)
             sums = self._crew.round(_leaf_sums, tree)
@@ -305,6 +330,7 @@ class PartitionTrees:
         self.rows = Rows(X if self.fitter.needs_sample else np.empty((0, X.shape[1]), X.dtype), codes)
         self.light = without_features(data)
         self.weight = data.row_weight
+        self.copies = row_copies(partition, setup.copy_unit) if training else None
         self.scores = np.zeros(data.n_rows)
         self.linear = None if setup.linear is None else setup.linear.scores(X, 1)
         self.start: Any = 0.0
@@ -346,10 +372,11 @@ class PartitionTrees:
 
     def sizes(self, t: int) -> dict[str, Any]:
         """What the scales of tree t and the watch over the objective rest on."""
-        _, g, h = drawn_rows(self.g, self.h, self.drawn)
+        rows, g, h = drawn_rows(self.g, self.h, self.drawn)
         sizes = GradientSizes.of(g, h, self.workers)
         sums = _Sums(
             n=sizes.n_rows,
+            copies=0 if self.copies is None else int(self.copies[rows].sum()),
             gradients=sizes.gradients,
             hessians=sizes.hessians,
             broken=0 if sizes.whole else 1,
@@ -424,6 +451,11 @@ def _hashes(partition: Partition) -> list[tuple[np.ndarray, np.ndarray, np.ndarr
     assert data.y is not None
     _, _, own, with_grades = content_hashes(data.X, data.y, data.offsets)
     return [(own, with_grades, np.diff(data.offsets))]
+
+
+def _count_copies(partition: Partition, unit: CopyUnit) -> int:
+    copies = row_copies(partition, unit)
+    return 0 if copies is None else int(copies.sum())
 
 
 def _open(partition: Partition, setup: Setup) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -38,13 +38,13 @@ class PartitionGrower:
         self._reads_losses = rules.reads_losses
         self.paid = np.zeros(len(n_bins), dtype=np.bool_)
 
-    def grow(self, scales: PackingScales, n_rows: int, allowed: np.ndarray) -> TreeStructure:
+    def grow(self, scales: PackingScales, n_rows: float, allowed: np.ndarray) -> TreeStructure:
         """The tree for gradients that the partitions have derived."""
         tree = self._crew.retried(lambda: self._grow(scales, n_rows, allowed))
         self.paid[tree.features] = True
         return tree
 
-    def _grow(self, scales: PackingScales, n_rows: int, allowed: np.ndarray) -> TreeStructure:
+    def _grow(self, scales: PackingScales, n_rows: float, allowed: np.ndarray) -> TreeStructure:
         packed: tuple[np.ndarray, float] | None = None
         if self._reads_losses or not (allowed & self._can_be_asked).any():
             total, losses = self._crew.round(_pack, scales)
@@ -58,7 +58,7 @@ def _grow_together(
     workers: Workers,
     partitions: list[Partition],
     scales: PackingScales,
-    n_rows: int,
+    n_rows: float,
     allowed: np.ndarray,
     paid: np.ndarray,
     packed: tuple[np.ndarray, float] | None,
@@ -92,7 +92,7 @@ class GrowthTogether(LevelSearch):
         self,
         allowed: np.ndarray,
         scales: PackingScales,
-        n_rows: int,
+        n_rows: float,
         paid: np.ndarray,
         packed: tuple[np.ndarray, float] | None,
     ) -> TreeStructure:

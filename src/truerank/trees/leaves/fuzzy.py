@@ -28,7 +28,8 @@ class FuzzyLeaves:
     ----------
     fuzziness, p_swap : float, optional
         Width of fuzzy borders, one or the other: as a share of the rows, `p_swap = max(0, 1 - 1 / (fuzziness * n))`
-        (default 0.1), or the probability itself, in [0, 1).
+        (default 0.1), or the probability itself, in [0, 1). Rows count by weight. `p_swap` is that of neighbouring
+        copies where weights are numbers of copies (whole multiples of one of them); else of rows of the mean weight.
     ties : {"near", "average"}, default "average"
         Where rows of equal values stand: at the place nearest to the border (the thesis), or at all of theirs, which
         keeps features apart that are mostly one value.
@@ -59,16 +60,21 @@ class FuzzyLeaves:
             raise InvalidInputError(f"places must be at most {MOST_PLACES}, got {self.places}")
         self.swap_probability(1)
 
-    def swap_probability(self, n: float) -> float:
-        """p_swap for n rows, from `p_swap` or `fuzziness`."""
+    def swap_probability(self, n: float, places: float | None = None) -> float:
+        """The probability that neighbouring places swap, from `p_swap` or `fuzziness`, where n rows have `places`.
+
+        By default a place a row; `p_swap` is that of neighbouring rows.
+        """
+        places = n if places is None else places
         if self.p_swap is not None:
             if self.fuzziness is not None:
                 raise InvalidInputError("give fuzziness or p_swap, not both: p_swap = 1 - 1 / (fuzziness * n)")
-            return check_number(self.p_swap, "p_swap", minimum=0.0, maximum=1.0, open_maximum=True)
+            p = check_number(self.p_swap, "p_swap", minimum=0.0, maximum=1.0, open_maximum=True)
+            return p if places == n else max(0.0, 1.0 - (1.0 - p) * n / places)
         width = 0.1 if self.fuzziness is None else check_number(self.fuzziness, "fuzziness", minimum=0.0)
         if width == 0.0:
             return 0.0
-        return min(max(0.0, 1.0 - 1.0 / (width * n)), float(np.nextafter(1.0, 0.0)))
+        return min(max(0.0, 1.0 - 1.0 / (width * places)), float(np.nextafter(1.0, 0.0)))
 
 
 class FuzzyFitter:

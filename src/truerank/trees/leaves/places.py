@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from truerank.core.kernel import kernel
-from truerank.matrices.binning import BLOCK
+from truerank.matrices.binning import BLOCK, count_of, values_at
 from truerank.trees.leaves.knots import KnotIndex, find_states
 
 MOST_PLACES = 32_000  # states are 16-bit numbers: two a knot, and a knot more for each border
@@ -40,11 +40,11 @@ class PlaceTable:
 
     lower: np.ndarray = field(repr=False)  # float64 (K,): least value of each knot
     upper: np.ndarray = field(repr=False)  # float64 (K,): largest value, the same for a knot of one value
-    starts: np.ndarray = field(repr=False)  # int64 (K + 1,): observed training values below each knot, and all of them
+    starts: np.ndarray = field(repr=False)  # int64 (K + 1,): places below each knot, and all of them
 
     @property
     def n(self) -> int:
-        """Number of observed training values."""
+        """Number of places: of observed training values, or of their copies."""
         return int(self.starts[-1])
 
     @property
@@ -58,7 +58,7 @@ class PlaceTable:
         return np.asarray(find_states(np.ascontiguousarray(values, dtype=np.float64), *index.arrays(np.float64)))
 
     def place_of_border(self, border: float) -> tuple[int, int]:
-        """Number b of training values at or below a border, and the last state left of it; inf is above all."""
+        """Number b of places at or below a border, and the last state left of it; inf is above all."""
         if not np.isfinite(border):
             return self.n, 2 * len(self.upper)
         k = int(np.searchsorted(self.upper, border, side="right"))
@@ -70,27 +70,42 @@ class PlaceTable:
         return np.unique(self.upper[k[k > 0] - 1]).astype(borders.dtype)
 
 
-def spread_evenly(values: np.ndarray, n: int) -> np.ndarray:
+def spread_evenly(values: np.ndarray, n: int, ends: np.ndarray | None = None) -> np.ndarray:
     """`n` of the sorted values (any number), evenly by place: the same quantiles on another number of places.
+
+    `ends` as in `binning.find_borders`.
 
     >>> spread_evenly(np.array([1.0, 2.0, 3.0, 4.0]), 2).tolist()
     [2.0, 4.0]
     """
-    return values[((np.arange(n) + 0.5) * len(values) / n).astype(np.int64)] if len(values) else values
+    if not len(values):
+        return values
+    return values_at(((np.arange(n) + 0.5) * count_of(values, ends) / n).astype(np.int64), values, ends)
 
 
-def make_places(values: np.ndarray, borders: np.ndarray, limit: int) -> PlaceTable:
-    """The table of a feature from its sorted observed values; at most `limit + len(borders)` knots."""
-    n = len(values)
-    if n == 0:
+def make_places(
+    values: np.ndarray, borders: np.ndarray, limit: int, ends: np.ndarray | None = None, places_a_copy: float = 1.0
+) -> PlaceTable:
+    """The table of a feature from its sorted observed values; at most `limit + len(borders)` knots.
+
+    A value takes a place for each copy (`ends` as in `binning.find_borders`), or where a copy is less than a place
+    (`places_a_copy`) about as many, at least one a knot.
+    """
+    if len(values) == 0:
         return PlaceTable(np.empty(0), np.empty(0), np.zeros(1, dtype=np.int64))
     first = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
     if len(first) > limit:
-        wanted = (np.arange(limit) * n) // limit
-        kept = first[np.searchsorted(first, wanted, side="right") - 1]
+        wanted = (np.arange(limit) * count_of(values, ends)) // limit
+        rows = wanted if ends is None else np.searchsorted(ends, wanted, side="right")
+        kept = first[np.searchsorted(first, rows, side="right") - 1]
         first = np.union1d(kept, np.searchsorted(values, borders, side="right"))
-    starts = np.append(first, n).astype(np.int64)
+    starts = np.append(first, len(values)).astype(np.int64)
     lower, upper = values[starts[:-1]].astype(np.float64), values[starts[1:] - 1].astype(np.float64)
+    if ends is not None:
+        starts = np.concatenate([[0], ends])[starts]
+    if places_a_copy < 1.0:
+        by_knot = np.arange(len(starts))
+        starts = np.maximum.accumulate(np.rint(starts * places_a_copy).astype(np.int64) - by_knot) + by_knot
     return PlaceTable(lower, upper, starts)
 
 
