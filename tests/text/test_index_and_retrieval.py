@@ -258,6 +258,35 @@ def test_a_run_that_fails_leaves_the_old_index(tmp_path):
     (tmp_path / "notes" / "letter").write_text("keep")
     with pytest.raises(InvalidInputError, match="is no index"):
         build_index(documents_of(["heat"]), tmp_path / "notes")
+    with pytest.raises(InvalidInputError, match="no document has the text field 'titel'"):
+        build_index(documents_of(["heat"]), tmp_path / "i", fields=["text", "titel"])
+    assert bytes_of(tmp_path / "i") == before
+
+
+def test_two_runs_do_not_write_one_index_at_once(tmp_path):
+    def documents():
+        yield from documents_of(["flow"])
+        with pytest.raises(InvalidInputError, match="another run is writing here"):
+            build_index(documents_of(["heat"]), tmp_path / "i")
+
+    build_index(documents(), tmp_path / "i")
+    build_index(documents_of(["flow"]), tmp_path / "other")
+    assert bytes_of(tmp_path / "i") == bytes_of(tmp_path / "other")
+
+
+def test_an_index_that_was_replaced_while_it_was_open_is_not_mixed_with_the_new_one(tmp_path):
+    """Its files are opened as they are needed, and what is derived from them is kept in its folder."""
+    index = build_index(documents_of(["heat flow", "flow of air"]), tmp_path / "i")
+    build_index(documents_of(["water", "air and water"]), tmp_path / "i")
+    for use in (
+        lambda: index.postings("plain"),
+        lambda: index.tokens,
+        lambda: retrieve(index, {"1": "flow"}, "cosine"),
+    ):
+        with pytest.raises(DataFileError, match="was replaced after it was opened; open it anew"):
+            use()
+    found = retrieve(Index(tmp_path / "i"), {"1": "air"}, "cosine")
+    assert found.doc_ids.tolist() == ["d1"]
 
 
 def test_a_damaged_index_is_refused(tmp_path):

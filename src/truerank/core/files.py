@@ -11,6 +11,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 import signal
 import stat
 import threading
@@ -191,6 +192,55 @@ def _renames_of(text: bytes, note: str | os.PathLike[str]) -> list[tuple[str, st
 
 def _note_beside(target: Path) -> str:
     return str(target.parent / f".{target.name[:200]}{_NOTE}")
+
+
+@contextmanager
+def sole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """An empty folder for this process alone, until the block ends; what a killed run has left in it is removed.
+
+    The block may rename it away. On an exception it is removed.
+
+    Raises
+    ------
+    InvalidInputError
+        Where another run is writing into it.
+    """
+    folder = Path(path)
+    descriptor = _locked_folder(folder)
+    try:
+        for left in folder.iterdir():
+            left.unlink()
+        yield folder
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _locked_folder(folder: Path) -> int | None:
+    """The descriptor that locks a folder, made where it is not there; None where there are no locks."""
+    while True:
+        folder.mkdir(parents=True, exist_ok=True)
+        if fcntl is None:
+            return None
+        try:
+            descriptor = os.open(folder, os.O_RDONLY)
+        except FileNotFoundError:
+            continue
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.stat(folder), os.fstat(descriptor)):
+                return descriptor
+        except FileNotFoundError:
+            pass  # another run has renamed it before it was locked
+        except BlockingIOError:
+            os.close(descriptor)
+            raise InvalidInputError(f"{folder}: another run is writing here; wait for its end") from None
+        except OSError:  # a file system without locks
+            return descriptor
+        os.close(descriptor)
 
 
 def check_target(path: str | os.PathLike[str]) -> None:

@@ -364,9 +364,9 @@ def _read_state(state: Any, question: str) -> list[dict[str, Any]]:
     if state is None or not os.path.exists(state) or os.path.getsize(state) == 0:
         return []
     name = os.fspath(state)
-    text = Path(name).read_text(encoding="utf-8")
-    whole = text[: text.rfind("\n") + 1]
     try:
+        text = Path(name).read_text(encoding="utf-8")
+        whole = text[: text.rfind("\n") + 1]
         rows = [json.loads(line) for line in whole.splitlines()]
         asked, trials = rows[0]["question"], rows[1:]
         keys = {"number", "params", "values", "mean", "rounds", "error"}

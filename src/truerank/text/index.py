@@ -28,7 +28,7 @@ import numpy as np
 
 from truerank.core.checks import check_choice
 from truerank.core.errors import DataFileError, InvalidInputError
-from truerank.core.files import atomic_write
+from truerank.core.files import atomic_write, sole_folder
 from truerank.core.kernel import kernel
 from truerank.core.printing import progress
 from truerank.data.grouping import offsets_of
@@ -113,6 +113,7 @@ class Index:
             self.path = _set_aside(self.path)  # a run was killed between two renames
         place = self.path / "index.json"
         try:
+            self._stamp = _stamp(place)
             header = json.loads(place.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise DataFileError(
@@ -245,6 +246,7 @@ class Index:
                 self._held[name] = self._array(name)
             else:
                 values = make()
+                self._check_same()
                 try:
                     with atomic_write(path, "wb") as stream:
                         np.save(stream, values)
@@ -254,7 +256,19 @@ class Index:
         return self._held[name]
 
     def _array(self, name: str) -> np.ndarray:
-        return load_array(self.path / f"{name}.npy")
+        array = load_array(self.path / f"{name}.npy")
+        self._check_same()
+        return array
+
+    def _check_same(self) -> None:
+        if _stamp(self.path / "index.json") != self._stamp:
+            raise DataFileError("the index was replaced after it was opened; open it anew", str(self.path))
+
+
+def _stamp(place: Path) -> tuple[int, int]:
+    """What tells a header from the one that another run puts into its place."""
+    found = os.stat(place)
+    return found.st_ino, found.st_mtime_ns
 
 
 def _set_aside(target: Path) -> Path:
@@ -298,7 +312,8 @@ def build_index(
     Raises
     ------
     InvalidInputError
-        When `path` holds something that is no index, no document came, or two have one id.
+        When `path` holds something that is no index, no document came, two have one id, none has a field of `fields`,
+        or another run is writing this index.
 
     Notes
     -----
@@ -317,23 +332,15 @@ def build_index(
         term_of(analyser)
     if not analysers:
         raise InvalidInputError("analysers must name at least one analyser")
-    _recover(target)
-    partial = target.parent / f".{target.name}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    try:
-        _build(documents, partial, list(dict.fromkeys(analysers)), fields)
-        if target.exists():
-            old = _set_aside(target)
-            os.replace(target, old)
-            os.replace(partial, target)
-            shutil.rmtree(old)
-        else:
-            os.replace(partial, target)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
+    with sole_folder(target.parent / f".{target.name}.partial") as partial:
         _recover(target)
-        raise
+        _build(documents, partial, list(dict.fromkeys(analysers)), fields)
+        try:
+            if target.exists():
+                os.replace(target, _set_aside(target))
+            os.replace(partial, target)
+        finally:
+            _recover(target)
     return Index(target)
 
 
@@ -386,8 +393,9 @@ def _build(documents: Iterable[Document], folder: Path, analysers: list[str], on
         stream.write(held.tobytes())
     if not names:
         raise InvalidInputError("no document came; an index needs at least one")
-    if not fields and not vectors and not numbers:
-        raise InvalidInputError(f"no document has one of the fields {list(only or [])}")
+    unknown = [field for field in only or () if field not in fields]
+    if unknown:
+        raise InvalidInputError(f"no document has the text field {unknown[0]!r}")
     n_documents = len(names)
     _save(folder / "parts.npy", np.frombuffer(parts, dtype=np.int64))
     _save(folder / "fields.npy", np.frombuffer(part_fields, dtype=np.uint8) if part_fields else np.zeros(0, np.uint8))
