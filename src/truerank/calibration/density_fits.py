@@ -14,7 +14,8 @@ and the same from the right, so nothing ever cancels: scores may sit on any offs
   `_profile`. Their best θ may lie inside a gap. Every score is tried; a gap [a, b] is searched only where its
   lower bound, the objective of (D_l(a), D_r(b)), is below the best value so far; there ten points are tried,
   and between the neighbours of each local minimum among them a bisection finds where the slope changes its sign: values
-  are equal at a flat top over the root of the machine's precision.
+  are equal at a flat top over the root of the machine's precision. SciPy's bounded search in each gap takes hundreds
+  of times as long, and is as exact as that root allows.
 
 Functions take sorted scores (n,), n ≥ 1, and weights (n,) > 0 or None, and return θ and the two scales, which are 0 on
 a side without spread; floors are the caller's to apply.

@@ -269,7 +269,7 @@ class _Inflater:
     """A decompressor over members that follow each other, with the end checked, that gives a megabyte at a time.
 
     The decompressors are the libraries'. Their files (`gzip.open`, `lzma.open`) take no bound on an archive's window,
-    and do not say how much of the archive they have taken.
+    do not say how much of the archive they have taken, and take as long.
     """
 
     def __init__(self, kind: str, make: Any) -> None:

@@ -1,7 +1,8 @@
 """How rows of a linear scorer are stored, dense, sparse or as codes: their scores and sums as kernels.
 
-SciPy's products of a whole CSR matrix take .75 to .9 of the time of the sparse kernels. These read any range of
-positions, in any order and in float32, where SciPy's would make a matrix of each block first.
+SciPy's products of a whole CSR matrix take as long as the sparse kernels, and of 60 blocks of it three times as long:
+these read any range of positions, in any order and in float32, where SciPy's make a matrix of each block first. BLAS's
+products of dense rows take .8 to 1 of the dense kernels' time (`python -m benchmarks libraries`).
 """
 
 from __future__ import annotations
@@ -19,10 +20,18 @@ _MOST_COLUMNS_PRESENT = 65_536  # whose numbers fit 16 bits
 
 
 def csr_parts(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Values (float32 or float64), column indices and row starts (int64) of a CSR matrix, sorted within rows."""
+    """Values (float32 or float64), column indices and row starts (int64) of a CSR matrix, sorted within rows.
+
+    Indices are uint32, SciPy's own int32 read as such: by int64 a product takes a quarter longer. Beyond 2^32 columns
+    they are int64.
+    """
     if not X.has_sorted_indices:
         X = X.sorted_indices()
-    parts = X.data, X.indices.astype(np.int64, copy=False), X.indptr.astype(np.int64, copy=False)
+    if X.indices.dtype == np.int32:
+        indices = X.indices.view(np.uint32)
+    else:
+        indices = X.indices.astype(np.uint32 if X.shape[1] <= 1 << 32 else np.int64, copy=False)
+    parts = X.data, indices, X.indptr.astype(np.int64, copy=False)
     data, indices, starts = (kernel_array(part) for part in parts)
     return data, indices, starts
 
