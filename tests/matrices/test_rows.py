@@ -9,6 +9,7 @@ from scipy import sparse
 from truerank.core.errors import InvalidInputError
 from truerank.matrices.binned import BinnedMatrix
 from truerank.matrices.rows import LinearRows, linear_scores
+from truerank.matrices.stored_values import csr_parts
 
 KINDS = ["dense", "float32", "sparse", "codes", "present"]
 
@@ -84,3 +85,17 @@ def test_rows_that_are_copied_into_the_order_give_the_same_bits(kind, monkeypatc
             rows.lay_out()
         bits.append((rows.scores(w).tobytes(), rows.sums(c, 3, 50).tobytes(), rows.square_sums(c).tobytes()))
     assert bits[0] == bits[1] == bits[2]
+
+
+def test_indices_of_any_integers_give_the_same_bits_and_int32_is_not_copied():
+    rng = np.random.default_rng(4)
+    X = sparse.random(50, 9, density=0.3, format="csr", random_state=rng)
+    wide = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
+    wide.indices, wide.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    assert np.shares_memory(csr_parts(X)[1], X.indices)
+    weights, coefficients = rng.standard_normal(9), rng.standard_normal(50)
+    for found, expected in (
+        (LinearRows(wide).scores(weights), LinearRows(X).scores(weights)),
+        (LinearRows(wide).sums(coefficients, 0, 50), LinearRows(X).sums(coefficients, 0, 50)),
+    ):
+        assert found.tobytes() == expected.tobytes()

@@ -41,7 +41,7 @@ class QueryKFold:
     """k folds of whole queries, for scikit-learn's model selection.
 
     The numbers of queries differ by one at most, where scikit-learn's `GroupKFold` balances rows, or shuffles by the
-    sorted names, and takes two to three times as long; and `qid` is asked for by its own name.
+    sorted names, and takes five times as long; and `qid` is asked for by its own name.
 
     With metadata routing on (`sklearn.set_config(enable_metadata_routing=True)`) it asks for `qid` by itself, so that
     `GridSearchCV(ranker, grid, cv=QueryKFold()).fit(X, y, qid=qid)` and `cross_validate(ranker, X, y,

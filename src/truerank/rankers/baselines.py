@@ -68,7 +68,7 @@ class RidgeRanker(LinearRanker):
 
     scikit-learn's `Ridge(fit_intercept=False)` on rows that are centred within their query has the same weights and
     takes as long. Here all alphas share one decomposition (five of them take a quarter of the time), sparse rows stay
-    sparse (half of it), and the sums add up over blocks of queries.
+    sparse (half of it or less), and the sums add up over blocks of queries.
 
     Examples
     --------
