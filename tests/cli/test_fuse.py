@@ -67,6 +67,14 @@ def test_by_rule(folder, capsys):
     assert written.doc_ids.tolist() == expected.doc_ids.tolist()
     np.testing.assert_array_equal(written.scores, expected.scores)
     capsys.readouterr()
+    words = ["fuse", "--runs", *names, "--method", "rrf", "--json"]
+    assert main([*words, "-o", str(folder / "y.run")]) == 0
+    expected = fuse([read_run(name) for name in names], "rrf")
+    assert json.loads(capsys.readouterr().out) == {
+        "output": str(folder / "y.run"), "topics": expected.n_queries, "documents": expected.n_rows,
+    }  # fmt: skip
+    assert main(words) == 2
+    assert "name the file that is written with -o" in capsys.readouterr().err
     assert main(["fuse", "--runs", *names[:2], "--method", "rrf"]) == 0
     assert capsys.readouterr().out.splitlines()[0].split()[0::5] == ["t00", "rrf"]
 

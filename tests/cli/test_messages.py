@@ -234,3 +234,23 @@ def test_a_small_file_that_is_not_utf_8_is_named_with_its_line(tmp_path, monkeyp
     save_model(RidgeRanker().fit([[0.0], [1.0]], [0, 1]), "ridge.json")
     assert main(words.split()) == 1
     assert "latin.json, line 2: byte 0xFC is not UTF-8" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (["features", "--runs", "a", "--depth", "3"], "--depth"),
+        (["features", "--runs", "a", "--missing", "nan", "--margin", "1"], "--margin"),
+        (["features", "--index", "i", "--queries", "q", "--missing", "nan"], "--missing"),
+        (["links", "edges", "--alpha", "0.5"], "--alpha"),
+        (["links", "edges", "--index", "i", "--queries", "q", "-o", "runs", "--damping", "0.5"], "--damping"),
+        (["fuse", "--runs", "r", "--method", "rrf", "--draws", "3"], "--draws"),
+        (["fuse", "--runs", "r", "--qrels", "q", "--pool-depth", "3"], "--pool-depth"),
+        (["deploy", "m", "--engine", "http://127.0.0.1:1", "--name", "n", "--feature-set", "f"], "--feature-set"),
+        (["deploy", "m", "--engine", "http://127.0.0.1:1/solr/c", "--name", "n", "--params", "p"], "--params"),
+        (["decide", "c", "--top", "3", "--cost-fp", "2"], "--cost-fp"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(words, option, capsys):
+    assert main(words) == 2
+    assert f"{words[0]}: {option} " in capsys.readouterr().err

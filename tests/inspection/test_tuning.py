@@ -66,6 +66,9 @@ def test_a_search_goes_on_after_an_interrupt(data, tmp_path):
     assert seen == []
     with pytest.raises(InvalidInputError, match="other data"):
         tune(RidgeRanker, data, space, trials=6, folds=4, state=tmp_path / "parts.jsonl")
+    (tmp_path / "other").write_bytes(b"\x1f\x8b\xff")
+    with pytest.raises(DataFileError, match="is no file of trials"):
+        tune(RidgeRanker, data, space, trials=6, folds=3, state=tmp_path / "other")
     (tmp_path / "other.jsonl").write_text("[1]\n")
     with pytest.raises(DataFileError, match="no file of trials"):
         run("other.jsonl")

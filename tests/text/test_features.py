@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import math
@@ -358,10 +359,10 @@ def test_a_saved_ranker_ranks_raw_text(world, tmp_path, binning):
 def collection(world, tmp_path):
     texts, queries, _ = world
     folder = tmp_path
-    lines = [json.dumps({"id": f"d{k}", "text": text}) for k, text in enumerate(texts)]
+    lines = [json.dumps({"id": f"d,{k}", "text": text}) for k, text in enumerate(texts)]
     (folder / "d.jsonl").write_text("\n".join(lines))
     (folder / "q.jsonl").write_text("\n".join(json.dumps({"id": k, "text": v}) for k, v in queries.items()))
-    rows = [f"{name} 0 d{d} {int(d % 4 == 0)}" for name in queries for d in range(80)]
+    rows = [f"{name} 0 d,{d} {int(d % 4 == 0)}" for name in queries for d in range(80)]
     (folder / "qrels").write_text("\n".join(rows))
     return folder
 
@@ -377,7 +378,10 @@ def test_the_pipeline_ends_with_a_model_that_ranks(collection, capsys):
     values = [each["ranker"] for each in summary["per_query"].values()]
     assert summary["MAP"]["ranker"] == pytest.approx(np.mean(values))
     assert (collection / "out" / "summary.txt").exists()
-    assert (collection / "out" / "probabilities.csv").read_text().startswith("query,document,fold,score,probability\n")
+    with open(collection / "out" / "probabilities.csv", newline="") as stream:
+        header, *rows = csv.reader(stream)
+    assert header == ["query", "document", "fold", "score", "probability"]
+    assert {row[1] for row in rows} <= {f"d,{k}" for k in range(80)}
     model = (collection / "out" / "model.json").read_bytes()
     assert main(words) == 1  # refused before any work
     assert "model.json, probabilities.csv and 2 more are there already" in json.loads(capsys.readouterr().out)["error"]
@@ -388,6 +392,8 @@ def test_the_pipeline_ends_with_a_model_that_ranks(collection, capsys):
     assert np.diff(read_run(run).offsets).tolist() == [7] * 15
     assert main(words) == 2
     assert "needs both --index and --queries" in capsys.readouterr().err
+    assert main([*words, "--queries", str(collection / "q.jsonl"), "--query-column", "query"]) == 2
+    assert "--query-column belongs to a data file" in capsys.readouterr().err
 
 
 def test_the_pipeline_says_when_ids_do_not_agree(collection, capsys):

@@ -15,8 +15,9 @@ CLASSIFIERS = ("naive-bayes", "linear-svm", "voted-perceptron")
 LABELS = ("labels", "label")
 
 
-LEARNING = {"classifier": "linear-svm", "method": "pool", "words": None, "min_documents": 3, "cv": 5, "seed": None}
-"""Options of learning, and their defaults."""
+LEARNING = {"classifier": "classifier", "method": "method", "words": "n_words", "min_documents": "min_documents",
+            "cv": "cv", "seed": "random_state"}  # fmt: skip
+"""Options of learning, and the parameters that they are."""
 
 
 class Examples(NamedTuple):
@@ -69,16 +70,12 @@ def run(args: argparse.Namespace) -> int:
     """Train, or classify, or both. A line a document: {"id", "labels", "probabilities"}; a summary on stderr."""
     if args.train is None and args.data is None:
         raise common.UsageError("give DATA to classify, or --train FILE to learn from, or both")
-    idle = [*LEARNING] if args.train is None else ["cost_fp", "cost_fn", "output"] if args.data is None else []
-    given = [name for name in idle if getattr(args, name) is not None]
-    if given:
-        what = "learning: give --train FILE" if args.train is None else "what is classified: give DATA"
-        raise common.UsageError(f"--{given[0].replace('_', '-')} belongs to {what}")
+    if args.train is None:
+        common.refuse_idle(args, LEARNING, "belongs to learning: give --train FILE")
+    if args.data is None:
+        common.refuse_idle(args, ("cost_fp", "cost_fn", "output"), "belongs to what is classified: give DATA")
     if not args.separator:
         raise common.UsageError("--separator must be at least one character")
-    for name, default in LEARNING.items():
-        if getattr(args, name) is None:
-            setattr(args, name, default)
     common.check_writable(args.output)
     common.announce_compilation()
     report: dict[str, Any] = {"model": args.model}
@@ -103,21 +100,19 @@ def _train(args: argparse.Namespace, report: dict[str, Any]) -> Any:
         raise common.InvalidInputError(
             f"{args.train}: no document has a label; expected a field named labels or label, or --label-field NAME"
         )
-    model = TextClassifier(
-        args.classifier, args.method, n_words=args.words, min_documents=args.min_documents, cv=args.cv,
-        random_state=args.seed,
-    ).fit(examples.rows, examples.labels, feature_names=examples.columns)  # fmt: skip
+    settings = {LEARNING[name]: value for name, value in common.given(args, *LEARNING).items()}
+    model = TextClassifier(**settings).fit(examples.rows, examples.labels, feature_names=examples.columns)
     save_model(model, args.model)
     words = model.classifier_.estimators_[0]
     n_words = len(words.named_steps["words"].vocabulary_) if words is not None and model.from_text_ else None
     report |= {
-        "classifier": args.classifier, "method": args.method, "documents": len(examples.ids), "words": n_words,
+        "classifier": model.classifier, "method": model.method, "documents": len(examples.ids), "words": n_words,
         "multi_label": model.multi_label_, "labels": model.classes_.tolist(),
     }  # fmt: skip
     kind = "any number of labels a document" if model.multi_label_ else "one label a document"
     common.note(
-        f"{args.classifier}, calibrated by {args.method}: {len(examples.ids)} documents, {len(model.classes_)} labels, "
-        f"{kind}; model written to {args.model}"
+        f"{model.classifier}, calibrated by {model.method}: {len(examples.ids)} documents, {len(model.classes_)} "
+        f"labels, {kind}; model written to {args.model}"
     )
     return model
 
@@ -137,8 +132,7 @@ def _load(path: str) -> Any:
 def _classify(args: argparse.Namespace, model: Any, report: dict[str, Any]) -> None:
     examples = read_examples(args.data, args, getattr(model, "feature_names_in_", None))
     p = model.predict_proba(examples.rows)
-    costs = {name: value for name in ("cost_fp", "cost_fn") if (value := getattr(args, name)) is not None}
-    decided = model.decide(examples.rows, **costs)
+    decided = model.decide(examples.rows, **common.given(args, "cost_fp", "cost_fn"))
     decided = decided if model.multi_label_ else [[label] for label in decided.tolist()]
     names = [str(name) for name in model.classes_]
     lines = [

@@ -467,6 +467,18 @@ def check_tag(tag: str) -> None:
         raise UsageError(f"--tag must be one word, got {tag!r}")
 
 
+def refuse_idle(args: argparse.Namespace, names: Iterable[str], why: str) -> None:
+    """Misuse where an option was given that has no effect here; `why` follows its name in the message."""
+    for name in names:
+        if getattr(args, name) not in (None, False, []):
+            raise UsageError(f"--{name.replace('_', '-')} {why}")
+
+
+def given(args: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """The options that were given, by name; the others are left to the defaults of what takes them."""
+    return {name: value for name in names if (value := getattr(args, name)) is not None}
+
+
 def check_positive(option: str, value: int | None) -> None:
     """Fail on a number below 1; None, for an option that was not given, passes."""
     if value is not None and value < 1:

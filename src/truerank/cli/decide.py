@@ -37,9 +37,9 @@ def run(args: argparse.Namespace) -> int:
 
     common.check_writable(args.output)
     names = ("cost_fp", "cost_fn", "cost_tp", "cost_tn")
-    costs = {name: value for name in names if (value := getattr(args, name)) is not None}
-    if args.top is not None and (costs or args.cost_abstain is not None):
-        raise common.UsageError("--top decides nothing, and has no use for costs; leave one of the two out")
+    costs = common.given(args, *names)
+    if args.top is not None:
+        common.refuse_idle(args, (*names, "cost_abstain"), "belongs to decisions, and --top makes none")
     threshold = cost_threshold(**costs)
     common.check_positive("--top", args.top)
     probabilities, scores, data = _probabilities(args)

@@ -53,13 +53,18 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Put the model there, and say what was done."""
     from truerank.core.files import atomic_write
-    from truerank.export.deployment import deploy
+    from truerank.export.deployment import deploy, kind_of
 
+    kind = kind_of(args.kind, args.engine)
+    if kind != "painless":
+        common.refuse_idle(args, ["params"], f"belongs to painless scripts, and this is {kind}")
+    else:
+        common.refuse_idle(args, ["feature_set"], "belongs to the LTR plugin and to Solr (--kind)")
     common.check_writable(args.params)
     model = common.load_ranker(args.model)
     certify = None if args.certify is None else common.read_data(args.certify, args, like=model)
     result = deploy(
-        model, args.engine, args.name, kind=args.kind, feature_names=common.read_names(args.engine_features),
+        model, args.engine, args.name, kind=kind, feature_names=common.read_names(args.engine_features),
         feature_set=args.feature_set, certify=certify, replace=args.replace, timeout=args.timeout,
     )  # fmt: skip
     params = result.pop("params", None)

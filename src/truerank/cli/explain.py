@@ -129,6 +129,6 @@ def _row(name: str | None) -> int | None:
     """Number of a row from 0; the command line counts from 1, as `truerank rank` does."""
     if name is None:
         return None
-    if not name.isdigit() or int(name) < 1:
+    if not name.isdecimal() or int(name) < 1:
         raise common.UsageError(f"the data have no document ids: name a row by its number, from 1; got {name!r}")
     return int(name) - 1

@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--families", nargs="+", metavar="FAMILY", help="of --index: which features (default: all; see the guide)"
     )
-    parser.add_argument("--depth", type=int, default=1000, metavar="K", help="of --index: candidates of each function")
+    parser.add_argument("--depth", type=int, metavar="K", help="of --index: candidates of each function (1000)")
     parser.add_argument("--spec", metavar="FILE", help="of --engine: what to ask, YAML or JSON")
     parser.add_argument(
         "--qrels", metavar="FILE", help="grades; without them every grade is 0 and no topic is left out"
@@ -36,14 +36,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--missing",
         choices=("min", "nan"),
-        default="min",
         help="score of a document that a run did not retrieve: the run's lowest for the topic minus the margin "
         "(default), or nan",
     )
     parser.add_argument(
         "--margin",
         type=float,
-        default=0.05,
         metavar="X",
         help="of --missing min, as a share of the run's range of scores for the topic (default: 0.05)",
     )
@@ -61,14 +59,18 @@ def run(args: argparse.Namespace) -> int:
         raise common.UsageError("--json prints a summary; name the file of features with -o")
     if args.runs is None:
         return _of_text(args) if args.engine is None else _of_engine(args)
-    if args.queries is not None or args.spec is not None or args.families is not None:
-        raise common.UsageError("--queries, --spec and --families go with --index or --engine, not with --runs")
+    own = ("queries", "query_field", "spec", "families", "depth")
+    common.refuse_idle(args, own, "belongs to --index or --engine, and not to --runs")
+    if args.missing == "nan":
+        common.refuse_idle(args, ["margin"], "belongs to --missing min")
     paths = common.run_paths(args.runs)
     names = common.run_names(paths)
     if args.output != "-":
         common.check_writable(args.output)
     qrels = None if args.qrels is None else common.with_note(args.qrels, read_qrels(args.qrels))
-    joined = join_runs([read_run(path) for path in paths], qrels, names=names, missing=args.missing, margin=args.margin)
+    joined = join_runs(
+        [read_run(path) for path in paths], qrels, names=names, **common.given(args, "missing", "margin")
+    )
     data = _mapped(joined.data, args)
     lost = None
     if joined.judgements is not None and joined.judgements.missing_grades is not None:
@@ -85,6 +87,7 @@ def _of_text(args: argparse.Namespace) -> int:
 
     if args.queries is None:
         raise common.UsageError("--index needs --queries")
+    common.refuse_idle(args, ("spec", "missing", "margin"), "does not go with --index")
     common.announce_compilation()
     common.check_writable(args.output)
     index = Index(args.index)
@@ -92,7 +95,7 @@ def _of_text(args: argparse.Namespace) -> int:
     unknown = [family for family in families if family not in FAMILIES]
     if unknown:
         raise common.UsageError(f"unknown family {unknown[0]!r}; known are: {', '.join(FAMILIES)}")
-    features = TextFeatures(families, depth=args.depth, scaled=False).fit(index)
+    features = TextFeatures(families, scaled=False, **common.given(args, "depth")).fit(index)
     queries = read_queries(args.queries, field=args.query_field)
     qrels = None if args.qrels is None else common.with_note(args.qrels, read_judgements(args.qrels))
     data = _mapped(features.transform(queries, index, qrels), args)
@@ -117,6 +120,7 @@ def _of_engine(args: argparse.Namespace) -> int:
 
     if args.queries is None or args.qrels is None or args.spec is None or args.output == "-":
         raise common.UsageError("--engine needs --spec, --queries, --qrels and a file to write (-o)")
+    common.refuse_idle(args, ("families", "depth", "missing", "margin"), "does not go with --engine")
     common.check_writable(args.output)
     partial = f"{args.output}.partial"
     queries = read_queries(args.queries, field=args.query_field)

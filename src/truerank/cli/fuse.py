@@ -11,6 +11,10 @@ METHODS = (
     "rrf", "comb-sum", "comb-mnz", "comb-anz", "comb-gmnz", "comb-max", "comb-min", "comb-med",
     "isr", "log-isr", "logn-isr", "rbc", "borda", "condorcet",
 )  # fmt: skip
+LEARNING = (
+    "ranker", "set", "features", "nonnegative", "training_depth", "folds", "measures", "curve", "pool_check",
+)  # fmt: skip
+"""Options of learning; those that belong to --curve and --pool-check need these."""
 CURVE_RUNS = [2, 3, 5, 10, 20]
 CURVE_TOPICS = [5, 10, 20, 40, 80, 160]
 
@@ -42,21 +46,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--nonnegative", action="store_true", help="one weight >= 0 for each run, which search engines take"
     )
     learn.add_argument("--training-depth", type=int, metavar="N", help="learn from the runs' first N ranks (200)")
-    learn.add_argument("--folds", type=int, default=5, metavar="N", help="folds of topics (default: 5)")
-    learn.add_argument("--measures", nargs="+", default=["AP nDCG@10"], metavar="NAME", help='(default: "AP nDCG@10")')
+    learn.add_argument("--folds", type=int, metavar="N", help="folds of topics (default: 5)")
+    learn.add_argument("--measures", nargs="+", metavar="NAME", help='(default: "AP nDCG@10")')
     learn.add_argument("--curve", action="store_true", help="how many topics and runs it takes until learning wins")
     learn.add_argument(
         "--curve-runs", nargs="+", type=int, metavar="N", help="of --curve: numbers of runs (2 3 5 10 20)"
     )
     learn.add_argument("--curve-topics", nargs="+", type=int, metavar="N", help="and of topics (5 10 20 40 80 160)")
-    learn.add_argument("--draws", type=int, default=8, metavar="N", help="of --curve, for each number of runs (8)")
+    learn.add_argument("--draws", type=int, metavar="N", help="of --curve, for each number of runs (8)")
     learn.add_argument(
         "--pool-check",
         action="store_true",
         help="how much of the gain stays when the documents that one group of runs alone found are unjudged",
     )
     learn.add_argument("--groups", metavar="FILE", help="of --pool-check: lines `run group`; by default by run names")
-    learn.add_argument("--pool-depth", type=int, default=100, metavar="N", help="depth of the judged pool (100)")
+    learn.add_argument("--pool-depth", type=int, metavar="N", help="depth of the judged pool (100)")
     parser.add_argument(
         "--export",
         choices=("opensearch", "elasticsearch", "vespa", "weaviate", "bool-query"),
@@ -86,17 +90,9 @@ def run(args: argparse.Namespace) -> int:
         raise common.UsageError("--export writes the weights of a learned model: give --model MODEL, without --qrels")
     if args.qrels is not None:
         return _learn(args, paths, names)
-    given = [
-        option
-        for option, value in (
-            ("--ranker", args.ranker), ("--set", args.set), ("--features", args.features), ("--curve", args.curve),
-            ("--nonnegative", args.nonnegative), ("--pool-check", args.pool_check),
-            ("--training-depth", args.training_depth),
-        )
-        if value
-    ]  # fmt: skip
-    if given:
-        raise common.UsageError(f"{given[0]} belongs to learning: give --qrels FILE")
+    common.refuse_idle(args, LEARNING, "belongs to learning: give --qrels FILE")
+    if args.json and args.output in (None, "-"):
+        raise common.UsageError("--json prints a summary; name the file that is written with -o")
     from truerank.features.run_pool import RunPool
     from truerank.io.trec import read_run
 
@@ -114,18 +110,23 @@ def run(args: argparse.Namespace) -> int:
         from truerank.features.fusion import METHODS as RULES
 
         fused = pool.to_run(RULES[args.method](pool), depth=args.depth, tag=args.tag or args.method)
-    _write(fused, args)
+    text = _write(fused, args)
+    if text:
+        common.tell(args, {"output": args.output, "topics": fused.n_queries, "documents": fused.n_rows}, text)
     return 0
 
 
 def _check_curve(args: argparse.Namespace) -> None:
-    """Numbers of which the curve has no point are errors; those of too many runs or topics are left out later."""
+    """Options of what is not asked for are errors, and numbers of which the curve has no point.
+
+    Those of too many runs or topics are left out later.
+    """
+    if not args.curve:
+        common.refuse_idle(args, ("curve_runs", "curve_topics", "draws"), "belongs to --curve; give --curve too")
+    if not args.pool_check:
+        common.refuse_idle(args, ("groups", "pool_depth"), "belongs to --pool-check; give --pool-check too")
     for option, values, least in (("--curve-runs", args.curve_runs, 2), ("--curve-topics", args.curve_topics, 1)):
-        if values is None:
-            continue
-        if not args.curve:
-            raise common.UsageError(f"{option} belongs to --curve; give --curve too")
-        wrong = next((value for value in values if value < least), None)
+        wrong = next((value for value in values or () if value < least), None)
         if wrong is not None:
             raise common.UsageError(f"{option} must be at least {least}, got {wrong}")
     common.check_positive("--draws", args.draws)
@@ -142,7 +143,8 @@ def _learn(args: argparse.Namespace, paths: list[str], names: list[str]) -> int:
     from truerank.measures import parse_measures
     from truerank.rankers.run_fusion import DEPTH, RunFusion
 
-    measures = " ".join(args.measures)
+    measures = " ".join(args.measures or ["AP nDCG@10"])
+    folds = {} if args.folds is None else {"n_folds": args.folds}
     parse_measures(measures, args.convention)  # misspelt names fail before any file is read
     if args.json and args.output == "-":
         raise common.UsageError("--json prints figures; name the file of the fused run with -o")
@@ -171,8 +173,7 @@ def _learn(args: argparse.Namespace, paths: list[str], names: list[str]) -> int:
         )
     unfound = sorted(set(qrels.query_ids.tolist()) - set(pool.query_ids.tolist()))
     evidence = cross_validate_fusion(
-        pool, model, measures=measures, convention=args.convention, n_folds=args.folds, depth=args.depth,
-        random_state=args.seed,
+        pool, model, measures=measures, convention=args.convention, depth=args.depth, random_state=args.seed, **folds,
     )  # fmt: skip
     model.fit(pool)
     assert pool.unretrieved is not None
@@ -191,20 +192,22 @@ def _learn(args: argparse.Namespace, paths: list[str], names: list[str]) -> int:
     first = parse_measures(measures, args.convention)
     if args.curve:
         report["curve"] = fusion_curve(
-            pool, model, measure=next(iter(first)), draws=args.draws, n_topics=args.curve_topics,
-            n_runs=args.curve_runs, depth=args.depth, **settings,
+            pool, model, measure=next(iter(first)), n_topics=args.curve_topics, n_runs=args.curve_runs,
+            depth=args.depth, **settings, **common.given(args, "draws"),
         )  # fmt: skip
     if args.pool_check:
         report["pool_check"] = pool_bias(
-            pool, model, groups=_groups(args.groups),
-            pool_depth=args.pool_depth, measure=next(iter(first)), n_folds=args.folds, **settings,
+            pool, model, groups=_groups(args.groups), measure=next(iter(first)), **folds, **settings,
+            **common.given(args, "pool_depth"),
         )  # fmt: skip
     if args.model is not None:
         from truerank.models.model_file import save_model
 
         save_model(model, args.model)
     if args.output is not None:
-        _write(model.predict(pool, depth=args.depth, tag=args.tag or "fusion"), args)
+        text = _write(model.predict(pool, depth=args.depth, tag=args.tag or "fusion"), args)
+        if text and not args.json:
+            common.note(text)
     if args.json:
         common.print_json(report)
     else:
@@ -215,8 +218,6 @@ def _learn(args: argparse.Namespace, paths: list[str], names: list[str]) -> int:
 def _export(args: argparse.Namespace, model: Any, pool: Any) -> int:
     from truerank.export.fusion_weights import certify_fusion, export_fusion
 
-    if args.json and args.output in (None, "-"):
-        raise common.UsageError("--json prints the certificate; name the file of the weights with -o")
     text = export_fusion(model, args.export)
     certificate = certify_fusion(model, args.export, pool)
     with common.output(args.output) as stream:
@@ -270,11 +271,11 @@ def _read_model(path: str) -> Any:
     return model
 
 
-def _write(fused: Any, args: argparse.Namespace) -> None:
+def _write(fused: Any, args: argparse.Namespace) -> str:
+    """Write the run; what was written, "" where stdout shows it."""
     output = args.output or "-"
     fused.write(output)
-    if output != "-" and not args.json:
-        common.note(f"wrote {output}: {fused.n_queries} topics, {fused.n_rows} documents")
+    return "" if output == "-" else f"wrote {output}: {fused.n_queries} topics, {fused.n_rows} documents"
 
 
 def _report_findings(pool: Any) -> None:

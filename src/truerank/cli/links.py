@@ -17,11 +17,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("edges", metavar="EDGES", help="a line for each link: source target (.gz .xz .zst, or -)")
     parser.add_argument("--urls", metavar="FILE", help="a line for each node: id URL (default: ids that are URLs)")
-    parser.add_argument("--damping", type=float, default=0.85, metavar="D", help="of PageRank (default: 0.85)")
+    parser.add_argument("--damping", type=float, metavar="D", help="of PageRank (default: 0.85)")
     parser.add_argument("--index", metavar="DIR", help="an index whose document ids are the nodes")
     parser.add_argument("--queries", metavar="Q", help="as `truerank search` takes them")
-    parser.add_argument("--alpha", type=float, default=0.8, metavar="A", help="a page's own share (default: 0.8)")
-    parser.add_argument("--depth", type=int, default=1000, metavar="K", help="documents of each query (default: 1000)")
+    parser.add_argument("--alpha", type=float, metavar="A", help="a page's own share (default: 0.8)")
+    parser.add_argument("--depth", type=int, metavar="K", help="documents of each query (default: 1000)")
     parser.add_argument(
         "-o", "--output", default="-", metavar="OUT", help="the table, or with --queries a folder of runs"
     )
@@ -38,17 +38,21 @@ def run(args: argparse.Namespace) -> int:
         raise common.UsageError("name a folder for the runs with -o")
     common.check_positive("--depth", args.depth)
     if args.queries is None:
+        common.refuse_idle(args, ("alpha", "depth"), "belongs to relevance propagation: give --index and --queries")
         common.check_writable(args.output)
-    elif Path(args.output).exists() and not Path(args.output).is_dir():
+    else:
+        common.refuse_idle(args, ["damping"], "belongs to PageRank; leave --index and --queries out")
+    if args.queries is not None and Path(args.output).exists() and not Path(args.output).is_dir():
         raise common.UsageError(f"{args.output} is a file; name a folder for the runs with -o")
     graph = read_links(args.edges)
     names = graph.names or []
     urls = _urls(args.urls, names)
     if args.queries is not None:
         return _propagate(args, graph, dict(zip(names, urls)) if urls else {})
-    columns: dict[str, Any] = {"pagerank": pagerank(graph, damping=args.damping)}
+    damping = common.given(args, "damping")
+    columns: dict[str, Any] = {"pagerank": pagerank(graph, **damping)}
     if urls:
-        columns["hostrank"] = hostrank(graph, urls, damping=args.damping)
+        columns["hostrank"] = hostrank(graph, urls, **damping)
     else:
         common.note("truerank links: no URLs, so no HostRank (--urls)")
     import csv
@@ -98,12 +102,13 @@ def _propagate(args: argparse.Namespace, graph: Any, urls: dict[str, str]) -> in
     parents = (
         site_parents([urls.get(name, f"//{name}.invalid") for name in index.document_ids().tolist()]) if urls else None
     )
+    settings = common.given(args, "alpha", "depth")
     out = Path(args.output)
     out.mkdir(parents=True, exist_ok=True)
     for variant in VARIANTS:
         if parents is None and variant.split("-", 1)[1] in ALONG_TREE:
             continue
-        found = propagated_run(index, queries, own, variant, parents=parents, alpha=args.alpha, depth=args.depth)
+        found = propagated_run(index, queries, own, variant, parents=parents, **settings)
         found.write(out / f"{variant}.run", tag=variant)
     if parents is None:
         common.note("truerank links: no URLs, so no variants along the tree of a site (--urls)")

@@ -20,6 +20,12 @@ CONVENTIONS = (
 )
 
 
+READING = (
+    "n_features", "sparse", "max_line", "query_column", "grade_column", "document_column", "features", "exclude",
+)  # fmt: skip
+"""Options of `add_data_options` that are None, or False, where they are not given."""
+
+
 def add_data_options(parser: argparse.ArgumentParser, *, columns: bool = True, categorical: bool = False) -> None:
     """Options on how a data file is read, which of its columns are features and, where a ranker learns, categories."""
     group = parser.add_argument_group("reading data")
@@ -110,8 +116,8 @@ def add_convention_option(parser: argparse.ArgumentParser, default: str | None =
     )
 
 
-def add_ranker_options(parser: argparse.ArgumentParser) -> None:
-    """`--ranker NAME --set key=value … --seed N`, as `make_ranker` reads them."""
+def add_ranker_options(parser: argparse.ArgumentParser, *, prepare: bool = True) -> None:
+    """`--ranker NAME --set key=value … --prepare NAME … --seed N`, as `make_ranker` reads them."""
     parser.add_argument(
         "--ranker",
         required=True,
@@ -120,14 +126,15 @@ def add_ranker_options(parser: argparse.ArgumentParser) -> None:
         help="see `truerank rankers`; --ranker NAME --help describes its parameters",
     )
     add_set_option(parser, "parameters of the ranker; values are read as JSON, else taken as strings")
-    parser.add_argument(
-        "--prepare",
-        action="extend",
-        nargs="+",
-        metavar="NAME",
-        help="what happens to the columns first, in order: score-binning, percentile-in-query, min-max-in-query, "
-        "z-score-in-query, unit-deviation",
-    )
+    if prepare:
+        parser.add_argument(
+            "--prepare",
+            action="extend",
+            nargs="+",
+            metavar="NAME",
+            help="what happens to the columns first, in order: score-binning, percentile-in-query, min-max-in-query, "
+            "z-score-in-query, unit-deviation",
+        )
     parser.add_argument("--seed", type=int, metavar="N", help="seed of everything that is drawn (default: 0)")
 
 

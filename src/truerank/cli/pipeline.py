@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--qrels", required=True, metavar="QRELS", help="TREC qrels, or Cranfield's and CISI's own form"
     )
     parser.add_argument("--query-field", metavar="FIELD", help="the field that is the query (TREC: title, desc, narr)")
-    options.add_ranker_options(parser)
+    options.add_ranker_options(parser, prepare=False)
     parser.add_argument("--out", required=True, metavar="DIR", help="folder for index, model, probabilities, summary")
     parser.add_argument(
         "--families",
@@ -318,10 +319,11 @@ def _write(out: Path, summary: dict[str, Any], data: Any, scores: Any, model: An
     for number, part in enumerate(parts, 1):
         fold[part] = number
     with atomic_write(out / "probabilities.csv") as stream:
-        stream.write("query,document,fold,score,probability\n")
+        rows = csv.writer(stream, lineterminator="\n")
+        rows.writerow(["query", "document", "fold", "score", "probability"])
         for i, name in enumerate(data.query_ids.tolist()):
             for row in range(int(data.offsets[i]), int(data.offsets[i + 1])):
-                stream.write(f"{name},{data.doc_ids[row]},{fold[i]},{float(scores[row])!r},{probabilities[row]:.6g}\n")
+                rows.writerow([name, data.doc_ids[row], fold[i], float(scores[row]), f"{probabilities[row]:.6g}"])
     text = _text(summary)
     common.write_summary(out, summary, text)
     if args.json:

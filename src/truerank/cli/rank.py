@@ -43,6 +43,7 @@ def run(args: argparse.Namespace) -> int:
     model = load_model(args.model)
     if args.index is not None or args.queries is not None:
         return _rank_text(args, model)
+    common.refuse_idle(args, ["query_field"], "belongs to --queries")
     if args.data is None:
         raise common.UsageError("name the data to rank, or an index and queries (--index, --queries)")
     if hasattr(model, "features_"):
@@ -86,6 +87,7 @@ def _rank_text(args: argparse.Namespace, model: Any) -> int:
 
     if args.index is None or args.queries is None or args.data is not None:
         raise common.UsageError("raw text needs both --index and --queries, and no data file")
+    common.refuse_idle(args, ["cluster", *options.READING], "belongs to a data file, and raw text is ranked")
     if not hasattr(model, "features_"):
         raise common.InvalidInputError(
             f"{args.model}: this model ranks rows of features; make one for raw text with `truerank pipeline`"

@@ -79,7 +79,10 @@ def read_texts(path: str) -> list[str]:
             texts.append(line)
             continue
         try:
-            texts.append(str(json.loads(line)["text"]))
+            text = json.loads(line)["text"]
         except (ValueError, KeyError) as error:
             raise common.InvalidInputError(f'{path}, line {number}: expected {{"text": …}}: {error}') from error
+        if not isinstance(text, str):
+            raise common.InvalidInputError(f"{path}, line {number}: the text must be a string, got {text!r}")
+        texts.append(text)
     return texts
