@@ -45,7 +45,7 @@ class JointPool(JointCalibrator):
     Parameters
     ----------
     cv : int, default 5
-        Folds, stratified by class.
+        Folds, stratified by class; copies of a row, unlike its `sample_weight`, may fall into several.
     from_log_probabilities : bool, default False
         Whether the scores are (unnormalised) log probabilities of the classes, as naive Bayes gives: their softmax is
         then a member, and one class is set against the rest by its log-odds instead of its score.

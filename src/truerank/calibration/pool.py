@@ -79,6 +79,7 @@ class PooledCalibrator(Calibrator):
     each member is then fitted to all rows, and those below a weight of 1% are dropped. With fewer than 20 rows in a
     class fitted densities take no part (a scale from a handful of rows can cost hundreds of nats on a single new one);
     with fewer than two nothing can be compared: "platt" stands alone, or the first method where it is not among them.
+    In the members a `sample_weight` of 2 equals two copies of a row; in the folds copies would be rows of their own.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.core.threads import row_blocks
-from truerank.data.grouping import sums_by_query
+from truerank.data.grouping import at_places, sums_by_query
 from truerank.matrices.stored_values import csr_parts, kernel_array
 
 # Columns are taken as they are where the largest spread is between these two …
@@ -87,7 +87,9 @@ def content_hashes(X: Any, y: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarr
     return keys, grades, own, with_grades
 
 
-def column_scales(X: Any, offsets: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray | None:
+def column_scales(
+    X: Any, offsets: np.ndarray, rows: np.ndarray | None = None, query_weight: np.ndarray | None = None
+) -> np.ndarray | None:
     """Scales that bring columns of very different spread together, or None where they are well as they are.
 
     The spread of a dense column is its standard deviation within the queries, that of a sparse column the root mean
@@ -103,6 +105,8 @@ def column_scales(X: Any, offsets: np.ndarray, rows: np.ndarray | None = None) -
         Of the positions.
     rows : int64 array (n,), optional
         Row at each position, as `order_by_content` gives it.
+    query_weight : float64 array (m,), optional
+        How often a query counts, in any unit; not all 0.
 
     Examples
     --------
@@ -116,17 +120,29 @@ def column_scales(X: Any, offsets: np.ndarray, rows: np.ndarray | None = None) -
         return None
     positions = np.arange(X.shape[0]) if rows is None else rows
     unit = powers_of_two(largest_magnitudes(X))
-    if hasattr(X, "tocsr"):
-        data, indices, _ = csr_parts(X)
-        shares = np.abs(data) / unit[indices]
-        order = np.argsort(shares, kind="stable")  # a sum that is the same for any order of the rows
-        shares, indices = shares[order], indices[order]
-        squares = np.bincount(indices, weights=shares**2, minlength=X.shape[1])
-        spread = np.sqrt(squares / np.maximum(np.bincount(indices, minlength=X.shape[1]), 1)) * unit
-    else:
-        squares = squares_within(kernel_array(X), positions, np.ascontiguousarray(offsets, dtype=np.int64), 1.0 / unit)
-        spread = np.sqrt(squares / len(positions)) * unit
-    return scales_of_spread(spread)
+    weight = np.ones(len(offsets) - 1) if query_weight is None else query_weight / query_weight.max()
+    squares, counts = squares_and_counts(X, positions, np.ascontiguousarray(offsets, dtype=np.int64), weight, unit)
+    return scales_of_spread(np.sqrt(squares / np.where(counts > 0, counts, 1.0)) * unit)
+
+
+def squares_and_counts(
+    X: Any, rows: np.ndarray, offsets: np.ndarray, query_weight: np.ndarray, unit: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Of each column (p,) the squares of which `column_scales` takes the mean, in a `unit` (p,), and their number.
+
+    Rows count as their query weighs. Both add up over parts of the queries.
+    """
+    by_position = np.repeat(query_weight, np.diff(offsets))
+    p = X.shape[1]
+    if not hasattr(X, "tocsr"):
+        return squares_within(kernel_array(X), rows, offsets, query_weight, 1.0 / unit), np.full(p, by_position.sum())
+    data, indices, starts = csr_parts(X)
+    weight = np.repeat(at_places(by_position, rows), np.diff(starts))
+    shares = np.abs(data) / unit[indices]
+    # A sum that is the same for any order of the rows.
+    order = np.lexsort((shares,) if (query_weight == 1.0).all() else (weight, shares))
+    shares, indices, weight = shares[order], indices[order], weight[order]
+    return np.bincount(indices, weight * shares**2, minlength=p), np.bincount(indices, weight, minlength=p)
 
 
 def largest_magnitudes(X: Any) -> np.ndarray:
@@ -259,8 +275,8 @@ def _sort_within(keys, offsets, queries, rows, ends):
 
 
 @kernel
-def squares_within(X, rows, offsets, inverse):
-    """Sum of the squared deviations of each column from its mean within the query, times `inverse`."""
+def squares_within(X, rows, offsets, weight, inverse):
+    """Sum of the squared deviations of each column from its mean within the query, times `inverse`, by weight (m,)."""
     p = X.shape[1]
     total, mean, origin = np.zeros(p), np.zeros(p), np.zeros(p)
     for query in range(len(offsets) - 1):
@@ -281,5 +297,5 @@ def squares_within(X, rows, offsets, inverse):
             row = X[rows[position]]
             for j in range(p):
                 d = row[j] * inverse[j] - origin[j] - mean[j]
-                total[j] += d * d
+                total[j] += weight[query] * d * d
     return total

@@ -55,7 +55,7 @@ class Problem:
         self.query_weight = None if weight is None else weight[self.queries]
         self.scale: np.ndarray | None = scale if isinstance(scale, np.ndarray) else None
         if self.scale is None and scale == "auto":
-            self.scale = column_scales(data.X, self.offsets, self.order)
+            self.scale = column_scales(data.X, self.offsets, self.order, self.query_weight)
         self.n_jobs, self._intercept = n_jobs, intercept
         self.rows = self.rows_of(data.X)
         self.n_weights = self.rows.n_weights
@@ -80,8 +80,12 @@ class Problem:
         return np.unique(self.y)
 
     def score_spread(self, weights: np.ndarray) -> float:
-        """Standard deviation of all scores."""
-        return float(np.std(self.rows.scores(weights)))
+        """Standard deviation of all scores, which count as their documents weigh."""
+        scores = self.rows.scores(weights)
+        if self.query_weight is None:
+            return float(np.std(scores))
+        own = self.document_weights()
+        return float(np.sqrt(np.average((scores - np.average(scores, weights=own)) ** 2, weights=own)))
 
     def planes(self, oracle_of: OracleOf, n_blocks: int | None) -> CuttingPlanes:
         """The convex problem of `oracle_of(y, offsets)`; kept queries weigh their share of the kept ones' weight."""
@@ -110,19 +114,20 @@ class Problem:
 
     def label_weights(self, rel: float) -> tuple[float, float]:
         """Summed weight of the relevant documents, and of the others; a document weighs what its query does."""
-        own, relevant = self._document_weights(), self.y >= rel
+        own, relevant = self.document_weights(), self.y >= rel
         return float(own[relevant].sum()), float(own[~relevant].sum())
 
     def document_hinge(self, rel: float, weights: tuple[float, float]) -> HingeOracle:
         """The hinge on single documents; relevant ones and others weigh so many times what their query does."""
         relevant = self.y >= rel
-        return HingeOracle(np.where(relevant, 1.0, -1.0), self._document_weights() * np.where(relevant, *weights))
+        return HingeOracle(np.where(relevant, 1.0, -1.0), self.document_weights() * np.where(relevant, *weights))
 
     def document_planes(self, rel: float, weights: tuple[float, float]) -> CuttingPlanes:
         """The sum of that hinge."""
         return CuttingPlanes(self.rows, self.document_hinge(rel, weights))
 
-    def _document_weights(self) -> np.ndarray:
+    def document_weights(self) -> np.ndarray:
+        """What the document at each position weighs (n,): as much as its query."""
         if self.query_weight is None:
             return np.ones(len(self.y))
         return np.repeat(self.query_weight, np.diff(self.offsets))

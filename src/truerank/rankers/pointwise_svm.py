@@ -162,7 +162,10 @@ class PointwiseSVM(BinnedLinearRanker):
         if hasattr(X, "tocsr"):
             return X.multiply(unit[None, :]).tocsr(), np.zeros(X.shape[1])
         X = X.astype(np.float64)
-        middle = np.array([math.fsum(column / len(X)) for column in X.T])  # exact, so that no order of rows shows
+        own = problem.document_weights()
+        shares = own / own.max()
+        mass = math.fsum(shares)
+        middle = np.array([math.fsum(column * shares / mass) for column in X.T])  # exact: no order of rows shows
         return (X - middle) * unit, middle
 
     def _class_weights(self, relevant: float, others: float) -> tuple[float, float]:

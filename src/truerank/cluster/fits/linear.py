@@ -28,10 +28,9 @@ from truerank.matrices.content import (
     largest_magnitudes,
     powers_of_two,
     scales_of_spread,
-    squares_within,
+    squares_and_counts,
 )
 from truerank.matrices.rows import linear_scores
-from truerank.matrices.stored_values import kernel_array
 from truerank.rankers.baselines import within_query_moments
 from truerank.rankers.linear import OracleOf, Problem
 from truerank.solvers.cutting_planes import CuttingPlanes, block_bounds
@@ -45,18 +44,20 @@ class PartitionedProblem:
 
     def __init__(self, data: ClusterRankingData, scale: str, intercept: float = 0.0) -> None:
         self.crew, self._n_rows, self._intercept = data.crew, data.n_rows, intercept
+        self._heaviest = None if data.query_weight is None else float(data.query_weight.max())
+        self._mass = float(data.n_rows if self._heaviest is None else self.crew.round(_mass, self._heaviest))
         self.n_weights = data.n_features + int(intercept != 0)
         self.scale: np.ndarray | None = None
         self.middle: np.ndarray | float = 0.0
         if scale == "auto":
             unit = powers_of_two(self.crew.round(_largest_magnitudes, merge=largest))
-            squares, counts = self.crew.round(_squares, unit)
-            self.scale = scales_of_spread(np.sqrt(squares / np.maximum(counts, 1)) * unit)
+            squares, counts = self.crew.round(_squares, unit, self._heaviest)
+            self.scale = scales_of_spread(np.sqrt(squares / np.where(counts > 0, counts, 1.0)) * unit)
         self._unit = None
         if self.scale is not None:
             self._unit = inverse_scales(self.scale)
             if intercept and data.dense:
-                self.middle = self.crew.round(_column_sums, 1.0 / self._n_rows)
+                self.middle = self.crew.round(_column_sums, self._heaviest, 1.0 / self._mass)
         self.crew.round(_open, "never" if self.scale is None else self.scale, intercept, keep=True)
 
     def coef(self, weights: np.ndarray) -> np.ndarray:
@@ -79,8 +80,8 @@ class PartitionedProblem:
 
     def score_spread(self, weights: np.ndarray) -> float:
         """Standard deviation of all scores."""
-        mean = float(self.crew.round(_score_powers, weights, 0.0, 1)) / self._n_rows
-        return math.sqrt(float(self.crew.round(_score_powers, weights, mean, 2)) / self._n_rows)
+        mean = float(self.crew.round(_score_powers, weights, self._heaviest, 0.0, 1)) / self._mass
+        return math.sqrt(float(self.crew.round(_score_powers, weights, self._heaviest, mean, 2)) / self._mass)
 
     def planes(self, oracle_of: OracleOf, n_blocks: int | None) -> PartitionedPlanes:
         """Cutting planes whose queries live in partitions."""
@@ -292,19 +293,29 @@ def _largest_magnitudes(partition: Partition) -> np.ndarray:
     return largest_magnitudes(partition.data.X)
 
 
-def _squares(partition: Partition, unit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sums of squares as `column_scales` has them, and of how many values."""
+def _weight_shares(partition: Partition, heaviest: float | None) -> np.ndarray:
+    """What each query weighs of the heaviest (m,); 1 where none has a weight."""
+    weight = partition.data.weight_by_query
+    return weight if heaviest is None else weight / heaviest
+
+
+def _mass(partition: Partition, heaviest: float) -> float:
+    return float(np.sum(_weight_shares(partition, heaviest) * partition.data.group_sizes))
+
+
+def _squares(partition: Partition, unit: np.ndarray, heaviest: float | None) -> tuple[np.ndarray, np.ndarray]:
     data = partition.data
-    n, p = data.X.shape
-    if hasattr(data.X, "tocsr"):
-        columns = data.X.indices
-        squares = np.bincount(columns, weights=(data.X.data / unit[columns]) ** 2, minlength=p)
-        return squares, np.bincount(columns, minlength=p)
-    return squares_within(kernel_array(data.X), np.arange(n), data.offsets, 1.0 / unit), np.full(p, n)
+    return squares_and_counts(
+        data.X, np.arange(data.n_rows), data.offsets, _weight_shares(partition, heaviest), np.asarray(unit)
+    )
 
 
-def _column_sums(partition: Partition, share: float) -> np.ndarray:
-    return np.asarray(np.sum(partition.data.X, axis=0, dtype=np.float64)) * share
+def _column_sums(partition: Partition, heaviest: float | None, share: float) -> np.ndarray:
+    X = partition.data.X
+    if heaviest is None:
+        return np.asarray(np.sum(X, axis=0, dtype=np.float64)) * share
+    by_row = np.repeat(_weight_shares(partition, heaviest), partition.data.group_sizes)
+    return np.asarray(np.sum(X * by_row[:, None], axis=0)) * share
 
 
 def _open(partition: Partition, scale: Any, intercept: float) -> None:
@@ -383,9 +394,12 @@ def _grades(partition: Partition) -> np.ndarray:
     return np.unique(np.asarray(partition.data.y))
 
 
-def _score_powers(partition: Partition, weights: np.ndarray, middle: float, power: int) -> float:
-    scores = _problem(partition).rows.scores(np.array(weights))
-    return float(np.sum((scores - middle) ** power))
+def _score_powers(
+    partition: Partition, weights: np.ndarray, heaviest: float | None, middle: float, power: int
+) -> float:
+    problem = _problem(partition)
+    own = problem.document_weights() / (1.0 if heaviest is None else heaviest)
+    return float(np.sum(own * (problem.rows.scores(np.array(weights)) - middle) ** power))
 
 
 def _open_oracle(partition: Partition, oracle_of: OracleOf) -> None:
