@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -27,19 +28,20 @@ def floor_of(room: str) -> int | None:
     return next((number for number, rooms in enumerate(FLOORS) if room in rooms), None)
 
 
-def imported_rooms(path: Path) -> set[str]:
-    rooms = set()
+def imported(path: Path) -> set[str]:
+    """Modules that a file imports, at its head or when it runs; `truerank.a.b.NAME` where a name is taken from one."""
+    found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names = []
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path} has a relative import, which is not read here"
             public = {alias.name for alias in node.names} - {"__version__"} if node.module == "truerank" else set()
             assert public == set(), f"{path} takes public names from the top, which may be of any room"
-            names = [node.module or ""]
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        rooms |= {name.split(".")[1] for name in names if name.startswith("truerank.")}
-    return rooms
+        found |= {name for name in names if name.startswith("truerank.")} - {"truerank.__version__"}
+    return found
 
 
 @pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
@@ -48,9 +50,22 @@ def test_imports_point_down(path):
     floor = floor_of(place.parts[0])
     if floor is None:
         return
-    for room in imported_rooms(path):
+    for room in {name.split(".")[1] for name in imported(path)}:
         target = floor_of(room)
         assert target is None or target >= floor, f"{place} imports truerank.{room}, which is a floor above it"
+
+
+def test_no_imports_run_in_a_circle():
+    modules = {}
+    for path in SOURCE.rglob("*.py"):
+        parts = ("truerank", *path.relative_to(SOURCE).with_suffix("").parts)
+        modules[".".join(parts).removesuffix(".__init__")] = path
+    graph = {
+        module: {name if name in modules else name.rpartition(".")[0] for name in imported(path)} & set(modules)
+        for module, path in modules.items()
+        if module != "truerank"
+    }
+    list(TopologicalSorter(graph).static_order())  # a CycleError names the modules
 
 
 def test_the_plan_names_every_room_and_no_path_that_is_gone():

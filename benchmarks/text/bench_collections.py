@@ -26,7 +26,7 @@ from truerank.io.documents import read_documents, read_judgements, read_queries
 from truerank.significance import paired_t
 from truerank.text.features import FAMILIES, PAPERS, TextFeatures
 from truerank.text.index import build_index
-from truerank.text.retrieval import FUNCTIONS
+from truerank.text.retrieval_functions import FUNCTIONS
 from truerank.text.tuning import NumberedQrels, values_of_functions
 
 FILES = {

@@ -3,11 +3,11 @@ import pytest
 
 from truerank import CalibratedRanker, ObliviousBoosting, RandomRanker, RankerPipeline, RankingData, RidgeRanker
 from truerank.inspection.importance import (
-    own_importance,
     partial_dependence,
     permutation_importance,
     removal_importance,
 )
+from truerank.rankers.own_importance import own_importance
 
 
 @pytest.fixture(scope="module")

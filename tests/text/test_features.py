@@ -27,7 +27,8 @@ from truerank.text.index import Index, build_index
 from truerank.text.joint_scores import JointScores
 from truerank.text.latent import add_documents, cosines, document_vectors, query_vector
 from truerank.text.proximity import proximity
-from truerank.text.retrieval import BM25, FUNCTIONS, TFIDF, best_documents, query_weights, retrieve
+from truerank.text.retrieval import best_documents, retrieve
+from truerank.text.retrieval_functions import BM25, FUNCTIONS, TFIDF, query_weights
 from truerank.text.tuning import NumberedQrels, values_of_functions
 
 # Words that the stemmer leaves alone and that are no stop words, so that the plain reference serves all analysers.

@@ -20,7 +20,8 @@ from truerank.io.documents import Document, read_documents, read_judgements, rea
 from truerank.io.trec import judge_run
 from truerank.measures import parse_measure
 from truerank.text.index import Index, build_index
-from truerank.text.retrieval import parse_function, query_weights, retrieve
+from truerank.text.retrieval import parse_function, retrieve
+from truerank.text.retrieval_functions import query_weights
 
 
 def documents_of(texts):

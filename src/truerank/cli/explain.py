@@ -71,7 +71,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _features(args: argparse.Namespace, model: Any, data: Any) -> None:
     """Every feature: what the model says of it, and what the measure loses without it."""
-    from truerank.inspection.importance import own_importance, permutation_importance, removal_importance
+    from truerank.inspection.importance import permutation_importance, removal_importance
+    from truerank.rankers.own_importance import own_importance
 
     measured = {"measure": args.measure, "convention": args.convention}
     shuffled = permutation_importance(model, data, random_state=0, **measured)

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from truerank.cluster.column_summaries import LIMIT, ColumnSummary, merge_summaries
-from truerank.cluster.data import ClusterRankingData
 from truerank.cluster.partition import Partition
+from truerank.cluster.partitioned_data import PartitionedData
 from truerank.matrices.binning import border_ranks, borders_among, scan_columns
 from truerank.matrices.row_copies import CopyUnit, different_weights
 
@@ -64,14 +64,14 @@ class RankSearch:
         self.between = low[apart], high[np.append(np.flatnonzero(apart)[1:] - 1, len(high) - 1)]
 
 
-def copy_unit(data: ClusterRankingData) -> CopyUnit | None:
+def copy_unit(data: PartitionedData) -> CopyUnit | None:
     """What one copy of a row weighs; None where no row has a weight."""
     if data.largest_weight is None:
         return None
     return CopyUnit.of(data.crew.round(_different_weights, merge=_both_weights), data.n_rows)
 
 
-def column_borders(data: ClusterRankingData, parts: int, unit: CopyUnit | None = None) -> list[np.ndarray]:
+def column_borders(data: PartitionedData, parts: int, unit: CopyUnit | None = None) -> list[np.ndarray]:
     """`find_borders` of every column of the partitions, whose rows count as their copies of this `unit`."""
     rows = int(data.rows_by_partition.max())
     width = min(max(_VALUES // max(rows, 1), _FEWEST), _MOST)
@@ -82,7 +82,7 @@ def column_borders(data: ClusterRankingData, parts: int, unit: CopyUnit | None =
     return borders
 
 
-def _borders_of(data: ClusterRankingData, columns: range, parts: int, unit: CopyUnit | None) -> list[np.ndarray]:
+def _borders_of(data: PartitionedData, columns: range, parts: int, unit: CopyUnit | None) -> list[np.ndarray]:
     summaries = data.crew.round(summaries_of, columns, data.feature_names, ROUGH, unit, merge=merge_summaries)
     searches: dict[int, RankSearch] = {}
     for k, summary in zip(columns, summaries):

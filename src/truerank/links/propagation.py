@@ -28,7 +28,8 @@ from truerank.io.trec import Run
 from truerank.links.graph import LinkGraph
 from truerank.text.analysers import STEMMED_AND_STOPPED
 from truerank.text.index import Index
-from truerank.text.retrieval import BM25, as_documents, as_run, best_of, lucene_idf, query_weights
+from truerank.text.retrieval import as_documents, as_run, best_of
+from truerank.text.retrieval_functions import BM25, lucene_idf, query_weights
 
 ALONG_LINKS = ("weighted-in-link", "weighted-out-link", "uniform-out-link")
 ALONG_TREE = ("uniform-child", "weighted-child")

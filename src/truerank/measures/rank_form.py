@@ -8,14 +8,11 @@ that they agree in every bit. A document's rank enters as its tied group: `befor
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from truerank.measures.derived import Hits, segment_range
-
-if TYPE_CHECKING:
-    from truerank.measures.ranking import Ordered
+from truerank.measures.ranking import Ordered
 
 SUM, PRECISION, FIRST = 0, 1, 2
 NO_LIMIT = np.iinfo(np.int64).max >> 1

@@ -30,6 +30,7 @@ from truerank.rankers.dask_collections import in_partitions, predicted_by_block,
 from truerank.rankers.fit_arguments import check_predict_arguments, refuse_the_rest, settled_fit, weights_by_row
 from truerank.rankers.flat_scores import convergence_warning, warn_of_flat_scores
 from truerank.rankers.other_names import translated
+from truerank.rankers.own_importance import MOST_FEATURES, own_importance
 from truerank.rankers.query_column import without_query_column
 from truerank.rankers.round_results import History, RoundResults, values_by_round
 from truerank.solvers.result import Status
@@ -217,8 +218,6 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
 
     def _repr_html_(self) -> str:
         """In a notebook: scikit-learn's diagram of the settings and, once fitted, the largest weights or shares."""
-        from truerank.inspection.importance import MOST_FEATURES, own_importance
-
         kind, values = own_importance(self) or ("", {})
         rows = [[name, value] for name, value in values.items()][:MOST_FEATURES]
         return estimator_html_repr(self) + (styled_table(rows, ["feature", kind], "html") if rows else "")
@@ -278,8 +277,6 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
 
         X may be a `RankingData`, or rows with `y` and `qid`; returns an `Importance` whose mean (p,) is its array.
         """
-        from truerank.inspection.importance import permutation_importance
-
         check_is_fitted(self)
         X, qid = self._without_query_column(without_pool(X), qid)
         if isinstance(X, RankingData):
@@ -288,7 +285,8 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         else:
             data = RankingData(X, y, qid)
         convention = getattr(self, "convention", None) or "ranklib"
-        return permutation_importance(self, data, convention=convention, repeats=repeats, random_state=random_state)
+        measured = resolve("truerank.inspection.importance:permutation_importance")
+        return measured(self, data, convention=convention, repeats=repeats, random_state=random_state)
 
     def score(self, X: Any, y: Any = None, *, qid: Any = None) -> float:
         """Mean of the ranker's measure (`measure`, else nDCG@10) over the queries, under its `convention`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,15 +11,12 @@ from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
 from truerank.matrices.content import order_by_content
 
-if TYPE_CHECKING:
-    from truerank.rankers.oblivious_boosting import ObliviousBoosting
-
 _FOLDS = 3
 _FEWEST = 10  # queries; of fewer the first kind is taken untried
 KINDS = ("fuzzy", "constant", "polynomial")
 
 
-def choose_leaves(ranker: ObliviousBoosting, data: RankingData, measure: Any) -> tuple[str, dict[str, float]]:
+def choose_leaves(ranker: Any, data: RankingData, measure: Any) -> tuple[str, dict[str, float]]:
     """The kind of leaves for these queries, and the mean of `measure` that each kind has on queries left out.
 
     Every query is left out once, of three folds in an order by content, so that the order of the file has no say;

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from truerank.report.calibration_figures import CalibrationFigure
+from truerank.report.canvas import COLOURS, LINES, blank
 
 BLUE, ORANGE, BLACK = "#0072B2", "#E69F00", "#000000"
 _MARKERS = ("o", "s", "^", "D")
@@ -14,8 +15,6 @@ _MARKERS = ("o", "s", "^", "D")
 
 def draw(figure: CalibrationFigure) -> Any:
     """One figure as a matplotlib `Figure`."""
-    from truerank.report.plots import blank
-
     size = (6.0, 5.6) if figure.kind in ("reliability", "deciles") else (8.0, 4.6)
     canvas, axes = blank(figure, size)
     {"densities": _densities, "log-odds": _log_odds, "reliability": _reliability, "deciles": _deciles}[figure.kind](
@@ -56,8 +55,6 @@ def _densities(axes: Any, figure: CalibrationFigure) -> None:
 
 
 def _log_odds(axes: Any, figure: CalibrationFigure) -> None:
-    from truerank.report.plots import COLOURS, LINES
-
     for i, (label, y) in enumerate(figure.curves.items()):
         axes.plot(figure.x, y, color=COLOURS[i], linestyle=LINES[i], linewidth=1.8, label=label)
     for i, (label, (x, y)) in enumerate(figure.points.items()):

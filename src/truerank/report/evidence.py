@@ -19,9 +19,9 @@ from truerank.core.errors import InvalidInputError
 from truerank.data.columns import as_in_training, shown_names
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.inspection.explanation import document_contributions
-from truerank.inspection.importance import MOST_FEATURES, own_importance
 from truerank.measures import evaluate, parse_measure
 from truerank.measures.evaluation import Evaluation
+from truerank.rankers.own_importance import MOST_FEATURES, own_importance
 from truerank.report.page import Section, cards, chart, data_table, page, paragraph, rankings, simple_table
 from truerank.significance import compare_values, measure_interval
 from truerank.significance.comparison import Comparison

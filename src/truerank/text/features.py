@@ -27,7 +27,8 @@ from truerank.text.index import ALL, Index
 from truerank.text.joint_scores import JointScores
 from truerank.text.latent import DIMENSIONS, add_documents, cosines, document_vectors, query_vector
 from truerank.text.proximity import proximity
-from truerank.text.retrieval import BM25, FUNCTIONS, as_documents, best_documents, lucene_idf, term_weights
+from truerank.text.retrieval import as_documents, best_documents
+from truerank.text.retrieval_functions import BM25, FUNCTIONS, lucene_idf, term_weights
 
 FAMILIES: dict[str, str] = {
     "functions": "five retrieval functions under each analyser (Yue et al. 2007, section 4.1), of each field",

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from truerank.text.index import ALL, Index
-from truerank.text.retrieval import BM25, Dirichlet, best_of, lucene_idf
+from truerank.text.retrieval import best_of
+from truerank.text.retrieval_functions import BM25, Dirichlet, lucene_idf
 
 TERMS = 40
 """Terms that feedback adds."""

@@ -11,14 +11,14 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.text.index import ALL, Index
-from truerank.text.retrieval import (
+from truerank.text.retrieval import offer
+from truerank.text.retrieval_functions import (
     BM25,
     TFIDF,
     Cosine,
     Dirichlet,
     JelinekMercer,
     length_norm,
-    offer,
     query_terms,
 )
 

@@ -15,7 +15,7 @@ from truerank.core.checks import check_choice, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.threads import one_blas_thread
 from truerank.text.index import ALL, Index
-from truerank.text.retrieval import RetrievalFunction
+from truerank.text.retrieval_functions import RetrievalFunction
 
 DIMENSIONS = 300
 """Dimensions of the space, at most; a space of fewer is its first ones."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.text.index import Index
-from truerank.text.retrieval import lucene_idf
+from truerank.text.retrieval_functions import lucene_idf
 
 WINDOW = 8
 """Terms within which two terms count as near."""

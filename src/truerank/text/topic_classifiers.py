@@ -427,11 +427,3 @@ def linear_svm(n_words: int = 300, C: float = 1.0, weighting: str = "log-tf") ->
     select = ("select", MutualInformationSelector(n_words))
     steps = [select, scale] if weighting == "selected-log-tf" else [scale, select]
     return Pipeline([*steps, ("classify", svm)])
-
-
-def voted_perceptron(n_words: int = 300) -> Pipeline:
-    """The classifier that the paper's last section names: rows as for `linear_svm`, then `VotedPerceptron`."""
-    from truerank.text.voted_perceptron import VotedPerceptron
-
-    select = ("select", MutualInformationSelector(n_words))
-    return Pipeline([("scale", UnitLogCounts()), select, ("classify", VotedPerceptron())])

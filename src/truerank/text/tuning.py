@@ -17,7 +17,8 @@ from truerank.io.documents import Document
 from truerank.io.trec import Qrels
 from truerank.measures import parse_measure
 from truerank.text.index import Index
-from truerank.text.retrieval import FUNCTIONS, RetrievalFunction, best_of, query_weights
+from truerank.text.retrieval import best_of
+from truerank.text.retrieval_functions import FUNCTIONS, RetrievalFunction, query_weights
 
 GRIDS: dict[str, dict[str, Sequence[Any]]] = {
     "bm25": {"k1": (0.6, 0.9, 1.2, 1.6, 2.0, 2.5, 3.0), "b": (0.3, 0.5, 0.75, 0.9), "k3": (7.0, float("inf"))},

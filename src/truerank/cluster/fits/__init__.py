@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from truerank.cluster.checkpoint import Checkpoint, name_of_fit
-from truerank.cluster.data import ClusterRankingData, from_parts
+from truerank.cluster.partitioned_data import PartitionedData
 from truerank.core.errors import InvalidInputError
 from truerank.core.fitting import whole_fit
 from truerank.core.rounds import Callback, fitting
@@ -41,7 +41,7 @@ _INSTEAD = {
 }
 
 
-def fit(ranker: Any, data: ClusterRankingData, eval_set: Any = None, callbacks: Sequence[Callback] = ()) -> Any:
+def fit(ranker: Any, data: PartitionedData, eval_set: Any = None, callbacks: Sequence[Callback] = ()) -> Any:
     """Fit a ranker to data on a cluster; on any error it is as it was before.
 
     Raises
@@ -91,17 +91,17 @@ def fit(ranker: Any, data: ClusterRankingData, eval_set: Any = None, callbacks: 
     return ranker
 
 
-def _validation(eval_set: Any, data: ClusterRankingData) -> ClusterRankingData:
-    if isinstance(eval_set, ClusterRankingData):
+def _validation(eval_set: Any, data: PartitionedData) -> PartitionedData:
+    if isinstance(eval_set, PartitionedData):
         return eval_set
     if not isinstance(eval_set, RankingData):
         if not isinstance(eval_set, tuple | list) or len(eval_set) != 3:
             raise InvalidInputError("eval_set must be (X, y, qid), a RankingData or a ClusterRankingData")
         eval_set = RankingData(*eval_set)
-    return from_parts([eval_set], client=data.client, n_jobs=data.n_jobs)
+    return data.beside(eval_set)
 
 
-def _check(ranker: Any, data: ClusterRankingData) -> None:
+def _check(ranker: Any, data: PartitionedData) -> None:
     name = type(ranker).__name__
     if not data.judged:
         raise InvalidInputError("these data have no grades (y); training needs them")

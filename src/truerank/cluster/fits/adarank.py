@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from truerank.cluster.data import ClusterRankingData
 from truerank.cluster.partition import Partition, matrix_of_source
+from truerank.cluster.partitioned_data import PartitionedData
 from truerank.cluster.sums import beside
 from truerank.rankers.adarank import Combined
 
@@ -22,7 +22,7 @@ from truerank.rankers.adarank import Combined
 class PartitionedCombined(Combined):
     """`Combined` whose queries live in partitions."""
 
-    def __init__(self, data: ClusterRankingData, measure: Any) -> None:
+    def __init__(self, data: PartitionedData, measure: Any) -> None:
         self._crew = data.crew
         self._crew.round(_open, measure, keep=True)
         self.measure: Any = SimpleNamespace(measure=measure)

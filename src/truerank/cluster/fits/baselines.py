@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from truerank.cluster.data import ClusterRankingData
 from truerank.cluster.partition import Partition
+from truerank.cluster.partitioned_data import PartitionedData
 from truerank.cluster.sums import beside
 from truerank.rankers.baselines import SingleFeature, last_if_missing
 from truerank.solvers.result import Status
 
 
-def fit_partitions(ranker: Any, data: ClusterRankingData, valid: ClusterRankingData | None) -> None:
+def fit_partitions(ranker: Any, data: PartitionedData, valid: PartitionedData | None) -> None:
     """Set the fitted attributes of `ranker`."""
     if isinstance(ranker, SingleFeature) and ranker.feature is None:
         _choose(ranker, data)
@@ -22,7 +22,7 @@ def fit_partitions(ranker: Any, data: ClusterRankingData, valid: ClusterRankingD
         ranker._fit(data, None)
 
 
-def _choose(ranker: SingleFeature, data: ClusterRankingData) -> None:
+def _choose(ranker: SingleFeature, data: PartitionedData) -> None:
     """The column and direction with the best mean measure: values by query come here, m numbers a column."""
     measure = ranker._measure().tie_averaged()
     best: float | None = None

@@ -11,14 +11,14 @@ import numpy as np
 from sklearn.base import clone
 
 from truerank.calibration.ranker import on_one_level
-from truerank.cluster.data import ClusterRankingData
+from truerank.cluster.partitioned_data import PartitionedData
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.data.splits import query_folds
 from truerank.rankers.base import Ranker
 
 
-def fit_partitions(ranker: Any, data: ClusterRankingData, valid: ClusterRankingData | None) -> None:
+def fit_partitions(ranker: Any, data: PartitionedData, valid: PartitionedData | None) -> None:
     """Set the fitted attributes of `ranker`."""
     if not isinstance(ranker.ranker, Ranker):
         raise InvalidInputError(
@@ -33,7 +33,7 @@ def fit_partitions(ranker: Any, data: ClusterRankingData, valid: ClusterRankingD
 
 
 def held_out_scores(
-    ranker: Any, data: ClusterRankingData, cv: int, valid: ClusterRankingData | None, random_state: Any
+    ranker: Any, data: PartitionedData, cv: int, valid: PartitionedData | None, random_state: Any
 ) -> tuple[np.ndarray, Any]:
     """`cross_fitted_scores` over partitions, and a clone of the ranker that was trained on all."""
     cv = check_positive_int(cv, "cv", 2)

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from truerank.cluster.crew import Crew
-from truerank.cluster.data import ClusterRankingData
 from truerank.cluster.partition import Partition
+from truerank.cluster.partitioned_data import PartitionedData
 from truerank.cluster.sums import beside, largest
 from truerank.data.grouping import at_places, offsets_of
 from truerank.data.ranking_data import RankingData
@@ -42,7 +42,7 @@ _SAMPLE_ROWS = 20_000  # of all partitions, from which the first Hessian is made
 class PartitionedProblem:
     """What `Problem` is on one machine, with its `scale`, `middle` and `n_weights`."""
 
-    def __init__(self, data: ClusterRankingData, scale: str, intercept: float = 0.0) -> None:
+    def __init__(self, data: PartitionedData, scale: str, intercept: float = 0.0) -> None:
         self.crew, self._n_rows, self._intercept = data.crew, data.n_rows, intercept
         self._heaviest = None if data.query_weight is None else float(data.query_weight.max())
         self._mass = float(data.n_rows if self._heaviest is None else self.crew.round(_mass, self._heaviest))
@@ -264,7 +264,7 @@ def _blocks_by_content(crew: Crew, of_pairs: bool, n_blocks: int | None) -> tupl
 class PartitionedMatrix:
     """Rows that live elsewhere, as far as a validation curve asks: a shape, and linear scores."""
 
-    def __init__(self, data: ClusterRankingData) -> None:
+    def __init__(self, data: PartitionedData) -> None:
         self._crew, self.shape = data.crew, (data.n_rows, data.n_features)
 
     def linear_scores(self, coef: np.ndarray) -> np.ndarray:
@@ -272,7 +272,7 @@ class PartitionedMatrix:
         return np.concatenate(self._crew.round(_linear_scores, coef, merge=beside))
 
 
-def view(data: ClusterRankingData | None) -> RankingData | None:
+def view(data: PartitionedData | None) -> RankingData | None:
     """Validation data with their grades here and their X where it lives."""
     if data is None:
         return None
@@ -281,7 +281,7 @@ def view(data: ClusterRankingData | None) -> RankingData | None:
     return light
 
 
-def fit_partitions(ranker: Any, data: ClusterRankingData, valid: ClusterRankingData | None) -> None:
+def fit_partitions(ranker: Any, data: PartitionedData, valid: PartitionedData | None) -> None:
     """The estimator's own fit, whose problem is in partitions."""
     ranker._fit(data, view(valid))
 

@@ -19,9 +19,9 @@ import numpy as np
 from truerank.cluster.column_borders import column_borders, copy_unit, row_copies, summaries_of
 from truerank.cluster.column_summaries import LIMIT, ColumnSummary, merge_summaries
 from truerank.cluster.crew import Crew
-from truerank.cluster.data import ClusterRankingData, without_features
 from truerank.cluster.fits.shared_growth import PartitionGrower, SumSearch
 from truerank.cluster.partition import Partition
+from truerank.cluster.partitioned_data import PartitionedData, without_features
 from truerank.cluster.sums import beside
 from truerank.core.checks import check_choice, check_number
 from truerank.core.errors import InvalidInputError
@@ -83,7 +83,7 @@ class Setup:
         return leaf_fitter(self.leaves, self.plan.rules, self.columns, self.p_swap, workers)
 
 
-def fit_partitions(ranker: ObliviousBoosting, data: ClusterRankingData, valid: ClusterRankingData | None) -> None:
+def fit_partitions(ranker: ObliviousBoosting, data: PartitionedData, valid: PartitionedData | None) -> None:
     """Set the fitted attributes of `ranker` from the partitions of `data`."""
     crew = data.crew
     warn_of_earlier_names(ranker)
@@ -145,7 +145,7 @@ def fit_partitions(ranker: ObliviousBoosting, data: ClusterRankingData, valid: C
     ranker._finish(status)
 
 
-def _check_fits_partitions(ranker: ObliviousBoosting, data: ClusterRankingData, scaled: bool) -> None:
+def _check_fits_partitions(ranker: ObliviousBoosting, data: PartitionedData, scaled: bool) -> None:
     """Some objectives, and weights where columns are `scaled`, need all rows in one place."""
     check_choice(ranker.start, "start", ("constant", "linear"))
     if not callable(ranker.objective) and ranker.objective not in _OBJECTIVES:
@@ -171,7 +171,7 @@ def _objective(ranker: ObliviousBoosting) -> SquaredError | ByQuery | FunctionOb
 
 def _look_at_columns(
     ranker: ObliviousBoosting,
-    data: ClusterRankingData,
+    data: PartitionedData,
     parts: int,
     leaves: Any,
     scaled: bool,
@@ -196,7 +196,7 @@ def _look_at_columns(
     return TrainingColumns.of(looked, bool(ranker.clip))
 
 
-def _encode_categories(ranker: ObliviousBoosting, data: ClusterRankingData, continued: bool) -> CategoryTables | None:
+def _encode_categories(ranker: ObliviousBoosting, data: PartitionedData, continued: bool) -> CategoryTables | None:
     """The tables of the categorical columns, which come to the client; the partitions get their statistics by row."""
     columns = ranker._category_columns(data.n_features)
     if columns is None:
@@ -213,13 +213,13 @@ def _encode_categories(ranker: ObliviousBoosting, data: ClusterRankingData, cont
     return replace(tables, features=columns)
 
 
-def _queries_by_content(data: ClusterRankingData) -> tuple[np.ndarray, np.ndarray]:
+def _queries_by_content(data: PartitionedData) -> tuple[np.ndarray, np.ndarray]:
     """All queries in the order by content, and the sizes of all."""
     own, with_grades, sizes = (np.concatenate(parts) for parts in zip(*data.crew.round(_hashes, merge=beside)))
     return np.lexsort((data.weight_by_query, with_grades, own)), sizes
 
 
-def _places(data: ClusterRankingData) -> tuple[np.ndarray, list[np.ndarray]]:
+def _places(data: PartitionedData) -> tuple[np.ndarray, list[np.ndarray]]:
     """The order of all queries by content: starts of places (m + 1,), and by partition where its queries start."""
     order, sizes = _queries_by_content(data)
     offsets = offsets_of(sizes[order])

@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
-from truerank.cluster.data import ClusterRankingData
 from truerank.cluster.partition import Partition
+from truerank.cluster.partitioned_data import PartitionedData
 from truerank.cluster.sums import beside
 from truerank.core.errors import InvalidInputError
 from truerank.rankers.pair_weights import PairWeights, add_scaled
@@ -26,7 +26,7 @@ Ranges = tuple[np.ndarray, np.ndarray, np.ndarray]
 class PartitionedPairWeights:
     """`PairWeights` whose queries live in partitions."""
 
-    def __init__(self, data: ClusterRankingData) -> None:
+    def __init__(self, data: PartitionedData) -> None:
         self._crew, self._n_features = data.crew, data.n_features
         self.n_rows = int(self._crew.round(_open, keep=True))
         self._first = math.nan
@@ -59,7 +59,7 @@ class PartitionedPairWeights:
 class PartitionedStumpScores:
     """`StumpScores` of validation queries in partitions."""
 
-    def __init__(self, valid: ClusterRankingData, curve: EarlyStopping) -> None:
+    def __init__(self, valid: PartitionedData, curve: EarlyStopping) -> None:
         self._crew, self._measure, self._weight = valid.crew, curve.measure, valid.query_weight
         self._crew.round(_open_scores, curve, keep=True)
 

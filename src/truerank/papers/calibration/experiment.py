@@ -44,7 +44,8 @@ from truerank.report.calibration_figures import (
     reliability_figure,
 )
 from truerank.text.tokens import TOPIC_WORD, WORD
-from truerank.text.topic_classifiers import linear_svm, naive_bayes, voted_perceptron
+from truerank.text.topic_classifiers import linear_svm, naive_bayes
+from truerank.text.voted_perceptron import voted_perceptron
 
 LETTERS_FIRST = r"[^\W\d_][^\W_]*"
 # Panel -> (classifier of the paper, word, how it is made here). Naive Bayes smooths its words with the word prior, as

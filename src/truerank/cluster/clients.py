@@ -1,0 +1,63 @@
+"""Clients of a cluster: that of this process, and new ones by address."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from truerank.core.errors import InvalidInputError, imports_of_extra
+
+
+def current_client(client: Any) -> Any:
+    """The client given, or that of this process, or None."""
+    if client is not None:
+        return client
+    import sys
+
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import get_client
+
+    try:
+        return get_client()
+    except ValueError:
+        return None
+
+
+# For the C library of our workers: histograms of some megabytes come and go in every round, in pages that it would else
+# give back and get anew (with Dask's sampling of stacks a quarter of a fit's CPU seconds).
+_KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(1 << 28), "MALLOC_MMAP_THRESHOLD_": str(1 << 25)}
+# A process that looks at itself 50 times a second takes 2 % of a core for it, and .4 % so.
+_LOOK_SELDOM = {
+    "distributed.admin.tick.interval": "500ms",
+    "distributed.admin.system-monitor.interval": "5s",
+    "distributed.worker.memory.monitor-interval": "500ms",
+    "distributed.worker.profile.enabled": False,
+}
+
+
+def connect(where: str) -> Any:
+    """A client: `"local:N"` starts N worker processes on this machine, `"tcp://host:port"` joins a scheduler.
+
+    A `MissingExtraError` without the extra `cluster`; an `InvalidInputError` when `where` is neither.
+    """
+    with imports_of_extra("distributed", "cluster", "training on a cluster"):
+        from dask import config
+        from distributed import Client, LocalCluster
+    kind, _, rest = where.partition(":")
+    if kind == "local" and rest.isdigit() and int(rest) >= 1:
+        environment = "distributed.nanny.pre-spawn-environ"
+        kept = {environment: {**config.get(environment), **_KEEP_MEMORY}}
+        with config.set({**kept, **_LOOK_SELDOM}):
+            cluster = LocalCluster(
+                n_workers=int(rest),
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",
+            )
+        # A worker that is killed while it starts is not started again by its nanny: this asks for another one.
+        cluster.adapt(minimum=int(rest), maximum=int(rest), interval="2s")
+        return Client(cluster, direct_to_workers=True)
+    if kind in ("tcp", "tls", "ucx", "ws") and rest.startswith("//"):
+        return Client(where, direct_to_workers=True, timeout=30)
+    raise InvalidInputError(f"a cluster is local:N (N worker processes) or tcp://scheduler:port, got {where!r}")

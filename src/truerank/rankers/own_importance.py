@@ -1,0 +1,41 @@
+"""What a model itself says of its features: no data are asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from truerank.data.columns import shown_names
+
+MOST_FEATURES = 20  # that a page or a notebook shows of what a model says of its features
+
+
+def own_importance(model: Any) -> tuple[str, dict[str, float]] | None:
+    """What a fitted model itself says of its features: their weights, or their shares in it, the largest first.
+
+    Features of weight or share 0 are left out; a pipeline or a calibrated ranker is asked for the ranker inside.
+    Others' models answer by `feature_importances_`.
+
+    Returns
+    -------
+    kind, values : str, dict of str to float; or None
+        None where the model says nothing, or is not fitted.
+    """
+    while hasattr(model, "ranker_"):
+        model = model.ranker_
+    model = model.steps[-1][1] if hasattr(model, "steps") else model
+    if hasattr(model, "model_attributes") and hasattr(model, "feature_weights"):
+        if not hasattr(model, "n_features_in_"):
+            return None
+        kind, values = "weight", dict(model.feature_weights())
+    else:
+        shares = np.asarray(getattr(model, "feature_importances_", None))
+        if shares.ndim != 1 and hasattr(model, "get_feature_importance"):  # CatBoost's rankers want the kind named
+            shares = np.asarray(model.get_feature_importance(type="PredictionValuesChange"))
+        if shares.ndim != 1:
+            return None
+        labels = shown_names(getattr(model, "feature_names_in_", None), len(shares))
+        kind, values = "share in the model", dict(zip(labels, shares.tolist()))
+    order = sorted(values, key=lambda name: -abs(values[name]))
+    return kind, {name: float(values[name]) for name in order if values[name] != 0}

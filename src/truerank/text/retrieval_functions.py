@@ -1,0 +1,372 @@
+"""Retrieval functions: a query's terms and a document's counts of them become a score.
+
+For query terms t: q_t their count (or weight) in the query, tf the count in document d, df the documents that have t,
+cf its count in the collection, |d| the document's terms, avdl their mean, |C| all of the collection's, n documents.
+Documents without any of the query's terms are not retrieved; a term that no document has contributes nothing; a query
+without known terms retrieves nothing. Equal scores keep the order of the documents.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from truerank.core.checks import check_choice, check_number
+from truerank.core.errors import InvalidInputError
+from truerank.core.kernel import kernel
+from truerank.text.analysers import STEMMED_AND_STOPPED
+from truerank.text.index import ALL, Index, Postings
+
+
+@dataclass(frozen=True)
+class RetrievalFunction:
+    """A retrieval function over one field under one analyser; `score` adds its values to a vector of documents."""
+
+    analyser: str = STEMMED_AND_STOPPED
+    field: str = ALL
+    beyond_terms: ClassVar[bool] = False
+    """Whether documents without a term of the query may be found."""
+
+    def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
+        """Add the scores of all documents that have a term of the query.
+
+        Parameters
+        ----------
+        index : Index
+        weights : mapping of int to float
+            q_t of the query's terms by number, as `query_weights` makes them.
+        scores : float64 array (n_documents,)
+            Added to.
+        matched : uint8 array (n_documents,)
+            Becomes 1 where a document has a term of the query. Documents that are 1 already are scored even without
+            one (to a language model that is not 0).
+        """
+        raise NotImplementedError
+
+    @property
+    def name(self) -> str:
+        """Name with analyser and field, without parameters, as columns and runs of its scores are called."""
+        return f"{type(self).__name__.lower()}.{self.analyser}.{self.field}"
+
+
+class QueryTerm(NamedTuple):
+    """A term of a query that some document has.
+
+    Attributes
+    ----------
+    start, stop : int
+        Its postings.
+    weight : float
+        q_t.
+    occurrences : float
+        cf, how often it stands in the collection.
+    """
+
+    start: int
+    stop: int
+    weight: float
+    occurrences: float
+
+
+@dataclass(frozen=True)
+class _Saturated(RetrievalFunction):
+    """Functions of tf/(tf + k1 (1 - b + b |d|/avdl))."""
+
+    k1: float = 1.2
+    b: float = 0.75
+
+    def __post_init__(self) -> None:
+        check_number(self.k1, "k1", minimum=0.0)
+        check_number(self.b, "b", minimum=0.0, maximum=1.0)
+
+    def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
+        postings, norms = index.postings(self.analyser, self.field), self.norms(index)
+        terms = query_terms(postings, weights)
+        for term, factor in zip(terms, self.factors(index.n_documents, terms)):
+            _add_saturated(*_part(postings, term), norms, factor, scores, matched)
+
+    def norms(self, index: Index) -> np.ndarray:
+        """k1 (1 - b + b |d|/avdl) of every document, float64."""
+        return _length_norms(index, self.analyser, self.field, self.k1, self.b)
+
+    def factors(self, n: int, terms: Sequence[QueryTerm]) -> list[float]:
+        """What the tf part of each term is multiplied by, in a collection of n documents."""
+        raise NotImplementedError
+
+
+def lucene_idf(n: int, df: int) -> float:
+    """ln(1 + (n - df + ½)/(df + ½)), of a term that df of n documents have."""
+    return math.log1p((n - df + 0.5) / (df + 0.5))
+
+
+@dataclass(frozen=True)
+class BM25(_Saturated):
+    """Okapi BM25 (Robertson & Zaragoza 2009, equation 3.15; Lemur's query part).
+
+        Σ_t idf_t · tf (k1 + 1)/(tf + k1 (1 - b + b |d|/avdl)) · q_t (k3 + 1)/(q_t + k3)
+
+    `idf`: "lucene" ln(1 + (n - df + ½)/(df + ½)), never negative; "robertson" ln((n - df + ½)/(df + ½)), as Lemur has
+    it, negative for words of more than half of the documents; "atire" ln(n/df). Lucene (from version 8) leaves the
+    constant k1 + 1 out: its scores are these divided by it. `k3=inf` counts repeated query terms in full, as Lucene's.
+    """
+
+    k3: float = 7.0
+    idf: str = "lucene"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice(self.idf, "idf", ("lucene", "robertson", "atire"))
+        if not self.k3 >= 0:
+            raise InvalidInputError(f"k3 must be a number >= 0, got {self.k3!r}")
+
+    def factors(self, n: int, terms: Sequence[QueryTerm]) -> list[float]:
+        result = []
+        for start, stop, weight, _ in terms:
+            df = stop - start
+            if self.idf == "lucene":
+                idf = lucene_idf(n, df)
+            else:
+                idf = math.log(n / df if self.idf == "atire" else (n - df + 0.5) / (df + 0.5))
+            of_query = weight if math.isinf(self.k3) else weight * (self.k3 + 1) / (weight + self.k3)
+            result.append(idf * of_query * (self.k1 + 1))
+        return result
+
+
+@dataclass(frozen=True)
+class TFIDF(_Saturated):
+    """Lemur's and Indri's tf-idf (Zhai 2001, notes on the Lemur TFIDF model): BM25's tf part and a squared idf.
+
+    Σ_t q_t · k1 tf/(tf + k1 (1 - b + b |d|/avdl)) · ln(n/df)²
+    """
+
+    def factors(self, n: int, terms: Sequence[QueryTerm]) -> list[float]:
+        idfs = [math.log(n / (term.stop - term.start)) for term in terms]
+        return [term.weight * idf * idf * self.k1 for term, idf in zip(terms, idfs)]
+
+
+@dataclass(frozen=True)
+class Cosine(RetrievalFunction):
+    """Cosine of tf-idf vectors, (1 + ln tf)(1 + ln(n/df)) on both sides (Salton & Buckley 1988, "ltc").
+
+    Equals scikit-learn's `TfidfVectorizer(sublinear_tf=True, smooth_idf=False)`.
+    """
+
+    def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
+        postings, norms = index.postings(self.analyser, self.field), self.norms(index)
+        terms = query_terms(postings, weights)
+        for term, factor in zip(terms, self.factors(index.n_documents, terms)):
+            _add_cosine(*_part(postings, term), norms, factor, scores, matched)
+
+    def norms(self, index: Index) -> np.ndarray:
+        """Length of every document's vector, float64."""
+        return _cosine_norms(index, self.analyser, self.field)
+
+    def factors(self, n: int, terms: Sequence[QueryTerm]) -> list[float]:
+        """What 1 + ln tf of each term is multiplied by, in a collection of n documents."""
+        idfs = [1 + math.log(n / (term.stop - term.start)) for term in terms]
+        vector = [
+            (1 + math.log(term.weight) if term.weight >= 1 else term.weight) * idf for term, idf in zip(terms, idfs)
+        ]
+        norm = math.sqrt(math.fsum(value * value for value in vector))
+        return [value * idf / norm for value, idf in zip(vector, idfs)]
+
+
+@dataclass(frozen=True)
+class Dirichlet(RetrievalFunction):
+    """Query likelihood with a Dirichlet prior (Zhai & Lafferty 2004, equation 6).
+
+    Σ_t q_t ln[(tf + μ cf/|C|)/(|d| + μ)]
+    """
+
+    mu: float = 2500.0
+
+    def __post_init__(self) -> None:
+        check_number(self.mu, "mu", minimum=0.0, open_minimum=True)
+
+    def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
+        postings, found = index.postings(self.analyser, self.field), matched.copy()
+        terms = query_terms(postings, weights)
+        priors = self.priors(terms, postings.n_tokens)
+        for term, prior in zip(terms, priors):
+            _add_dirichlet(*_part(postings, term), prior, term.weight, scores, found)
+        _add_length_part(found, postings.lengths, self.mu, *self.without_terms(terms, priors), scores, matched)
+
+    def priors(self, terms: Sequence[QueryTerm], n_tokens: int) -> list[float]:
+        """μ cf/|C| of each term."""
+        return [self.mu * term.occurrences / n_tokens for term in terms]
+
+    def without_terms(self, terms: Sequence[QueryTerm], priors: Sequence[float]) -> tuple[float, float]:
+        """(a, c): a document without the query's terms has c - a ln(|d| + μ)."""
+        total = 0.0
+        for term in terms:
+            total += term.weight
+        return total, _log_priors(terms, priors)
+
+
+@dataclass(frozen=True)
+class JelinekMercer(RetrievalFunction):
+    """Query likelihood mixed with the collection's (Zhai & Lafferty 2004, equation 5).
+
+    Σ_t q_t ln[(1 - λ) tf/|d| + λ cf/|C|]
+    """
+
+    lam: float = 0.4
+
+    def __post_init__(self) -> None:
+        check_number(self.lam, "lam", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
+
+    def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
+        postings, found = index.postings(self.analyser, self.field), matched.copy()
+        terms = query_terms(postings, weights)
+        priors = self.priors(terms, postings.n_tokens)
+        for term, prior in zip(terms, priors):
+            _add_jelinek_mercer(
+                *_part(postings, term), postings.lengths, (1 - self.lam) / prior, term.weight, scores, found
+            )
+        _add_length_part(found, postings.lengths, 1.0, 0.0, self.without_terms(terms, priors), scores, matched)
+
+    def priors(self, terms: Sequence[QueryTerm], n_tokens: int) -> list[float]:
+        """λ cf/|C| of each term."""
+        return [self.lam * term.occurrences / n_tokens for term in terms]
+
+    def without_terms(self, terms: Sequence[QueryTerm], priors: Sequence[float]) -> float:
+        """What a document without the query's terms has."""
+        return _log_priors(terms, priors)
+
+
+FUNCTIONS: dict[str, type[RetrievalFunction]] = {
+    "cosine": Cosine,
+    "tfidf": TFIDF,
+    "bm25": BM25,
+    "dirichlet": Dirichlet,
+    "jelinek-mercer": JelinekMercer,
+}
+
+
+def query_weights(index: Index, text: str, analyser: str) -> dict[int, float]:
+    """q_t: how often each known term stands in a query, by number, in order of first appearance."""
+    return term_weights(index.terms(text, analyser))
+
+
+def term_weights(terms: Sequence[int]) -> dict[int, float]:
+    """q_t of terms that stand in a query in this order."""
+    return {term: float(count) for term, count in Counter(terms).items()}
+
+
+def query_terms(postings: Postings, weights: Mapping[int, float]) -> list[QueryTerm]:
+    """The terms of a query that some document has, from their q_t by number."""
+    starts, totals = postings.starts, postings.totals
+    terms = [
+        QueryTerm(int(starts[term]), int(starts[term + 1]), weight, float(totals[term]))
+        for term, weight in weights.items()
+    ]
+    return [term for term in terms if term.stop > term.start]
+
+
+def _log_priors(terms: Sequence[QueryTerm], priors: Sequence[float]) -> float:
+    """Σ q_t ln prior, added in the terms' order."""
+    constant = 0.0
+    for term, prior in zip(terms, priors):
+        constant += term.weight * math.log(prior)
+    return constant
+
+
+def _part(postings: Postings, term: QueryTerm) -> tuple[np.ndarray, np.ndarray]:
+    return postings.documents[term.start : term.stop], postings.counts[term.start : term.stop]
+
+
+def _length_norms(index: Index, analyser: str, field: str, k1: float, b: float) -> np.ndarray:
+    """`length_norm` of every document; the last ones of each field are held."""
+
+    def make() -> np.ndarray:
+        postings, norms = index.postings(analyser, field), np.empty(index.n_documents)
+        _fill_length_norms(postings.lengths, postings.mean_length, k1, b, norms)
+        return norms
+
+    return index.held(("norms", analyser, field), (k1, b), make)
+
+
+def _cosine_norms(index: Index, analyser: str, field: str) -> np.ndarray:
+    """Length of each document's tf-idf vector, kept with the index."""
+    number = 0 if field == ALL or len(index.fields) == 1 else 1 + index.fields.index(field)
+
+    def make() -> np.ndarray:
+        postings, squares = index.postings(analyser, field), np.zeros(index.n_documents)
+        _add_squares(postings.starts, postings.documents, postings.counts, index.n_documents, squares)
+        return np.sqrt(squares)
+
+    return index.derived(f"{analyser}.{number}.cosine-norms", make)
+
+
+@kernel
+def length_norm(length, mean, k1, b):
+    """k1 (1 - b + b |d|/avdl)."""
+    return k1 * (1 - b + b * (length / mean))
+
+
+@kernel
+def _fill_length_norms(lengths, mean, k1, b, norms):
+    for d in range(len(lengths)):
+        norms[d] = length_norm(lengths[d], mean, k1, b)
+
+
+@kernel
+def _add_saturated(documents, counts, norms, weight, scores, matched):
+    """weight · tf/(tf + norm)."""
+    for i in range(len(documents)):
+        d = documents[i]
+        scores[d] += weight * counts[i] / (counts[i] + norms[d])
+        matched[d] = 1
+
+
+@kernel
+def _add_cosine(documents, counts, norms, weight, scores, matched):
+    """weight · (1 + ln tf)/norm."""
+    for i in range(len(documents)):
+        d = documents[i]
+        scores[d] += weight * (1.0 + math.log(counts[i])) / norms[d]
+        matched[d] = 1
+
+
+@kernel
+def _add_dirichlet(documents, counts, prior, weight, scores, matched):
+    """weight · ln(1 + tf/prior), prior = μ cf/|C|: what a document that has the term gains over one that has not."""
+    for i in range(len(documents)):
+        scores[documents[i]] += weight * math.log1p(counts[i] / prior)
+        matched[documents[i]] = 1
+
+
+@kernel
+def _add_jelinek_mercer(documents, counts, lengths, ratio, weight, scores, matched):
+    """weight · ln(1 + ratio · tf/|d|), ratio = (1 - λ)|C|/(λ cf)."""
+    for i in range(len(documents)):
+        d = documents[i]
+        scores[d] += weight * math.log1p(ratio * counts[i] / lengths[d])
+        matched[d] = 1
+
+
+@kernel
+def _add_length_part(found, lengths, mu, total, constant, scores, matched):
+    """What the likelihood of a found document has beside its terms: constant - total · ln(|d| + μ)."""
+    for d in range(len(found)):
+        if found[d]:
+            matched[d] = 1
+            scores[d] += constant
+            if total != 0.0:
+                scores[d] -= total * math.log(lengths[d] + mu)
+
+
+@kernel
+def _add_squares(starts, documents, counts, n, squares):
+    """Σ_t ((1 + ln tf)(1 + ln(n/df)))² of each document."""
+    for t in range(len(starts) - 1):
+        if starts[t + 1] > starts[t]:
+            idf = 1.0 + math.log(n / (starts[t + 1] - starts[t]))
+            for i in range(starts[t], starts[t + 1]):
+                value = (1.0 + math.log(counts[i])) * idf
+                squares[documents[i]] += value * value
