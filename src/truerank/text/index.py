@@ -339,8 +339,10 @@ def build_index(
             if target.exists():
                 os.replace(target, _set_aside(target))
             os.replace(partial, target)
-        finally:
             _recover(target)
+        except BaseException:
+            _recover(target)
+            raise
     return Index(target)
 
 
