@@ -8,11 +8,12 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from truerank import evaluate, read_letor
+from truerank import compare_rankers, evaluate, read_letor
 from truerank.cli import main
 
 # The data below have a query in two pieces, on purpose; the reader says so.
@@ -252,6 +253,27 @@ def test_each_kind_of_file_has_its_own_convention_and_the_line_says_it(tmp_path,
     assert (
         "convention trec (the default for runs and qrels; topics that a run lacks count 0)" in capsys.readouterr().out
     )
+
+
+def test_topics_that_a_run_lacks_count_in_every_comparison(tmp_path, capsys, monkeypatch):
+    """Through each door: a run must not gain by leaving a hard topic out."""
+    monkeypatch.chdir(tmp_path)
+    Path("q").write_text("1 0 a 1\n1 0 b 0\n2 0 c 1\n2 0 d 0\n")
+    Path("whole.run").write_text("1 Q0 a 1 5 x\n2 Q0 d 1 5 x\n2 Q0 c 2 1 x\n")
+    Path("part.run").write_text("1 Q0 a 1 5 y\n")
+    files = ["part.run", "whole.run"]
+    wanted = {"part": 0.5, "whole": 0.75}
+    for options in ([], ["--convention", "trec"], ["--convention", "gdeval"]):
+        assert main(["compare", "--qrels", "q", *files, "--measure", "AP", "--json", *options]) == 0
+        assert json.loads(capsys.readouterr().out)["means"] == wanted
+        convention = options[-1] if options else None
+        assert compare_rankers("q", files, measure="AP", convention=convention).means == wanted
+    assert compare_rankers("q", files, measure="AP(missing_topics='skip')").means == {"part": 1.0, "whole": 0.75}
+    assert main(["report", "--qrels", "q", "--run", *files, "--measures", "AP", "-o", "page.html"]) == 0
+    page = Path("page.html").read_text()
+    assert "topics that part lacks, which count 0" in page
+    assert "0.5000" in page
+    assert "1.0000" not in page.partition("Summary")[2].partition("</section>")[0]
 
 
 def test_nothing_to_evaluate_is_an_error(tmp_path, capsys):

@@ -30,6 +30,8 @@ def folder(tmp_path):
         ["export", "m.json", "--to", "solr", "-o", "m.json"],
         ["report", "m.json", "--data", "d.txt", "-o", "d.txt"],
         ["fuse", "--runs", "a.run", "b.run", "--method", "rrf", "-o", "a.run"],
+        ["fuse", "--runs", ".", "--method", "rrf", "-o", "a.run"],
+        ["features", "--runs", ".", "-o", "b.run"],
         ["cross-validate", "d.txt", "--ranker", "ridge", "--scores", "d.txt"],
         ["retrain", "m.json", "d.txt", "--candidate", "d.txt"],
     ],

@@ -153,6 +153,8 @@ def _output_that_is_read(args: Any) -> str | None:
         return found
 
     read = files(key for key in given if key not in outputs)
+    for folder in filter(os.path.isdir, given.get("runs") or ()):  # all files of a folder of runs are read
+        read += [entry.path for entry in os.scandir(folder) if entry.is_file()]
     for written in files(outputs & set(given)):
         for path in read:
             if os.path.samefile(path, written):

@@ -66,14 +66,13 @@ def run(args: argparse.Namespace) -> int:
     """Compare each ranker with the baseline, or all pairs."""
     from truerank.measures import parse_measures
     from truerank.significance import compare_values
-    from truerank.significance.comparison import tie_averaged_means, values_by_ranker
+    from truerank.significance.comparison import over_all_topics, tie_averaged_means, values_by_ranker
 
     default = common.settle_convention(args)
     measures = parse_measures(" ".join(args.measure), args.convention)
-    if default and args.convention == "trec":
-        # As with trec_eval -c: a run is compared over all topics, and has nothing where it lacks one.
-        measures = {name: measure(missing_topics="zero") for name, measure in measures.items()}
-        default = default[:-1] + "; topics that a run lacks count 0)"
+    if args.qrels is not None:
+        measures = over_all_topics(measures)  # as with trec_eval -c
+        default = (f"{default[:-1]}; " if default else " (") + "topics that a run lacks count 0)"
     files = _files(args)
     names = common.run_names(files, or_paths=True)
     if args.all_pairs and args.baseline:

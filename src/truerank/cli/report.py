@@ -103,6 +103,7 @@ def _of_runs(args: argparse.Namespace) -> list[Any]:
         raise common.UsageError("models and score files belong to --data; with --qrels give --run FILE …")
     if not args.runs:
         raise common.UsageError("--qrels needs --run FILE …")
+    common.check_one_stdin([args.qrels, *args.runs])
     qrels = common.with_note(args.qrels, read_qrels(args.qrels))
     return [System(name, *judge_run(qrels, read_run(path))) for name, path in zip(_names(args.runs), args.runs)]
 

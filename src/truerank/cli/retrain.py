@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="continue: add trees to a model of trees, or begin at the model's weights; refit: the same settings anew "
         "(default: continue what can be continued)",
     )
-    parser.add_argument("--more", type=int, default=20, metavar="N", help="trees that are added (default: 20)")
+    parser.add_argument("--more", type=int, metavar="N", help="trees that are added (default: 20)")
     options.add_set_option(parser, "parameters that are to change")
     parser.add_argument("--measure", metavar="NAME", help="what is compared (default: the model's measure)")
     options.add_test_option(parser)
@@ -74,7 +74,10 @@ def run(args: argparse.Namespace) -> int:
         raise common.UsageError("--model, --previous and --candidate must be different files, and not MODEL")
     if args.share is not None and args.held_out is not None:
         raise common.UsageError("--share takes from the newer queries what --held-out names; give one of the two")
-    twice = [path for place, path in enumerate(args.data) if path in args.data[:place]]
+    if args.how == "refit":
+        common.refuse_idle(args, ["more"], "belongs to a model that is continued, and --how refit begins anew")
+    files = [os.path.realpath(path) for path in args.data]
+    twice = [path for place, path in enumerate(args.data) if files[place] in files[:place]]
     if twice:
         raise common.UsageError(f"{twice[0]} is named twice, and its queries would count twice")
     production = common.load_ranker(args.production)
@@ -102,7 +105,6 @@ def run(args: argparse.Namespace) -> int:
         held_out,
         valid=valid,
         how=args.how,
-        more=args.more,
         params=common.parse_settings(args.set),
         measure=args.measure,
         convention=args.convention,
@@ -111,6 +113,7 @@ def run(args: argparse.Namespace) -> int:
         margin=args.margin,
         share=SHARE if args.share is None else args.share,
         random_state=args.seed,
+        **common.given(args, "more"),
     )
     if args.candidate is not None:
         save_model(found.candidate, args.candidate)

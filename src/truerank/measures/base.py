@@ -199,6 +199,10 @@ class Measure:
             return self.DEFAULTS[name]
         return convention_value(self.convention, self.NAME, name)
 
+    def gives(self, name: str) -> bool:
+        """Whether a setting was given, rather than left to the convention."""
+        return name in self._given
+
     @property
     def convention(self) -> str:
         """Name of the convention that fills in what is left open."""

@@ -19,12 +19,13 @@ from truerank.core.errors import InvalidInputError
 from truerank.data.columns import as_in_training, shown_names
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.inspection.explanation import document_contributions
-from truerank.measures import evaluate, parse_measure
-from truerank.measures.evaluation import Evaluation
+from truerank.measures import parse_measure, parse_measures
+from truerank.measures.evaluation import Evaluation, scores_in_order
+from truerank.measures.ranking import Ranking
 from truerank.rankers.own_importance import MOST_FEATURES, own_importance
 from truerank.report.page import Section, cards, chart, data_table, page, paragraph, rankings, simple_table
 from truerank.significance import compare_values, measure_interval
-from truerank.significance.comparison import Comparison
+from truerank.significance.comparison import Comparison, over_all_topics
 
 _RANKED_QUERIES = 60  # queries whose rankings are on the page: those that differ most, and others evenly
 _RANKED_DOCUMENTS = 10
@@ -67,7 +68,8 @@ def make_report(
     systems : sequence of System
         The first is the baseline of all comparisons. All have the same queries.
     measures : str, Measure or a sequence
-        The first is the one that differences and tests are about.
+        The first is the one that differences and tests are about. Where there are several systems, a topic that one of
+        them lacks counts 0.
     convention : str
     data : RankingData, optional
         The rows that the models scored: their oddities, and why documents stand where they stand.
@@ -91,7 +93,13 @@ def make_report(
             raise InvalidInputError(f"{system.name} and {systems[0].name} are of different queries")
     if len({system.name for system in systems}) < len(systems):
         raise InvalidInputError("two systems have the same name")
-    results = [evaluate(measures, s.judgements, s.scores, convention=convention) for s in systems]
+    parsed = parse_measures(measures, convention)
+    if len(systems) > 1:
+        parsed = over_all_topics(parsed)
+    results = [
+        Evaluation(parsed, convention, Ranking(s.judgements, scores_in_order(s.scores, s.judgements, None)))
+        for s in systems
+    ]
     first = next(iter(results[0]))
     if len(systems) > 1:
         results[0].measures[first].check_mean()
@@ -115,10 +123,11 @@ def make_report(
 def _summary(systems: Sequence[System], results: list[Evaluation], first: str) -> Section:
     result = results[0]
     figures: dict[str, Any] = {"queries": result.n_queries, "without a relevant document": result.empty}
-    if result.missing_topics:
-        figures["without a ranked document"] = result.missing_topics
     for system, one in list(zip(systems, results))[:4]:
         figures[f"{first} of {system.name}"] = f"{one[first]:.4f}"
+        if one.missing_topics:
+            counted = ", which count 0" if len(systems) > 1 else ""
+            figures[f"topics that {system.name} lacks{counted}"] = one.missing_topics
     text = cards(figures)
     if len(systems) > 1:
         values = [one[first] for one in results]

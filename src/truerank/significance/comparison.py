@@ -285,7 +285,7 @@ def compare_rankers(
     y : array-like (n,), RankingData, ClusterRankingData or Judgements; or qrels
         As for `evaluate`.
     scores : mapping of name to array-like (n,); with qrels runs by name, or a list of them
-        A query that a run lacks counts 0.
+        A query that a run lacks counts 0, unless the measure says `missing_topics='skip'`.
     qid : array-like (n,), optional
         None means one query (on which no test can show anything).
     doc_ids : array-like (n,) of str, optional
@@ -324,8 +324,7 @@ def compare_rankers(
         runs = runs_by_name(scores)
         if runs is None:
             raise InvalidInputError("compare_rankers takes runs by name: {'bm25': run, …}")
-        named = parse_measures(measure, convention or "trec")
-        measures = {name: one(missing_topics="zero") for name, one in named.items()}
+        measures = over_all_topics(parse_measures(measure, convention or "trec"))
         qrels = as_qrels(y)
         found = {name: judge_run(qrels, run) for name, run in runs.items()}
         strange = next((name for name, (_, values) in found.items() if not len(values)), None)
@@ -360,6 +359,14 @@ def compare_rankers(
     )
     several = len(compared) > 1 or isinstance(measure, list | tuple)
     return compared if several else next(iter(compared.values()))
+
+
+def over_all_topics(measures: Mapping[str, Measure]) -> dict[str, Measure]:
+    """The measures by which runs are compared: a topic that a run lacks counts 0, unless a measure itself skips it."""
+    return {
+        name: measure if measure.gives("missing_topics") else measure(missing_topics="zero")
+        for name, measure in measures.items()
+    }
 
 
 def values_by_ranker(measure: Measure, judged: Mapping[str, tuple[Judgements, np.ndarray]]) -> dict[str, np.ndarray]:
