@@ -11,7 +11,7 @@ from truerank.data.samples import load_sample
 from truerank.matrices.binning import code_rows, find_borders
 from truerank.trees.grower import TreeStructure, _smooth
 from truerank.trees.leaves.fuzzy import FuzzyFitter
-from truerank.trees.leaves.knots import KnotIndex, find_states
+from truerank.trees.leaves.knots import find_states, knot_index
 from truerank.trees.leaves.places import Norms, make_places, make_shares, smoothing_of
 from truerank.trees.rows import Rows, Sample
 
@@ -28,7 +28,7 @@ def test_states_are_those_of_a_search_through_all_knots(dtype, train, limit):
     places = make_places(np.sort(train), np.empty(0), limit)
     ends = np.concatenate([places.lower, places.upper]).astype(dtype)
     x = np.concatenate([[np.nan], ends, np.nextafter(ends, dtype(np.inf)), np.nextafter(ends, dtype(-np.inf))])
-    index = KnotIndex.of([(places.lower, places.upper)])
+    index = knot_index([(places.lower, places.upper)])
     slow_states = 2 * (x[:, None] > places.upper).sum(axis=1)
     slow_states += ((places.lower <= x[:, None]) & (x[:, None] <= places.upper)).any(axis=1)
     slow_states[0] = 2 * len(places.upper) + 1

@@ -18,6 +18,7 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.core.threads import row_blocks, run_blocks
+from truerank.matrices.steps import BATCH, StepIndex, count_below
 
 MISSING = 255
 MAX_BORDERS = 254
@@ -59,10 +60,17 @@ def find_borders(values: np.ndarray, parts: int, ends: np.ndarray | None = None)
     """
     if len(values) == 0:
         return np.empty(0)
-    different = values[np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))]
-    if len(different) <= parts:
-        return different[:-1].astype(np.float64)
+    # Mostly some of the values show that there are more than `parts` different ones.
+    if len(_different(values[:: 1 + len(values) // (4 * parts)])) <= parts:
+        different = _different(values)
+        if len(different) <= parts:
+            return different[:-1].astype(np.float64)
     return borders_among(values_at(border_ranks(count_of(values, ends), parts), values, ends), values[-1])
+
+
+def _different(values: np.ndarray) -> np.ndarray:
+    """The different ones of sorted values, at least one."""
+    return values[np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))]
 
 
 def count_of(values: np.ndarray, ends: np.ndarray | None) -> int:
@@ -177,16 +185,16 @@ class CodedMatrix:
 
 
 def code_rows(X: np.ndarray, borders: list[np.ndarray], n_jobs: int | None = None) -> CodedMatrix:
-    """The codes of X under given borders. O(n p log borders) time, one byte a value of memory."""
+    """The codes of X under given borders. O(n p log borders) time at most, one byte a value of memory."""
     n, p = X.shape
-    grid = border_grid(borders)
-    if X.dtype == np.float32:
-        grid = floor_float32(grid)
-    codes = np.zeros((len(grid) // BLOCK, n, BLOCK), dtype=np.uint8)
+    index = border_index(borders)
+    dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
+    arrays = index.arrays(dtype)
+    codes = np.zeros((-(-p // BLOCK), n, BLOCK), dtype=np.uint8)
 
     def work(start: int, stop: int) -> np.ndarray:
-        columns = np.ascontiguousarray(X[start:stop].T, dtype=grid.dtype)
-        return code_columns(columns, grid, codes[:, start:stop])
+        columns = np.ascontiguousarray(X[start:stop].T, dtype=dtype)
+        return code_columns(columns, *arrays, codes[:, start:stop])
 
     parts = run_blocks(work, row_blocks(n, _ROWS), n_jobs)
     missing = np.zeros(p, dtype=bool)
@@ -195,46 +203,32 @@ def code_rows(X: np.ndarray, borders: list[np.ndarray], n_jobs: int | None = Non
     return CodedMatrix(codes, borders, np.array([len(b) + 1 for b in borders], dtype=np.int32), missing)
 
 
-def border_grid(borders: list[np.ndarray]) -> np.ndarray:
-    """The borders as rows of one array, infinity after the last, for as many columns as whole blocks hold."""
-    grid = np.full((-(-len(borders) // BLOCK) * BLOCK, 256), np.inf)
-    for k, column in enumerate(borders):
-        grid[k, : len(column)] = column
-    return grid
-
-
-def floor_float32(values: np.ndarray) -> np.ndarray:
-    """The largest float32 that is no larger: for float32 x, `x ≤ c` is `x ≤ floor_float32(c)`."""
-    with np.errstate(over="ignore"):
-        low = values.astype(np.float32)
-        below = np.nextafter(low, np.float32(-np.inf))  # of the least float32 it is -inf
-    return np.where(low > values, below, low).astype(np.float32)
+def border_index(borders: list[np.ndarray]) -> StepIndex:
+    """The index of some features' borders for `code_columns`: four cells a border, so that most hold one at most."""
+    return StepIndex.of(borders, 4.0)
 
 
 @kernel
-def code_columns(columns, grid, codes):
-    """Codes of the rows in `columns` (p, rows) into `codes` (blocks, rows, 8); returns which features have nan."""
+def code_columns(columns, low, inverse, halvings, cells, first_cell, first_step, steps, sizes, codes):
+    """Codes of the rows in `columns` (p, rows) into `codes` (blocks, rows, 8); returns which features have nan.
+
+    Many arguments: eight are the index of the borders.
+    """
     p, rows = columns.shape
     missing = np.zeros(p, dtype=np.bool_)
+    found = np.empty(BATCH, dtype=np.uint32)
     for k in range(p):
-        borders = grid[k]
-        values = columns[k]
+        own_cells = cells[first_cell[k] : first_cell[k + 1]]
+        own_steps = steps[first_step[k] : first_step[k + 1]]
         some = False
-        for i in range(rows):
-            x = values[i]
-            # The number of borders below x, bit by bit and without a branch that could be mispredicted.
-            place = np.int64(x > borders[127]) << 7
-            place += np.int64(x > borders[place + 63]) << 6
-            place += np.int64(x > borders[place + 31]) << 5
-            place += np.int64(x > borders[place + 15]) << 4
-            place += np.int64(x > borders[place + 7]) << 3
-            place += np.int64(x > borders[place + 3]) << 2
-            place += np.int64(x > borders[place + 1]) << 1
-            place += np.int64(x > borders[place])
-            if x != x:
-                place = np.int64(255)
-                some = True
-            codes[k >> 3, i, k & 7] = place
+        for start in range(0, rows, BATCH):
+            n = min(BATCH, rows - start)
+            x = columns[k, start : start + n]
+            count_below(x, low[k], inverse[k], halvings[k], own_cells, own_steps, 255, found)
+            for i in range(n):
+                codes[k >> 3, start + i, k & 7] = found[i]
+            for i in range(n):
+                some |= found[i] == 255
         missing[k] = some
     return missing
 

@@ -13,7 +13,7 @@ import numpy as np
 from truerank.core.errors import ModelFileError
 from truerank.core.kernel import kernel
 from truerank.core.threads import row_blocks, run_blocks
-from truerank.matrices.binning import BLOCK, MAX_BORDERS, border_grid, code_columns
+from truerank.matrices.binning import BLOCK, MAX_BORDERS, border_index, code_columns
 from truerank.trees.ensemble import Ensemble
 
 _TASK = 16_384  # rows of one task of a thread
@@ -106,7 +106,7 @@ class _Plan:
             sources += [k] * (len(borders) - len(sources))
         self._features = kinds[sources] // 2
         self._zero_missing = np.flatnonzero(kinds[sources] % 2)
-        self._grid = border_grid(borders)
+        self._n_columns, self._index = len(borders), border_index(borders).arrays(np.float64)
         variants, column = np.unique(2 * source + trees.missing_right, return_inverse=True)
 
         tree, first, turn, heights = _survey(trees.roots, trees.left, trees.right)
@@ -140,8 +140,8 @@ class _Plan:
         columns = np.ascontiguousarray(X.T[self._features], dtype=np.float64)
         for k in self._zero_missing:
             columns[k, np.abs(columns[k]) <= _ZERO] = np.nan
-        codes = np.zeros((len(self._grid) // BLOCK, len(X), BLOCK), dtype=np.uint8)
-        code_columns(columns, self._grid, codes)
+        codes = np.zeros((-(-self._n_columns // BLOCK), len(X), BLOCK), dtype=np.uint8)
+        code_columns(columns, *self._index, codes)
         return codes
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.core.threads import row_blocks, run_blocks
-from truerank.matrices.binning import floor_float32
+from truerank.matrices.steps import floor_float32
 from truerank.matrices.stored_values import kernel_array
 from truerank.trees.ensemble import Ensemble
 

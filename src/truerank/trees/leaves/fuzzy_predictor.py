@@ -12,10 +12,11 @@ import numpy as np
 from truerank.core.kernel import kernel
 from truerank.core.threads import row_blocks, run_blocks
 from truerank.data.grouping import offsets_of
+from truerank.matrices.steps import count_below
 from truerank.matrices.stored_values import kernel_array
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.leaves.fuzzy import FlatPlaces, contract
-from truerank.trees.leaves.knots import KnotIndex, states_of
+from truerank.trees.leaves.knots import knot_index
 from truerank.trees.leaves.places import Norms, make_shares
 
 _TILE = 64
@@ -60,7 +61,7 @@ class FuzzyPredictor:
             self.border_factors[t, level] = (*shares[k].border_factors(b), b)
         self.missing_right = ensemble.missing_right
         self.values = ensemble.values
-        index = KnotIndex.of([(table.lower, table.upper) for table in tables])
+        index = knot_index([(table.lower, table.upper) for table in tables])
         self._index = {np.dtype(kind): index.arrays(kind) for kind in (np.float32, np.float64)}
 
     def predict(self, X: np.ndarray, n_jobs: int | None, scores: np.ndarray, trees: slice = slice(None)) -> np.ndarray:
@@ -101,7 +102,7 @@ def _find_states(X, features, used, low, inverse, halvings, cells, first_cell, f
         own_cells = cells[first_cell[k] : first_cell[k + 1]]
         own_steps = steps[first_step[k] : first_step[k + 1]]
         for t in range(n_tiles):
-            states_of(values[t, j], low[k], inverse[k], halvings[k], own_cells, own_steps, sizes[k], found)
+            count_below(values[t, j], low[k], inverse[k], halvings[k], own_cells, own_steps, sizes[k] + 1, found)
             for i in range(64):
                 states[t, j, i] = found[i]
     return states

@@ -27,7 +27,7 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.matrices.binning import BLOCK, count_of, values_at
-from truerank.trees.leaves.knots import KnotIndex, find_states
+from truerank.trees.leaves.knots import find_states, knot_index
 
 MOST_PLACES = 32_000  # states are 16-bit numbers: two a knot, and a knot more for each border
 _FEW_PLACES = 1 << 21
@@ -54,7 +54,7 @@ class PlaceTable:
 
     def states(self, values: np.ndarray) -> np.ndarray:
         """State of each value, uint16 (n,)."""
-        index = KnotIndex.of([(self.lower, self.upper)])
+        index = knot_index([(self.lower, self.upper)])
         return np.asarray(find_states(np.ascontiguousarray(values, dtype=np.float64), *index.arrays(np.float64)))
 
     def place_of_border(self, border: float) -> tuple[int, int]:
