@@ -6,7 +6,7 @@ decides: CPU seconds of the process. Two threads are measured in wall seconds, a
 probe of what two threads gain on this machine just now: 2.0 on two free processors, 1.0 where another program has one.
 
 `python -m benchmarks.rankers.bench_oblivious_speed [--rows N] [--trees N] [--rounds N] [--only PART …]`, parts train
-(`--objective mse lambdarank`, `--threads 1 2`), predict, memory, sparse, and large (memory of ten million rows).
+(`--objective mse lambdarank`, `--threads 1 2`), predict, memory, and large (memory of ten million rows).
 """
 
 from __future__ import annotations
@@ -253,41 +253,6 @@ def memory(n: int, p: int, trees: int, leaves: str) -> None:
     )
 
 
-def sparse_rows(n: int, groups: int, width: int, trees: int) -> None:
-    """Time and memory of a fit to CSR rows, beyond the caller's: one entry in each group of columns."""
-    from scipy import sparse
-
-    from truerank import ObliviousBoosting, RankingData
-
-    def status(name: str) -> float:
-        return float(open("/proc/self/status").read().split(name)[1].split()[0]) / 1024
-
-    rng = np.random.default_rng(0)
-    small = sparse.random(2_000, 200, density=0.01, format="csr", random_state=0)
-    for leaves in ("constant", "fuzzy"):
-        few = ObliviousBoosting(leaves, n_estimators=2)
-        few.fit(small, np.arange(2_000) % 3, qid=np.arange(2_000) // 20).predict(small)  # compile
-    columns = (np.arange(groups) * width + rng.integers(0, width, (n, groups))).ravel()
-    values = rng.integers(1, 4, n * groups).astype(np.float32)
-    X = sparse.csr_matrix((values, columns, np.arange(n + 1) * groups), shape=(n, groups * width))
-    s = X @ rng.standard_normal(groups * width)
-    data = RankingData(X, np.digitize(s, np.quantile(s, [0.5, 0.8, 0.95])).astype(np.float64), np.arange(n) // 100)
-    stored = (X.data.nbytes + X.indices.nbytes) / 2**20
-    for leaves in ("constant", "fuzzy"):
-        with open("/proc/self/clear_refs", "w") as peak:
-            peak.write("5")
-        before, start = status("VmRSS:"), time.process_time()
-        ranker = ObliviousBoosting(leaves, n_estimators=trees).fit(data)
-        fitted = time.process_time()
-        ranker.predict(data)
-        print(
-            f"sparse, {n:,} × {groups * width:,}, {100 / width:.2g} % filled ({stored:.0f} MB), {trees} trees, "
-            f"{leaves}: fit {fitted - start:.1f} CPU s, {status('VmHWM:') - before:.0f} MB beyond the caller's, "
-            f"prediction {time.process_time() - fitted:.2f} CPU s",
-            flush=True,
-        )
-
-
 def run(argv: list[str] | None = None) -> None:
     """Everything, or the parts named by `--only`."""
     parser = argparse.ArgumentParser()
@@ -305,8 +270,6 @@ def run(argv: list[str] | None = None) -> None:
     if "memory" in args.only:
         for leaves in ("constant", "fuzzy", "polynomial"):
             memory(args.rows, FEATURES, 10, leaves)
-    if "sparse" in args.only:
-        sparse_rows(100_000, 100, 100, 20)
     if "large" in args.only:
         for leaves in ("constant", "fuzzy"):
             memory(10_000_000, 46, 10, leaves)

@@ -9,9 +9,10 @@ from truerank.core.errors import InvalidInputError, WrongTypeError
 from truerank.inspection.shapley import tree_shapley
 from truerank.matrices.binning import code_rows, find_borders
 from truerank.matrices.bundles import bundle_columns, scan_sparse_columns
+from truerank.trees.bundled_grower import accumulate_stored
 
 
-def wide(n=600, groups=6, width=20, seed=0, dtype=np.float64):
+def wide(n=1_200, groups=6, width=20, seed=0, dtype=np.float64):
     """Columns that exclude each other (one of each group is there in a row), some dense ones, some missing values."""
     rng = np.random.default_rng(seed)
     X = np.zeros((n, groups * width + 5), dtype=dtype)
@@ -25,11 +26,60 @@ def wide(n=600, groups=6, width=20, seed=0, dtype=np.float64):
     return X, y, np.arange(n) // 20
 
 
+def met(n=2_000, seed=0, dtype=np.float64):
+    """Columns with few values away from 0, of which any two may meet in a row, and some with many; missing values."""
+    rng = np.random.default_rng(seed)
+    values = np.where(rng.random((n, 90)) < 0.5, rng.integers(-2, 5, (n, 90)), rng.standard_normal((n, 90)))
+    X = np.where(rng.random((n, 90)) < np.where(np.arange(90) < 84, 0.05, 0.6), values, 0).astype(dtype)
+    X[rng.integers(0, n, 60), rng.integers(0, 90, 60)] = np.nan
+    X[:, 11] = 0
+    X[: n // 3, 12] = np.nan
+    seen = np.nan_to_num(X)
+    y = np.clip(np.round(seen[:, :40].sum(axis=1) + seen[:, -1] + (seen[:, 12] > 0)), 0, 4)
+    return X, y, np.arange(n) // 20
+
+
+def test_codes_of_columns_that_meet_are_those_of_dense_rows():
+    X, _, _ = met()
+    borders = [find_borders(np.sort(column[~np.isnan(column)]), 16) for column in X.T]
+    csc = sparse.csc_matrix(X)
+    csc.data[5] = 0.0  # stored all the same
+    X = csc.toarray()
+    dense, bundled = code_rows(X, borders), bundle_columns(csc, borders)
+    for k in range(X.shape[1]):
+        np.testing.assert_array_equal(bundled.column(k), dense.column(k))
+    np.testing.assert_array_equal(bundled.has_missing, dense.has_missing)
+    assert 0 < bundled.n_bundles < 20  # the full columns
+    assert (bundled.bundle < 0).sum() > 60
+    np.testing.assert_array_equal(bundled.stored.rows, csc.indices)
+
+
+def test_histograms_of_stored_values_are_those_of_codes():
+    X, _, _ = met(300)
+    rng = np.random.default_rng(1)
+    matrix = bundle_columns(sparse.csc_matrix(X), [find_borders(np.sort(c[~np.isnan(c)]), 9) for c in X.T])
+    words, leaf = rng.integers(-(2**60), 2**60, 300), rng.integers(0, 5, 300).astype(np.uint16)
+    features = np.flatnonzero(matrix.bundle < 0)
+    stored = matrix.stored
+    out = np.full((5, 256 * len(features)), 7, dtype=np.int64)
+    totals = np.zeros(5, dtype=np.int64)
+    np.add.at(totals, leaf, words)
+    accumulate_stored(
+        stored.starts, stored.rows, stored.ranks, features, words, leaf, totals, matrix.default[features],
+        matrix.n_bins[features], matrix.has_missing[features], out,
+    )  # fmt: skip
+    for j, k in enumerate(features):
+        expected = np.zeros((5, 256), dtype=np.int64)
+        np.add.at(expected, (leaf, matrix.column(k)), words)
+        codes = [*range(matrix.n_bins[k])] + [255] * bool(matrix.has_missing[k])
+        np.testing.assert_array_equal(out[:, 256 * j : 256 * (j + 1)][:, codes], expected[:, codes])
+
+
 def test_codes_are_those_of_dense_rows_in_fewer_bytes():
     X, _, _ = wide()
     borders = [find_borders(np.sort(column[~np.isnan(column)]), 16) for column in X.T]
     csc = sparse.csc_matrix(X)
-    assert [b.tolist() for b in scan_sparse_columns(csc, lambda k, values, _: find_borders(values, 16))] == [
+    assert [b.tolist() for b in scan_sparse_columns(csc, lambda k, values, ends: find_borders(values, 16, ends))] == [
         b.tolist() for b in borders
     ]
     dense, bundled = code_rows(X, borders), bundle_columns(csc, borders)
@@ -47,15 +97,18 @@ def test_codes_are_those_of_dense_rows_in_fewer_bytes():
     "settings",
     [
         {"leaves": "constant", "depth": 4},
-        {"leaves": "constant", "depth": 12, "monotone": {0: 1, 121: -1}, "small_leaf_penalty": 1.0},
+        {"leaves": "constant", "depth": 12, "monotone": {0: 1, 83: -1}, "small_leaf_penalty": 1.0},
         {"leaves": "fuzzy"},
         {"leaves": {"kind": "fuzzy", "search": True, "ties": "near"}, "objective": "softmax"},
         {"leaves": "constant", "objective": "lambdarank", "bootstrap": "query", "feature_fraction": 0.5, "n_jobs": 2},
+        {"leaves": "constant", "subsample": 0.4, "n_jobs": 2, "feature_costs": {3: 0.02}},
+        {"leaves": "constant", "interaction_constraints": [[0, 1, 2, 3, 4, 5, 86], [7, 8, 85, 12]], "depth": 5},
     ],
 )
-def test_sparse_rows_train_the_model_of_dense_ones(settings):
-    X, y, qid = wide()
-    valid = wide(seed=1)
+@pytest.mark.parametrize("make", [wide, met])
+def test_sparse_rows_train_the_model_of_dense_ones(settings, make):
+    X, y, qid = make()
+    valid = make(seed=1)
     dense = ObliviousBoosting(n_estimators=8, **settings).fit(X, y, qid=qid, eval_set=valid)
     rows = sparse.csr_matrix(X), y, qid
     other = ObliviousBoosting(n_estimators=8, **settings)
@@ -79,8 +132,9 @@ def test_wide_rows_are_predicted_in_many_blocks(tmp_path):
     np.testing.assert_array_equal(load_model(tmp_path / "model.json").predict(X), ranker.predict(X))
 
 
-def test_any_ranking_data_and_continued():
-    X, y, qid = wide()
+@pytest.mark.parametrize("make", [wide, met])
+def test_any_ranking_data_and_continued(make):
+    X, y, qid = make()
     order = np.random.default_rng(3).permutation(len(y))
     data = RankingData(sparse.csr_matrix(X[order]), y[order], qid[order])
     whole = ObliviousBoosting("constant", n_estimators=6, depth=3).fit(data)
@@ -138,7 +192,7 @@ def test_memory_is_that_of_the_values_and_the_bundles():
     columns = (np.arange(groups) * width + rng.integers(0, width, (n, groups))).ravel()
     X = sparse.csr_matrix((np.ones(n * groups), columns, np.arange(n + 1) * groups), shape=(n, groups * width))
     csc = X.tocsc()
-    borders = scan_sparse_columns(csc, lambda k, values, _: find_borders(values, 64))
+    borders = scan_sparse_columns(csc, lambda k, values, ends: find_borders(values, 64, ends))
     bundle_columns(csc, borders)  # compiles
     tracemalloc.start()
     bundled = bundle_columns(csc, borders)
@@ -146,3 +200,18 @@ def test_memory_is_that_of_the_values_and_the_bundles():
     tracemalloc.stop()
     assert bundled.n_bundles <= groups
     assert peak < 64 * n + 24 * X.nnz + 8 * n * -(-bundled.n_bundles // 8) + 400 * groups * width
+
+
+def test_memory_of_a_fit_is_that_of_the_stored_values():
+    n, p = 3_000, 4_000
+    X = sparse.random(n, p, density=0.01, format="csr", rng=np.random.default_rng(5))
+    data = RankingData(X, np.arange(n) % 3, np.arange(n) // 30)
+    ranker = ObliviousBoosting("constant", n_estimators=1, depth=6)
+    ranker.fit(sparse.random(300, 50, density=0.05, format="csr", rng=0), np.arange(300) % 3, qid=np.arange(300) // 30)
+    tracemalloc.start()
+    ranker.fit(data)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(ranker.tree_features_[0]) == 6
+    # Columns, ranks and borders, and a block of dense rows; a byte a value would be 12 MB, and its histograms 256 MB.
+    assert peak < 2 * 13 * X.nnz + 800 * p + (9 << 20)

@@ -1,13 +1,15 @@
-"""Codes of sparse rows: features of which a row has at most one beside zero share a byte.
+"""Codes of sparse rows: a byte for features of which a row has at most one beside zero, or only what is not zero.
 
-A feature's *default* is the code of the value 0. Features that are never away from their defaults in the same row are
-put into one bundle, whose byte says which of them is away and by which code:
+A feature's *default* is the code of the value 0, and its other codes, missing last, have the *ranks* 1, 2, …. Features
+that are never away from their defaults in the same row are put into one bundle, whose byte says which of them is away
+and by which code:
 
-    0                                    every feature of the bundle is at its default
-    first[k] + rank of code c            feature k has code c; the ranks leave its default out, a missing value is last
+    0                            every feature of the bundle is at its default
+    first[k] + rank - 1          feature k is away from it
 
-Nothing is approximate: no row has two such features, so every feature's code, and its histogram as the leaf's total
-less its other bins, is what dense codes have.
+A bundle that is away from 0 in few rows has no bytes: its features are kept as the ranks of their stored values.
+Nothing is approximate: every feature's code, and its histogram as the leaf's total less its other bins, is what dense
+codes have.
 """
 
 from __future__ import annotations
@@ -20,20 +22,38 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.core.threads import row_blocks, run_blocks
-from truerank.data.grouping import sums_by_query
+from truerank.data.grouping import offsets_of
 from truerank.matrices.binning import BLOCK, MISSING, CodedMatrix, sort_with_copies
-from truerank.matrices.stored_values import csr_parts
+from truerank.matrices.stored_values import kernel_array
 
 _OPEN = 64  # bundles that a feature is tried in: n bytes each while bundles are made
+# What a bundle's bytes cost a tree is as long as reading so many stored values takes:
+_BYTE = 1 / 6  # a row's byte
+_HISTOGRAMS = 700  # keeping the histograms of a level
+
+
+@dataclass(frozen=True)
+class StoredRanks:
+    """The ranks of the stored values of a CSC matrix (n, p), of which a column has any number and at most one a row."""
+
+    starts: np.ndarray = field(repr=False)  # int64 (p + 1,): where each column's values start
+    rows: np.ndarray = field(repr=False)  # int32, or int64 of 2^31 values and more: the matrix's own
+    ranks: np.ndarray = field(repr=False)  # uint8: of each value, 0 at the feature's default
+
+    def of(self, feature: int) -> tuple[np.ndarray, np.ndarray]:
+        """The rows and the ranks of a column's stored values."""
+        here = slice(self.starts[feature], self.starts[feature + 1])
+        return self.rows[here], self.ranks[here]
 
 
 @dataclass
 class BundledMatrix(CodedMatrix):
-    """Rows as codes of bundles of features: `codes` is uint8 (ceil(bundles / 8), n, 8)."""
+    """Rows as codes of bundles of features, uint8 (ceil(bundles / 8), n, 8), or as ranks of stored values."""
 
-    bundle: np.ndarray = field(repr=False)  # int32 (p,): of each feature
-    first: np.ndarray = field(repr=False)  # int32 (p,): its first code there
+    bundle: np.ndarray = field(repr=False)  # int64 (p,): of each feature; -1 without any
+    first: np.ndarray = field(repr=False)  # int64 (p,): its first code there
     default: np.ndarray = field(repr=False)  # int32 (p,): its own code of the value 0
+    stored: StoredRanks
 
     @property
     def n_bundles(self) -> int:
@@ -44,12 +64,17 @@ class BundledMatrix(CodedMatrix):
         """Codes (n,) of one feature."""
         table = np.full(256, self.default[feature], dtype=np.uint8)
         own = self.codes_of(feature)
-        first = int(self.first[feature])
-        table[first : first + len(own)] = own
         bundle = int(self.bundle[feature])
+        first = int(self.first[feature]) if bundle >= 0 else 1
+        table[first : first + len(own)] = own
         # Every eighth byte of an array, as dense codes have it: kernels are compiled for one layout.
         result = np.empty((self.n_rows, 2), dtype=np.uint8)[:, 0]
-        result[:] = table[self.codes[bundle // BLOCK, :, bundle % BLOCK]]
+        if bundle >= 0:
+            result[:] = table[self.codes[bundle // BLOCK, :, bundle % BLOCK]]
+        else:
+            result[:] = self.default[feature]
+            rows, ranks = self.stored.of(feature)
+            result[rows] = table[ranks]
         return result
 
     def codes_of(self, feature: int) -> np.ndarray:
@@ -59,9 +84,10 @@ class BundledMatrix(CodedMatrix):
 
     def features_by_block(self) -> list[np.ndarray]:
         """The features of each block of eight bundles, ascending, int64 arrays."""
-        order = np.argsort(self.bundle // BLOCK, kind="stable")
-        ends = np.cumsum(np.bincount(self.bundle // BLOCK, minlength=len(self.codes)))
-        return [part.astype(np.int64) for part in np.split(order, ends[:-1])]
+        block = np.where(self.bundle < 0, -1, self.bundle // BLOCK)
+        order = np.argsort(block, kind="stable")
+        ends = np.cumsum(np.bincount(block + 1, minlength=1 + len(self.codes)))
+        return [part.astype(np.int64) for part in np.split(order, ends[:-1])[1:]]
 
 
 def scan_sparse_columns(
@@ -70,26 +96,15 @@ def scan_sparse_columns(
     n_jobs: int | None = None,
     copies: np.ndarray | None = None,
 ) -> list[Any]:
-    """As `binning.scan_columns`, of a CSC matrix: a column's sorted values, its zeros included, are made one by one.
-
-    With `copies` one zero stands for all that are not stored.
-    """
+    """As `binning.scan_columns`, of a CSC matrix, with `ends` always: one zero stands for all that are not stored."""
     n, p = X.shape
-    total = 0 if copies is None else int(copies.sum())
+    total = n if copies is None else int(copies.sum())
 
-    def column(k: int) -> tuple[np.ndarray, np.ndarray | None]:
+    def column(k: int) -> tuple[np.ndarray, np.ndarray]:
         here = slice(X.indptr[k], X.indptr[k + 1])
-        if copies is not None:
-            own = copies[X.indices[here]]
-            rest = total - int(own.sum())
-            stored = X.data[here]
-            return sort_with_copies(np.append(stored, stored.dtype.type(0)), np.append(own, rest))
-        stored = np.sort(X.data[here])  # nan last
-        missing = int(np.isnan(stored).sum())
-        observed = stored[: len(stored) - missing]
-        middle = int(np.searchsorted(observed, 0.0))
-        zeros = np.zeros(n - len(stored), dtype=stored.dtype)
-        return np.concatenate([observed[:middle], zeros, observed[middle:]]), None
+        stored = X.data[here]
+        own = np.ones(len(stored), dtype=np.int64) if copies is None else copies[X.indices[here]]
+        return sort_with_copies(np.append(stored, stored.dtype.type(0)), np.append(own, total - int(own.sum())))
 
     def work(start: int, stop: int) -> list[Any]:
         return [look(k, *column(k)) for k in range(start, stop)]
@@ -102,36 +117,33 @@ def bundle_columns(X: Any, borders: list[np.ndarray]) -> BundledMatrix:
 
     Features go into the first of at most 64 open bundles that has no row in common with them and room for their codes;
     where there is none, the oldest bundle is closed. They are tried as they stand, where the columns of a one-hot code
-    are neighbours, and the fullest first; the fewer bundles are kept. O(nnz log borders) time and at most O(128 nnz)
-    look-ups; one byte a row and bundle of memory.
+    are neighbours, and the fullest first; what is read faster is kept. A bundle has bytes where a sixth of all rows and
+    700 more are away from 0: all rows' bytes are then read in less time than the stored values and their rows.
+
+    O(nnz log borders) time and at most O(128 nnz) look-ups. Memory: one byte a stored value, and one a row and bundle;
+    the matrix's indices are kept.
     """
-    n, p = X.shape
     n_bins = np.array([len(own) + 1 for own in borders], dtype=np.int32)
     default = np.array([np.searchsorted(own, 0.0) for own in borders], dtype=np.int32)
-    has_missing = np.zeros(p, dtype=bool)
-    ranks = np.zeros(len(X.data), dtype=np.uint8)  # 1 + the rank of each stored value, 0 at the default
-    starts = X.indptr.astype(np.int64)
-    for k in range(p):
-        here = slice(starts[k], starts[k + 1])
-        values = X.data[here].astype(np.float64)
-        code = np.searchsorted(borders[k], values)
-        rank = 1 + code - (code > default[k])
-        rank[code == default[k]] = 0
-        absent = np.isnan(values)
-        if absent.any():
-            has_missing[k] = True
-            rank[absent] = n_bins[k]
-        ranks[here] = rank
-    away = sums_by_query((ranks > 0).astype(np.int64), starts)
-    widths = (n_bins - 1 + has_missing).astype(np.int64)
-    rows = X.indices.astype(np.int64)
-    orders = np.arange(p), np.argsort(-away, kind="stable").astype(np.int64)
-    found = [_assign(starts, rows, ranks, order, widths, np.zeros((_OPEN, n), dtype=np.uint8)) for order in orders]
-    bundle, first = min(found, key=lambda pair: int(pair[0].max(initial=-1)))
-    n_blocks = max(1, -(-(int(bundle.max(initial=-1)) + 1) // BLOCK))
-    codes = np.zeros((n_blocks, n, BLOCK), dtype=np.uint8)
-    _write(starts, rows, ranks, bundle, first, codes)
-    return BundledMatrix(codes, borders, n_bins, has_missing, bundle.astype(np.int32), first.astype(np.int32), default)
+    stored = StoredRanks(X.indptr.astype(np.int64), kernel_array(X.indices), np.empty(len(X.data), dtype=np.uint8))
+    flat = np.concatenate([np.empty(0), *borders])
+    away, missing = _rank(stored.starts, kernel_array(X.data), flat, offsets_of(n_bins - 1), default, stored.ranks)
+    bundle, first = _bundles(stored, away, n_bins - 1 + missing, X.shape[0])
+    codes = np.zeros((-(-(int(bundle.max(initial=-1)) + 1) // BLOCK), X.shape[0], BLOCK), dtype=np.uint8)
+    _write(stored.starts, stored.rows, stored.ranks, bundle, first, codes)
+    return BundledMatrix(codes, borders, n_bins, missing, bundle, first, default, stored)
+
+
+def _bundles(stored: StoredRanks, away: np.ndarray, widths: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Bundle, -1 without bytes, and first code of each feature (p,), from the values away from defaults, and codes."""
+    found = []
+    for order in np.arange(len(away)), np.argsort(-away, kind="stable"):
+        bundle, first = _assign(stored.starts, stored.rows, stored.ranks, order, widths, np.zeros((_OPEN, n), np.uint8))
+        values, as_bytes = np.bincount(bundle, weights=away), _BYTE * n + _HISTOGRAMS
+        found.append((np.minimum(values, as_bytes).sum(), bundle, first, values >= as_bytes))
+    _, bundle, first, has_bytes = min(found, key=lambda one: float(one[0]))
+    number = np.where(has_bytes, np.cumsum(has_bytes) - 1, -1)
+    return np.where(widths > 0, number[bundle], -1), first
 
 
 def summed(X: Any) -> Any:
@@ -146,11 +158,12 @@ def summed(X: Any) -> Any:
 def add_in_dense_blocks(X: Any, add: Callable[[np.ndarray, np.ndarray], Any], scores: np.ndarray) -> np.ndarray:
     """`add(rows, scores of the rows)` for the rows of a CSR matrix, some megabytes of them at a time as a dense array.
 
-    The array is made once; O(nnz) is written into it and wiped again, however wide it is.
+    The array, 8 MB or sixteen rows, is made once; O(nnz) is written into it and wiped again, however wide it is.
     """
     n, p = X.shape
-    data, indices, starts = csr_parts(summed(X))
-    height = max(16, min(4_096, (32 << 20) // max(1, 8 * p)))
+    X = summed(X)
+    data, indices, starts = X.data, X.indices, X.indptr
+    height = max(16, min(4_096, (8 << 20) // max(1, 8 * p)))
     block = np.zeros((min(height, n), p), dtype=data.dtype)
     for start in range(0, n, height):
         stop = min(start + height, n)
@@ -160,6 +173,30 @@ def add_in_dense_blocks(X: Any, add: Callable[[np.ndarray, np.ndarray], Any], sc
         add(block[: stop - start], scores[start:stop])
         block[rows, indices[stored]] = 0
     return scores
+
+
+@kernel
+def _rank(starts, values, borders, border_starts, default, ranks):
+    """Write the rank of each stored value; returns how many are not at their defaults, and which features lack values.
+
+    `borders` are those of all features in a row, from `border_starts` (p + 1,).
+    """
+    p = starts.size - 1
+    away = np.zeros(p, dtype=np.int64)
+    missing = np.zeros(p, dtype=np.bool_)
+    for k in range(p):
+        own = borders[border_starts[k] : border_starts[k + 1]]
+        for at in range(starts[k], starts[k + 1]):
+            x = np.float64(values[at])
+            if x != x:
+                missing[k] = True
+                rank = np.int64(own.size + 1)
+            else:
+                code = np.searchsorted(own, x)
+                rank = code + 1 if code < default[k] else (code if code > default[k] else np.int64(0))
+            ranks[at] = rank
+            away[k] += rank > 0
+    return away, missing
 
 
 @kernel
@@ -215,6 +252,8 @@ def _assign(starts, rows, ranks, order, widths, taken):
 def _write(starts, rows, ranks, bundle, first, codes):
     """Put every stored value's code into its bundle's byte."""
     for k in range(starts.size - 1):
+        if bundle[k] < 0:
+            continue
         block = codes[bundle[k] >> 3]
         slot = bundle[k] & 7
         for at in range(starts[k], starts[k + 1]):
@@ -224,20 +263,26 @@ def _write(starts, rows, ranks, bundle, first, codes):
 
 @kernel
 def unbundle(hist, totals, slots, first, default, n_bins, has_missing, out):
-    """Histograms of up to eight features, (leaves, 8 * 256), from those of their bundles; `totals` (leaves,)."""
+    """Histograms of some features, (leaves, 256 each), from those of their bundles; `totals` (leaves,)."""
     for f in range(slots.size):
-        bins = n_bins[f]
         for q in range(totals.size):
-            own = hist[q, 256 * slots[f] : 256 * slots[f] + 256]
-            result = out[q, 256 * f : 256 * f + 256]
-            rest = totals[q]
-            at = first[f]
-            for code in range(bins):
-                if code != default[f]:
-                    result[code] = own[at]
-                    rest -= own[at]
-                    at += 1
-            if has_missing[f]:
-                result[255] = own[at]
-                rest -= own[at]
-            result[default[f]] = rest
+            sums_by_code(
+                hist[q, 256 * slots[f] + first[f] :], totals[q], default[f], n_bins[f], has_missing[f],
+                out[q, 256 * f : 256 * f + 256],
+            )  # fmt: skip
+
+
+@kernel
+def sums_by_code(by_rank, total, default, bins, missing, result):
+    """A feature's histogram (256,) from its sums by rank, from rank 1 on, and the sum of all rows."""
+    rest = total
+    for code in range(bins):
+        if code != default:
+            own = by_rank[code if code < default else code - 1]
+            result[code] = own
+            rest -= own
+    if missing:
+        own = by_rank[bins - 1]
+        result[255] = own
+        rest -= own
+    result[default] = rest

@@ -15,7 +15,8 @@ from truerank.matrices.exact_sums import exact_total
 from truerank.matrices.row_copies import RowCopies
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.trees.boosting import Plan, change_parts
-from truerank.trees.grower import Grower, TreeStructure
+from truerank.trees.bundled_grower import grower_of
+from truerank.trees.grower import TreeStructure
 from truerank.trees.histogram import GradientSizes, pack_gradients
 from truerank.trees.rows import ContentOrder, Rows, Sample
 
@@ -51,7 +52,7 @@ class RowsHere:
         self._by_place = self._order if by_place else None
         if self._by_place is not None and hasattr(objective, "reorder"):
             objective.reorder(self._by_place.rows)
-        self._grower = Grower(rows.matrix, plan.rules, workers)
+        self._grower = grower_of(rows.matrix, plan.rules, workers)
         self._grower.paid |= np.any([own > 0 for own in gains], axis=0)
         self._taken: Derivatives | None = None
         if gains:

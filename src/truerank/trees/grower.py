@@ -24,7 +24,6 @@ import numpy as np
 from truerank.core.kernel import kernel
 from truerank.core.threads import Workers, row_blocks
 from truerank.matrices.binning import BLOCK, MISSING, CodedMatrix
-from truerank.matrices.bundles import BundledMatrix, unbundle
 from truerank.matrices.exact_sums import exact_parts
 from truerank.trees.histogram import PackedGradients, PackingScales, split_histograms
 from truerank.trees.sampled_rows import SampledRows, loss_unit_of, squared_losses
@@ -97,6 +96,7 @@ class Level:
     # float64 (3,): alpha, the penalty of an empty leaf and the mean hessian of a row, in packed units
     weights: np.ndarray
     shift: int  # bits of the hessian's sum
+    totals: np.ndarray | None  # int64 (leaves of the level,): sums of words; None where no rows are packed yet
 
 
 class LevelSearch:
@@ -153,7 +153,7 @@ class LevelSearch:
         for number in range(self.rules.depth):
             permitted = useful if together is None else useful & together.any(axis=0)
             fees = None if costs is None else np.where(self.paid, 0.0, costs * loss)
-            level = Level(number, small_is_right, permitted, fees, weights, scales.shift)
+            level = Level(number, small_is_right, permitted, fees, weights, scales.shift, words)
             best = self._best(level)
             if best is None:
                 break
@@ -184,30 +184,25 @@ class HistogramSearch(LevelSearch):
     A subclass writes `_begin` and `_fill`. Memory: 2 KB a leaf and feature, `2^(d-1) * p * 2` KB.
     """
 
-    def __init__(
-        self,
-        n_bins: np.ndarray,
-        has_missing: np.ndarray,
-        rules: GrowthRules,
-        workers: Workers,
-        bundles: BundledMatrix | None = None,
-    ) -> None:
+    def __init__(self, n_bins: np.ndarray, has_missing: np.ndarray, rules: GrowthRules, workers: Workers) -> None:
         super().__init__(n_bins, has_missing, rules)
         self.workers = workers
         p = len(n_bins)
-        self._block_of = np.arange(p) // BLOCK if bundles is None else bundles.bundle // BLOCK
-        n_blocks = -(-p // BLOCK) if bundles is None else len(bundles.codes)
-        self._bundles = bundles
-        # The features whose histograms a block holds: eight, or those of eight bundles.
-        self._members = np.split(np.arange(p), range(BLOCK, p, BLOCK))
-        if bundles is not None:
-            self._members = bundles.features_by_block()
-        self._hist = np.zeros((n_blocks, 1 << max(0, rules.depth - 1), BLOCK * 256), dtype=np.int64)
+        self._members, n_kept = self._blocks()
+        self._block_of = np.zeros(p, dtype=np.int64)
+        for block, own in enumerate(self._members):
+            self._block_of[own] = block
+        self._hist = np.zeros((n_kept, 1 << max(0, rules.depth - 1), BLOCK * 256), dtype=np.int64)
         self._n_bins, self._missing = np.array(n_bins, dtype=np.int32), np.array(has_missing, dtype=np.bool_)
         self._monotone = np.zeros(p, np.int8) if rules.monotone is None else np.array(rules.monotone, dtype=np.int8)
         self._smoothing = np.empty((0, 4, 256)) if rules.smoothing is None else rules.smoothing
         # The best question of each feature at the level that was searched last.
         self._gains, self._questions = np.empty(p), np.empty((p, 2), dtype=np.int32)
+
+    def _blocks(self) -> tuple[list[np.ndarray], int]:
+        """The features that a thread searches at once, and of how many such blocks the histograms are kept."""
+        members = np.split(np.arange(len(self.n_bins)), range(BLOCK, len(self.n_bins), BLOCK))
+        return members, len(members)
 
     # What a subclass writes.
 
@@ -232,7 +227,7 @@ class HistogramSearch(LevelSearch):
         best = int(np.argmax(net))  # of equal gains the lowest feature's
         feature = int(permitted[best])
         code, side = int(self._questions[feature, 0]), bool(self._questions[feature, 1])
-        left, right = self._child_words(level.number, feature, code, side)
+        left, right = self._child_words(level, feature, code, side)
         if not self.has_missing[feature]:  # what is missing for the first time at prediction goes with most of the rows
             mask = (1 << level.shift) - 1
             side = bool((left & mask).sum() < (right & mask).sum())
@@ -251,50 +246,29 @@ class HistogramSearch(LevelSearch):
         self._fill(block, fresh)
         if half:
             split_histograms(hist, half, level.small_is_right)
-        members = self._members[block]
-        if self._bundles is None:
-            return self._search_features(hist, members, level)
-        # Eight features at a time, from the histograms of their bundles.
-        members = members[level.permitted[members]]
-        totals = hist[:n_leaves, :256].sum(axis=1)
-        apart = np.empty((n_leaves, BLOCK * 256), dtype=np.int64)
-        before = 0.0
-        for start in range(0, len(members), BLOCK):
-            some = members[start : start + BLOCK]
-            self._unbundle(hist, totals, some, apart)
-            before = self._search_features(apart, some, level)
-        return before
+        return self._search_members(block, level)
+
+    def _search_members(self, block: int, level: Level) -> float:
+        """As `_search_block`, the histograms being filled."""
+        return self._search_features(self._hist[block], self._members[block], level)
 
     def _search_features(self, hist: np.ndarray, features: np.ndarray, level: Level) -> float:
-        """`search_level` for up to eight features."""
+        """`search_level` for some features."""
         before: float = search_level(
             hist, 1 << level.number, features, level.permitted, self._n_bins, self._missing, self._monotone,
             self._smoothing, level.weights, level.shift, self._gains, self._questions,
         )  # fmt: skip
         return before
 
-    def _unbundle(self, hist: np.ndarray, totals: np.ndarray, features: np.ndarray, out: np.ndarray) -> None:
-        """Histograms (leaves, 256 each) of up to eight features of a block, from its bundles' histograms."""
-        own = self._bundles
-        assert own is not None
-        unbundle(
-            hist, totals, own.bundle[features] % BLOCK, own.first[features], own.default[features],
-            own.n_bins[features], own.has_missing[features], out,
-        )  # fmt: skip
-
-    def _histograms(self, feature: int, n_leaves: int) -> np.ndarray:
+    def _histograms(self, feature: int, level: Level) -> np.ndarray:
         """A feature's histograms (leaves, 256) at the level that was searched last."""
-        if self._bundles is None:
-            block, j = divmod(feature, BLOCK)
-            return self._hist[block, :n_leaves].reshape(n_leaves, BLOCK, 256)[:, j]
-        hist = self._hist[int(self._bundles.bundle[feature]) // BLOCK]
-        out = np.zeros((n_leaves, BLOCK * 256), dtype=np.int64)
-        self._unbundle(hist, hist[:n_leaves, :256].sum(axis=1), np.array([feature]), out)
-        return out[:, :256]
+        n_leaves = 1 << level.number
+        block, j = divmod(feature, BLOCK)
+        return self._hist[block, :n_leaves].reshape(n_leaves, BLOCK, 256)[:, j]
 
-    def _child_words(self, number: int, feature: int, code: int, side: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Sums of words in the left and the right child of each leaf of level `number` (2^number,)."""
-        hist = self._histograms(feature, 1 << number)
+    def _child_words(self, level: Level, feature: int, code: int, side: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Sums of words in the left and the right child of each leaf of the level, (leaves,)."""
+        hist = self._histograms(feature, level)
         left = hist[:, : code + 1].sum(axis=1)
         if not side:
             left += hist[:, MISSING]
@@ -305,8 +279,7 @@ class Grower(HistogramSearch):
     """Grows trees over one coded matrix; holds the histograms between levels and trees."""
 
     def __init__(self, matrix: CodedMatrix, rules: GrowthRules, workers: Workers) -> None:
-        bundles = matrix if isinstance(matrix, BundledMatrix) else None
-        super().__init__(matrix.n_bins, matrix.has_missing, rules, workers, bundles)
+        super().__init__(matrix.n_bins, matrix.has_missing, rules, workers)
         self.matrix = matrix
 
     def grow(self, packed: PackedGradients, allowed: np.ndarray, counted: float | None = None) -> TreeStructure:
@@ -366,7 +339,7 @@ def _answer(column, leaf, level, code, missing_right):
 def search_level(
     hist, n_leaves, features, permitted, n_bins, missing, monotone, smoothing, scales, shift, gains, questions
 ):
-    """Best border of each of up to eight features, whose histograms stand side by side, over all leaves of a level.
+    """Best border of each of some features, whose histograms stand side by side, over all leaves of a level.
 
     Writes what is found of feature f to `gains[f]` and `questions[f]`: its code, and 1 if a missing value goes right.
     Returns the sum of G²/H before the question, in packed units.

@@ -51,6 +51,16 @@ class SampledRows:
 
         self._workers.run(gather, [(*block, *place) for block, place in zip(self._blocks, zip(ends, ends[1:]))])
 
+    def of_all_rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """Words, int64 (n,), and leaves, uint16 (n,), of all rows, 0 where a row is not in the sample."""
+        n = self.matrix.n_rows
+        small = self.leaf.astype(np.uint16)  # what is read here and there is to stay in the cache
+        if len(self.rows) == n:
+            return self.words, small
+        words, leaf = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.uint16)
+        words[self.rows], leaf[self.rows] = self.words, small
+        return words, leaf
+
     def fill(self, block: int, fresh: np.ndarray) -> None:
         """Add the gathered rows' words to the histograms (leaves, 8 * 256) of one block of features."""
         rows, words, slots = self._level
