@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from hashlib import sha256
 from numbers import Real
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +23,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import DataFileError, InvalidInputError, imports_of_extra
-from truerank.core.files import append_whole, atomic_write, check_target
+from truerank.core.files import check_target
+from truerank.core.json_lines import JsonLines
 from truerank.core.printing import plain
 from truerank.core.random_streams import seed_of
 from truerank.data.ranking_data import RankingData, check_ranking_data
@@ -54,6 +53,7 @@ class Between:
         return isinstance(self.low, int) and isinstance(self.high, int)
 
 
+_NO_TRIALS = "is no file of trials; name another, or remove it"
 _STRENGTH = {"C": Between(1e-4, 1e4, log=True)}
 # What is searched where no space is given, by the name of the class.
 SPACES: dict[str, dict[str, Any]] = {
@@ -180,13 +180,17 @@ def tune(
     search = trials is not None or any(isinstance(values, Between) for values in ranges.values())
     n_trials = check_positive_int(30 if trials is None else trials, "trials") if search else None
     question = _question(build({}), ranges, judged, pairs, seed, search)
-    done = _read_state(state, question)
     jobs = check_positive_int(jobs, "jobs")
-    keep = _Keeper(state, question, done, watch)
+    lines = JsonLines(state, _NO_TRIALS)
+    done = _trials_of(lines, question)
     proposals = _searched(ranges, n_trials or 0, seed, judged.higher_is_better, done) if search else _grid(ranges, done)
     with ThreadPoolExecutor(jobs) as pool:
         for settings in proposals:
-            keep(_tried(build, settings, pairs, judged, pool if jobs > 1 else None, len(done)))
+            trial = _tried(build, settings, pairs, judged, pool if jobs > 1 else None, len(done))
+            done.append(trial)
+            lines.append(trial)
+            if watch is not None:
+                watch(trial)
     best = None
     for trial in done:
         if trial["error"] is None and judged.improves(trial["mean"], None if best is None else best["mean"]):
@@ -339,48 +343,24 @@ def _searched(ranges: dict[str, Any], n_trials: int, seed: int, upwards: bool, d
         yield settings
 
 
-class _Keeper:
-    """Adds trials to the list, and to the file."""
-
-    def __init__(
-        self, state: Any, question: str, done: list[dict[str, Any]], watch: Callable[[dict[str, Any]], None] | None
-    ) -> None:
-        self.done, self.watch = done, watch
-        self.path = None if state is None else os.fspath(state)
-        if self.path is not None and not done:
-            with atomic_write(self.path) as stream:
-                stream.write(json.dumps({"question": question}) + "\n")
-
-    def __call__(self, trial: dict[str, Any]) -> None:
-        self.done.append(trial)
-        if self.path is not None:
-            append_whole(self.path, json.dumps(trial) + "\n")
-        if self.watch is not None:
-            self.watch(trial)
-
-
-def _read_state(state: Any, question: str) -> list[dict[str, Any]]:
-    """The trials of an earlier run; a last line that was cut off is dropped from the file."""
-    if state is None or not os.path.exists(state) or os.path.getsize(state) == 0:
+def _trials_of(lines: JsonLines, question: str) -> list[dict[str, Any]]:
+    """The trials of an earlier run; a new file begins with the question."""
+    if not lines.held:
+        lines.append({"question": question})
         return []
-    name = os.fspath(state)
-    try:
-        text = Path(name).read_text(encoding="utf-8")
-        whole = text[: text.rfind("\n") + 1]
-        rows = [json.loads(line) for line in whole.splitlines()]
-        asked, trials = rows[0]["question"], rows[1:]
-        keys = {"number", "params", "values", "mean", "rounds", "error"}
-        if any(set(trial) != keys for trial in trials):
-            raise KeyError("number")
-    except (ValueError, KeyError, IndexError, TypeError) as error:
-        raise DataFileError("is no file of trials; name another, or remove it", name) from error
-    if asked != question:
+    first, *trials = lines.held
+    keys = {"number", "params", "values", "mean", "rounds", "error"}
+    if not (
+        isinstance(first, dict)
+        and "question" in first
+        and all(isinstance(trial, dict) and set(trial) == keys for trial in trials)
+    ):
+        raise DataFileError(_NO_TRIALS, lines.path)
+    if first["question"] != question:
         raise InvalidInputError(
-            f"{name}: holds trials of another ranker, space, measure, seed or other data; name another, or remove it"
+            f"{lines.path}: holds trials of another ranker, space, measure, seed or other data; name another, or "
+            "remove it"
         )
-    if len(whole) < len(text):
-        with open(name, "r+b") as stream:
-            stream.truncate(len(whole.encode("utf-8")))
     return trials
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import DataFileError, InvalidInputError
-from truerank.core.files import append_whole
+from truerank.core.json_lines import JsonLines
 from truerank.core.printing import plain, table
 from truerank.core.random_streams import stream
 from truerank.data.grouping import offsets_of, places_of
@@ -250,8 +250,7 @@ def compare_paired(a: np.ndarray, b: np.ndarray) -> dict[str, float]:
 class ResultStore:
     """Finished pieces of a long run, one JSON line each; a killed run that starts again finds them.
 
-    A line is appended by one write and flushed to disk. A torn last line (the machine died in mid-write) is cut off
-    when the file is opened. Lines with another `stamp` belong to other settings and are left alone and unused.
+    Lines with another `stamp` belong to other settings and are left alone and unused.
 
     Parameters
     ----------
@@ -270,23 +269,26 @@ class ResultStore:
     """
 
     def __init__(self, path: str | os.PathLike[str] | None, stamp: Any = None) -> None:
-        self.path = None if path is None else Path(path)
+        if path is not None:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+        expected = "expected a JSON object with stamp, key and result; remove this file to compute everything anew"
+        self._lines = JsonLines(path, expected)
+        self.path = self._lines.path
         self._stamp = _canonical(stamp)
         self._results: dict[str, Any] = {}
-        self.n_resumed = 0
-        if self.path is not None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._load(self.path)
+        for number, record in enumerate(self._lines.held, start=1):
+            if not isinstance(record, dict) or not {"stamp", "key", "result"} <= set(record):
+                raise DataFileError(expected, self.path, number)
+            if _canonical(record["stamp"]) == self._stamp:
+                self._results[_canonical(record["key"])] = record["result"]
+        self.n_resumed = len(self._results)
 
     def compute(self, key: Any, work: Callable[[], Any]) -> Any:
         """The result kept under `key` (a JSON value), else `work()`, kept from now on."""
         name = _canonical(key)
         if name not in self._results:
             self._results[name] = result = plain(work())
-            if self.path is not None:
-                record = {"stamp": json.loads(self._stamp), "key": plain(key), "result": result}
-                text = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-                append_whole(self.path, text + "\n")
+            self._lines.append({"stamp": json.loads(self._stamp), "key": plain(key), "result": result})
         return self._results[name]
 
     def __contains__(self, key: Any) -> bool:
@@ -294,27 +296,6 @@ class ResultStore:
 
     def __len__(self) -> int:
         return len(self._results)
-
-    def _load(self, path: Path) -> None:
-        if not path.exists():
-            return
-        content = path.read_bytes()
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            os.truncate(path, whole)
-        for number, line in enumerate(content[:whole].split(b"\n")[:-1], start=1):
-            try:
-                record = json.loads(line)
-                stamp, key, result = record["stamp"], record["key"], record["result"]
-            except (ValueError, KeyError, TypeError) as error:
-                raise DataFileError(
-                    "expected a JSON object with stamp, key and result; remove this file to compute everything anew",
-                    str(path),
-                    number,
-                ) from error
-            if _canonical(stamp) == self._stamp:
-                self._results[_canonical(key)] = result
-        self.n_resumed = len(self._results)
 
 
 def _canonical(value: Any) -> str:

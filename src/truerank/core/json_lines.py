@@ -1,0 +1,65 @@
+"""A file of JSON values, one a line, that a killed run goes on with."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from truerank.core.errors import DataFileError
+from truerank.core.files import append_whole
+
+
+class JsonLines:
+    """What an earlier run has left in a file, and lines that are added to it.
+
+    A line is appended by one write and flushed to disk. What stands behind the last line end (the machine died in
+    mid-write) counts as not written, and is cut off when the next line is appended.
+
+    Parameters
+    ----------
+    path : path or None
+        None keeps nothing.
+    expected : str
+        What an error says of a line that is no JSON.
+
+    Attributes
+    ----------
+    path : str
+        "" where nothing is kept.
+    held : list
+        The values that the file held when it was opened.
+
+    Raises
+    ------
+    DataFileError
+        On a line that is no JSON, with its number, and on text without a line end.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None, expected: str) -> None:
+        self.path = "" if path is None else os.fspath(path)
+        self.held: list[Any] = []
+        self._torn_at: int | None = None
+        if not os.path.exists(self.path):
+            return
+        content = Path(self.path).read_bytes()
+        *lines, rest = content.split(b"\n")
+        if rest:
+            self._torn_at = len(content) - len(rest)
+            if not lines:
+                raise DataFileError(expected, self.path, 1)
+        for number, line in enumerate(lines, start=1):
+            try:
+                self.held.append(json.loads(line))
+            except ValueError as error:
+                raise DataFileError(expected, self.path, number) from error
+
+    def append(self, value: Any) -> None:
+        """Add a line."""
+        if not self.path:
+            return
+        if self._torn_at is not None:
+            os.truncate(self.path, self._torn_at)
+            self._torn_at = None
+        append_whole(self.path, json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
