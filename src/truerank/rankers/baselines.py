@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from truerank.core.threads import one_blas_thread, query_blocks, run_blocks
 from truerank.data.ranking_data import RankingData
 from truerank.matrices.content import hashed
 from truerank.matrices.rows import LinearRows
+from truerank.measures import Measure
 from truerank.rankers.base import Ranker
 from truerank.rankers.linear import LinearRanker, Problem, make_problem
 from truerank.solvers.path import path_values
@@ -241,20 +243,25 @@ class SingleFeature(Ranker):
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         self.__dict__.pop("train_score_", None)
         if self.feature is None:
-            self._choose(data)
+            judgements = data.judgements()
+
+            def mean_of(measure: Measure, k: int, sign: int) -> float:
+                scores = last_if_missing(sign * data.X[:, k].astype(np.float64))
+                return measure.mean(judgements, scores, data.query_weight)
+
+            self.choose(data.n_features, mean_of)
         else:
             self.feature_ = self._column_number(data.n_features)
             self.sign_ = -1 if self.ascending else 1
         self._finish(Status.CONVERGED)
 
-    def _choose(self, data: RankingData) -> None:
+    def choose(self, n_features: int, mean_of: Callable[[Measure, int, int], float]) -> None:
+        """Take the column k and direction (1, -1) with the best `mean_of(measure, k, direction)`."""
         measure = self._measure().tie_averaged()
-        judgements = data.judgements()
         best: float | None = None
         for sign in (1, -1):
-            for k in range(data.n_features):
-                scores = last_if_missing(sign * data.X[:, k].astype(np.float64))
-                value = measure.mean(judgements, scores, data.query_weight)
+            for k in range(n_features):
+                value = mean_of(measure, k, sign)
                 if measure.improves(value, best):
                     best, self.feature_, self.sign_ = value, k, sign
         self.train_score_ = best

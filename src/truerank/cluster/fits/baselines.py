@@ -9,6 +9,7 @@ import numpy as np
 from truerank.cluster.partition import Partition
 from truerank.cluster.partitioned_data import PartitionedData
 from truerank.cluster.sums import beside
+from truerank.measures import Measure
 from truerank.rankers.baselines import SingleFeature, last_if_missing
 from truerank.solvers.result import Status
 
@@ -16,23 +17,15 @@ from truerank.solvers.result import Status
 def fit_partitions(ranker: Any, data: PartitionedData, valid: PartitionedData | None) -> None:
     """Set the fitted attributes of `ranker`."""
     if isinstance(ranker, SingleFeature) and ranker.feature is None:
-        _choose(ranker, data)
+
+        def mean_of(measure: Measure, k: int, sign: int) -> float:
+            by_query = np.concatenate(data.crew.round(_measured, k, sign, measure, merge=beside))
+            return measure.aggregate(by_query, data.query_weight)
+
+        ranker.choose(data.n_features, mean_of)
         ranker._finish(Status.CONVERGED)
     else:  # nothing is learned from the rows
         ranker._fit(data, None)
-
-
-def _choose(ranker: SingleFeature, data: PartitionedData) -> None:
-    """The column and direction with the best mean measure: values by query come here, m numbers a column."""
-    measure = ranker._measure().tie_averaged()
-    best: float | None = None
-    for sign in (1, -1):
-        for k in range(data.n_features):
-            by_query = np.concatenate(data.crew.round(_measured, k, sign, measure, merge=beside))
-            value = measure.aggregate(by_query, data.query_weight)
-            if measure.improves(value, best):
-                best, ranker.feature_, ranker.sign_ = value, k, sign
-    ranker.train_score_ = best
 
 
 def _measured(partition: Partition, k: int, sign: int, measure: Any) -> list[np.ndarray]:
