@@ -483,12 +483,12 @@ def choose_calibrator(
     if not singles:
         raise InvalidInputError(f"methods is empty; known are: {', '.join(CALIBRATORS)}")
     members = [methods[k] for k in singles]
+    n_positive, n_negative = int(positive.sum()), int((~positive).sum())
     rarest = rarest_class(positive)
     if rarest < FEW_ROWS:
         warnings.warn(
-            f"only {int(positive.sum())} positive and {int((~positive).sum())} negative rows: the choice of a "
-            "calibrator rests on very few of them; collect more, or settle on a method beforehand (platt is the "
-            "safest)",
+            f"only {n_positive} positive and {n_negative} negative rows: the choice of a calibrator rests on very few "
+            "of them; collect more, or settle on a method beforehand (platt is the safest)",
             TruerankWarning,
             stacklevel=2,
         )
@@ -514,15 +514,27 @@ def choose_calibrator(
     else:
         best = _first_as_good_as_the_best(methods, names, log_loss, weight, group, rarest)
         calibrator, weights = quietly_fitted(methods[best], monotone, values, labels, weight), {names[best]: 1.0}
+    comparisons = _comparisons(names, log_loss, brier, best, weight, group)
+    return CalibratorChoice(names[best], calibrator, comparisons, n_positive, n_negative, weights)
+
+
+def _comparisons(
+    names: list[str],
+    log_loss: np.ndarray,
+    brier: np.ndarray,
+    best: int,
+    weight: np.ndarray | None,
+    group: np.ndarray | None,
+) -> list[MethodComparison]:
+    """Each method's mean losses, and its log loss beside the best one's."""
     means = np.average(log_loss, axis=1, weights=weight)
-    comparisons = [
+    return [
         MethodComparison(
-            names[k], float(means[k]), float(np.average(brier[k], weights=weight)), float(means[k] - means[best]),
+            name, float(means[k]), float(np.average(brier[k], weights=weight)), float(means[k] - means[best]),
             1.0 if k == best else _paired(log_loss[k] - log_loss[best], weight, group).p,
         )
-        for k in range(len(methods))
+        for k, name in enumerate(names)
     ]  # fmt: skip
-    return CalibratorChoice(names[best], calibrator, comparisons, int(positive.sum()), int((~positive).sum()), weights)
 
 
 def _mean_losses(log_odds: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -134,23 +134,10 @@ def _check_curve(args: argparse.Namespace) -> None:
     args.curve_topics = args.curve_topics or CURVE_TOPICS
 
 
-def _learn(args: argparse.Namespace, paths: list[str], names: list[str]) -> int:
-    common.announce_compilation()
-    from truerank.features.run_pool import RunPool
-    from truerank.inspection.fusion_evidence import cross_validate_fusion, fusion_curve, pool_bias
-    from truerank.io.documents import read_judgements
-    from truerank.io.trec import read_run
-    from truerank.measures import parse_measures
+def _unfitted(args: argparse.Namespace) -> tuple[Any, str]:
+    """The fusion that is to be fitted, and the name of its ranker."""
     from truerank.rankers.run_fusion import DEPTH, RunFusion
 
-    measures = " ".join(args.measures or ["AP nDCG@10"])
-    folds = {} if args.folds is None else {"n_folds": args.folds}
-    parse_measures(measures, args.convention)  # misspelt names fail before any file is read
-    if args.json and args.output == "-":
-        raise common.UsageError("--json prints figures; name the file of the fused run with -o")
-    if args.nonnegative and args.ranker is not None:
-        raise common.UsageError("--nonnegative has its own learner; leave --ranker out")
-    common.check_writable(args.model)
     settings = common.parse_settings(args.set)
     ranker_name = "nonnegative-list-net" if args.nonnegative else args.ranker or "list-net"
     ranker = common.make_ranker(ranker_name, settings)
@@ -162,15 +149,40 @@ def _learn(args: argparse.Namespace, paths: list[str], names: list[str]) -> int:
         depth=DEPTH if args.training_depth is None else args.training_depth,
         nonnegative=args.nonnegative,
     )
-    qrels = common.with_note(args.qrels, read_judgements(args.qrels))
-    pool = RunPool({name: read_run(path) for name, path in zip(names, paths)}, qrels)
-    _report_findings(pool)
+    return model, ranker_name
+
+
+def _check_points(args: argparse.Namespace, pool: Any) -> None:
+    """A curve of which no point can be drawn is an error."""
     if args.curve and not any(r <= pool.n_runs for r in args.curve_runs):
         raise common.UsageError(f"--curve: no number of --curve-runs is at most {pool.n_runs}, the number of runs")
     if args.curve and not any(t <= pool.n_queries - 2 for t in args.curve_topics):
         raise common.UsageError(
             f"--curve: no number of --curve-topics leaves two topics of the {pool.n_queries} judged to test on"
         )
+
+
+def _learn(args: argparse.Namespace, paths: list[str], names: list[str]) -> int:
+    common.announce_compilation()
+    from truerank.features.run_pool import RunPool
+    from truerank.inspection.fusion_evidence import cross_validate_fusion, fusion_curve, pool_bias
+    from truerank.io.documents import read_judgements
+    from truerank.io.trec import read_run
+    from truerank.measures import parse_measures
+
+    measures = " ".join(args.measures or ["AP nDCG@10"])
+    folds = {} if args.folds is None else {"n_folds": args.folds}
+    first = next(iter(parse_measures(measures, args.convention)))  # misspelt names fail before any file is read
+    if args.json and args.output == "-":
+        raise common.UsageError("--json prints figures; name the file of the fused run with -o")
+    if args.nonnegative and args.ranker is not None:
+        raise common.UsageError("--nonnegative has its own learner; leave --ranker out")
+    common.check_writable(args.model)
+    model, ranker_name = _unfitted(args)
+    qrels = common.with_note(args.qrels, read_judgements(args.qrels))
+    pool = RunPool({name: read_run(path) for name, path in zip(names, paths)}, qrels)
+    _report_findings(pool)
+    _check_points(args, pool)
     unfound = sorted(set(qrels.query_ids.tolist()) - set(pool.query_ids.tolist()))
     evidence = cross_validate_fusion(
         pool, model, measures=measures, convention=args.convention, depth=args.depth, random_state=args.seed, **folds,
@@ -189,15 +201,14 @@ def _learn(args: argparse.Namespace, paths: list[str], names: list[str]) -> int:
     if args.nonnegative:
         report["weights"] = model.run_weights()
     settings = {"convention": args.convention, "random_state": args.seed}
-    first = parse_measures(measures, args.convention)
     if args.curve:
         report["curve"] = fusion_curve(
-            pool, model, measure=next(iter(first)), n_topics=args.curve_topics, n_runs=args.curve_runs,
+            pool, model, measure=first, n_topics=args.curve_topics, n_runs=args.curve_runs,
             depth=args.depth, **settings, **common.given(args, "draws"),
         )  # fmt: skip
     if args.pool_check:
         report["pool_check"] = pool_bias(
-            pool, model, groups=_groups(args.groups), measure=next(iter(first)), **folds, **settings,
+            pool, model, groups=_groups(args.groups), measure=first, **folds, **settings,
             **common.given(args, "pool_depth"),
         )  # fmt: skip
     if args.model is not None:

@@ -69,18 +69,7 @@ def run(args: argparse.Namespace) -> int:
 
     families = list(dict.fromkeys(name for given in args.families for name in _family(given, FAMILIES, PAPERS)))
     candidates = _candidates(args)
-    if args.splits < 3:
-        raise common.UsageError(
-            f"--splits must be at least 3, got {args.splits}: one fold tests, one chooses settings, the others train"
-        )
-    common.check_positive("--depth", args.depth)
-    common.check_threads(args.threads)
-    out = Path(args.out)
-    if out.exists() and not out.is_dir():
-        raise common.UsageError(f"--out {out} is a file; name a folder")
-    if not args.replace:
-        common.check_folder(out, [name for name in OUTPUTS if os.path.lexists(out / name)])
-    out.mkdir(parents=True, exist_ok=True)
+    out = _checked_folder(args)
     qrels = common.with_note(args.qrels, read_judgements(args.qrels))
     queries, n_asked = _answered_queries(args, qrels)
     index = build_index(read_documents(args.documents, bad=args.bad), out / "index")
@@ -129,6 +118,23 @@ def run(args: argparse.Namespace) -> int:
         summary["without"] = _without_each(families, index, learner, data, parts, values)
     _write(out, summary, data, levelled, model, parts, args)
     return 0
+
+
+def _checked_folder(args: argparse.Namespace) -> Path:
+    """The folder of what is written, once the numbers that were given make sense."""
+    if args.splits < 3:
+        raise common.UsageError(
+            f"--splits must be at least 3, got {args.splits}: one fold tests, one chooses settings, the others train"
+        )
+    common.check_positive("--depth", args.depth)
+    common.check_threads(args.threads)
+    out = Path(args.out)
+    if out.exists() and not out.is_dir():
+        raise common.UsageError(f"--out {out} is a file; name a folder")
+    if not args.replace:
+        common.check_folder(out, [name for name in OUTPUTS if os.path.lexists(out / name)])
+    out.mkdir(parents=True, exist_ok=True)
+    return out
 
 
 def _family(given: str, families: dict[str, str], papers: Sequence[str]) -> list[str]:

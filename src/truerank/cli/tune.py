@@ -52,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Try, choose, fit the best to all queries, save."""
     from truerank.inspection.importance import measure_of
-    from truerank.inspection.tuning import SPACES, tune
+    from truerank.inspection.tuning import tune
     from truerank.models.model_file import save_model
 
     common.check_writable(args.model)
@@ -61,16 +61,7 @@ def run(args: argparse.Namespace) -> int:
     first = common.make_ranker(args.ranker, fixed, None, args.prepare)
     seeded = args.seed if "random_state" in first.get_params() or "ranker__random_state" in first.get_params() else None
     inner = getattr(first, "ranker", first)
-    space = parse_space(args.space) or {
-        name: values for name, values in SPACES.get(type(inner).__name__, {}).items() if name not in fixed
-    }
-    if not space:
-        raise common.UsageError(f"{args.ranker} has nothing to choose; give --space key=VALUES")
-    both = [name for name in space if name in fixed]
-    if both:
-        raise common.UsageError(f"--space and --set both give {both[0]!r}; give it once")
-    for name, values in space.items():
-        common.make_ranker(args.ranker, fixed | {name: values[0] if isinstance(values, list) else values.low})
+    space = _space(args, inner, fixed)
     measure = measure_of(inner, args.measure, args.convention)
     name, ties = args.measure or measure.name, measure.tie_averaged().setting("ties")
 
@@ -113,15 +104,35 @@ def run(args: argparse.Namespace) -> int:
             }
         )
         return 0
+    _print(found, name, measure.higher_is_better, f"{args.convention}, ties={ties!r}")
+    print(f"model written to {args.model}")
+    return 0
+
+
+def _space(args: argparse.Namespace, ranker: Any, fixed: dict[str, Any]) -> dict[str, Any]:
+    """What is to be chosen among, checked: of --space, or usual values of what is not fixed."""
+    from truerank.inspection.tuning import SPACES
+
+    usual = SPACES.get(type(ranker).__name__, {})
+    space = parse_space(args.space) or {name: values for name, values in usual.items() if name not in fixed}
+    if not space:
+        raise common.UsageError(f"{args.ranker} has nothing to choose; give --space key=VALUES")
+    both = [name for name in space if name in fixed]
+    if both:
+        raise common.UsageError(f"--space and --set both give {both[0]!r}; give it once")
+    for name, values in space.items():
+        common.make_ranker(args.ranker, fixed | {name: values[0] if isinstance(values, list) else values.low})
+    return space
+
+
+def _print(found: Any, name: str, upwards: bool, terms: str) -> None:
     rows = [[t["number"] + 1, t["mean"], json.dumps(t["params"])] for t in found.trials if t["error"] is None]
-    rows.sort(key=lambda row: float(row[1]), reverse=measure.higher_is_better)
+    rows.sort(key=lambda row: float(row[1]), reverse=upwards)
     print(common.table(rows[:10], ["trial", name, "settings"]))
     print(
-        f"best of {len(found.trials)} settings: {json.dumps(found.best_params)}, {name} "
-        f"{found.best_value:.4f} ({args.convention}, ties={ties!r}) on the held-out queries that chose it; "
-        f"`truerank evaluate` on other queries says what it is worth\nmodel written to {args.model}"
+        f"best of {len(found.trials)} settings: {json.dumps(found.best_params)}, {name} {found.best_value:.4f} "
+        f"({terms}) on the held-out queries that chose it; `truerank evaluate` on other queries says what it is worth"
     )
-    return 0
 
 
 def parse_space(pairs: Sequence[str]) -> dict[str, Any]:

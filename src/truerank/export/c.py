@@ -256,37 +256,9 @@ def write(form: ModelForm, name: str, exact: bool) -> str:
     prefix = re.sub(r"\W", "_", name)
     if not prefix or prefix[0].isdigit():
         raise InvalidInputError(f"the name must begin as a name in C does, got {name!r}")
-    arrays = arrays_of(form)
-    start, intercept = arrays.pop("start"), arrays.pop("intercept")
+    arrays, numbers, start, intercept = _arrays_and_sizes(form)
     blocked = form.kind in ("oblivious", "trees")
-    numbers: dict[str, int] = {"N_FEATURES": form.n_features}
-    if form.kind == "linear":
-        numbers |= {"LANES": arrays.pop("lanes"), "N_COLUMNS": len(arrays["columns"])}
-    elif form.kind == "stumps":
-        numbers["N_COLUMNS"] = len(arrays["columns"])
-    elif form.kind == "trees":
-        arrays = _with_leaves_as_nodes(form)
-        numbers |= {"N_USED": len(arrays["used"]), "N_TREES": len(arrays["roots"])}
-        numbers["HAS_ZERO_MISSING"] = int((arrays["missing"] > 1).any())
-    else:
-        key = "columns" if form.kind == "fuzzy" else "features"
-        numbers |= {"N_TREES": arrays[key].shape[0], "DEPTH": arrays[key].shape[1]}
-        if form.kind == "oblivious":
-            arrays["used"] = np.unique(arrays["features"])
-            arrays["columns"] = np.searchsorted(arrays["used"], arrays.pop("features"))
-        if form.kind == "polynomial":
-            numbers["N_MONOMIALS"] = len(arrays["table"])
-        numbers["N_USED"] = len(arrays["used"])
     steep_borders = "log_p" in arrays
-    if form.kind == "fuzzy" and not steep_borders:
-        del arrays["steep"], arrays["border_place"]
-    if form.linear_start is not None:
-        numbers["N_START"] = len(arrays["start_columns"])
-    if form.calibration is not None:
-        numbers["N_MEMBERS"] = len(arrays["member_kinds"])
-    if numbers.get("N_USED") == 0:
-        numbers["N_USED"] = 1
-        arrays["used"] = np.zeros(1, dtype=np.int64)
     text = [
         f"/* Scores of the model {prefix}, written by truerank. C99, no dependencies but math.h.",
         f" *   double {prefix}_score(const double *x)                  one row of {form.n_features} numbers",
@@ -323,6 +295,40 @@ def write(form: ModelForm, name: str, exact: bool) -> str:
         text.append(_BODIES[form.kind].replace("STEEP_ABOVE", steep[0]).replace("STEEP_BELOW", steep[1]))
         text += _single_rows(form, prefix, start, intercept)
     return "\n".join(text) + "\n"
+
+
+def _arrays_and_sizes(form: ModelForm) -> tuple[dict[str, Any], dict[str, int], float, float]:
+    """The arrays of the file, its `#define`s, and the constants before and after the sum."""
+    arrays = arrays_of(form)
+    start, intercept = arrays.pop("start"), arrays.pop("intercept")
+    numbers: dict[str, int] = {"N_FEATURES": form.n_features}
+    if form.kind == "linear":
+        numbers |= {"LANES": arrays.pop("lanes"), "N_COLUMNS": len(arrays["columns"])}
+    elif form.kind == "stumps":
+        numbers["N_COLUMNS"] = len(arrays["columns"])
+    elif form.kind == "trees":
+        arrays = _with_leaves_as_nodes(form)
+        numbers |= {"N_USED": len(arrays["used"]), "N_TREES": len(arrays["roots"])}
+        numbers["HAS_ZERO_MISSING"] = int((arrays["missing"] > 1).any())
+    else:
+        key = "columns" if form.kind == "fuzzy" else "features"
+        numbers |= {"N_TREES": arrays[key].shape[0], "DEPTH": arrays[key].shape[1]}
+        if form.kind == "oblivious":
+            arrays["used"] = np.unique(arrays["features"])
+            arrays["columns"] = np.searchsorted(arrays["used"], arrays.pop("features"))
+        if form.kind == "polynomial":
+            numbers["N_MONOMIALS"] = len(arrays["table"])
+        numbers["N_USED"] = len(arrays["used"])
+    if form.kind == "fuzzy" and "log_p" not in arrays:
+        del arrays["steep"], arrays["border_place"]
+    if form.linear_start is not None:
+        numbers["N_START"] = len(arrays["start_columns"])
+    if form.calibration is not None:
+        numbers["N_MEMBERS"] = len(arrays["member_kinds"])
+    if numbers.get("N_USED") == 0:
+        numbers["N_USED"] = 1
+        arrays["used"] = np.zeros(1, dtype=np.int64)
+    return arrays, numbers, start, intercept
 
 
 def _oblivious(depth: int) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 
 from truerank.data.ranking_data import RankingData
 from truerank.export.form import Linear, ModelForm, Plain, Stumps, as_linear
-from truerank.export.run import Evaluator, evaluators
+from truerank.export.run import evaluators
 
 _CASES = 20_000  # border cases at most
 _MADE_UP = 200
@@ -85,6 +85,28 @@ class Certificate:
         return asdict(self)
 
 
+class _Differences:
+    """The worst that any evaluator of an export did, beside what the model says."""
+
+    def __init__(self, n_queries: int) -> None:
+        self.by_evaluator: dict[str, float] = {}
+        self.agreeing = np.ones(n_queries, dtype=bool)
+        self.out_of_order = self.ties_made = self.ties_broken = 0
+        self.of_cases: dict[str, int] = {}
+
+    def add_rows(self, evaluator: str, expected: np.ndarray, scores: np.ndarray, offsets: Any, rounding: float) -> None:
+        """Compare the scores of rows, and their orders within queries."""
+        self.by_evaluator[evaluator] = float(np.abs(scores - expected).max(initial=0.0))
+        reversed_queries, places, made, broken = compare_orders(expected, scores, offsets, rounding)
+        self.agreeing &= ~reversed_queries
+        self.out_of_order, self.ties_made = max(self.out_of_order, places), max(self.ties_made, made)
+        self.ties_broken = max(self.ties_broken, broken)
+
+    def add_cases(self, kind: str, differences: np.ndarray, tolerance: float) -> None:
+        """Count the cases whose scores differ."""
+        self.of_cases[kind] = max(self.of_cases.get(kind, 0), int((np.abs(differences) > tolerance).sum()))
+
+
 def certify_export(
     content: str | bytes,
     form: ModelForm,
@@ -108,48 +130,26 @@ def certify_export(
     if missing == "zero":
         X = np.nan_to_num(X, nan=0.0)
     expected = reference_scores(form, X)
-    absent_rows = np.isnan(given).any(axis=1)
-    if missing == "zero" and absent_rows.any():
-        with_absent = reference_scores(form, given[absent_rows])
-        differ = int((np.abs(with_absent - expected[absent_rows]) > 1e-9 * (1.0 + np.abs(with_absent))).sum())
-        notes += (
-            f"{int(absent_rows.sum())} rows hold missing values, which this export scores as 0; {differ} of them have "
-            "another score in predict, which knows them as missing: their places are NOT certified",
-        )
+    absent = np.isnan(given).any(axis=1)
+    if missing == "zero" and absent.any():
+        notes += (_scored_as_zero(form, given[absent], expected[absent]),)
     left_out = constant_left_out(form, format, properties)
-    runs = evaluators(content, form, format)
-    differences: dict[str, float] = {}
-    out_of_order = ties_made = ties_broken = 0
-    agreeing = np.ones(len(offsets) - 1, dtype=bool)
-    cases, absent = border_cases(form, X, properties.float32, exact, properties.tiny), missing_cases(form, X, missing)
-    case_scores = reference_scores(form, cases) if len(cases) else np.empty(0)
-    absent_scores = reference_scores(form, absent) if len(absent) else np.empty(0)
-    wrong_cases = wrong_absent = 0
+    cases = {
+        "border": border_cases(form, X, properties.float32, exact, properties.tiny),
+        "missing": missing_cases(form, X, missing),
+    }
+    expected_of = {kind: reference_scores(form, rows) for kind, rows in cases.items() if len(rows)}
     scale = 1.0 + float(np.abs(expected).max(initial=0.0))
     tolerance = scale * (4e-6 if properties.float32 or properties.float32_scores or form.float32_sums else 1e-10)
-    for evaluator, score in runs.items():
-
-        def scored(rows: np.ndarray, score: Evaluator = score) -> np.ndarray:
-            return score(rows) / factor + left_out if len(rows) else np.empty(0)
-
-        scores = scored(X)
-        differences[evaluator] = float(np.abs(scores - expected).max(initial=0.0))
-        reversed_queries, places, made, broken = compare_orders(
-            expected, scores, offsets, _ROUNDING if form.calibration is not None else 0.0
-        )
-        agreeing &= ~reversed_queries
-        out_of_order, ties_made = max(out_of_order, places), max(ties_made, made)
-        ties_broken = max(ties_broken, broken)
-        wrong_cases = max(wrong_cases, int((np.abs(scored(cases) - case_scores) > tolerance).sum()))
-        wrong_absent = max(wrong_absent, int((np.abs(scored(absent) - absent_scores) > tolerance).sum()))
-    if properties.float32 and max(differences.values(), default=0.0) > tolerance:
-        largest = float(np.finfo(np.float32).max)
-        rounded = reference_scores(form, X.clip(-largest, largest).astype(np.float32).astype(np.float64))
-        moved = int((np.abs(rounded - expected) > tolerance).sum())
-        notes += (
-            f"features rounded to float32 move {moved} of these {len(X)} rows across a border or along a steep one, "
-            "and their scores away from predict's; with float32 features both sides agree",
-        )
+    found = _Differences(len(offsets) - 1)
+    for evaluator, score in evaluators(content, form, format).items():
+        scores = score(X) / factor + left_out
+        found.add_rows(evaluator, expected, scores, offsets, _ROUNDING if form.calibration is not None else 0.0)
+        for kind, values in expected_of.items():
+            found.add_cases(kind, score(cases[kind]) / factor + left_out - values, tolerance)
+    largest = max(found.by_evaluator.values(), default=float("nan"))
+    if properties.float32 and largest > tolerance:
+        notes += (_moved_by_rounding(form, X, expected, tolerance),)
     if format == "catboost":
         notes += _mixed_directions(form)
     policy: dict[str, Any] = {
@@ -165,14 +165,36 @@ def certify_export(
     raw = content if isinstance(content, bytes) else content.encode()
     return Certificate(
         format=format, rows=len(X), queries=len(offsets) - 1, made_up=made_up,
-        largest_difference=max(differences.values(), default=float("nan")),
-        rank_agreement=float(agreeing.mean()) if len(agreeing) else 1.0, out_of_order=out_of_order,
-        ties_made=ties_made, ties_broken=ties_broken, border_cases=len(cases), border_differences=wrong_cases,
-        missing_cases=len(absent), missing_differences=wrong_absent, evaluators=differences, policy=policy,
+        largest_difference=largest, rank_agreement=float(found.agreeing.mean()) if len(found.agreeing) else 1.0,
+        out_of_order=found.out_of_order, ties_made=found.ties_made, ties_broken=found.ties_broken,
+        border_cases=len(cases["border"]), border_differences=found.of_cases.get("border", 0),
+        missing_cases=len(cases["missing"]), missing_differences=found.of_cases.get("missing", 0),
+        evaluators=found.by_evaluator, policy=policy,
         notes=notes, distilled=distilled, model_hash=_hash(_model_bytes(form)), export_hash=_hash(raw),
         data_hash=_hash(np.ascontiguousarray(X).tobytes() + np.asarray(offsets, dtype=np.int64).tobytes()),
         truerank=__version__,
     )  # fmt: skip
+
+
+def _scored_as_zero(form: ModelForm, X: np.ndarray, expected: np.ndarray) -> str:
+    """A note of the rows with missing values, which an export without these scores as 0."""
+    with_absent = reference_scores(form, X)
+    differ = int((np.abs(with_absent - expected) > 1e-9 * (1.0 + np.abs(with_absent))).sum())
+    return (
+        f"{len(X)} rows hold missing values, which this export scores as 0; {differ} of them have another score in "
+        "predict, which knows them as missing: their places are NOT certified"
+    )
+
+
+def _moved_by_rounding(form: ModelForm, X: np.ndarray, expected: np.ndarray, tolerance: float) -> str:
+    """A note of the rows whose scores change where features are rounded to float32."""
+    largest = float(np.finfo(np.float32).max)
+    rounded = reference_scores(form, X.clip(-largest, largest).astype(np.float32).astype(np.float64))
+    moved = int((np.abs(rounded - expected) > tolerance).sum())
+    return (
+        f"features rounded to float32 move {moved} of these {len(X)} rows across a border or along a steep one, "
+        "and their scores away from predict's; with float32 features both sides agree"
+    )
 
 
 def dense_rows(data: RankingData) -> np.ndarray:

@@ -41,8 +41,8 @@ def run_profile(text: str, names: tuple[str, ...]) -> Callable[[np.ndarray], np.
     return score
 
 
-def _parsed(text: str, names: tuple[str, ...]) -> Any:
-    """Nested tuples: ("number", v), ("name", n), ("call", f, arguments), ("if", c, a, b), ("chain", operands, ops)."""
+def _tokens(text: str, names: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Kind (feature, number, word or sign) and text of each token."""
     features = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
     token = re.compile(rf"\s*(?:(?P<feature>(?:{features})(?![\w.(]))|(?P<number>-?\d[\d.]*(?:[eE][+-]?\d+)?)|"
                        r"(?P<word>\w+)|(?P<sign>\|\||<=|>=|[-+*/<>(),]))")  # fmt: skip
@@ -61,6 +61,12 @@ def _parsed(text: str, names: tuple[str, ...]) -> Any:
             place = found.end()
         tokens.append((kind, word))
         operand_before = kind != "sign" or word == ")"
+    return tokens
+
+
+def _parsed(text: str, names: tuple[str, ...]) -> Any:
+    """Nested tuples: ("number", v), ("name", n), ("call", f, arguments), ("if", c, a, b), ("chain", operands, ops)."""
+    tokens = _tokens(text, names)
     at = 0
 
     def expect(word: str) -> None:

@@ -161,24 +161,13 @@ def retrain(
     deciding = comparison if margin == 0 else compared(margin)
     gain, p = deciding.pairs[0].difference, deciding.pairs[0].p
     promoted = gain > 0 and p < level
+    verdict = "the candidate is better" if promoted else f"no gain is shown at the level {level:g}"
+    if gain <= 0:
+        verdict = "the candidate is no better"
     against = "production" if margin == 0 else f"production less {margin:g}"
-    shown = f"{comparison.pairs[0].difference:+.4f} {plain.name}, p = {p:.2g} against {against}"
-    if promoted:
-        reason = f"the candidate is better: {shown}"
-    elif gain <= 0:
-        reason = f"the candidate is no better: {shown}"
-    else:
-        reason = f"no gain is shown at the level {level:g}: {shown}"
-    return Retraining(
-        promoted,
-        reason,
-        "continued" if continued else "refitted",
-        candidate,
-        comparison,
-        data.n_queries,
-        held_out.n_queries,
-        p,
-    )
+    reason = f"{verdict}: {comparison.pairs[0].difference:+.4f} {plain.name}, p = {p:.2g} against {against}"
+    done = "continued" if continued else "refitted"
+    return Retraining(promoted, reason, done, candidate, comparison, data.n_queries, held_out.n_queries, p)
 
 
 def split_by_name(data: RankingData, share: float, seed: int) -> tuple[RankingData, RankingData]:

@@ -142,23 +142,10 @@ def _ranking_data(
     document = _named(document, DOCUMENT, names)
     taken = {query, grade, document}
     comments = None
-    if features is None:
-        if COMMENT in names and COMMENT not in taken and column(COMMENT).dtype.kind in "OUT":
-            comments = column(COMMENT)
-            taken.add(COMMENT)
-        features = [name for name in names if name not in taken and not _INDEX.fullmatch(name)]
-        if exclude:
-            # What is no feature may be named as well: "leave out *_id" with a query that is called so.
-            patterns = [entry for entry in exclude if entry not in taken]
-            known = [*features, *sorted(name for name in taken if name is not None)]
-            features = [known[k] for k in chosen_columns(known, None, patterns) if k < len(features)]
-            if not features:
-                raise InvalidInputError("no column is left to learn from: `exclude` names all of them")
-    else:
-        if grade in features:
-            raise InvalidInputError(f"features: {grade!r} holds the grades, which a ranker must not see")
-        own = [name for name in names if name not in taken or name in features]
-        features = [own[k] for k in chosen_columns(own, features, exclude)] if len(features) else []
+    if features is None and COMMENT in names and COMMENT not in taken and column(COMMENT).dtype.kind in "OUT":
+        comments = column(COMMENT)
+        taken.add(COMMENT)
+    features = _features(names, taken, grade, features, exclude)
     qid: Any = column(query)  # type: ignore[arg-type]
     if kind in ("csv", "tsv"):
         qid = _csv_queries(qid)
@@ -194,6 +181,31 @@ def _ranking_data(
     )
     data.category_names = coded or None
     return data
+
+
+def _features(
+    names: list[str],
+    taken: set[str | None],
+    grade: str | None,
+    features: Sequence[str] | None,
+    exclude: Sequence[str] | None,
+) -> list[str]:
+    """The columns to learn from: those asked for, or all that are `taken` for nothing else."""
+    if features is not None:
+        if grade in features:
+            raise InvalidInputError(f"features: {grade!r} holds the grades, which a ranker must not see")
+        own = [name for name in names if name not in taken or name in features]
+        return [own[k] for k in chosen_columns(own, features, exclude)] if len(features) else []
+    features = [name for name in names if name not in taken and not _INDEX.fullmatch(name)]
+    if not exclude:
+        return features
+    # What is no feature may be named as well: "leave out *_id" with a query that is called so.
+    patterns = [entry for entry in exclude if entry not in taken]
+    known = [*features, *sorted(name for name in taken if name is not None)]
+    kept = [known[k] for k in chosen_columns(known, None, patterns) if k < len(features)]
+    if not kept:
+        raise InvalidInputError("no column is left to learn from: `exclude` names all of them")
+    return kept
 
 
 def to_table(data: RankingData, kind: str = "pandas") -> Any:

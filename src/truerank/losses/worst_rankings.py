@@ -196,15 +196,13 @@ def _places_reciprocal(s, t, scale, place):
 
 
 @kernel
-def _places_lattice(s, t, scale, discount, cutoff, ideal, place):
-    """place[j - 1] for nDCG@k: the best path over (a relevant, b other) documents down to rank k, plus a merged tail.
+def _merged_tails(s, t):
+    """Sums that give any tail of the merge by score in O(1).
 
-    Placing relevant a+1 after b others adds `-D(r)/ideal - scale·b·s`, another one after a relevant ones
-    `scale·(R-a)·t`: H against the perfect ranking, up to the constant 1.
+    Others before each relevant document, relevant ones before each other; running sums of s and t; from the end, the
+    sums of each score times those that stand before it, or behind.
     """
     n_rel, n_other = len(s), len(t)
-    depth = min(cutoff, n_rel + n_other)
-    # Sums that give any tail in O(1): others before each relevant document, and the reverse, in the merge by score.
     before = np.zeros(n_rel + 1, dtype=np.int64)
     ahead = np.zeros(n_other + 1, dtype=np.int64)
     k = 0
@@ -226,7 +224,19 @@ def _places_lattice(s, t, scale, discount, cutoff, ideal, place):
         tail_s[k] = tail_s[k + 1] + before[k] * s[k]
     for j in range(n_other - 1, -1, -1):
         tail_t[j] = tail_t[j + 1] + (n_rel - ahead[j]) * t[j]
+    return before, ahead, sum_s, sum_t, tail_s, tail_t
 
+
+@kernel
+def _places_lattice(s, t, scale, discount, cutoff, ideal, place):
+    """place[j - 1] for nDCG@k: the best path over (a relevant, b other) documents down to rank k, plus a merged tail.
+
+    Placing relevant a+1 after b others adds `-D(r)/ideal - scale·b·s`, another one after a relevant ones
+    `scale·(R-a)·t`: H against the perfect ranking, up to the constant 1.
+    """
+    n_rel, n_other = len(s), len(t)
+    depth = min(cutoff, n_rel + n_other)
+    before, ahead, sum_s, sum_t, tail_s, tail_t = _merged_tails(s, t)
     value = np.full(depth + 2, -np.inf)
     from_relevant = np.zeros((depth + 1, depth + 1), dtype=np.uint8)
     value[0] = 0.0

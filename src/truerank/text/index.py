@@ -369,12 +369,7 @@ def _build(documents: Iterable[Document], folder: Path, analysers: list[str], on
                 if only is not None and field not in only:
                     continue
                 if field not in fields:
-                    if field == ALL or len(fields) == 255:
-                        raise InvalidInputError(
-                            f"document {document.id!r}: a text field must not be called {ALL!r}, and there may be 255; "
-                            f"got {field!r}"
-                        )
-                    fields[field] = len(fields) + 1
+                    _number_field(fields, field, document)
                 before = len(held)
                 held.extend(map(words.__getitem__, find(text.lower())))
                 n_tokens += len(held) - before
@@ -399,9 +394,8 @@ def _build(documents: Iterable[Document], folder: Path, analysers: list[str], on
     if unknown:
         raise InvalidInputError(f"no document has the text field {unknown[0]!r}")
     n_documents = len(names)
-    _save(folder / "parts.npy", np.frombuffer(parts, dtype=np.int64))
-    _save(folder / "fields.npy", np.frombuffer(part_fields, dtype=np.uint8) if part_fields else np.zeros(0, np.uint8))
-    _save(folder / "part-ends.npy", np.frombuffer(part_ends, dtype=np.int64) if part_ends else np.zeros(0, np.int64))
+    for name, given in (("parts", parts), ("fields", part_fields), ("part-ends", part_ends)):
+        _save(folder / f"{name}.npy", np.array(given))
     _number_file(folder, n_tokens)
     _save_strings(folder, "documents", names)
     del names
@@ -409,14 +403,7 @@ def _build(documents: Iterable[Document], folder: Path, analysers: list[str], on
     in_order = list(words)
     words.clear()
     for analyser in analysers:
-        terms = term_of(analyser)(in_order)
-        by_name = dict.fromkeys(term for term in terms if term)
-        by_name = {term: number for number, term in enumerate(by_name)}
-        of = np.array([by_name[term] if term else -1 for term in terms], dtype=np.int32)
-        _save(folder / f"terms.{analyser}.of.npy", of)
-        _save_strings(folder, f"terms.{analyser}", list(by_name))
-        for field in range(len(fields) + 1 if len(fields) > 1 else 1):
-            _invert(folder, f"{analyser}.{field}", of, len(by_name), n_documents, field)
+        _write_terms(folder, analyser, in_order, n_documents, len(fields))
     header = {
         "format": FORMAT,
         "version": VERSION,
@@ -430,6 +417,27 @@ def _build(documents: Iterable[Document], folder: Path, analysers: list[str], on
     }
     with atomic_write(folder / "index.json") as stream_of_text:
         json.dump(header, stream_of_text, ensure_ascii=False, indent=1)
+
+
+def _number_field(fields: dict[str, int], field: str, document: Document) -> None:
+    """Number a text field that comes for the first time."""
+    if field == ALL or len(fields) == 255:
+        raise InvalidInputError(
+            f"document {document.id!r}: a text field must not be called {ALL!r}, and there may be 255; got {field!r}"
+        )
+    fields[field] = len(fields) + 1
+
+
+def _write_terms(folder: Path, analyser: str, words: list[str], n_documents: int, n_fields: int) -> None:
+    """Write the terms that an analyser makes of the words, and the postings of each field."""
+    terms = term_of(analyser)(words)
+    by_name = dict.fromkeys(term for term in terms if term)
+    by_name = {term: number for number, term in enumerate(by_name)}
+    of = np.array([by_name[term] if term else -1 for term in terms], dtype=np.int32)
+    _save(folder / f"terms.{analyser}.of.npy", of)
+    _save_strings(folder, f"terms.{analyser}", list(by_name))
+    for field in range(n_fields + 1 if n_fields > 1 else 1):
+        _invert(folder, f"{analyser}.{field}", of, len(by_name), n_documents, field)
 
 
 def _number_file(folder: Path, n_tokens: int) -> None:
