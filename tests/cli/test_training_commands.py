@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import lzma
 import os
 import subprocess
 import sys
@@ -69,6 +71,13 @@ def test_predict_writes_one_exact_score_a_line(files, model, capsys, tmp_path):
     np.testing.assert_array_equal(printed, expected)
     assert main(["predict", model, str(files / "S3.txt"), "-o", str(tmp_path / "s.txt")]) == 0
     assert [float(line) for line in (tmp_path / "s.txt").read_text().split()] == printed
+
+
+@pytest.mark.parametrize(("ending", "opened"), [("gz", gzip.open), ("xz", lzma.open)])
+def test_scores_are_compressed_as_the_name_says(files, model, tmp_path, ending, opened):
+    for name in ("scores.txt", f"scores.txt.{ending}"):
+        assert main(["predict", model, str(files / "S3.txt"), "-o", str(tmp_path / name)]) == 0
+    assert opened(tmp_path / f"scores.txt.{ending}").read() == (tmp_path / "scores.txt").read_bytes()
 
 
 def test_rank_writes_a_run_that_reads_back(files, model, tmp_path):
@@ -181,25 +190,30 @@ def test_the_first_compilation_is_announced_once(files, tmp_path):
 def test_train_in_a_stream_gives_the_bits_of_training_in_memory(files, tmp_path, capsys):
     words = ["train", str(files / "all.txt.gz"), "--ranker", "pairwise-descent", "--set", "max_iter=2000", "--json"]
     assert main([*words, "--model", str(tmp_path / "a.json")]) == 0
-    assert main([*words, "--model", str(tmp_path / "b.json"), "--stream", "1", "--valid", str(files / "S2.txt")]) == 0
+    stream = ["--model", str(tmp_path / "b.json"), "--stream", "1", "--valid", str(files / "S2.txt")]
+    assert main([*words, *stream]) == 0
     whole, streamed = (json.loads(line) for line in capsys.readouterr().out.splitlines())
     assert (streamed["queries"], streamed["features"]) == (whole["queries"], whole["features"])
     assert streamed["valid"] > 0
     first, second = load_model(tmp_path / "a.json"), load_model(tmp_path / "b.json")
     assert first.coef_.tobytes() == second.coef_.tobytes()
+    assert main([*words, *stream, "--n-features", "25", "--sparse"]) == 1
+    assert "20 feature names for 25 features" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "code", "message"),
     [
-        (["FILE", "--ranker", "rank-svm", "--stream", "1"], "needs all rows in memory"),
-        (["-", "--ranker", "pairwise-descent", "--stream", "1"], "several times"),
-        (["FILE", "--ranker", "pairwise-descent", "--stream", "0"], "n_passes"),
+        (["FILE", "--ranker", "rank-svm", "--stream", "1"], 1, "needs all rows in memory"),
+        (["-", "--ranker", "pairwise-descent", "--stream", "1"], 1, "several times"),
+        (["FILE", "--ranker", "pairwise-descent", "--stream", "0"], 1, "n_passes"),
+        (["FILE", "--ranker", "pairwise-descent", "--stream", "1", "--max-line", "9"], 2, "--max-line does not go"),
+        (["FILE", "--ranker", "pairwise-descent", "--stream", "1", "--missing", "nan"], 2, "--missing nan does not"),
     ],
 )
-def test_train_in_a_stream_says_what_it_cannot(files, tmp_path, capsys, words, message):
+def test_train_in_a_stream_says_what_it_cannot(files, tmp_path, capsys, words, code, message):
     words = [str(files / "all.txt.gz") if word == "FILE" else word for word in words]
-    assert main(["train", *words, "--model", str(tmp_path / "m.json")]) == 1
+    assert main(["train", *words, "--model", str(tmp_path / "m.json")]) == code
     assert message in capsys.readouterr().err
 
 

@@ -148,7 +148,7 @@ def _output_that_is_read(args: Any) -> str | None:
         for key in keys:
             value = given[key]
             for item in value if isinstance(value, list | tuple) else [value]:
-                if isinstance(item, str) and os.path.isfile(item):
+                if isinstance(item, str) and item != "-" and os.path.isfile(item):
                     found.append(item)
         return found
 

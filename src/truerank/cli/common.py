@@ -363,14 +363,18 @@ def make_ranker(
 
 @contextmanager
 def output(path: str | None) -> Iterator[IO[str]]:
-    """A text stream to `path`, written atomically; None or `-` is stdout."""
+    """A text stream to `path`, written atomically and compressed by its ending; None or `-` is stdout."""
     if path is None or path == "-":
         yield sys.stdout
         return
-    from truerank.core.files import atomic_write
+    import io
 
-    with atomic_write(path) as stream:
+    from truerank.io.streams import open_output
+
+    with open_output(path) as raw:
+        stream = io.TextIOWrapper(raw, encoding="utf-8", newline="\n")
         yield stream
+        stream.detach()  # what it wraps ends by itself
 
 
 def write_scores(path: str | None, scores: np.ndarray) -> None:

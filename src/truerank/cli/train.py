@@ -156,8 +156,12 @@ def _stream(args: argparse.Namespace, ranker: Any) -> int:
         )
     if args.train == "-":
         raise InvalidInputError("--stream reads the file several times; give the name of a file instead of -")
+    own = ("max_line", "query_column", "grade_column", "document_column")
+    common.refuse_idle(args, own, "does not go with --stream")
+    if args.missing != "error":
+        raise common.UsageError("--missing nan does not go with --stream")
     start = time.process_time()
-    ranker.fit_file(args.train, n_passes=args.stream)
+    ranker.fit_file(args.train, n_passes=args.stream, sparse=args.sparse, n_features=args.n_features)
     seconds = time.process_time() - start
     from truerank.models.model_file import save_model
 
@@ -173,7 +177,7 @@ def _stream(args: argparse.Namespace, ranker: Any) -> int:
         "cpu_seconds": {"read and fit": seconds},
         "model": args.model,
     }
-    held = "" if valid is None else f"; nDCG@10 (ranklib) {valid:.4f} on the validation queries"
+    held = "" if valid is None else f"; nDCG@10 ({ranker.convention}) {valid:.4f} on the validation queries"
     text = (
         f"{args.ranker}: {ranker.n_queries_in_} queries, {ranker.n_features_in_} features{held}\n{ranker.status_}\n"
         f"model written to {args.model} (CPU seconds, reading and fitting: {seconds:.2f})"
