@@ -88,6 +88,24 @@ def test_borders_and_places_are_those_of_repeated_rows(data, n, parts, limit):
             np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_long_columns_are_sorted_with_their_copies(dtype):
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((6000, 3)).astype(dtype)
+    X[:, 1] = np.round(X[:, 1], 1)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    for copies in (rng.integers(0, 4, 6000), rng.integers(1, 1 << 30, 6000)):
+        before = X.copy()
+        found = scan_columns(X, lambda k, values, ends: (values, ends), copies=copies)
+        np.testing.assert_array_equal(X, before)
+        for column, (values, ends) in zip(X.T, found, strict=True):
+            seen = ~np.isnan(column) & (copies > 0)
+            np.testing.assert_array_equal(values, np.sort(column[seen]))
+            last = np.append(values[1:] != values[:-1], True)
+            expected = [copies[seen & (column <= value)].sum() for value in values[last]]
+            np.testing.assert_array_equal(ends[last], expected)
+
+
 def test_places_are_fewer_than_copies_where_these_are_too_many():
     values, ends = np.array([1.0, 2.0, 3.0, 4.0]), np.cumsum([10, 1, 1, 1000])
     table = make_places(values, np.empty(0), 9, ends, 0.1)

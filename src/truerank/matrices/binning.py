@@ -131,11 +131,26 @@ def scan_columns(
 
 
 def sort_with_copies(values: np.ndarray, copies: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The observed values (n,) that have copies in ascending order, and how many copies there are up to each."""
-    order = np.argsort(values)
-    order = order[copies[order] > 0]
-    ordered = _without_nan(values[order])
-    return ordered, np.cumsum(copies[order[: len(ordered)]])
+    """The observed values (n,) that have copies in ascending order, and how many copies there are up to each.
+
+    The values may be written to.
+    """
+    ordered, own = _sorted_with(values, copies)
+    ordered = _without_nan(ordered)
+    own = own[: len(ordered)]
+    if not own.all():
+        ordered, own = ordered[own > 0], own[own > 0]
+    return ordered, np.cumsum(own, dtype=np.int64)
+
+
+def _sorted_with(values: np.ndarray, copies: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The values in ascending order, nan last, and their copies."""
+    if len(values) < _SHORT:
+        order = np.argsort(values)
+        return values[order], copies[order]
+    spare, own = np.empty_like(values), copies.astype(np.uint32)
+    beside = np.stack([own, own])
+    return (spare, beside[1]) if _swapped_by_digits(values, spare, beside) else (values, beside[0])
 
 
 def _without_nan(ordered: np.ndarray) -> np.ndarray:
@@ -151,12 +166,15 @@ def sort_column(values: np.ndarray, spare: np.ndarray) -> np.ndarray:
     if len(values) < _SHORT:
         values.sort()
         return values
+    return spare if _swapped_by_digits(values, spare, np.empty((2, 0), dtype=np.uint32)) else values
+
+
+def _swapped_by_digits(values: np.ndarray, spare: np.ndarray, beside: np.ndarray) -> bool:
+    """Sort values, and the numbers beside them, by digits; whether the result is in `spare` and `beside[1]`."""
     unsigned = np.uint32 if values.dtype == np.float32 else np.uint64
     bits = 8 * values.dtype.itemsize
-    swapped = _sort_digits(
-        values.view(unsigned), spare.view(unsigned), np.zeros((-(-bits // 11), 2048), np.int64), bits
-    )
-    return spare if swapped else values
+    counts = np.zeros((-(-bits // 11), 2048), dtype=np.int64)
+    return bool(_sort_digits(values.view(unsigned), spare.view(unsigned), beside[0], beside[1], counts, bits))
 
 
 @dataclass
@@ -234,10 +252,11 @@ def code_columns(columns, low, inverse, halvings, cells, first_cell, first_step,
 
 
 @kernel
-def _sort_digits(keys, spare, counts, bits):
-    """Sort the bit patterns of floating-point numbers as numbers; returns whether the result is in `spare`.
+def _sort_digits(keys, spare, beside, spare_beside, counts, bits):
+    """Sort the bit patterns of floating-point numbers as numbers; returns whether the result is in the spare arrays.
 
-    With the sign bit turned, and all other bits too where it was set, patterns are in the order of the numbers.
+    The numbers `beside` (n,) are moved along, if there are any (else both arrays are empty). With the sign bit turned,
+    and all other bits too where it was set, patterns are in the order of the numbers.
     """
     n = keys.size
     passes = counts.shape[0]
@@ -267,11 +286,21 @@ def _sort_digits(keys, spare, counts, bits):
             here = place[d]
             place[d] = total
             total += here
-        for i in range(n):
-            key = source[i]
-            own = (np.uint64(key) >> shift) & digit
-            target[place[own]] = key
-            place[own] += 1
+        if beside.size:
+            other_source = spare_beside if swapped else beside
+            other_target = beside if swapped else spare_beside
+            for i in range(n):
+                key = source[i]
+                own = (np.uint64(key) >> shift) & digit
+                target[place[own]] = key
+                other_target[place[own]] = other_source[i]
+                place[own] += 1
+        else:
+            for i in range(n):
+                key = source[i]
+                own = (np.uint64(key) >> shift) & digit
+                target[place[own]] = key
+                place[own] += 1
         swapped = not swapped
     result = spare if swapped else keys
     for i in range(n):

@@ -102,9 +102,14 @@ def scan_sparse_columns(
 
     def column(k: int) -> tuple[np.ndarray, np.ndarray]:
         here = slice(X.indptr[k], X.indptr[k + 1])
-        stored = X.data[here]
-        own = np.ones(len(stored), dtype=np.int64) if copies is None else copies[X.indices[here]]
-        return sort_with_copies(np.append(stored, stored.dtype.type(0)), np.append(own, total - int(own.sum())))
+        own = np.ones(here.stop - here.start, dtype=np.int64) if copies is None else copies[X.indices[here]]
+        stored, ends = sort_with_copies(X.data[here].copy(), own)
+        rest = total - int(own.sum())
+        if rest == 0:
+            return stored, ends
+        at = int(np.searchsorted(stored, 0.0))
+        before = np.append(0, ends)[: at + 1]
+        return np.insert(stored, at, 0.0), np.concatenate([before[1:], [before[-1] + rest], ends[at:] + rest])
 
     def work(start: int, stop: int) -> list[Any]:
         return [look(k, *column(k)) for k in range(start, stop)]
