@@ -65,20 +65,23 @@ def test_categories_have_the_statistics_of_one_machine(dtype, k):
     equal(one, many)
 
 
-@pytest.mark.parametrize("leaves", ["constant", "fuzzy"])
+@pytest.mark.parametrize(
+    ("leaves", "start"),
+    [("constant", "constant"), ("fuzzy", "constant"), ("polynomial", "constant"), ("constant", "linear")],
+)
 @pytest.mark.parametrize("whole", [True, False])
-def test_weights_count_as_on_one_machine(leaves, whole):
+def test_weights_count_as_on_one_machine(leaves, start, whole):
     train, rng = made(50, 1, np.float32), np.random.default_rng(3)
     weight = rng.integers(0, 4, train.n_rows).astype(float) if whole else rng.lognormal(size=train.n_rows)
     train = train.replaced(sample_weight=weight)
-    settings = {"leaves": leaves, "borders": 10, "small_leaf_penalty": 2.0}
+    settings = {"leaves": leaves, "start": start, "borders": 10, "small_leaf_penalty": 2.0}
     one, many = fitted(train, **settings), fitted(cut(train, 4), **settings)
     np.testing.assert_array_equal(many.tree_borders_, one.tree_borders_)
     np.testing.assert_allclose(many.predict(train), one.predict(train), rtol=1e-9, atol=1e-12)
-    if leaves == "constant":
-        equal(one, many)
-    else:
+    if leaves == "fuzzy":
         np.testing.assert_array_equal(many.place_starts_, one.place_starts_)
+    elif (leaves, start) == ("constant", "constant"):
+        equal(one, many)
 
 
 def test_texts_of_files_are_numbered_alike(tmp_path):
@@ -167,11 +170,6 @@ def test_a_checkpoint_of_other_trees_is_not_gone_on_with(judged, tmp_path):
 
 def test_what_is_not_there_is_said(judged):
     train, _ = judged
-    weighted = RankingData.from_grouped(
-        train.X, train.y, train.offsets, train.query_ids, query_weight=np.linspace(1, 2, train.n_queries)
-    )
-    with pytest.raises(InvalidInputError, match="take no weights on a cluster"):
-        fitted(cut(weighted, 2), start="linear")
     with pytest.raises(InvalidInputError, match="categorical features cannot be continued"):
         parts = cut(train, 2)
         fitted(parts, categorical=[4], warm_start=True).set_params(n_estimators=9).fit(parts)

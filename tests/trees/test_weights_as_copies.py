@@ -105,6 +105,20 @@ def test_the_unit_of_weights_says_nothing(leaves, weight):
         np.testing.assert_allclose(other.predict(X), fits[0].predict(X), rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("weight", [1.0, 3.0])
+def test_equal_weights_leave_all_that_is_known_of_columns_as_it_is(weight):
+    X, y, qid = made(missing=True)
+    for leaves in ("fuzzy", "polynomial"):
+        ranker = ObliviousBoosting(leaves, n_estimators=3, depth=3, borders=12, start="linear")
+        plain = ranker.fit(X, y, qid=qid)
+        names = [name for name in plain.model_attributes if name.startswith(("place_", "feature_"))]
+        known = {name: getattr(plain, name) for name in names if hasattr(plain, name)}
+        ranker = ranker.fit(X, y, qid=qid, sample_weight=np.full(len(y), weight))
+        assert {"feature_mean_", "feature_scale_", "place_starts_"} & set(known)
+        for name, value in known.items():
+            np.testing.assert_array_equal(getattr(ranker, name), value)
+
+
 def test_weights_near_whole_ones_are_near_copies():
     """Places of weights without a common unit are finer, and the width of borders is a share of all weight."""
     X, y, qid = made(3000)

@@ -149,7 +149,7 @@ class BoostingFit:
                 p_swap, known_places = ranker.p_swap_, dict(zip(flat.features.tolist(), flat.tables()))
         scaled = isinstance(leaves, PolynomialLeaves) or ranker.start == "linear"
         columns = scan_training_columns(
-            by_column, self.data.row_weight, copies, self.parts, leaves, scaled, bool(ranker.clip), known_places,
+            by_column, copies, self.parts, leaves, scaled, bool(ranker.clip), known_places,
             ranker.n_jobs,
         )  # fmt: skip
         if self.begun and scaled:

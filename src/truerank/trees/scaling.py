@@ -44,25 +44,26 @@ class Scaling:
         return z
 
 
-def column_scaling(values: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
-    """Mean, standard deviation (1 where it is 0), least and largest of a column's observed values (n,).
+def column_scaling(values: np.ndarray, ends: np.ndarray | None = None) -> np.ndarray:
+    """Mean, standard deviation (1 where it is 0), least and largest of a column's sorted observed values (n,).
 
-    A row of weight 2 counts as two, one of weight 0 not at all. Without weights the values are sorted.
+    `ends` as in `binning.find_borders`.
     """
-    if weight is not None:
-        seen = (weight > 0) & ~np.isnan(values)
-        values, weight = values[seen], weight[seen] / weight[seen].max(initial=1e-300)
     if len(values) == 0:
         return np.array([0.0, 1.0, 0.0, 0.0])
-    low, high = (float(values[0]), float(values[-1])) if weight is None else (float(values.min()), float(values.max()))
+    low, high = float(values[0]), float(values[-1])
     # In units of a power of two near the largest magnitude, exact, so that no square over- or underflows.
     unit = float(np.exp2(np.clip(np.frexp(max(abs(low), abs(high)))[1] - 1, -1000, 1000)))
     shares = values.astype(np.float64)
     shares /= unit
-    middle = float(shares.mean() if weight is None else np.average(shares, weights=weight))
+    if ends is None:
+        middle, spread = float(shares.mean()), float(shares.std())
+    else:
+        copies = np.diff(ends, prepend=0)
+        middle = float(np.average(shares, weights=copies))
+        spread = float(np.sqrt(np.average((shares - middle) ** 2, weights=copies)))
     mean = float(np.clip(middle * unit, low, high))
-    spread = shares.std() if weight is None else np.sqrt(np.average((shares - middle) ** 2, weights=weight))
-    scale = float(spread) * unit
+    scale = spread * unit
     return np.array([mean, scale if scale > 0 else 1.0, low, high])
 
 

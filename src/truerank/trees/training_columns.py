@@ -42,18 +42,17 @@ def look_at(
 ) -> tuple[np.ndarray, Any, Any]:
     """Borders, places and `column_scaling` of a column from its sorted observed values (n,).
 
-    `ends` and `places_a_copy` as in `make_places`; the scaling is that of values that count once.
+    `ends` and `places_a_copy` as in `make_places`.
     """
     borders = find_borders(values, parts, ends)
     places = None
     if isinstance(leaves, FuzzyLeaves):
         places = make_places(values, borders, leaves.places, ends, places_a_copy)
-    return borders, places, column_scaling(values) if scaled else None
+    return borders, places, column_scaling(values, ends) if scaled else None
 
 
 def scan_training_columns(
     X: Any,
-    row_weight: np.ndarray | None,
     copies: RowCopies | None,
     parts: int,
     leaves: Any,
@@ -73,19 +72,12 @@ def scan_training_columns(
 
     def look(k: int, values: np.ndarray, ends: np.ndarray | None) -> tuple[np.ndarray, Any, Any]:
         if not known_places:
-            borders, places, scaling = look_at(
-                values, parts, leaves, scaled and row_weight is None, ends, places_a_copy
-            )
-        else:
-            borders = find_borders(values, parts, ends)
-            places = known_places.get(k)
-            if places is None:
-                spread = spread_evenly(values, max(1, round(most * count_of(values, ends) / total)), ends)
-                places = make_places(spread, borders, leaves.places)
-            borders = places.borders_at_knots(borders)
-            scaling = column_scaling(values) if scaled and row_weight is None else None
-        if scaled and row_weight is not None:
-            scaling = column_scaling(X[:, k], row_weight)
-        return borders, places, scaling
+            return look_at(values, parts, leaves, scaled, ends, places_a_copy)
+        borders = find_borders(values, parts, ends)
+        places = known_places.get(k)
+        if places is None:
+            spread = spread_evenly(values, max(1, round(most * count_of(values, ends) / total)), ends)
+            places = make_places(spread, borders, leaves.places)
+        return places.borders_at_knots(borders), places, column_scaling(values, ends) if scaled else None
 
     return TrainingColumns.of(scan(X, look, n_jobs, None if copies is None else copies.counts), clip)

@@ -91,7 +91,7 @@ def fit_partitions(ranker: ObliviousBoosting, data: PartitionedData, valid: Part
     leaves = ranker.kind_of_leaves
     scaled = isinstance(leaves, PolynomialLeaves) or ranker.start == "linear"
     start_alpha = check_number(value_under_either_name(ranker, "start_alpha"), "start_alpha", minimum=0.0)
-    _check_fits_partitions(ranker, data, scaled)
+    _check_fits_partitions(ranker, data)
     progress = begun_progress(ranker, data.n_features)
     stopping = ranker._early_stopping(valid is not None)
     plan = ranker._plan()
@@ -145,18 +145,13 @@ def fit_partitions(ranker: ObliviousBoosting, data: PartitionedData, valid: Part
     ranker._finish(status)
 
 
-def _check_fits_partitions(ranker: ObliviousBoosting, data: PartitionedData, scaled: bool) -> None:
-    """Some objectives, and weights where columns are `scaled`, need all rows in one place."""
+def _check_fits_partitions(ranker: ObliviousBoosting, data: PartitionedData) -> None:
+    """Some objectives need all rows in one place."""
     check_choice(ranker.start, "start", ("constant", "linear"))
     if not callable(ranker.objective) and ranker.objective not in _OBJECTIVES:
         raise InvalidInputError(
             f"on a cluster objective must be one of {', '.join(_OBJECTIVES)} or a function, got {ranker.objective!r}; "
             "fit to `data.gather()` if the rows fit here"
-        )
-    if scaled and (data.query_weight is not None or data.weighs_rows):
-        raise InvalidInputError(
-            'polynomial leaves and start="linear" take no weights on a cluster; use constant or fuzzy leaves and '
-            'start="constant", or fit to `data.gather()` if the rows fit here'
         )
     check_grades(np.array([data.largest_grade]))
     check_weights(None if data.largest_weight is None else np.array([data.largest_weight]))
@@ -443,7 +438,7 @@ def _take_statistics(partition: Partition, columns: np.ndarray, values: list[np.
 
 def _linear_sums(partition: Partition, scaling: Scaling) -> tuple[np.ndarray, np.ndarray, float]:
     data = partition.data
-    return linear_start_sums(_matrix(partition, data), np.asarray(data.y), data.offsets, None, scaling)
+    return linear_start_sums(_matrix(partition, data), np.asarray(data.y), data.offsets, data.row_weight, scaling)
 
 
 def _hashes(partition: Partition) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
