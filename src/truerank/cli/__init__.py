@@ -150,11 +150,11 @@ def _output_that_is_read(args: Any) -> str | None:
             for item in value if isinstance(value, list | tuple) else [value]:
                 if isinstance(item, str) and item != "-" and os.path.isfile(item):
                     found.append(item)
+                elif key == "runs" and isinstance(item, str) and os.path.isdir(item):  # all its files are read
+                    found += [entry.path for entry in os.scandir(item) if entry.is_file()]
         return found
 
     read = files(key for key in given if key not in outputs)
-    for folder in filter(os.path.isdir, given.get("runs") or ()):  # all files of a folder of runs are read
-        read += [entry.path for entry in os.scandir(folder) if entry.is_file()]
     for written in files(outputs & set(given)):
         for path in read:
             if os.path.samefile(path, written):
