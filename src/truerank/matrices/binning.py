@@ -173,8 +173,7 @@ def _swapped_by_digits(values: np.ndarray, spare: np.ndarray, beside: np.ndarray
     """Sort values, and the numbers beside them, by digits; whether the result is in `spare` and `beside[1]`."""
     unsigned = np.uint32 if values.dtype == np.float32 else np.uint64
     bits = 8 * values.dtype.itemsize
-    counts = np.zeros((-(-bits // 11), 2048), dtype=np.int64)
-    return bool(_sort_digits(values.view(unsigned), spare.view(unsigned), beside[0], beside[1], counts, bits))
+    return bool(_sort_digits(values.view(unsigned), spare.view(unsigned), beside[0], beside[1], bits))
 
 
 @dataclass
@@ -252,58 +251,82 @@ def code_columns(columns, low, inverse, halvings, cells, first_cell, first_step,
 
 
 @kernel
-def _sort_digits(keys, spare, beside, spare_beside, counts, bits):
+def _sort_digits(keys, spare, beside, spare_beside, bits):
     """Sort the bit patterns of floating-point numbers as numbers; returns whether the result is in the spare arrays.
 
-    The numbers `beside` (n,) are moved along, if there are any (else both arrays are empty). With the sign bit turned,
-    and all other bits too where it was set, patterns are in the order of the numbers.
+    The numbers `beside` (n,) are moved along, if there are any (else both arrays are empty).
     """
     n = keys.size
-    passes = counts.shape[0]
-    one = np.uint64(1)
-    sign = one << np.uint64(bits - 1)
-    every = sign | (sign - one)
-    infinity = np.uint64(0x7F800000) if bits == 32 else np.uint64(0x7FF0000000000000)
-    digit = np.uint64(2047)
-    for i in range(n):
-        key = np.uint64(keys[i])
-        if (key & ~sign) > infinity:  # nan of either sign: last
-            key = every >> one
-        key = (key ^ every) if key & sign else (key | sign)
-        keys[i] = key
-        for j in range(passes):
-            counts[j, (key >> np.uint64(11 * j)) & digit] += 1
+    _turn_bits(keys, bits)
+    place = np.empty(2048, dtype=np.uint32)
     swapped = False
-    for j in range(passes):
-        shift = np.uint64(11 * j)
-        place = counts[j]
-        source = spare if swapped else keys
-        target = keys if swapped else spare
-        if place[(np.uint64(source[0]) >> shift) & digit] == n:
+    for start in range(0, bits, 11):
+        source, other_source = (spare, spare_beside) if swapped else (keys, beside)
+        target, other_target = (keys, beside) if swapped else (spare, spare_beside)
+        shift = np.uint64(start)
+        _count_digits(source, shift, place)
+        if place[(np.uint64(source[0]) >> shift) & np.uint64(2047)] == n:
             continue  # all have this digit
-        total = np.int64(0)
+        total = np.uint32(0)
         for d in range(2048):
             here = place[d]
             place[d] = total
             total += here
         if beside.size:
-            other_source = spare_beside if swapped else beside
-            other_target = beside if swapped else spare_beside
-            for i in range(n):
-                key = source[i]
-                own = (np.uint64(key) >> shift) & digit
-                target[place[own]] = key
-                other_target[place[own]] = other_source[i]
-                place[own] += 1
+            _move_with(source, target, other_source, other_target, shift, place)
         else:
-            for i in range(n):
-                key = source[i]
-                own = (np.uint64(key) >> shift) & digit
-                target[place[own]] = key
-                place[own] += 1
+            _move(source, target, shift, place)
         swapped = not swapped
-    result = spare if swapped else keys
-    for i in range(n):
-        key = np.uint64(result[i])
-        result[i] = (key ^ sign) if key & sign else (key ^ every)
+    _turn_back(spare if swapped else keys, bits)
     return swapped
+
+
+@kernel
+def _turn_bits(keys, bits):
+    """Bit patterns in the order of the numbers: the sign bit is turned, and all other bits too where it was set."""
+    one = np.uint64(1)
+    sign = one << np.uint64(bits - 1)
+    every = sign | (sign - one)
+    infinity = np.uint64(0x7F800000) if bits == 32 else np.uint64(0x7FF0000000000000)
+    for i in range(keys.size):
+        key = np.uint64(keys[i])
+        if (key & ~sign) > infinity:  # nan of either sign: last
+            key = every >> one
+        keys[i] = (key ^ every) if key & sign else (key | sign)
+
+
+@kernel
+def _turn_back(keys, bits):
+    """The patterns that `_turn_bits` has turned."""
+    sign = np.uint64(1) << np.uint64(bits - 1)
+    every = sign | (sign - np.uint64(1))
+    for i in range(keys.size):
+        key = np.uint64(keys[i])
+        keys[i] = (key ^ sign) if key & sign else (key ^ every)
+
+
+@kernel
+def _count_digits(keys, shift, counts):
+    """How often each of the 2,048 digits of 11 bits from bit `shift` on occurs."""
+    counts[:] = 0
+    for i in range(keys.size):
+        counts[(np.uint64(keys[i]) >> shift) & np.uint64(2047)] += np.uint32(1)
+
+
+@kernel
+def _move(source, target, shift, place):
+    """Put each key at the next place of its digit."""
+    for i in range(source.size):
+        digit = (np.uint64(source[i]) >> shift) & np.uint64(2047)
+        target[place[digit]] = source[i]
+        place[digit] += np.uint32(1)
+
+
+@kernel
+def _move_with(source, target, other_source, other_target, shift, place):
+    """As `_move`, of two arrays by the keys of the first."""
+    for i in range(source.size):
+        digit = (np.uint64(source[i]) >> shift) & np.uint64(2047)
+        target[place[digit]] = source[i]
+        other_target[place[digit]] = other_source[i]
+        place[digit] += np.uint32(1)
