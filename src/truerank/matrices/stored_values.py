@@ -44,20 +44,25 @@ def kernel_array(array: np.ndarray) -> np.ndarray:
 class StoredValues:
     """Rows of one kind: `table` turns weights into what its kernels read, `by_feature` turns their sums back.
 
-    Here there is one weight for each column.
+    Here there is one weight for each column. `parts` are the arrays that hold the rows, `kernels` make scores and sums
+    of them, `widths` is the shape of the sums where a kernel does not see it.
     """
 
     n_weights: int
     by_row: float
+    parts: tuple[np.ndarray, ...]
+    kernels: tuple[Any, Any]
+    widths: tuple[int, ...] = ()
 
     def table(self, weights: np.ndarray) -> np.ndarray:
         return weights
 
     def scores(self, table: np.ndarray, order: np.ndarray | None, result: np.ndarray, start: int, stop: int) -> None:
-        raise NotImplementedError
+        self.kernels[0](*self.parts, table, order, result, start, stop)
 
     def sums(self, coefficients: np.ndarray, order: np.ndarray | None, start: int, stop: int) -> np.ndarray:
-        raise NotImplementedError
+        total: np.ndarray = self.kernels[1](*self.parts, coefficients, order, *self.widths, start, stop)
+        return total
 
     def by_feature(self, sums: np.ndarray) -> np.ndarray:
         return sums
@@ -88,13 +93,8 @@ class DenseValues(StoredValues):
 
     def __init__(self, X: np.ndarray) -> None:
         self.X = kernel_array(X)
+        self.parts, self.kernels = (self.X,), (dense_scores, dense_sums)
         self.n_weights, self.by_row = int(X.shape[1]), float(X.shape[1])
-
-    def scores(self, table: np.ndarray, order: np.ndarray | None, result: np.ndarray, start: int, stop: int) -> None:
-        dense_scores(self.X, table, order, result, start, stop)
-
-    def sums(self, coefficients: np.ndarray, order: np.ndarray | None, start: int, stop: int) -> np.ndarray:
-        return dense_sums(self.X, coefficients, order, start, stop)
 
     def pair_spread(
         self,
@@ -127,16 +127,11 @@ class SparseValues(StoredValues):
     """A CSR matrix (n, p)."""
 
     def __init__(self, X: Any) -> None:
-        self.parts = csr_parts(X)
+        self.parts, self.kernels = csr_parts(X), (_sparse_scores, _sparse_sums)
         self.n_weights, self.by_row = int(X.shape[1]), max(1.0, X.nnz / max(1, X.shape[0]))
+        self.widths = (self.n_weights,)
 
-    def scores(self, table: np.ndarray, order: np.ndarray | None, result: np.ndarray, start: int, stop: int) -> None:
-        _sparse_scores(*self.parts, table, order, result, start, stop)
-
-    def sums(self, coefficients: np.ndarray, order: np.ndarray | None, start: int, stop: int) -> np.ndarray:
-        return _sparse_sums(*self.parts, coefficients, order, self.n_weights, start, stop)
-
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def arrays(self) -> tuple[np.ndarray, ...]:
         return self.parts
 
     def block(self, rows: Any, unit: np.ndarray | None) -> Any:
@@ -182,13 +177,8 @@ class _Codes(StoredValues):
 class _EveryCode(_Codes):
     def __init__(self, codes: np.ndarray, starts: np.ndarray) -> None:
         super().__init__(starts, len(codes), codes.size)
-        self.codes = kernel_array(codes)
-
-    def scores(self, table: np.ndarray, order: np.ndarray | None, result: np.ndarray, start: int, stop: int) -> None:
-        _code_scores(self.codes, table, order, result, start, stop)
-
-    def sums(self, coefficients: np.ndarray, order: np.ndarray | None, start: int, stop: int) -> np.ndarray:
-        return _code_sums(self.codes, coefficients, order, self.stride, start, stop)
+        self.parts, self.kernels = (kernel_array(codes),), (_code_scores, _code_sums)
+        self.widths = (self.stride,)
 
 
 class _PresentCodes(_Codes):
@@ -203,14 +193,8 @@ class _PresentCodes(_Codes):
             _, column = np.nonzero(codes[lo:hi])
             columns[row_starts[lo] : row_starts[hi]] = column
             present[row_starts[lo] : row_starts[hi]] = codes[lo:hi][codes[lo:hi] > 0]
-        self.parts = present, columns, row_starts
-
-    def scores(self, table: np.ndarray, order: np.ndarray | None, result: np.ndarray, start: int, stop: int) -> None:
-        _present_scores(*self.parts, table, order, result, start, stop)
-
-    def sums(self, coefficients: np.ndarray, order: np.ndarray | None, start: int, stop: int) -> np.ndarray:
-        shape = len(self.starts) - 1, self.stride
-        return _present_sums(*self.parts, coefficients, order, *shape, start, stop)
+        self.parts, self.kernels = (present, columns, row_starts), (_present_scores, _present_sums)
+        self.widths = len(starts) - 1, self.stride
 
 
 def binned_values(X: Any) -> StoredValues:
