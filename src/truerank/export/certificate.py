@@ -141,10 +141,11 @@ def certify_export(
     expected_of = {kind: reference_scores(form, rows) for kind, rows in cases.items() if len(rows)}
     scale = 1.0 + float(np.abs(expected).max(initial=0.0))
     tolerance = scale * (4e-6 if properties.float32 or properties.float32_scores or form.float32_sums else 1e-10)
+    rounding = _ROUNDING if form.calibration is not None else 0.0
     found = _Differences(len(offsets) - 1)
     for evaluator, score in evaluators(content, form, format).items():
         scores = score(X) / factor + left_out
-        found.add_rows(evaluator, expected, scores, offsets, _ROUNDING if form.calibration is not None else 0.0)
+        found.add_rows(evaluator, expected, scores, offsets, rounding)
         for kind, values in expected_of.items():
             found.add_cases(kind, score(cases[kind]) / factor + left_out - values, tolerance)
     largest = max(found.by_evaluator.values(), default=float("nan"))
@@ -152,16 +153,10 @@ def certify_export(
         notes += (_moved_by_rounding(form, X, expected, tolerance),)
     if format == "catboost":
         notes += _mixed_directions(form)
-    policy: dict[str, Any] = {
-        "missing": missing, "features": "float32" if properties.float32 else "float64",
-        "inputs": "float32 numbers" if exact else "decimal texts", "constant_left_out": left_out,
-        "output": "probability" if form.calibration is not None else "score",
-    }  # fmt: skip
+    policy = _policy(form, properties, missing, exact) | {"constant_left_out": left_out}
     if factor != 1.0 or step is not None:
         policy |= {"times": factor, "leaf_grid": step}
         notes += (f"rounded otherwise to keep the order of these rows: scores are predict's times {factor!r}",)
-    if form.calibration is not None:
-        policy["equal_within"] = _ROUNDING
     raw = content if isinstance(content, bytes) else content.encode()
     return Certificate(
         format=format, rows=len(X), queries=len(offsets) - 1, made_up=made_up,
@@ -174,6 +169,17 @@ def certify_export(
         data_hash=_hash(np.ascontiguousarray(X).tobytes() + np.asarray(offsets, dtype=np.int64).tobytes()),
         truerank=__version__,
     )  # fmt: skip
+
+
+def _policy(form: ModelForm, properties: Any, missing: str, exact: bool) -> dict[str, Any]:
+    """What the export takes for missing, in what precision, and what comes out."""
+    policy: dict[str, Any] = {
+        "missing": missing,
+        "features": "float32" if properties.float32 else "float64",
+        "inputs": "float32 numbers" if exact else "decimal texts",
+        "output": "score",
+    }
+    return policy if form.calibration is None else policy | {"output": "probability", "equal_within": _ROUNDING}
 
 
 def _scored_as_zero(form: ModelForm, X: np.ndarray, expected: np.ndarray) -> str:

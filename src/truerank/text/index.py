@@ -405,16 +405,9 @@ def _build(documents: Iterable[Document], folder: Path, analysers: list[str], on
     for analyser in analysers:
         _write_terms(folder, analyser, in_order, n_documents, len(fields))
     header = {
-        "format": FORMAT,
-        "version": VERSION,
-        "documents": n_documents,
-        "tokens": n_tokens,
-        "words": len(in_order),
-        "fields": list(fields),
-        "analysers": analysers,
-        "numbers": list(numbers),
-        "vectors": list(vectors),
-    }
+        "format": FORMAT, "version": VERSION, "documents": n_documents, "tokens": n_tokens, "words": len(in_order),
+        "fields": list(fields), "analysers": analysers, "numbers": list(numbers), "vectors": list(vectors),
+    }  # fmt: skip
     with atomic_write(folder / "index.json") as stream_of_text:
         json.dump(header, stream_of_text, ensure_ascii=False, indent=1)
 

@@ -174,6 +174,17 @@ def _fill_logs(mu, values):
 
 
 @kernel
+def _count_tables(constants):
+    """Of small counts: the factor of cosine, and what each term gives under Dirichlet."""
+    logs, gains = np.empty(_TABLE), np.empty((len(constants), _TABLE))
+    for c in range(1, _TABLE):
+        logs[c] = 1.0 + math.log(c)
+        for t in range(len(constants)):
+            gains[t, c] = constants[t, 5] * math.log1p(c / constants[t, 3])
+    return logs, gains
+
+
+@kernel
 def _score_jointly(
     sizes, documents, counts, constants, beside, parameters, logs, likelihood, numbers, found, values
 ):  # fmt: skip
@@ -185,20 +196,12 @@ def _score_jointly(
     Many arguments: five retrieval functions are scored in one pass, and each has its own constants.
     """
     n_terms = len(sizes)
-    heads, stops = np.empty(n_terms, dtype=np.int64), np.empty(n_terms, dtype=np.int64)
+    stops = np.cumsum(sizes[:, 1])
+    heads = stops - sizes[:, 1]
     ends = np.empty(n_terms, dtype=np.int64)  # of what is scored at a time
     near = np.empty((_WINDOW, beside.shape[1], 2))
-    logs_of_counts, gains = np.empty(_TABLE), np.empty((n_terms, _TABLE))
+    logs_of_counts, gains = _count_tables(constants)
     of_length = np.full((n_terms, _LENGTHS), np.nan)  # what a single occurrence in a document of some length gives
-    for c in range(1, _TABLE):
-        logs_of_counts[c] = 1.0 + math.log(c)
-    start = 0
-    for t in range(n_terms):
-        heads[t] = start
-        start += sizes[t, 1]
-        stops[t] = start
-        for c in range(1, _TABLE):
-            gains[t, c] = constants[t, 5] * math.log1p(c / constants[t, 3])
     place = np.full(_WINDOW, -1, dtype=np.int32)
     size = 0
     while True:
