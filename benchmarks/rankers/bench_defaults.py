@@ -1,14 +1,15 @@
-"""Defaults beside defaults: ObliviousBoosting (two kinds of leaves), LGBMRanker(), XGBRanker(), CatBoostRanker().
+"""Defaults beside defaults: ObliviousBoosting() and ("constant"), LGBMRanker(), XGBRanker(), CatBoostRanker().
 
     export TRUERANK_DATA=DIR
-    python -m benchmarks.rankers.bench_defaults [--out FILE] [--seconds N] [--assignments N]
+    python -m benchmarks.rankers.bench_defaults [--out FILE] [--seconds N] [--assignments N] [--leaves]
 
 Nothing is chosen and nothing is tuned: each ranker is built with no argument but the seed, one thread and silence, and
 fitted to the training queries of each fold; the validation queries are left out. Folds: the published ones of MQ2008
 and OHSUMED, then random assignments of their queries, of MSLR's sample and of the shipped sample to five folds. One
 evaluator (convention `ranklib`, ties averaged). Values of a query are averaged over assignments, each of ours is
 compared with the three peers by a randomisation test, and Holm's correction is over the three. `--out` keeps finished
-fits, so that a run that was stopped (`--seconds`) goes on.
+fits, so that a run that was stopped (`--seconds`) goes on. `--leaves` prints instead which leaves `ObliviousBoosting()`
+takes on these folds, and its CPU seconds as a share of those with these leaves named.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import argparse
 import os
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -61,7 +63,7 @@ def catboost_ranker(seed: int) -> Any:
     return catboost.CatBoostRanker(random_seed=seed, thread_count=1, verbose=False, allow_writing_files=False)
 
 
-OURS = {"truerank, fuzzy leaves (default)": oblivious("fuzzy"), "truerank, constant leaves": oblivious("constant")}
+OURS = {"truerank, defaults": oblivious("auto"), "truerank, constant leaves": oblivious("constant")}
 PEERS = {"LGBMRanker": lightgbm_ranker, "XGBRanker": xgboost_ranker, "CatBoostRanker": catboost_ranker}
 
 
@@ -95,7 +97,7 @@ def show(name: str, values: dict[str, list[dict[str, np.ndarray]]], seconds: dic
     count = len(next(iter(values.values())))
     folds = "published folds" if name in ("mq2008", "ohsumed") else f"mean of {count} assignments to five folds"
     print(f"\n**{name}** ({folds})\n")
-    print("| ranker | MAP | p, fuzzy | p, constant | nDCG@10 | p, fuzzy | p, constant | CPU s a fit |")
+    print("| ranker | MAP | p, defaults | p, constant | nDCG@10 | p, defaults | p, constant | CPU s a fit |")
     print("| --- " * 8 + "|")
     means: dict[str, dict[str, np.ndarray]] = {
         ranker: {m: np.mean([one[m] for one in runs], axis=0) for m in MEASURES} for ranker, runs in values.items()
@@ -120,6 +122,22 @@ def show(name: str, values: dict[str, list[dict[str, np.ndarray]]], seconds: dic
     print("\n" + ("\n".join(f"* {line}" for line in findings) or "* no difference is significant"), flush=True)
 
 
+def print_leaves(name: str, divisions: Iterator[tuple[str, list[protocol.Fold]]]) -> None:
+    """Which leaves the default takes in the folds of a set, and what the choice costs."""
+    taken: Counter[str] = Counter()
+    ratios = []
+    for seed, (_, folds) in enumerate(divisions):
+        for fold in folds:
+            start = time.process_time()
+            leaves = oblivious("auto")(seed).fit(fold.train).leaves_
+            middle = time.process_time()
+            oblivious(leaves)(seed).fit(fold.train)
+            ratios.append((middle - start) / (time.process_time() - middle))
+            taken[leaves] += 1
+    found = ", ".join(f"{kind} {count}" for kind, count in taken.items())
+    print(f"{name}: {found}; {np.median(ratios):.2f} times the seconds, at most {max(ratios):.2f}", flush=True)
+
+
 def run(argv: list[str] | None = None) -> None:
     """All sets; a set that the time did not allow is named."""
     parser = argparse.ArgumentParser()
@@ -128,9 +146,14 @@ def run(argv: list[str] | None = None) -> None:
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS)
     parser.add_argument("--assignments", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no fit after this many")
+    parser.add_argument("--leaves", action="store_true", help="only which leaves the default takes")
     args = parser.parse_args(argv or [])
     if not args.data:
         print("(set TRUERANK_DATA to the folder of the collections)")
+        return
+    if args.leaves:
+        for name in args.sets:
+            print_leaves(name, folds_of(name, args.data, args.assignments))
         return
     store = protocol.ResultStore(args.out, {"benchmark": "defaults", "form": 1})
     deadline = time.monotonic() + args.seconds

@@ -1,17 +1,19 @@
 """`leaves="auto"` beside each kind of leaves: AP and nDCG@10 of held-out validation queries, nothing selected on them.
 
     export TRUERANK_DATA=DIR
-    python -m benchmarks.rankers.bench_leaf_choice [mq2008] [ohsumed] [mslr] [sample]
+    python -m benchmarks.rankers.bench_leaf_choice [mq2008] [ohsumed] [mslr] [sample] [made]
 
-The pairs of training and validation queries of `bench_oblivious_defaults`; of the shipped sample five random folds. The
-choice sees training queries alone. By set: means, how often each kind was taken, and p of a paired t-test by query of
-the choice against each kind (nDCG@10; negative t: the choice is behind). The last column: nDCG@10 and how many features
-the plain trees ask about, free and with `feature_costs` of 0.01.
+The pairs of training and validation queries of `bench_oblivious_defaults`; of the shipped sample, and of 60,000 of the
+made rows of `bench_time_to_quality`, five random folds. The choice sees training queries alone. By set: means, CPU
+seconds of a fit (median over folds), how often each kind was taken, and p of a paired t-test by query of the choice
+against each kind (nDCG@10; negative t: the choice is behind). The last line: nDCG@10 and how many features the plain
+trees ask about, free and with `feature_costs` of 0.01.
 """
 
 from __future__ import annotations
 
 import sys
+import time
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +21,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from benchmarks.rankers.bench_oblivious_defaults import MEASURES, in_five, sets
+from benchmarks.rankers.bench_oblivious_defaults import MEASURES, SETS, in_five, sets
+from benchmarks.rankers.bench_time_to_quality import synthetic
 from truerank import ObliviousBoosting, load_sample
 from truerank.core.printing import table
 
@@ -29,17 +32,23 @@ KINDS = ("constant", "fuzzy", "polynomial", "auto")
 def run(wanted: Sequence[str] = ()) -> None:
     """Print a line for each set and kind; of all sets where none is named."""
     rows: list[list[Any]] = []
-    for name, pairs in sets(wanted):
-        if name == "sample":
-            pairs = in_five(load_sample())
+    for name in wanted or (*SETS, "made"):
+        if name in ("sample", "made"):
+            pairs = in_five(load_sample() if name == "sample" else synthetic(60_000))
+        else:
+            ((_, pairs),) = sets([name])
         values: dict[str, list[list[np.ndarray]]] = {kind: [[], []] for kind in (*KINDS, "costs")}
+        seconds: dict[str, list[float]] = {kind: [] for kind in values}
         taken: Counter[str] = Counter()
         asked: dict[str, list[int]] = {"constant": [], "costs": []}
         for train, valid in pairs:
             judgements = valid.judgements()
             for kind in (*KINDS, "costs"):
                 costs = np.full(train.n_features, 0.01) if kind == "costs" else None
-                ranker = ObliviousBoosting("constant" if kind == "costs" else kind, feature_costs=costs).fit(train)
+                ranker = ObliviousBoosting("constant" if kind == "costs" else kind, feature_costs=costs)
+                start = time.process_time()
+                ranker.fit(train)
+                seconds[kind].append(time.process_time() - start)
                 scores = ranker.predict(valid)
                 for i, measure in enumerate(MEASURES):
                     values[kind][i].append(np.asarray(measure.per_query(judgements, scores)))
@@ -49,7 +58,7 @@ def run(wanted: Sequence[str] = ()) -> None:
                     asked[kind].append(int(np.count_nonzero(ranker.feature_importances_)))
         joined = {kind: [np.concatenate(part) for part in parts] for kind, parts in values.items()}
         for kind in KINDS:
-            line = [name, kind, *(f"{part.mean():.4f}" for part in joined[kind])]
+            line = [name, kind, *(f"{part.mean():.4f}" for part in joined[kind]), f"{np.median(seconds[kind]):.2f}"]
             if kind == "auto":
                 line.append(", ".join(f"{one} {count}" for one, count in taken.items()))
             else:
@@ -57,8 +66,8 @@ def run(wanted: Sequence[str] = ()) -> None:
                 line.append(f"t {test.statistic:+.2f}, p {test.pvalue:.3f}" if test.pvalue == test.pvalue else "same")
             rows.append(line)
         costs = f"{np.mean(asked['costs']):.0f} of {np.mean(asked['constant']):.0f} features"
-        rows.append([name, "constant, costs .01", *(f"{part.mean():.4f}" for part in joined["costs"]), costs])
-        sys.stdout.write(table(rows, ["set", "leaves", "AP", "nDCG@10", "choice against it"]) + "\n")
+        rows.append([name, "constant, costs .01", *(f"{part.mean():.4f}" for part in joined["costs"]), "", costs])
+        sys.stdout.write(table(rows, ["set", "leaves", "AP", "nDCG@10", "CPU s", "choice against it"]) + "\n")
         sys.stdout.flush()
 
 

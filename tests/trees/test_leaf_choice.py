@@ -1,11 +1,15 @@
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
 
-from truerank import FuzzyLeaves, ObliviousBoosting, load_model, save_model
+from truerank import FuzzyLeaves, ObliviousBoosting, RankingData, load_model, save_model
+from truerank.cluster import from_parts
 from truerank.core.errors import InvalidInputError
+from truerank.matrices.content import order_by_content
 from truerank.measures import parse_measure
-from truerank.rankers.leaf_choice import _clearly_above
+from truerank.rankers.leaf_choice import _clearly_above, _trial_settings
 
 
 def made(kind, n=1200, seed=0):
@@ -55,28 +59,60 @@ def test_a_gain_within_two_standard_errors_takes_nothing_from_fuzzy_leaves():
     assert max(ranker.leaf_scores_, key=ranker.leaf_scores_.get) != "fuzzy"
 
 
-def test_scores_of_kinds_are_those_of_three_folds():
+def by_hand(data, kind, folds, **settings):
+    """Mean of AP of a kind over the first folds in the order by content."""
+    queries = order_by_content(data.X, data.y, data.offsets)[1]
+    measure = parse_measure("AP", convention="ranklib").tie_averaged()
+    total, n = 0.0, 0
+    for k in range(folds):
+        left_out = np.sort(queries[k::3])
+        train = data.take_queries(np.setdiff1d(np.arange(data.n_queries), left_out))
+        valid = data.take_queries(left_out)
+        n += len(left_out)
+        fitted = ObliviousBoosting(kind, depth=2, **settings).fit(train)
+        total += measure.mean(valid.judgements(), fitted.predict(valid)) * len(left_out)
+    return total / n
+
+
+@pytest.mark.parametrize(
+    ("made_as", "rows", "folds"),
+    [
+        ("slope", 600, {"fuzzy": 3, "constant": 3, "polynomial": 3}),  # 30 queries
+        ("noise", 600, {"fuzzy": 1, "constant": 1, "polynomial": 1}),  # no kind is ahead of fuzzy leaves
+        (
+            "slope",
+            12_000,
+            {"fuzzy": 2, "constant": 1, "polynomial": 2},
+        ),  # two folds leave out four hundred; one is behind
+    ],
+)
+def test_scores_of_kinds_are_those_of_some_trees_in_so_many_folds(made_as, rows, folds):
+    X, y, qid = made("slope", rows)
+    if made_as == "noise":
+        y = np.random.default_rng(15).integers(0, 3, rows).astype(float)
+    ranker = ObliviousBoosting("auto", n_estimators=22, learning_rate=0.2, depth=2, measure="AP").fit(X, y, qid=qid)
+    data = RankingData(X, y, qid)
+    expected = {kind: by_hand(data, kind, k, n_estimators=20, learning_rate=0.2) for kind, k in folds.items()}
+    assert ranker.leaf_scores_ == pytest.approx(expected, abs=1e-12)
+
+
+def test_trials_have_a_fifth_of_the_trees_and_their_rates():
+    for n_estimators, trees in [(3, 3), (50, 20), (100, 20), (150, 30)]:
+        rates = np.linspace(0.1, 0.2, n_estimators)
+        ranker = ObliviousBoosting("auto", n_estimators=n_estimators, learning_rate=rates)
+        ranker.seed_ = 0
+        settings = _trial_settings(ranker)
+        assert settings["n_estimators"] == trees
+        np.testing.assert_array_equal(settings["learning_rate"], rates[:trees])
+
+
+def test_the_order_of_queries_and_rows_has_no_say():
     X, y, qid = made("slope", 600)
     ranker = ObliviousBoosting("auto", n_estimators=3, depth=2, measure="AP").fit(X, y, qid=qid)
     shuffled = np.random.default_rng(1).permutation(30)
     order = np.concatenate([np.flatnonzero(qid == q)[::-1] for q in shuffled])
     other = ObliviousBoosting("auto", n_estimators=3, depth=2, measure="AP").fit(X[order], y[order], qid=qid[order])
     assert other.leaf_scores_ == pytest.approx(ranker.leaf_scores_, abs=1e-9)
-    # By hand, with the folds that the order by content makes.
-    from truerank import RankingData
-    from truerank.matrices.content import order_by_content
-
-    data = RankingData(X, y, qid)
-    queries = order_by_content(data.X, data.y, data.offsets)[1]
-    measure = parse_measure("AP", convention="ranklib").tie_averaged()
-    total = 0.0
-    for k in range(3):
-        left_out = np.sort(queries[k::3])
-        train = data.take_queries(np.setdiff1d(np.arange(data.n_queries), left_out))
-        valid = data.take_queries(left_out)
-        fitted = ObliviousBoosting("fuzzy", n_estimators=3, depth=2).fit(train)
-        total += measure.mean(valid.judgements(), fitted.predict(valid)) * len(left_out)
-    assert ranker.leaf_scores_["fuzzy"] == pytest.approx(total / data.n_queries, abs=1e-12)
 
 
 def test_kinds_that_cannot_be_fitted_are_left_out():
@@ -100,8 +136,50 @@ def test_few_queries_continued_fits_and_errors():
     assert further.kind_of_leaves == named.kind_of_leaves
     with pytest.raises(InvalidInputError, match="settled by fit"):
         _ = ObliviousBoosting("auto").kind_of_leaves
-    objective = ["mse", {"objective": "softmax", "label": "clicks"}]
-    with pytest.raises(InvalidInputError, match="name the leaves"):
-        ObliviousBoosting("auto", objective=objective).fit(X, y, qid=qid, labels={"clicks": y})
     ranker.set_params(leaves="constant", warm_start=False).fit(X, y, qid=qid)
     assert not hasattr(ranker, "leaves_")
+
+
+def test_callbacks_hear_the_trees_of_the_model_alone():
+    X, y, qid = made("slope", 400)
+    heard = []
+    ranker = ObliviousBoosting("auto", n_estimators=4, depth=2)
+    ranker.fit(X, y, qid=qid, callbacks=[lambda info: heard.append((info.round, info.of))])
+    assert heard == [(t, 4) for t in (1, 2, 3, 4)]
+    stopped = ObliviousBoosting("auto", n_estimators=4, depth=2, callbacks=[lambda info: info.round == 2])
+    assert stopped.fit(X, y, qid=qid).leaf_scores_ == ranker.leaf_scores_
+    assert stopped.n_iter_ == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "beside"),
+    [
+        ({"objective": ["mse", {"objective": "softmax", "label": "clicks"}]}, "labels"),
+        ({"objective": "unbiased-lambdarank"}, "position"),
+        ({"objective": lambda y, scores, offsets: (scores - np.arange(400), np.ones(400))}, None),  # of all rows
+        ({"places": 64}, None),
+    ],
+)
+def test_fuzzy_leaves_are_taken_untried_where_parts_of_the_data_would_not_do(settings, beside):
+    X, y, qid = made("steps", 400)
+    given = {"labels": {"clicks": y}} if beside == "labels" else {}
+    given |= {"position": np.tile(np.arange(1, 21), 20)} if beside == "position" else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        ranker = ObliviousBoosting(n_estimators=2, depth=2, **settings).fit(X, y, qid=qid, **given)
+    assert (ranker.leaves_, ranker.leaf_scores_) == ("fuzzy", {})
+    assert ranker.kind_of_leaves == FuzzyLeaves(places=settings.get("places", 4096))
+
+
+def test_on_a_cluster_fuzzy_leaves_are_taken_untried():
+    X, y, qid = made("steps", 400)
+    settings = {"n_estimators": 2, "depth": 2, "n_jobs": 1}
+    ranker = ObliviousBoosting(**settings).fit(from_parts([RankingData(X, y, qid)]))
+    assert (ranker.leaves_, ranker.leaf_scores_) == ("fuzzy", {})
+    named = ObliviousBoosting("fuzzy", **settings).fit(X, y, qid=qid)
+    np.testing.assert_allclose(ranker.predict(X), named.predict(X), rtol=1e-12)
+    assert ObliviousBoosting(**settings).fit(X, y, qid=qid).leaves_ != "fuzzy"
+
+
+def test_the_default_asks_for_the_choice():
+    assert ObliviousBoosting().leaves == "auto"

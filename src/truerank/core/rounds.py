@@ -1,7 +1,8 @@
 """What a fit tells while it runs: its rounds, to callbacks, and to whoever shows progress.
 
 A loop that learns calls `tell` after each round; who listens was said by `fitting`, further out. So solvers need no
-argument for it, and a fit inside another (a pipeline's, a calibrated ranker's) is heard by the listeners of both.
+argument for it, and a fit inside another (a pipeline's, a calibrated ranker's) is heard by the listeners of both,
+unless it is `unheard`.
 """
 
 from __future__ import annotations
@@ -91,6 +92,16 @@ def fitting(name: str, callbacks: Sequence[Callback] = ()) -> Iterator[Fit]:
         stack.remove(fit)
         with _lock:
             _running.remove(fit)
+
+
+@contextmanager
+def unheard() -> Iterator[None]:
+    """No callback of a fit further out hears of the rounds within the block: those of a trial, not of the model."""
+    outside, _local.fits = _stack(), []
+    try:
+        yield
+    finally:
+        _local.fits = outside
 
 
 def tell(round: int, of: int | None = None, validation: float | None = None, **values: float) -> bool:

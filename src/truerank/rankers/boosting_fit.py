@@ -62,7 +62,8 @@ class BoostingFit:
         self.progress = trees_of(ranker) if begun else begun_progress(ranker, data.n_features)
         self.continued = bool(self.progress.trees)
         self.stopping = ranker._early_stopping(valid is not None)
-        ranker._choose_leaves(data, self.stopping.measure, self.continued or begun, labels or position is not None)
+        for_trials = None if labels or position is not None else data  # which are not left out with queries
+        ranker._choose_leaves(for_trials, self.stopping.measure, self.continued or begun)
         self.leaves = ranker.kind_of_leaves
         self._check_rows()
         self.copies = RowCopies.of(data.row_weight)

@@ -42,6 +42,11 @@ def with_earlier_names(ranker: Any, leaves: Leaves) -> Leaves:
     return leaves
 
 
+def says_something_of_leaves(ranker: Any) -> bool:
+    """Whether a parameter that is now the leaves' was given."""
+    return any(getattr(ranker, earlier) is not None for earlier in _OF_LEAVES)
+
+
 def warn_of_earlier_names(ranker: Any) -> None:
     """A FutureWarning for each that was given."""
     today = {earlier: name for name, earlier in _OF_RANKER.items()}

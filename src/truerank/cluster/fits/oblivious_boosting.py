@@ -88,11 +88,12 @@ def fit_partitions(ranker: ObliviousBoosting, data: PartitionedData, valid: Part
     crew = data.crew
     warn_of_earlier_names(ranker)
     parts = ranker._parts()
+    progress = begun_progress(ranker, data.n_features)
+    ranker._choose_leaves(None, None, bool(progress.trees))
     leaves = ranker.kind_of_leaves
     scaled = isinstance(leaves, PolynomialLeaves) or ranker.start == "linear"
     start_alpha = check_number(value_under_either_name(ranker, "start_alpha"), "start_alpha", minimum=0.0)
     _check_fits_partitions(ranker, data)
-    progress = begun_progress(ranker, data.n_features)
     stopping = ranker._early_stopping(valid is not None)
     plan = ranker._plan()
     objective = _objective(ranker)
