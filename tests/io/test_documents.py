@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+from decimal import Decimal
 
 import pytest
 
@@ -117,6 +118,18 @@ def test_texts_of_csv_are_texts_whatever_they_look_like(tmp_path):
     (tmp_path / "late.csv").write_text(f"id,text,note\n{rows}x,hello,seen\n")
     *_, last = read_documents(tmp_path / "late.csv")
     assert last.text == {"text": "hello", "note": "seen"}
+
+
+def test_no_column_of_a_table_is_lost(tmp_path):
+    """Decimals are numbers, and of two columns of one name neither is meant."""
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table({"id": ["a"], "text": ["x"], "price": [Decimal("1.5")]}), tmp_path / "d.parquet")
+    assert [document.numbers for document in read_documents(tmp_path / "d.parquet")] == [{"price": 1.5}]
+    (tmp_path / "twice.csv").write_text("id,text,text\n1,a,b\n")
+    with pytest.raises(DataFileError, match="two columns have one name"):
+        list(read_documents(tmp_path / "twice.csv"))
 
 
 def test_a_line_of_text_that_begins_as_a_smart_record_is_none():

@@ -5,8 +5,8 @@ The form of a file is told by its ending (`.csv .tsv .parquet .arrow .feather`) 
 
 A document has an id, text fields, and may have numbers (priors such as age or clicks) and vectors. In JSON lines and
 tables `id` (or `_id`, `doc_id`, `docno`, `query_id`, `qid`) is the id; strings, and lists of strings, are text fields;
-numbers are numbers; lists of numbers are vectors; booleans, nulls and objects are left out. In CSV a column called
-`text`, `title` or `query` is text even where it holds numbers alone.
+numbers are numbers; lists of numbers are vectors; booleans, dates, nulls and objects are left out. In CSV a column
+called `text`, `title` or `query` is text even where it holds numbers alone.
 
 What a bad document comes to (`bad="error"` stops at the first, `bad="skip"` leaves it out and says so at the end):
 JSON that does not parse, text that is not UTF-8, no id, an id that came before, a line of more than 64 MiB. Bytes of
@@ -22,6 +22,7 @@ import math
 import re
 import warnings
 from collections.abc import Collection, Iterable, Iterator
+from decimal import Decimal
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -311,7 +312,7 @@ def _of_mapping(record: dict[str, Any], line: int | None = None, texts: Collecti
             text[field] = value
         elif isinstance(value, bool) or value is None:
             continue
-        elif isinstance(value, int | float):
+        elif isinstance(value, int | float | Decimal):
             if not -1.7e308 < value < 1.7e308:
                 return _Bad(f"field {field!r} must be a finite number, got {str(value)[:40]}", line)
             numbers[field] = float(value)
@@ -358,6 +359,8 @@ def _of_table(path: Any, texts: Collection[str]) -> Iterator[Document | _Bad]:
     def records() -> Iterator[dict[str, Any]]:
         try:
             for block in blocks():
+                if len(set(block.schema.names)) < len(block.schema.names):
+                    raise DataFileError("two columns have one name", str(path))
                 block.validate(full=True)  # a damaged block names places outside of itself
                 yield from block.to_pylist()
         except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
