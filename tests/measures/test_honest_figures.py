@@ -43,6 +43,13 @@ def test_what_the_ranks_gain_adds_up_to_the_value(measure, convention):
         assert scored == sorted(scored, reverse=True)
 
 
+def test_err_counts_the_largest_grade_of_all_queries():
+    run, qrels = {"7": {"a": 2.0, "b": 1.0}, "8": {"c": 1.0}}, {"7": {"a": 1, "b": 1}, "8": {"c": 4}}
+    explained = explain_measure(run, qrels, "ERR", "7")
+    assert explained.value == evaluate("ERR", qrels, run).per_query["ERR"][0]
+    assert explained.measure.name == "ERR(max_grade=4.0)"
+
+
 def test_ndcg_by_hand():
     run = {"7": {"a": 3.0, "b": 2.0, "c": 1.0, "u": 0.5}}
     qrels = {"7": {"a": 1, "b": 0, "c": 2, "x": 2}}

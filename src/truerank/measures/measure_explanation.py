@@ -12,6 +12,7 @@ from truerank.data.ranking_data import Judgements
 from truerank.io.trec import as_qrels, as_run, judge_run
 from truerank.measures.base import Measure
 from truerank.measures.derived import ideal_grades
+from truerank.measures.expected_reciprocal_rank import ExpectedReciprocalRank
 from truerank.measures.names import parse_measure
 from truerank.measures.ndcg import discounts, gain_of_grade
 from truerank.measures.ranking import Ranking
@@ -179,6 +180,8 @@ def explain_measure(run: Any, qrels: Any, measure: Any, query: Any, *, conventio
             f"query {name!r} cannot be explained: {where}; queries are, for example, "
             f"{', '.join(map(str, judgements.query_ids[:3]))}"
         )
+    if isinstance(parsed, ExpectedReciprocalRank):  # its largest grade is that of all queries
+        parsed = parsed(max_grade=parsed.largest(judgements))
     i = int(places[0])
     part = slice(int(judgements.offsets[i]), int(judgements.offsets[i + 1]))
     assert judgements.missing_grades is not None
