@@ -6,9 +6,10 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.core.threads import Workers, row_blocks
+from truerank.data.grouping import offsets_of
 from truerank.matrices.binning import CodedMatrix
 from truerank.matrices.exact_sums import exact_total
-from truerank.trees.histogram import ROWS, PackedGradients, accumulate, accumulate_all
+from truerank.trees.histogram import LARGE, ROWS, RUN, PackedGradients, accumulate, accumulate_all
 
 
 class SampledRows:
@@ -41,13 +42,14 @@ class SampledRows:
             return
         half = 1 << (level - 1)
         taken = np.where(small_is_right, self._counts[:, half:], self._counts[:, :half]).sum(axis=1)
-        ends = [0, *np.cumsum(taken).tolist()]
+        ends = offsets_of(taken).tolist()
         rows, words, slots = (np.empty(ends[-1], dtype=kind) for kind in (np.int32, np.int64, np.int32))
         self._level = rows, words, slots
 
         def gather(start: int, stop: int, first: int, last: int) -> None:
             here = (of[start:stop] for of in (self.rows, self.words, self.leaf))
-            _gather(*here, level - 1, small_is_right, rows[first:last], words[first:last], slots[first:last])
+            out = (of[first:last] for of in (rows, words, slots))
+            _gather(*here, level - 1, small_is_right, self.matrix.n_rows > LARGE, *out)
 
         self._workers.run(gather, [(*block, *place) for block, place in zip(self._blocks, zip(ends, ends[1:]))])
 
@@ -102,21 +104,33 @@ def _divide(column, rows, leaf, level, code, missing_right):
 
 
 @kernel
-def _gather(rows, words, leaf, level, small_is_right, out_rows, out_words, out_slots):
-    """Rows, words and parents of the rows in the chosen child of each leaf, in row order.
+def _gather(rows, words, leaf, level, small_is_right, by_parent, out_rows, out_words, out_slots):
+    """Rows, words and parents of the rows in the chosen child of each leaf, in row order, or of each run by parent.
 
-    Until all places are filled every row is written, and the next one over it unless it belongs here.
+    No branch depends on a row: every row is noted, and the next one over it unless it belongs here.
     """
     bit = 1 << level
     small = np.empty(bit, dtype=np.int32)
     for q in range(bit):
         small[q] = 1 if small_is_right[q] else 0
-    k = np.int64(0)
-    for i in range(rows.size):
-        if k == out_rows.size:
-            break
-        q = leaf[i] & (bit - 1)
-        out_rows[k] = rows[i]
-        out_words[k] = words[i]
-        out_slots[k] = q
-        k += np.int64((leaf[i] >> level) == small[q])
+    group = np.int32(bit - 1 if by_parent else 0)
+    place = np.empty(group + 1, dtype=np.int64)
+    taken = np.empty(RUN, dtype=np.int32)
+    first = np.int64(0)
+    for start in range(0, rows.size, RUN):
+        k = np.int64(0)
+        for i in range(start, min(start + RUN, rows.size)):
+            taken[k] = i
+            k += np.int64((leaf[i] >> level) == small[leaf[i] & (bit - 1)])
+        place[:] = 0
+        for i in taken[:k]:
+            place[leaf[i] & group] += 1
+        for q in range(place.size):
+            place[q], first = first, first + place[q]
+        for i in taken[:k]:
+            q = leaf[i] & (bit - 1)
+            at = place[q & group]
+            out_rows[at] = rows[i]
+            out_words[at] = words[i]
+            out_slots[at] = q
+            place[q & group] = at + 1
