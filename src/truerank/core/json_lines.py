@@ -41,7 +41,7 @@ class JsonLines:
         self.path = "" if path is None else os.fspath(path)
         self.held: list[Any] = []
         self._torn_at: int | None = None
-        if not os.path.exists(self.path):
+        if not os.path.exists(self.path) or os.path.getsize(self.path) == 0:  # a FIFO, too, is not read
             return
         content = Path(self.path).read_bytes()
         *lines, rest = content.split(b"\n")

@@ -1,4 +1,4 @@
-"""LETOR text parsed by compiled code: the grammar of `letor_rows`, about twenty times as fast.
+"""LETOR text parsed by compiled code: the grammar of `letor.grammar`, about twenty times as fast.
 
 The kernel takes one block of whole lines. Where a line is anything but a plain, legal row it stops in front of it, and
 the plain Python parser takes that line: it explains what is wrong, or reads it. So both accept the same files.
