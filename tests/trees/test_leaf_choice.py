@@ -183,3 +183,13 @@ def test_on_a_cluster_fuzzy_leaves_are_taken_untried():
 
 def test_the_default_asks_for_the_choice():
     assert ObliviousBoosting().leaves == "auto"
+
+
+@pytest.mark.parametrize("heavy", [1, 2, 5])
+def test_queries_of_no_weight_have_no_say(heavy):
+    X, y, qid = made("slope", 400)
+    numbers = np.unique(qid)
+    weight = np.where(np.arange(len(numbers)) < heavy, 2.0, 0.0)
+    ranker = ObliviousBoosting("auto", n_estimators=4, depth=2).fit(X, y, qid=qid, query_weight=weight)
+    assert ranker.leaves_ in ("fuzzy", "constant", "polynomial")
+    assert np.isfinite(ranker.predict(X)).all()

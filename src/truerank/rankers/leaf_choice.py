@@ -50,6 +50,8 @@ def choose_leaves(ranker: Any, data: RankingData | None, measure: Any) -> tuple[
     by_query: dict[str, list[np.ndarray]] = {kind: [] for kind in tried}
     means: dict[str, float] = {}
     for train, valid in _divisions(data):
+        if not valid.weight_by_query.any():
+            continue
         judgements = valid.judgements()
         weights.append(valid.weight_by_query)
         for kind in list(tried):
