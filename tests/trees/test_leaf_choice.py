@@ -106,6 +106,16 @@ def test_trials_have_a_fifth_of_the_trees_and_their_rates():
         np.testing.assert_array_equal(settings["learning_rate"], rates[:trees])
 
 
+def test_trials_have_as_many_queries_as_have_so_many_rows(monkeypatch):
+    X, y, qid = made("slope", 600)
+    data = RankingData(X, y, qid)
+    first = data.take_queries(np.sort(order_by_content(data.X, data.y, data.offsets)[1][:15]))
+    few = ObliviousBoosting("auto", n_estimators=3, depth=2).fit(first)
+    monkeypatch.setattr("truerank.rankers.leaf_choice._MOST_ROWS", 319)  # fifteen queries of twenty rows
+    ranker = ObliviousBoosting("auto", n_estimators=3, depth=2).fit(data)
+    assert ranker.leaf_scores_ == few.leaf_scores_
+
+
 def test_the_order_of_queries_and_rows_has_no_say():
     X, y, qid = made("slope", 600)
     ranker = ObliviousBoosting("auto", n_estimators=3, depth=2, measure="AP").fit(X, y, qid=qid)

@@ -18,6 +18,7 @@ from truerank.rankers.earlier_boosting_names import says_something_of_leaves
 _FOLDS = 3
 _FEWEST = 10  # queries; of fewer the first kind is taken untried
 _ENOUGH = 300  # queries left out
+_MOST_ROWS = 100_000  # that are copied for trials
 _TREES, _SHARE = 20, 5  # of a trial: a fifth of the trees, twenty at least
 KINDS = ("fuzzy", "constant", "polynomial")
 
@@ -26,12 +27,12 @@ def choose_leaves(ranker: Any, data: RankingData | None, measure: Any) -> tuple[
     """The kind of leaves for these queries, and the mean of `measure` that each kind has on queries left out.
 
     A fifth of the trees, at least twenty, are fitted to two thirds of the queries and measured on the third, in three
-    folds by content, so that the order of the file has no say. A kind that is not ahead of "fuzzy" after a fold is not
-    tried further, and three hundred queries left out are enough. A kind that stays ahead takes the place of "fuzzy"
-    where its mean, by `query_weight`, is better by more than twice the standard error of the difference by query, of
-    several such kinds the best: smaller gains of a choice are mostly luck. Kinds that cannot be fitted are left out:
-    polynomial ones to sparse rows or under monotone constraints, and one whose training diverges. Callbacks do not hear
-    of the two to nine fits.
+    folds by content, so that the order of the file has no say, of as many queries as have 100,000 rows. A kind that is
+    not ahead of "fuzzy" after a fold is not tried further, and three hundred queries left out are enough. A kind that
+    stays ahead takes the place of "fuzzy" where its mean, by `query_weight`, is better by more than twice the standard
+    error of the difference by query, of several such kinds the best: smaller gains of a choice are mostly luck. Kinds
+    that cannot be fitted are left out: polynomial ones to sparse rows or under monotone constraints, and one whose
+    training diverges. Callbacks do not hear of the two to nine fits.
 
     Fuzzy leaves are taken untried with fewer than ten queries, without data here (None: on a cluster, or with `labels`
     or `position`), with an objective that is no name, which may hold arrays of all rows, and where parameters of
@@ -91,13 +92,15 @@ def _trial_settings(ranker: Any) -> dict[str, Any]:
 
 
 def _divisions(data: RankingData) -> Iterator[tuple[RankingData, RankingData]]:
-    """Queries to train and to validate on, in three folds."""
+    """Queries to train and to validate on, in three folds of those that trials have rows for."""
     assert data.y is not None
     _, queries = order_by_content(data.X, data.y, data.offsets, data.query_weight)
-    fold = np.empty(data.n_queries, dtype=np.int64)
-    fold[queries] = np.arange(data.n_queries) % _FOLDS
+    rows = np.cumsum(np.diff(data.offsets)[queries])
+    queries = queries[: max(_FEWEST, int(np.searchsorted(rows, _MOST_ROWS, side="right")))]
+    fold = np.full(data.n_queries, -1)
+    fold[queries] = np.arange(len(queries)) % _FOLDS
     for k in range(_FOLDS):
-        yield data.take_queries(fold != k), data.take_queries(fold == k)
+        yield data.take_queries((fold >= 0) & (fold != k)), data.take_queries(fold == k)
 
 
 def _clearly_above(differences: np.ndarray, weight: np.ndarray) -> bool:
