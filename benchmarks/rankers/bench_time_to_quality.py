@@ -266,7 +266,7 @@ def show(
     """The table of a set: test nDCG@10 by budget, mean over divisions; and the curves as a picture."""
     every = [s for divisions in by_learner.values() for curves in divisions for own in curves for s in own["seconds"]]
     budgets = np.array([b for e in range(-3, 4) for b in (10.0**e, 2 * 10.0**e, 5 * 10.0**e)])
-    budgets = budgets[(budgets >= min(every)) & (budgets <= seconds)]
+    budgets = np.append(budgets[(budgets >= min(every)) & (budgets < seconds)], seconds)
     means, chosen = {}, {}
     for learner, divisions in by_learner.items():
         found = [at_budgets(curves, budgets) for curves in divisions]
