@@ -50,6 +50,12 @@ def test_err_counts_the_largest_grade_of_all_queries():
     assert explained.measure.name == "ERR(max_grade=4.0)"
 
 
+def test_a_beginning_in_which_the_measure_is_undefined_adds_nothing():
+    run, qrels = {"7": {"unjudged": 2.0, "a": 1.0}}, {"7": {"a": 1}}
+    explained = explain_measure(run, qrels, "AP(judged_only=True)", "7")
+    assert (explained.value, [rank.gained for rank in explained.ranks]) == (1.0, [0.0, 1.0])
+
+
 def test_ndcg_by_hand():
     run = {"7": {"a": 3.0, "b": 2.0, "c": 1.0, "u": 0.5}}
     qrels = {"7": {"a": 1, "b": 0, "c": 2, "x": 2}}

@@ -42,7 +42,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--state", metavar="FILE", help="trials as they end, as JSON lines; the same command goes on where it stopped"
     )
     parser.add_argument(
-        "--model", required=True, metavar="FILE", help="where the best model goes, fitted to all queries"
+        "--model",
+        required=True,
+        metavar="FILE",
+        help="where the best model goes, fitted to all queries (of Fold*/: Fold1's)",
     )
     options.add_convention_option(parser)
     options.add_data_options(parser, categorical=True)

@@ -140,7 +140,7 @@ def tune(
     state : path, optional
         JSON lines, one a trial; what is there from a run with the same question is not run again.
     refit : bool, default True
-        Fit the best settings to all queries.
+        Fit the best settings to all queries; of pairs, to those of the first.
     watch : callable of a trial, optional
         Called as each one ends.
 

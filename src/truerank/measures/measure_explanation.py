@@ -106,7 +106,8 @@ class MeasureExplanation:
                 judgements.grades[kept], np.array([0, place + 1]), judged=None if judged is None else judged[kept],
                 missing_grades=absent, missing_offsets=np.array([0, len(absent)]),
             )  # fmt: skip
-            values[place] = measure(ties="stable").per_query(part, -np.arange(place + 1.0))[0]
+            value = measure(ties="stable").per_query(part, -np.arange(place + 1.0))[0]
+            values[place] = 0.0 if np.isnan(value) else value
         return values
 
     def to_dict(self) -> dict[str, Any]:
@@ -160,8 +161,8 @@ def explain_measure(run: Any, qrels: Any, measure: Any, query: Any, *, conventio
     Notes
     -----
     What a rank adds is the measure of the list cut after it, less that of the list cut before it, relevant documents
-    beyond the cut being not retrieved: this adds up to the value for every measure. It costs one
-    evaluation a rank. Where ties are averaged
+    beyond the cut being not retrieved, and 0 where the measure is undefined: this adds up to the value for every
+    measure. It costs one evaluation a rank. Where ties are averaged
     (`ties="average"`) the ranks show one order, by document id, and the last rank the rest.
 
     Examples
