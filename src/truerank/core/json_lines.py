@@ -40,15 +40,14 @@ class JsonLines:
     def __init__(self, path: str | os.PathLike[str] | None, expected: str) -> None:
         self.path = "" if path is None else os.fspath(path)
         self.held: list[Any] = []
-        self._torn_at: int | None = None
+        self._torn = False
         if not os.path.exists(self.path) or os.path.getsize(self.path) == 0:  # a FIFO, too, is not read
             return
         content = Path(self.path).read_bytes()
         *lines, rest = content.split(b"\n")
-        if rest:
-            self._torn_at = len(content) - len(rest)
-            if not lines:
-                raise DataFileError(expected, self.path, 1)
+        self._torn = bool(rest)
+        if rest and not lines:
+            raise DataFileError(expected, self.path, 1)
         for number, line in enumerate(lines, start=1):
             try:
                 self.held.append(json.loads(line))
@@ -59,7 +58,8 @@ class JsonLines:
         """Add a line."""
         if not self.path:
             return
-        if self._torn_at is not None:
-            os.truncate(self.path, self._torn_at)
-            self._torn_at = None
+        if self._torn:
+            # Another run may have cut it already, and added lines.
+            os.truncate(self.path, Path(self.path).read_bytes().rfind(b"\n") + 1)
+            self._torn = False
         append_whole(self.path, json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
