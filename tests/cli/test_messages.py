@@ -249,6 +249,8 @@ def test_a_small_file_that_is_not_utf_8_is_named_with_its_line(tmp_path, monkeyp
         (["deploy", "m", "--engine", "http://127.0.0.1:1", "--name", "n", "--feature-set", "f"], "--feature-set"),
         (["deploy", "m", "--engine", "http://127.0.0.1:1/solr/c", "--name", "n", "--params", "p"], "--params"),
         (["decide", "c", "--top", "3", "--cost-fp", "2"], "--cost-fp"),
+        (["decide", "c", "--top", "3", "--cost-fp", "0"], "--cost-fp"),
+        (["fuse", "--runs", "r", "--method", "rrf", "--draws", "0"], "--draws"),
     ],
 )
 def test_an_option_that_would_do_nothing_is_refused(words, option, capsys):

@@ -474,7 +474,8 @@ def check_tag(tag: str) -> None:
 def refuse_idle(args: argparse.Namespace, names: Iterable[str], why: str) -> None:
     """Misuse where an option was given that has no effect here; `why` follows its name in the message."""
     for name in names:
-        if getattr(args, name) not in (None, False, []):
+        value = getattr(args, name)
+        if value is not None and value is not False and value != []:  # 0 is given, too
             raise UsageError(f"--{name.replace('_', '-')} {why}")
 
 
