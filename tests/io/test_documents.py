@@ -120,6 +120,20 @@ def test_texts_of_csv_are_texts_whatever_they_look_like(tmp_path):
     assert last.text == {"text": "hello", "note": "seen"}
 
 
+def test_fields_that_are_text_hold_no_text_where_something_is_missing(tmp_path):
+    """A label that is missing is no label called None or nan."""
+    lines = b'{"id": 1, "text": "a", "labels": ["x", null, 1.0, true]}\n{"id": 2, "text": "b", "labels": null}'
+    texts = [document.text.get("labels") for document in read_documents(io.BytesIO(lines), texts=["labels"])]
+    assert texts == ["x\n1\ntrue", None]
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    columns = {"id": ["a", "b", "c"], "text": ["x"] * 3, "label": [2.0, float("nan"), None]}
+    parquet.write_table(pa.table(columns), tmp_path / "d.parquet")
+    found = read_documents(tmp_path / "d.parquet", texts=["label"])
+    assert [document.text.get("label", "") for document in found] == ["2", "", ""]
+
+
 def test_no_column_of_a_table_is_lost(tmp_path):
     """Decimals are numbers, and of two columns of one name neither is meant."""
     pa = pytest.importorskip("pyarrow")

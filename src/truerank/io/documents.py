@@ -30,7 +30,7 @@ import numpy as np
 
 from truerank.core.checks import check_choice
 from truerank.core.errors import DataFileError, TruerankWarning, imports_of_extra
-from truerank.data.grouping import id_text, offsets_of
+from truerank.data.grouping import id_text, is_missing, offsets_of
 from truerank.io.letor.grammar import is_word
 from truerank.io.streams import Source
 from truerank.io.tables import first_line, table_kind
@@ -329,7 +329,8 @@ def _of_mapping(record: dict[str, Any], line: int | None = None, texts: Collecti
 
 def _plain_texts(values: Iterable[Any]) -> Iterator[str]:
     """Values as their file has them, so that the same ones of JSON lines and of a table are one text."""
-    return (str(value).lower() if isinstance(value, bool) else id_text(value) for value in values)
+    there = (value for value in values if not is_missing(value))
+    return (str(value).lower() if isinstance(value, bool) else id_text(value) for value in there)
 
 
 def _of_table(path: Any, texts: Collection[str]) -> Iterator[Document | _Bad]:
