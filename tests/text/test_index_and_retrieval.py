@@ -286,8 +286,12 @@ def test_an_index_that_was_replaced_while_it_was_open_is_not_mixed_with_the_new_
     ):
         with pytest.raises(DataFileError, match="was replaced after it was opened; open it anew"):
             use()
-    found = retrieve(Index(tmp_path / "i"), {"1": "air"}, "cosine")
+    index = Index(tmp_path / "i")
+    found = retrieve(index, {"1": "air"}, "cosine")
     assert found.doc_ids.tolist() == ["d1"]
+    (tmp_path / "i").rename(tmp_path / "aside")  # between the two renames of another run
+    with pytest.raises(DataFileError, match="was replaced after it was opened"):
+        index.derived("ones", lambda: np.ones(2))
 
 
 def test_a_damaged_index_is_refused(tmp_path):

@@ -261,7 +261,8 @@ class Index:
         return array
 
     def _check_same(self) -> None:
-        if _stamp(self.path / "index.json") != self._stamp:
+        place = self.path / "index.json"
+        if not place.exists() or _stamp(place) != self._stamp:
             raise DataFileError("the index was replaced after it was opened; open it anew", str(self.path))
 
 
