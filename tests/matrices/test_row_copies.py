@@ -44,7 +44,8 @@ def test_other_weights_are_rounded_to_a_tiny_unit():
         again = RowCopies.of(unit * weight)
         assert (again.total, again.places) == (copies.total, copies.places)
         np.testing.assert_array_equal(again.counts, copies.counts)
-    assert RowCopies.of(np.array([1e-90, 1e90])).counts.tolist() == [1, 1 << 30]
+    for least in (1e-90, 5e-324):
+        assert RowCopies.of(np.array([least, 1e90])).counts.tolist() == [1, 1 << 30]
 
 
 def test_copies_of_a_billion_rows_can_be_cut_into_parts():

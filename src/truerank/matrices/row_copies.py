@@ -30,7 +30,7 @@ class CopyUnit:
     def of(cls, different: np.ndarray, n_rows: int) -> CopyUnit:
         """From `different_weights` of all `n_rows` rows, at least one."""
         most = 2.0 ** max(1, min(30, _BITS - int(n_rows).bit_length()))
-        if len(different) <= _MOST_DIFFERENT:
+        if len(different) <= _MOST_DIFFERENT and different[-1] <= most * different[0]:
             for parts in range(1, _MOST_PARTS + 1):
                 multiples = different * (parts / different[0])
                 if multiples[-1] > most:
