@@ -195,11 +195,26 @@ def test_the_default_asks_for_the_choice():
     assert ObliviousBoosting().leaves == "auto"
 
 
-@pytest.mark.parametrize("heavy", [1, 2, 5])
-def test_queries_of_no_weight_have_no_say(heavy):
+@pytest.mark.parametrize("heavy", [1, 9, 12])
+def test_queries_of_no_weight_have_no_say(heavy, monkeypatch):
     X, y, qid = made("slope", 400)
-    numbers = np.unique(qid)
-    weight = np.where(np.arange(len(numbers)) < heavy, 2.0, 0.0)
-    ranker = ObliviousBoosting("auto", n_estimators=4, depth=2).fit(X, y, qid=qid, query_weight=weight)
-    assert ranker.leaves_ in ("fuzzy", "constant", "polynomial")
-    assert np.isfinite(ranker.predict(X)).all()
+    data = RankingData(X, y, qid, query_weight=np.where(np.arange(20) >= 20 - heavy, 2.0, 0.0))
+    ranker = ObliviousBoosting("auto", n_estimators=4, depth=2).fit(data)
+    without = ObliviousBoosting("auto", n_estimators=4, depth=2).fit(data.take_queries(data.weight_by_query > 0))
+    assert ranker.leaves_ == without.leaves_
+    assert ranker.leaf_scores_ == pytest.approx(without.leaf_scores_, abs=1e-9)
+    assert bool(ranker.leaf_scores_) == (heavy >= 10)
+    monkeypatch.setattr("truerank.rankers.leaf_choice._MOST_ROWS", 1)  # of many rows the first queries alone
+    assert bool(ranker.fit(data).leaf_scores_) == (heavy >= 10)
+
+
+def test_polynomial_leaves_that_were_chosen_are_not_continued_on_sparse_rows():
+    X, y, qid = made("slope", 600)
+    ranker = ObliviousBoosting("auto", n_estimators=20, depth=3, warm_start=True).fit(X, y, qid=qid)
+    assert ranker.leaves_ == "polynomial"
+    scores = ranker.predict(X)
+    further = ObliviousBoosting(n_estimators=1, depth=3)
+    for one, settings in ((ranker.set_params(n_estimators=22), {}), (further, {"init_model": ranker})):
+        with pytest.raises(InvalidInputError, match="polynomial leaves, which need a dense matrix; call X.toarray"):
+            one.fit(sparse.csr_matrix(X), y, qid=qid, **settings)
+    np.testing.assert_array_equal(ranker.predict(X), scores)

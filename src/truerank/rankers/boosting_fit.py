@@ -106,6 +106,11 @@ class BoostingFit:
             raise InvalidInputError(
                 f"X is {'sparse' if self.sparse else 'dense'} and that of eval_set is not: give both in the same form"
             )
+        if self.sparse and isinstance(self.leaves, PolynomialLeaves):  # a model's that the fit goes on from
+            raise InvalidInputError(
+                "X is sparse, and the model to go on from has polynomial leaves, which need a dense matrix; "
+                "call X.toarray()"
+            )
         assert self.data.y is not None
         check_grades(self.data.y)
         check_weights(self.data.row_weight)

@@ -16,7 +16,7 @@ from truerank.matrices.content import order_by_content
 from truerank.rankers.earlier_boosting_names import says_something_of_leaves
 
 _FOLDS = 3
-_FEWEST = 10  # queries; of fewer the first kind is taken untried
+_FEWEST = 10  # queries that weigh something; of fewer the first kind is taken untried
 _ENOUGH = 300  # queries left out
 _MOST_ROWS = 100_000  # that are copied for trials
 _TREES, _SHARE = 20, 5  # of a trial: a fifth of the trees, twenty at least
@@ -27,20 +27,20 @@ def choose_leaves(ranker: Any, data: RankingData | None, measure: Any) -> tuple[
     """The kind of leaves for these queries, and the mean of `measure` that each kind has on queries left out.
 
     A fifth of the trees, at least twenty, are fitted to two thirds of the queries and measured on the third, in three
-    folds by content, so that the order of the file has no say, of as many queries as have 100,000 rows. A kind that is
-    not ahead of "fuzzy" after a fold is not tried further, and three hundred queries left out are enough. A kind that
-    stays ahead takes the place of "fuzzy" where its mean, by `query_weight`, is better by more than twice the standard
-    error of the difference by query, of several such kinds the best: smaller gains of a choice are mostly luck. Kinds
-    that cannot be fitted are left out: polynomial ones to sparse rows or under monotone constraints, and one whose
-    training diverges. Callbacks do not hear of the two to nine fits.
+    folds by content, so that the order of the file has no say, of as many queries as have 100,000 rows; queries of
+    weight 0 are left out. A kind that is not ahead of "fuzzy" after a fold is not tried further, and three hundred
+    queries left out are enough. A kind that stays ahead takes the place of "fuzzy" where its mean, by `query_weight`,
+    is better by more than twice the standard error of the difference by query, of several such kinds the best: smaller
+    gains of a choice are mostly luck. Kinds that cannot be fitted are left out: polynomial ones to sparse rows or under
+    monotone constraints, and one whose training diverges. Callbacks do not hear of the two to nine fits.
 
-    Fuzzy leaves are taken untried with fewer than ten queries, without data here (None: on a cluster, or with `labels`
-    or `position`), with an objective that is no name, which may hold arrays of all rows, and where parameters of
-    earlier releases say something of the leaves.
+    Fuzzy leaves are taken untried with fewer than ten queries that weigh something, without data here (None: on a
+    cluster, or with `labels` or `position`), with an objective that is no name, which may hold arrays of all rows, and
+    where parameters of earlier releases say something of the leaves.
     """
     first, *others = KINDS
     by_name = isinstance(ranker.objective, str) and not says_something_of_leaves(ranker)
-    if data is None or data.n_queries < _FEWEST or not by_name:
+    if data is None or np.count_nonzero(data.weight_by_query) < _FEWEST or not by_name:
         return first, {}
     if hasattr(data.X, "tocsr") or ranker.monotone is not None:
         others.remove("polynomial")
@@ -51,8 +51,6 @@ def choose_leaves(ranker: Any, data: RankingData | None, measure: Any) -> tuple[
     by_query: dict[str, list[np.ndarray]] = {kind: [] for kind in tried}
     means: dict[str, float] = {}
     for train, valid in _divisions(data):
-        if not valid.weight_by_query.any():
-            continue
         judgements = valid.judgements()
         weights.append(valid.weight_by_query)
         for kind in list(tried):
@@ -95,6 +93,7 @@ def _divisions(data: RankingData) -> Iterator[tuple[RankingData, RankingData]]:
     """Queries to train and to validate on, in three folds of those that trials have rows for."""
     assert data.y is not None
     _, queries = order_by_content(data.X, data.y, data.offsets, data.query_weight)
+    queries = queries[data.weight_by_query[queries] > 0]
     rows = np.cumsum(np.diff(data.offsets)[queries])
     queries = queries[: max(_FEWEST, int(np.searchsorted(rows, _MOST_ROWS, side="right")))]
     fold = np.full(data.n_queries, -1)
