@@ -20,7 +20,6 @@ import shutil
 from array import array
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,11 +30,11 @@ from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.files import atomic_write, sole_folder
 from truerank.core.kernel import kernel
 from truerank.core.printing import progress
-from truerank.data.grouping import offsets_of
 from truerank.io.document_ids import DocumentIds
 from truerank.io.documents import Document
 from truerank.text.analysers import ANALYSERS, term_of
-from truerank.text.index_arrays import check_fit, lie_within, load_array, rise_to
+from truerank.text.index_arrays import check_fit, lie_within, load_array, rise_to, save_array
+from truerank.text.index_strings import StoredStrings, write_strings
 from truerank.text.tokens import WORD
 
 FORMAT, VERSION = "truerank-index", 1
@@ -134,8 +133,8 @@ class Index:
         self.n_documents: int = header["documents"]
         self.fields: list[str] = list(header["fields"])
         self.analysers: list[str] = list(header["analysers"])
-        self._documents = _Strings(self.path, "documents")
-        self._words = {name: _Strings(self.path, f"terms.{name}") for name in self.analysers}
+        self._documents = StoredStrings(self.path, "documents")
+        self._words = {name: StoredStrings(self.path, f"terms.{name}") for name in self.analysers}
         numbers = self._array("numbers")
         vectors = {name: self._array(f"vectors.{number}") for number, name in enumerate(header["vectors"])}
         check_fit(
@@ -396,9 +395,9 @@ def _build(documents: Iterable[Document], folder: Path, analysers: list[str], on
         raise InvalidInputError(f"no document has the text field {unknown[0]!r}")
     n_documents = len(names)
     for name, given in (("parts", parts), ("fields", part_fields), ("part-ends", part_ends)):
-        _save(folder / f"{name}.npy", np.array(given))
+        save_array(folder / f"{name}.npy", np.array(given))
     _number_file(folder, n_tokens)
-    _save_strings(folder, "documents", names)
+    write_strings(folder, "documents", names)
     del names
     _save_numbers(folder, numbers, vectors, n_documents)
     in_order = list(words)
@@ -428,8 +427,8 @@ def _write_terms(folder: Path, analyser: str, words: list[str], n_documents: int
     by_name = dict.fromkeys(term for term in terms if term)
     by_name = {term: number for number, term in enumerate(by_name)}
     of = np.array([by_name[term] if term else -1 for term in terms], dtype=np.int32)
-    _save(folder / f"terms.{analyser}.of.npy", of)
-    _save_strings(folder, f"terms.{analyser}", list(by_name))
+    save_array(folder / f"terms.{analyser}.of.npy", of)
+    write_strings(folder, f"terms.{analyser}", list(by_name))
     for field in range(n_fields + 1 if n_fields > 1 else 1):
         _invert(folder, f"{analyser}.{field}", of, len(by_name), n_documents, field)
 
@@ -449,14 +448,14 @@ def _save_numbers(folder: Path, numbers: dict[str, Any], vectors: dict[str, Any]
     table = np.full((len(numbers), n_documents), np.nan)
     for row, by_document in zip(table, numbers.values()):
         row[list(by_document)] = list(by_document.values())
-    _save(folder / "numbers.npy", table)
+    save_array(folder / "numbers.npy", table)
     for number, (name, by_document) in enumerate(vectors.items()):
         sizes = {len(vector) for vector in by_document.values()}
         if len(sizes) > 1:
             raise InvalidInputError(f"vectors {name!r} must all have one number of dimensions, got {sorted(sizes)[:5]}")
         matrix = np.zeros((n_documents, sizes.pop()), dtype=np.float32)
         matrix[list(by_document)] = list(by_document.values())
-        _save(folder / f"vectors.{number}.npy", matrix)
+        save_array(folder / f"vectors.{number}.npy", matrix)
 
 
 def _invert(folder: Path, name: str, of: np.ndarray, n_terms: int, n_documents: int, field: int) -> None:
@@ -481,89 +480,9 @@ def _invert(folder: Path, name: str, of: np.ndarray, n_terms: int, n_documents: 
     )
     documents.flush()
     counts.flush()
-    _save(folder / f"{name}.starts.npy", starts)
-    _save(folder / f"{name}.lengths.npy", lengths)
-    _save(folder / f"{name}.totals.npy", totals)
-
-
-def _save(path: Path, values: np.ndarray) -> None:
-    np.save(path, np.ascontiguousarray(values))
-
-
-def _save_strings(folder: Path, name: str, strings: list[str]) -> None:
-    encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
-    ends = offsets_of(list(map(len, encoded)))
-    _save(folder / f"{name}.bytes.npy", np.frombuffer(b"".join(encoded), dtype=np.uint8))
-    _save(folder / f"{name}.ends.npy", ends)
-    order = sorted(range(len(encoded)), key=encoded.__getitem__)
-    for before, after in pairwise(order):
-        if encoded[before] == encoded[after]:
-            raise InvalidInputError(
-                f"{name}: {strings[after]!r} came before, and again as number {after + 1}; ids must differ"
-            )
-    _save(folder / f"{name}.sorted.npy", np.array(order, dtype=np.int32))
-
-
-class _Strings:
-    """Strings in memory-mapped files: by number, and found by halving."""
-
-    def __init__(self, folder: Path, name: str) -> None:
-        self._bytes, self._ends, self._sorted = (
-            load_array(folder / f"{name}.{part}.npy") for part in ("bytes", "ends", "sorted")
-        )
-        check_fit(
-            len(self._ends) == len(self._sorted) + 1
-            and rise_to(self._ends, len(self._bytes))
-            and lie_within(self._sorted, 0, len(self._sorted)),
-            "its strings",
-            folder,
-        )
-
-    def __len__(self) -> int:
-        return len(self._sorted)
-
-    def _at(self, number: int) -> bytes:
-        return self._bytes[self._ends[number] : self._ends[number + 1]].tobytes()
-
-    def __getitem__(self, number: int) -> str:
-        return self._at(number).decode("utf-8", "surrogatepass")
-
-    def as_ids(self) -> DocumentIds:
-        """All strings; their bytes are copied, because kernels are compiled once more for what cannot be written."""
-        return DocumentIds(np.array(self._bytes), self._ends[:-1], self._ends[1:])
-
-    def ranks(self) -> np.ndarray:
-        """Place of each string among all of them sorted, int64 (n,)."""
-        places = np.empty(len(self), dtype=np.int64)
-        places[self._sorted] = np.arange(len(self))
-        return places
-
-    def find(self, string: str) -> int:
-        """Number of a string, -1 where it is not here."""
-        wanted = np.frombuffer(string.encode("utf-8", "surrogatepass"), dtype=np.uint8)
-        return int(_find_string(self._bytes, self._ends, self._sorted, wanted))
-
-
-@kernel
-def _find_string(texts, ends, order, wanted):
-    """Number of the string `wanted` among strings that `order` sorts by bytes, -1 where it is missing."""
-    low, high = 0, len(order)
-    while low < high:
-        middle = (low + high) // 2
-        start = ends[order[middle]]
-        size = ends[order[middle] + 1] - start
-        place = 0
-        while place < size and place < len(wanted) and texts[start + place] == wanted[place]:
-            place += 1
-        if place == len(wanted):
-            if place == size:
-                return order[middle]
-            high = middle
-        elif place == size or texts[start + place] < wanted[place]:
-            low = middle + 1
-        else:
-            high = middle
-    return -1
+    save_array(folder / f"{name}.starts.npy", starts)
+    save_array(folder / f"{name}.lengths.npy", lengths)
+    save_array(folder / f"{name}.totals.npy", totals)
 
 
 @kernel

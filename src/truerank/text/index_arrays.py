@@ -20,6 +20,11 @@ def load_array(path: Path) -> np.ndarray:
         raise DataFileError(f"the index is damaged ({error}); make it anew", str(path)) from error
 
 
+def save_array(path: Path, values: np.ndarray) -> None:
+    """Write what `load_array` reads."""
+    np.save(path, np.ascontiguousarray(values))
+
+
 def check_fit(fits: bool, what: str, folder: Path) -> None:
     """Raise where numbers of the index do not fit: compiled loops take them as places in arrays, and would crash."""
     if not fits:
