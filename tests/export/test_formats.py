@@ -18,6 +18,7 @@ from truerank import (
     RankBoost,
     RankingData,
     RidgeRanker,
+    SingleFeature,
     export_model,
     import_model,
 )
@@ -231,6 +232,29 @@ def test_orders_by_all_pairs():
         wrong, _, _, _ = compare_orders(a, b, np.array([0, 6]))
         pairs = [(i, j) for i in range(6) for j in range(6) if a[i] > a[j] and b[i] < b[j]]
         assert wrong[0] == bool(pairs)
+
+
+def test_a_document_without_a_score_is_out_of_order():
+    wrong, places, _, _ = compare_orders(
+        np.array([3.0, 1.0, 2.0, 5.0]), np.array([3.0, np.nan, 2.0, 5.0]), np.array([0, 3, 4])
+    )
+    assert wrong.tolist() == [True, False]
+    assert places == 1
+
+
+@pytest.mark.parametrize("format", ["python", "c", "vespa", "painless"])
+def test_a_column_with_missing_values_is_no_sum(format):
+    data = RankingData([[1.0], [np.nan], [-3.0], [2.0]], [0, 2, 1, 0])
+    ranker = SingleFeature(feature=0).fit(data)  # ranks missing values last, which an exported sum cannot
+    with pytest.raises(InvalidInputError, match=r"1 documents in another place .* no score .*--absent zero"):
+        export_model(ranker, format, certify=data, missing="nan")
+    assert export_model(ranker, format, certify=data, missing="zero").certificate.rank_agreement == 1
+    complete = data.replaced(X=np.array([[1.0], [0.0], [-3.0], [2.0]]))
+    export = export_model(ranker, format, certify=complete, missing="nan")
+    assert export.certificate.rank_agreement == 1
+    assert export.certificate.missing_differences == 2  # of two cases: the column, and all columns
+    if format == "painless":
+        assert json.loads(export)["script"]["params"]["shift"] == 3  # and not so large that all scores are one
 
 
 @pytest.mark.parametrize("format", ["onnx", "ranklib", "catboost"])

@@ -104,7 +104,9 @@ class _Differences:
 
     def add_cases(self, kind: str, differences: np.ndarray, tolerance: float) -> None:
         """Count the cases whose scores differ."""
-        self.of_cases[kind] = max(self.of_cases.get(kind, 0), int((np.abs(differences) > tolerance).sum()))
+        self.of_cases[kind] = max(
+            self.of_cases.get(kind, 0), int((~(np.abs(differences) <= tolerance)).sum())
+        )  # nan, too
 
 
 def certify_export(
@@ -233,12 +235,15 @@ def compare_orders(
 ) -> tuple[np.ndarray, int, int, int]:
     """Queries with a reversed pair (m,), documents out of order, ties made and ties broken.
 
-    A pair is reversed when each side puts another of the two strictly higher, by more than `slack`. O(n log n).
+    A pair is reversed when each side puts another of the two strictly higher, by more than `slack`. A document that
+    is nan on one side alone has no place there, and counts as out of order. O(n log n).
     """
     wrong = np.zeros(len(offsets) - 1, dtype=bool)
     places = made = broken = 0
     for q, (start, stop) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist())):
         ours, theirs = expected[start:stop], scores[start:stop]
+        lost = np.isnan(ours) != np.isnan(theirs)
+        ours, theirs = ours[~lost], theirs[~lost]
         order = np.lexsort((-theirs, -ours))
         a, b = ours[order], theirs[order]
         new = np.concatenate([[True], a[1:] != a[:-1]]) if len(a) else np.zeros(0, dtype=bool)
@@ -246,8 +251,8 @@ def compare_orders(
         first = np.searchsorted(-a, -(a + slack))  # start of the group of equal scores
         above = np.where(first > 0, lowest[first - 1], np.inf)
         reversed_rows = b > above + slack
-        wrong[q] = bool(reversed_rows.any())
-        places += int(reversed_rows.sum())
+        wrong[q] = bool(reversed_rows.any() or lost.any())
+        places += int(reversed_rows.sum() + lost.sum())
         made += int((new[1:] & (b[1:] == b[:-1])).sum())
         broken += int((~new[1:] & (b[1:] != b[:-1])).sum())
     return wrong, places, made, broken

@@ -342,7 +342,7 @@ def _form_of_ranker(model: Any) -> ModelForm:
     if isinstance(model, SingleFeature):
         weights = np.zeros(model.n_features_in_)
         weights[model.feature_] = model.sign_
-        return ModelForm(names, Linear(weights), allow_nan=False)
+        return ModelForm(names, Linear(weights))  # predict ranks missing values last, which the certificate asks
     if hasattr(model, "category_features_"):
         raise InvalidInputError(
             "a model with categorical features asks about statistics of categories, which the formats do not look up: "

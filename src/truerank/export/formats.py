@@ -187,9 +187,12 @@ def export_model(
             if (found.out_of_order, found.ties_made) < (certificate.out_of_order, certificate.ties_made):
                 content, certificate = other, found
     if not force and certificate.rank_agreement < 1.0:
+        unscored = any(difference != difference for difference in certificate.evaluators.values())
+        why = ", and has no score where a column that it adds up is missing" if unscored else ""
         raise InvalidInputError(
             f"the {format} export puts {certificate.out_of_order} documents in another place than predict does (rank "
-            f"agreement {certificate.rank_agreement:.4f} of queries); pass force=True (--force) to take it all the same"
+            f"agreement {certificate.rank_agreement:.4f} of queries){why}; pass force=True (--force) to take it all "
+            "the same" + (", or missing='zero' (--absent zero) where absent features are 0" if unscored else "")
         )
     result = BytesExport(content) if isinstance(content, bytes) else TextExport(content)
     result.certificate = certificate
@@ -219,7 +222,10 @@ def least_score(form: ModelForm, data: Any, missing: str) -> float | None:
     if data is None or (form.kind not in ("linear", "polynomial") and form.linear_start is None):
         return None
     X = np.nan_to_num(dense_rows(data), nan=0.0) if missing == "zero" else dense_rows(data)
-    return float(reference_scores(form, np.concatenate([X, missing_cases(form, X, missing)])).min(initial=0.0))
+    X = np.concatenate([X, missing_cases(form, X, missing)])
+    if form.kind == "linear":  # a sum has no score without one of its columns
+        X = X[~np.isnan(X[:, form.used]).any(axis=1)]
+    return float(reference_scores(form, X).min(initial=0.0))
 
 
 def _exact_float32(data: Any) -> bool:
