@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -72,6 +72,7 @@ class HeldOut:
     pool: np.ndarray
 
 
+@dataclass(eq=False, repr=False)
 class PooledCalibrator(Calibrator):
     """A weighted average of calibrators' probabilities; what `choose_calibrator` takes unless one method stands out.
 
@@ -121,20 +122,12 @@ class PooledCalibrator(Calibrator):
         "calibrators_",
     )
 
-    def __init__(
-        self,
-        methods: Any = None,
-        *,
-        monotone: bool = True,
-        cv: int = 5,
-        n_repeats: int = 2,
-        random_state: Any = None,
-    ) -> None:
-        self.methods = methods
-        self.monotone = monotone
-        self.cv = cv
-        self.n_repeats = n_repeats
-        self.random_state = random_state
+    methods: Any = None
+    _: KW_ONLY
+    monotone: bool = True
+    cv: int = 5
+    n_repeats: int = 2
+    random_state: Any = None
 
     @fits_whole
     def fit(self, scores: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +19,7 @@ from truerank.data.grouping import group_rows, ranks_by_query
 from truerank.data.ranking_data import RankingData
 from truerank.data.splits import query_folds
 from truerank.rankers.base import Ranker
+from truerank.rankers.constructor_names import taking_other_names
 from truerank.rankers.fit_arguments import check_predict_arguments
 from truerank.rankers.pipeline import RankerPipeline, as_ranking_data, fit_ranker, ranker_scores
 
@@ -25,6 +27,8 @@ from truerank.rankers.pipeline import RankerPipeline, as_ranking_data, fit_ranke
 _RIDGE = 1.0
 
 
+@taking_other_names
+@dataclass(eq=False, repr=False)
 class CalibratedRanker(Ranker):
     """P(relevant | score) for any ranker.
 
@@ -76,22 +80,13 @@ class CalibratedRanker(Ranker):
         "statistics_scale_",
     )
 
-    def __init__(
-        self,
-        ranker: Any,
-        method: Any = "pool",
-        cv: Any = 5,
-        *,
-        rel: float = 1,
-        query_statistics: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.ranker = ranker
-        self.method = method
-        self.cv = cv
-        self.rel = rel
-        self.query_statistics = query_statistics
-        self.random_state = random_state
+    ranker: Any
+    method: Any = "pool"
+    cv: Any = 5
+    _: KW_ONLY
+    rel: float = 1
+    query_statistics: bool = False
+    random_state: Any = None
 
     @property
     def allow_nan(self) -> bool:  # type: ignore[override]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,6 +20,7 @@ from truerank.core.fitting import fits_whole
 CLASSIFIERS = ("naive-bayes", "linear-svm", "voted-perceptron")
 
 
+@dataclass(eq=False, repr=False)
 class TextClassifier(ClassifierMixin, BaseEstimator):
     """A classifier of texts whose probabilities are calibrated: words, classifier and calibrator in one.
 
@@ -63,22 +65,13 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         "classes_", "multi_label_", "from_text_", "feature_names_in_", "classifier_",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        classifier: Any = "linear-svm",
-        method: Any = "pool",
-        *,
-        n_words: int | None = None,
-        min_documents: int = 3,
-        cv: int = 5,
-        random_state: Any = None,
-    ) -> None:
-        self.classifier = classifier
-        self.method = method
-        self.n_words = n_words
-        self.min_documents = min_documents
-        self.cv = cv
-        self.random_state = random_state
+    classifier: Any = "linear-svm"
+    method: Any = "pool"
+    _: KW_ONLY
+    n_words: int | None = None
+    min_documents: int = 3
+    cv: int = 5
+    random_state: Any = None
 
     @fits_whole
     def fit(self, X: Any, y: Any, *, feature_names: Sequence[str] | None = None) -> Any:

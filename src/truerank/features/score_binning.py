@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +18,7 @@ STRATEGIES = ("geometric", "quantile", "uniform")
 OUTPUTS = ("csr", "binned")
 
 
+@dataclass(eq=False, repr=False)
 class ScoreBinning(TransformerMixin, BaseEstimator):
     """Cut each column at thresholds K learned from training rows: binary features `1[x > k]`.
 
@@ -67,22 +69,13 @@ class ScoreBinning(TransformerMixin, BaseEstimator):
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"qid": False}
     __metadata_request__transform: ClassVar[dict[str, Any]] = {"qid": False}
 
-    def __init__(
-        self,
-        n_thresholds: int = 50,
-        *,
-        strategy: str = "geometric",
-        top: float = 0.001,
-        low: float = 0.0,
-        high: float = 1.0,
-        output: str = "csr",
-    ) -> None:
-        self.n_thresholds = n_thresholds
-        self.strategy = strategy
-        self.top = top
-        self.low = low
-        self.high = high
-        self.output = output
+    n_thresholds: int = 50
+    _: KW_ONLY
+    strategy: str = "geometric"
+    top: float = 0.001
+    low: float = 0.0
+    high: float = 1.0
+    output: str = "csr"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

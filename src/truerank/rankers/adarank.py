@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from truerank.core.rounds import tell
 from truerank.data.ranking_data import RankingData
 from truerank.matrices.rows import FEW, combine_columns, linear_scores
 from truerank.measures.kernel import QueryMeasure
-from truerank.rankers.constructor_names import renamed_parameters
+from truerank.rankers.constructor_names import renamed_parameters, taking_other_names
 from truerank.rankers.linear import LinearRanker
 from truerank.rankers.round_results import History
 from truerank.solvers.early_stopping import EarlyStopping
@@ -26,6 +27,9 @@ _LARGEST_PHI = 1.0 - 1e-12  # phi = 1 would make alpha infinite; alpha is at mos
 _COLUMNS = ("feature", "sign", "alpha", "phi", "delta", "bound", "train", "train_active", "validation")
 
 
+@taking_other_names
+@renamed_parameters(eval_measure="validation_measure")
+@dataclass(eq=False, repr=False)
 class AdaRank(LinearRanker):
     """AdaRank: a linear combination of features, boosted towards any ranking measure.
 
@@ -146,29 +150,16 @@ class AdaRank(LinearRanker):
         *LinearRanker.model_attributes, "history_", "best_round_", "n_iter_", "n_constant_queries_",
     )  # fmt: skip
 
-    @renamed_parameters(eval_measure="validation_measure")
-    def __init__(
-        self,
-        measure: Any = "AP",
-        *,
-        convention: str = "ranklib",
-        n_estimators: int = 500,
-        update: str = "adaboost",
-        signed: bool = False,
-        patience: int = 50,
-        constant_queries: str = "drop",
-        validation_measure: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.measure = measure
-        self.convention = convention
-        self.n_estimators = n_estimators
-        self.update = update
-        self.signed = signed
-        self.patience = patience
-        self.constant_queries = constant_queries
-        self.validation_measure = validation_measure
-        self.n_jobs = n_jobs
+    measure: Any = "AP"
+    _: KW_ONLY
+    convention: str = "ranklib"
+    n_estimators: int = 500
+    update: str = "adaboost"
+    signed: bool = False
+    patience: int = 50
+    constant_queries: str = "drop"
+    validation_measure: Any = None
+    n_jobs: int | None = None
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         rounds = check_positive_int(self.n_estimators, "n_estimators")

@@ -68,8 +68,8 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "__init__" in vars(cls):
-            cls.__init__ = taking_other_names(cls.__init__)  # type: ignore[method-assign]
+        if "__init__" in vars(cls):  # that of a dataclass is made later, and decorated then
+            taking_other_names(cls)
 
     @classmethod
     @cache

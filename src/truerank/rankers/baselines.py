@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from truerank.matrices.content import hashed
 from truerank.matrices.rows import LinearRows
 from truerank.measures import Measure
 from truerank.rankers.base import Ranker
+from truerank.rankers.constructor_names import taking_other_names
 from truerank.rankers.linear import LinearRanker, Problem, make_problem
 from truerank.solvers.path import path_values
 from truerank.solvers.result import SolverResult, Status
@@ -25,6 +27,8 @@ _PARTS_BYTES = 1 << 28  # of the blocks' matrices that are held at once, before 
 _LARGEST_MATRIX = 1 << 31  # bytes of X' X
 
 
+@taking_other_names
+@dataclass(eq=False, repr=False)
 class RidgeRanker(LinearRanker):
     """Ridge regression of grades on features, both centred within their query.
 
@@ -79,20 +83,12 @@ class RidgeRanker(LinearRanker):
     [2.0]
     """
 
-    def __init__(
-        self,
-        alpha: Any = 1.0,
-        *,
-        measure: Any = "nDCG@10",
-        convention: str = "ranklib",
-        scale: str = "auto",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.measure = measure
-        self.convention = convention
-        self.scale = scale
-        self.n_jobs = n_jobs
+    alpha: Any = 1.0
+    _: KW_ONLY
+    measure: Any = "nDCG@10"
+    convention: str = "ranklib"
+    scale: str = "auto"
+    n_jobs: int | None = None
 
     uses_eval_set = True
     model_attributes: ClassVar[tuple[str, ...]] = (*LinearRanker.model_attributes, "alpha_", "path_")
@@ -181,6 +177,8 @@ def _moments(
     return gram, np.asarray(X.T @ (own[query] * centred))
 
 
+@taking_other_names
+@dataclass(eq=False, repr=False)
 class SingleFeature(Ranker):
     """Rank by one column: BM25's, say, or the one that ranks the training queries best.
 
@@ -227,18 +225,11 @@ class SingleFeature(Ranker):
     allow_nan = True
     missing_values = "last"
 
-    def __init__(
-        self,
-        feature: int | str | None = None,
-        *,
-        ascending: bool = False,
-        measure: Any = "nDCG@10",
-        convention: str = "ranklib",
-    ) -> None:
-        self.feature = feature
-        self.ascending = ascending
-        self.measure = measure
-        self.convention = convention
+    feature: int | str | None = None
+    _: KW_ONLY
+    ascending: bool = False
+    measure: Any = "nDCG@10"
+    convention: str = "ranklib"
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         self.__dict__.pop("train_score_", None)
@@ -304,6 +295,8 @@ def last_if_missing(scores: np.ndarray) -> np.ndarray:
     return scores
 
 
+@taking_other_names
+@dataclass(eq=False, repr=False)
 class RandomRanker(Ranker):
     """Chance: a score in [0, 1) drawn for each row from the seed and the row's values.
 
@@ -332,8 +325,7 @@ class RandomRanker(Ranker):
     allow_nan = True
     missing_values = "a value like others"
 
-    def __init__(self, random_state: Any = None) -> None:
-        self.random_state = random_state
+    random_state: Any = None
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         self.seed_ = seed_of(self.random_state)

@@ -13,10 +13,10 @@ from truerank.rankers.other_names import translated
 
 
 def renamed_parameters(**old_to_new: str) -> Callable[[Any], Any]:
-    """Decorator of `__init__`: the old name of a parameter is taken for one release, with a FutureWarning.
+    """Class decorator: the old name of a parameter is taken for one release, with a FutureWarning.
 
-    >>> class Named:
-    ...     @renamed_parameters(eval_measure="validation_measure")
+    >>> @renamed_parameters(eval_measure="validation_measure")
+    ... class Named:
     ...     def __init__(self, validation_measure=None):
     ...         self.validation_measure = validation_measure
     >>> import warnings
@@ -26,22 +26,26 @@ def renamed_parameters(**old_to_new: str) -> Callable[[Any], Any]:
     ('AP', 'FutureWarning')
     """
 
-    def decorate(init: Any) -> Any:
+    def decorate(cls: Any) -> Any:
+        init = cls.__init__
+
         @functools.wraps(init)
         def wrapped(self: Any, *args: Any, **kwargs: Any) -> None:
             init(self, *args, **under_new_names(type(self).__name__, kwargs, old_to_new))
 
         wrapped.renamed = old_to_new  # type: ignore[attr-defined]
-        return wrapped
+        cls.__init__ = wrapped
+        return cls
 
     return decorate
 
 
-def taking_other_names(init: Any) -> Any:
-    """`__init__` that also takes the names of other libraries (`other_names`)."""
+def taking_other_names(cls: Any) -> Any:
+    """Class decorator: `__init__` also takes the names of other libraries (`other_names`)."""
+    init = cls.__init__
     parameters = inspect.signature(init).parameters
     if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
-        return init
+        return cls
     old = getattr(init, "renamed", {})
 
     @functools.wraps(init)
@@ -51,7 +55,8 @@ def taking_other_names(init: Any) -> Any:
             kwargs = translated(type(self), known, kwargs)
         init(self, *args, **kwargs)
 
-    return wrapped
+    cls.__init__ = wrapped
+    return cls
 
 
 def under_new_names(owner: str, given: dict[str, Any], old_to_new: dict[str, str]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from truerank.core.rounds import tell
 from truerank.data.ranking_data import RankingData
 from truerank.losses.listwise import LISTWISE
 from truerank.matrices.rows import linear_scores
+from truerank.rankers.constructor_names import taking_other_names
 from truerank.rankers.linear import BinnedLinearRanker, make_problem
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.solvers.lbfgs import descend, minimise
@@ -19,6 +20,8 @@ from truerank.solvers.path import path_values
 from truerank.solvers.result import SolverResult, Status
 
 
+@taking_other_names
+@dataclass(eq=False, repr=False)
 class ListNet(BinnedLinearRanker):
     """Linear ListNet: the cross entropy between the top-one probabilities of grades and of scores.
 
@@ -122,36 +125,20 @@ class ListNet(BinnedLinearRanker):
     ([1.87, -0.05], True)
     """
 
-    def __init__(
-        self,
-        alpha: Any = 1.0,
-        *,
-        objective: str = "softmax",
-        solver: str = "lbfgs",
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        learning_rate: float = 0.01,
-        normalize: bool = False,
-        measure: Any = "nDCG@10",
-        validation_measure: Any = None,
-        convention: str = "ranklib",
-        patience: int | None = None,
-        scale: str = "auto",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.objective = objective
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.normalize = normalize
-        self.measure = measure
-        self.validation_measure = validation_measure
-        self.convention = convention
-        self.patience = patience
-        self.scale = scale
-        self.n_jobs = n_jobs
+    alpha: Any = 1.0
+    _: KW_ONLY
+    objective: str = "softmax"
+    solver: str = "lbfgs"
+    tol: float = 1e-6
+    max_iter: int = 1000
+    learning_rate: float = 0.01
+    normalize: bool = False
+    measure: Any = "nDCG@10"
+    validation_measure: Any = None
+    convention: str = "ranklib"
+    patience: int | None = None
+    scale: str = "auto"
+    n_jobs: int | None = None
 
     uses_eval_set = True
     model_attributes = (

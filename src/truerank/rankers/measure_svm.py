@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -11,12 +12,15 @@ from truerank.data.ranking_data import RankingData
 from truerank.losses.ramp import RampOracle
 from truerank.losses.worst_rankings import RankingOracle, oracle_for
 from truerank.measures import parse_measure
+from truerank.rankers.constructor_names import taking_other_names
 from truerank.rankers.linear import BinnedLinearRanker, make_problem
 from truerank.solvers.concave_convex import descend_ramp
 from truerank.solvers.path import path_values
 from truerank.solvers.result import SolverResult
 
 
+@taking_other_names
+@dataclass(eq=False, repr=False)
 class MeasureSVM(BinnedLinearRanker):
     """Linear ranker that minimises an upper bound on 1 - AP (SVM-MAP), or on the loss of ROC area, RR, nDCG or nDCG@k.
 
@@ -143,32 +147,18 @@ class MeasureSVM(BinnedLinearRanker):
         "rel_", "path_",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        measure: Any = "AP",
-        C: Any = 1.0,
-        *,
-        bound: str = "auto",
-        rel: float | None = None,
-        tol: float = 1e-4,
-        max_iter: int = 10_000,
-        solver: str = "1-slack",
-        validation_measure: Any = None,
-        convention: str = "ranklib",
-        scale: str = "auto",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.measure = measure
-        self.C = C
-        self.bound = bound
-        self.rel = rel
-        self.tol = tol
-        self.max_iter = max_iter
-        self.solver = solver
-        self.validation_measure = validation_measure
-        self.convention = convention
-        self.scale = scale
-        self.n_jobs = n_jobs
+    measure: Any = "AP"
+    C: Any = 1.0
+    _: KW_ONLY
+    bound: str = "auto"
+    rel: float | None = None
+    tol: float = 1e-4
+    max_iter: int = 10_000
+    solver: str = "1-slack"
+    validation_measure: Any = None
+    convention: str = "ranklib"
+    scale: str = "auto"
+    n_jobs: int | None = None
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         values = path_values(self.C, "C")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,10 +10,13 @@ import numpy as np
 from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
+from truerank.rankers.constructor_names import taking_other_names
 from truerank.rankers.linear import LinearRanker, Problem
 from truerank.solvers.result import Status
 
 
+@taking_other_names
+@dataclass(eq=False, repr=False)
 class NonnegativeListNet(LinearRanker):
     """Linear ListNet whose weights are all at least 0.
 
@@ -57,13 +61,11 @@ class NonnegativeListNet(LinearRanker):
         *LinearRanker.model_attributes, "objective_", "gradient_norm_", "n_iter_",
     )  # fmt: skip
 
-    def __init__(
-        self, alpha: float = 1.0, *, tol: float = 1e-5, max_iter: int = 1000, n_jobs: int | None = None
-    ) -> None:
-        self.alpha = alpha
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
+    alpha: float = 1.0
+    _: KW_ONLY
+    tol: float = 1e-5
+    max_iter: int = 1000
+    n_jobs: int | None = None
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         from scipy.optimize import minimize

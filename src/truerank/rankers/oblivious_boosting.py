@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from truerank.matrices.binning import MAX_BORDERS
 from truerank.rankers.boosting_fit import BoostingFit
 from truerank.rankers.callbacks import period_of
 from truerank.rankers.column_settings import costs_of, feature_sets, monotone_signs
+from truerank.rankers.constructor_names import taking_other_names
 from truerank.rankers.continued_boosting import take_model
 from truerank.rankers.earlier_boosting_names import (
     value_under_either_name,
@@ -31,6 +33,8 @@ from truerank.trees.leaves.polynomial import PolynomialLeaves
 MAX_DEPTH = 12
 
 
+@taking_other_names
+@dataclass(eq=False, repr=False)
 class ObliviousBoosting(FittedTrees):
     """Boosted oblivious trees: each tree asks one question `x_k ≤ c` a level, the same in all its leaves.
 
@@ -233,89 +237,48 @@ class ObliviousBoosting(FittedTrees):
     uses_eval_set = True
     allow_sample_weight = True
 
-    leaves_: Any
-    leaf_scores_: dict[str, float]
+    leaves_: Any = field(init=False)
+    leaf_scores_: dict[str, float] = field(init=False)
 
-    def __init__(
-        self,
-        leaves: Any = "auto",
-        *,
-        objective: Any = "mse",
-        objective_params: dict[str, Any] | None = None,
-        measure: Any = "nDCG@10",
-        validation_measure: Any = None,
-        convention: str = "ranklib",
-        n_estimators: int = 100,
-        learning_rate: Any = 0.1,
-        depth: int = 6,
-        borders: int = 64,
-        alpha: float | None = None,
-        small_leaf_penalty: float = 0.0,
-        clip: bool = True,
-        start: str = "constant",
-        start_alpha: float = 0.1,
-        bootstrap: str | None = None,
-        replace: bool = True,
-        subsample: float = 1.0,
-        feature_fraction: float = 1.0,
-        monotone: Any = None,
-        interaction_constraints: Any = None,
-        feature_costs: Any = None,
-        categorical: Any = None,
-        patience: int | None = None,
-        warm_start: bool = False,
-        random_state: Any = None,
-        verbose: int = 0,
-        n_jobs: int | None = None,
-        callbacks: Any = None,
-        l2: float | None = None,
-        start_penalty: float | None = None,
-        fuzziness: float | None = None,
-        p_swap: float | None = None,
-        ties: str | None = None,
-        fuzzy_search: bool | None = None,
-        places: int | None = None,
-        degree: int | None = None,
-        neighbour_penalty: float | None = None,
-    ) -> None:
-        self.leaves = leaves
-        self.objective = objective
-        self.objective_params = objective_params
-        self.measure = measure
-        self.validation_measure = validation_measure
-        self.convention = convention
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.depth = depth
-        self.borders = borders
-        self.alpha = alpha
-        self.small_leaf_penalty = small_leaf_penalty
-        self.clip = clip
-        self.start = start
-        self.start_alpha = start_alpha
-        self.bootstrap = bootstrap
-        self.replace = replace
-        self.subsample = subsample
-        self.feature_fraction = feature_fraction
-        self.monotone = monotone
-        self.interaction_constraints = interaction_constraints
-        self.feature_costs = feature_costs
-        self.categorical = categorical
-        self.patience = patience
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.callbacks = callbacks
-        self.l2 = l2
-        self.start_penalty = start_penalty
-        self.fuzziness = fuzziness
-        self.p_swap = p_swap
-        self.ties = ties
-        self.fuzzy_search = fuzzy_search
-        self.places = places
-        self.degree = degree
-        self.neighbour_penalty = neighbour_penalty
+    leaves: Any = "auto"
+    _: KW_ONLY
+    objective: Any = "mse"
+    objective_params: dict[str, Any] | None = None
+    measure: Any = "nDCG@10"
+    validation_measure: Any = None
+    convention: str = "ranklib"
+    n_estimators: int = 100
+    learning_rate: Any = 0.1
+    depth: int = 6
+    borders: int = 64
+    alpha: float | None = None
+    small_leaf_penalty: float = 0.0
+    clip: bool = True
+    start: str = "constant"
+    start_alpha: float = 0.1
+    bootstrap: str | None = None
+    replace: bool = True
+    subsample: float = 1.0
+    feature_fraction: float = 1.0
+    monotone: Any = None
+    interaction_constraints: Any = None
+    feature_costs: Any = None
+    categorical: Any = None
+    patience: int | None = None
+    warm_start: bool = False
+    random_state: Any = None
+    verbose: int = 0
+    n_jobs: int | None = None
+    callbacks: Any = None
+    l2: float | None = None
+    start_penalty: float | None = None
+    fuzziness: float | None = None
+    p_swap: float | None = None
+    ties: str | None = None
+    fuzzy_search: bool | None = None
+    places: int | None = None
+    degree: int | None = None
+    neighbour_penalty: float | None = None
 
     @property
     def allow_sparse(self) -> bool:  # type: ignore[override]

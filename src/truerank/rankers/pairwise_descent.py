@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,7 +21,7 @@ from truerank.data.ranking_data import RankingData
 from truerank.losses.graded_pairs import HINGE, GradedPairs, weight_by
 from truerank.matrices.content import inverse_scales
 from truerank.matrices.rows import linear_scores
-from truerank.rankers.constructor_names import renamed_parameters
+from truerank.rankers.constructor_names import renamed_parameters, taking_other_names
 from truerank.rankers.linear import LinearRanker, Problem
 from truerank.solvers.pair_descent import (
     LEARNING_RATES,
@@ -67,6 +67,9 @@ class Objective:
         return (self.objective - self.optimum) / self.optimum
 
 
+@taking_other_names
+@renamed_parameters(reg_lambda="alpha")
+@dataclass(eq=False, repr=False)
 class PairwiseDescent(LinearRanker):
     """Stochastic pairwise descent: each step draws a pair of documents and moves the weights by its loss alone.
 
@@ -182,45 +185,24 @@ class PairwiseDescent(LinearRanker):
     uses_eval_set = True
     __metadata_request__partial_fit: ClassVar[dict[str, Any]] = {"qid": True, "query_weight": True, "n_steps": True}
 
-    @renamed_parameters(reg_lambda="alpha")
-    def __init__(
-        self,
-        alpha: Any = 1e-3,
-        *,
-        sampling: str = "rank",
-        loss: str = "hinge",
-        learning_rate: str = "pegasos",
-        eta0: float = 0.02,
-        max_iter: int = 100_000,
-        projection: bool = False,
-        average: bool | int = False,
-        margin: float = 1.0,
-        C: float = 1.0,
-        pair_probability: float = 0.5,
-        rel: float | None = None,
-        fit_intercept: bool = True,
-        validation_measure: Any = "nDCG@10",
-        convention: str = "ranklib",
-        scale: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.alpha = alpha
-        self.sampling = sampling
-        self.loss = loss
-        self.learning_rate = learning_rate
-        self.eta0 = eta0
-        self.max_iter = max_iter
-        self.projection = projection
-        self.average = average
-        self.margin = margin
-        self.C = C
-        self.pair_probability = pair_probability
-        self.rel = rel
-        self.fit_intercept = fit_intercept
-        self.validation_measure = validation_measure
-        self.convention = convention
-        self.scale = scale
-        self.random_state = random_state
+    alpha: Any = 1e-3
+    _: KW_ONLY
+    sampling: str = "rank"
+    loss: str = "hinge"
+    learning_rate: str = "pegasos"
+    eta0: float = 0.02
+    max_iter: int = 100_000
+    projection: bool = False
+    average: bool | int = False
+    margin: float = 1.0
+    C: float = 1.0
+    pair_probability: float = 0.5
+    rel: float | None = None
+    fit_intercept: bool = True
+    validation_measure: Any = "nDCG@10"
+    convention: str = "ranklib"
+    scale: str = "auto"
+    random_state: Any = None
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         steps = check_positive_int(self.max_iter, "max_iter")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,12 +17,15 @@ from truerank.losses.pointwise_hinge import HingeOracle
 from truerank.matrices.binned import BinnedMatrix
 from truerank.matrices.content import inverse_scales
 from truerank.matrices.rows import LinearRows
+from truerank.rankers.constructor_names import taking_other_names
 from truerank.rankers.linear import BinnedLinearRanker, Problem, make_problem
 from truerank.rankers.measure_svm import relevant_grade
 from truerank.solvers.path import path_values
 from truerank.solvers.result import SolverResult, Status
 
 
+@taking_other_names
+@dataclass(eq=False, repr=False)
 class PointwiseSVM(BinnedLinearRanker):
     """Linear SVM that separates relevant from other documents, whatever their query: accuracy as the target.
 
@@ -91,30 +95,17 @@ class PointwiseSVM(BinnedLinearRanker):
         "intercept_", "C_", "objective_", "dual_objective_", "gap_", "n_iter_", "rel_", "path_",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        C: Any = 0.01,
-        *,
-        class_weight: Any = "ratio",
-        intercept_scaling: float = 1.0,
-        rel: float | None = None,
-        tol: float = 1e-4,
-        max_iter: int = 10_000,
-        validation_measure: Any = "AP",
-        convention: str = "ranklib",
-        random_state: Any = None,
-        scale: str = "auto",
-    ) -> None:
-        self.C = C
-        self.class_weight = class_weight
-        self.intercept_scaling = intercept_scaling
-        self.rel = rel
-        self.tol = tol
-        self.max_iter = max_iter
-        self.validation_measure = validation_measure
-        self.convention = convention
-        self.random_state = random_state
-        self.scale = scale
+    C: Any = 0.01
+    _: KW_ONLY
+    class_weight: Any = "ratio"
+    intercept_scaling: float = 1.0
+    rel: float | None = None
+    tol: float = 1e-4
+    max_iter: int = 10_000
+    validation_measure: Any = "AP"
+    convention: str = "ranklib"
+    random_state: Any = None
+    scale: str = "auto"
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         values = path_values(self.C, "C")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from truerank.core.rounds import tell
 from truerank.data.ranking_data import RankingData
 from truerank.measures.kernel import QueryMeasure
 from truerank.rankers.base import Ranker
+from truerank.rankers.constructor_names import taking_other_names
 from truerank.rankers.pair_weights import make_pair_weights
 from truerank.rankers.round_results import History
 from truerank.solvers.early_stopping import EarlyStopping
@@ -23,6 +25,8 @@ _OF_STUMPS: dict[str, type] = {"feature": np.int64, "threshold": np.float64, "mi
 _CAP = 1e-12  # |r| is kept this far below 1, so that a perfect stump has a finite weight (14.2)
 
 
+@taking_other_names
+@dataclass(eq=False, repr=False)
 class RankBoost(Ranker):
     """RankBoost: a weighted sum of threshold stumps that orders document pairs, by exponential loss.
 
@@ -110,10 +114,10 @@ class RankBoost(Ranker):
     [3, 2, 1, 2, 1]
     """
 
-    feature_: np.ndarray
-    threshold_: np.ndarray
-    missing_: np.ndarray
-    edge_: np.ndarray
+    feature_: np.ndarray = field(init=False)
+    threshold_: np.ndarray = field(init=False)
+    missing_: np.ndarray = field(init=False)
+    edge_: np.ndarray = field(init=False)
     model_attributes: ClassVar[tuple[str, ...]] = (
         *Ranker.model_attributes, "feature_", "threshold_", "weight_", "missing_", "edge_", "n_iter_",
     )  # fmt: skip
@@ -121,24 +125,14 @@ class RankBoost(Ranker):
     missing_values = "to the side of each stump that fits better"
     uses_eval_set = True
 
-    def __init__(
-        self,
-        n_estimators: int = 300,
-        *,
-        thresholds: int | str = 100,
-        measure: Any = "nDCG@10",
-        validation_measure: Any = None,
-        convention: str = "ranklib",
-        patience: int | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.thresholds = thresholds
-        self.measure = measure
-        self.validation_measure = validation_measure
-        self.convention = convention
-        self.patience = patience
-        self.n_jobs = n_jobs
+    n_estimators: int = 300
+    _: KW_ONLY
+    thresholds: int | str = 100
+    measure: Any = "nDCG@10"
+    validation_measure: Any = None
+    convention: str = "ranklib"
+    patience: int | None = None
+    n_jobs: int | None = None
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         rounds = check_positive_int(self.n_estimators, "n_estimators")

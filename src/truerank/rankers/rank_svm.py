@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.data.ranking_data import RankingData
+from truerank.rankers.constructor_names import taking_other_names
 from truerank.rankers.linear import BinnedLinearRanker, make_problem
 from truerank.solvers.cutting_planes import CuttingPlanes
 from truerank.solvers.newton import minimise_pairs
@@ -18,6 +19,8 @@ from truerank.solvers.result import SolverResult, Status
 _HINGE_BLOCKS = 4  # more make fewer rounds and larger small programs
 
 
+@taking_other_names
+@dataclass(eq=False, repr=False)
 class RankSVM(BinnedLinearRanker):
     """Linear RankSVM, exact: hinge or squared hinge over all pairs, which are counted and never listed.
 
@@ -121,30 +124,17 @@ class RankSVM(BinnedLinearRanker):
         "C_", "objective_", "dual_objective_", "gap_", "gradient_norm_", "n_iter_", "n_pairs_", "path_",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        C: Any = 1e-3,
-        *,
-        loss: str = "squared_hinge",
-        weighting: str = "pairs",
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        warm_start: bool = False,
-        validation_measure: Any = "nDCG@10",
-        convention: str = "ranklib",
-        scale: str = "auto",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.C = C
-        self.loss = loss
-        self.weighting = weighting
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.validation_measure = validation_measure
-        self.convention = convention
-        self.scale = scale
-        self.n_jobs = n_jobs
+    C: Any = 1e-3
+    _: KW_ONLY
+    loss: str = "squared_hinge"
+    weighting: str = "pairs"
+    tol: float = 1e-6
+    max_iter: int = 1000
+    warm_start: bool = False
+    validation_measure: Any = "nDCG@10"
+    convention: str = "ranklib"
+    scale: str = "auto"
+    n_jobs: int | None = None
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         values = path_values(self.C, "C")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,6 +34,7 @@ DEPTH = 200
 _BLOCK_VALUES = 1 << 24  # numbers of a block of feature rows: 64 MB as float32
 
 
+@dataclass(eq=False, repr=False)
 class RunFusion(BaseEstimator):
     """Fuse runs by a ranker that has learned, on judged topics, what each run's word is worth.
 
@@ -96,18 +98,11 @@ class RunFusion(BaseEstimator):
 
     model_attributes: ClassVar[tuple[str, ...]] = ("run_names_", "ranker_", "edges_", "n_queries_in_")
 
-    def __init__(
-        self,
-        ranker: Any = None,
-        *,
-        features: str | None = None,
-        depth: int | None = DEPTH,
-        nonnegative: bool = False,
-    ) -> None:
-        self.ranker = ranker
-        self.features = features
-        self.depth = depth
-        self.nonnegative = nonnegative
+    ranker: Any = None
+    _: KW_ONLY
+    features: str | None = None
+    depth: int | None = DEPTH
+    nonnegative: bool = False
 
     @fits_whole
     def fit(self, runs: Any, qrels: Any = None) -> RunFusion:

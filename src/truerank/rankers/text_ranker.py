@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,6 +20,7 @@ from truerank.text.features import TextFeatures
 from truerank.text.index import Index
 
 
+@dataclass(eq=False, repr=False)
 class TextRanker(BaseEstimator):
     """Documents and queries in, rankings out: features from an index, and a ranker over them.
 
@@ -54,12 +56,9 @@ class TextRanker(BaseEstimator):
 
     model_attributes: ClassVar[tuple[str, ...]] = ("features_", "binning_", "ranker_", "calibrator_")
 
-    def __init__(
-        self, ranker: Ranker, features: TextFeatures | None = None, binning: ScoreBinning | None = None
-    ) -> None:
-        self.ranker = ranker
-        self.features = features
-        self.binning = binning
+    ranker: Ranker
+    features: TextFeatures | None = None
+    binning: ScoreBinning | None = None
 
     def fit(self, queries: Iterable[Document] | Mapping[str, str], index: Index, qrels: Qrels) -> TextRanker:
         """Make the features of the queries' candidates and train on them."""

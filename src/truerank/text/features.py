@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -52,6 +53,7 @@ LATENT_DIMENSIONS = (100, 200, 300)
 XU_LI = ("tf", "icf", "idf", "tf-share", "tf-share-idf", "tf-lift", "bm25")
 
 
+@dataclass(eq=False, repr=False)
 class TextFeatures(BaseEstimator):
     """Features of the candidates of each query, as judged rankings that a ranker learns from.
 
@@ -102,18 +104,11 @@ class TextFeatures(BaseEstimator):
 
     model_attributes: ClassVar[tuple[str, ...]] = ("feature_names_", "fields_")
 
-    def __init__(
-        self,
-        families: Sequence[str] = tuple(FAMILIES),
-        *,
-        depth: int = 1000,
-        scaled: bool = True,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.families = families
-        self.depth = depth
-        self.scaled = scaled
-        self.n_jobs = n_jobs
+    families: Sequence[str] = tuple(FAMILIES)
+    _: KW_ONLY
+    depth: int = 1000
+    scaled: bool = True
+    n_jobs: int | None = None
 
     def fit(self, index: Index, y: Any = None) -> TextFeatures:
         """Settle the columns by what the index has. `y` is not used."""
