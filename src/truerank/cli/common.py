@@ -441,6 +441,15 @@ def tell(args: argparse.Namespace, report: dict[str, Any], text: str) -> int:
     return 0
 
 
+def show(args: argparse.Namespace, report: Any, text: str) -> int:
+    """On stdout, with `--json` the report and else the text; returns 0."""
+    if args.json:
+        print_json(report)
+    else:
+        print(text)
+    return 0
+
+
 def read_names(path: str | None) -> list[str] | None:
     """The names in a file, one a line; None where no file was named."""
     if path is None:

@@ -65,8 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Compare each ranker with the baseline, or all pairs."""
     from truerank.measures import parse_measures
-    from truerank.significance import compare_values
-    from truerank.significance.comparison import over_all_topics, tie_averaged_means, values_by_ranker
+    from truerank.significance.comparison import compare_judged, over_all_topics
 
     default = common.settle_convention(args)
     measures = parse_measures(" ".join(args.measure), args.convention)
@@ -84,27 +83,17 @@ def run(args: argparse.Namespace) -> int:
         )
     baseline = None if args.all_pairs else _baseline(args.baseline, files, names, systems)
     judged, query_ids = _judged(args, files, names)
-    results = {}
-    for name, measure in measures.items():
-        results[name] = compare_values(
-            values_by_ranker(measure, judged),
-            baseline=baseline,
-            measure=name,
-            convention=measure.convention,
-            test=args.test,
-            correction=args.correction,
-            random_state=args.seed,
-            query_ids=query_ids,
-            higher_is_better=measure.higher_is_better,
-            tie_averaged=tie_averaged_means(measure, judged),
+    results = {
+        name: compare_judged(
+            measure, judged, measure=name, baseline=baseline, test=args.test, correction=args.correction,
+            random_state=args.seed, query_ids=query_ids,
         )
-    if args.json:
-        reports = {name: result.to_dict() for name, result in results.items()}
-        first = next(iter(reports.values()))
-        common.print_json(first if len(reports) == 1 else first | {"measures": reports})
-        return 0
-    print("\n\n".join(_text(result, args, default) for result in results.values()))
-    return 0
+        for name, measure in measures.items()
+    }  # fmt: skip
+    reports = {name: result.to_dict() for name, result in results.items()}
+    first = next(iter(reports.values()))
+    text = "\n\n".join(_text(result, args, default) for result in results.values())
+    return common.show(args, first if len(reports) == 1 else first | {"measures": reports}, text)
 
 
 def _files(args: argparse.Namespace) -> list[str]:

@@ -73,8 +73,5 @@ def run(args: argparse.Namespace) -> int:
         f"p = {compared['p']['paired t']:.2g} (paired t), {compared['p']['randomisation']:.2g} (randomisation)\n"
     )
     common.write_summary(out, summary, text)
-    if args.json:
-        common.print_json(summary)
-    else:
-        print(f"{text}\nmodel      {out / 'model.json'}\nsummary    {out / 'summary.txt'}, {out / 'summary.json'}")
-    return 0
+    files = f"model      {out / 'model.json'}\nsummary    {out / 'summary.txt'}, {out / 'summary.json'}"
+    return common.show(args, summary, f"{text}\n{files}")

@@ -90,11 +90,7 @@ def _explain(args: argparse.Namespace, names: str) -> int:
         raise common.UsageError("--explain needs --qrels FILE and a run")
     measures = parse_measures(names, args.convention).values()
     explained = [explain_measure(args.run_file, args.qrels, one, args.explain) for one in measures]
-    if args.json:
-        common.print_json({"explained": [one.to_dict() for one in explained]})
-    else:
-        print("\n\n".join(map(str, explained)))
-    return 0
+    return common.show(args, {"explained": [one.to_dict() for one in explained]}, "\n\n".join(map(str, explained)))
 
 
 def _every_convention(args: argparse.Namespace, names: str, judgements: Any, scores: Any) -> int:
@@ -102,12 +98,9 @@ def _every_convention(args: argparse.Namespace, names: str, judgements: Any, sco
     from truerank.measures.claim import convert_claim
 
     claims = {name: convert_claim(judgements, scores, name) for name in parse_measures(names, args.convention)}
-    if args.json:
-        common.print_json({"conventions": claims})
-        return 0
     first = next(iter(claims.values()))
-    print(common.table([[name, *(one[name] for one in claims.values())] for name in first], ["convention", *claims]))
-    return 0
+    text = common.table([[name, *(one[name] for one in claims.values())] for name in first], ["convention", *claims])
+    return common.show(args, {"conventions": claims}, text)
 
 
 def _judged(args: argparse.Namespace) -> tuple[Any, list[Any]]:

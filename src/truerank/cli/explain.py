@@ -62,11 +62,7 @@ def run(args: argparse.Namespace) -> int:
     result = explain(
         model, data, query=args.query, above=above, below=below, measure=args.measure, convention=args.convention
     )
-    if args.json:
-        common.print_json(result.to_dict())
-    else:
-        print(result.to_text(args.most))
-    return 0
+    return common.show(args, result.to_dict(), result.to_text(args.most))
 
 
 def _features(args: argparse.Namespace, model: Any, data: Any) -> None:
@@ -120,10 +116,8 @@ def _one_feature(args: argparse.Namespace, model: Any, data: Any) -> None:
         raise common.UsageError(f"--dependence names one feature, {args.dependence!r} stands for {len(columns)}")
     values, scores = (found.tolist() for found in partial_dependence(model, data, columns[0]))
     name = shown_names(data.feature_names, data.n_features)[columns[0]]
-    if args.json:
-        common.print_json({"feature": name, "values": values, "scores": scores})
-    else:
-        print(common.table([list(pair) for pair in zip(values, scores)], [name, "mean score"]))
+    text = common.table([list(pair) for pair in zip(values, scores)], [name, "mean score"])
+    common.show(args, {"feature": name, "values": values, "scores": scores}, text)
 
 
 def _row(name: str | None) -> int | None:

@@ -332,10 +332,7 @@ def _write(out: Path, summary: dict[str, Any], data: Any, scores: Any, model: An
                 rows.writerow([name, data.doc_ids[row], fold[i], float(scores[row]), f"{probabilities[row]:.6g}"])
     text = _text(summary)
     common.write_summary(out, summary, text)
-    if args.json:
-        common.print_json(summary)
-    else:
-        print(text, end="")
+    common.show(args, summary, text.removesuffix("\n"))
 
 
 def _text(summary: dict[str, Any]) -> str:

@@ -342,21 +342,13 @@ def compare_rankers(
         }
     compared = Comparisons(
         {
-            name: compare_values(
-                values_by_ranker(one, found),
-                baseline=baseline,
-                measure=one.name,
-                convention=one.convention,
-                test=test,
-                correction=correction,
-                random_state=random_state,
-                query_ids=judgements.query_ids,
-                higher_is_better=one.higher_is_better,
-                tie_averaged=tie_averaged_means(one, found),
+            name: compare_judged(
+                one, found, measure=one.name, baseline=baseline, test=test, correction=correction,
+                random_state=random_state, query_ids=judgements.query_ids,
             )
             for name, one in measures.items()
         }
-    )
+    )  # fmt: skip
     several = len(compared) > 1 or isinstance(measure, list | tuple)
     return compared if several else next(iter(compared.values()))
 
@@ -369,20 +361,21 @@ def over_all_topics(measures: Mapping[str, Measure]) -> dict[str, Measure]:
     }
 
 
-def values_by_ranker(measure: Measure, judged: Mapping[str, tuple[Judgements, np.ndarray]]) -> dict[str, np.ndarray]:
-    """Per-query values (m,) by ranker, from judgements and scores; an error for a measure that is no mean of them."""
-    measure.check_mean()
-    return {name: measure.per_query(*one) for name, one in judged.items()}
+def compare_judged(by: Measure, judged: Mapping[str, tuple[Judgements, np.ndarray]], **options: Any) -> Comparison:
+    """As `compare_values`, from judgements and scores by ranker; an error for a measure that is no mean over queries.
 
-
-def tie_averaged_means(measure: Measure, judged: Mapping[str, tuple[Judgements, np.ndarray]]) -> dict[str, float]:
-    """Means over all orders of tied documents by ranker, from judgements and scores; none for a measure that has no
-    closed form of them, or averages already.
+    Means over all orders of tied documents are left out where the measure has no closed form of them, or is one.
     """
-    if not measure.TIE_AVERAGE or measure.setting("ties") == "average":
-        return {}
-    averaged = measure(ties="average")
-    return {name: mean_of(averaged.per_query(*one)) for name, one in judged.items()}
+    by.check_mean()
+
+    def values(measure: Measure) -> dict[str, np.ndarray]:
+        return {name: measure.per_query(*one) for name, one in judged.items()}
+
+    averaged = by(ties="average") if by.TIE_AVERAGE and by.setting("ties") != "average" else None
+    ties = {} if averaged is None else {name: mean_of(own) for name, own in values(averaged).items()}
+    return compare_values(
+        values(by), convention=by.convention, higher_is_better=by.higher_is_better, tie_averaged=ties, **options
+    )
 
 
 def compare_values(
@@ -400,7 +393,7 @@ def compare_values(
 ) -> Comparison:
     """As `compare_rankers`, from per-query values (m,) by ranker that stand in the same order of queries.
 
-    `tie_averaged` holds the means over all orders of tied documents, as `tie_averaged_means` makes them.
+    `tie_averaged` holds the means over all orders of tied documents.
     With `higher_is_better=False` (`pairs(2,0)` and other errors) wins, and differences above 0, are where `a` is lower.
     """
     check_choice(test, "test", TESTS)
