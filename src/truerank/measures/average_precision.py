@@ -22,7 +22,6 @@ class AveragePrecision(Measure):
     NAME = "AP"
     OWN = ("rel", "cutoff", "denominator")
     TIE_AVERAGE = True
-    __slots__ = ()
 
     def rank_form(self, judgements: Judgements) -> RankForm:
         hits = hits_of(judgements, self.rel)

@@ -115,7 +115,6 @@ class Measure:
 
     _given: dict[str, Any]
     _key: tuple[Any, ...]
-    __slots__ = ("_given", "_key")
 
     def __init__(self, *positional: Any, **settings: Any) -> None:
         if len(positional) > len(self.POSITIONAL):

@@ -20,7 +20,6 @@ class BinaryPreference(Measure):
 
     NAME = "Bpref"
     OWN = ("rel",)
-    __slots__ = ()
 
     def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
         judgements, hits = ordered.judgements, ordered.hits(self.rel)

@@ -16,7 +16,6 @@ class _Counted(Measure):
 
     AGGREGATE = "sum"
     TIE_AVERAGE = True
-    __slots__ = ()
 
     def _of(self, judgements: Judgements) -> np.ndarray:
         raise NotImplementedError
@@ -33,7 +32,6 @@ class RelevantRetrievedCount(_Counted):
 
     NAME = "NumRelRet"
     OWN = ("rel", "cutoff")
-    __slots__ = ()
 
     def rank_form(self, judgements: Judgements) -> RankForm:
         m = judgements.n_queries
@@ -49,7 +47,6 @@ class RetrievedCount(RelevantRetrievedCount):
     """Ranked documents: trec_eval's num_ret. `NumRet(rel=1)` counts the relevant ones among them, as ir_measures."""
 
     NAME = "NumRet"
-    __slots__ = ()
 
     def _hits(self, judgements: Judgements) -> Hits:
         if "rel" in self._given:
@@ -62,7 +59,6 @@ class RelevantCount(_Counted):
 
     NAME = "NumRel"
     OWN = ("rel",)
-    __slots__ = ()
 
     def _of(self, judgements: Judgements) -> np.ndarray:
         return hits_of(judgements, self.rel).total
@@ -72,7 +68,6 @@ class QueryCount(_Counted):
     """1 for each query: trec_eval's num_q."""
 
     NAME = "NumQ"
-    __slots__ = ()
 
     def _of(self, judgements: Judgements) -> np.ndarray:
         return np.ones(judgements.n_queries)

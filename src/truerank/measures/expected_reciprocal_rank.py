@@ -20,7 +20,6 @@ class ExpectedReciprocalRank(Measure):
 
     NAME = "ERR"
     OWN = ("cutoff", "max_grade")
-    __slots__ = ()
 
     def largest(self, judgements: Judgements) -> float:
         """The `max_grade` in force for these judgements."""

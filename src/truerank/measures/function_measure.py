@@ -35,7 +35,6 @@ class FunctionMeasure(Measure):
 
     NAME = "function"
     function: Callable[[np.ndarray], float]
-    __slots__ = ("function",)
 
     def __init__(self, function: Callable[[np.ndarray], float], **settings: Any) -> None:
         if not callable(function):

@@ -13,4 +13,3 @@ class GeometricMAP(AveragePrecision):
 
     NAME = "GMAP"
     AGGREGATE = "geometric"
-    __slots__ = ()

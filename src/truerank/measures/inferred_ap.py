@@ -20,7 +20,6 @@ class InferredAP(Measure):
 
     NAME = "infAP"
     OWN = ("rel",)
-    __slots__ = ()
 
     @property
     def rises_with_grades(self) -> bool:

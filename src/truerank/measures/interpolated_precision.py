@@ -18,7 +18,6 @@ class InterpolatedPrecision(Measure):
     OWN = ("recall", "rel")
     AT = "recall"
     REQUIRED = ("recall",)
-    __slots__ = ()
 
     def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
         hits = ordered.hits(self.rel)

@@ -16,7 +16,6 @@ class JudgedShare(Measure):
     NAME = "Judged"
     OWN = ("cutoff",)
     TIE_AVERAGE = True
-    __slots__ = ()
 
     @property
     def rises_with_grades(self) -> bool:

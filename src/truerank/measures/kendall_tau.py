@@ -21,7 +21,6 @@ class KendallTau(Measure):
     NAME = "tau"
     OWN_TIES = "optimistic"  # tied scores by falling grade, so that no tied pair looks discordant
     TIE_AVERAGE = True
-    __slots__ = ()
 
     def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
         judgements = ordered.judgements

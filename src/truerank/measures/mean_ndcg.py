@@ -16,7 +16,6 @@ class MeanNormalisedDCG(Measure):
     NAME = "MeanNDCG"
     OWN = ("gain", "discount")
     TIE_AVERAGE = True
-    __slots__ = ()
 
     def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
         judgements = ordered.judgements

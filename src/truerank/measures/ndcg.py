@@ -17,7 +17,6 @@ class _DiscountedGains(Measure):
     """Σ_{r ≤ k} gain(grade at rank r) · discount(r), over a norm of the query."""
 
     TIE_AVERAGE = True
-    __slots__ = ()
 
     @property
     def rises_with_grades(self) -> bool:
@@ -54,7 +53,6 @@ class NormalisedDCG(_DiscountedGains):
 
     NAME = "nDCG"
     OWN = ("cutoff", "gain", "discount", "short", "gains")
-    __slots__ = ()
 
     def _norm(self, judgements: Judgements, ideal: np.ndarray) -> np.ndarray:
         norm = np.where(ideal > 0, ideal, 1.0)
@@ -73,7 +71,6 @@ class DiscountedCumulativeGain(_DiscountedGains):
     NAME = "DCG"
     OWN = ("cutoff", "gain", "discount", "gains")
     DEFAULTS = {"empty": "zero"}  # noqa: RUF012
-    __slots__ = ()
 
     def _norm(self, judgements: Judgements, ideal: np.ndarray) -> np.ndarray:
         return np.ones(judgements.n_queries)

@@ -14,7 +14,6 @@ class _Count(Measure):
     """A measure that is linear in the number of relevant documents at the first ranks."""
 
     TIE_AVERAGE = True
-    __slots__ = ()
 
     def rank_form(self, judgements: Judgements) -> RankForm:
         hits = hits_of(judgements, self.rel)
@@ -41,7 +40,6 @@ class Precision(_Count):
     NAME = "P"
     OWN = ("rel", "cutoff", "short")
     REQUIRED = ("cutoff",)
-    __slots__ = ()
 
     def _norm(self, judgements: Judgements, hits: Hits) -> np.ndarray:
         assert self.cutoff is not None  # REQUIRED is checked before
@@ -60,7 +58,6 @@ class Recall(_Count):
     NAME = "R"
     OWN = ("rel", "cutoff")
     REQUIRED = ("cutoff",)
-    __slots__ = ()
 
 
 class RPrecision(_Count):
@@ -68,7 +65,6 @@ class RPrecision(_Count):
 
     NAME = "Rprec"
     OWN = ("rel",)
-    __slots__ = ()
 
     def _ranks(self, judgements: Judgements, hits: Hits) -> np.ndarray:
         return hits.total
@@ -83,7 +79,6 @@ class SetPrecision(_Count):
 
     NAME = "SetP"
     OWN = ("rel", "relative", "cutoff")
-    __slots__ = ()
 
     def _norm(self, judgements: Judgements, hits: Hits) -> np.ndarray:
         most = judgements.sizes if self.cutoff is None else np.minimum(judgements.sizes, self.cutoff)
@@ -100,7 +95,6 @@ class SetRecall(_Count):
 
     NAME = "SetR"
     OWN = ("rel", "cutoff")
-    __slots__ = ()
 
 
 class SetF(_Count):
@@ -112,7 +106,6 @@ class SetF(_Count):
 
     NAME = "SetF"
     OWN = ("rel", "beta", "cutoff")
-    __slots__ = ()
 
     def _norm(self, judgements: Judgements, hits: Hits) -> np.ndarray:
         beta = 1.0 if self.setting("beta") is None else float(self.setting("beta"))
@@ -125,7 +118,6 @@ class SetAP(_Count):
 
     NAME = "SetAP"
     OWN = ("rel",)
-    __slots__ = ()
 
     def rank_form(self, judgements: Judgements) -> RankForm:
         hits = hits_of(judgements, self.rel)

@@ -17,7 +17,6 @@ class RankBiasedPrecision(Measure):
     OWN = ("p", "rel", "cutoff")
     POSITIONAL = ("p",)
     TIE_AVERAGE = True
-    __slots__ = ()
 
     def rank_form(self, judgements: Judgements) -> RankForm:
         hits, p = hits_of(judgements, self.rel), self.setting("p")

@@ -15,7 +15,6 @@ class _FirstHit(Measure):
 
     OWN = ("rel", "cutoff")
     TIE_AVERAGE = True
-    __slots__ = ()
 
     def rank_form(self, judgements: Judgements) -> RankForm:
         hits = hits_of(judgements, self.rel)
@@ -32,7 +31,6 @@ class ReciprocalRank(_FirstHit):
     """1 / rank of the first relevant document, 0 if it is not ranked or beyond the cutoff. Its mean is MRR."""
 
     NAME = "RR"
-    __slots__ = ()
 
     def _weights(self, rank: np.ndarray) -> np.ndarray:
         return 1.0 / rank
@@ -43,7 +41,6 @@ class Success(_FirstHit):
 
     NAME = "Success"
     REQUIRED = ("cutoff",)
-    __slots__ = ()
 
     def _weights(self, rank: np.ndarray) -> np.ndarray:
         return np.ones(len(rank))

@@ -19,7 +19,6 @@ class ROCArea(Measure):
     NAME = "ROC"
     OWN = ("rel",)
     TIE_AVERAGE = True
-    __slots__ = ()
 
     def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
         hits = ordered.hits(self.rel)
@@ -44,7 +43,6 @@ class Accuracy(Measure):
     NAME = "Accuracy"
     OWN = ("rel", "cutoff")
     DEFAULTS = {"empty": "skip"}  # noqa: RUF012
-    __slots__ = ()
 
     @property
     def rises_with_grades(self) -> bool:
@@ -76,7 +74,6 @@ class WrongPairs(Measure):
     DEFAULTS = {"empty": "skip"}  # noqa: RUF012
     TIE_AVERAGE = True
     higher_is_better = False
-    __slots__ = ()
 
     def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
         grades = ordered.judgements.grades

@@ -15,7 +15,6 @@ class WinnerTakesAll(Measure):
 
     NAME = "WTA"
     TIE_AVERAGE = True
-    __slots__ = ()
 
     def rank_form(self, judgements: Judgements) -> RankForm:
         best, m = best_grade(judgements), judgements.n_queries
