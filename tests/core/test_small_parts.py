@@ -10,6 +10,8 @@ from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.files import read_text
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.threads import one_blas_thread, query_blocks, resolve_n_jobs, row_blocks, run_blocks
+from truerank.rankers.adarank import AdaRank
+from truerank.rankers.pipeline import RankerPipeline
 
 
 @given(st.lists(st.integers(0, 9), max_size=30), st.integers(1, 20))
@@ -117,3 +119,9 @@ def test_an_array_that_could_be_of_dask_is_so_with_a_graph(graph, expected):
 
     assert is_dask(Labelled()) is expected
     assert not is_dask(np.zeros(3))
+
+
+def test_a_warning_points_at_the_users_own_line_through_however_many_of_ours():
+    with pytest.warns(UserWarning, match="AdaRank") as seen:
+        RankerPipeline(["min-max-in-query"], AdaRank()).fit([[1.0], [2.0]], [0, 0], qid=[1, 1])
+    assert {one.filename for one in seen} == {__file__}

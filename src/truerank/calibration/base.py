@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -15,7 +14,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from truerank.core.checks import as_array, as_numbers, check_not_dates, check_not_masked
-from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning, WrongTypeError
+from truerank.core.errors import InvalidInputError, ModelFileError, WrongTypeError
+from truerank.core.errors import warn as warn_caller
 from truerank.core.fitting import whole_fit
 from truerank.core.kernel import kernel
 
@@ -294,9 +294,9 @@ def logit(probability: float) -> float:
 
 
 def warn(message: str) -> None:
-    """A warning that points at the caller of `fit`, except inside `quietly`."""
+    """A warning, except inside `quietly`."""
     if not _QUIET.get():
-        warnings.warn(message, TruerankWarning, stacklevel=4)
+        warn_caller(message)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from truerank.calibration.joint import (
     log_odds_of,
 )
 from truerank.calibration.names import make_calibrator as make_calibrator
-from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
+from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import fits_whole
 from truerank.core.threads import run_blocks
 
@@ -218,11 +218,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             _BINARY_FORMS.get(self.method, self.method) if isinstance(self.method, str) else self.method
         )
         if len(classes) < 2 or rarest < 2:
-            warnings.warn(
-                f"class {name} has {rarest} rows on one side, too few to cross-validate: its probability is the prior",
-                TruerankWarning,
-                stacklevel=6,
-            )
+            warn(f"class {name} has {rarest} rows on one side, too few to cross-validate: its probability is the prior")
             return None, make_calibrator("platt").fit(np.zeros(len(positive)), positive, weight)
         scores = np.full(len(positive), np.nan)
         for train, test in self._splitter(target, rarest).split(X, target):

@@ -26,7 +26,6 @@ distributions. Bayesian Analysis 13 (pseudo-Bayesian model averaging by cross-va
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
@@ -37,7 +36,7 @@ from truerank.calibration.base import Calibrator, as_scores, as_weight, quietly,
 from truerank.calibration.densities import DensityCalibrator
 from truerank.calibration.names import CALIBRATORS, make_calibrator
 from truerank.core.checks import check_positive_int
-from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
+from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import fits_whole
 from truerank.core.random_streams import seed_of, stream
 from truerank.data.grouping import group_rows, name_order
@@ -479,11 +478,9 @@ def choose_calibrator(
     n_positive, n_negative = int(positive.sum()), int((~positive).sum())
     rarest = rarest_class(positive)
     if rarest < FEW_ROWS:
-        warnings.warn(
+        warn(
             f"only {n_positive} positive and {n_negative} negative rows: the choice of a calibrator rests on very few "
-            "of them; collect more, or settle on a method beforehand (platt is the safest)",
-            TruerankWarning,
-            stacklevel=2,
+            "of them; collect more, or settle on a method beforehand (platt is the safest)"
         )
     group = None if groups is None else group_numbers(groups, len(values))
     calibrator: Calibrator

@@ -4,6 +4,8 @@ Every message says what was received, what is required and what to do. Errors de
 class that a caller would expect (`ValueError`, `OSError`), so code that does not know truerank still works.
 """
 
+import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -79,3 +81,11 @@ def imports_of_extra(library: str, extra: str, purpose: str) -> Iterator[None]:
 
 class TruerankWarning(UserWarning):
     """Something was done that the user should know of (queries joined, a solver stopped early)."""
+
+
+def warn(message: str, category: type[Warning] = TruerankWarning) -> None:
+    """A warning that points at the user's own line: the first on the way out that is none of truerank's."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "truerank":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

@@ -11,13 +11,12 @@ layout or read-only flag is one more compilation, so callers normalise at the bo
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numba
 
-from truerank.core.errors import TruerankWarning
+from truerank.core.errors import warn
 from truerank.core.kernel_cache import KernelCache
 
 _warned = False
@@ -42,11 +41,9 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
             raise
         if not _warned:
             _warned = True
-            warnings.warn(
+            warn(
                 "compiled code cannot be kept: neither the installation nor the user's cache folder is writable, so "
-                "every process compiles again; set NUMBA_CACHE_DIR to a writable folder",
-                TruerankWarning,
-                stacklevel=2,
+                "every process compiles again; set NUMBA_CACHE_DIR to a writable folder"
             )
         return compiled
 

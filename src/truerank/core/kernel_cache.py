@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 import io
 import pickle
-import warnings
 from typing import Any
 
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
-from truerank.core.errors import TruerankWarning
+from truerank.core.errors import warn
 
 _MARK = b"truerank"
 _DIGEST = hashlib.sha256().digest_size
@@ -92,8 +91,4 @@ def _warn(folder: str, what: str) -> None:
     """Once for each folder."""
     if folder not in _warned:
         _warned.add(folder)
-        warnings.warn(
-            f"{folder}: {what}. If this comes again, delete that folder, or set NUMBA_CACHE_DIR to another one",
-            TruerankWarning,
-            stacklevel=3,
-        )
+        warn(f"{folder}: {what}. If this comes again, delete that folder, or set NUMBA_CACHE_DIR to another one")

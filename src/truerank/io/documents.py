@@ -20,7 +20,6 @@ import html
 import json
 import math
 import re
-import warnings
 from collections.abc import Collection, Iterable, Iterator
 from decimal import Decimal
 from itertools import chain
@@ -29,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from truerank.core.checks import check_choice
-from truerank.core.errors import DataFileError, TruerankWarning, imports_of_extra
+from truerank.core.errors import DataFileError, imports_of_extra, warn
 from truerank.data.grouping import id_text, is_missing, offsets_of
 from truerank.io.letor.grammar import is_word
 from truerank.io.streams import Source
@@ -118,17 +117,9 @@ def read_documents(source: Any, *, bad: str = "error", texts: Collection[str] = 
         raise DataFileError(_no_records("documents", n_skipped), name)
     if n_skipped:
         more = "" if n_skipped <= len(skipped) else f"; and {n_skipped - len(skipped)} more"
-        warnings.warn(
-            f"{name}: {n_skipped} bad documents were left out ({'; '.join(skipped)}{more})",
-            TruerankWarning,
-            stacklevel=2,
-        )
+        warn(f"{name}: {n_skipped} bad documents were left out ({'; '.join(skipped)}{more})")
     if n_empty:
-        warnings.warn(
-            f"{name}: {n_empty} documents have no text; they are kept with length 0, and no query will find them",
-            TruerankWarning,
-            stacklevel=2,
-        )
+        warn(f"{name}: {n_empty} documents have no text; they are kept with length 0, and no query will find them")
 
 
 def read_queries(source: Any, *, field: str | None = None) -> list[Document]:
@@ -173,11 +164,7 @@ def read_queries(source: Any, *, field: str | None = None) -> list[Document]:
         raise DataFileError(_no_records("queries", 0), name)
     empty = [query.id for query in queries if not query.text["text"].strip()]
     if empty:
-        warnings.warn(
-            f"{name}: {len(empty)} queries are empty and find nothing, the first is {empty[0]!r}",
-            TruerankWarning,
-            stacklevel=2,
-        )
+        warn(f"{name}: {len(empty)} queries are empty and find nothing, the first is {empty[0]!r}")
     return queries
 
 
@@ -213,11 +200,9 @@ def read_judgements(source: Any) -> Qrels:
                     number,
                 )
         if all(row[2] != "-1" for row in rows):
-            warnings.warn(
+            warn(
                 f"{name}: three columns are taken as Cranfield's 'query doc grade', whose grade 1 is the best "
-                "and 4 the lowest; where a higher grade is better, write TREC qrels: 'query 0 doc grade'",
-                TruerankWarning,
-                stacklevel=2,
+                "and 4 the lowest; where a higher grade is better, write TREC qrels: 'query 0 doc grade'"
             )
         return _as_qrels((row[0], row[1], CRANFIELD_GRADES[row[2]]) for row in rows)
     if rows and all(len(row) == 4 and row[2] == "0" and re.fullmatch(r"0\.0+", row[3]) for row in rows):

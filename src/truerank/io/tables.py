@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import os
 import re
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from importlib import import_module
@@ -20,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.checks import as_array, check_choice
-from truerank.core.errors import DataFileError, InvalidInputError, TruerankWarning, imports_of_extra
+from truerank.core.errors import DataFileError, InvalidInputError, imports_of_extra, warn
 from truerank.core.names import nearest
 from truerank.core.threads import row_blocks
 from truerank.data.columns import chosen_columns, names_of
@@ -226,11 +225,9 @@ def to_table(data: RankingData, kind: str = "pandas") -> Any:
     """
     check_choice(kind, "kind", ("pandas", "polars", "arrow"))
     if lost := data.beyond_rows():
-        warnings.warn(
+        warn(
             f"a table has no place for {lost}: measures of its rows alone come out otherwise; LETOR text (write_letor) "
-            "keeps them",
-            TruerankWarning,
-            stacklevel=2,
+            "keeps them"
         )
     names = names_of(data)
     clash = {QUERY, GRADE, DOCUMENT, COMMENT} & set(names)
@@ -445,11 +442,9 @@ def _codes(
     met = {text for text in texts if text is not None}
     coded[name] = sorted(met) if known is None else list(known)
     if met and met.isdisjoint(coded[name]):
-        warnings.warn(
+        warn(
             f"column {name!r}: no row has a category that is known; they are such as {sorted(met)[0]!r}, known are "
-            f"{', '.join(map(repr, coded[name][:3]))}",
-            TruerankWarning,
-            stacklevel=4,
+            f"{', '.join(map(repr, coded[name][:3]))}"
         )
     number = {text: float(place) for place, text in enumerate(coded[name])}
     return np.array([np.nan if text is None else number.get(text, UNSEEN) for text in texts], dtype=np.float64)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from truerank.core.checks import check_number, check_positive_int
-from truerank.core.errors import InvalidInputError, TruerankWarning
+from truerank.core.errors import InvalidInputError, warn
 from truerank.links.graph import LinkGraph, depth_of, host_of
 
 
@@ -104,10 +103,8 @@ def _power(into: Any, out_weight: np.ndarray, damping: float, tol: float, max_it
         x = new
         if change <= tol:
             return x / x.sum()
-    warnings.warn(
+    warn(
         f"the power iteration stopped after {max_iter} rounds with changes of {change:.2g} > tol {tol:g}; "
-        "raise max_iter",
-        TruerankWarning,
-        stacklevel=3,
+        "raise max_iter"
     )
     return x / x.sum()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -10,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from truerank.core.checks import check_not_dask, check_not_dates, check_not_masked
-from truerank.core.errors import InvalidInputError, TruerankWarning, WrongTypeError
+from truerank.core.errors import InvalidInputError, WrongTypeError, warn
 from truerank.data.grouping import refuse_one_long_list
 from truerank.data.ranking_data import RankingData, as_grades, as_query_weight
 from truerank.rankers.catboost_pool import is_pool, without_pool
@@ -94,11 +93,7 @@ class AcceptedData:
         if query_weight is not None:
             data.query_weight = as_query_weight(query_weight, data.offsets, order=data.order)
         if data.n_joined:
-            warnings.warn(
-                f"{data.n_joined} of {data.n_queries} queries came in several pieces and were joined",
-                TruerankWarning,
-                stacklevel=4,
-            )
+            warn(f"{data.n_joined} of {data.n_queries} queries came in several pieces and were joined")
         return data
 
     def _refuse_one_long_list(self, method: str, n_rows: int, advice: str) -> None:

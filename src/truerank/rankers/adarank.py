@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from truerank.core.checks import check_choice, check_positive_int
-from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
+from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.rounds import tell
 from truerank.data.ranking_data import RankingData
 from truerank.matrices.rows import FEW, combine_columns, linear_scores
@@ -177,7 +176,7 @@ class AdaRank(LinearRanker):
         status = Status.ALL_ROUNDS
         if not state.active.any():
             status = Status.NOTHING_TO_LEARN
-            warnings.warn(f"AdaRank: {status.value}", TruerankWarning, stacklevel=4)
+            warn(f"AdaRank: {status.value}")
             rounds = 0
         for t in range(1, rounds + 1):
             stop = state.step()
@@ -217,11 +216,9 @@ class AdaRank(LinearRanker):
             validation = combined(valid, stopping.measure)
             if validation.offers_choice():
                 return stopping, validation
-            warnings.warn(
+            warn(
                 "AdaRank: no validation query offers a choice (one grade, or one document, everywhere); the best round "
-                "is chosen by the training queries",
-                TruerankWarning,
-                stacklevel=5,
+                "is chosen by the training queries"
             )
         return EarlyStopping(self.measure, self.convention, patience, tolerance=_TIE), None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import cache
 from typing import Any, ClassVar
@@ -13,7 +12,7 @@ from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 from truerank.core.checks import is_dask
-from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import whole_fit
 from truerank.core.interrupts import Interruptible
 from truerank.core.names import resolve
@@ -340,7 +339,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         """Keep the reason for the stop, and warn when it needs the user's attention."""
         self.status_ = status.value
         if not status.ok:
-            warnings.warn(f"{type(self).__name__} {status.value}", convergence_warning(), stacklevel=4)
+            warn(f"{type(self).__name__} {status.value}", convergence_warning())
 
     def _warn_of_flat_scores(self, data: RankingData) -> None:
         if type(self)._predict is not Ranker._predict:  # a ranker around another one, which has looked itself

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
-import warnings
 from collections.abc import Callable
 from typing import Any
 
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, warn
 from truerank.rankers.other_names import translated
 
 
@@ -66,6 +65,6 @@ def under_new_names(owner: str, given: dict[str, Any], old_to_new: dict[str, str
         if old in result:
             if new in result:
                 raise InvalidInputError(f"{owner}: {old} is the old name of {new}; give {new} alone")
-            warnings.warn(f"{owner}: {old} is now called {new}", FutureWarning, stacklevel=3)
+            warn(f"{owner}: {old} is now called {new}", FutureWarning)
             result[new] = result.pop(old)
     return result

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from truerank.core.checks import is_dask
-from truerank.core.errors import TruerankWarning
+from truerank.core.errors import warn
 from truerank.core.names import resolve
 
 
@@ -60,11 +59,9 @@ def watched_on_cluster(sets: Sequence[tuple[str, Any]], more: Sequence[Any]) -> 
         return None
     name, chosen = sets[-1]
     if more or len(sets) > 1:
-        warnings.warn(
+        warn(
             f"on a cluster the last set of eval_set, {name}, is watched by the last measure alone; evaluate the "
-            "others after the fit",
-            TruerankWarning,
-            stacklevel=4,
+            "others after the fit"
         )
     if isinstance(chosen, tuple) and is_dask(chosen[0]):
         return in_partitions(*(*chosen, None)[:3])[0]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
+from truerank.core.errors import warn
 from truerank.trees.leaves.fuzzy import FuzzyLeaves
 from truerank.trees.leaves.kinds import Leaves
 from truerank.trees.leaves.polynomial import PolynomialLeaves
@@ -53,8 +53,7 @@ def warn_of_earlier_names(ranker: Any) -> None:
     today |= {earlier: f"leaves={kind.__name__}({name}=...)" for earlier, (kind, name) in _OF_LEAVES.items()}
     for earlier, name in today.items():
         if getattr(ranker, earlier) is not None:
-            warnings.warn(
+            warn(
                 f"ObliviousBoosting: {earlier} is the name of an earlier release and goes with the next; use {name}",
                 FutureWarning,
-                stacklevel=4,
             )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from truerank.core.checks import is_dask
-from truerank.core.errors import InvalidInputError, TruerankWarning
+from truerank.core.errors import InvalidInputError, warn
 from truerank.core.names import nearest
 from truerank.data.grouping import queries_of_sizes
 from truerank.data.ranking_data import RankingData
@@ -184,7 +183,7 @@ def refuse_the_rest(ranker: Any, other: dict[str, Any]) -> None:
             other.pop(key)
             continue
         if key in WARNED:
-            warnings.warn(f"{name}.fit: {key} has no effect: {WARNED[key]}", TruerankWarning, 4)
+            warn(f"{name}.fit: {key} has no effect: {WARNED[key]}")
             other.pop(key)
             continue
         if key == "eval_at":

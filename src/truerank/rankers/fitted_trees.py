@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from truerank.core.errors import ModelFileError
+from truerank.core.errors import ModelFileError, warn
 from truerank.matrices.bundles import add_in_dense_blocks
 from truerank.rankers.base import Ranker
 from truerank.rankers.boosting_model import CATEGORIES, OF_SOME, TREES, check_attributes, keep, kept, params_for_file
@@ -158,7 +157,7 @@ class FittedTrees(CategoryColumns):
     @property
     def valid_scores_(self) -> np.ndarray:
         """The name of an earlier release of `validation_scores_`."""
-        warnings.warn("valid_scores_ is now validation_scores_", FutureWarning, stacklevel=2)
+        warn("valid_scores_ is now validation_scores_", FutureWarning)
         return self.validation_scores_
 
     def model_params(self) -> dict[str, Any]:

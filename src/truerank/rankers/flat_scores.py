@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
-from truerank.core.errors import TruerankWarning
+from truerank.core.errors import TruerankWarning, warn
 from truerank.data.ranking_data import RankingData
 
 _LOOKED_AT = 20_000  # rows whose scores are looked at after a fit
@@ -22,11 +21,10 @@ def warn_of_flat_scores(ranker: Any, data: RankingData) -> None:
         scores = np.asarray(ranker._predict(data.X[: int(offsets[-1])]), dtype=np.float64)
     name = type(ranker).__name__
     if not np.isfinite(scores).all():
-        warnings.warn(
+        warn(
             f"{name}: {np.count_nonzero(~np.isfinite(scores))} of {len(scores)} training scores are not finite; "
             "scale the columns of X (see `truerank describe` for huge ones), or raise the regularisation",
             convergence_warning(),
-            stacklevel=4,
         )
         return
     starts = offsets[:-1][np.diff(offsets) > 0]
@@ -35,13 +33,12 @@ def warn_of_flat_scores(ranker: Any, data: RankingData) -> None:
     spread = np.maximum.reduceat(scores, starts) - np.minimum.reduceat(scores, starts)
     if spread.max() > _ROUNDING * max(float(np.abs(scores).max()), np.finfo(float).tiny):
         return
-    warnings.warn(
+    warn(
         f"{name} learned nothing: its scores are the same for all documents of a query. Training "
         f"{getattr(ranker, 'status_', 'gave no reason')}. Check that queries have documents of different grades "
         "(`rel` or the convention may leave none) and different features; else regularise less (a larger C, a "
         "smaller alpha), scale the columns, or train on another measure",
         convergence_warning(),
-        stacklevel=4,
     )
 
 

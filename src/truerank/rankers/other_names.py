@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import inspect
 import re
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from truerank.core.errors import InvalidInputError, TruerankWarning
+from truerank.core.errors import InvalidInputError, warn
 from truerank.core.names import nearest
 
 
@@ -209,7 +208,7 @@ def translated(cls: type, known: Mapping[str, Any], given: Mapping[str, Any]) ->
         if asks_for_nothing(name, value):
             continue
         if name in WARNED:
-            warnings.warn(f"{cls.__name__}: {name}={value!r} has no effect: {WARNED[name]}", TruerankWarning, 3)
+            warn(f"{cls.__name__}: {name}={value!r} has no effect: {WARNED[name]}")
             continue
         hint = advice(cls, name)
         what = f": {hint}" if hint else nearest(name, known) or f"; it has {', '.join(known)}"

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
+from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.names import look_up
 from truerank.data.ranking_data import RankingData
 from truerank.features.score_binning import ScoreBinning
@@ -192,7 +192,7 @@ def fit_ranker(ranker: Any, data: RankingData, valid: RankingData | None = None)
     if valid is not None:
         raise InvalidInputError(f"eval_set: {type(ranker).__name__} is fitted without validation queries; leave it out")
     if data.query_weight is not None or data.sample_weight is not None:
-        warnings.warn(f"{type(ranker).__name__} is fitted without the data's weights", TruerankWarning, stacklevel=2)
+        warn(f"{type(ranker).__name__} is fitted without the data's weights")
     sizes, number = np.diff(data.offsets), data.query_index
     for name, value in (("group", sizes), ("group_id", number), ("qid", number)):
         if _takes(ranker.fit, name):

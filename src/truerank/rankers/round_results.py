@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from truerank.core.errors import warn
 from truerank.measures import parse_measure
 
 
@@ -19,7 +19,7 @@ class History(dict[str, np.ndarray]):
 
     def __missing__(self, name: str) -> np.ndarray:
         if name == "valid" and "validation" in self:
-            warnings.warn('history_["valid"] is now history_["validation"]', FutureWarning, stacklevel=2)
+            warn('history_["valid"] is now history_["validation"]', FutureWarning)
             return self["validation"]
         raise KeyError(name)
 

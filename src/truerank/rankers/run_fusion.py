@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
@@ -11,7 +10,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from truerank.core.checks import check_positive_int
-from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
+from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import fits_whole
 from truerank.core.threads import query_blocks
 from truerank.data.grouping import offsets_of
@@ -143,7 +142,7 @@ class RunFusion(BaseEstimator):
             if total > 0:
                 ranker.coef_ = ranker.coef_ / total
             else:
-                warnings.warn("no run has a weight above 0: equal weights are kept", TruerankWarning, stacklevel=2)
+                warn("no run has a weight above 0: equal weights are kept")
                 ranker.coef_ = np.full(pool.n_runs, 1.0 / pool.n_runs)
         self.ranker_, self.edges_, self.run_names_ = ranker, edges, list(pool.names)
         self.n_queries_in_ = pool.n_queries

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import re
 import sys
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from truerank.core.checks import check_choice, check_positive_int
-from truerank.core.errors import DataFileError, InvalidInputError, TruerankWarning
+from truerank.core.errors import DataFileError, InvalidInputError, warn
 from truerank.data.grouping import group_rows, offsets_of
 from truerank.data.ranking_data import RankingData
 from truerank.io.letor.grammar import LineParser, Rows, check_bytes
@@ -179,11 +178,9 @@ def iter_letor(
             raise DataFileError("the file holds no rows", stream.name)
     reader.check_queries(stream.name)
     if again:
-        warnings.warn(
+        warn(
             f"{stream.name}: {len(again)} queries came in pieces that fell into different blocks and were not joined; "
-            "sort the file by query to have them whole",
-            TruerankWarning,
-            stacklevel=2,
+            "sort the file by query to have them whole"
         )
 
 
@@ -379,11 +376,9 @@ class _Reader:
         lost = sorted(spoken - self._met)
         if lost:
             shown = b", ".join(lost[:3]).decode("utf-8", "replace") + (", …" if len(lost) > 3 else "")
-            warnings.warn(
+            warn(
                 f"{name}: comment lines speak of the judgements of {len(lost)} queries that have "
-                f"no rows ({shown}); measures do not count them",
-                TruerankWarning,
-                stacklevel=4,
+                f"no rows ({shown}); measures do not count them"
             )
 
     def _check_width(self, rows: Rows, name: str) -> None:
@@ -412,9 +407,7 @@ class _Reader:
             raise DataFileError("the file holds no rows", name)
         data = self._store.result(self._names)
         if data.n_joined:
-            warnings.warn(
-                f"{name}: {data.n_joined} queries came in several pieces and were joined", TruerankWarning, stacklevel=3
-            )
+            warn(f"{name}: {data.n_joined} queries came in several pieces and were joined")
         data = self._judged(data)
         self.check_queries(name)
         return data
