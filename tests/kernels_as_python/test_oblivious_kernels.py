@@ -5,7 +5,6 @@ import pytest
 
 from truerank import FuzzyLeaves, ObliviousBoosting, RankingData
 from truerank.inspection.stability import ranking_stability
-from truerank.matrices.binning import _sort_digits
 
 
 @pytest.fixture(scope="module")
@@ -40,15 +39,3 @@ def test_fit_and_predict(judged, leaves, objective):
 def test_stability(judged):
     ranker = ObliviousBoosting("constant", n_estimators=2, depth=2).fit(judged)
     assert 0 <= np.nanmean(ranking_stability(ranker, judged, repeats=1)) <= 1
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_sorting_by_digits(dtype):
-    values = np.array([2.0, -1.5, np.nan, 0.25, -np.inf, 2.0, 1e30], dtype=dtype)
-    keys, spare = values.copy(), np.empty_like(values)
-    bits = 8 * values.itemsize
-    unsigned = np.uint32 if bits == 32 else np.uint64
-    beside = np.stack([np.arange(len(values), dtype=np.uint32)] * 2)
-    swapped = _sort_digits(keys.view(unsigned), spare.view(unsigned), *beside, bits)
-    np.testing.assert_array_equal(values[beside[int(swapped)]], np.sort(values))
-    np.testing.assert_array_equal(spare if swapped else keys, np.sort(values))

@@ -66,3 +66,28 @@ def test_columns_are_seen_sorted_and_without_nan():
     one = np.array([[2.0], [1.0]])
     assert scan_columns(one, lambda k, values, _: values.tolist()) == [[1, 2]]
     assert one[:, 0].tolist() == [2, 1]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sorted_columns_have_the_same_bits_in_any_order_of_the_rows(dtype, weighted):
+    # -0.0 equals 0.0, so that a sort may leave them in any order, and a border was one or the other.
+    rng = np.random.default_rng(9)
+    n = 9000
+    X = np.column_stack([rng.choice([-0.0, 0.0, 1.0, -2.5, np.nan, -np.inf], n), rng.standard_normal(n)]).astype(dtype)
+    X[::50, 1] = -np.nan
+    copies = rng.integers(0, 3, n) if weighted else None
+    order = rng.permutation(n)
+
+    def look(_, values, ends):
+        return values.copy(), find_borders(values, 5, ends), ends
+
+    found = scan_columns(X, look, copies=copies)
+    turned = scan_columns(X[order], look, copies=None if copies is None else copies[order])
+    for column, (values, borders, ends), (again, same_borders, _) in zip(X.T, found, turned, strict=True):
+        seen = ~np.isnan(column) if copies is None else ~np.isnan(column) & (copies > 0)
+        np.testing.assert_array_equal(values, np.sort(column[seen]))
+        assert not np.signbit(values[values == 0]).any()
+        assert values.tobytes() == again.tobytes()
+        assert borders.tobytes() == same_borders.tobytes()
+        assert ends is None or ends[-1] == copies[seen].sum()

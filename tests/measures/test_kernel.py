@@ -14,6 +14,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.measures import CONVENTIONS, Ranking, parse_measure, parse_measures
 from truerank.measures import kernel as query_measure
+from truerank.measures.derived import SMALLEST, hits_of
 from truerank.measures.kernel import QueryMeasure
 
 NAMES = ("AP", "AP@5", "nDCG", "nDCG@5", "RR", "RR@3", "P@5", "WTA", "ROC")
@@ -174,3 +175,26 @@ def test_the_best_grades_of_each_query_fall_whether_counted_or_sorted(grades):
     falling, offsets = ideal_grades(data.judgements())
     expected = [sorted((g for g in part if g > 0), reverse=True) for part in (grades[:3], grades[3:])]
     assert [falling[a:b].tolist() for a, b in zip(offsets[:-1], offsets[1:])] == expected
+
+
+def test_levels_without_a_grade_between_them_share_their_documents():
+    judgements = judged(4, grades=3).judgements()
+    one, smallest, two = (hits_of(judgements, rel) for rel in (1, SMALLEST, 2))
+    assert one is smallest
+    assert two.mask.sum() < one.mask.sum()
+    # A document that was not retrieved tells the levels apart.
+    absent = Judgements(
+        np.array([1.0]), np.array([0, 1]), missing_grades=np.array([0.5]), missing_offsets=np.array([0, 1])
+    )
+    assert hits_of(absent, 1).total.tolist() == [1]
+    assert hits_of(absent, SMALLEST).total.tolist() == [2]
+
+
+def test_no_plan_is_made_for_a_ranking_that_the_kernel_leaves_to_numpy(monkeypatch):
+    data = judged(5, grades=2)
+    judgements = data.judgements()
+    judgements.grades[:] = 1.0
+    made = []
+    monkeypatch.setattr(query_measure, "_plan", lambda *args: made.append(args))
+    np.testing.assert_array_equal(parse_measure("AP").per_query(judgements, data.X[:, 0]), 1.0)
+    assert made == []

@@ -9,14 +9,7 @@ from hypothesis.extra import numpy as hnp
 from truerank import FuzzyLeaves, ObliviousBoosting, PolynomialLeaves, RankingData
 from truerank.core.errors import InvalidInputError
 from truerank.core.threads import Workers
-from truerank.matrices.binning import (
-    MISSING,
-    _sort_digits,
-    code_rows,
-    find_borders,
-    scan_columns,
-    sort_column,
-)
+from truerank.matrices.binning import MISSING, code_rows, find_borders, scan_columns
 from truerank.trees.histogram import pack_gradients
 from truerank.trees.leaves.places import MOST_PLACES, Norms, make_places, make_shares
 from truerank.trees.scaling import column_scaling
@@ -262,30 +255,3 @@ def test_any_small_data_has_finite_scores(data, leaves, objective):
             RankingData(larger, y, qid), sample_weight=weight
         )
         np.testing.assert_array_equal(moved.predict(larger), scores)
-
-
-@given(st.data(), st.sampled_from([np.float32, np.float64]))
-def test_columns_are_sorted_by_digits_as_by_comparison(data, dtype):
-    bits = 8 * np.dtype(dtype).itemsize
-    width = {"width": bits, "allow_subnormal": True}
-    any_number = st.one_of(st.floats(**width), st.sampled_from([0.0, -0.0, np.nan, -np.nan, np.inf, -np.inf, 1.0]))
-    values = data.draw(hnp.arrays(dtype, st.integers(1, 50), elements=any_number))
-    keys, spare = values.copy(), np.empty_like(values)
-    unsigned = np.uint32 if bits == 32 else np.uint64
-    beside = np.arange(2 * len(values), dtype=np.uint32).reshape(2, -1)
-    for own in (beside[:, :0], beside):
-        keys[:] = values
-        swapped = _sort_digits(keys.view(unsigned), spare.view(unsigned), *own, bits)
-        np.testing.assert_array_equal(spare if swapped else keys, np.sort(values))
-    np.testing.assert_array_equal(np.sort(beside[int(swapped)]), np.arange(len(values)))
-    np.testing.assert_array_equal(values[beside[int(swapped)]], np.sort(values))
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_long_columns_are_sorted(dtype):
-    rng = np.random.default_rng(9)
-    for values in (rng.standard_normal(9000), rng.integers(-3, 4, 9000), np.full(9000, 2.5), np.full(9000, np.nan)):
-        column = values.astype(dtype)
-        column[::50] = np.nan
-        expected = np.sort(column)
-        np.testing.assert_array_equal(sort_column(column, np.empty_like(column)), expected)

@@ -103,7 +103,7 @@ def scan_sparse_columns(
     def column(k: int) -> tuple[np.ndarray, np.ndarray]:
         here = slice(X.indptr[k], X.indptr[k + 1])
         own = np.ones(here.stop - here.start, dtype=np.int64) if copies is None else copies[X.indices[here]]
-        stored, ends = sort_with_copies(X.data[here].copy(), own)
+        stored, ends = sort_with_copies(X.data[here], own)
         rest = total - int(own.sum())
         if rest == 0:
             return stored, ends

@@ -54,8 +54,15 @@ def hits_of(judgements: Judgements, rel: float) -> Hits:
     """Relevant documents at grade `rel` and above, from the cache."""
     key = ("hits", float(rel))
     if key not in judgements.cache:
-        mask = judgements.grades >= rel
-        judgements.cache[key] = Hits(judgements.offsets, mask, key, missing_count(judgements, rel))
+        mask, missing = judgements.grades >= rel, missing_count(judgements, rel)
+        known: list[Hits] = judgements.cache.setdefault("all hits", [])
+        for one in known:  # no grade lies between the levels: one object, whose ranks are found once
+            if np.array_equal(one.mask, mask) and np.array_equal(one.total - one.ranked, missing):
+                break
+        else:
+            one = Hits(judgements.offsets, mask, key, missing)
+            known.append(one)
+        judgements.cache[key] = one
     return judgements.cache[key]
 
 

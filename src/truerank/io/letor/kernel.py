@@ -132,9 +132,9 @@ def _gather(data, starts, stops, padded):
 def _is_space(data, i):
     """White space of ASCII within a line; a carriage return counts as such before the line feed only."""
     c = byte(data, i)
-    if c > 32:
-        return False
-    return c == 32 or c == 9 or c == 11 or c == 12 or (c == 13 and byte(data, i + 1) == 10)
+    after = byte(data, i + (c == 13))
+    # Without branches: between them numba counts references to the array, and a row takes a sixth longer.
+    return (c == 32) | (c == 9) | (c == 11) | (c == 12) | ((c == 13) & (after == 10))
 
 
 @kernel
@@ -233,8 +233,7 @@ def _entries(data, i, missing_nan, entries, indices, values, repairs, state):
     """The entries of a row from place i on: the place behind them (-1 if not plain), and the entries so far."""
     last = 0
     while True:
-        while _is_space(data, i):  # by `_after_spaces` a row takes a tenth longer
-            i += 1
+        i = _after_spaces(data, i)
         if byte(data, i) == 10 or byte(data, i) == 35:
             return i, entries
         begin = i
