@@ -56,7 +56,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         return tags
 
     def fit(self, scores: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Learn from scores of rows that the scoring model was not fitted on.
+        """Learn from scores of rows that the scoring model was not fitted on; returns itself.
 
         Parameters
         ----------
@@ -68,10 +68,6 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             One class alone is accepted where the labels are among 0, 1 or -1, 1; the other then counts as empty.
         sample_weight : array (n,), optional
             Weight of each row, not negative; 2 equals two copies of the row, 0 leaves it out.
-
-        Returns
-        -------
-        self
 
         Raises
         ------

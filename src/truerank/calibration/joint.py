@@ -61,7 +61,7 @@ class JointCalibrator(ClassifierMixin, BaseEstimator):
 
     @fits_whole
     def fit(self, scores: Any, y: Any, sample_weight: Any = None, *, classes: Any = None) -> Any:
-        """Learn from scores of rows that the scoring model was not fitted on.
+        """Learn from scores of rows that the scoring model was not fitted on; returns itself.
 
         Parameters
         ----------
@@ -73,10 +73,6 @@ class JointCalibrator(ClassifierMixin, BaseEstimator):
             Weight of each row, not negative; 2 equals two copies of the row, 0 leaves it out.
         classes : array (K,), optional
             Labels of the columns, ascending; by default those of `y`.
-
-        Returns
-        -------
-        self
 
         Raises
         ------

@@ -58,17 +58,10 @@ _SMALLEST_WEIGHT = 0.01
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Log-odds of rows by calibrators that were fitted to the other folds.
+    """Log-odds of rows by calibrators that were fitted to the other folds."""
 
-    Attributes
-    ----------
-    members : float64 array (methods, repeats, n)
-    pool : float64 array (repeats, n)
-        The members' average, each row's weights from the losses of the other folds' rows.
-    """
-
-    members: np.ndarray
-    pool: np.ndarray
+    members: np.ndarray  # float64 (methods, repeats, n)
+    pool: np.ndarray  # float64 (repeats, n): their average, each row's weights from the losses of the other folds' rows
 
 
 @dataclass(eq=False, repr=False)

@@ -192,14 +192,8 @@ def look(data: RankingData) -> Look:
 
 
 def examine(data: Any) -> list[Finding]:
-    """Findings on one data set, in the order of `CODES`.
+    """Findings on one data set, a RankingData or ClusterRankingData, in the order of `CODES`.
 
-    Parameters
-    ----------
-    data : RankingData or ClusterRankingData
-
-    Notes
-    -----
     O(n p) time; hashes each column and each row.
     """
     whole: Look = data.look() if getattr(data, "is_cluster_data", False) else look(data)

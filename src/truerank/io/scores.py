@@ -13,17 +13,13 @@ from truerank.io.streams import Source
 
 
 def read_scores(source: Any, n_rows: int | None = None) -> np.ndarray:
-    """Read scores, plain or compressed.
+    """Read scores, plain or compressed, float64 (n,).
 
     Parameters
     ----------
     source : path, "-" for standard input, or an open stream
     n_rows : int, optional
         Number of scores that the file must have.
-
-    Returns
-    -------
-    float64 array (n,)
 
     Raises
     ------

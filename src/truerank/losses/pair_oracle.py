@@ -13,11 +13,6 @@ class PairHingeOracle:
     For three or more grades the worst outcome is a set of pairs and no ranking. Cost: O(n log n) for the sort and
     O(n log L) for L grades.
 
-    Parameters
-    ----------
-    grades : float64 array (n,)
-    offsets : int64 array (m + 1,)
-
     Attributes
     ----------
     n_pairs : float64 array (m,)

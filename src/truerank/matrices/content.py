@@ -22,19 +22,12 @@ _FIRST_FACTOR, _SECOND_FACTOR = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D04
 def order_by_content(
     X: Any, y: np.ndarray, offsets: np.ndarray, query_weight: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows within queries, and queries, in an order that depends on what they hold and not on where they stand.
+    """Rows of X (n, p) within queries, and queries, in an order that depends on what they hold, not where they stand.
 
     A learner that breaks ties, draws or adds in this order gives the same bits for any order of the rows and of the
     queries. Rows are ordered by a hash of their values, equal ones by grade; queries by a hash of their rows, equal
     ones by a hash with grades. Rows that are the same in values and grade stand in any order, as they may: nothing
     tells them apart.
-
-    Parameters
-    ----------
-    X : float32 or float64 array (n, p), CSR matrix or BinnedMatrix
-    y : float64 array (n,)
-    offsets : int64 array (m + 1,)
-    query_weight : float64 array (m,), optional
 
     Returns
     -------

@@ -53,28 +53,18 @@ def different_weights(weight: np.ndarray) -> np.ndarray:
 class RowCopies:
     """How many copies each row stands for, and what that makes of counts of rows.
 
-    Attributes
-    ----------
-    counts : int64 array (n,)
-        Of the rows that are here.
-    total : int
-        Copies of all rows.
-    rows : float
-        How many rows all copies count as: one each where weights are whole multiples of a copy's; else n, since the
-        number of copies says nothing then.
-    places : int
-        Among how many places sorted values stand: a place a copy, but at most four a row, or 131,072.
-
     Examples
     --------
     >>> RowCopies.of(np.array([2.0, 4.0, 2.0])).counts.tolist(), RowCopies.of(np.array([3.0, 3.0]))
     ([1, 2, 1], None)
     """
 
-    counts: np.ndarray = field(repr=False)
-    total: int
+    counts: np.ndarray = field(repr=False)  # int64 (n,): of the rows that are here
+    total: int  # copies of all rows
+    # How many rows all copies count as: one each where weights are whole multiples of a copy's; else n, since the
+    # number of copies says nothing then.
     rows: float
-    places: int
+    places: int  # among how many sorted values stand: a place a copy, but at most four a row, or 131,072
 
     @classmethod
     def of(cls, weight: np.ndarray | None) -> RowCopies | None:

@@ -205,12 +205,7 @@ def linear_scores(X: Any, coef: np.ndarray) -> np.ndarray:
 
     A row has the same score alone or among others, wherever its memory starts, and with any number of threads, so that
     equal rows tie and a prediction can be repeated. With at most `FEW` weights that are not zero only their columns
-    are read.
-
-    Parameters
-    ----------
-    X : float32 or float64 array (n, p), CSR matrix (n, p), or BinnedMatrix
-    coef : float64 array (p,)
+    are read. X is a float32 or float64 array, a CSR matrix or a BinnedMatrix.
 
     Notes
     -----

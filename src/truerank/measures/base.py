@@ -349,11 +349,7 @@ class Measure:
         return mean_of(values, query_weight)
 
     def swap_deltas(self, grades: Any, scores: Any) -> np.ndarray:
-        """Change of the measure when two documents of one query swap their places.
-
-        Parameters
-        ----------
-        grades, scores : array (n,)
+        """Change of the measure when two documents of one query, of grades and scores (n,), swap their places.
 
         Returns
         -------

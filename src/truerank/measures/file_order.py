@@ -16,15 +16,7 @@ def file_order_finding(data: RankingData) -> list[Finding]:
     """The finding "file-order", where AP of constant scores depends on whether ties stand in file order.
 
     Found when the mean difference over queries is above .005 and 3 of its standard errors, so that chance in the
-    order of a few rows is no finding.
-
-    Parameters
-    ----------
-    data : RankingData
-
-    Notes
-    -----
-    Two evaluations of AP; grades of 1 and more are relevant.
+    order of a few rows is no finding. Two evaluations of AP; grades of 1 and more are relevant.
     """
     if data.y is None or data.n_queries < 2:
         return []

@@ -228,7 +228,7 @@ class PairwiseDescent(LinearRanker):
     def partial_fit(
         self, X: Any, y: Any = None, *, qid: Any = None, query_weight: Any = None, n_steps: int | None = None
     ) -> PairwiseDescent:
-        """Go on from the weights of the last call with draws from this batch alone.
+        """Go on from the weights of the last call with draws from this batch alone; returns itself.
 
         Parameters
         ----------
@@ -236,10 +236,6 @@ class PairwiseDescent(LinearRanker):
             As in `fit`; the queries of a batch are its own.
         n_steps : int, optional
             Steps on this batch; None takes as many as it has rows.
-
-        Returns
-        -------
-        self
         """
         self._check_parameters(self._one_value())
         first = not hasattr(self, "descent_state_")
@@ -270,7 +266,7 @@ class PairwiseDescent(LinearRanker):
         n_features: int | None = None,
         sparse: bool = False,
     ) -> PairwiseDescent:
-        """Learn from a LETOR file that need not fit into memory: blocks of whole queries, one after the other.
+        """Learn from a LETOR file that need not fit into memory, by blocks of whole queries; returns itself.
 
         The file is read once to count the pairs of each block and then `n_passes` times. In each pass a block gets
         its share of the pass's steps at random, so that every pair of the file has the same probability, as in `fit`;
@@ -288,10 +284,6 @@ class PairwiseDescent(LinearRanker):
             Columns; None takes the highest index within the first block.
         sparse : bool, default False
             Hold blocks as sparse rows.
-
-        Returns
-        -------
-        self
 
         Raises
         ------

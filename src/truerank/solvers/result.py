@@ -35,30 +35,12 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class SolverResult:
-    """Outcome of a solver.
+    """Outcome of a solver."""
 
-    Attributes
-    ----------
-    coef : float64 array (p,)
-        The solution.
-    status : Status
-        Why it stopped.
-    n_iter : int
-        Rounds, in the solver's own unit.
-    objective : float
-        Primal objective at `coef`, exactly as the estimator's docstring states it.
-    dual_objective : float
-        Lower bound on the optimum; nan where the solver has none.
-    gap : float
-        `objective - dual_objective`, or the gradient norm where there is no dual (the docstring says which).
-    details : dict
-        Anything else, by name.
-    """
-
-    coef: np.ndarray
+    coef: np.ndarray  # float64 (p,)
     status: Status
-    n_iter: int
-    objective: float
-    dual_objective: float = float("nan")
-    gap: float = float("nan")
-    details: dict[str, Any] = field(default_factory=dict)
+    n_iter: int  # rounds, in the solver's own unit
+    objective: float  # primal, at `coef`, exactly as the estimator's docstring states it
+    dual_objective: float = float("nan")  # lower bound on the optimum; nan where the solver has none
+    gap: float = float("nan")  # `objective - dual_objective`, or the gradient norm where the docstring says so
+    details: dict[str, Any] = field(default_factory=dict)  # anything else, by name

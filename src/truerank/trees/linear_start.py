@@ -29,15 +29,9 @@ _ROWS = 16_384
 
 @dataclass(frozen=True)
 class LinearStart:
-    """Scores `w z`, with features standardised and clipped by `scaling`; a missing value adds nothing.
+    """Scores `w z`, with features standardised and clipped by `scaling`; a missing value adds nothing."""
 
-    Attributes
-    ----------
-    weights : float64 array (p,)
-    scaling : Scaling
-    """
-
-    weights: np.ndarray = field(repr=False)
+    weights: np.ndarray = field(repr=False)  # float64 (p,)
     scaling: Scaling
 
     def scores(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:

@@ -41,33 +41,17 @@ _SHOWN = 40  # bytes of a bad token that a message shows
 
 @dataclass
 class Rows:
-    """Parsed rows in file order.
+    """Parsed rows in file order."""
 
-    Attributes
-    ----------
-    grades : float64 array (n,)
-    indptr : int64 array (n + 1,)
-        Start of each row's entries in `indices` and `values`.
-    indices : int32 array
-        Columns, from 0, strictly ascending within a row.
-    values : float64 array
-    pieces : list of (first row, query id)
-        Runs of rows that carry the same query id.
-    doc_ids, comments : StringDType arrays (n,) or None
-        None where no row has any.
-    text, first_line
-        The block that the rows are from, while it is at hand, and the number of its first line.
-    """
-
-    grades: np.ndarray
-    indptr: np.ndarray
-    indices: np.ndarray
-    values: np.ndarray
-    pieces: list[tuple[int, bytes]]
-    doc_ids: np.ndarray | None
+    grades: np.ndarray  # float64 (n,)
+    indptr: np.ndarray  # int64 (n + 1,): start of each row's entries in `indices` and `values`
+    indices: np.ndarray  # int32: columns, from 0, strictly ascending within a row
+    values: np.ndarray  # float64
+    pieces: list[tuple[int, bytes]]  # runs of rows that carry the same query id: first row, query id
+    doc_ids: np.ndarray | None  # StringDType (n,); None where no row has any, as of the comments
     comments: np.ndarray | None
-    text: bytes = b""
-    first_line: int = 0
+    text: bytes = b""  # the block that the rows are from, while it is at hand
+    first_line: int = 0  # the number of its first line
 
     def line_of(self, entry: int) -> int | None:
         """Number of the line that holds an entry of `values`; None where the text is not known any more."""

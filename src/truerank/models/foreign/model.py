@@ -162,24 +162,13 @@ class Split:
 
 @dataclass(frozen=True)
 class Membership:
-    """A question whether a value is one of some categories, with its two children.
-
-    Attributes
-    ----------
-    feature : int
-    ends : tuple of float
-        Values above `ends[0]` and up to `ends[1]` are inside, those up to `ends[2]` outside, and so on.
-    inside, outside
-        Nodes of the tool's kind.
-    missing_inside : bool
-        Where nan goes.
-    """
+    """A question whether a value is one of some categories, with its two children, nodes of the tool's kind."""
 
     feature: int
-    ends: tuple[float, ...]
+    ends: tuple[float, ...]  # values above `ends[0]` and up to `ends[1]` are inside, up to `ends[2]` outside, and so on
     inside: Any
     outside: Any
-    missing_inside: bool = False
+    missing_inside: bool = False  # where nan goes
 
 
 _Known = dict[int, tuple[float, float, bool]]  # of a feature: above, up to, and whether nan comes here
