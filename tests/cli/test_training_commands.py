@@ -225,6 +225,18 @@ def test_lists_need_no_quotes_of_the_shell():
     assert _choices(["m=AP,RR"]) == _choices(['m=["AP","RR"]']) == [{"m": "AP"}, {"m": "RR"}]
 
 
+def test_numbers_need_no_digit_before_the_point():
+    from truerank.cli.common import UsageError, parse_settings
+    from truerank.cli.tune import parse_space
+    from truerank.inspection.tuning import Between
+
+    assert parse_settings(["C=.5", "tol=1.e-3", "text=.5.1"]) == {"C": 0.5, "tol": 0.001, "text": ".5.1"}
+    assert parse_space(["C=.1,1", "rate=.01...3"]) == {"C": [0.1, 1], "rate": Between(0.01, 0.3)}
+    for words in ("C=a..b", 'C="a".."b"', "C=3..1", "C=1.."):
+        with pytest.raises(UsageError, match="--space C"):
+            parse_space([words])
+
+
 def test_positions_and_labels_are_columns_that_are_no_features(tmp_path, capsys):
     rng = np.random.default_rng(0)
     rows = [

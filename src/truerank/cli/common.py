@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from truerank.data.columns import Columns
     from truerank.data.ranking_data import RankingData
     from truerank.io.trec import Qrels
+
+_POINT_NUMBER = re.compile(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?")  # JSON has digits on both sides of the point
 
 
 class UsageError(TruerankError):
@@ -277,17 +280,22 @@ def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
     settings = {}
     for key, text in key_values("--set", "key=value", pairs).items():
         try:
-            settings[key] = _value(text)
+            settings[key] = json_value(text)
         except RecursionError:
             raise UsageError(f"--set {key}: the value is nested too deeply") from None
     return settings
 
 
-def _value(text: str) -> Any:
+def json_value(text: str) -> Any:
+    """The value of JSON, of a number without a digit before or after its point, or else the text itself.
+
+    >>> json_value("0.5"), json_value(".5"), json_value("-1."), json_value("fuzzy"), json_value("1.2.3")
+    (0.5, 0.5, -1.0, 'fuzzy', '1.2.3')
+    """
     try:
         return json.loads(text)
     except ValueError:  # no JSON, or a number of thousands of digits
-        return text
+        return float(text) if _POINT_NUMBER.fullmatch(text) else text
 
 
 def listed(text: str) -> list[Any] | None:
@@ -303,7 +311,7 @@ def listed(text: str) -> list[Any] | None:
     except (ValueError, RecursionError):
         if "," not in text or any(mark in text for mark in "[]{}()\"'"):
             return None
-        return [_value(part) for part in text.split(",")]
+        return [json_value(part) for part in text.split(",")]
     return value if isinstance(value, list) and value else None
 
 

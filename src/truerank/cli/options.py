@@ -41,7 +41,12 @@ def add_data_options(parser: argparse.ArgumentParser, *, columns: bool = True, c
         metavar="N",
         help="number of features of LETOR text, where a file may lack the last ones in all of its rows",
     )
-    group.add_argument("--sparse", action="store_true", help="hold LETOR text as a sparse matrix, for wide data")
+    group.add_argument(
+        "--sparse",
+        action="store_true",
+        help="hold LETOR text as a sparse matrix, for wide data; linear rankers learn other weights from it where they "
+        "scale columns (scale=auto)",
+    )
     group.add_argument(
         "--max-line",
         type=int,

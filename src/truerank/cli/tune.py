@@ -144,6 +144,7 @@ def parse_space(pairs: Sequence[str]) -> dict[str, Any]:
     >>> parse_space(["depth=3..8", "C=0.01..100:log", "leaves=[\\"fuzzy\\"]"])
     {'depth': Between(low=3, high=8, log=False), 'C': Between(low=0.01, high=100, log=True), 'leaves': ['fuzzy']}
     """
+    from truerank.core.errors import InvalidInputError
     from truerank.inspection.tuning import Between
 
     space: dict[str, Any] = {}
@@ -152,11 +153,13 @@ def parse_space(pairs: Sequence[str]) -> dict[str, Any]:
         if ".." in ends and not text.startswith("["):
             if colon and scale != "log":
                 raise common.UsageError(f"--space {key}: after the range comes :log or nothing, got {scale!r}")
-            low, _, high = ends.partition("..")
+            bounds = [common.json_value(end) for end in ends.split("..", 1)]
+            if not all(isinstance(bound, int | float) and not isinstance(bound, bool) for bound in bounds):
+                raise common.UsageError(f"--space {key}: expected two numbers low..high, got {ends!r}")
             try:
-                space[key] = Between(json.loads(low), json.loads(high), bool(colon))
-            except (ValueError, TypeError) as error:
-                raise common.UsageError(f"--space {key}: expected low..high, got {ends!r} ({error})") from error
+                space[key] = Between(bounds[0], bounds[1], bool(colon))
+            except InvalidInputError as error:
+                raise common.UsageError(f"--space {key}: {error}") from error
             continue
         values = common.listed(text)
         if values is None:

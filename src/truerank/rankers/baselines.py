@@ -46,8 +46,9 @@ class RidgeRanker(LinearRanker):
     measure, convention
         What chooses alpha, and what `score` reports.
     scale : {"auto", "never"}, default "auto"
-        "auto" divides columns of very different spread by it (`column_scales`; columns in [0, 1] stay) and folds that
-        back into `coef_`; the norm above is then that of the divided columns' weights.
+        "auto" divides columns of very different spread by it and folds that back into `coef_`; columns in [0, 1] stay.
+        The spread is the deviation within the queries, of sparse rows the root mean square of the stored values: the
+        same rows held sparse then learn other weights; the norm above is then that of the divided columns' weights.
     n_jobs : int or None, default None
         Threads, over fixed blocks of queries; any number gives the same sums.
 

@@ -64,8 +64,9 @@ class ListNet(BinnedLinearRanker):
         With `eval_set`: stop after this many iterations without a better validation measure; None runs to the end.
         Either way the best iterate is kept.
     scale : {"auto", "never"}, default "auto"
-        "auto" divides columns of very different spread by it (`column_scales`; columns in [0, 1] stay) and folds that
-        back into `coef_`; the norm above is then that of the divided columns' weights.
+        "auto" divides columns of very different spread by it and folds that back into `coef_`; columns in [0, 1] stay.
+        The spread is the deviation within the queries, of sparse rows the root mean square of the stored values: the
+        same rows held sparse then learn other weights; the norm above is then that of the divided columns' weights.
     n_jobs : int or None, default None
         Threads of "lbfgs", over fixed blocks of queries; any number gives the same bits.
 

@@ -125,9 +125,10 @@ class PairwiseDescent(LinearRanker):
     convention : str, default "ranklib"
         Fills in what the measure's name leaves open.
     scale : {"auto", "never"}, default "auto"
-        "auto" divides columns of very different spread by it (`column_scales`; columns in [0, 1] stay) and folds that
-        back into `coef_`; the norm above is then that of the divided columns' weights. `partial_fit` and `fit_file`
-        take the scales of their first batch, or block.
+        "auto" divides columns of very different spread by it and folds that back into `coef_`; columns in [0, 1] stay.
+        The spread is the deviation within the queries, of sparse rows the root mean square of the stored values: the
+        same rows held sparse then learn other weights; the norm above is then that of the divided columns' weights.
+        `partial_fit` and `fit_file` take the scales of their first batch, or block.
     fit_intercept : bool, default True
         Whether single rows have an intercept (regularised like a weight). Pairs have none.
     random_state : int, NumPy generator or None

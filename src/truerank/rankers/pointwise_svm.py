@@ -59,7 +59,8 @@ class PointwiseSVM(BinnedLinearRanker):
     scale : {"auto", "never"}, default "auto"
         "auto" divides columns of very different spread (or of a spread far from 1 throughout) by it, dense ones after
         taking off their mean, and folds that back into `coef_` and `intercept_`; the penalty above is then that of the
-        weights of these columns. See `column_scales` for the rule; columns in [0, 1] are left as they are.
+        weights of these columns. Of sparse rows the spread is the root mean square of the stored values, so that the
+        same rows held sparse learn other weights. Columns in [0, 1] are left as they are.
 
     Attributes
     ----------

@@ -56,8 +56,9 @@ class RankSVM(BinnedLinearRanker):
     convention : str, default "ranklib"
         Fills in what the measure's name leaves open.
     scale : {"auto", "never"}, default "auto"
-        "auto" divides columns of very different spread by it (`column_scales`; columns in [0, 1] stay) and folds that
-        back into `coef_`; the norm above is then that of the divided columns' weights.
+        "auto" divides columns of very different spread by it and folds that back into `coef_`; columns in [0, 1] stay.
+        The spread is the deviation within the queries, of sparse rows the root mean square of the stored values: the
+        same rows held sparse then learn other weights; the norm above is then that of the divided columns' weights.
     n_jobs : int, optional
         Threads; None means 1, -1 all. The result has the same bits with any number.
 
