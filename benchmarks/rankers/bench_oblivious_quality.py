@@ -227,7 +227,7 @@ def show(name: str, part: str, result: dict[str, Any]) -> dict[str, dict[str, fl
 def cross_validated(name: str, data_folder: str, objective: str) -> None:
     """Official folds; the setting and the number of trees by MAP cross-validated over each fold's four other parts."""
     from truerank import ObliviousBoosting
-    from truerank.data.splits import letor_fold_parts
+    from truerank.papers.protocol import letor_fold_parts
 
     collection = protocol.load_collection(data_folder, name)
     parts = collection.parts

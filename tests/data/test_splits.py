@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from truerank.core.errors import InvalidInputError
-from truerank.data.splits import QueryKFold, balanced_trials, letor_fold_parts, query_folds
+from truerank.data.splits import QueryKFold, query_folds
 
 
 def test_folds_are_a_partition_of_the_queries():
@@ -33,22 +33,6 @@ def test_without_query_ids_the_error_names_the_remedy():
         next(QueryKFold().split(np.zeros((3, 1))))
     with pytest.raises(InvalidInputError, match="5 folds of 3 queries"):
         next(QueryKFold(5).split(np.zeros((3, 1)), qid=[1, 2, 3]))
-
-
-def test_letor_folds_test_each_part_once():
-    assert letor_fold_parts(1) == ((1, 2, 3), 4, 5)
-    assert sorted(letor_fold_parts(fold)[2] for fold in range(1, 6)) == [1, 2, 3, 4, 5]
-    with pytest.raises(InvalidInputError):
-        letor_fold_parts(0)
-
-
-def test_balanced_trials_give_every_query_each_role_equally_often():
-    trials = balanced_trials(50, (10, 5, 35), 50, random_state=1)
-    for role, size in enumerate((10, 5, 35)):
-        counts = np.bincount(np.concatenate([trial[role] for trial in trials]), minlength=50)
-        assert set(counts.tolist()) == {size}
-    for trial in trials:
-        assert sorted(np.concatenate(trial).tolist()) == list(range(50))
 
 
 def test_folds_are_drawn_by_name_and_not_by_place():

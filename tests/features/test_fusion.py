@@ -220,8 +220,8 @@ def test_judgements_of_a_list_equal_those_of_the_run(seed):
     runs, qrels = random_runs(seed), random_qrels(seed + 100)
     pool = RunPool(runs, qrels)
     for j, (name, run) in enumerate(runs.items()):
-        rows = pool.retrieved_by(j)
-        scores = pool.scores[pool.run_of_entry == j]
+        own = pool.run_of_entry == j
+        rows, scores = pool.rows[own], pool.scores[own]
         for measure in (AP(convention="trec"), nDCG(convention="trec") @ 5, AP(convention="trec", judged_only=True)):
             expected = measure.per_query(*judge_run(qrels, as_run(run, name)))
             np.testing.assert_allclose(measure.per_query(pool.judgements(rows), scores), expected, atol=1e-12)

@@ -152,3 +152,19 @@ def test_a_paired_comparison_counts_and_tests():
 def test_published_tables_name_their_source(paper):
     found = protocol.published(paper)
     assert all(found[name] for name in ("source", "page", "conditions"))
+
+
+def test_letor_folds_test_each_part_once():
+    assert protocol.letor_fold_parts(1) == ((1, 2, 3), 4, 5)
+    assert sorted(protocol.letor_fold_parts(fold)[2] for fold in range(1, 6)) == [1, 2, 3, 4, 5]
+    with pytest.raises(InvalidInputError):
+        protocol.letor_fold_parts(0)
+
+
+def test_balanced_trials_give_every_query_each_role_equally_often():
+    trials = protocol.balanced_trials(50, (10, 5, 35), 50, random_state=1)
+    for role, size in enumerate((10, 5, 35)):
+        counts = np.bincount(np.concatenate([trial[role] for trial in trials]), minlength=50)
+        assert set(counts.tolist()) == {size}
+    for trial in trials:
+        assert sorted(np.concatenate(trial).tolist()) == list(range(50))

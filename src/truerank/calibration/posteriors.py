@@ -188,12 +188,7 @@ class SplineCalibrator(Calibrator):
         self.knots_ = self.centred_knots_ + self.centre_
 
     def _log_odds(self, scores: np.ndarray) -> np.ndarray:
-        low, high = self.centred_knots_
-        s = scores - self.centre_
-        inside = np.clip(s, low, high)
-        return self.level_ + self.slopes_ @ np.stack(
-            [np.minimum(s - low, 0.0), inside - low, np.maximum(s - high, 0.0)]
-        )
+        return self.level_ + self.slopes_ @ np.stack(spline_columns(scores - self.centre_, self.centred_knots_))
 
     def _check_parts(self) -> None:
         if np.shape(self.centred_knots_) != (2,) or np.shape(self.slopes_) != (3,):

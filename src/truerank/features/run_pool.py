@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -209,10 +210,6 @@ class RunPool:
         """Documents of the longest list."""
         return int(self.list_sizes.max(initial=0))
 
-    def retrieved_by(self, run: int) -> np.ndarray:
-        """Rows of one run's lists, int64, topics in order and each list in ranked order."""
-        return self.rows[self.run_of_entry == run]
-
     def within_depth(self, depth: int | None) -> np.ndarray:
         """Which rows (n,) some run has among its first `depth` documents; all for None."""
         chosen = np.ones(self.n_rows, dtype=bool)
@@ -317,10 +314,8 @@ class RunPool:
 
     def regraded(self, grades: np.ndarray) -> RunPool:
         """The same pool with other grades (n,), NaN where unjudged; what no run retrieved keeps its grades."""
-        part = self._like(self.names, np.arange(self.n_queries))
-        part.offsets, part.ids, part.list_offsets = self.offsets, self.ids, self.list_offsets
-        part.rows, part.scores, part.grades = self.rows, self.scores, np.asarray(grades, dtype=np.float64)
-        part.unretrieved, part.unretrieved_offsets = self.unretrieved, self.unretrieved_offsets
+        part = copy(self)
+        part.grades = np.asarray(grades, dtype=np.float64)
         return part
 
     def _like(self, names: list[str], queries: np.ndarray) -> RunPool:

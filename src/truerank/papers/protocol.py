@@ -18,13 +18,14 @@ from typing import Any
 
 import numpy as np
 
+from truerank.core.checks import check_positive_int
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.json_lines import JsonLines
 from truerank.core.printing import plain, table
-from truerank.core.random_streams import stream
+from truerank.core.random_streams import seed_of, stream
 from truerank.data.grouping import offsets_of, places_of
 from truerank.data.ranking_data import RankingData
-from truerank.data.splits import letor_fold_parts, query_folds
+from truerank.data.splits import query_folds
 from truerank.io.streams import find_file
 
 # Name -> (folder below --data, convention of its published tables, what NULL means).
@@ -143,6 +144,64 @@ def _cyclic_folds(data: RankingData, parts: Sequence[np.ndarray], prefix: str) -
         rows = np.concatenate([parts[k - 1] for k in train])
         folds.append(Fold(f"{prefix}{number}", data, rows, parts[valid - 1], parts[test - 1]))
     return folds
+
+
+def letor_fold_parts(fold: int) -> tuple[tuple[int, int, int], int, int]:
+    """Parts of LETOR fold 1 … 5 as (training parts, validation part, test part), in LETOR 4's naming S1 … S5.
+
+    Fold 1 trains on S1 S2 S3, validates on S4, tests on S5; the next folds shift by one, cyclically.
+
+    >>> letor_fold_parts(2)
+    ((2, 3, 4), 5, 1)
+    """
+    if fold not in (1, 2, 3, 4, 5):
+        raise InvalidInputError(f"LETOR has the folds 1 to 5, got {fold!r}")
+    a, b, c, d, e = ((fold + shift - 1) % 5 + 1 for shift in range(5))
+    return (a, b, c), d, e
+
+
+def balanced_trials(
+    n_items: int, sizes: tuple[int, ...], n_trials: int, *, random_state: Any = None
+) -> list[tuple[np.ndarray, ...]]:
+    """Random assignments of items (queries) to roles in which every item has each role equally often.
+
+    The items are put in random order on a circle; trial t starts its roles at place `t * n_items / n_trials` of it,
+    and the circle is drawn anew after every full turn of `n_items` trials. With `n_trials` a multiple of `n_items`
+    (50 trials of 10, 5 and 35 of 50 queries: SVM-MAP's protocol) each item stands in role r exactly
+    `n_trials * sizes[r] / n_items` times.
+
+    Parameters
+    ----------
+    n_items : int
+    sizes : tuple of int
+        Number of items in each role; must add up to `n_items`.
+    n_trials : int
+    random_state : int or generator, optional
+
+    Returns
+    -------
+    list of tuples of int64 arrays, one tuple a trial, one ascending array a role.
+
+    Examples
+    --------
+    >>> trials = balanced_trials(5, (1, 1, 3), 5, random_state=1)
+    >>> sorted(int(train[0]) for train, _, _ in trials)
+    [0, 1, 2, 3, 4]
+    """
+    if sum(sizes) != n_items or min(sizes) < 0:
+        raise InvalidInputError(f"the roles' sizes {sizes} must add up to the {n_items} items")
+    n_trials = check_positive_int(n_trials, "n_trials")
+    generator = stream(seed_of(random_state), "balanced-trials")
+    bounds = np.cumsum((0, *sizes))
+    trials: list[tuple[np.ndarray, ...]] = []
+    while len(trials) < n_trials:
+        turn = min(n_items, n_trials - len(trials))
+        circle = generator.permutation(n_items)
+        starts = [round(t * n_items / turn) for t in range(turn)]
+        for start in generator.permutation(starts):
+            rolled = np.roll(circle, -int(start))
+            trials.append(tuple(np.sort(rolled[a:b]) for a, b in zip(bounds[:-1], bounds[1:])))
+    return trials
 
 
 def rows_of(data: RankingData, queries: np.ndarray) -> np.ndarray:

@@ -16,13 +16,12 @@ from truerank.core.printing import note, plain, print_json, table
 from truerank.core.threads import resolve_n_jobs
 from truerank.data.grouping import offsets_of, places_of
 from truerank.data.ranking_data import Judgements, RankingData
-from truerank.data.splits import balanced_trials
 from truerank.features.per_query import MinMaxInQuery, PercentileInQuery
 from truerank.features.runs import join_runs
 from truerank.features.score_binning import ScoreBinning
 from truerank.io.trec import Qrels, Run, files_of, judge_run, read_qrels, read_run
 from truerank.measures import parse_measure
-from truerank.papers.protocol import ResultStore, published, rows_of
+from truerank.papers.protocol import ResultStore, balanced_trials, published, rows_of
 from truerank.report.figures import Figure
 from truerank.significance import wilcoxon, win_loss
 
