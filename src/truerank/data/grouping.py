@@ -121,7 +121,25 @@ def at_places(values: np.ndarray, places: np.ndarray) -> np.ndarray:
     return result
 
 
-class Grouping:
+class RowsByQuery:
+    """What is cut into queries by `offsets`, int64 (m + 1,)."""
+
+    __slots__ = ()
+
+    offsets: np.ndarray
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows n (documents)."""
+        return int(self.offsets[-1])
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries (topics) m."""
+        return len(self.offsets) - 1
+
+
+class Grouping(RowsByQuery):
     """How rows fall into queries.
 
     Attributes
@@ -141,16 +159,6 @@ class Grouping:
 
     def __init__(self, offsets: np.ndarray, query_ids: np.ndarray, order: np.ndarray | None, n_joined: int) -> None:
         self.offsets, self.query_ids, self.order, self.n_joined = offsets, query_ids, order, n_joined
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows n (documents)."""
-        return int(self.offsets[-1])
-
-    @property
-    def n_queries(self) -> int:
-        """Number of queries m."""
-        return len(self.offsets) - 1
 
     @property
     def group_sizes(self) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from truerank.core.checks import as_array, as_numbers, check_not_dask, check_not_dates, check_not_masked
 from truerank.core.errors import InvalidInputError
-from truerank.data.grouping import Grouping, group_rows, id_texts, offsets_of, one_query, places_of
+from truerank.data.grouping import Grouping, RowsByQuery, group_rows, id_texts, offsets_of, one_query, places_of
 
 _BY_ROW = ("X", "y", "doc_ids", "comments", "sample_weight", "judged", "pooled")
 _BY_QUERY = ("query_ids", "query_weight")
@@ -336,7 +336,7 @@ class RankingData(Grouping):
         return f"RankingData({self.n_rows} rows, {self.n_queries} queries, {self.n_features} features)"
 
 
-class Judgements:
+class Judgements(RowsByQuery):
     """Grades by query, without features: all that a measure reads.
 
     Parameters
@@ -387,16 +387,6 @@ class Judgements:
         keys = None if doc_ids is None else _as_text(doc_ids, len(grades), "doc_ids")
         keys = None if keys is None else grouping.grouped(keys)
         return cls(grouping.grouped(grades), grouping.offsets, tie_keys=keys, query_ids=grouping.query_ids), grouping
-
-    @property
-    def n_rows(self) -> int:
-        """Number of ranked documents n."""
-        return len(self.grades)
-
-    @property
-    def n_queries(self) -> int:
-        """Number of queries m."""
-        return len(self.offsets) - 1
 
     @property
     def sizes(self) -> np.ndarray:

@@ -11,14 +11,14 @@ import numpy as np
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
-from truerank.data.grouping import offsets_of, places_of, query_of_rows
+from truerank.data.grouping import RowsByQuery, offsets_of, places_of, query_of_rows
 from truerank.data.ranking_data import Judgements
 from truerank.features.document_union import join_lists
 from truerank.io.trec import Qrels, Run, as_qrels, as_run, judge_lists
 from truerank.matrices.sorting import best_first, room_to_sort, sort_descending
 
 
-class RunPool:
+class RunPool(RowsByQuery):
     """The documents that any of r runs retrieved for m topics, and the runs' lists as ranked rows of them.
 
     Lists are ranked as trec_eval ranks them: by score, equal scores by descending document id, so that neither the
@@ -107,16 +107,6 @@ class RunPool:
     def doc_ids(self) -> np.ndarray:
         """The documents' ids as strings, StringDType (n,)."""
         return self.ids.texts
-
-    @property
-    def n_rows(self) -> int:
-        """Documents of the union n, over all topics."""
-        return int(self.offsets[-1])
-
-    @property
-    def n_queries(self) -> int:
-        """Topics m."""
-        return len(self.query_ids)
 
     @property
     def n_runs(self) -> int:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from truerank.core.errors import DataFileError, InvalidInputError
-from truerank.data.grouping import group_rows, id_text, is_missing, offsets_of
+from truerank.data.grouping import RowsByQuery, group_rows, id_text, is_missing, offsets_of
 from truerank.data.ranking_data import Judgements
 from truerank.io.document_ids import DocumentIds
 from truerank.io.letor.grammar import TEXT, check_bytes, check_line_ends, is_word
@@ -23,7 +23,7 @@ from truerank.io.streams import COMPRESSED, Source, open_output
 KERNEL_AFTER_LOADED, KERNEL_AFTER = 1 << 17, 2 << 20
 
 
-class _Lists:
+class _Lists(RowsByQuery):
     """Documents by topic, each with a number."""
 
     __slots__ = ("_ids", "offsets", "query_ids")
@@ -42,11 +42,6 @@ class _Lists:
         if not isinstance(self._ids, DocumentIds):
             self._ids = DocumentIds.of(self._ids)
         return self._ids
-
-    @property
-    def n_queries(self) -> int:
-        """Number of topics."""
-        return len(self.query_ids)
 
     def by_topic(self, values: np.ndarray) -> dict[str, dict[str, Any]]:
         """`{topic: {docno: value}}` of a value (n,) for each document."""
@@ -87,11 +82,6 @@ class Run(_Lists):
         super().__init__(query_ids, offsets, doc_ids)
         self.scores, self.tag = scores, tag
 
-    @property
-    def n_rows(self) -> int:
-        """Number of retrieved documents, over all topics."""
-        return len(self.scores)
-
     def to_dict(self) -> dict[str, dict[str, float]]:
         """`{topic: {docno: score}}`, as pytrec_eval and ranx take it."""
         return self.by_topic(self.scores)
@@ -126,11 +116,6 @@ class Qrels(_Lists):
     ) -> None:
         super().__init__(query_ids, offsets, doc_ids)
         self.grades = grades
-
-    @property
-    def n_rows(self) -> int:
-        """Number of judgments."""
-        return len(self.grades)
 
     def to_dict(self) -> dict[str, dict[str, int]]:
         """`{topic: {docno: grade}}`, as pytrec_eval takes it; whole grades only."""
