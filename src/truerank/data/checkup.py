@@ -125,24 +125,12 @@ _Seen = tuple[str, int, list[Any]]  # code, how many, queries
 
 @dataclass
 class Finding:
-    """One thing that was found.
+    """One thing that was found."""
 
-    Attributes
-    ----------
-    code : str
-        A key of `CODES`.
-    where : str
-        The places in words, the first few of them.
-    count : int
-        How many there are.
-    items : list
-        All places: names of features or queries.
-    """
-
-    code: str
-    where: str
-    count: int
-    items: list[Any] = field(default_factory=list)
+    code: str  # a key of `CODES`
+    where: str  # the places in words, the first few of them
+    count: int  # how many there are
+    items: list[Any] = field(default_factory=list)  # all places: names of features or queries
 
     @property
     def severity(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from truerank.core.fitting import fits_whole
@@ -13,7 +13,7 @@ from truerank.data.grouping import group_rows, offsets_of, query_of_rows
 from truerank.features.columns import unit_of
 
 
-class _InQuery(TransformerMixin, BaseEstimator):
+class _InQuery(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Base of transformers that map each column within each query. Nothing is learned but the number of columns.
 
     `fit` and `transform` take `qid`, one query for each row in any order; None means that all rows are one query. In
@@ -47,14 +47,6 @@ class _InQuery(TransformerMixin, BaseEstimator):
         if len(X) == 0:
             return X
         return grouping.restore(self._map(grouping.grouped(X), grouping.offsets))
-
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the columns, unchanged."""
-        check_is_fitted(self, "n_features_in_")
-        if input_features is not None:
-            return np.asarray(input_features, dtype=object)
-        names = getattr(self, "feature_names_in_", None)
-        return np.array([f"x{k}" for k in range(self.n_features_in_)], dtype=object) if names is None else names
 
     def _checked(self, X: Any, *, reset: bool) -> np.ndarray:
         return validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")

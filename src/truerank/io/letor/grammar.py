@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import lt
 
 import numpy as np
@@ -85,16 +85,9 @@ class Rows:
         )
 
     def copy(self) -> Rows:
-        """The same rows in arrays of their own."""
-        return Rows(
-            self.grades.copy(),
-            self.indptr.copy(),
-            self.indices.copy(),
-            self.values.copy(),
-            self.pieces,
-            self.doc_ids,
-            self.comments,
-        )
+        """The same rows in arrays of their own, without the text."""
+        own = {name: getattr(self, name).copy() for name in ("grades", "indptr", "indices", "values")}
+        return replace(self, text=b"", first_line=0, **own)
 
     @staticmethod
     def concatenate(parts: list[Rows]) -> Rows:
