@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from truerank import AdaRank, CalibratedRanker, RankingData, import_model
+from truerank import AdaRank, CalibratedRanker, ObliviousBoosting, RankingData, export_model, import_model
 from truerank.core.errors import InvalidInputError, ModelFileError
 
 TREE = """## LambdaMART
@@ -152,6 +152,18 @@ def test_only_names_that_a_tool_made_up_give_way_to_places(tmp_path):
     np.testing.assert_array_equal(
         by_place.predict([[9.0, 0.0], [0.0, 9.0]]), imported(tmp_path, dump("a")).predict([[0.0], [9.0]])
     )
+
+
+def test_a_model_of_xgboost_without_names_knows_its_columns_by_places(tmp_path):
+    data = RankingData([[1.0, 5.0], [2.0, 3.0], [3.0, 4.0]], [0, 1, 2], [1, 1, 1])
+    ranker = ObliviousBoosting(n_estimators=3, depth=1, leaves="constant").fit(data)
+    saved = json.loads(export_model(ranker, "xgboost", certify=data))
+    saved["learner"]["feature_names"] = []  # as XGBoost saves a model of an array; it prints f0, f1
+    expected = ranker.predict(data.X)
+    for names in (["f1", "f0"], ["f1", "f2"], ["title", "f0"]):
+        np.testing.assert_allclose(imported(tmp_path, saved, feature_names=names).predict(data.X), expected, rtol=1e-6)
+    with pytest.raises(ModelFileError, match="has 2 features, and n_features is 1"):
+        imported(tmp_path, saved, feature_names=["f0"])
 
 
 def test_an_imported_ranker_is_scored_and_calibrated_but_not_fitted(tmp_path):

@@ -35,6 +35,8 @@ class ForeignModel:
         The tool holds features and normalised features as float32.
     absent : float
         What the tool takes for a feature that a document does not have: 0 or nan.
+    numbered : bool
+        The file has no names of features: they are known by their places alone.
     """
 
     tool: str
@@ -42,6 +44,7 @@ class ForeignModel:
     float32: bool = False
     absent: float = math.nan
     notes: tuple[str, ...] = field(default=())
+    numbered: bool = False
 
     def score(self, X: np.ndarray) -> np.ndarray:
         """Scores (n,) of float64 rows with the tool's own arithmetic, float64 numbers whatever the tool computes in."""

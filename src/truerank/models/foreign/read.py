@@ -173,7 +173,7 @@ def _laid_out(model: ForeignModel, reader: Reader, names: list[str] | None, size
     form = model.form
     if names is None and (size is None or size == form.n_features):
         return model
-    numbered = model.tool in _NUMBERED
+    numbered = model.numbered or model.tool in _NUMBERED
     if (names is None or numbered) and size is not None and size < form.n_features:
         raise reader.fail("", f"the model has {form.n_features} features, and n_features is {size}")
     if names is None:

@@ -47,7 +47,7 @@ def read_saved(value: Any, reader: Reader) -> ForeignModel:
     base = _base_margin(params.get("base_score", "0"), learner, reader)
     kind = booster.get("name")
     if kind == "gblinear":
-        return _linear(booster, names, base, reader)
+        return replace(_linear(booster, names, base, reader), numbered=not given)
     weights: list[float] | None = None
     place = "learner.gradient_booster.model"
     if kind == "dart":
@@ -68,7 +68,7 @@ def read_saved(value: Any, reader: Reader) -> ForeignModel:
         weight = 1.0 if weights is None else weights[number]
         _add_saved_tree(tree, f"{place}.trees[{number}]", n_features, weight, reader, builder)
     form = ModelForm(names, Plain(builder.trees()), start=base, float32_sums=True)
-    return ForeignModel("xgboost", form, float32=True, notes=notes)
+    return ForeignModel("xgboost", form, float32=True, notes=notes, numbered=not given)
 
 
 def _kept_trees(learner: dict[str, Any], model: dict[str, Any], count: int, reader: Reader) -> tuple[int, Any]:
