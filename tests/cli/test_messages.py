@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import os
 import re
 import warnings
 from importlib import import_module
@@ -256,3 +257,65 @@ def test_a_small_file_that_is_not_utf_8_is_named_with_its_line(tmp_path, monkeyp
 def test_an_option_that_would_do_nothing_is_refused(words, option, capsys):
     assert main(words) == 2
     assert f"{words[0]}: {option} " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("describe d.txt --query-column q", "--query-column is for tables, and d.txt is LETOR text"),
+        ("describe - --document-column q", "--document-column is for tables, and - is LETOR text"),
+        ("describe t.csv --sparse", "--sparse is for LETOR text, and t.csv is a table"),
+        ("describe t.csv --n-features 3", "--n-features is for LETOR text, and t.csv is a table"),
+        ("describe d.txt --categorical f1", "--categorical names columns of tables"),
+        ("train d.txt --ranker ridge --model m --grade-column g", "--grade-column is for tables"),
+        ("train d.txt --ranker ridge --model -", "--model writes a file, and - is stdout"),
+        ("train d.txt --ranker pairwise-descent --stream 1 --model m --out-of-core", "--out-of-core does not go with"),
+        ("tune d.txt --ranker ridge --model -", "--model writes a file"),
+        ("tune d.txt --ranker ridge --model m --state -", "--state writes a file"),
+        ("tune . --ranker ridge --model m --splits 3", "--splits cuts one file into folds, and . is a folder"),
+        ("cross-validate . --ranker ridge --splits 3", "--splits cuts one file into folds, and . is a folder"),
+        ("cross-validate d.txt --ranker ridge --select RR", "--select chooses among several settings; give --grid"),
+        ("cross-validate d.txt --ranker ridge --grid alpha=[1] --select RR", "--select chooses among several"),
+        ("cross-validate d.txt --ranker ridge --scores -", "--scores writes a file"),
+        ("retrain m d.txt --candidate -", "--candidate writes a file"),
+        ("fuse --runs r --qrels q --model -", "--model writes a file"),
+        ("fuse --runs r --qrels q --tag a", "--tag names the fused run; give -o RUN"),
+        ("fuse --runs r --method rrf --seed 1", "--seed belongs to learning"),
+        ("fuse --runs r --method rrf --convention trec", "--convention belongs to learning"),
+        ("fuse --runs r --model m --export vespa --depth 3", "--depth is of a fused run"),
+        ("import m -o -", "-o writes a file"),
+        ("export m --to solr -o -", "-o writes a file"),
+        ("export m --to solr -o x --sparse", "--sparse belongs to rows that are read: give --certify or --distil"),
+        ("export m --to solr -o x --missing nan", "--missing belongs to rows that are read"),
+        ("deploy m --engine http://127.0.0.1:1 --name n --n-features 3", "--n-features belongs to rows"),
+        ("calibrate m d.txt -o -", "-o writes a file"),
+        ("calibrate --scores s --data d.txt -o m --features 1", "--features chooses columns for a model"),
+        ("classify --train d.jsonl --model -", "--model writes a file"),
+        ("compare --qrels q a b --json --format html", "--format is of tables, and --json prints none"),
+        ("compare --qrels q a b --sparse", "--sparse belongs to --data"),
+        ("evaluate --qrels q r --query-column x", "--query-column belongs to --data"),
+        ("evaluate --qrels q r --missing nan", "--missing belongs to --data"),
+        ("evaluate --qrels q r --out-of-core", "--out-of-core belongs to --data"),
+        ("evaluate --data d.txt --scores s --exclude 1", "--exclude chooses columns for a model: give --model"),
+        ("evaluate --qrels q r --every-convention --per-query", "--per-query does not go with --every-convention"),
+        ("evaluate --qrels q r --every-convention --convention trec", "--convention does not go with"),
+        ("evaluate --qrels q r --explain 1 --every-convention", "--every-convention does not go with --explain"),
+        ("evaluate --qrels q r --explain 1 --data d", "--data does not go with --explain"),
+        ("explain m d.txt --dependence f --measure AP", "--measure does not go with --dependence"),
+        ("explain m d.txt --json --most 3", "--most shortens what is printed, and --json prints all"),
+        ("report --qrels q --run r --sparse", "--sparse belongs to --data"),
+        ("convert d.txt o.txt --to qrels --features 1", "--features is of features or comments"),
+        ("convert d.txt o.txt --to lightgbm --no-comments", "--no-comments leaves out what files for lightgbm"),
+        ("pipeline --documents d --queries q --qrels r --ranker ridge --out o --families lengths --leave-one-out",
+         "--leave-one-out leaves nothing where lengths is the only family"),
+    ],
+)  # fmt: skip
+def test_an_option_beside_what_makes_it_idle_is_refused(words, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("d.txt").write_text("1 qid:1 1:1\n0 qid:1 1:2\n")
+    Path("t.csv").write_text("qid,y,f1\n1,1,1\n1,0,2\n")
+    save_model(RidgeRanker().fit([[0.0], [1.0]], [0, 1]), "m")
+    before = sorted(os.listdir())
+    assert main(words.split()) == 2
+    assert said in capsys.readouterr().err
+    assert sorted(os.listdir()) == before

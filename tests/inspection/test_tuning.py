@@ -187,3 +187,17 @@ def test_out_of_fold_scores_are_in_the_order_of_the_file(tmp_path, capsys):
 
 def test_adarank_is_tuned_too(data):
     assert tune(AdaRank(n_estimators=5), data, {"update": ["paper", "adaboost"]}, folds=3).ranker.n_iter_ <= 5
+
+
+def test_of_more_trials_in_the_state_than_asked_for_the_first_count(tmp_path):
+    pytest.importorskip("optuna")
+    data = load_sample().take_queries(range(20))
+    space, state = {"alpha": Between(1e-3, 1e9, log=True)}, tmp_path / "state.jsonl"
+    settings = {"folds": 3, "random_state": 0, "refit": False}
+    six = tune(RidgeRanker, data, space, trials=6, state=state, **settings)
+    two = tune(RidgeRanker, data, space, trials=2, **settings)
+    assert six.trials[:2] == two.trials
+    kept = state.read_text()
+    again = tune(RidgeRanker, data, space, trials=2, state=state, **settings)
+    assert (again.trials, again.best_params) == (two.trials, two.best_params)
+    assert state.read_text() == kept

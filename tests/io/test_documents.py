@@ -172,3 +172,13 @@ def test_a_collection_that_ir_datasets_does_not_know():
     pytest.importorskip("ir_datasets")
     with pytest.raises(DataFileError, match="no collection of this name"):
         list(read_documents("ir_datasets:no-such-collection"))
+
+
+def test_a_quotation_mark_in_a_tsv_file_swallows_no_documents(tmp_path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "d.tsv"
+    path.write_text('id\ttext\na\tone\nb\t"two\nc\tthree"\n')
+    with pytest.raises(DataFileError, match=r"d\.tsv: document 2: a cell opens with a quotation mark"):
+        list(read_documents(path))
+    path.write_text('id\ttext\na\t"one\nmore"\nb\ttwo\n')
+    assert [document.id for document in read_documents(path)] == ["a", "b"]

@@ -259,3 +259,36 @@ def test_no_thread_of_arrow_is_given_an_object_of_python(tmp_path, monkeypatch, 
         assert made == [source.size()]
     else:
         assert type(source) is pa.OSFile
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "place"),
+    [
+        ("a.tsv", ['1;0;"a;1', "1;1;b;2", '1;0;c";3', "2;0;d;4"], "a.tsv, line 2: row 1"),
+        ("b.tsv", ["1;0;a;1;x", '1;1;b;2;"say', "1;0;c;3;y", "2;0;d;4;z"], "b.tsv, line 3: row 2"),
+        ("c.csv", ["1;0;a;1", '1;1;"b;2', '1;0;c";3'], "c.csv, line 3: row 2"),
+        ("d.csv", ["1;0;a;1;x", '1;1;b;2;"say', "1;0;c;3;y"], "d.csv, line 3: row 2"),
+        ("e.csv", ["", '1;0;"a;1', '1;1;b";2'], "e.csv: row 1"),  # blank lines: which line it is, is not known
+        ("f.tsv", ["1;0;a;1", '1;1;"b;2', "1;0;c;3"], "Row #3: Expected 4 columns"),
+    ],
+)
+def test_a_quotation_mark_that_is_not_closed_swallows_no_lines(tmp_path, name, lines, place):
+    pytest.importorskip("pyarrow")
+    header = "qid;y;docid;f" + ";comment" * (lines[0].count(";") == 4)
+    text = "".join(f"{line}\n" for line in [header, *lines]).replace(";", "\t" if name.endswith("tsv") else ",")
+    (tmp_path / name).write_text(text)
+    with pytest.raises(DataFileError) as raised:
+        read_table(tmp_path / name)
+    assert place in str(raised.value)
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+@pytest.mark.parametrize("last", ["\n", ""])
+def test_comments_of_several_lines_stay(tmp_path, ending, last):
+    pytest.importorskip("pyarrow")
+    lines = ["qid;y;docid;f;comment", '1;0;a"b;1;"two', 'lines"', "", '1;1;"b";2;"""three""', "", 'lines"']
+    path = tmp_path / f"a.{ending}"
+    path.write_text("\n".join(lines).replace(";", "\t" if ending == "tsv" else ",") + last)
+    data = read_table(path)
+    assert data.doc_ids.tolist() == ['a"b', "b"]
+    assert data.comments.tolist() == ["two\nlines", '"three"\n\nlines']

@@ -255,3 +255,16 @@ def test_any_small_data_has_finite_scores(data, leaves, objective):
             RankingData(larger, y, qid), sample_weight=weight
         )
         np.testing.assert_array_equal(moved.predict(larger), scores)
+
+
+def test_samples_of_rows_of_weight_0_are_named_where_no_tree_learns():
+    X, y, qid = np.arange(8.0)[:, None], np.arange(8.0) % 3, np.repeat([0, 1], 4)
+    weight = np.where(np.isin(np.arange(8), [0, 2]), 0.3, 0.0)
+    settings = {"subsample": 0.05, "learning_rate": 1.9, "alpha": 0.0, "n_estimators": 30, "depth": 1}
+    said = set()
+    for seed in range(40):
+        try:
+            ObliviousBoosting("constant", random_state=seed, **settings).fit(X, y, qid=qid, sample_weight=weight)
+        except InvalidInputError as error:
+            said.add(str(error).partition("trees ")[2].partition(",")[0])
+    assert "saw a sample that teaches nothing" in said

@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     from truerank.calibration.diagnostics import expected_calibration_error
     from truerank.models.model_file import save_model
 
-    common.check_writable(args.output)
+    common.check_file("-o", args.output)
     _check_usage(args)
     common.announce_compilation()
     if args.model is not None:
@@ -106,6 +106,7 @@ def _check_usage(args: argparse.Namespace) -> None:
         raise common.UsageError("give MODEL DATA, or --scores FILE --data FILE")
     if args.cv is not None or args.query_statistics:
         raise common.UsageError("--cv and --query-statistics need MODEL DATA: they use the ranker")
+    common.refuse_idle(args, ("features", "exclude"), "chooses columns for a model, and --scores has been scored")
     common.check_one_stdin([args.scores, args.data])
 
 
@@ -188,7 +189,7 @@ def _scores(args: argparse.Namespace) -> tuple[Any, Any, Any, Any, Any]:
 
     from truerank.io.scores import read_scores
 
-    data = common.read_graded(args.data, args)
+    data = common.read_graded(args.data, args, features=False)
     scores = np.asarray(read_scores(args.scores, data.n_rows))
     relevant = data.restore(np.asarray(_grades(data, args.data))) >= args.rel
     query = data.restore(data.query_index)

@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     common.announce_compilation()
     report: dict[str, Any] = {"model": args.model}
     if args.train is not None:
-        common.check_writable(args.model)
+        common.check_file("--model", args.model)
         model = _train(args, report)
     else:
         model = _load(args.model)

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from truerank.cli import options
 from truerank.core.errors import InvalidInputError as InvalidInputError
 from truerank.core.errors import TruerankError
 from truerank.core.names import nearest
@@ -69,6 +70,24 @@ def cluster_of(args: argparse.Namespace) -> Iterator[Any]:
             cluster.close()
 
 
+DATA_FILES = ("train", "valid", "data", "judged", "held_out", "certify", "distil")
+"""Arguments that name files which the options of reading are about."""
+
+
+def _check_kind(args: argparse.Namespace, path: str, table: bool) -> None:
+    """Misuse where an option of reading is about the other kind of files, and none that is named is of that kind."""
+    from truerank.io.tables import table_kind
+
+    named = [getattr(args, key, None) or [] for key in DATA_FILES]
+    files = [one for some in named for one in ([some] if isinstance(some, str) else some)]
+    if {bool(table_kind(file)) for file in files if file != "-"} | {table} == {True, False}:
+        return
+    idle, of, what = (
+        (options.OF_LETOR, "LETOR text", "a table") if table else (options.OF_TABLES, "tables", "LETOR text")
+    )
+    refuse_idle(args, [name for name in idle if hasattr(args, name)], f"is for {of}, and {path} is {what}")
+
+
 def read_partitions(pattern: str, args: argparse.Namespace, client: Any, *, like: Any = None) -> Any:
     """The files that a pattern names, one partition each, with the columns that `read_data` would take."""
     from truerank.cluster import read_letor, read_parquet
@@ -79,6 +98,7 @@ def read_partitions(pattern: str, args: argparse.Namespace, client: Any, *, like
     tables = {bool(table_kind(path)) for path in expand(pattern)}
     if len(tables) > 1:
         raise UsageError(f"{pattern}: names both tables and LETOR text; give one kind of files")
+    _check_kind(args, pattern, tables == {True})
     common_options: dict[str, Any] = {"client": client, "hold": not args.out_of_core, "missing": args.missing}
     if tables == {True}:
         if args.document_column is not None:
@@ -147,6 +167,7 @@ def read_data(
     check_positive("--max-line", args.max_line)
     from truerank.io.tables import read_table, table_kind
 
+    _check_kind(args, path, path != "-" and bool(table_kind(path)))
     if path != "-" and table_kind(path):
         return read_table(
             path,
@@ -482,6 +503,13 @@ def check_writable(path: str | None) -> None:
     check_target(path)
 
 
+def check_file(option: str, path: str | None) -> None:
+    """As `check_writable`, of what goes into a file and never to stdout."""
+    if path == "-":
+        raise UsageError(f"{option} writes a file, and - is stdout; name a file (./- where it is to be called so)")
+    check_writable(path)
+
+
 def check_tag(tag: str) -> None:
     """Fail before the work when a run could not be written under this name."""
     if not tag or any(character.isspace() for character in tag):
@@ -494,6 +522,13 @@ def refuse_idle(args: argparse.Namespace, names: Iterable[str], why: str) -> Non
         value = getattr(args, name)
         if value is not None and value is not False and value != []:  # 0 is given, too
             raise UsageError(f"--{name.replace('_', '-')} {why}")
+
+
+def refuse_reading(args: argparse.Namespace, why: str) -> None:
+    """The same of all options on how data are read, where no data file is."""
+    refuse_idle(args, [name for name in (*options.READING, "out_of_core") if hasattr(args, name)], why)
+    if args.missing != "error":
+        raise UsageError(f"--missing {why}")
 
 
 def given(args: argparse.Namespace, *names: str) -> dict[str, Any]:

@@ -53,13 +53,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="holm",
         help="of the p-values (default: holm); tukey is Tukey's HSD by randomisation",
     )
-    parser.add_argument(
-        "--format", choices=("text", "markdown", "latex", "html"), default="text", help="of the tables (default: text)"
-    )
+    parser.add_argument("--format", choices=("text", "markdown", "latex", "html"), help="of the tables (default: text)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the test and the intervals")
     options.add_convention_option(parser, default=None)
     options.add_json_option(parser)
-    options.add_data_options(parser)
+    options.add_data_options(parser, columns=False)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -67,6 +65,9 @@ def run(args: argparse.Namespace) -> int:
     from truerank.measures import parse_measures
     from truerank.significance.comparison import compare_judged, over_all_topics
 
+    if args.json:
+        common.refuse_idle(args, ["format"], "is of tables, and --json prints none")
+    args.format = args.format or "text"
     default = common.settle_convention(args)
     measures = parse_measures(" ".join(args.measure), args.convention)
     if args.qrels is not None:
@@ -107,6 +108,8 @@ def _files(args: argparse.Namespace) -> list[str]:
         raise common.UsageError("give --qrels FILE RUN RUN …, or --data FILE --scores FILE FILE …")
     if args.data is not None and args.fuse:
         raise common.UsageError("--fuse joins TREC runs; it belongs to --qrels")
+    if args.qrels is not None:
+        common.refuse_reading(args, "belongs to --data")
     files = common.run_paths(args.runs) if args.data is None else args.scores
     if len(files) + len(args.fuse) < 2:
         raise common.UsageError(f"a comparison needs at least two rankers, got {len(files)}")

@@ -40,6 +40,7 @@ def run(args: argparse.Namespace) -> int:
         raise common.UsageError(f"--to {target} writes files; name one instead of -")
     if target == "table" and not table_kind(args.output):
         raise common.UsageError(f"{args.output}: a table's name ends in .csv, .tsv, .parquet, .arrow or .feather")
+    _check_idle(args, target)
     common.check_writable(args.output)
     data = _read(args)
     written = [args.output]
@@ -68,6 +69,15 @@ def run(args: argparse.Namespace) -> int:
             f"wrote {' and '.join(written)}: {data.n_rows} rows, {data.n_queries} queries, {data.n_features} features"
         )
     return 0
+
+
+def _check_idle(args: argparse.Namespace, target: str) -> None:
+    """Misuse where an option is about what OUT does not hold."""
+    if target == "qrels":
+        own = ("features", "exclude", "float32", "no_comments")
+        common.refuse_idle(args, own, "is of features or comments, and qrels have neither")
+    if target in ("lightgbm", "xgboost"):
+        common.refuse_idle(args, ["no_comments"], f"leaves out what files for {target} do not have")
 
 
 def _read(args: argparse.Namespace) -> RankingData:

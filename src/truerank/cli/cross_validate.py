@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="key=v1,v2,…",
         help="values to choose from by the validation queries of each fold",
     )
-    parser.add_argument("--select", default="AP", metavar="MEASURE", help="measure of the choice (default: AP)")
+    parser.add_argument("--select", metavar="MEASURE", help="measure of the choice among --grid (default: AP)")
     parser.add_argument("--measures", default="AP nDCG@5 nDCG@10", help="measures to report, separated by blanks")
     options.add_splits_option(parser)
     parser.add_argument(
@@ -50,18 +50,22 @@ def run(args: argparse.Namespace) -> int:
 
     names = args.measures.split()
     measures = [parse_measure(name, convention=args.convention) for name in names]
-    select = parse_measure(args.select, convention=args.convention).tie_averaged()
     settings = common.parse_settings(args.set)
     candidates = [settings | choice for choice in _choices(args.grid)]
+    if len(candidates) == 1:
+        common.refuse_idle(args, ["select"], "chooses among several settings; give --grid key=v1,v2")
+    chooser = args.select or "AP"
+    select = parse_measure(chooser, convention=args.convention).tie_averaged()
     # The seed draws the folds of a single file too: a ranker that draws nothing may do without it there.
     seeded = not Path(args.folds).is_file() or "random_state" in common.make_ranker(args.ranker, {}).get_params()
     seed = args.seed if seeded else None
     for candidate in candidates:
         common.make_ranker(args.ranker, candidate, seed, args.prepare)
+    place = Path(args.folds)
+    settle_splits(args)
     if args.splits < 3:
         raise common.UsageError(f"--splits must be at least 3 (train, validation, test), got {args.splits}")
     kept = _Scores(args)
-    place = Path(args.folds)
     whole = None if args.cluster is not None or place.is_dir() else common.read_graded(args.folds, args)
     folds = _folds(place, args) if whole is None else _folds_of(whole, args)
     results, tied = [], []
@@ -98,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
     if any(abs(mean[label] - averaged[label]) > 0.0005 for label in names):
         rows.append(["ties averaged", *averaged.values(), ""])
     print(common.table(rows, ["fold", *names, "settings"]))
-    print(f"ranker {args.ranker}, convention {args.convention}" + (f", chosen by {args.select}" if args.grid else ""))
+    print(f"ranker {args.ranker}, convention {args.convention}" + (f", chosen by {chooser}" if args.grid else ""))
     return 0
 
 
@@ -116,7 +120,7 @@ class _Scores:
         self.by_fold: dict[str, Any] = {}
         self.by_query: dict[Any, Any] = {}
         if self.out is not None and self.one_file:
-            common.check_writable(self.out)
+            common.check_file("--scores", self.out)
         elif self.out is not None and not Path(args.folds).is_dir():
             raise common.UsageError("--scores needs a file or a folder of data")
 
@@ -191,6 +195,13 @@ def _folds_of(data: Any, args: argparse.Namespace) -> Iterator[tuple[str, Any, A
         valid = parts[k - 1]
         train = np.setdiff1d(np.arange(data.n_queries), np.concatenate([test, valid]))
         yield f"{k + 1}", data.take_queries(train), data.take_queries(valid), data.take_queries(test)
+
+
+def settle_splits(args: argparse.Namespace) -> None:
+    """Five folds where none were asked for; a folder has folds of its own."""
+    if Path(args.folds).is_dir():
+        common.refuse_idle(args, ["splits"], f"cuts one file into folds, and {args.folds} is a folder of folds")
+    args.splits = 5 if args.splits is None else args.splits
 
 
 def fold_folders(place: Path) -> list[Path]:

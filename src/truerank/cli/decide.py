@@ -94,9 +94,12 @@ def _probabilities(args: argparse.Namespace) -> tuple[Any, Any, Any]:
         )
     if args.scores is None:
         raise common.UsageError(f"{args.calibrated} holds a calibrator of scores: give --scores FILE")
+    if args.data is None:
+        common.refuse_reading(args, "belongs to DATA, and only scores are read")
+    common.refuse_idle(args, ("features", "exclude"), "chooses columns for a ranker, and a calibrator has none")
     from truerank.io.scores import read_scores
 
-    data = None if args.data is None else common.read_data(args.data, args)
+    data = None if args.data is None else common.read_data(args.data, args, features=False)
     scores = read_scores(args.scores, None if data is None else data.n_rows)
     common.announce_compilation()
     return model.predict_proba(scores)[:, 1], scores, data

@@ -60,7 +60,9 @@ def run(args: argparse.Namespace) -> int:
         common.refuse_idle(args, ["params"], f"belongs to painless scripts, and this is {kind}")
     else:
         common.refuse_idle(args, ["feature_set"], "belongs to the LTR plugin and to Solr (--kind)")
-    common.check_writable(args.params)
+    if args.certify is None:
+        common.refuse_reading(args, "belongs to rows that are read: give --certify")
+    common.check_file("--params", args.params)
     model = common.load_ranker(args.model)
     certify = None if args.certify is None else common.read_data(args.certify, args, like=model)
     result = deploy(

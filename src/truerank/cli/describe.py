@@ -31,19 +31,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Describe each file, and what files share that should share nothing."""
-    if args.cluster is not None and args.scores is not None:
-        raise common.UsageError("--scores does not go with --cluster")
+    if args.cluster is not None:
+        common.refuse_idle(args, ("scores", "categorical"), "does not go with --cluster")
     with common.cluster_of(args) as client:
         return _describe(args, client)
 
 
 def _describe(args: argparse.Namespace, client: Any) -> int:
     from truerank.data.checkup import Finding, fold_scales, shared_queries
+    from truerank.io.tables import table_kind
 
     groups = [(None, args.data)] if client is not None else _groups(args.data)
     n_files = sum(len(paths) for _, paths in groups)
     if args.scores is not None and n_files != 1:
         raise common.UsageError("--scores belongs to one DATA file")
+    if args.categorical and not any(table_kind(path) for _, paths in groups for path in paths):
+        raise common.UsageError("--categorical names columns of tables, and no DATA is one")
     findings: list[Finding] = []
     files: list[dict[str, Any]] = []
     for label, paths in groups:

@@ -50,6 +50,7 @@ def run(args: argparse.Namespace) -> int:
         if args.run_file is not None:
             raise common.UsageError(f"one run, got {args.run} and --run {args.run_file}; `truerank compare` takes many")
         args.run_file = args.run
+    _check_idle(args)
     default = common.settle_convention(args)
     names = " ".join(args.measures)
     parse_measures(names, args.convention)  # misspelt names fail before any file is read
@@ -80,6 +81,19 @@ def run(args: argparse.Namespace) -> int:
         return 0
     _print(report, result, args.per_query, default)
     return 0
+
+
+def _check_idle(args: argparse.Namespace) -> None:
+    """Misuse where an option has no effect beside another."""
+    if args.every_convention:
+        common.refuse_idle(args, ("convention", "per_query", "stability"), "does not go with --every-convention")
+    if args.explain is not None:
+        own = ("data", "scores", "model", "stability", "every_convention", "per_query")
+        common.refuse_idle(args, own, "does not go with --explain, which is of a run")
+    if args.qrels is not None and args.data is None:
+        common.refuse_reading(args, "belongs to --data")
+    if args.model is None:
+        common.refuse_idle(args, ("features", "exclude"), "chooses columns for a model: give --model")
 
 
 def _explain(args: argparse.Namespace, names: str) -> int:

@@ -7,6 +7,8 @@ from typing import Any
 
 from truerank.cli import common, options
 
+MOST = 12  # features that are listed
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
@@ -33,8 +35,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--measure", metavar="NAME", help="of an exchange, of what is lost (default: the ranker's, or nDCG@10)"
     )
-    parser.add_argument("--most", type=int, default=12, metavar="N", help="features to list (default: 12)")
-    options.add_convention_option(parser)
+    parser.add_argument("--most", type=int, metavar="N", help="features to list (default: 12)")
+    options.add_convention_option(parser, default=None, shown="ranklib")
     options.add_json_option(parser)
     options.add_data_options(parser)
 
@@ -50,6 +52,11 @@ def run(args: argparse.Namespace) -> int:
         raise common.UsageError("--train and --dependence are about all queries; leave --query out")
     if args.train and args.dependence:
         raise common.UsageError("give either --train or --dependence")
+    if args.dependence:
+        common.refuse_idle(args, ("measure", "convention", "most"), "does not go with --dependence, which has scores")
+    if args.json:
+        common.refuse_idle(args, ["most"], "shortens what is printed, and --json prints all")
+    args.most, args.convention = args.most or MOST, args.convention or "ranklib"
     model = common.load_ranker(args.model)
     data = common.read_data(args.data, args, like=model)
     common.announce_compilation()

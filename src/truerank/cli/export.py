@@ -52,11 +52,13 @@ def run(args: argparse.Namespace) -> int:
     from truerank.core.files import atomic_writes
     from truerank.export.formats import export_model
 
-    common.check_writable(args.output)
+    common.check_file("-o", args.output)
+    if args.certify is None and args.distil is None:
+        common.refuse_reading(args, "belongs to rows that are read: give --certify or --distil")
     if args.statistics is not None:
         if os.path.realpath(args.statistics) == os.path.realpath(args.output):
             raise common.UsageError("--statistics and -o name the same file; name two")
-        common.check_writable(args.statistics)
+        common.check_file("--statistics", args.statistics)
     names = common.read_names(args.engine_features)
     model = common.load_ranker(args.model)
     common.announce_compilation()

@@ -15,6 +15,7 @@ LEARNING = (
     "ranker", "set", "features", "nonnegative", "training_depth", "folds", "measures", "curve", "pool_check",
 )  # fmt: skip
 """Options of learning; those that belong to --curve and --pool-check need these."""
+DEPTH = 1000  # documents of a topic
 CURVE_RUNS = [2, 3, 5, 10, 20]
 CURVE_TOPICS = [5, 10, 20, 40, 80, 160]
 
@@ -31,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", metavar="MODEL", help="the learned fusion: written with --qrels, else read")
     parser.add_argument("--method", choices=METHODS, help="fuse by this rule, without learning")
     parser.add_argument("-o", "--output", default=None, metavar="RUN", help="the fused run (- is stdout, the default)")
-    parser.add_argument("--depth", type=int, default=1000, metavar="N", help="documents kept for each topic (1000)")
+    parser.add_argument("--depth", type=int, metavar="N", help="documents kept for each topic (1000)")
     parser.add_argument("--tag", metavar="NAME", help="tag of the fused run (default: fusion, or the method)")
     learn = parser.add_argument_group("learning (with --qrels)")
     learn.add_argument("--ranker", metavar="NAME", help="see `truerank rankers` (default: list-net)")
@@ -66,8 +67,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=("opensearch", "elasticsearch", "vespa", "weaviate", "bool-query"),
         help="with --model alone: write the weights (-o) as this engine takes them; the runs serve for the certificate",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of folds, draws and tests")
-    options.add_convention_option(parser, default="trec")
+    parser.add_argument("--seed", type=int, metavar="N", help="of learning: seed of folds, draws and tests")
+    options.add_convention_option(parser, default=None, shown="of learning, trec")
     options.add_json_option(parser)
 
 
@@ -89,8 +90,12 @@ def run(args: argparse.Namespace) -> int:
     if args.export is not None and (args.model is None or args.qrels is not None):
         raise common.UsageError("--export writes the weights of a learned model: give --model MODEL, without --qrels")
     if args.qrels is not None:
+        args.depth, args.seed, args.convention = args.depth or DEPTH, args.seed or 0, args.convention or "trec"
         return _learn(args, paths, names)
-    common.refuse_idle(args, LEARNING, "belongs to learning: give --qrels FILE")
+    common.refuse_idle(args, (*LEARNING, "convention", "seed"), "belongs to learning: give --qrels FILE")
+    if args.export is not None:
+        common.refuse_idle(args, ("depth", "tag"), "is of a fused run, and --export writes weights")
+    args.depth = args.depth or DEPTH
     if args.json and args.output in (None, "-"):
         raise common.UsageError("--json prints a summary; name the file that is written with -o")
     from truerank.features.run_pool import RunPool
@@ -136,7 +141,8 @@ def _check_curve(args: argparse.Namespace) -> None:
 
 def _unfitted(args: argparse.Namespace) -> tuple[Any, str]:
     """The fusion that is to be fitted, and the name of its ranker."""
-    from truerank.rankers.run_fusion import DEPTH, RunFusion
+    from truerank.rankers.run_fusion import DEPTH as TRAINING_DEPTH
+    from truerank.rankers.run_fusion import RunFusion
 
     settings = common.parse_settings(args.set)
     ranker_name = "nonnegative-list-net" if args.nonnegative else args.ranker or "list-net"
@@ -146,7 +152,7 @@ def _unfitted(args: argparse.Namespace) -> tuple[Any, str]:
     model = RunFusion(
         ranker,
         features=args.features,
-        depth=DEPTH if args.training_depth is None else args.training_depth,
+        depth=TRAINING_DEPTH if args.training_depth is None else args.training_depth,
         nonnegative=args.nonnegative,
     )
     return model, ranker_name
@@ -177,7 +183,9 @@ def _learn(args: argparse.Namespace, paths: list[str], names: list[str]) -> int:
         raise common.UsageError("--json prints figures; name the file of the fused run with -o")
     if args.nonnegative and args.ranker is not None:
         raise common.UsageError("--nonnegative has its own learner; leave --ranker out")
-    common.check_writable(args.model)
+    common.check_file("--model", args.model)
+    if args.output is None:
+        common.refuse_idle(args, ["tag"], "names the fused run; give -o RUN")
     model, ranker_name = _unfitted(args)
     qrels = common.with_note(args.qrels, read_judgements(args.qrels))
     pool = RunPool({name: read_run(path) for name, path in zip(names, paths)}, qrels)

@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     from truerank.models.foreign.read import import_model
     from truerank.models.model_file import save_model
 
-    common.check_writable(args.output)
+    common.check_file("-o", args.output)
     names = common.read_names(args.features)
     ranker = import_model(args.file, feature_names=names, n_features=args.n_features)
     save_model(ranker, args.output)

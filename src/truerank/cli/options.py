@@ -20,9 +20,9 @@ CONVENTIONS = (
 )
 
 
-READING = (
-    "n_features", "sparse", "max_line", "query_column", "grade_column", "document_column", "features", "exclude",
-)  # fmt: skip
+OF_LETOR = ("n_features", "sparse", "max_line")
+OF_TABLES = ("query_column", "grade_column", "document_column")
+READING = (*OF_LETOR, *OF_TABLES, "features", "exclude")
 """Options of `add_data_options` that are None, or False, where they are not given."""
 
 
@@ -105,19 +105,23 @@ def add_test_option(parser: argparse.ArgumentParser) -> None:
 
 def add_splits_option(parser: argparse.ArgumentParser) -> None:
     """`--splits`, or `--folds` as other tools call them."""
-    parser.add_argument(
-        "--splits", "--folds", type=int, default=5, metavar="K", help="folds of a single file (default: 5)"
-    )
+    parser.add_argument("--splits", "--folds", type=int, metavar="K", help="folds of a single file (default: 5)")
 
 
-def add_convention_option(parser: argparse.ArgumentParser, default: str | None = "ranklib") -> None:
-    """`--convention`: how measures settle gain, discount, ties and empty queries."""
+def add_convention_option(
+    parser: argparse.ArgumentParser,
+    default: str | None = "ranklib",
+    shown: str = "ranklib for judged rows, trec for runs",
+) -> None:
+    """`--convention`: how measures settle gain, discount, ties and empty queries.
+
+    `shown` is what help calls the default where that depends on other options.
+    """
     parser.add_argument(
         "--convention",
         choices=CONVENTIONS,
         default=default,
-        help=f"what a measure's name leaves open: gain, discount, ties, empty queries "
-        f"(default: {default or 'ranklib for judged rows, trec for runs'})",
+        help=f"what a measure's name leaves open: gain, discount, ties, empty queries (default: {default or shown})",
     )
 
 

@@ -68,6 +68,8 @@ def run(args: argparse.Namespace) -> int:
     from truerank.text.tuning import NumberedQrels
 
     families = list(dict.fromkeys(name for given in args.families for name in _family(given, FAMILIES, PAPERS)))
+    if args.leave_one_out and len(families) == 1:
+        raise common.UsageError(f"--leave-one-out leaves nothing where {families[0]} is the only family; name others")
     candidates = _candidates(args)
     out = _checked_folder(args)
     qrels = common.with_note(args.qrels, read_judgements(args.qrels))

@@ -87,7 +87,8 @@ def _rank_text(args: argparse.Namespace, model: Any) -> int:
 
     if args.index is None or args.queries is None or args.data is not None:
         raise common.UsageError("raw text needs both --index and --queries, and no data file")
-    common.refuse_idle(args, ["cluster", *options.READING], "belongs to a data file, and raw text is ranked")
+    common.refuse_idle(args, ["cluster"], "belongs to a data file, and raw text is ranked")
+    common.refuse_reading(args, "belongs to a data file, and raw text is ranked")
     if not hasattr(model, "features_"):
         raise common.InvalidInputError(
             f"{args.model}: this model ranks rows of features; make one for raw text with `truerank pipeline`"

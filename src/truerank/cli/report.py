@@ -51,6 +51,8 @@ def run(args: argparse.Namespace) -> int:
     parse_measures(names, convention)
     if (args.data is None) == (args.qrels is None):
         raise common.UsageError("give --data FILE with models or --scores FILE …, or --qrels FILE with --run FILE …")
+    if args.qrels is not None:
+        common.refuse_reading(args, "belongs to --data")
     systems, data = _of_data(args) if args.data is not None else (_of_runs(args), None)
     files = [
         path for path in (args.data, args.qrels, *args.models, *args.scores, *args.runs) if path not in (None, "-")

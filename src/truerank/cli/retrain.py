@@ -67,8 +67,8 @@ def run(args: argparse.Namespace) -> int:
     from truerank.models.model_file import save_model
 
     target = args.model or args.production
-    for path in (target, args.previous, args.candidate):
-        common.check_writable(path)
+    for option, path in (("--model", target), ("--previous", args.previous), ("--candidate", args.candidate)):
+        common.check_file(option, path)
     places = [os.path.realpath(path) for path in (target, args.previous, args.candidate) if path is not None]
     if len(set(places)) < len(places) or os.path.realpath(args.production) in places[1:]:
         raise common.UsageError("--model, --previous and --candidate must be different files, and not MODEL")

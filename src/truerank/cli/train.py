@@ -48,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, fit, save; a summary goes to stderr, or with --json to stdout."""
-    common.check_writable(args.model)
+    common.check_file("--model", args.model)
     start = time.process_time()
     ranker = common.make_ranker(args.ranker, common.parse_settings(args.set), args.seed, args.prepare)
     if args.valid is not None and args.stream is None and not getattr(ranker, "uses_eval_set", True):
@@ -156,7 +156,7 @@ def _stream(args: argparse.Namespace, ranker: Any) -> int:
         )
     if args.train == "-":
         raise InvalidInputError("--stream reads the file several times; give the name of a file instead of -")
-    own = ("max_line", "query_column", "grade_column", "document_column")
+    own = ("max_line", "query_column", "grade_column", "document_column", "out_of_core")
     common.refuse_idle(args, own, "does not go with --stream")
     if args.missing != "error":
         raise common.UsageError("--missing nan does not go with --stream")

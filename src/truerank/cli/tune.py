@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from truerank.cli import common, options
+from truerank.cli.cross_validate import file_of, fold_folders, settle_splits
 from truerank.core.errors import InvalidInputError
 
 
@@ -58,8 +59,9 @@ def run(args: argparse.Namespace) -> int:
     from truerank.inspection.tuning import tune
     from truerank.models.model_file import save_model
 
-    common.check_writable(args.model)
-    common.check_writable(args.state)
+    common.check_file("--model", args.model)
+    common.check_file("--state", args.state)
+    settle_splits(args)
     fixed = common.parse_settings(args.set)
     first = common.make_ranker(args.ranker, fixed, None, args.prepare)
     seeded = args.seed if "random_state" in first.get_params() or "ranker__random_state" in first.get_params() else None
@@ -170,7 +172,6 @@ def parse_space(pairs: Sequence[str]) -> dict[str, Any]:
 
 def _data(args: argparse.Namespace) -> Any:
     """One data set, or (training, held-out) pairs."""
-    from truerank.cli.cross_validate import file_of, fold_folders
     from truerank.data.ranking_data import RankingData
 
     place = Path(args.folds)

@@ -132,7 +132,8 @@ def tune(
         Ties are averaged over their orders, as `Measure.tie_averaged` says, unless the measure names another rule.
     convention : str
     trials : int, optional
-        Settings to try; None means the whole grid, or 30 where there is a range.
+        Settings to try; None means the whole grid, or 30 where there is a range. Where `state` has more, the first
+        count, so that the answer is that of a run without it.
     folds : int, default 5
     random_state : seed of the folds and the search
     jobs : int, default 1
@@ -182,7 +183,7 @@ def tune(
     question = _question(build({}), ranges, judged, pairs, seed, search)
     jobs = check_positive_int(jobs, "jobs")
     lines = JsonLines(state, _NO_TRIALS)
-    done = _trials_of(lines, question)
+    done = _trials_of(lines, question)[:n_trials]
     proposals = _searched(ranges, n_trials or 0, seed, judged.higher_is_better, done) if search else _grid(ranges, done)
     with ThreadPoolExecutor(jobs) as pool:
         for settings in proposals:

@@ -355,6 +355,12 @@ def _of_table(path: Any, texts: Collection[str]) -> Iterator[Document | _Bad]:
             raise DataFileError(f"cannot be read as {kind}: {first_line(error)}", str(path)) from error
 
     for number, record in enumerate(records(), 2):
+        if kind == "tsv" and any(isinstance(cell, str) and "\n" in cell and "\t" in cell for cell in record.values()):
+            raise DataFileError(
+                f'document {number - 1}: a cell opens with a quotation mark (") and takes in the lines that follow; a '
+                'cell that opens with one ends with one, and has those within doubled ("")',
+                str(path),
+            )
         there = (item for item in record.items() if item[1] is not None and not (item[1] == "" and item[0] in empty))
         yield _of_mapping(dict(there), number, texts)
 

@@ -305,13 +305,22 @@ def _read_file(path: Any, kind: str | None, texts: Iterable[str]) -> Any:
             check_bytes(text, name, 1)
             if not text.strip():
                 raise DataFileError("the file holds no rows", name)
+            n_lines = int(np.count_nonzero(np.frombuffer(text, dtype=np.uint8) == 10)) + (not text.endswith(b"\n"))
+            last, delimiter = text.rstrip()[-1:], "\t" if kind == "tsv" else ","
             source = arrow.BufferReader(_in_own_memory(text))
             del text
-            return csv.read_csv(
-                source,
-                parse_options=csv.ParseOptions(delimiter="\t" if kind == "tsv" else ","),
-                convert_options=csv.ConvertOptions(column_types=dict.fromkeys(texts, arrow.string())),
-            )
+            given: dict[str, Any] = {
+                "parse_options": csv.ParseOptions(delimiter=delimiter),
+                "convert_options": csv.ConvertOptions(column_types=dict.fromkeys(texts, arrow.string())),
+            }
+            try:
+                table = csv.read_csv(source, **given)
+            except arrow.ArrowInvalid:
+                source.seek(0)
+                table = csv.read_csv(source, csv.ReadOptions(use_threads=False), **given)  # its error names the row
+            if table.num_rows + 1 < n_lines:  # there are blank ones, or some within a cell
+                _check_cells(table, set(texts), delimiter, last == b'"', n_lines, name)
+            return table
         # Python's `open` for its errors, Arrow's for its threads: see `_in_own_memory`.
         with open(path, "rb"), arrow.OSFile(name) as file:
             if kind == "parquet":
@@ -328,6 +337,40 @@ def _read_file(path: Any, kind: str | None, texts: Iterable[str]) -> Any:
         if isinstance(error, OSError) and error.filename is not None:
             raise
         raise DataFileError(f"cannot be read as {kind}: {first_line(error)}", name) from error
+
+
+def _check_cells(table: Any, ids: set[str], delimiter: str, closed: bool, n_lines: int, name: str) -> None:
+    """Refuse a cell that took lines in because its quotation mark was never closed.
+
+    A text may have several lines; an id has none, a cell of tabs and lines has taken in rows of a .tsv file, and the
+    last cell has several only where the file ends with a quotation mark (`closed`). The file has `n_lines`.
+    """
+    from pyarrow import compute, types
+
+    before = np.zeros(table.num_rows, dtype=np.int64)  # line ends within the cells of each row
+    torn: list[int] = []
+    for column, values in zip(table.column_names, table.columns):
+        if not types.is_string(values.type):
+            continue
+        lines = compute.fill_null(compute.count_substring(values, "\n"), 0).to_numpy()
+        before += lines
+        several = np.flatnonzero(lines)
+        cells = values.take(several).to_pylist()
+        torn += [
+            row for row, cell in zip(several.tolist(), cells) if column in ids or (delimiter == "\t" and "\t" in cell)
+        ]
+    if before.size and before[-1] and not closed:
+        torn.append(len(before) - 1)
+    if torn:
+        row = min(torn)
+        within = int(before.sum())
+        blank = table.num_rows + 1 + within < n_lines  # which line it is, is not known
+        raise DataFileError(
+            f'row {row + 1}: a cell opens with a quotation mark (") and takes in the next {before[row]} line ends; a '
+            'cell that opens with one ends with one, and has those within doubled ("")',
+            name,
+            None if blank else row + 2 + int(before[:row].sum()),
+        )
 
 
 def _in_own_memory(text: bytes) -> Any:

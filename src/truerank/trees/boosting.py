@@ -205,6 +205,13 @@ def _keep_best(progress: Progress, plan: Plan, status: Status, best_round: int |
     if status is Status.DIVERGED:
         least = int(np.nanargmin(progress.change)) + 1
         if not progress.change[least - 1] < 0.0:
+            unlearned = sum(not tree[-1].any() for tree in progress.trees)
+            if (plan.replace or plan.subsample < 1.0) and unlearned:
+                raise InvalidInputError(
+                    f"{unlearned} of the first {len(progress.trees)} trees saw a sample that teaches nothing, such as "
+                    f"rows of weight 0 alone, and no other lowered the objective: raise subsample (it is "
+                    f"{plan.subsample:g}), or leave rows of weight 0 out"
+                )
             raise InvalidInputError(
                 f"training diverges. Lower learning_rate (it is {plan.learning_rates[0]:g}) or raise alpha (it is "
                 f"{plan.rules.alpha:g})"
