@@ -127,7 +127,7 @@ def fuzzy_polynomials(share: float, joint: bool, train: RankingData, valid: Rank
     columns = scan_training_columns(train.X, None, BORDERS, leaves, scaled=True, clip=True, known_places={}, n_jobs=1)
     start = float(train.y.mean())
     scores = np.full(valid.n_rows, start)
-    plan = Plan(trees, np.full(trees, RATE), GrowthRules(DEPTH, 0.0, 0.0, None), "row", False, 1.0, 1.0, 0, 0)
+    plan = Plan(trees, np.full(trees, RATE), GrowthRules(DEPTH, 0.0, 0.0, None), "row", False, 1.0, 1.0, 0)
     with Workers(1) as workers:
         p = leaves.swap_probability(train.n_rows)
         fuzzy = FuzzyFitter(0.0, None, columns.places, p, leaves.ties, workers)

@@ -174,9 +174,14 @@ def test_categories_are_refused_by_name(library):
 def test_progress_is_told(judged, capsys):
     train, valid = judged
     ObliviousBoosting("constant", n_estimators=4, depth=2, verbose=2).fit(train, eval_set=valid)
-    told = capsys.readouterr().err
-    assert "tree 2: validation nDCG(ties='average')@10" in told
-    assert "tree 4: validation" in told
+    by_parameter = capsys.readouterr().err
+    rounds = [line.partition(" 0.")[0] for line in by_parameter.splitlines()]
+    measure = "valid_0 nDCG@10"
+    assert rounds == [f"ObliviousBoosting: round {k} of 4, {measure}" for k in (2, 4)]
+    ObliviousBoosting("constant", n_estimators=4, depth=2).fit(train, eval_set=valid, verbose=2)
+    assert capsys.readouterr().err == by_parameter
+    ObliviousBoosting("constant", n_estimators=4, depth=2).fit(train, eval_set=valid, verbose=-1)
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("ties", ["near", "average"])

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from truerank.io.letor.grammar import TEXT
 
-_MOST_PADDED = 1 << 26
-"""Bytes up to which ids are padded to their longest on their way into strings."""
+_MOST_PADDED = 1 << 24
+"""Bytes up to which texts are padded to their longest on their way into strings."""
 
 
 class DocumentIds:
@@ -74,7 +74,8 @@ class DocumentIds:
     def texts(self) -> np.ndarray:
         """The ids as a StringDType array (n,), made once."""
         if self._texts is None:
-            self._texts = self._decode()
+            holds_zeros = bool((self.utf8 == 0).any())  # padding with zeros would lose an id's own
+            self._texts = texts_of(self.utf8, self.begins, self.ends, _gather, holds_zeros)
         return self._texts
 
     @property
@@ -95,20 +96,33 @@ class DocumentIds:
     def __len__(self) -> int:
         return len(self.begins)
 
-    def _decode(self) -> np.ndarray:
-        n = len(self)
-        sizes = self.ends - self.begins
-        width = int(sizes.max()) if n else 0
-        if n == 0 or width == 0:
-            return np.full(n, "", dtype=TEXT)
-        if width * n > _MOST_PADDED or (self.utf8 == 0).any():  # padding with zeros would lose an id's own
-            data = self.utf8.tobytes()
-            return np.array([data[a:b].decode() for a, b in zip(self.begins.tolist(), self.ends.tolist())], dtype=TEXT)
-        padded = np.zeros((n, width), dtype=np.uint8)
-        shortest = int(sizes.min())
-        for k in range(shortest):
-            padded[:, k] = self.utf8[self.begins + k]
-        for k in range(shortest, width):
-            longer = np.flatnonzero(sizes > k)
-            padded[longer, k] = self.utf8[self.begins[longer] + k]
-        return padded.reshape(-1).view(f"S{width}").astype(TEXT)
+
+def texts_of(
+    utf8: np.ndarray,
+    begins: np.ndarray,
+    ends: np.ndarray,
+    gather: Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], None],
+    holds_zeros: bool = False,
+) -> np.ndarray:
+    """The pieces `utf8[begin:end]` as strings; `gather` copies the bytes of each to the start of a row of zeros."""
+    n = len(begins)
+    width = int((ends - begins).max()) if n else 0
+    if width == 0:
+        return np.full(n, "", dtype=TEXT)
+    if holds_zeros or width * n > _MOST_PADDED:
+        data = utf8.tobytes()
+        return np.array([data[a:b].decode() for a, b in zip(begins.tolist(), ends.tolist())], dtype=TEXT)
+    padded = np.zeros((n, width), dtype=np.uint8)
+    gather(utf8, begins, ends, padded)
+    return padded.reshape(-1).view(f"S{width}").astype(TEXT)
+
+
+def _gather(utf8: np.ndarray, begins: np.ndarray, ends: np.ndarray, padded: np.ndarray) -> None:
+    """Where numba may not be loaded; the kernel of LETOR text does the same."""
+    sizes = ends - begins
+    shortest = int(sizes.min())
+    for k in range(shortest):
+        padded[:, k] = utf8[begins + k]
+    for k in range(shortest, padded.shape[1]):
+        longer = np.flatnonzero(sizes > k)
+        padded[longer, k] = utf8[begins[longer] + k]

@@ -64,12 +64,12 @@ def taken_habits(ranker: Any, other: dict[str, Any], watched: bool) -> FitHabits
         _take_measures(habits, metric, f"{name}.fit: eval_metric")
     elif isinstance(known.get("validation_measure"), list | tuple):
         _take_measures(habits, known["validation_measure"], f"{name}: validation_measure")
+    periods = [period_of(known.get("verbose") or 0)]
     for key in ("verbose", "verbose_eval"):
-        period = other.get(key)
-        if isinstance(period, bool | int | np.bool_ | np.integer):
-            del other[key]
-            if period and not known.get("verbose"):
-                habits.callbacks.append(every(max(1, int(period))))
+        if isinstance(other.get(key), bool | int | np.bool_ | np.integer):
+            periods.append(period_of(other.pop(key)))
+    if any(periods):
+        habits.callbacks.append(every(next(filter(None, periods))))
     return habits
 
 

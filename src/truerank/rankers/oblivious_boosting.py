@@ -13,7 +13,6 @@ from truerank.data.ranking_data import RankingData
 from truerank.losses.beside_grades import in_data_order
 from truerank.matrices.binning import MAX_BORDERS
 from truerank.rankers.boosting_fit import BoostingFit
-from truerank.rankers.callbacks import period_of
 from truerank.rankers.column_settings import costs_of, feature_sets, monotone_signs
 from truerank.rankers.constructor_names import taking_other_names
 from truerank.rankers.continued_boosting import take_model
@@ -129,7 +128,7 @@ class ObliviousBoosting(FittedTrees):
     random_state : None, int or NumPy generator
         None is the seed 0.
     verbose : int or bool, default 0
-        Print progress, with the validation measure, every so many trees.
+        Print progress, with the validation measure, every so many trees, and of the last one.
     n_jobs : int, optional
         Threads. The model does not depend on their number.
     callbacks : list, optional
@@ -438,6 +437,5 @@ class ObliviousBoosting(FittedTrees):
             self.bootstrap is not None and bool(self.replace),
             check_number(self.subsample, "subsample", minimum=0.0, maximum=1.0, open_minimum=True),
             check_number(self.feature_fraction, "feature_fraction", minimum=0.0, maximum=1.0, open_minimum=True),
-            period_of(self.verbose),
             self.seed_,
         )

@@ -12,7 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -74,7 +74,30 @@ class QueryTerm(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Saturated(RetrievalFunction):
+class _TermByTerm(RetrievalFunction):
+    """Σ_t of a factor of the term times what a kernel makes of its tf and the document's norm."""
+
+    def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
+        postings, norms, add = index.postings(self.analyser, self.field), self.norms(index), self.adder()
+        terms = query_terms(postings, weights)
+        for term, factor in zip(terms, self.factors(index.n_documents, terms)):
+            add(*_part(postings, term), norms, factor, scores, matched)
+
+    def adder(self) -> Any:
+        """The kernel that adds a term's part to the scores: `(documents, counts, norms, factor, scores, matched)`."""
+        raise NotImplementedError
+
+    def norms(self, index: Index) -> np.ndarray:
+        """The norm of every document, float64."""
+        raise NotImplementedError
+
+    def factors(self, n: int, terms: Sequence[QueryTerm]) -> list[float]:
+        """What the tf part of each term is multiplied by, in a collection of n documents."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class _Saturated(_TermByTerm):
     """Functions of tf/(tf + k1 (1 - b + b |d|/avdl))."""
 
     k1: float = 1.2
@@ -84,19 +107,12 @@ class _Saturated(RetrievalFunction):
         check_number(self.k1, "k1", minimum=0.0)
         check_number(self.b, "b", minimum=0.0, maximum=1.0)
 
-    def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
-        postings, norms = index.postings(self.analyser, self.field), self.norms(index)
-        terms = query_terms(postings, weights)
-        for term, factor in zip(terms, self.factors(index.n_documents, terms)):
-            _add_saturated(*_part(postings, term), norms, factor, scores, matched)
+    def adder(self) -> Any:
+        return _add_saturated
 
     def norms(self, index: Index) -> np.ndarray:
         """k1 (1 - b + b |d|/avdl) of every document, float64."""
         return _length_norms(index, self.analyser, self.field, self.k1, self.b)
-
-    def factors(self, n: int, terms: Sequence[QueryTerm]) -> list[float]:
-        """What the tf part of each term is multiplied by, in a collection of n documents."""
-        raise NotImplementedError
 
 
 def lucene_idf(n: int, df: int) -> float:
@@ -150,17 +166,14 @@ class TFIDF(_Saturated):
 
 
 @dataclass(frozen=True)
-class Cosine(RetrievalFunction):
+class Cosine(_TermByTerm):
     """Cosine of tf-idf vectors, (1 + ln tf)(1 + ln(n/df)) on both sides (Salton & Buckley 1988, "ltc").
 
     Equals scikit-learn's `TfidfVectorizer(sublinear_tf=True, smooth_idf=False)`.
     """
 
-    def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
-        postings, norms = index.postings(self.analyser, self.field), self.norms(index)
-        terms = query_terms(postings, weights)
-        for term, factor in zip(terms, self.factors(index.n_documents, terms)):
-            _add_cosine(*_part(postings, term), norms, factor, scores, matched)
+    def adder(self) -> Any:
+        return _add_cosine
 
     def norms(self, index: Index) -> np.ndarray:
         """Length of every document's vector, float64."""

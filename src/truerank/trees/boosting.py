@@ -9,7 +9,6 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
-from truerank.core.printing import note
 from truerank.core.random_streams import stream
 from truerank.core.rounds import tell
 from truerank.core.threads import Workers
@@ -32,7 +31,6 @@ class Plan:
     replace: bool
     subsample: float
     feature_fraction: float
-    verbose: int
     seed: int
 
 
@@ -180,9 +178,6 @@ def boost(rows: BoostedRows, plan: Plan, watched: Watched | None, progress: Prog
             progress.valid.append(measured)
             stopping.add_value(measured)
         del tree  # memory: it may hold every row's leaf
-        if plan.verbose and (t + 1) % plan.verbose == 0:
-            validation = "" if stopping is None else f": validation {stopping.measure.name} {measured:.4f}"
-            note(f"tree {t + 1}{validation}")
         asked = tell(t + 1, plan.n_estimators, validation=measured)
         if stopping is not None and stopping.exhausted:
             status = Status.VALIDATION

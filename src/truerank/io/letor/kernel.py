@@ -9,11 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from truerank.core.kernel import kernel
+from truerank.io.document_ids import texts_of
 from truerank.io.letor.decimal_kernel import TEN, byte, nearest, number, whole
-from truerank.io.letor.grammar import INF, MAX_INDEX, TEXT, LineParser, Rows
-
-_MOST_BYTES_TEXT = 1 << 24
-"""Bytes up to which the texts of a block are padded to their longest on their way into a column."""
+from truerank.io.letor.grammar import INF, MAX_INDEX, LineParser, Rows
 
 
 class BlockParser:
@@ -99,24 +97,17 @@ class BlockParser:
             self._indices[:entries],
             self._values[:entries],
             pieces,
-            _texts(text, data, spans[:, 2], spans[:, 3]),
-            _texts(text, data, spans[:, 4], spans[:, 5]) if self._helper.keep_comments else None,
+            _texts(data, spans[:, 2], spans[:, 3]),
+            _texts(data, spans[:, 4], spans[:, 5]) if self._helper.keep_comments else None,
         )
         return rows, position
 
 
-def _texts(text: bytes, data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndarray | None:
-    """The pieces `text[start:stop]` as a column; None where all are empty."""
-    n = len(starts)
-    width = int((stops - starts).max()) if n else 0
-    if width == 0:
+def _texts(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndarray | None:
+    """The pieces `data[start:stop]` as a column of strings; None where all are empty."""
+    if not (stops > starts).any():
         return None
-    if width * n > _MOST_BYTES_TEXT:
-        texts = [text[a:b].decode("utf-8") for a, b in zip(starts.tolist(), stops.tolist())]
-        return np.array(texts, dtype=TEXT)
-    padded = np.zeros((n, width), dtype=np.uint8)
-    _gather(data, np.ascontiguousarray(starts), np.ascontiguousarray(stops), padded)
-    return padded.reshape(-1).view(f"S{width}").astype(TEXT)
+    return texts_of(data, np.ascontiguousarray(starts), np.ascontiguousarray(stops), _gather)
 
 
 @kernel
