@@ -16,7 +16,8 @@ _LANES = 16  # counts are made for so many items at a time: whole vectors, howev
 @kernel
 def _before(values, a, b):
     """Whether item a ranks before item b: by value, largest first, then by number, so that the order is unique."""
-    return values[a] > values[b] or (values[a] == values[b] and a < b)
+    x, y = values[a], values[b]
+    return x > y or (x == y and a < b)
 
 
 @kernel
