@@ -30,6 +30,7 @@ def run() -> None:
         data = letor_folds(load_collection(root, "mq2008"))[0].train
         _beside_liblinear("MQ2008 fold 1", data, [1e-3, 1e-1], rounds=7)
         _hinge(data)
+    RankSVM().fit(synthetic(1000, 8, 4, np.float32))  # compiles
     large = bool(os.environ.get("TRUERANK_BENCH_LARGE"))
     if large:
         _beside_liblinear("240,000 × 136, synthetic", synthetic(240_000, 136, 2000, np.float64), [1e-4], rounds=3)

@@ -258,6 +258,10 @@ def test_positions_and_labels_are_columns_that_are_no_features(tmp_path, capsys)
     np.testing.assert_array_equal(model.predict(data), direct.fit(data, position=shown).predict(data))
     np.testing.assert_array_equal(model.click_propensities_, direct.click_propensities_)
     assert main(["predict", path, str(table)]) == 0  # finds its columns by name
+    for choice in (["--features", "bm25", "price"], ["--exclude", "bought", "shown"]):
+        assert main([*words, "objective=unbiased-lambdarank", "--position", "shown", *choice]) == 0
+        assert load_model(path).feature_names_in_.tolist() == ["bm25", "price"]
+        np.testing.assert_array_equal(load_model(path).predict(data), direct.predict(data))
     mixture = 'objective=["mse", {"objective": "softmax", "label": "bought"}]'
     assert main([*words, mixture, "--label", "bought", "--exclude", "shown"]) == 0
     assert load_model(path).feature_names_in_.tolist() == ["bm25", "price"]

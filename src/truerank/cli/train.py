@@ -84,6 +84,11 @@ def _train(args: argparse.Namespace, ranker: Any, client: Any, start: float) -> 
             return common.read_graded(name, args, like=like)
         return common.read_partitions(name, args, client, like=like)
 
+    beside_grades = [*(args.label or []), *([args.position] if args.position else [])]
+    if args.features:  # what is read beside the grades is read, whether it is named among the features or not
+        args.features = [*args.features, *beside_grades]
+    if args.exclude:
+        args.exclude = [entry for entry in args.exclude if entry not in beside_grades]
     data, beside = _taken_beside(ranker, read_one(args.train), args)
     valid = None if args.valid is None else read_one(args.valid, data)
     common.set_categorical(ranker, data, args)

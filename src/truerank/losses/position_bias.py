@@ -106,7 +106,8 @@ class UnbiasedLambdaRank(LambdaRank):
         if self._place is None:
             raise InvalidInputError(
                 "unbiased-lambdarank needs the position of every training row: fit(X, y, qid=qid, position=position), "
-                'or objective_params={"rows_as_shown": True} where the rows of each query come as they were shown'
+                '`truerank train --position COLUMN`, or objective_params={"rows_as_shown": True} where the rows of '
+                "each query come as they were shown"
             )
         return super().__call__(y, scores, offsets)
 
