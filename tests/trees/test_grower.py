@@ -127,9 +127,10 @@ def test_histogram_of_the_other_child_is_the_difference():
     hist[0], hist[1] = child[0] + child[2], child[1] + child[3]
     small_is_right = np.array([True, False])
     taken = np.flatnonzero((leaf == 2) | (leaf == 1)).astype(np.int32)
-    slots = (leaf[taken] & 1).astype(np.int32)
+    taken = taken[np.argsort(leaf[taken] & 1, kind="stable")]
+    counts = np.bincount(leaf[taken] & 1, minlength=2)[None, :]
     eight = np.ascontiguousarray(codes.view(np.uint64)[:, 0])
-    accumulate(eight, taken, words[taken], slots, hist[2:])
+    accumulate(eight, taken, words[taken], counts, hist[2:])
     split_histograms(hist, 2, small_is_right)
     np.testing.assert_array_equal(hist, child)
     root = np.zeros(2048, dtype=np.int64)

@@ -170,6 +170,10 @@ class CodedMatrix:
         """Codes (n,) of one feature, a strided view."""
         return self.codes[feature // BLOCK, :, feature % BLOCK]
 
+    def codes_at(self, feature: int) -> tuple[np.ndarray, np.uint64]:
+        """Unsigned numbers (n,) that lie side by side, and the bit from which on their eight are a feature's code."""
+        return self.codes.view(np.uint64)[feature // BLOCK, :, 0], np.uint64(8 * (feature % BLOCK))
+
 
 def code_rows(X: np.ndarray, borders: list[np.ndarray], n_jobs: int | None = None) -> CodedMatrix:
     """The codes of X under given borders. O(n p log borders) time at most, one byte a value of memory."""

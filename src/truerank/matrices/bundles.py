@@ -67,8 +67,7 @@ class BundledMatrix(CodedMatrix):
         bundle = int(self.bundle[feature])
         first = int(self.first[feature]) if bundle >= 0 else 1
         table[first : first + len(own)] = own
-        # Every eighth byte of an array, as dense codes have it: kernels are compiled for one layout.
-        result = np.empty((self.n_rows, 2), dtype=np.uint8)[:, 0]
+        result = np.empty(self.n_rows, dtype=np.uint8)
         if bundle >= 0:
             result[:] = table[self.codes[bundle // BLOCK, :, bundle % BLOCK]]
         else:
@@ -76,6 +75,10 @@ class BundledMatrix(CodedMatrix):
             rows, ranks = self.stored.of(feature)
             result[rows] = table[ranks]
         return result
+
+    def codes_at(self, feature: int) -> tuple[np.ndarray, np.uint64]:
+        """As of a dense matrix."""
+        return self.column(feature), np.uint64(0)
 
     def codes_of(self, feature: int) -> np.ndarray:
         """A feature's codes in the order of their ranks."""

@@ -18,6 +18,7 @@ The number of a leaf has bit t set when the answer at level t was no (`x > c`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from truerank.core.threads import Workers, row_blocks
 from truerank.matrices.binning import BLOCK, MISSING, CodedMatrix
 from truerank.matrices.exact_sums import exact_parts
 from truerank.trees.histogram import PackedGradients, PackingScales, split_histograms
-from truerank.trees.sampled_rows import SampledRows, loss_unit_of, squared_losses
+from truerank.trees.sampled_rows import SampledRows, answer, loss_unit_of, squared_losses
 
 _ROWS = 65_536
 
@@ -312,27 +313,16 @@ class Grower(HistogramSearch):
 
 def leaf_numbers(matrix: CodedMatrix, tree: TreeStructure, workers: Workers) -> np.ndarray:
     """Leaf of every row, int32 (n,)."""
-    leaf = np.zeros(matrix.n_rows, dtype=np.int32)
-
+    leaf, everyone = np.zeros(matrix.n_rows, dtype=np.int32), np.empty(0, dtype=np.int32)
     for level in range(tree.depth):
-        column = matrix.column(int(tree.features[level]))
+        codes, shift = matrix.codes_at(int(tree.features[level]))
         question = level, int(tree.codes[level]), bool(tree.missing_right[level])
-        workers.run(
-            lambda start, stop, column=column, question=question: _answer(
-                column[start:stop], leaf[start:stop], *question
-            ),
-            row_blocks(matrix.n_rows, _ROWS),
-        )
+
+        def ask(start: int, stop: int, codes: np.ndarray = codes, shift: int = shift, question: Any = question) -> None:
+            answer(codes[start:stop], shift, everyone, leaf[start:stop], *question)
+
+        workers.run(ask, row_blocks(matrix.n_rows, _ROWS))
     return leaf
-
-
-@kernel
-def _answer(column, leaf, level, code, missing_right):
-    """Set bit `level` of each row's leaf where the answer to `code ≤ border` is no."""
-    for i in range(leaf.size):
-        c = np.int32(column[i])
-        right = np.int32(c > code) if missing_right else np.int32(c > code) & np.int32(c != 255)
-        leaf[i] |= right << level
 
 
 @kernel

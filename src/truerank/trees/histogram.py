@@ -13,15 +13,14 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
-from truerank.core.kernel_prefetch import prefetch
+from truerank.core.kernel_prefetch import prefetch, prefetch_near
 from truerank.core.threads import Workers, row_blocks
 from truerank.matrices.exact_sums import add_number, exact_total
 from truerank.matrices.stored_values import kernel_array
 
-ROWS = 32_768  # that a thread takes at once
+ROWS = 32_768  # that a thread takes at most at once: their codes, 256 KB, stay in the cache, read in any order
 LARGE = 65_536  # rows whose codes of eight features, 512 KB, the cache holds without being asked
-RUN = 8_192  # rows whose codes, 64 KB, stay in the cache while they are read in any order
-_AHEAD = 128  # places of rows between asking for codes and reading them
+_NEAR, _FAR = 16, 128  # places of rows between asking for codes and reading them, from the cache and from memory
 _HESSIAN_BITS = 30
 _FINE = 4096  # units of an average row, below which rows are rounded up and down in turn
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 times the golden ratio's fraction
@@ -99,6 +98,11 @@ class PackedGradients:
     scales: PackingScales
 
 
+def blocks_of_rows(n: int) -> list[tuple[int, int]]:
+    """Ranges of rows for threads, at most `ROWS` each: equal ones, of more rows a multiple of four."""
+    return row_blocks(n, ROWS if n <= ROWS else -(-n // (4 * -(-n // (4 * ROWS)))))
+
+
 def blocks_of_sums(n: int) -> list[tuple[int, int]]:
     """Ranges of rows that are added up apart: few, since `exact_parts` are large; the total does not depend on them."""
     return row_blocks(n, max(ROWS, -(-n // 16)))
@@ -141,7 +145,7 @@ def pack_rows(
             words[start:stop],
         )  # fmt: skip
 
-    workers.run(pack, row_blocks(len(rows), ROWS))
+    workers.run(pack, blocks_of_rows(len(rows)))
     return PackedGradients(rows, words, scales)
 
 
@@ -189,33 +193,37 @@ def _rounded(value, number, coarse):
 
 
 @kernel
-def accumulate(codes, rows, words, slots, hist):
+def accumulate(codes, rows, words, counts, hist):
     """Add each row's word to the histogram of its slot.
 
-    `codes` uint64 (n,): eight codes of a row as one word; `rows` int32 (s,); `words` int64 (s,); `slots` int32 (s,);
-    `hist` int64 (slots, 8 * 256). Unsigned numbers spare the question whether an index counts from the end.
+    `codes` uint64 (n,): eight codes of a row as one word; `rows` int32 (s,), in runs, those of a run by slot; `counts`
+    int64 (runs, slots): how many of them a slot has in each run; `words` int64 (s,); `hist` int64 (slots, 8 * 256).
+    Unsigned numbers spare the question whether an index counts from the end.
 
-    Of more than `LARGE` rows those of each run of `RUN` stand by slot, so that one histogram, 16 KB, stays in the
-    first-level cache for a while. Codes are then asked for before they are read: all of the next run, or of few rows
-    these rows' alone.
+    By slot one histogram, 16 KB, stays in the first-level cache for a while. That spoils the order of the codes, which
+    are asked for before they are read: of many rows all of the next run, and then a few rows ahead; of a few among many
+    only these rows' own.
     """
-    if codes.size <= LARGE:
-        for i in range(rows.size):
-            _add_eight(codes[np.uint32(rows[i])], words[i], hist[np.uint32(slots[i])])
-        return
-    if rows.size < codes.size // 4:
-        for i in range(rows.size):
-            prefetch(codes, np.uint32(rows[min(i + _AHEAD, rows.size - 1)]))
-            _add_eight(codes[np.uint32(rows[i])], words[i], hist[np.uint32(slots[i])])
-        return
-    for i in range(0, RUN, 8):
-        prefetch(codes, i)
-    step = (np.uint64(codes.size) << np.uint64(16)) // np.uint64(rows.size)
-    ahead = np.uint64(RUN) << np.uint64(16)
-    for i in range(rows.size):
-        prefetch(codes, ahead >> np.uint64(16))
-        ahead += step
-        _add_eight(codes[np.uint32(rows[i])], words[i], hist[np.uint32(slots[i])])
+    far = codes.size > LARGE
+    run = codes.size // counts.shape[0]
+    sparse = far and rows.size < codes.size // 4
+    near = np.uint64(_FAR if sparse else _NEAR)
+    step, ahead = np.uint64(0), np.uint64(0)
+    if far and not sparse:
+        for i in range(0, run, 8):
+            prefetch(codes, i)
+        step, ahead = (np.uint64(codes.size) << np.uint64(16)) // np.uint64(rows.size), np.uint64(run) << np.uint64(16)
+    i, last = np.uint64(0), np.uint64(rows.size - 1)
+    for r in range(counts.shape[0]):
+        for q in range(counts.shape[1]):
+            own = hist[q]
+            stop = i + np.uint64(counts[r, q])
+            while i < stop:
+                prefetch(codes, ahead >> np.uint64(16))
+                ahead += step
+                prefetch_near(codes, np.uint32(rows[min(i + near, last)]))
+                _add_eight(codes[np.uint32(rows[i])], words[i], own)
+                i += np.uint64(1)
 
 
 @kernel

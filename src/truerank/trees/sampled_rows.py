@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from truerank.core.kernel import kernel
-from truerank.core.threads import Workers, row_blocks
+from truerank.core.threads import Workers
 from truerank.data.grouping import offsets_of
 from truerank.matrices.binning import CodedMatrix
 from truerank.matrices.exact_sums import exact_total
-from truerank.trees.histogram import LARGE, ROWS, RUN, PackedGradients, accumulate, accumulate_all
+from truerank.trees.histogram import PackedGradients, accumulate, accumulate_all, blocks_of_rows
 
 
 class SampledRows:
@@ -20,19 +20,26 @@ class SampledRows:
         n_blocks, n, _ = matrix.codes.shape
         self._codes = matrix.codes.view(np.uint64).reshape(n_blocks, n)
         self.leaf = np.zeros(len(self.rows), dtype=np.int32)
-        self._blocks = row_blocks(len(self.rows), ROWS) or [(0, 0)]  # a partition may have no row of the sample
-        self._level = self.rows, self.words, np.zeros(len(self.rows), dtype=np.int32)
+        self._all = len(self.rows) == n
+        self._blocks = blocks_of_rows(len(self.rows)) or [(0, 0)]  # a partition may have no row of the sample
+        self._counts = np.array([[stop - start] for start, stop in self._blocks])  # rows by block and leaf
+        self._level = self.rows, self.words, self._counts
 
     def ask(self, level: int, feature: int, code: int, side: bool) -> np.ndarray:
         """Answer a question; returns how many rows are in each leaf of the next level, int64 (2^(level + 1),)."""
-        self._level = (self.rows[:0],) * 3  # memory
-        column = self.matrix.column(feature)
+        self._level = self.rows[:0], self.words[:0], self._counts[:0]  # memory
+        codes, shift = self.matrix.codes_at(feature)
 
         def divide(start: int, stop: int) -> np.ndarray:
-            counts: np.ndarray = _divide(column, self.rows[start:stop], self.leaf[start:stop], level, code, side)
+            leaf = self.leaf[start:stop]
+            if self._all:
+                answer(codes[start:stop], shift, self.rows[:0], leaf, level, code, side)
+            else:
+                answer(codes, shift, self.rows[start:stop], leaf, level, code, side)
+            counts: np.ndarray = _count(leaf, 2 << level)
             return counts
 
-        self._counts = np.array(self._workers.run(divide, self._blocks))  # by block and leaf
+        self._counts = np.array(self._workers.run(divide, self._blocks))
         total: np.ndarray = self._counts.sum(axis=0)
         return total
 
@@ -41,17 +48,18 @@ class SampledRows:
         if level == 0:
             return
         half = 1 << (level - 1)
-        taken = np.where(small_is_right, self._counts[:, half:], self._counts[:, :half]).sum(axis=1)
-        ends = offsets_of(taken).tolist()
-        rows, words, slots = (np.empty(ends[-1], dtype=kind) for kind in (np.int32, np.int64, np.int32))
-        self._level = rows, words, slots
+        chosen = np.arange(half) + half * small_is_right
+        counts = self._counts[:, chosen]
+        ends = offsets_of(counts.sum(axis=1)).tolist()
+        rows, words = np.empty(ends[-1], dtype=np.int32), np.empty(ends[-1], dtype=np.int64)
+        self._level = rows, words, counts
 
-        def gather(start: int, stop: int, first: int, last: int) -> None:
+        def gather(start: int, stop: int, first: int, last: int, own: np.ndarray) -> None:
             here = (of[start:stop] for of in (self.rows, self.words, self.leaf))
-            out = (of[first:last] for of in (rows, words, slots))
-            _gather(*here, level - 1, small_is_right, self.matrix.n_rows > LARGE, *out)
+            _gather(*here, chosen, own, rows[first:last], words[first:last])
 
-        self._workers.run(gather, [(*block, *place) for block, place in zip(self._blocks, zip(ends, ends[1:]))])
+        places = zip(self._blocks, zip(ends, ends[1:]), counts)
+        self._workers.run(gather, [(*block, *place, own) for block, place, own in places])
 
     def of_all_rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Words, int64 (n,), and leaves, uint16 (n,), of all rows, 0 where a row is not in the sample."""
@@ -65,11 +73,11 @@ class SampledRows:
 
     def fill(self, block: int, fresh: np.ndarray) -> None:
         """Add the gathered rows' words to the histograms (leaves, 8 * 256) of one block of features."""
-        rows, words, slots = self._level
+        rows, words, counts = self._level
         if len(fresh) == 1 and len(rows) == self.matrix.n_rows:  # the root, or a whole partition in its smaller child
             accumulate_all(self._codes[block], words, fresh[0])
-        else:
-            accumulate(self._codes[block], rows, words, slots, fresh)
+        elif len(rows):
+            accumulate(self._codes[block], rows, words, counts, fresh)
 
 
 def squared_losses(packed: PackedGradients) -> np.ndarray:
@@ -87,50 +95,58 @@ def loss_unit_of(parts: np.ndarray, total: np.ndarray, shift: int) -> float:
 
 
 @kernel
-def _divide(column, rows, leaf, level, code, missing_right):
-    """Answer the sampled rows' question; returns the number of rows in each leaf of the next level.
+def answer(codes, shift, rows, leaf, level, code, missing_right):
+    """Set bit `level` of each row's leaf where its code, eight bits of `codes` from `shift` on, is above `code`.
 
-    No branch depends on a row: half of them would be mispredicted.
+    `rows` int32 (n,) of the codes have leaves; empty where all do.
     """
-    bit = 1 << level
-    count = np.zeros(2 * bit, dtype=np.int64)
-    for i in range(rows.size):
-        c = np.int32(column[rows[i]])
-        right = np.int32(c > code) if missing_right else np.int32(c > code) & np.int32(c != 255)
-        q = leaf[i] | (right << level)
-        leaf[i] = q
-        count[q] += 1
-    return count
+    last = np.int64(255 if missing_right else 254)
+    if rows.size:
+        for i in range(rows.size):
+            c = np.int64(codes[np.uint32(rows[i])] >> shift) & 255
+            leaf[i] |= np.int32((c > code) & (c <= last)) << level
+        return
+    for i in range(leaf.size):
+        c = np.int64(codes[i] >> shift) & 255
+        leaf[i] |= np.int32((c > code) & (c <= last)) << level
 
 
 @kernel
-def _gather(rows, words, leaf, level, small_is_right, by_parent, out_rows, out_words, out_slots):
-    """Rows, words and parents of the rows in the chosen child of each leaf, in row order, or of each run by parent.
+def _count(leaf, n_leaves):
+    """The number of rows in each leaf; four counters each, so that the like of neighbours do not wait for each other."""
+    counts = np.zeros((4, n_leaves), dtype=np.int64)
+    a, b, c, d = counts
+    fours = leaf.size - leaf.size % 4
+    for i in range(0, fours, 4):
+        a[np.uint32(leaf[i])] += 1
+        b[np.uint32(leaf[i + 1])] += 1
+        c[np.uint32(leaf[i + 2])] += 1
+        d[np.uint32(leaf[i + 3])] += 1
+    for i in range(fours, leaf.size):
+        a[leaf[i]] += 1
+    return counts.sum(axis=0)
+
+
+@kernel
+def _gather(rows, words, leaf, chosen, counts, out_rows, out_words):
+    """Rows and words of the rows in the chosen leaves, one leaf after the other; `counts` says how many each has.
 
     No branch depends on a row: every row is noted, and the next one over it unless it belongs here.
     """
-    bit = 1 << level
-    small = np.empty(bit, dtype=np.int32)
-    for q in range(bit):
-        small[q] = 1 if small_is_right[q] else 0
-    group = np.int32(bit - 1 if by_parent else 0)
-    place = np.empty(group + 1, dtype=np.int64)
-    taken = np.empty(RUN, dtype=np.int32)
+    place = np.full(2 * chosen.size, -1)
     first = np.int64(0)
-    for start in range(0, rows.size, RUN):
-        k = np.int64(0)
-        for i in range(start, min(start + RUN, rows.size)):
-            taken[k] = i
-            k += np.int64((leaf[i] >> level) == small[leaf[i] & (bit - 1)])
-        place[:] = 0
-        for i in taken[:k]:
-            place[leaf[i] & group] += 1
-        for q in range(place.size):
-            place[q], first = first, first + place[q]
-        for i in taken[:k]:
-            q = leaf[i] & (bit - 1)
-            at = place[q & group]
-            out_rows[at] = rows[i]
-            out_words[at] = words[i]
-            out_slots[at] = q
-            place[q & group] = at + 1
+    for q in range(chosen.size):
+        place[chosen[q]] = first
+        first += counts[q]
+    here = place >= 0
+    taken = np.empty(rows.size + 1, dtype=np.int32)
+    k = np.int64(0)
+    for i in range(rows.size):
+        taken[k] = i
+        k += here[np.uint32(leaf[i])]
+    for i in taken[:k]:
+        q = np.uint32(leaf[i])
+        at = place[q]
+        out_rows[at] = rows[i]
+        out_words[at] = words[i]
+        place[q] = at + 1
