@@ -193,9 +193,10 @@ def checked(objective: Any, y: np.ndarray, scores: np.ndarray, offsets: np.ndarr
     for name, values in (("gradients", gradients), ("hessians", hessians)):
         if values.shape != y.shape:
             raise InvalidInputError(f"the objective's {name} must have shape {y.shape}, got {values.shape}")
-        if not np.isfinite(values).all():
+        # One number may stand for all.
+        if not np.isfinite(values[:1] if values.strides == (0,) else values).all():
             row = int(np.flatnonzero(~np.isfinite(values))[0])
             raise InvalidInputError(f"the objective's {name} must be finite, got {values[row]} at row {row}")
-    if hessians.min(initial=0.0) < 0:
+    if (hessians[:1] if hessians.strides == (0,) else hessians).min(initial=0.0) < 0:
         raise InvalidInputError("the objective's hessians must not be negative; take an upper bound or 1")
     return gradients, hessians

@@ -14,6 +14,8 @@ from truerank.core.kernel import kernel
 
 _HALF = 26  # bits of the lower half of a mantissa
 _LEAST = 1074  # 2^-1074 is the smallest float64
+_EVERY_BIT = np.uint64(2**64 - 1)
+MAGNITUDE = np.uint64(2**63 - 1)  # the bits of a number without its sign
 
 
 def exact_parts(values: np.ndarray) -> np.ndarray:
@@ -22,7 +24,7 @@ def exact_parts(values: np.ndarray) -> np.ndarray:
     O(n); `exact_total` makes a number of them.
     """
     parts = np.zeros((2, 2048), dtype=np.int64)
-    _add_mantissas(np.array(values, dtype=np.float64, order="C").view(np.uint64), parts)
+    add_numbers(np.array(values, dtype=np.float64, order="C").view(np.uint64), _EVERY_BIT, parts)
     return parts
 
 
@@ -59,19 +61,19 @@ def exact_sum(values: np.ndarray) -> float:
 
 
 @kernel
-def _add_mantissas(bits, parts):
-    """`add_number` of each bit pattern (n,)."""
+def add_numbers(bits, mask, parts):
+    """Add the float64 numbers with these bit patterns (n,), as far as the mask has them, to their `exact_parts`."""
     for i in range(bits.size):
-        add_number(bits[i], parts)
+        add_number(bits[i] & mask, 1, parts)
 
 
 @kernel
-def add_number(bits, parts):
-    """Add the mantissa of the float64 with this bit pattern to `parts` (2, 2048); of infinity and nan 1 at 2047."""
+def add_number(bits, times, parts):
+    """Add the float64 with this bit pattern to `parts` (2, 2048), so many times; infinity and nan at 2047."""
     exponent = np.int64((bits >> np.uint64(52)) & np.uint64(2047))
     mantissa = bits & ((np.uint64(1) << np.uint64(52)) - np.uint64(1))
     if exponent == 2047:
-        parts[0, 2047] += 1
+        parts[0, 2047] += times
         return
     if exponent > 0:
         mantissa |= np.uint64(1) << np.uint64(52)
@@ -81,5 +83,5 @@ def add_number(bits, parts):
     lower = np.int64(mantissa & ((np.uint64(1) << np.uint64(26)) - np.uint64(1)))
     if bits >> np.uint64(63):
         upper, lower = -upper, -lower
-    parts[0, exponent] += upper
-    parts[1, exponent] += lower
+    parts[0, exponent] += upper * times
+    parts[1, exponent] += lower * times

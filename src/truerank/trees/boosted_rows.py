@@ -105,7 +105,7 @@ class RowsHere:
         data = self._data
         assert data.y is not None
         if self._by_place is not None:
-            gradients, hessians = self._by_place.derivatives(self._objective, scores)
+            gradients, hessians = self._by_place.derivatives(self._objective, scores, self._workers)
         else:
             gradients, hessians = checked(self._objective, data.y, scores, data.offsets)
         if self._weight is None:

@@ -12,7 +12,7 @@ from truerank.core.kernel import kernel
 from truerank.core.random_streams import stream
 from truerank.core.rounds import tell
 from truerank.core.threads import Workers
-from truerank.matrices.exact_sums import add_number, exact_total
+from truerank.matrices.exact_sums import add_numbers, exact_total
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.solvers.result import Status
 from truerank.trees.ensemble import pad_tree
@@ -232,9 +232,8 @@ def _add_changes(start, g, h, scores, parts):
     """Add u (g - h u / 2), u = scores - start, of every row to `exact_parts`; all but the scores (n,) may be (1,)."""
     n = scores.size
     start_step, g_step, h_step = np.int64(start.size == n), np.int64(g.size == n), np.int64(h.size == n)
-    change = np.empty(1)
-    bits = change.view(np.uint64)
+    change = np.empty(n)
     for i in range(n):
         u = scores[i] - start[i * start_step]
-        change[0] = u * (g[i * g_step] - 0.5 * h[i * h_step] * u)
-        add_number(bits[0], parts)
+        change[i] = u * (g[i * g_step] - 0.5 * h[i * h_step] * u)
+    add_numbers(change.view(np.uint64), ~np.uint64(0), parts)

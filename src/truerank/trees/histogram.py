@@ -15,7 +15,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 from truerank.core.kernel_prefetch import prefetch, prefetch_near
 from truerank.core.threads import Workers, row_blocks
-from truerank.matrices.exact_sums import add_number, exact_total
+from truerank.matrices.exact_sums import MAGNITUDE, add_number, add_numbers, exact_total
 from truerank.matrices.stored_values import kernel_array
 
 ROWS = 32_768  # that a thread takes at most at once: their codes, 256 KB, stay in the cache, read in any order
@@ -82,7 +82,7 @@ class GradientSizes:
         parts = np.zeros((len(blocks), 2, 2, 2048), dtype=np.int64)
 
         def add(start: int, stop: int, own: np.ndarray) -> bool:
-            return bool(_add_sizes(for_kernel(g[start:stop]), for_kernel(h[start:stop]), stop - start, *own))
+            return bool(_add_sizes(kernel_array(g[start:stop]), for_kernel(h[start:stop]), stop - start, *own))
 
         whole = all(workers.run(add, [(*block, own) for block, own in zip(blocks, parts)]))
         return cls(len(g), parts[:, 0].sum(axis=0), parts[:, 1].sum(axis=0), whole)
@@ -156,15 +156,15 @@ def for_kernel(values: np.ndarray) -> np.ndarray:
 
 @kernel
 def _add_sizes(g, h, n, gradients, hessians):
-    """Add the magnitudes of g and h, (n,) or (1,), to `exact_parts`; returns whether all of h are whole numbers."""
-    g_bits, h_bits = g.view(np.uint64), h.view(np.uint64)
-    g_step, h_step = np.int64(g.size == n), np.int64(h.size == n)
-    without_sign = (np.uint64(1) << np.uint64(63)) - np.uint64(1)
+    """Add the magnitudes of g (n,) and h, (n,) or (1,), to `exact_parts`; returns whether all of h are whole."""
+    add_numbers(g.view(np.uint64), MAGNITUDE, gradients)
+    if h.size == n:
+        add_numbers(h.view(np.uint64), MAGNITUDE, hessians)
+    else:
+        add_number(h.view(np.uint64)[0], n, hessians)
     whole = True
-    for i in range(n):
-        add_number(g_bits[i * g_step] & without_sign, gradients)
-        add_number(h_bits[i * h_step], hessians)
-        whole &= h[i * h_step] == np.rint(h[i * h_step])
+    for one in h:
+        whole &= one == np.rint(one)
     return whole
 
 

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.threads import Workers
+from truerank.core.kernel import kernel
+from truerank.core.threads import Workers, row_blocks
 from truerank.data.grouping import at_places, offsets_of
 from truerank.data.ranking_data import RankingData
 from truerank.losses.protocols import BoostingObjective, Derivatives
 from truerank.matrices.binning import CodedMatrix
 from truerank.matrices.content import order_by_content
+from truerank.matrices.stored_values import kernel_array
 from truerank.trees.grower import TreeStructure, leaf_numbers
 
 
@@ -77,10 +79,19 @@ class ContentOrder:
         drawn = draw_rows(rng, self.offsets, unit, replace, share)
         return None if drawn is None else at_places(drawn, self.rows)
 
-    def derivatives(self, objective: BoostingObjective, scores: np.ndarray) -> Derivatives:
+    def derivatives(self, objective: BoostingObjective, scores: np.ndarray, workers: Workers) -> Derivatives:
         """The objective's gradients and hessians (n,) at scores (n,)."""
-        gradients, hessians = objective(self.y, scores[self.rows], self.offsets)
-        return at_places(gradients, self.rows), at_places(hessians, self.rows)
+        blocks = row_blocks(len(scores))
+        placed = np.empty_like(scores)
+        workers.run(lambda a, b: _take(scores, self.rows[a:b], placed[a:b]), blocks)
+        there = objective(self.y, placed, self.offsets)
+        here = tuple(np.empty_like(scores) for _ in there)
+        pairs = [(kernel_array(np.asarray(values)), result) for values, result in zip(there, here)]
+        workers.run(
+            lambda a, b, values, result: _put(values[a:b], self.rows[a:b], result),
+            [(*block, *pair) for pair in pairs for block in blocks],
+        )
+        return here
 
 
 def draw_rows(
@@ -101,3 +112,17 @@ def draw_rows(
         times = np.zeros(units, dtype=np.int64)
         times[rng.permutation(units)[:draws]] = 1
     return times if unit == "row" else np.repeat(times, np.diff(offsets))
+
+
+@kernel
+def _take(values, places, result):
+    """`values[places]` into `result`."""
+    for i in range(places.size):
+        result[i] = values[np.uint64(places[i])]
+
+
+@kernel
+def _put(values, places, result):
+    """`result[places] = values`."""
+    for i in range(places.size):
+        result[np.uint64(places[i])] = values[i]

@@ -113,7 +113,7 @@ def answer(codes, shift, rows, leaf, level, code, missing_right):
 
 @kernel
 def _count(leaf, n_leaves):
-    """The number of rows in each leaf; four counters each, so that the like of neighbours do not wait for each other."""
+    """The number of rows in each leaf, by four counters, so that neighbours in one leaf do not wait for each other."""
     counts = np.zeros((4, n_leaves), dtype=np.int64)
     a, b, c, d = counts
     fours = leaf.size - leaf.size % 4
