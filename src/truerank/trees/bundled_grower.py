@@ -39,9 +39,11 @@ class BundledGrower(Grower):
         self._by_row = self._sampled.of_all_rows()
 
     def _search_block(self, block: int, level: Level) -> float:
-        return super()._search_block(block, level) if block < len(self._hist) else self._search_members(block, level)
+        if block < len(self._hist):
+            return super()._search_block(block, level)
+        return self._search_members(np.empty((0, BLOCK * 256), dtype=np.int64), block, level)
 
-    def _search_members(self, block: int, level: Level) -> float:
+    def _search_members(self, hist: np.ndarray, block: int, level: Level) -> float:
         members = self._members[block]
         members = members[level.permitted[members]]
         leaves = 1 << level.number
@@ -50,22 +52,17 @@ class BundledGrower(Grower):
         before = 0.0
         for start in range(0, len(members), width):
             some = members[start : start + width]
-            self._take_apart(block, some, level, histograms)
+            self._take_apart(hist, block, some, level, histograms)
             before = self._search_features(histograms, some, level)
         return before
 
-    def _histograms(self, feature: int, level: Level) -> np.ndarray:
-        out = np.zeros((1 << level.number, 256), dtype=np.int64)
-        self._take_apart(int(self._block_of[feature]), np.array([feature]), level, out)
-        return out
-
-    def _take_apart(self, block: int, features: np.ndarray, level: Level, out: np.ndarray) -> None:
-        """Histograms (leaves, 256 each) of some features of a block."""
+    def _take_apart(self, hist: np.ndarray, block: int, features: np.ndarray, level: Level, out: np.ndarray) -> None:
+        """Histograms (leaves, 256 each) of some features of a block, from those of its bundles."""
         own, stored = self._bundles, self._bundles.stored
         codes = own.default[features], own.n_bins[features], own.has_missing[features]
         if block < len(self._hist):
             slots = own.bundle[features] % BLOCK
-            unbundle(self._hist[block], level.totals, slots, own.first[features], *codes, out)
+            unbundle(hist, level.totals, slots, own.first[features], *codes, out)
         else:
             where = stored.starts, stored.rows, stored.ranks
             accumulate_stored(*where, features, *self._by_row, level.totals, *codes, out)

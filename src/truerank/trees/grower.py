@@ -24,7 +24,7 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.core.threads import Workers, row_blocks
-from truerank.matrices.binning import BLOCK, MISSING, CodedMatrix
+from truerank.matrices.binning import BLOCK, CodedMatrix
 from truerank.matrices.exact_sums import exact_parts
 from truerank.trees.histogram import PackedGradients, PackingScales, split_histograms
 from truerank.trees.sampled_rows import SampledRows, answer, loss_unit_of, squared_losses
@@ -182,7 +182,8 @@ class LevelSearch:
 class HistogramSearch(LevelSearch):
     """The level search over histograms that a subclass fills: from the rows, or from the sums of many partitions.
 
-    A subclass writes `_begin` and `_fill`. Memory: 2 KB a leaf and feature, `2^(d-1) * p * 2` KB.
+    A subclass writes `_begin` and `_fill`. Memory: 2 KB a leaf and feature of all levels but the last, whose histograms
+    have no children, `2^(d-2) * p * 2` KB; and those of eight features on the last level for each thread.
     """
 
     def __init__(self, n_bins: np.ndarray, has_missing: np.ndarray, rules: GrowthRules, workers: Workers) -> None:
@@ -193,12 +194,15 @@ class HistogramSearch(LevelSearch):
         self._block_of = np.zeros(p, dtype=np.int64)
         for block, own in enumerate(self._members):
             self._block_of[own] = block
-        self._hist = np.zeros((n_kept, 1 << max(0, rules.depth - 1), BLOCK * 256), dtype=np.int64)
+        self._hist = np.zeros((n_kept, 1 << max(0, rules.depth - 2), BLOCK * 256), dtype=np.int64)
+        self._spare: list[np.ndarray] = []  # one for each thread: what is added to stays in its cache
         self._n_bins, self._missing = np.array(n_bins, dtype=np.int32), np.array(has_missing, dtype=np.bool_)
         self._monotone = np.zeros(p, np.int8) if rules.monotone is None else np.array(rules.monotone, dtype=np.int8)
         self._smoothing = np.empty((0, 4, 256)) if rules.smoothing is None else rules.smoothing
         # The best question of each feature at the level that was searched last.
         self._gains, self._questions = np.empty(p), np.empty((p, 2), dtype=np.int32)
+        # And the sums of words in the left and the right child of each leaf.
+        self._children = np.empty((p, 2, 1 << max(0, rules.depth - 1)), dtype=np.int64)
 
     def _blocks(self) -> tuple[list[np.ndarray], int]:
         """The features that a thread searches at once, and of how many such blocks the histograms are kept."""
@@ -228,7 +232,7 @@ class HistogramSearch(LevelSearch):
         best = int(np.argmax(net))  # of equal gains the lowest feature's
         feature = int(permitted[best])
         code, side = int(self._questions[feature, 0]), bool(self._questions[feature, 1])
-        left, right = self._child_words(level, feature, code, side)
+        left, right = self._children[feature, :, : 1 << level.number].copy()
         if not self.has_missing[feature]:  # what is missing for the first time at prediction goes with most of the rows
             mask = (1 << level.shift) - 1
             side = bool((left & mask).sum() < (right & mask).sum())
@@ -239,41 +243,34 @@ class HistogramSearch(LevelSearch):
 
         Returns the sum of G²/H before the question.
         """
-        hist = self._hist[block]
         n_leaves = 1 << level.number
         half = n_leaves >> 1
+        try:
+            hist = self._spare.pop()
+        except IndexError:
+            hist = np.empty((1 << (self.rules.depth - 1), BLOCK * 256), dtype=np.int64)
         fresh = hist[half:n_leaves] if half else hist[:1]
         fresh[:] = 0
         self._fill(block, fresh)
         if half:
-            split_histograms(hist, half, level.small_is_right)
-        return self._search_members(block, level)
+            split_histograms(self._hist[block], hist, level.small_is_right)
+        if level.number + 1 < self.rules.depth:
+            self._hist[block, :n_leaves] = hist[:n_leaves]
+        before = self._search_members(hist, block, level)
+        self._spare.append(hist)
+        return before
 
-    def _search_members(self, block: int, level: Level) -> float:
-        """As `_search_block`, the histograms being filled."""
-        return self._search_features(self._hist[block], self._members[block], level)
+    def _search_members(self, hist: np.ndarray, block: int, level: Level) -> float:
+        """As `_search_block`, given the histograms of the block."""
+        return self._search_features(hist, self._members[block], level)
 
     def _search_features(self, hist: np.ndarray, features: np.ndarray, level: Level) -> float:
         """`search_level` for some features."""
         before: float = search_level(
             hist, 1 << level.number, features, level.permitted, self._n_bins, self._missing, self._monotone,
-            self._smoothing, level.weights, level.shift, self._gains, self._questions,
+            self._smoothing, level.weights, level.shift, self._gains, self._questions, self._children,
         )  # fmt: skip
         return before
-
-    def _histograms(self, feature: int, level: Level) -> np.ndarray:
-        """A feature's histograms (leaves, 256) at the level that was searched last."""
-        n_leaves = 1 << level.number
-        block, j = divmod(feature, BLOCK)
-        return self._hist[block, :n_leaves].reshape(n_leaves, BLOCK, 256)[:, j]
-
-    def _child_words(self, level: Level, feature: int, code: int, side: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Sums of words in the left and the right child of each leaf of the level, (leaves,)."""
-        hist = self._histograms(feature, level)
-        left = hist[:, : code + 1].sum(axis=1)
-        if not side:
-            left += hist[:, MISSING]
-        return left, hist.sum(axis=1) - left
 
 
 class Grower(HistogramSearch):
@@ -318,7 +315,7 @@ def leaf_numbers(matrix: CodedMatrix, tree: TreeStructure, workers: Workers) -> 
         codes, shift = matrix.codes_at(int(tree.features[level]))
         question = level, int(tree.codes[level]), bool(tree.missing_right[level])
 
-        def ask(start: int, stop: int, codes: np.ndarray = codes, shift: int = shift, question: Any = question) -> None:
+        def ask(start: int, stop: int, codes: np.ndarray = codes, shift: Any = shift, question: Any = question) -> None:
             answer(codes[start:stop], shift, everyone, leaf[start:stop], *question)
 
         workers.run(ask, row_blocks(matrix.n_rows, _ROWS))
@@ -327,12 +324,17 @@ def leaf_numbers(matrix: CodedMatrix, tree: TreeStructure, workers: Workers) -> 
 
 @kernel
 def search_level(
-    hist, n_leaves, features, permitted, n_bins, missing, monotone, smoothing, scales, shift, gains, questions
+    hist, n_leaves, features, permitted, n_bins, missing, monotone, smoothing, scales, shift, gains, questions, children
 ):
     """Best border of each of some features, whose histograms stand side by side, over all leaves of a level.
 
-    Writes what is found of feature f to `gains[f]` and `questions[f]`: its code, and 1 if a missing value goes right.
-    Returns the sum of G²/H before the question, in packed units.
+    Writes what is found of feature f to `gains[f]`, to `questions[f]`, its code, and 1 if a missing value goes right,
+    and to `children[f]` the sums of words in the left and the right child of each leaf. Returns the sum of G²/H before
+    the question, in packed units.
+
+    Divisions take most of the time. Where nothing but G²/H counts, gains are estimated first, with one division for
+    two, and those that may be the largest are then computed as elsewhere: the same question. Many arguments: what is
+    known of each feature, and what is found, are arrays of their own.
     """
     alpha, penalty, unit = scales[0], scales[1], scales[2]
     inverse_unit = 1.0 / unit if unit > 0.0 else 0.0
@@ -341,66 +343,125 @@ def search_level(
     left = np.empty(256, dtype=np.int64)
     gl = np.empty(256)
     hl = np.empty(256)
+    totals = np.empty(n_leaves, dtype=np.int64)
     before = 0.0
     known = False
     for j in range(features.size):
         f = features[j]
         if not permitted[f]:
             continue
+        here = 256 * j
         bins = n_bins[f]
         sign = monotone[f]
         n_sides = 2 if missing[f] else 1
         last = bins if missing[f] else bins - 1  # one past the last candidate
-        for side in range(n_sides):
-            for b in range(last):
-                gain[side, b] = 0.0
-        parent = 0.0
-        for q in range(n_leaves):
-            h = hist[q, 256 * j : 256 * j + 256]
-            total = np.int64(0)
-            for b in range(bins):
-                total += h[b]
-                left[b] = total
-            lost = h[255] if missing[f] else np.int64(0)
-            total += lost
-            th = np.float64(total & mask)
-            tg = np.float64(total >> shift)
-            whole = tg * tg / (max(th, 1.0) + alpha)
-            parent += whole - (penalty / (1.0 + th * inverse_unit) if penalty > 0.0 else 0.0)
-            for side in range(n_sides):
-                # side 0: a missing value goes right; side 1: left
-                extra = lost if side == 1 else np.int64(0)
-                for b in range(last):
-                    packed = left[b] + extra
-                    hl[b] = np.float64(packed & mask)
-                    gl[b] = np.float64(packed >> shift)
-                if smoothing.shape[0]:
-                    _smooth(h, bins, mask, shift, smoothing[f], gl, hl)
-                out = gain[side]
-                if sign == 0:
-                    for b in range(last):
-                        g, k = gl[b], hl[b]
-                        e, m = tg - g, th - k
-                        out[b] += g * g / (max(k, 1.0) + alpha) + e * e / (max(m, 1.0) + alpha)
-                else:
-                    for b in range(last):
-                        g, k = gl[b], hl[b]
-                        e, m = tg - g, th - k
-                        k, m = max(k, 1.0) + alpha, max(m, 1.0) + alpha
-                        # Leaf values are -g/k and -e/m; where they would break the order, the leaf stays whole.
-                        out[b] += whole if sign * (g * m - e * k) < 0.0 else g * g / k + e * e / m
-                if penalty > 0.0:
-                    for b in range(last):
-                        out[b] -= penalty / (1.0 + hl[b] * inverse_unit)
-                        out[b] -= penalty / (1.0 + (th - hl[b]) * inverse_unit)
         if not known:
-            before, known = parent, True
-        gains[f], questions[f, 0], questions[f, 1] = -np.inf, 0, 0
+            for q in range(n_leaves):
+                totals[q] = _sum(hist[q, here : here + bins]) + (hist[q, here + 255] if missing[f] else 0)
+                th, tg = np.float64(totals[q] & mask), np.float64(totals[q] >> shift)
+                before += tg * tg / (max(th, 1.0) + alpha) - (
+                    penalty / (1.0 + th * inverse_unit) if penalty > 0.0 else 0.0
+                )
+            known = True
+        estimated = sign == 0 and penalty == 0.0 and smoothing.shape[0] == 0 and alpha < 1e100
+        for attempt in range(0 if estimated else 1, 2):
+            gain[:n_sides, :last] = 0.0
+            for q in range(n_leaves):
+                h = hist[q, here : here + 256]
+                total = np.int64(0)
+                for b in range(bins):
+                    total += h[b]
+                    left[b] = total
+                th, tg = np.float64(totals[q] & mask), np.float64(totals[q] >> shift)
+                for side in range(n_sides):
+                    # side 0: a missing value goes right; side 1: left
+                    extra = h[255] if side == 1 else np.int64(0)
+                    out = gain[side]
+                    if attempt == 0:
+                        for b in range(last):
+                            packed = left[b] + extra
+                            k, g = np.float64(packed & mask), np.float64(packed >> shift)
+                            e, m = tg - g, max(th - k, 1.0) + alpha
+                            k = max(k, 1.0) + alpha
+                            out[b] += (g * g * m + e * e * k) / (k * m)
+                        continue
+                    for b in range(last):
+                        packed = left[b] + extra
+                        hl[b] = np.float64(packed & mask)
+                        gl[b] = np.float64(packed >> shift)
+                    if smoothing.shape[0]:
+                        _smooth(h, bins, mask, shift, smoothing[f], gl, hl)
+                    if sign == 0:
+                        for b in range(last):
+                            g, k = gl[b], hl[b]
+                            e, m = tg - g, th - k
+                            out[b] += g * g / (max(k, 1.0) + alpha) + e * e / (max(m, 1.0) + alpha)
+                    else:
+                        whole = tg * tg / (max(th, 1.0) + alpha)
+                        for b in range(last):
+                            g, k = gl[b], hl[b]
+                            e, m = tg - g, th - k
+                            k, m = max(k, 1.0) + alpha, max(m, 1.0) + alpha
+                            # Leaf values are -g/k and -e/m; where they would break the order, the leaf stays whole.
+                            out[b] += whole if sign * (g * m - e * k) < 0.0 else g * g / k + e * e / m
+                    if penalty > 0.0:
+                        for b in range(last):
+                            out[b] -= penalty / (1.0 + hl[b] * inverse_unit)
+                            out[b] -= penalty / (1.0 + (th - hl[b]) * inverse_unit)
+            if attempt == 0 and _compute_largest(hist, here, totals, n_sides, last, alpha, shift, gain):
+                break
+        most, code, to_left = -np.inf, 0, 1
         for side in range(n_sides):
             for b in range(last):
-                if gain[side, b] > gains[f]:
-                    gains[f], questions[f, 0], questions[f, 1] = gain[side, b], b, side == 0
+                if gain[side, b] > most:
+                    most, code, to_left = gain[side, b], b, side
+        gains[f], questions[f, 0], questions[f, 1] = most, code, 1 - to_left
+        for q in range(n_leaves):
+            lower = _sum(hist[q, here : here + code + 1])
+            if to_left and missing[f]:
+                lower += hist[q, here + 255]
+            children[f, 0, q], children[f, 1, q] = lower, totals[q] - lower
     return before
+
+
+@kernel
+def _sum(words):
+    total = np.int64(0)
+    for i in range(words.size):
+        total += words[i]
+    return total
+
+
+@kernel
+def _compute_largest(hist, here, totals, n_sides, last, alpha, shift, gain):
+    """Replace estimates of gains by what they are where they may be the largest, and elsewhere by -inf.
+
+    An estimate is off by some units in the last place for each leaf, less than 1e-11 of it. Returns False, with nothing
+    replaced, where there are more than eight.
+    """
+    mask = (np.int64(1) << shift) - 1
+    least = 0.0
+    for side in range(n_sides):
+        least = max(least, gain[side, :last].max())
+    least *= 1.0 - 1e-11
+    number = np.int64(0)
+    for side in range(n_sides):
+        for b in range(last):
+            number += gain[side, b] >= least
+    if number > 8:
+        return False
+    for side in range(n_sides):
+        for b in range(last):
+            if gain[side, b] < least:
+                gain[side, b] = -np.inf
+                continue
+            gain[side, b] = 0.0
+            for q in range(totals.size):
+                packed = _sum(hist[q, here : here + b + 1]) + (hist[q, here + 255] if side == 1 else 0)
+                k, g = np.float64(packed & mask), np.float64(packed >> shift)
+                e, m = np.float64(totals[q] >> shift) - g, np.float64(totals[q] & mask) - k
+                gain[side, b] += g * g / (max(k, 1.0) + alpha) + e * e / (max(m, 1.0) + alpha)
+    return True
 
 
 @kernel

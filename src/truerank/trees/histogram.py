@@ -210,8 +210,8 @@ def accumulate(codes, rows, words, counts, hist):
     near = np.uint64(_FAR if sparse else _NEAR)
     step, ahead = np.uint64(0), np.uint64(0)
     if far and not sparse:
-        for i in range(0, run, 8):
-            prefetch(codes, i)
+        for place in range(0, run, 8):
+            prefetch(codes, place)
         step, ahead = (np.uint64(codes.size) << np.uint64(16)) // np.uint64(rows.size), np.uint64(run) << np.uint64(16)
     i, last = np.uint64(0), np.uint64(rows.size - 1)
     for r in range(counts.shape[0]):
@@ -248,20 +248,20 @@ def _add_eight(eight, word, hist):
 
 
 @kernel
-def split_histograms(hist, n_parents, small_is_right):
-    """Turn each parent's histogram and its smaller child's into those of both children.
+def split_histograms(parents, hist, small_is_right):
+    """Turn the histograms of each parent's smaller child into those of both children.
 
-    On entry `hist[q]` is parent q's and `hist[q + n_parents]` its smaller child's; on return they are the left and
-    the right child's.
+    On entry `hist[q + n_parents]` is that of parent q's smaller child; on return it is that of the right child, and
+    `hist[q]` that of the left.
     """
-    width = hist.shape[1]
+    n_parents, width = small_is_right.size, hist.shape[1]
     for q in range(n_parents):
-        left, right = hist[q], hist[q + n_parents]
+        parent, left, right = parents[q], hist[q], hist[q + n_parents]
         if small_is_right[q]:
             for j in range(width):
-                left[j] -= right[j]
+                left[j] = parent[j] - right[j]
         else:
             for j in range(width):
                 small = right[j]
-                right[j] = left[j] - small
+                right[j] = parent[j] - small
                 left[j] = small

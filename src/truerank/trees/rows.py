@@ -85,7 +85,7 @@ class ContentOrder:
         placed = np.empty_like(scores)
         workers.run(lambda a, b: _take(scores, self.rows[a:b], placed[a:b]), blocks)
         there = objective(self.y, placed, self.offsets)
-        here = tuple(np.empty_like(scores) for _ in there)
+        here = np.empty_like(scores), np.empty_like(scores)
         pairs = [(kernel_array(np.asarray(values)), result) for values, result in zip(there, here)]
         workers.run(
             lambda a, b, values, result: _put(values[a:b], self.rows[a:b], result),

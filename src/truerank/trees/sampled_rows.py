@@ -145,8 +145,8 @@ def _gather(rows, words, leaf, chosen, counts, out_rows, out_words):
         taken[k] = i
         k += here[np.uint32(leaf[i])]
     for i in taken[:k]:
-        q = np.uint32(leaf[i])
-        at = place[q]
+        own = np.uint32(leaf[i])
+        at = place[own]
         out_rows[at] = rows[i]
         out_words[at] = words[i]
-        place[q] = at + 1
+        place[own] = at + 1
