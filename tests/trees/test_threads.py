@@ -8,13 +8,13 @@ from truerank.core.threads import row_blocks
 from truerank.data.samples import load_sample
 from truerank.losses import by_query as objectives
 from truerank.matrices import binning as borders
-from truerank.trees import grower, histogram, predictor, sampled_rows
+from truerank.trees import grower, histogram, predictor
 from truerank.trees.leaves import constant, fuzzy, polynomial
 
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    for module in (borders, constant, fuzzy, grower, histogram, polynomial, predictor, sampled_rows):
+    for module in (borders, constant, fuzzy, grower, histogram, polynomial, predictor):
         monkeypatch.setattr(module, "row_blocks", lambda n, block=0: row_blocks(n, 97))
     monkeypatch.setattr(
         objectives, "query_blocks", lambda offsets, block: [(i, i + 1) for i in range(len(offsets) - 1)]
