@@ -14,11 +14,12 @@ import numpy as np
 from truerank.core.kernel import kernel
 from truerank.core.threads import query_blocks, run_blocks
 from truerank.data.grouping import sums_by_query
-from truerank.matrices.sorting import RUN, longest_query, order_run, room_to_sort
+from truerank.matrices.sorting import longest_query, order_run, room_to_sort
 
 HINGE, SQUARED_HINGE = 0, 1
 _FEW_GRADES = 16  # up to here plain running sums by grade, beyond a Fenwick tree
 _LONG = 4096  # queries from here on are sorted by NumPy, which uses the processor's vector sorts
+_RUN = 64  # scores sorted by counting: after a step of a solver shorter runs are more often in order already
 
 
 class GradedPairs:
@@ -226,7 +227,7 @@ def _sort_queries(scores, ranks, offsets, first, last, long, order, sorted_score
 @kernel
 def _merge_sort(scores, order, keys, start, stop):
     """Sort order[start:stop] by rising score, equal ones as they stand; keys[start:stop] become the scores."""
-    run = RUN
+    run = _RUN
     old_keys, old_order, spare = np.empty(max(stop - start, run)), room_to_sort(stop - start), room_to_sort(0)
     for low in range(start, stop, run):
         size = min(run, stop - low)
