@@ -6,7 +6,8 @@ decides: CPU seconds of the process. Two threads are measured in wall seconds, a
 probe of what two threads gain on this machine just now: 2.0 on two free processors, 1.0 where another program has one.
 
 `python -m benchmarks.rankers.bench_oblivious_speed [--rows N] [--trees N] [--rounds N] [--only PART …]`, parts train
-(`--objective mse lambdarank`, `--threads 1 2`), predict, memory, and large (memory of ten million rows).
+(`--objective mse lambdarank`, `--threads 1 2`, `--peers NAME …`: these alone beside plain leaves), predict, memory, and
+large (memory of ten million rows).
 """
 
 from __future__ import annotations
@@ -117,8 +118,8 @@ def in_turn(
     return {name: Timing(statistics.median(s), min(s), max(s), None) for name, s in seconds.items()}
 
 
-def train(n: int, trees: int, rounds: int, threads: list[int], objectives: list[str]) -> None:
-    """Training times by objective."""
+def train(n: int, trees: int, rounds: int, threads: list[int], objectives: list[str], peers: list[str]) -> None:
+    """Training times by objective; of our other leaves where all peers take part."""
     X, y, qid = synthetic(n)
     for objective in objectives:
         fit_truerank(X[:2000], y[:2000], qid[:2000], 2, 1, objective)  # compile
@@ -126,12 +127,14 @@ def train(n: int, trees: int, rounds: int, threads: list[int], objectives: list[
         for count in threads:
             functions: dict[str, Callable[[], Any]] = {
                 "truerank": lambda o=objective, c=count: fit_truerank(X, y, qid, trees, c, o),
-                **{name: partial(f, X, y, qid, trees, count, objective) for name, f in PEERS.items()},
-                "truerank, fuzzy leaves": lambda o=objective, c=count: fit_truerank(
-                    X, y, qid, trees, c, o, leaves="fuzzy"
-                ),
+                **{name: partial(PEERS[name], X, y, qid, trees, count, objective) for name in peers},
             }
-            if count == 1:
+            whole = len(peers) == len(PEERS)
+            if whole:
+                functions["truerank, fuzzy leaves"] = lambda o=objective, c=count: fit_truerank(
+                    X, y, qid, trees, c, o, leaves="fuzzy"
+                )
+            if whole and count == 1:
                 functions["truerank, polynomial leaves"] = lambda o=objective: fit_truerank(
                     X, y, qid, trees, 1, o, leaves="polynomial"
                 )
@@ -149,11 +152,11 @@ def train(n: int, trees: int, rounds: int, threads: list[int], objectives: list[
                     f"\ntwo-thread probe before each round: two threads did {statistics.median(probes):.2f} times the "
                     f"work of one ({min(probes):.2f} – {max(probes):.2f})"
                 )
-            best = min(timings[name].median for name in PEERS)
+            best = min(timings[name].median for name in peers)
             print(f"\nours / the fastest peer: {timings['truerank'].median / best:.2f} (bar: 0.35)")
-            print(
-                f"fuzzy / plain: {timings['truerank, fuzzy leaves'].median / timings['truerank'].median:.2f} (bar: 3)"
-            )
+            if whole:
+                fuzzy = timings["truerank, fuzzy leaves"].median
+                print(f"fuzzy / plain: {fuzzy / timings['truerank'].median:.2f} (bar: 3)")
 
 
 def scaling_probe() -> float:
@@ -261,10 +264,11 @@ def run(argv: list[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--objective", nargs="+", choices=OBJECTIVES, default=OBJECTIVES)
+    parser.add_argument("--peers", nargs="+", choices=list(PEERS), default=list(PEERS))
     parser.add_argument("--only", nargs="+", default=["train", "predict", "memory"])
     args = parser.parse_args(argv or [])
     if "train" in args.only:
-        train(args.rows, args.trees, args.rounds, args.threads, args.objective)
+        train(args.rows, args.trees, args.rounds, args.threads, args.objective, args.peers)
     if "predict" in args.only:
         predict(args.rows, args.trees, args.rounds)
     if "memory" in args.only:

@@ -215,7 +215,7 @@ class ObliviousBoosting(FittedTrees):
 
     *Cost*: binning O(n p log borders) once; a tree reads each value once for the first level and at most half of them
     for each further one, about 0.5 ns a value, plus 2^depth · p · bins for the search. Fuzzy leaves add O(2^depth n).
-    Memory: one byte a value, 30 bytes a row, 2^depth · p KB of histograms.
+    Memory: one byte a value, 30 bytes a row, 2^(depth - 1) · p KB of histograms.
 
     References
     ----------
