@@ -5,6 +5,7 @@ import pytest
 
 from truerank import FuzzyLeaves, ObliviousBoosting, RankingData
 from truerank.inspection.stability import ranking_stability
+from truerank.trees.leaves.averages import ROWS, add_averages, leaf_pairs
 
 
 @pytest.fixture(scope="module")
@@ -39,3 +40,22 @@ def test_fit_and_predict(judged, leaves, objective):
 def test_stability(judged):
     ranker = ObliviousBoosting("constant", n_estimators=2, depth=2).fit(judged)
     assert 0 <= np.nanmean(ranking_stability(ranker, judged, repeats=1)) <= 1
+
+
+@pytest.mark.parametrize("depth", range(9))
+def test_leaf_values_are_averaged_level_by_level(depth):
+    rng = np.random.default_rng(depth)
+    values = rng.standard_normal((3, 1 << depth))
+    shares = rng.choice([0.0, 1.0, 0.3, 0.9999], (10, ROWS)) * rng.random((10, ROWS))
+    questions = rng.integers(0, 10, (3, depth))
+    total = rng.standard_normal(ROWS)
+    expected = total.copy()
+    for tree in (1, 2):
+        left = np.repeat(values[tree][:, None], ROWS, axis=1)
+        for question in questions[tree][::-1]:  # the last level halves the leaves
+            half = len(left) // 2
+            left = left[:half] + shares[question] * (left[half:] - left[:half])
+        expected += left[0]
+    work = np.empty(max(ROWS, 1 << depth))
+    add_averages(shares.ravel(), questions.ravel(), leaf_pairs(values).ravel(), depth, 1, 3, work, total)
+    np.testing.assert_array_equal(total, expected)

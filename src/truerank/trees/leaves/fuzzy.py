@@ -13,6 +13,7 @@ from truerank.core.kernel import kernel
 from truerank.core.threads import Workers, row_blocks
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.grower import TreeStructure
+from truerank.trees.leaves.averages import add_averages, leaf_pairs
 from truerank.trees.leaves.constant import constrain, newton_values
 from truerank.trees.leaves.places import MOST_PLACES, Norms, PlaceTable, Shares, make_shares
 from truerank.trees.rows import Rows, Sample
@@ -124,9 +125,10 @@ class FuzzyFitter:
         """Add the tree's value of every row to the scores (n,)."""
         tables = self._tables(tree, rows)
         states = self._states(tree, rows)
+        pairs = leaf_pairs(values[None]).ravel()
 
         def work(start: int, stop: int) -> None:
-            _add_expected(_stack(states, start, stop), tables, values, scores[start:stop])
+            _add_expected(_stack(states, start, stop), tables, pairs, scores[start:stop])
 
         self.workers.run(work, row_blocks(rows.matrix.n_rows))
 
@@ -255,70 +257,20 @@ def _leaf_sums(states, tables, g, h):
 
 
 @kernel
-def _add_expected(states, tables, values, scores):
-    """Add Σ_l P(row ∈ l) values[l] to the scores, 64 rows at a time."""
+def _add_expected(states, tables, pairs, scores):
+    """Add Σ_l P(row ∈ l) values[l] to the scores, 64 rows at a time; `pairs` are those of the values."""
     depth, n = states.shape
-    right = np.empty((depth, 64))
-    work = np.empty((1 << max(0, depth - 1), 64))
+    shares = np.zeros(64 * depth)
+    questions = np.arange(depth)
+    work = np.empty(pairs.size)
+    total = np.zeros(64)
     for start in range(0, n, 64):
         rows = min(64, n - start)
         for t in range(depth):
             for i in range(rows):
-                right[t, i] = tables[t, states[t, start + i]]
-        contract(right, depth, rows, values, work, scores[start : start + rows])
-
-
-@kernel
-def contract(right, depth, rows, values, work, scores):
-    """Add the leaf values, averaged over the answers of one level after the other, to the scores of a block of rows.
-
-    The last level is first: 2^(d-1) interpolations turn 2^d values into half as many. Two levels are done at a time, so
-    that values are read and written half as often.
-    """
-    if depth == 0:
+                shares[64 * t + i] = tables[t, states[t, start + i]]
         for i in range(rows):
-            scores[i] += values[0]
-        return
-    level = depth - 1
-    last = right[level]
-    if level == 0:
-        a = values[0]
-        b = values[1] - a
+            total[i] = scores[start + i]
+        add_averages(shares, questions, pairs, depth, 0, 1, work, total)
         for i in range(rows):
-            scores[i] += a + last[i] * b
-        return
-    share = right[level - 1]
-    half = 1 << (level - 1)
-    for q in range(half):
-        a = values[q]
-        b = values[q + half]
-        to_a = values[q + 2 * half] - a
-        to_b = values[q + 3 * half] - b
-        out = work[q]
-        for i in range(rows):
-            x = a + last[i] * to_a
-            y = b + last[i] * to_b
-            out[i] = x + share[i] * (y - x)
-    level -= 2
-    while level > 0:
-        last = right[level]
-        share = right[level - 1]
-        half = 1 << (level - 1)
-        for q in range(half):
-            out = work[q]
-            other = work[q + half]
-            pair = work[q + 2 * half]
-            other_pair = work[q + 3 * half]
-            for i in range(rows):
-                x = out[i] + last[i] * (pair[i] - out[i])
-                y = other[i] + last[i] * (other_pair[i] - other[i])
-                out[i] = x + share[i] * (y - x)
-        level -= 2
-    out = work[0]
-    if level == 0:
-        last = right[0]
-        other = work[1]
-        for i in range(rows):
-            out[i] += last[i] * (other[i] - out[i])
-    for i in range(rows):
-        scores[i] += out[i]
+            scores[start + i] = total[i]

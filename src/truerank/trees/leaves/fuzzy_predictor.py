@@ -1,8 +1,9 @@
 """Scores from fuzzy leaves: every tree's leaf values, averaged over the probability of each leaf.
 
 Rows are taken in tiles of 64. First the states of a task's values are found, feature by feature, so that a feature's
-steps stay in the cache while they are asked. Then tile after tile takes the two factors of its values in the shares of
-borders, which fit the second-level cache, and the trees walk over it.
+steps stay in the cache while they are asked. Then tile after tile answers each different question of the trees once,
+with the two factors of a value in the shares of borders, and the trees average their leaf values over these shares. A
+tile's factors lie far apart and are asked for while the trees of the tile before are added.
 """
 
 from __future__ import annotations
@@ -10,17 +11,19 @@ from __future__ import annotations
 import numpy as np
 
 from truerank.core.kernel import kernel
+from truerank.core.kernel_prefetch import prefetch
 from truerank.core.threads import row_blocks, run_blocks
 from truerank.data.grouping import offsets_of
 from truerank.matrices.steps import count_below
 from truerank.matrices.stored_values import kernel_array
 from truerank.trees.ensemble import Ensemble
-from truerank.trees.leaves.fuzzy import FlatPlaces, contract
+from truerank.trees.leaves.averages import ROWS, add_averages, leaf_pairs
+from truerank.trees.leaves.fuzzy import FlatPlaces
 from truerank.trees.leaves.knots import knot_index
 from truerank.trees.leaves.places import Norms, make_shares
 
-_TILE = 64
-_TASK = 256 * _TILE  # rows of one task of a thread
+_TASK = 256 * ROWS  # rows of one task of a thread
+_LEVELS = 768  # levels of trees that are added together: the shares of their questions stay in the second-level cache
 
 
 class FuzzyPredictor:
@@ -61,26 +64,43 @@ class FuzzyPredictor:
             self.border_factors[t, level] = (*shares[k].border_factors(b), b)
         self.missing_right = ensemble.missing_right
         self.values = ensemble.values
+        asked = np.stack([self.columns, self.border_states, self.missing_right], axis=-1).reshape(-1, 3)
+        _, one, questions = np.unique(asked, axis=0, return_index=True, return_inverse=True)
+        self._one, self._questions = one, questions.reshape(shape)
+        self._pairs = leaf_pairs(self.values)
         index = knot_index([(table.lower, table.upper) for table in tables])
         self._index = {np.dtype(kind): index.arrays(kind) for kind in (np.float32, np.float64)}
 
     def predict(self, X: np.ndarray, n_jobs: int | None, scores: np.ndarray, trees: slice = slice(None)) -> np.ndarray:
         """Add the values of `trees` for the rows of X, float32 or float64, to `scores` (n,) and return these."""
         used = np.unique(self.columns[trees])  # of one tree after the other: no states of other features
-        columns = np.searchsorted(used, self.columns[trees])
-        first_rights = (self.border_states + 1).astype(np.uint16)
+        columns = np.searchsorted(used, np.arange(len(self.features)))
         index = self._index[X.dtype]
+        n_trees, depth = self._questions[trees].shape
+        step = max(1, _LEVELS // max(1, depth))
+        groups = [self._group(trees, slice(i, i + step), columns) for i in range(0, n_trees, step)]
 
         def work(start: int, stop: int) -> None:
             states = _find_states(kernel_array(X[start:stop]), self.features[used], used, *index)
-            _add_trees(
-                states, used, self.first, self.factors, self.blocks, self.steep, self.log_p, columns,
-                first_rights[trees], self.border_factors[trees], self.missing_right[trees], self.values[trees],
-                scores[start:stop],
-            )  # fmt: skip
+            for group in groups:
+                _add_trees(
+                    states, used, self.first, self.factors.ravel(), self.blocks, self.steep, self.log_p,
+                    *group, depth, scores[start:stop],
+                )  # fmt: skip
 
         run_blocks(work, row_blocks(len(X), _TASK), n_jobs)
         return scores
+
+    def _group(self, trees: slice, group: slice, columns: np.ndarray) -> tuple[np.ndarray, ...]:
+        """What `_add_trees` takes of some of the trees."""
+        asked, questions = np.unique(self._questions[trees][group], return_inverse=True)
+        one = self._one[asked]
+        features, first_asked = np.unique(self.columns.ravel()[one], return_index=True)
+        return (
+            columns[features], np.append(first_asked, len(asked)),
+            (self.border_states.ravel()[one] + 1).astype(np.float64), self.border_factors.reshape(-1, 3)[one],
+            self.missing_right.ravel()[one], questions.ravel(), self._pairs[trees][group].ravel(),
+        )  # fmt: skip
 
 
 @kernel
@@ -109,72 +129,79 @@ def _find_states(X, features, used, low, inverse, halvings, cells, first_cell, f
 
 
 @kernel
-def _take_factors(states, used, first, factors, blocks, steep, tile, missing):
-    """The factors of a tile's values, and of steep features their places; and which features have a missing value."""
-    for j in range(used.size):
-        k = used[j]
-        own = slice(2 * first[k] + k, 2 * first[k + 1] + k + 1)
-        own_factors = factors[own]
-        lost = np.uint32(own_factors.shape[0])
-        number = 0
-        for i in range(64):
-            s = np.uint32(states[j, i])
-            number += s == lost
-            s = s if s < lost else np.uint32(0)
-            tile[j, 0, i] = own_factors[s, 0]
-            tile[j, 1, i] = own_factors[s, 1]
-        missing[j] = number > 0
-        if steep[k]:
-            start, stop = blocks[0, own], blocks[1, own]
-            for i in range(64):
-                s = np.uint32(states[j, i])
-                s = s if s < lost else np.uint32(0)
-                tile[j, 2, i] = start[s]
-                tile[j, 3, i] = stop[s]
-
-
-@kernel
 def _add_trees(
-    states, used, first, factors, blocks, steep, log_p, columns, first_rights, border_factors, missing_right, values,
-    scores,
+    states, used, first, factors, blocks, steep, log_p, columns, asked, first_rights, border_factors, missing_right,
+    questions, pairs, depth, scores,
 ):  # fmt: skip
     """Add every tree's expected leaf value to the scores (n,), a tile after the other.
 
-    Elements are named in full: views of a tile would be counted and discounted once a level.
-    Many arguments: seven are the shares of all values, five the trees.
+    The questions about the feature of `columns[j]` are asked[j] … asked[j + 1] - 1. Elements are named in full: views
+    of a tile would be counted and discounted. Many arguments: seven are the shares of all values, five the questions,
+    three the trees.
     """
-    n_trees, depth = columns.shape
-    right = np.empty((depth, 64))
-    work = np.empty((1 << max(0, depth - 1), 64))
-    tile = np.empty((used.size, 4 if steep[used].any() else 2, 64))
-    missing = np.empty(used.size, dtype=np.bool_)
-    for t in range(states.shape[0]):
+    n_tiles = states.shape[0]
+    n_trees = pairs.size >> depth
+    shares = np.zeros(64 * first_rights.size)
+    work = np.empty(1 << depth)
+    total = np.zeros(64)
+    up, down, state = np.empty(64), np.empty(64), np.empty(64)
+    start, stop = np.empty(64), np.empty(64)
+    two = np.uint64(2)
+    for t in range(n_tiles):
         rows = min(64, scores.size - 64 * t)
-        _take_factors(states[t], used, first, factors, blocks, steep, tile, missing)
-        for tree in range(n_trees):
-            for level in range(depth):
-                j = columns[tree, level]
-                k = used[j]
-                first_right = first_rights[tree, level]
-                left_factor = border_factors[tree, level, 0]
-                right_factor = border_factors[tree, level, 1]
+        for j in range(columns.size):
+            c = columns[j]
+            k = used[c]
+            origin = np.uint64(2 * first[k] + k)
+            lost = np.uint64(2 * (first[k + 1] - first[k]) + 1)
+            missing = 0
+            for i in range(64):
+                s = np.uint64(states[t, c, i])
+                missing += s == lost
+                state[i] = s
+                s = two * (origin + (s if s < lost else np.uint64(0)))
+                up[i] = factors[s]
+                down[i] = factors[s + np.uint64(1)]
+            if steep[k]:
+                for i in range(64):
+                    s = np.uint64(states[t, c, i])
+                    s = s if s < lost else np.uint64(0)
+                    start[i] = blocks[0, origin + s]
+                    stop[i] = blocks[1, origin + s]
+            for q in range(asked[j], asked[j + 1]):
+                here = 64 * q
+                first_right = first_rights[q]
+                left_factor = border_factors[q, 0]
+                right_factor = border_factors[q, 1]
                 if steep[k]:
-                    b = border_factors[tree, level, 2]
+                    b = border_factors[q, 2]
                     for i in range(rows):
-                        if states[t, j, i] >= first_right:
-                            power = np.exp(log_p * (tile[j, 2, i] - b + 1.0))
-                            right[level, i] = 1.0 - tile[j, 0, i] * power * left_factor
+                        if state[i] >= first_right:
+                            power = np.exp(log_p * (start[i] - b + 1.0))
+                            shares[here + i] = 1.0 - up[i] * power * left_factor
                         else:
-                            power = np.exp(log_p * (b - tile[j, 3, i]))
-                            right[level, i] = tile[j, 1, i] * power * right_factor
+                            power = np.exp(log_p * (b - stop[i]))
+                            shares[here + i] = down[i] * power * right_factor
                 else:
                     for i in range(64):
-                        from_right = 1.0 - tile[j, 0, i] * left_factor
-                        from_left = tile[j, 1, i] * right_factor
-                        right[level, i] = from_right if states[t, j, i] >= first_right else from_left
-                if missing[j]:
-                    side = 1.0 if missing_right[tree, level] else 0.0
-                    lost = 2 * (first[k + 1] - first[k]) + 1
+                        from_right = 1.0 - up[i] * left_factor
+                        from_left = down[i] * right_factor
+                        shares[here + i] = from_right if state[i] >= first_right else from_left
+                if missing > 0:
+                    side = 1.0 if missing_right[q] else 0.0
                     for i in range(rows):
-                        right[level, i] = side if states[t, j, i] == lost else right[level, i]
-            contract(right, depth, rows, values[tree], work, scores[64 * t : 64 * t + rows])
+                        shares[here + i] = side if state[i] == lost else shares[here + i]
+        for i in range(rows):
+            total[i] = scores[64 * t + i]
+        ahead = 0 if t + 1 < n_tiles else columns.size  # whose factors of the next tile are asked for next
+        for tree in range(0, n_trees, 4):
+            end = min(tree + 4, n_trees)
+            add_averages(shares, questions, pairs, depth, tree, end, work, total)
+            while ahead < columns.size and ahead * n_trees < end * columns.size:
+                c = columns[ahead]
+                origin_ahead = 2 * first[used[c]] + used[c]
+                for i in range(64):
+                    prefetch(factors, 2 * (origin_ahead + states[t + 1, c, i]))
+                ahead += 1
+        for i in range(rows):
+            scores[64 * t + i] = total[i]
