@@ -282,6 +282,12 @@ def test_a_quotation_mark_that_is_not_closed_swallows_no_lines(tmp_path, name, l
     assert place in str(raised.value)
 
 
+def test_a_text_of_several_lines_may_stand_before_other_cells_of_the_last_row(tmp_path):
+    pytest.importorskip("pyarrow")
+    (tmp_path / "a.csv").write_text('qid,y,comment,f\n1,1,x,0.5\n1,0,"two\nlines",0.25\n')
+    assert read_table(tmp_path / "a.csv").comments.tolist() == ["x", "two\nlines"]
+
+
 @pytest.mark.parametrize("ending", ["csv", "tsv"])
 @pytest.mark.parametrize("last", ["\n", ""])
 def test_comments_of_several_lines_stay(tmp_path, ending, last):

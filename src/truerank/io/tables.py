@@ -343,13 +343,13 @@ def _check_cells(table: Any, ids: set[str], delimiter: str, closed: bool, n_line
     """Refuse a cell that took lines in because its quotation mark was never closed.
 
     A text may have several lines; an id has none, a cell of tabs and lines has taken in rows of a .tsv file, and the
-    last cell has several only where the file ends with a quotation mark (`closed`). The file has `n_lines`.
+    last cell of all has several only where the file ends with a quotation mark (`closed`). The file has `n_lines`.
     """
     from pyarrow import compute, types
 
     before = np.zeros(table.num_rows, dtype=np.int64)  # line ends within the cells of each row
     torn: list[int] = []
-    for column, values in zip(table.column_names, table.columns):
+    for place, (column, values) in enumerate(zip(table.column_names, table.columns), 1):
         if not types.is_string(values.type):
             continue
         lines = compute.fill_null(compute.count_substring(values, "\n"), 0).to_numpy()
@@ -359,8 +359,8 @@ def _check_cells(table: Any, ids: set[str], delimiter: str, closed: bool, n_line
         torn += [
             row for row, cell in zip(several.tolist(), cells) if column in ids or (delimiter == "\t" and "\t" in cell)
         ]
-    if before.size and before[-1] and not closed:
-        torn.append(len(before) - 1)
+        if place == table.num_columns and lines[-1:].any() and not closed:
+            torn.append(len(lines) - 1)
     if torn:
         row = min(torn)
         within = int(before.sum())
