@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import truerank
 from truerank import CalibratedRanker, ObliviousBoosting, RankSVM, evaluate
@@ -143,3 +144,16 @@ def test_a_block_is_asked_for_no_other_block(rows):
     asked.clear()
     assert last.read().n_features == 5
     assert asked == [dX.numblocks[0] - 1]
+
+
+@pytest.mark.parametrize("ranker", [RankSVM(), trees()])
+def test_models_of_the_same_parameters_are_not_one_to_dask(rows, ranker):
+    dask = pytest.importorskip("dask")
+    X, y, qid, _ = rows
+    first, second = clone(ranker).fit(X, y, qid=qid), clone(ranker).fit(X, 2 - y, qid=qid)
+    blocks = arrays.from_array(X, chunks=(31, -1))
+    scores = dask.compute(*(blocks.map_blocks(one.predict, drop_axis=1, dtype=float) for one in (first, second)))
+    assert np.array_equal(scores[0], first.predict(X))
+    assert np.array_equal(scores[1], second.predict(X))
+    same, _ = dask.compute(second, blocks)
+    assert same is second

@@ -38,6 +38,7 @@ from truerank.calibration.names import CALIBRATORS, make_calibrator
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import fits_whole
+from truerank.core.parameters import parameters
 from truerank.core.random_streams import seed_of, stream
 from truerank.data.grouping import group_rows, name_order
 from truerank.significance.two_samples import Outcome, paired_t
@@ -64,7 +65,7 @@ class HeldOut:
     pool: np.ndarray  # float64 (repeats, n): their average, each row's weights from the losses of the other folds' rows
 
 
-@dataclass(eq=False, repr=False)
+@parameters
 class PooledCalibrator(Calibrator):
     """A weighted average of calibrators' probabilities; what `choose_calibrator` takes unless one method stands out.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from truerank.calibration.log_odds_fits import fit_log_odds
 from truerank.calibration.names import make_calibrator
 from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.parameters import parameters
 from truerank.data.grouping import group_rows, ranks_by_query
 from truerank.data.ranking_data import RankingData
 from truerank.data.splits import query_folds
@@ -28,7 +29,7 @@ _RIDGE = 1.0
 
 
 @taking_other_names
-@dataclass(eq=False, repr=False)
+@parameters
 class CalibratedRanker(Ranker):
     """P(relevant | score) for any ranker.
 

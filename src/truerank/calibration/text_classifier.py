@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,11 +16,12 @@ from truerank.calibration.decisions import decide
 from truerank.core.checks import check_choice, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.fitting import fits_whole
+from truerank.core.parameters import parameters
 
 CLASSIFIERS = ("naive-bayes", "linear-svm", "voted-perceptron")
 
 
-@dataclass(eq=False, repr=False)
+@parameters
 class TextClassifier(ClassifierMixin, BaseEstimator):
     """A classifier of texts whose probabilities are calibrated: words, classifier and calibrator in one.
 

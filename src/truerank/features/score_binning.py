@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,13 +12,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.fitting import fits_whole
+from truerank.core.parameters import parameters
 from truerank.matrices.binned import MAX_EDGES, BinnedMatrix
 
 STRATEGIES = ("geometric", "quantile", "uniform")
 OUTPUTS = ("csr", "binned")
 
 
-@dataclass(eq=False, repr=False)
+@parameters
 class ScoreBinning(TransformerMixin, BaseEstimator):
     """Cut each column at thresholds K learned from training rows: binary features `1[x > k]`.
 

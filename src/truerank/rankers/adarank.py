@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
 import numpy as np
 
 from truerank.core.checks import check_choice, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
+from truerank.core.parameters import parameters
 from truerank.core.rounds import tell
 from truerank.data.ranking_data import RankingData
 from truerank.matrices.rows import FEW, combine_columns, linear_scores
@@ -28,7 +29,7 @@ _COLUMNS = ("feature", "sign", "alpha", "phi", "delta", "bound", "train", "train
 
 @taking_other_names
 @renamed_parameters(eval_measure="validation_measure")
-@dataclass(eq=False, repr=False)
+@parameters
 class AdaRank(LinearRanker):
     """AdaRank: a linear combination of features, boosted towards any ranking measure.
 

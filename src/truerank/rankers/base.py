@@ -67,7 +67,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "__init__" in vars(cls):  # that of a dataclass is made later, and decorated then
+        if "__init__" in vars(cls):  # that of `parameters` is made later, and decorated then
             taking_other_names(cls)
 
     @classmethod

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
 import numpy as np
 
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.kernel import kernel
+from truerank.core.parameters import parameters
 from truerank.core.random_streams import seed_of
 from truerank.core.threads import one_blas_thread, query_blocks, run_blocks
 from truerank.data.ranking_data import RankingData
@@ -28,7 +29,7 @@ _LARGEST_MATRIX = 1 << 31  # bytes of X' X
 
 
 @taking_other_names
-@dataclass(eq=False, repr=False)
+@parameters
 class RidgeRanker(LinearRanker):
     """Ridge regression of grades on features, both centred within their query.
 
@@ -179,7 +180,7 @@ def _moments(
 
 
 @taking_other_names
-@dataclass(eq=False, repr=False)
+@parameters
 class SingleFeature(Ranker):
     """Rank by one column: BM25's, say, or the one that ranks the training queries best.
 
@@ -297,7 +298,7 @@ def last_if_missing(scores: np.ndarray) -> np.ndarray:
 
 
 @taking_other_names
-@dataclass(eq=False, repr=False)
+@parameters
 class RandomRanker(Ranker):
     """Chance: a score in [0, 1) drawn for each row from the seed and the row's values.
 

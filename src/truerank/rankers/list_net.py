@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from typing import Any
 
 import numpy as np
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
+from truerank.core.parameters import parameters
 from truerank.core.rounds import tell
 from truerank.data.ranking_data import RankingData
 from truerank.losses.listwise import LISTWISE
@@ -21,7 +22,7 @@ from truerank.solvers.result import SolverResult, Status
 
 
 @taking_other_names
-@dataclass(eq=False, repr=False)
+@parameters
 class ListNet(BinnedLinearRanker):
     """Linear ListNet: the cross entropy between the top-one probabilities of grades and of scores.
 

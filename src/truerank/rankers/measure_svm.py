@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from functools import partial
 from typing import Any, ClassVar
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
+from truerank.core.parameters import parameters
 from truerank.data.ranking_data import RankingData
 from truerank.losses.ramp import RampOracle
 from truerank.losses.worst_rankings import RankingOracle, oracle_for
@@ -20,7 +21,7 @@ from truerank.solvers.result import SolverResult
 
 
 @taking_other_names
-@dataclass(eq=False, repr=False)
+@parameters
 class MeasureSVM(BinnedLinearRanker):
     """Linear ranker that minimises an upper bound on 1 - AP (SVM-MAP), or on the loss of ROC area, RR, nDCG or nDCG@k.
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
 import numpy as np
 
 from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
+from truerank.core.parameters import parameters
 from truerank.data.ranking_data import RankingData
 from truerank.rankers.constructor_names import taking_other_names
 from truerank.rankers.linear import LinearRanker, Problem
@@ -16,7 +17,7 @@ from truerank.solvers.result import Status
 
 
 @taking_other_names
-@dataclass(eq=False, repr=False)
+@parameters
 class NonnegativeListNet(LinearRanker):
     """Linear ListNet whose weights are all at least 0.
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, field
 from typing import Any
 
 import numpy as np
 
 from truerank.core.checks import check_choice, check_number, check_positive_int, is_dask
 from truerank.core.errors import InvalidInputError
+from truerank.core.parameters import parameters
 from truerank.data.ranking_data import RankingData
 from truerank.losses.beside_grades import in_data_order
 from truerank.matrices.binning import MAX_BORDERS
@@ -33,7 +34,7 @@ MAX_DEPTH = 12
 
 
 @taking_other_names
-@dataclass(eq=False, repr=False)
+@parameters
 class ObliviousBoosting(FittedTrees):
     """Boosted oblivious trees: each tree asks one question `x_k ≤ c` a level, the same in all its leaves.
 

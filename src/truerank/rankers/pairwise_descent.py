@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.fitting import fits_whole
+from truerank.core.parameters import parameters
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.rounds import tell
 from truerank.data.ranking_data import RankingData
@@ -69,7 +70,7 @@ class Objective:
 
 @taking_other_names
 @renamed_parameters(reg_lambda="alpha")
-@dataclass(eq=False, repr=False)
+@parameters
 class PairwiseDescent(LinearRanker):
     """Stochastic pairwise descent: each step draws a pair of documents and moves the weights by its loss alone.
 

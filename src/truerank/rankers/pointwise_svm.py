@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
 import numpy as np
 
 from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.parameters import parameters
 from truerank.core.threads import run_aside
 from truerank.data.ranking_data import RankingData
 from truerank.losses.pointwise_hinge import HingeOracle
@@ -25,7 +26,7 @@ from truerank.solvers.result import SolverResult, Status
 
 
 @taking_other_names
-@dataclass(eq=False, repr=False)
+@parameters
 class PointwiseSVM(BinnedLinearRanker):
     """Linear SVM that separates relevant from other documents, whatever their query: accuracy as the target.
 

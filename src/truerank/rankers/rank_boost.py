@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.parameters import parameters
 from truerank.core.rounds import tell
 from truerank.data.ranking_data import RankingData
 from truerank.measures.kernel import QueryMeasure
@@ -26,7 +27,7 @@ _CAP = 1e-12  # |r| is kept this far below 1, so that a perfect stump has a fini
 
 
 @taking_other_names
-@dataclass(eq=False, repr=False)
+@parameters
 class RankBoost(Ranker):
     """RankBoost: a weighted sum of threshold stumps that orders document pairs, by exponential loss.
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
+from truerank.core.parameters import parameters
 from truerank.data.ranking_data import RankingData
 from truerank.rankers.constructor_names import taking_other_names
 from truerank.rankers.linear import BinnedLinearRanker, make_problem
@@ -20,7 +21,7 @@ _HINGE_BLOCKS = 4  # more make fewer rounds and larger small programs
 
 
 @taking_other_names
-@dataclass(eq=False, repr=False)
+@parameters
 class RankSVM(BinnedLinearRanker):
     """Linear RankSVM, exact: hinge or squared hinge over all pairs, which are counted and never listed.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import fits_whole
+from truerank.core.parameters import parameters
 from truerank.core.threads import query_blocks
 from truerank.data.grouping import offsets_of
 from truerank.data.ranking_data import RankingData
@@ -33,7 +34,7 @@ DEPTH = 200
 _BLOCK_VALUES = 1 << 24  # numbers of a block of feature rows: 64 MB as float32
 
 
-@dataclass(eq=False, repr=False)
+@parameters
 class RunFusion(BaseEstimator):
     """Fuse runs by a ranker that has learned, on judged topics, what each run's word is worth.
 

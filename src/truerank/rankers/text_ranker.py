@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +10,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.parameters import parameters
 from truerank.data.ranking_data import RankingData
 from truerank.features.score_binning import ScoreBinning
 from truerank.io.documents import Document
@@ -20,7 +20,7 @@ from truerank.text.features import TextFeatures
 from truerank.text.index import Index
 
 
-@dataclass(eq=False, repr=False)
+@parameters
 class TextRanker(BaseEstimator):
     """Documents and queries in, rankings out: features from an index, and a ranker over them.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from functools import partial
 from typing import Any, ClassVar
 
@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.kernel import kernel
+from truerank.core.parameters import parameters
 from truerank.core.printing import progress
 from truerank.core.threads import query_blocks, resolve_n_jobs, run_blocks
 from truerank.data.grouping import offsets_of, query_of_rows
@@ -53,7 +54,7 @@ LATENT_DIMENSIONS = (100, 200, 300)
 XU_LI = ("tf", "icf", "idf", "tf-share", "tf-share-idf", "tf-lift", "bm25")
 
 
-@dataclass(eq=False, repr=False)
+@parameters
 class TextFeatures(BaseEstimator):
     """Features of the candidates of each query, as judged rankings that a ranker learns from.
 

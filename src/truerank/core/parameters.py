@@ -1,0 +1,27 @@
+"""Parameters of a class, each written once."""
+
+from dataclasses import dataclass, field
+from typing import TypeVar, dataclass_transform
+
+_Class = TypeVar("_Class", bound=type)
+
+
+@dataclass_transform(eq_default=False, field_specifiers=(field,))
+def parameters(cls: _Class) -> _Class:
+    """Class decorator: `__init__` from the annotated attributes, as of a dataclass, which the class then is not.
+
+    What knows dataclasses takes one for no more than its fields, and a fitted model is more: Dask would give the models
+    of the same parameters one name, compute one of them, and make them anew from parameters.
+
+    >>> from dataclasses import is_dataclass
+    >>> @parameters
+    ... class Halving:
+    ...     rounds: int = 3
+    >>> Halving(4).rounds, is_dataclass(Halving)
+    (4, False)
+    """
+    dataclass(eq=False, repr=False, match_args=False)(cls)
+    for name in ("__dataclass_fields__", "__dataclass_params__", "__replace__"):  # the last since Python 3.13
+        if name in vars(cls):
+            delattr(cls, name)
+    return cls
