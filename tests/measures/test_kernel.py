@@ -16,6 +16,7 @@ from truerank.measures import CONVENTIONS, Ranking, parse_measure, parse_measure
 from truerank.measures import kernel as query_measure
 from truerank.measures.derived import SMALLEST, hits_of
 from truerank.measures.kernel import QueryMeasure
+from truerank.measures.ndcg import gain_of_grade
 
 NAMES = ("AP", "AP@5", "nDCG", "nDCG@5", "RR", "RR@3", "P@5", "WTA", "ROC")
 
@@ -198,3 +199,7 @@ def test_no_plan_is_made_for_a_ranking_that_the_kernel_leaves_to_numpy(monkeypat
     monkeypatch.setattr(query_measure, "_plan", lambda *args: made.append(args))
     np.testing.assert_array_equal(parse_measure("AP").per_query(judgements, data.X[:, 0]), 1.0)
     assert made == []
+
+
+def test_a_grade_that_is_nan_gains_nothing():
+    assert gain_of_grade(np.array([np.nan, 1.0, 2.0, -1.0]), "exponential").tolist() == [0.0, 1.0, 3.0, 0.0]

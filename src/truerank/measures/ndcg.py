@@ -107,6 +107,7 @@ def gain_of_grade(grades: np.ndarray, gain: str) -> np.ndarray:
     positive = np.maximum(grades, 0.0)
     if gain == "linear":
         return positive
+    positive = np.nan_to_num(positive, copy=False, posinf=np.inf)  # a grade that is nan is above no other
     highest = float(positive.max(initial=0.0))
     if highest > LARGEST_EXPONENT:
         raise InvalidInputError(
