@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 
 import truerank
@@ -25,3 +27,11 @@ def test_names_are_listed_before_they_are_loaded():
 def test_an_unknown_name_says_so():
     with pytest.raises(AttributeError, match="truerank.* NoRanker"):
         _ = truerank.NoRanker
+
+
+@pytest.mark.parametrize("room", ["measures", "significance", "cluster"])
+def test_a_star_brings_what_a_room_exports_and_none_of_its_modules(room):
+    brought: dict[str, object] = {}
+    exec(f"from truerank.{room} import *", brought)
+    assert not [name for name, value in brought.items() if inspect.ismodule(value)]
+    assert len(brought) > 5

@@ -146,7 +146,6 @@ def parse_space(pairs: Sequence[str]) -> dict[str, Any]:
     >>> parse_space(["depth=3..8", "C=0.01..100:log", "leaves=[\\"fuzzy\\"]"])
     {'depth': Between(low=3, high=8, log=False), 'C': Between(low=0.01, high=100, log=True), 'leaves': ['fuzzy']}
     """
-    from truerank.core.errors import InvalidInputError
     from truerank.inspection.tuning import Between
 
     space: dict[str, Any] = {}
