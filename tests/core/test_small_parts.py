@@ -1,12 +1,14 @@
 """Thread blocks, random streams and argument checks."""
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from truerank.core.checks import check_choice, check_number, check_positive_int, is_dask
-from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.core.errors import DataFileError, InvalidInputError, TruerankWarning
 from truerank.core.files import read_text
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.threads import one_blas_thread, query_blocks, resolve_n_jobs, row_blocks, run_blocks
@@ -125,3 +127,17 @@ def test_a_warning_points_at_the_users_own_line_through_however_many_of_ours():
     with pytest.warns(UserWarning, match="AdaRank") as seen:
         RankerPipeline(["min-max-in-query"], AdaRank()).fit([[1.0], [2.0]], [0, 0], qid=[1, 1])
     assert {one.filename for one in seen} == {__file__}
+
+
+def test_a_warning_while_a_module_is_imported_names_the_line_that_imports_it(tmp_path, monkeypatch):
+    import truerank
+
+    (tmp_path / "_outer_.py").write_text("import truerank._inner_\n")
+    (tmp_path / "_inner_.py").write_text("from truerank.core.errors import warn\n\nwarn('taught nothing')\n")
+    monkeypatch.setattr(truerank, "__path__", [*truerank.__path__, str(tmp_path)])
+    with pytest.warns(TruerankWarning, match="taught nothing") as caught:
+        import truerank._outer_
+    assert caught[0].filename == __file__
+    for name in ("_outer_", "_inner_"):
+        monkeypatch.delitem(sys.modules, f"truerank.{name}")
+        monkeypatch.delattr(truerank, name, raising=False)

@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 
 class TruerankError(Exception):
@@ -86,6 +87,13 @@ class TruerankWarning(UserWarning):
 def warn(message: str, category: type[Warning] = TruerankWarning) -> None:
     """A warning that points at the user's own line: the first on the way out that is none of truerank's."""
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "truerank":
-        frame, level = frame.f_back, level + 1
+    while frame.f_back is not None and (
+        _imports(frame) or frame.f_globals.get("__name__", "").split(".")[0] == "truerank"
+    ):
+        frame = frame.f_back
+        level += not _imports(frame)  # `warnings` does not count them
     warnings.warn(message, category, stacklevel=level)
+
+
+def _imports(frame: FrameType) -> bool:
+    return "importlib._bootstrap" in frame.f_code.co_filename
