@@ -210,6 +210,11 @@ COMMANDS = [
     ("describe --missing zero {d}/good.txt", 2, "argument --missing: invalid choice: 'zero'"),
     ("describe --nonsense {d}/good.txt", 2, "unknown argument '--nonsense'"),
     ("evaluate --qrel {d}/good.txt", 2, "unknown argument '--qrel', did you mean '--qrels'"),
+    (
+        "evaluate --qrels {d}/good.txt a.run b.run",
+        2,
+        "unknown argument 'b.run'; beside its options, evaluate takes RUN",
+    ),
     ("convert {d}/good.txt", 2, "the following arguments are required: OUT"),
     ("convert {d}/good.txt {d}/none/out.txt", 1, "the folder .*none does not exist; make it first"),
     ("convert {d}/good.txt {d}/empty", 1, "is a folder; name a file"),

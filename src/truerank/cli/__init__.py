@@ -106,8 +106,12 @@ def _main(argv: list[str]) -> int:
     if strange:
         from truerank.core.names import nearest
 
-        near = nearest(strange[0].partition("=")[0], options) if strange[0].startswith("-") else ""
-        chosen.error(f"unknown argument {strange[0]!r}{near}")
+        if strange[0].startswith("-"):
+            more = nearest(strange[0].partition("=")[0], options)
+        else:
+            places = [str(own.metavar or own.dest) for own in chosen._get_positional_actions()]
+            more = f"; beside its options, {named} takes {' '.join(places) or 'none'}"
+        chosen.error(f"unknown argument {strange[0]!r}{more}")
     same = _output_that_is_read(args)
     if same is not None:
         message = f"{same} is read and would be overwritten; name another file for the output"
