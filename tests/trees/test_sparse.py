@@ -9,7 +9,9 @@ from truerank.core.errors import InvalidInputError, WrongTypeError
 from truerank.inspection.shapley import tree_shapley
 from truerank.matrices.binning import code_rows, find_borders
 from truerank.matrices.bundles import bundle_columns, scan_sparse_columns
+from truerank.trees import training_columns
 from truerank.trees.bundled_grower import accumulate_stored
+from truerank.trees.leaves.places import make_places
 
 
 def wide(n=1_200, groups=6, width=20, seed=0, dtype=np.float64):
@@ -142,6 +144,41 @@ def test_any_ranking_data_and_continued(make):
     ranker.set_params(n_estimators=6).fit(data)
     np.testing.assert_array_equal(ranker.predict(data), whole.predict(data))
     np.testing.assert_array_equal(whole.predict(data), whole.predict(sparse.csr_matrix(X[order])))
+
+
+@pytest.mark.parametrize("make", [wide, met])
+def test_fuzzy_leaves_go_on_as_on_dense_rows(make):
+    X, y, qid = make()
+    later = make(seed=2)
+    rows = sparse.csr_matrix(X)
+    dense = ObliviousBoosting("fuzzy", n_estimators=3).fit(X, y, qid=qid)
+    ranker = ObliviousBoosting("fuzzy", n_estimators=2, warm_start=True).fit(rows, y, qid=qid)
+    ranker.set_params(n_estimators=3).fit(rows, y, qid=qid)
+    np.testing.assert_array_equal(ranker.predict(rows), dense.predict(X))
+    with pytest.raises(InvalidInputError, match="X is not what"):
+        ranker.set_params(n_estimators=4).fit(sparse.csr_matrix(later[0]), y, qid=qid)
+    other = ObliviousBoosting("fuzzy", n_estimators=3).fit(*later[:2], qid=qid, init_model=dense)
+    ranker = ObliviousBoosting("fuzzy", n_estimators=3)
+    ranker.fit(sparse.csr_matrix(later[0]), later[1], qid=qid, init_model=dense)
+    np.testing.assert_array_equal(ranker.tree_borders_, other.tree_borders_)
+    np.testing.assert_array_equal(ranker.place_lower_, other.place_lower_)
+    np.testing.assert_array_equal(ranker.predict(rows), other.predict(X))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_places_are_made_of_features_that_trees_ask_about(weighted, monkeypatch):
+    X, y, qid = met()
+    weight = 1.0 + np.arange(len(y)) % 3 if weighted else None
+    made = []
+    monkeypatch.setattr(
+        training_columns, "make_places", lambda values, *rest: made.append(len(values)) or make_places(values, *rest)
+    )
+    ranker = ObliviousBoosting("fuzzy", n_estimators=3, depth=3)
+    ranker.fit(sparse.csr_matrix(X), y, qid=qid, sample_weight=weight)
+    assert 0 < len(made) == len(ranker.place_features_) < 10
+    dense = ObliviousBoosting("fuzzy", n_estimators=3, depth=3).fit(X, y, qid=qid, sample_weight=weight)
+    for name in ("features", "sizes", "lower", "upper", "starts"):
+        np.testing.assert_array_equal(getattr(ranker, f"place_{name}_"), getattr(dense, f"place_{name}_"))
 
 
 def test_entries_that_are_stored_twice_add_up():

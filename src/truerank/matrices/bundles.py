@@ -100,24 +100,25 @@ def scan_sparse_columns(
     copies: np.ndarray | None = None,
 ) -> list[Any]:
     """As `binning.scan_columns`, of a CSC matrix, with `ends` always: one zero stands for all that are not stored."""
-    n, p = X.shape
-    total = n if copies is None else int(copies.sum())
-
-    def column(k: int) -> tuple[np.ndarray, np.ndarray]:
-        here = slice(X.indptr[k], X.indptr[k + 1])
-        own = np.ones(here.stop - here.start, dtype=np.int64) if copies is None else copies[X.indices[here]]
-        stored, ends = sort_with_copies(X.data[here], own)
-        rest = total - int(own.sum())
-        if rest == 0:
-            return stored, ends
-        at = int(np.searchsorted(stored, 0.0))
-        before = np.append(0, ends)[: at + 1]
-        return np.insert(stored, at, 0.0), np.concatenate([before[1:], [before[-1] + rest], ends[at:] + rest])
+    total = X.shape[0] if copies is None else int(copies.sum())
 
     def work(start: int, stop: int) -> list[Any]:
-        return [look(k, *column(k)) for k in range(start, stop)]
+        return [look(k, *sorted_sparse_column(X, k, copies, total)) for k in range(start, stop)]
 
-    return [item for part in run_blocks(work, row_blocks(p, 64), n_jobs) for item in part]
+    return [item for part in run_blocks(work, row_blocks(X.shape[1], 64), n_jobs) for item in part]
+
+
+def sorted_sparse_column(X: Any, k: int, copies: np.ndarray | None, total: int) -> tuple[np.ndarray, np.ndarray]:
+    """Column k of a CSC matrix, whose rows are `total` copies, as `scan_sparse_columns` hands it on: values, `ends`."""
+    here = slice(X.indptr[k], X.indptr[k + 1])
+    own = np.ones(here.stop - here.start, dtype=np.int64) if copies is None else copies[X.indices[here]]
+    stored, ends = sort_with_copies(X.data[here], own)
+    rest = total - int(own.sum())
+    if rest == 0:
+        return stored, ends
+    at = int(np.searchsorted(stored, 0.0))
+    before = np.append(0, ends)[: at + 1]
+    return np.insert(stored, at, 0.0), np.concatenate([before[1:], [before[-1] + rest], ends[at:] + rest])
 
 
 def bundle_columns(X: Any, borders: list[np.ndarray]) -> BundledMatrix:

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from truerank.matrices.binning import count_of, find_borders, scan_columns
-from truerank.matrices.bundles import scan_sparse_columns
+from truerank.matrices.bundles import scan_sparse_columns, sorted_sparse_column
 from truerank.matrices.row_copies import RowCopies
 from truerank.trees.leaves.fuzzy import FuzzyLeaves
 from truerank.trees.leaves.places import PlaceTable, make_places, spread_evenly
 from truerank.trees.scaling import Scaling, column_scaling
+
+
+class PlacesOnDemand:
+    """Place tables by feature, each made when it is first asked for, and kept: trees ask about few of many features."""
+
+    def __init__(self, make: Callable[[int], PlaceTable]) -> None:
+        self._make = make
+        self._kept: dict[int, PlaceTable] = {}
+
+    def __getitem__(self, feature: int) -> PlaceTable:
+        if feature not in self._kept:
+            self._kept[feature] = self._make(feature)
+        return self._kept[feature]
 
 
 @dataclass(frozen=True)
@@ -21,7 +34,7 @@ class TrainingColumns:
     """Borders of each feature; places with fuzzy leaves (else None each); scaling where values are standardised."""
 
     borders: list[np.ndarray]
-    places: list[Any]
+    places: Any  # by feature: a list, or of sparse rows `PlacesOnDemand`
     scaling: Scaling | None
 
     @property
@@ -64,20 +77,35 @@ def scan_training_columns(
     """Look at every column of a dense or CSC matrix (n, p), whose rows count as their `copies`.
 
     A column with places known from other data keeps these, and its borders move to their knots; one without takes as
-    many places as the known ones have.
+    many places as the known ones have. The columns of a CSC matrix may be many: their places are made on demand, unless
+    the level search needs all.
     """
-    scan = scan_sparse_columns if hasattr(X, "tocsc") else scan_columns
+    sparse = hasattr(X, "tocsc")
+    on_demand = sparse and isinstance(leaves, FuzzyLeaves) and not leaves.search
     most = max((table.n for table in known_places.values()), default=0)
     total, places_a_copy = (X.shape[0], 1.0) if copies is None else (copies.total, copies.places_a_copy)
+    counts = None if copies is None else copies.counts
 
-    def look(k: int, values: np.ndarray, ends: np.ndarray | None) -> tuple[np.ndarray, Any, Any]:
+    def look(
+        k: int, values: np.ndarray, ends: np.ndarray | None, wants_places: bool = not on_demand
+    ) -> tuple[np.ndarray, Any, Any]:
         if not known_places:
-            return look_at(values, parts, leaves, scaled, ends, places_a_copy)
+            return look_at(values, parts, leaves if wants_places else None, scaled, ends, places_a_copy)
         borders = find_borders(values, parts, ends)
         places = known_places.get(k)
         if places is None:
             spread = spread_evenly(values, max(1, round(most * count_of(values, ends) / total)), ends)
             places = make_places(spread, borders, leaves.places)
-        return places.borders_at_knots(borders), places, column_scaling(values, ends) if scaled else None
+        own_borders = places.borders_at_knots(borders)
+        return own_borders, places if wants_places else None, column_scaling(values, ends) if scaled else None
 
-    return TrainingColumns.of(scan(X, look, n_jobs, None if copies is None else copies.counts), clip)
+    scan = scan_sparse_columns if sparse else scan_columns
+    columns = TrainingColumns.of(scan(X, look, n_jobs, counts), clip)
+    if not on_demand:
+        return columns
+
+    def places_of(k: int) -> PlaceTable:
+        table: PlaceTable = look(k, *sorted_sparse_column(X, k, counts, total), wants_places=True)[1]
+        return table
+
+    return replace(columns, places=PlacesOnDemand(places_of))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -91,7 +91,7 @@ class FuzzyFitter:
         self,
         alpha: float,
         monotone: np.ndarray | None,
-        places: list[PlaceTable],
+        places: Any,  # tables by feature
         p: float,
         ties: str,
         workers: Workers,
@@ -197,8 +197,8 @@ class FlatPlaces:
             result.append(PlaceTable(self.lower[knots], self.upper[knots], self.starts[end - size + i : end + i + 1]))
         return result
 
-    def hold(self, tables: list[PlaceTable]) -> bool:
-        """Whether these are the tables of all features, as far as they are kept."""
+    def hold(self, tables: Any) -> bool:
+        """Whether these are the tables by feature, as far as they are kept."""
         other = FlatPlaces.of(self.features, [tables[k] for k in self.features])
         names = ("sizes", "lower", "upper", "starts")
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
