@@ -1,6 +1,7 @@
 """Thread blocks, random streams and argument checks."""
 
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from truerank.core.checks import check_choice, check_number, check_positive_int,
 from truerank.core.errors import DataFileError, InvalidInputError, TruerankWarning
 from truerank.core.files import read_text
 from truerank.core.random_streams import seed_of, stream
-from truerank.core.threads import one_blas_thread, query_blocks, resolve_n_jobs, row_blocks, run_blocks
+from truerank.core.threads import Workers, one_blas_thread, query_blocks, resolve_n_jobs, row_blocks, run_blocks
 from truerank.rankers.adarank import AdaRank
 from truerank.rankers.pipeline import RankerPipeline
 
@@ -44,6 +45,20 @@ def test_the_first_block_that_fails_says_why_and_no_other_begins(n_jobs):
         run_blocks(work, [(i,) for i in range(100)], n_jobs)
     assert set(range(4)) <= set(begun)
     assert len(begun) <= 3 + n_jobs
+
+
+def test_nobody_waits_for_a_thread_that_begins_nothing():
+    found = []
+
+    def outer(workers):
+        # While both threads are in a block, neither can help with the blocks inside it.
+        found.append(workers.run(lambda i: workers.run(lambda j: 10 * i + j, [(0,), (1,), (2,)]), [(1,), (2,)]))
+
+    with Workers(2) as workers:
+        thread = threading.Thread(target=outer, args=(workers,), daemon=True)
+        thread.start()
+        thread.join(20)
+        assert found == [[[10, 11, 12], [20, 21, 22]]]
 
 
 @pytest.mark.parametrize("n_jobs", [0, 1.5, "2", True])

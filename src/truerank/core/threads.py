@@ -11,8 +11,8 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 import numpy as np
@@ -128,32 +128,47 @@ class Workers:
 
     def __init__(self, n_jobs: int | None = None) -> None:
         self.n_threads = resolve_n_jobs(n_jobs)
-        self._pool = ThreadPoolExecutor(self.n_threads - 1) if self.n_threads > 1 else None
+        self._asked: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(self.n_threads - 1)]
+        for thread in self._threads:
+            thread.start()
+
+    def _serve(self) -> None:
+        while (work := self._asked.get()) is not None:
+            work()
+            del work  # memory: until it is asked again this thread would hold what the work read
 
     def run(self, work: Callable[..., T], blocks: Sequence[tuple[Any, ...]]) -> list[T]:
-        """As `run_blocks`."""
-        if self._pool is None or len(blocks) <= 1:
+        """As `run_blocks`.
+
+        Nobody waits for a thread that wakes up when all is done, only for blocks that somebody has begun.
+        """
+        if not self._threads or len(blocks) <= 1:
             return [work(*block) for block in blocks]
         results: list[Any] = [None] * len(blocks)
         errors: dict[int, BaseException] = {}
         left = iter(range(len(blocks)))  # shared: a thread takes the next block when it has done one
+        ended: SimpleQueue[int] = SimpleQueue()
 
         def work_off() -> None:
             for i in left:
-                if errors:
-                    break
                 try:
-                    results[i] = work(*blocks[i])
+                    if not errors:
+                        results[i] = work(*blocks[i])
                 except BaseException as error:
                     errors[i] = error
+                finally:
+                    ended.put(i)
 
-        others = [self._pool.submit(work_off) for _ in range(min(self.n_threads, len(blocks)) - 1)]
+        for _ in range(min(self.n_threads, len(blocks)) - 1):
+            self._asked.put(work_off)
         try:
             work_off()
         finally:
-            for _ in left:  # after an interrupt between blocks nobody begins another
-                pass
-            wait(others)
+            for i in left:  # after an interrupt between blocks nobody begins another
+                ended.put(i)
+            for _ in blocks:
+                ended.get()
         if errors:
             raise errors[min(errors)]  # the first block's, whoever was first
         return results
@@ -162,5 +177,7 @@ class Workers:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown()
+        for _ in self._threads:
+            self._asked.put(None)
+        for thread in self._threads:
+            thread.join()
