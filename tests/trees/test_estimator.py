@@ -8,6 +8,7 @@ from truerank import AdaRank, FuzzyLeaves, ObliviousBoosting, PolynomialLeaves, 
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.random_streams import stream
 from truerank.data.samples import load_sample
+from truerank.losses.protocols import PlainObjective
 from truerank.measures import parse_measure
 from truerank.trees.rows import draw_rows
 
@@ -147,16 +148,32 @@ def test_bad_settings_say_what_is_wrong(judged, params, message):
         ObliviousBoosting(**params).fit(judged[0])
 
 
-def test_a_users_objective_that_misbehaves():
+class HandedOverByContent(PlainObjective):
+    """A user's object that wants its rows in an order by content."""
+
+    by_place = True
+
+    def __init__(self, function):
+        self.function = function
+
+    def __call__(self, y, scores, offsets):
+        return self.function(y, scores, offsets)
+
+
+@pytest.mark.parametrize(
+    "given", [lambda f: f, HandedOverByContent, lambda f: ["mse", {"objective": f}], lambda f: ["yetirank", f]]
+)
+def test_a_users_objective_that_misbehaves(given):
     X, y = np.arange(4.0)[:, None], np.array([0.0, 1, 0, 1])
     for answer, message in (
         (lambda y, s, o: s - y, "must return"),
         (lambda y, s, o: (s - y, np.ones(2)), "shape"),
-        (lambda y, s, o: (s - y, -np.ones(4)), "negative"),
+        (lambda y, s, o: ((s - y)[:1], np.ones(4)), "shape"),
+        (lambda y, s, o: (s - y, np.full(4, -0.25)), "negative"),
         (lambda y, s, o: (s / 0 * np.nan, np.ones(4)), "finite"),
     ):
         with pytest.raises(InvalidInputError, match=message), np.errstate(all="ignore"):
-            ObliviousBoosting("constant", objective=answer, n_estimators=1).fit(X, y)
+            ObliviousBoosting("constant", objective=given(answer), n_estimators=1).fit(X, y)
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])

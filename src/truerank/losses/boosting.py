@@ -181,22 +181,3 @@ def _part(entry: Any, measure: Any, n_jobs: int | None) -> Part:
     if label is not None and not isinstance(label, str):
         raise InvalidInputError(f"label must be the name of labels that fit is given, got {label!r}")
     return Part(make_objective(own["objective"], own.get("params"), measure, n_jobs), weight, label)
-
-
-def checked(objective: Any, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> Arrays:
-    """An objective's answer as float64 arrays (n,), or an error that says what is wrong with a user's function."""
-    answer = objective(y, scores, offsets)
-    if not isinstance(answer, tuple | list) or len(answer) != 2:
-        raise InvalidInputError(f"the objective must return (gradients, hessians), got {type(answer).__name__}")
-    gradients = np.ascontiguousarray(answer[0], dtype=np.float64)
-    hessians = np.asarray(answer[1], dtype=np.float64)
-    for name, values in (("gradients", gradients), ("hessians", hessians)):
-        if values.shape != y.shape:
-            raise InvalidInputError(f"the objective's {name} must have shape {y.shape}, got {values.shape}")
-        # One number may stand for all.
-        if not np.isfinite(values[:1] if values.strides == (0,) else values).all():
-            row = int(np.flatnonzero(~np.isfinite(values))[0])
-            raise InvalidInputError(f"the objective's {name} must be finite, got {values[row]} at row {row}")
-    if (hessians[:1] if hessians.strides == (0,) else hessians).min(initial=0.0) < 0:
-        raise InvalidInputError("the objective's hessians must not be negative; take an upper bound or 1")
-    return gradients, hessians

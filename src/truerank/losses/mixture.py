@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
-from truerank.losses.protocols import BoostingObjective, Derivatives
+from truerank.losses.protocols import BoostingObjective, Derivatives, checked
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ class Mixture:
     def __call__(self, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> Derivatives:
         gradients, hessians = np.zeros(len(y)), np.zeros(len(y))
         for part in self.parts:
-            g, h = part.objective(self._of(part, y), scores, offsets)
-            gradients += part.weight * np.asarray(g, dtype=np.float64)
-            hessians += part.weight * np.asarray(h, dtype=np.float64)
+            g, h = checked(part.objective, self._of(part, y), scores, offsets)
+            gradients += part.weight * g
+            hessians += part.weight * h
         return gradients, hessians
 
     def _of(self, part: Part, y: np.ndarray) -> np.ndarray:

@@ -9,8 +9,7 @@ import numpy as np
 from truerank.core.random_streams import stream
 from truerank.core.threads import Workers
 from truerank.data.ranking_data import Judgements, RankingData
-from truerank.losses.boosting import checked
-from truerank.losses.protocols import BoostingObjective, Derivatives
+from truerank.losses.protocols import BoostingObjective, Derivatives, checked
 from truerank.matrices.exact_sums import exact_total
 from truerank.matrices.row_copies import RowCopies
 from truerank.solvers.early_stopping import EarlyStopping

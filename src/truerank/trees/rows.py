@@ -11,7 +11,7 @@ from truerank.core.kernel import kernel
 from truerank.core.threads import Workers, row_blocks
 from truerank.data.grouping import at_places, offsets_of
 from truerank.data.ranking_data import RankingData
-from truerank.losses.protocols import BoostingObjective, Derivatives
+from truerank.losses.protocols import BoostingObjective, Derivatives, checked
 from truerank.matrices.binning import CodedMatrix
 from truerank.matrices.content import order_by_content
 from truerank.matrices.stored_values import kernel_array
@@ -84,9 +84,9 @@ class ContentOrder:
         blocks = row_blocks(len(scores))
         placed = np.empty_like(scores)
         workers.run(lambda a, b: _take(scores, self.rows[a:b], placed[a:b]), blocks)
-        there = objective(self.y, placed, self.offsets)
+        there = checked(objective, self.y, placed, self.offsets)
         here = np.empty_like(scores), np.empty_like(scores)
-        pairs = [(kernel_array(np.asarray(values)), result) for values, result in zip(there, here)]
+        pairs = [(kernel_array(values), result) for values, result in zip(there, here)]
         workers.run(
             lambda a, b, values, result: _put(values[a:b], self.rows[a:b], result),
             [(*block, *pair) for pair in pairs for block in blocks],

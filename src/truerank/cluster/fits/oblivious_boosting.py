@@ -29,9 +29,9 @@ from truerank.core.random_streams import stream
 from truerank.core.threads import Workers
 from truerank.data.grouping import at_places, offsets_of
 from truerank.data.ranking_data import RankingData
-from truerank.losses.boosting import SquaredError, checked, make_objective
+from truerank.losses.boosting import SquaredError, make_objective
 from truerank.losses.by_query import ByQuery
-from truerank.losses.protocols import FunctionObjective
+from truerank.losses.protocols import FunctionObjective, checked
 from truerank.matrices.binning import code_rows
 from truerank.matrices.content import content_hashes
 from truerank.matrices.exact_sums import exact_parts, exact_total
