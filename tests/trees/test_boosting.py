@@ -5,6 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from truerank import ObliviousBoosting
+from truerank.core.errors import InvalidInputError
 from truerank.core.threads import Workers
 from truerank.matrices.exact_sums import exact_total
 from truerank.trees.boosting import Watchman, change_parts
@@ -38,3 +40,9 @@ def test_a_quadratic_objective_diverges_a_quarter_of_its_first_value_above_its_l
     changes = {-1.0: False, 0.9: False, 1.1: True, -5.0: False, -3.1: False, -2.9: True}
     assert {change: watchman.diverges(change) for change in changes} == changes
     assert watchman.diverges(math.nan)
+
+
+def test_sums_whose_square_is_beyond_all_floats_are_an_error_in_words():
+    X, y = np.arange(6.0)[:, None], np.arange(6.0) * 1e90
+    with pytest.raises(InvalidInputError, match="divide the grades or the weights"):
+        ObliviousBoosting("constant", n_estimators=2).fit(X, y, sample_weight=np.full(6, 1e90))

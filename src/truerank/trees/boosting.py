@@ -111,8 +111,8 @@ class Watchman:
 
     def begin(self, sizes: GradientSizes) -> None:
         """Take the derivatives at the start: the objective is about (Σ|g|)² / 2Σh there, or less."""
-        total = exact_total(sizes.hessians)
-        self.scale = 0.5 * exact_total(sizes.gradients) ** 2 / total if total > 0 else 0.0
+        size, total = exact_total(sizes.gradients), exact_total(sizes.hessians)
+        self.scale = 0.5 * (size * size) / total if total > 0 else 0.0  # infinite, not an error, beyond all floats
 
     def diverges(self, change: float) -> bool:
         """Whether training diverges, by the change after one more tree."""
