@@ -28,6 +28,7 @@ def test_histograms_of_smaller_children(n, share):
             np.testing.assert_array_equal(sampled.leaf, leaf)
             small = count[1 << level :] <= count[: 1 << level]
             sampled.gather(level + 1, small)
+            assert all(values.flags.c_contiguous for values in sampled._level)  # one layout, compiled once
             parent = leaf & ((1 << level) - 1)
             here = right == small[parent]
             expected = np.zeros((1 << level, 8, 256), dtype=np.int64)

@@ -49,7 +49,7 @@ class SampledRows:
             return
         half = 1 << (level - 1)
         chosen = np.arange(half) + half * small_is_right
-        counts = self._counts[:, chosen]
+        counts = self._counts.take(chosen, axis=1)  # indexed so it would lie by columns, for kernels another layout
         ends = offsets_of(counts.sum(axis=1)).tolist()
         rows, words = np.empty(ends[-1], dtype=np.int32), np.empty(ends[-1], dtype=np.int64)
         self._level = rows, words, counts
