@@ -18,7 +18,8 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.core.threads import row_blocks, run_blocks
-from truerank.matrices.steps import BATCH, StepIndex, count_below
+from truerank.matrices.step_counts import count_below
+from truerank.matrices.steps import StepIndex
 
 MISSING = 255
 MAX_BORDERS = 254
@@ -207,18 +208,16 @@ def code_columns(columns, low, inverse, halvings, cells, first_cell, first_step,
     """
     p, rows = columns.shape
     missing = np.zeros(p, dtype=np.bool_)
-    found = np.empty(BATCH, dtype=np.uint32)
+    found = np.empty(rows, dtype=np.uint16)
     for k in range(p):
-        own_cells = cells[first_cell[k] : first_cell[k + 1]]
-        own_steps = steps[first_step[k] : first_step[k + 1]]
+        count_below(
+            columns[k], 0, rows, low[k], inverse[k], halvings[k], cells, first_cell[k], first_cell[k + 1], steps,
+            first_step[k], 255, found,
+        )  # fmt: skip
         some = False
-        for start in range(0, rows, BATCH):
-            n = min(BATCH, rows - start)
-            x = columns[k, start : start + n]
-            count_below(x, low[k], inverse[k], halvings[k], own_cells, own_steps, 255, found)
-            for i in range(n):
-                codes[k >> 3, start + i, k & 7] = found[i]
-            for i in range(n):
-                some |= found[i] == 255
+        for i in range(rows):
+            codes[k >> 3, i, k & 7] = found[i]
+        for i in range(rows):
+            some |= found[i] == 255
         missing[k] = some
     return missing

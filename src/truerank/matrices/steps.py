@@ -3,7 +3,7 @@
 A feature's *steps* are ascending numbers. A grid of even cells over their range says how many steps lie before a
 value's cell; those within it are searched by halving, mostly in one round to three. Where most steps crowd into one
 cell, this is a binary search. The count is exact: a value's cell and a step's are found by one expression, which never
-falls as its argument rises.
+falls as its argument rises. `step_counts.count_below` is the search.
 """
 
 from __future__ import annotations
@@ -13,10 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.kernel import kernel
 from truerank.data.grouping import offsets_of
-
-BATCH = 64  # values that are searched for together
 
 
 @dataclass(frozen=True)
@@ -26,7 +23,7 @@ class StepIndex:
     low: np.ndarray  # float64 (u,): the cell of a value is `(x - low) * inverse`, cut to the grid
     inverse: np.ndarray  # float64 (u,)
     halvings: np.ndarray  # int64 (u,): rounds of the search within a cell
-    cells: np.ndarray = field(repr=False)  # uint16: steps before each cell
+    cells: np.ndarray = field(repr=False)  # uint16: steps before each cell; padded by one, cells are read in pairs
     first_cell: np.ndarray  # int64 (u + 1,): where each feature's cells begin
     first_step: np.ndarray  # int64 (u + 1,): and its steps
     steps: np.ndarray = field(repr=False)  # float64: padded by infinity
@@ -53,7 +50,8 @@ class StepIndex:
             cells.append(before[:-1].astype(np.uint16))
             steps.append(np.concatenate([own, np.full(1 << rounds, np.inf)]))
         return cls(
-            np.array(low), np.array(inverse), np.array(halvings, dtype=np.int64), np.concatenate(cells),
+            np.array(low), np.array(inverse), np.array(halvings, dtype=np.int64),
+            np.concatenate([*cells, np.zeros(1, dtype=np.uint16)]),
             offsets_of([len(own) for own in cells[1:]]), offsets_of([len(own) for own in steps[1:]]),
             np.concatenate(steps), np.array([len(own) for own in all_steps], dtype=np.int64),
         )  # fmt: skip
@@ -72,49 +70,3 @@ def floor_float32(values: np.ndarray) -> np.ndarray:
         low = values.astype(np.float32)
         below = np.nextafter(low, np.float32(-np.inf))  # of the least float32 it is -inf
     return np.where(low > values, below, low).astype(np.float32)
-
-
-@kernel
-def count_below(x, low, inverse, halvings, cells, steps, missing, counts):
-    """Number of one feature's steps below each of at most `BATCH` values, `missing` where it is nan, into `counts`.
-
-    They are searched for together, round by round, without a branch on a value: a comparison is a bit of the count,
-    shifted to its place, because a choice between two numbers is compiled to a jump, which is guessed wrong half the
-    time. The last three rounds are one pass. Unsigned numbers spare the compiler the question whether an index counts
-    from the end.
-    """
-    n = x.size
-    last = np.float64(cells.size - 1)
-    for i in range(n):
-        cell = (x[i] - low) * inverse
-        cell = cell if cell > 0.0 else 0.0  # nan too
-        counts[i] = np.uint32(cell if cell < last else last)
-    for i in range(n):
-        counts[i] = cells[counts[i]]
-    one, two, three = np.uint32(1), np.uint32(2), np.uint32(3)
-    place = np.uint32(halvings)
-    while place > three:
-        place = np.uint32(place - one)
-        before = np.uint32((1 << place) - 1)
-        for i in range(n):
-            k = counts[i]
-            counts[i] = k + (np.uint32(x[i] > steps[k + before]) << place)
-    if place == three:
-        for i in range(n):
-            k = counts[i]
-            k = np.uint32(k + (np.uint32(x[i] > steps[k + three]) << two))
-            k = np.uint32(k + (np.uint32(x[i] > steps[k + one]) << one))
-            counts[i] = k + np.uint32(x[i] > steps[k])
-    elif place == two:
-        for i in range(n):
-            k = counts[i]
-            k = np.uint32(k + (np.uint32(x[i] > steps[k + one]) << one))
-            counts[i] = k + np.uint32(x[i] > steps[k])
-    elif place == one:
-        for i in range(n):
-            k = counts[i]
-            counts[i] = k + np.uint32(x[i] > steps[k])
-    lost = np.uint32(missing)
-    for i in range(n):
-        k = counts[i]  # read before the choice, which then is no jump
-        counts[i] = k if x[i] == x[i] else lost

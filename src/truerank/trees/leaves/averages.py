@@ -21,6 +21,7 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from truerank.core.kernel import kernel
+from truerank.core.kernel_vectors import in_all
 
 _LANES = 8
 _VECTOR = ir.VectorType(ir.DoubleType(), _LANES)
@@ -59,10 +60,8 @@ def _add_average(
             ends = [builder.add(index, number(lanes)) for lanes in (0, _LANES)]
             return [builder.bitcast(builder.gep(start, [end]), _VECTOR.as_pointer()) for end in ends]
 
-        def in_all(index: Any) -> Any:
-            unset = ir.Constant(_VECTOR, ir.Undefined)
-            one = builder.insert_element(unset, builder.load(builder.gep(pairs, [index])), ir.IntType(32)(0))
-            return builder.shuffle_vector(one, unset, ir.Constant(ir.VectorType(ir.IntType(32), _LANES), [0] * _LANES))
+        def of_all(index: Any) -> Any:
+            return in_all(builder, builder.load(builder.gep(pairs, [index])), _LANES)
 
         rights = []  # of the levels, the first one first
         for level in range(levels.literal_value):
@@ -74,7 +73,7 @@ def _add_average(
             """Averages over this level and all after it, where the answers before it lead to this pair."""
             if level == levels.literal_value - 1:
                 start = builder.add(pair, number(2 * pair_number))
-                start, way = in_all(start), in_all(builder.add(start, number(1)))
+                start, way = of_all(start), of_all(builder.add(start, number(1)))
                 return [builder.fadd(start, builder.fmul(right, way)) for right in rights[level]]
             left = average(level + 1, 2 * pair_number)
             right = average(level + 1, 2 * pair_number + 1)

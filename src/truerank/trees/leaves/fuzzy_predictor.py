@@ -14,7 +14,7 @@ from truerank.core.kernel import kernel
 from truerank.core.kernel_prefetch import prefetch
 from truerank.core.threads import row_blocks, run_blocks
 from truerank.data.grouping import offsets_of
-from truerank.matrices.steps import count_below
+from truerank.matrices.step_counts import count_below
 from truerank.matrices.stored_values import kernel_array
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.leaves.averages import ROWS, add_averages, leaf_pairs
@@ -22,7 +22,7 @@ from truerank.trees.leaves.fuzzy import FlatPlaces
 from truerank.trees.leaves.knots import knot_index
 from truerank.trees.leaves.places import Norms, make_shares
 
-_TASK = 256 * ROWS  # rows of one task of a thread
+_TASK = 64 * ROWS  # rows of one task of a thread: their values stay in the second-level cache
 _LEVELS = 768  # levels of trees that are added together: the shares of their questions stay in the second-level cache
 
 
@@ -116,15 +116,15 @@ def _find_states(X, features, used, low, inverse, halvings, cells, first_cell, f
         for j in range(features.size):
             tile[j, i % 64] = x[features[j]]
     states = np.empty((n_tiles, features.size, 64), dtype=np.uint16)
-    found = np.empty(64, dtype=np.uint32)
+    flat, found = values.ravel(), states.ravel()
     for j in range(used.size):
         k = used[j]
-        own_cells = cells[first_cell[k] : first_cell[k + 1]]
-        own_steps = steps[first_step[k] : first_step[k + 1]]
         for t in range(n_tiles):
-            count_below(values[t, j], low[k], inverse[k], halvings[k], own_cells, own_steps, sizes[k] + 1, found)
-            for i in range(64):
-                states[t, j, i] = found[i]
+            at = 64 * (t * used.size + j)
+            count_below(
+                flat, at, at + 64, low[k], inverse[k], halvings[k], cells, first_cell[k], first_cell[k + 1], steps,
+                first_step[k], sizes[k] + 1, found,
+            )  # fmt: skip
     return states
 
 

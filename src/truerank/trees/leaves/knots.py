@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from truerank.core.kernel import kernel
-from truerank.matrices.steps import BATCH, StepIndex, count_below
+from truerank.matrices.step_counts import count_below
+from truerank.matrices.steps import StepIndex
 
 
 def knot_index(ends: list[tuple[np.ndarray, np.ndarray]]) -> StepIndex:
@@ -22,11 +23,7 @@ def knot_index(ends: list[tuple[np.ndarray, np.ndarray]]) -> StepIndex:
 def find_states(values, low, inverse, halvings, cells, first_cell, first_step, steps, sizes):
     """State of each value of the index's one feature, uint16 (n,)."""
     out = np.empty(values.size, dtype=np.uint16)
-    states = np.empty(BATCH, dtype=np.uint32)
-    for start in range(0, values.size, BATCH):
-        rows = min(BATCH, values.size - start)
-        x = values[start : start + rows]
-        count_below(x, low[0], inverse[0], halvings[0], cells, steps, sizes[0] + 1, states)
-        for i in range(rows):
-            out[start + i] = states[i]
+    count_below(
+        values, 0, values.size, low[0], inverse[0], halvings[0], cells, 0, first_cell[1], steps, 0, sizes[0] + 1, out
+    )
     return out
