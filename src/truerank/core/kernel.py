@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
+import numpy as np
 
 from truerank.core.errors import warn
 from truerank.core.kernel_cache import KernelCache
@@ -32,7 +33,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     global _warned
     compiled: Any = numba.njit(nogil=True, error_model="numpy")(function)
     if compiled is function:  # NUMBA_DISABLE_JIT
-        return compiled
+        return np.errstate(all="ignore")(function)  # compiled code, too, says nothing of inf - inf
     try:
         compiled._cache = KernelCache(function)  # what njit(cache=True) does, with another cache
         return compiled
