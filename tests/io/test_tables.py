@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import subprocess
 import sys
 from decimal import Decimal
@@ -12,6 +13,7 @@ import pytest
 
 from truerank import RankingData
 from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.io.documents import read_documents
 from truerank.io.group_sizes import group_sizes, qid_from_group_sizes, read_group_sizes, write_group_sizes
 from truerank.io.tables import read_table, table_kind, to_table, write_table
 
@@ -286,6 +288,27 @@ def test_a_text_of_several_lines_may_stand_before_other_cells_of_the_last_row(tm
     pytest.importorskip("pyarrow")
     (tmp_path / "a.csv").write_text('qid,y,comment,f\n1,1,x,0.5\n1,0,"two\nlines",0.25\n')
     assert read_table(tmp_path / "a.csv").comments.tolist() == ["x", "two\nlines"]
+
+
+def test_a_cell_in_quotation_marks_may_hold_tabs_and_lines(tmp_path):
+    pytest.importorskip("pyarrow")
+    path, comments = tmp_path / "a.tsv", ["a\tb", "two\tof\nlines", "plain", 'say ""\t""\n\tno']
+    with path.open("w", newline="") as stream:
+        writer = csv.writer(stream, "excel-tab", lineterminator="\n")
+        writer.writerows([["qid", "y", "comment", "f"], *([1, k, text, 0.5] for k, text in enumerate(comments))])
+    assert read_table(path).comments.tolist() == comments
+    path.write_text('id\ttext\na\t"one\tand\nmore\tthan\tthat"\nb\ttwo\n')
+    assert [document.text["text"] for document in read_documents(path)] == ["one\tand\nmore\tthan\tthat", "two"]
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_cells_of_several_lines_may_span_blocks(tmp_path, ending):
+    pytest.importorskip("pyarrow")
+    path, n = tmp_path / f"a.{ending}", 120_000
+    with path.open("w", newline="") as stream:
+        writer = csv.writer(stream, delimiter="\t" if ending == "tsv" else ",", lineterminator="\n")
+        writer.writerows([["qid", "y", "comment"], *([k // 10, 1, f"two\nlines {k}"] for k in range(n))])
+    assert read_table(path).comments[-1] == f"two\nlines {n - 1}"
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv"])

@@ -32,7 +32,7 @@ from truerank.core.errors import DataFileError, imports_of_extra, warn
 from truerank.data.grouping import id_text, is_missing, offsets_of
 from truerank.io.letor.grammar import is_word
 from truerank.io.streams import Source
-from truerank.io.tables import first_line, table_kind
+from truerank.io.tables import first_line, holds_rows, table_kind
 from truerank.io.trec import Qrels, read_qrels
 
 LONGEST_LINE = 1 << 26
@@ -355,7 +355,9 @@ def _of_table(path: Any, texts: Collection[str]) -> Iterator[Document | _Bad]:
             raise DataFileError(f"cannot be read as {kind}: {first_line(error)}", str(path)) from error
 
     for number, record in enumerate(records(), 2):
-        if kind == "tsv" and any(isinstance(cell, str) and "\n" in cell and "\t" in cell for cell in record.values()):
+        if kind == "tsv" and any(
+            isinstance(cell, str) and holds_rows(cell, place, len(record)) for place, cell in enumerate(record.values())
+        ):
             raise DataFileError(
                 f'document {number - 1}: a cell opens with a quotation mark (") and takes in the lines that follow; a '
                 'cell that opens with one ends with one, and has those within doubled ("")',

@@ -317,7 +317,9 @@ def _read_file(path: Any, kind: str | None, texts: Iterable[str]) -> Any:
                 table = csv.read_csv(source, **given)
             except arrow.ArrowInvalid:
                 source.seek(0)
-                table = csv.read_csv(source, csv.ReadOptions(use_threads=False), **given)  # its error names the row
+                # Without threads its error names the row; cells of several lines may span blocks.
+                given["parse_options"] = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+                table = csv.read_csv(source, csv.ReadOptions(use_threads=False), **given)
             if table.num_rows + 1 < n_lines:  # there are blank ones, or some within a cell
                 _check_cells(table, set(texts), delimiter, last == b'"', n_lines, name)
             return table
@@ -342,14 +344,14 @@ def _read_file(path: Any, kind: str | None, texts: Iterable[str]) -> Any:
 def _check_cells(table: Any, ids: set[str], delimiter: str, closed: bool, n_lines: int, name: str) -> None:
     """Refuse a cell that took lines in because its quotation mark was never closed.
 
-    A text may have several lines; an id has none, a cell of tabs and lines has taken in rows of a .tsv file, and the
-    last cell of all has several only where the file ends with a quotation mark (`closed`). The file has `n_lines`.
+    A text may have several lines; an id has none, one of a .tsv file that `holds_rows` has taken them in, and the last
+    cell of all has several only where the file ends with a quotation mark (`closed`). The file has `n_lines`.
     """
     from pyarrow import compute, types
 
     before = np.zeros(table.num_rows, dtype=np.int64)  # line ends within the cells of each row
     torn: list[int] = []
-    for place, (column, values) in enumerate(zip(table.column_names, table.columns), 1):
+    for place, (column, values) in enumerate(zip(table.column_names, table.columns)):
         if not types.is_string(values.type):
             continue
         lines = compute.fill_null(compute.count_substring(values, "\n"), 0).to_numpy()
@@ -357,9 +359,11 @@ def _check_cells(table: Any, ids: set[str], delimiter: str, closed: bool, n_line
         several = np.flatnonzero(lines)
         cells = values.take(several).to_pylist()
         torn += [
-            row for row, cell in zip(several.tolist(), cells) if column in ids or (delimiter == "\t" and "\t" in cell)
+            row
+            for row, cell in zip(several.tolist(), cells)
+            if column in ids or (delimiter == "\t" and holds_rows(cell, place, table.num_columns))
         ]
-        if place == table.num_columns and lines[-1:].any() and not closed:
+        if place + 1 == table.num_columns and lines[-1:].any() and not closed:
             torn.append(len(lines) - 1)
     if torn:
         row = min(torn)
@@ -371,6 +375,22 @@ def _check_cells(table: Any, ids: set[str], delimiter: str, closed: bool, n_line
             name,
             None if blank else row + 2 + int(before[:row].sum()),
         )
+
+
+def holds_rows(cell: str, place: int, n_columns: int) -> bool:
+    r"""Whether the lines of a cell of a .tsv file, in the column `place` from 0, are rows that it may have taken in.
+
+    They are where the first has the tabs that end its row, the last those that begin one, and each between them all.
+
+    >>> holds_rows("two\tx\n1\tthree", 1, 3), holds_rows("two\tx\tlines\nof text", 1, 3)
+    (True, False)
+    """
+    if "\t" not in cell or "\n" not in cell:
+        return False
+    first, *between, last = cell.split("\n")
+    if first.count("\t") != n_columns - 1 - place or last.count("\t") != place:
+        return False
+    return all(line.count("\t") == n_columns - 1 for line in between if line)
 
 
 def _in_own_memory(text: bytes) -> Any:
