@@ -99,6 +99,11 @@ def test_finished_pieces_survive_a_kill(tmp_path):
     again.compute({"fold": 3}, lambda: 3)
     assert [json.loads(line)["key"]["fold"] for line in path.read_text().splitlines()] == [1, 2, 3]
     assert protocol.ResultStore(path, {"seed": 1}).n_resumed == 0
+    path.write_text('{"stamp": {"seed": 0}, "key": {"fold": 1}, "result": null}\n')
+    again = protocol.ResultStore(path, {"seed": 0})
+    assert again.n_resumed == 0
+    assert again.compute({"fold": 1}, lambda: 1) == 1
+    assert protocol.ResultStore(path, {"seed": 0}).n_resumed == 1
     path.write_text("nonsense\n")
     with pytest.raises(DataFileError, match="line 1.*remove this file"):
         protocol.ResultStore(path)

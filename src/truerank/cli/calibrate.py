@@ -30,7 +30,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         f"or one of them where it stands out (default: {CHOOSE})",
     )
     parser.add_argument("--rel", type=float, default=1, metavar="G", help="lowest grade that is relevant (default: 1)")
-    parser.add_argument("--monotone", action="store_true", help="a higher score never gets a lower probability")
+    parser.add_argument(
+        "--monotone", action="store_true", help=f"a higher score never gets a lower probability (with {CHOOSE}: always)"
+    )
     parser.add_argument(
         "--cv", type=int, metavar="K", help="train MODEL's ranker anew on DATA, with scores from K folds of its queries"
     )
@@ -92,7 +94,9 @@ def run(args: argparse.Namespace) -> int:
 def _check_usage(args: argparse.Namespace) -> None:
     from truerank.calibration.names import calibrator_class
 
-    if args.monotone and args.method != CHOOSE and getattr(calibrator_class(args.method), "always_monotone", False):
+    if args.monotone and args.method == CHOOSE:
+        raise common.UsageError(f"--monotone: --method {CHOOSE} makes every calibrator monotone; leave it out")
+    if args.monotone and getattr(calibrator_class(args.method), "always_monotone", False):
         raise common.UsageError(f"--monotone: {args.method} is monotone by its form; leave --monotone out")
     if args.cluster is not None and args.model is None:
         raise common.UsageError("--cluster needs MODEL DATA: scores in a file are calibrated here")

@@ -55,9 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cv", type=int, metavar="K", help="folds of the calibration scores (default: 5)")
     parser.add_argument("--label-field", metavar="NAME", help="field of the labels (default: labels, else label)")
     parser.add_argument("--text-field", action="append", metavar="NAME", help="field that is text (default: all)")
-    parser.add_argument(
-        "--separator", default=";", metavar="C", help="between several labels in a cell of a table (default: ;)"
-    )
+    parser.add_argument("--separator", metavar="C", help="between several labels in a cell of a table (default: ;)")
     parser.add_argument("--cost-fp", type=float, metavar="C", help="cost of a label given wrongly (default: 1)")
     parser.add_argument("--cost-fn", type=float, metavar="C", help="cost of a label left out (default: 1)")
     parser.add_argument("--seed", type=int, metavar="N", help="seed of everything that is drawn (default: 0)")
@@ -74,8 +72,10 @@ def run(args: argparse.Namespace) -> int:
         common.refuse_idle(args, LEARNING, "belongs to learning: give --train FILE")
     if args.data is None:
         common.refuse_idle(args, ("cost_fp", "cost_fn", "output"), "belongs to what is classified: give DATA")
-    if not args.separator:
+    if args.separator == "":
         raise common.UsageError("--separator must be at least one character")
+    if not any(_is_table(path) for path in (args.train, args.data)):
+        common.refuse_idle(args, ("separator",), "stands in cells of a table, and no table is given")
     common.check_writable(args.output)
     common.announce_compilation()
     report: dict[str, Any] = {"model": args.model}
@@ -184,9 +184,8 @@ def read_examples(path: str, args: argparse.Namespace, columns: Iterable[str] | 
         records = list(_of_folder(Path(path)))
         return Examples([r[0] for r in records], [r[1] for r in records], [[r[2]] for r in records])
     from truerank.io.documents import read_documents
-    from truerank.io.tables import table_kind
 
-    separator = args.separator if path != "-" and table_kind(path) else "\n"
+    separator = (args.separator or ";") if _is_table(path) else "\n"
     fields = LABELS if args.label_field is None else (args.label_field,)
     documents = list(read_documents(path, bad=args.bad, texts=fields))
     there = {name for document in documents for name in document.text}
@@ -202,6 +201,12 @@ def read_examples(path: str, args: argparse.Namespace, columns: Iterable[str] | 
     names = list(dict.fromkeys(name for document in documents for name in document.numbers))
     names = names if columns is None else list(map(str, columns))
     return Examples(ids, _numbers(path, documents, names), labels, names)
+
+
+def _is_table(path: str | None) -> bool:
+    from truerank.io.tables import table_kind
+
+    return path is not None and path != "-" and not Path(path).is_dir() and table_kind(path) is not None
 
 
 def _labels(text: str, separator: str) -> list[str]:

@@ -510,6 +510,12 @@ def check_file(option: str, path: str | None) -> None:
     check_writable(path)
 
 
+def check_folder_name(option: str, path: str | None) -> None:
+    """Fail before the work where a folder would be called `-`."""
+    if path == "-":
+        raise UsageError(f"{option} names a folder, and - is stdout; name one (./- where it is to be called so)")
+
+
 def check_tag(tag: str) -> None:
     """Fail before the work when a run could not be written under this name."""
     if not tag or any(character.isspace() for character in tag):

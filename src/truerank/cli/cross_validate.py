@@ -123,6 +123,8 @@ class _Scores:
             common.check_file("--scores", self.out)
         elif self.out is not None and not Path(args.folds).is_dir():
             raise common.UsageError("--scores needs a file or a folder of data")
+        else:
+            common.check_folder_name("--scores", self.out)
 
     def add(self, name: str, test: Any, scores: Any) -> None:
         """Scores (n,) of a fold's test rows in grouped order."""

@@ -29,6 +29,7 @@ def run(args: argparse.Namespace) -> int:
     from truerank.models.model_file import load_model, save_model
     from truerank.rankers.adarank import AdaRank
 
+    common.check_folder_name("--out", args.out)
     common.announce_compilation()
     data = load_sample("cranfield-text")
     names = list(data.feature_names or [])

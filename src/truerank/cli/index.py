@@ -50,6 +50,7 @@ def run(args: argparse.Namespace) -> int:
     from truerank.io.documents import read_documents
     from truerank.text.index import build_index
 
+    common.check_folder_name("-o", args.index)
     common.announce_compilation()
     index = build_index(
         read_documents(args.documents, bad=args.bad), args.index, analysers=args.analysers, fields=args.fields

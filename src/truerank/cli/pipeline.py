@@ -130,6 +130,7 @@ def _checked_folder(args: argparse.Namespace) -> Path:
         )
     common.check_positive("--depth", args.depth)
     common.check_threads(args.threads)
+    common.check_folder_name("--out", args.out)
     out = Path(args.out)
     if out.exists() and not out.is_dir():
         raise common.UsageError(f"--out {out} is a file; name a folder")

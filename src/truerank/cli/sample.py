@@ -38,6 +38,7 @@ def run(args: argparse.Namespace) -> int:
     Everything is made in a folder beside and moved where it belongs: what stands there with the same bytes stays, and
     other files of these names are not written over without `--replace`.
     """
+    common.check_folder_name("DIR", args.out)
     out = Path(args.out)
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="truerank-sample-") as made:

@@ -56,6 +56,7 @@ def run(args: argparse.Namespace) -> int:
             f"--valid: {args.ranker} has nothing that validation queries could choose (no early stopping, no path of "
             "settings); leave it out, and see `truerank cross-validate --grid` for choosing settings"
         )
+    common.check_folder_name("--checkpoint", args.checkpoint)
     if args.checkpoint is not None and args.cluster is None:
         raise common.UsageError("--checkpoint goes with --cluster")
     if args.cluster is not None and (args.stream is not None or args.prepare):

@@ -338,7 +338,7 @@ class ResultStore:
         for number, record in enumerate(self._lines.held, start=1):
             if not isinstance(record, dict) or not {"stamp", "key", "result"} <= set(record):
                 raise DataFileError(expected, self.path, number)
-            if _canonical(record["stamp"]) == self._stamp:
+            if _canonical(record["stamp"]) == self._stamp and record["result"] is not None:  # null: not done
                 self._results[_canonical(record["key"])] = record["result"]
         self.n_resumed = len(self._results)
 
