@@ -10,7 +10,7 @@ import numpy as np
 
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
-from truerank.significance.two_samples import deviation_of, paired_differences
+from truerank.significance.two_samples import deviation_of, paired_differences, rounding_of
 
 FEWEST, MOST = 10_000, 400_000  # resamples of a family of tests
 MOST_GROUPS = 200
@@ -61,7 +61,8 @@ def pairwise_randomisation(
         first, second = second, first
     anchors = [(a, np.flatnonzero(first == a)) for a in np.unique(first).tolist()]
     difference = values[first] - values[second]
-    threshold = np.abs(difference.sum(axis=1)) - 1e-12 * np.abs(difference).sum(axis=1)
+    size = np.abs(values).sum(axis=1)
+    threshold = np.abs(difference.sum(axis=1)) - rounding_of(np.abs(difference).sum(axis=1), size[first] + size[second])
     counts = np.zeros(len(pairs), dtype=np.int64)
     rng = np.random.default_rng(random_state)
     block = max(1, _BLOCK // max(k, m))

@@ -125,9 +125,8 @@ def randomisation(a: Any, b: Any, *, n_resamples: int = 10_000, random_state: An
     if len(difference) == 0:
         return Outcome(0.0, 1.0)
     rng = np.random.default_rng(random_state)
-    observed = abs(difference.sum())
-    # Sums that are equal in exact arithmetic must count as equal.
-    threshold = observed - 1e-12 * np.abs(difference).sum()
+    magnitude = np.nansum(np.abs(np.asarray(a, dtype=np.float64))) + np.nansum(np.abs(np.asarray(b, dtype=np.float64)))
+    threshold = abs(difference.sum()) - rounding_of(np.abs(difference).sum(), magnitude)
     block = max(1, 250_000 // len(difference))
     count = 0
     for start in range(0, n_resamples, block):
@@ -136,6 +135,15 @@ def randomisation(a: Any, b: Any, *, n_resamples: int = 10_000, random_state: An
         sums = np.where(signs == 1, difference, -difference).sum(axis=1)
         count += int(np.count_nonzero(np.abs(sums) >= threshold))
     return Outcome(float(difference.sum() / n), (count + 1) / (n_resamples + 1))
+
+
+def rounding_of(differences: Any, magnitude: Any) -> Any:
+    """By how much two sums of signed differences may be apart that are equal in exact arithmetic, and must count so.
+
+    `differences` is the sum of their magnitudes, and `magnitude` that of the values that they are differences of: next
+    to large values the last bits of a small difference are rounding.
+    """
+    return 1e-12 * differences + 1e-15 * magnitude
 
 
 def win_loss(a: Any, b: Any, *, tolerance: float = 0.0) -> WinLoss:
