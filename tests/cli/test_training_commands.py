@@ -11,10 +11,12 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from truerank import ObliviousBoosting, RankingData
 from truerank.cli import main
 from truerank.data.samples import load_sample
+from truerank.data.splits import query_folds
 from truerank.io.letor.read import read_letor
 from truerank.io.letor.write import write_letor
 from truerank.io.trec import read_run
@@ -237,15 +239,76 @@ def test_numbers_need_no_digit_before_the_point():
             parse_space([words])
 
 
-def test_positions_and_labels_are_columns_that_are_no_features(tmp_path, capsys):
-    rng = np.random.default_rng(0)
+def clicks(table, seed=0):
+    """Rows of query, click, two features, place and purchase, which also go into a table."""
+    rng = np.random.default_rng(seed)
     rows = [
         (q, int(rng.random() < 0.5 / k), round(rng.random(), 3), round(rng.random(), 3), k, int(rng.integers(0, 3)))
         for q in range(40)
-        for k in range(1, 7)
+        for k in rng.permutation(6) + 1
     ]
-    table = tmp_path / "clicks.csv"
     table.write_text("qid,y,bm25,price,shown,bought\n" + "".join(",".join(map(str, row)) + "\n" for row in rows))
+    return rows
+
+
+UNBIASED = ["--ranker", "oblivious-boosting", "--set", "n_estimators=5", "depth=2", "leaves=constant"]
+UNBIASED += ["objective=unbiased-lambdarank"]
+
+
+def test_positions_go_with_their_rows_into_every_fit(tmp_path, capsys):
+    table, path = tmp_path / "clicks.csv", str(tmp_path / "model.json")
+    X, y, qid, shown = (np.array([row[i] for row in clicks(table)]) for i in (slice(2, 4), 1, 0, 4))
+    data = RankingData(X, y, qid, feature_names=["bm25", "price"]).with_beside(position=shown)
+    settings = {"n_estimators": 5, "depth": 2, "objective": "unbiased-lambdarank", "random_state": 0}
+    ranker = ObliviousBoosting("constant", **settings)
+
+    def run(*words, code=0):
+        assert main([*words]) == code
+        return json.loads(capsys.readouterr().out)
+
+    words = ["--position", "shown", "--exclude", "bought", "--json"]
+    scores = str(tmp_path / "scores.txt")
+    run("cross-validate", str(table), *UNBIASED, *words, "--scores", scores, "--seed", "0")
+    parts = query_folds(40, 5, random_state=0, query_ids=data.query_ids)
+    expected = np.empty(len(y))
+    for k, part in enumerate(parts):
+        train = data.take_queries(np.setdiff1d(np.arange(40), np.concatenate([part, parts[k - 1]])))
+        expected[np.isin(qid, part)] = clone(ranker).fit(train).predict(data.take_queries(part))
+        plain = clone(ranker).fit(train.replaced(position=train.position * 0 + 1)).predict(data.take_queries(part))
+        assert not np.array_equal(plain, expected[np.isin(qid, part)])
+    np.testing.assert_array_equal(np.loadtxt(scores), expected)
+
+    run("tune", str(table), *UNBIASED, *words, "--space", "learning_rate=0.1,0.3", "--model", path, "--splits", "2")
+    rate = load_model(path).learning_rate
+    direct = clone(ranker).set_params(learning_rate=rate).fit(data)
+    np.testing.assert_array_equal(load_model(path).click_propensities_, direct.click_propensities_)
+    other = ["--model", path, "--space", "objective=mse,lambdarank"]
+    assert main(["tune", str(table), *UNBIASED[:-1], *words, *other]) == 1
+    assert "position is read by" in capsys.readouterr().err
+
+    newer = tmp_path / "newer.csv"
+    X, y, qid, shown = (np.array([row[i] for row in clicks(newer, 1)]) for i in (slice(2, 4), 1, 0, 4))
+    words = ["--held-out", str(table), "--position", "shown", "--json", "--candidate", str(tmp_path / "new.json")]
+    found = run("retrain", path, str(newer), *words, code=3)
+    assert found["how"] == "refitted"  # propensities cannot be continued
+    again = clone(direct).fit(RankingData(X, y, qid, feature_names=["bm25", "price"]), position=shown)
+    new = load_model(str(tmp_path / "new.json"))
+    np.testing.assert_array_equal(new.click_propensities_, again.click_propensities_)
+    assert new.feature_names_in_.tolist() == ["bm25", "price"]
+
+    words = ["--position", "shown", "--exclude", "bought", "--json", "--prepare", "min-max-in-query"]
+    run("train", str(table), *UNBIASED, *words, "--model", path)
+    assert load_model(path).ranker_.feature_names_in_.tolist() == ["bm25", "price"]
+    for command in (["cross-validate", str(table)], ["tune", str(table), "--model", path]):
+        assert main([*command, "--ranker", "ridge", "--position", "shown"]) == 2
+        assert "oblivious-boosting reads them, and no other ranker" in capsys.readouterr().err
+    assert main(["cross-validate", str(table), *UNBIASED, "--position", "shown", "--cluster", "local:1"]) == 2
+    assert "do not go with --cluster" in capsys.readouterr().err
+
+
+def test_positions_and_labels_are_columns_that_are_no_features(tmp_path, capsys):
+    table = tmp_path / "clicks.csv"
+    rows = clicks(table)
     path = str(tmp_path / "model.json")
     words = ["train", str(table), "--ranker", "oblivious-boosting", "--model", path]
     words += ["--set", "n_estimators=5", "depth=2"]

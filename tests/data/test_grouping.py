@@ -227,6 +227,25 @@ def test_parts_with_other_columns_are_not_put_together():
     assert RankingData.concatenate([unnamed, a]).feature_names == ["bm25", "age"]
 
 
+def test_labels_and_positions_stay_with_their_rows():
+    X = np.arange(12.0).reshape(6, 2)
+    data = RankingData(X, np.zeros(6), list("abacba")).with_beside(labels={"clicks": X[:, 0]}, position=X[:, 1])
+    assert data.with_beside(position=X[:, 0]).labels is data.labels
+    parts = [data.take_queries([2, 0]), data.take_queries(data.query_ids == "b")]
+    for part in (data, *parts, RankingData.concatenate(parts), data.replaced(order=None)):
+        np.testing.assert_array_equal(part.labels["clicks"], part.X[:, 0])
+        np.testing.assert_array_equal(part.position, part.X[:, 1])
+    without = parts[1].replaced(position=None, labels={"other": parts[1].position})
+    both = RankingData.concatenate([parts[0], without])
+    assert both.position is None
+    assert both.labels == {}
+    for wrong, what in (([1.0] * 5, "one value for each of the 6 rows"), ([np.nan] * 6, "finite"), (["x"] * 6, "num")):
+        with pytest.raises(InvalidInputError, match=f"(clicks|position) must .*{what}"):
+            data.with_beside(position=wrong)
+        with pytest.raises(InvalidInputError, match=f"(clicks|position) must .*{what}"):
+            data.with_beside(labels={"clicks": wrong})
+
+
 def test_parts_without_weights_weigh_1():
     one = RankingData([[1.0], [2.0]], [1, 0], ["q", "q"], query_weight=[5.0], sample_weight=[2.0, 3.0])
     whole = RankingData.concatenate([one, RankingData([[3.0]], [1], ["r"])])

@@ -161,24 +161,42 @@ def test_callbacks_hear_the_trees_of_the_model_alone():
     assert stopped.n_iter_ == 2
 
 
-@pytest.mark.parametrize(
-    ("settings", "beside"),
-    [
-        ({"objective": ["mse", {"objective": "softmax", "label": "clicks"}]}, "labels"),
-        ({"objective": "unbiased-lambdarank"}, "position"),
-        ({"objective": lambda y, scores, offsets: (scores - np.arange(400), np.ones(400))}, None),  # of all rows
-        ({"places": 64}, None),
-    ],
-)
-def test_fuzzy_leaves_are_taken_untried_where_parts_of_the_data_would_not_do(settings, beside):
+def _of_all_rows(y, scores, offsets):
+    return scores - np.arange(400), np.ones(400)
+
+
+@pytest.mark.parametrize("settings", [{"objective": _of_all_rows}, {"objective": [_of_all_rows]}, {"places": 64}])
+def test_fuzzy_leaves_are_taken_untried_where_parts_of_the_data_would_not_do(settings):
     X, y, qid = made("steps", 400)
-    given = {"labels": {"clicks": y}} if beside == "labels" else {}
-    given |= {"position": np.tile(np.arange(1, 21), 20)} if beside == "position" else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
-        ranker = ObliviousBoosting(n_estimators=2, depth=2, **settings).fit(X, y, qid=qid, **given)
+        ranker = ObliviousBoosting(n_estimators=2, depth=2, **settings).fit(X, y, qid=qid)
     assert (ranker.leaves_, ranker.leaf_scores_) == ("fuzzy", {})
     assert ranker.kind_of_leaves == FuzzyLeaves(places=settings.get("places", 4096))
+
+
+@pytest.mark.parametrize(
+    ("objective", "beside"),
+    [
+        (["mse", {"objective": "softmax", "label": "clicks", "weight": 0.5}], "labels"),
+        ("unbiased-lambdarank", "position"),
+    ],
+)
+def test_labels_and_positions_are_left_out_with_their_queries(objective, beside):
+    X, y, qid = made("steps", 400)
+    place = np.random.default_rng(0).permuted(np.tile(np.arange(20), (20, 1)), axis=1).ravel() + 1.0
+    given = {"labels": {"clicks": (y > 1) / place}} if beside == "labels" else {"position": place}
+    settings = {"n_estimators": 20, "depth": 2, "measure": "AP", "objective": objective}
+    ranker = ObliviousBoosting(**settings).fit(X, y, qid=qid, **given)
+    data = RankingData(X, y, qid).with_beside(**given)
+    for kind in ("fuzzy", "constant"):
+        expected = by_hand(data, kind, 3, objective=objective, measure="AP", n_estimators=20)
+        assert ranker.leaf_scores_[kind] == pytest.approx(expected, abs=1e-12)
+    carried = ObliviousBoosting(**settings).fit(data)
+    np.testing.assert_array_equal(carried.predict(X), ranker.predict(X))
+    without = ObliviousBoosting(ranker.leaves_, **settings | {"objective": "mse"}).fit(X, y, qid=qid)
+    other = ObliviousBoosting(ranker.leaves_, **settings | {"objective": "mse"}).fit(data)  # does not read them
+    np.testing.assert_array_equal(other.predict(X), without.predict(X))
 
 
 def test_on_a_cluster_fuzzy_leaves_are_taken_untried():

@@ -50,6 +50,59 @@ def set_categorical(ranker: Any, data: RankingData, args: argparse.Namespace) ->
     ranker.set_params(categorical=[data.feature_names[k] for k in columns] if data.feature_names else columns)
 
 
+def _beside(args: argparse.Namespace) -> list[str]:
+    """What `--position` and `--label` name, where a command has them."""
+    position = getattr(args, "position", None)
+    return [*(getattr(args, "label", None) or []), *([] if position is None else [position])]
+
+
+def name_beside(args: argparse.Namespace) -> None:
+    """Have the columns of `--position` and `--label` read, whatever `--features` and `--exclude` say."""
+    if args.features:
+        args.features = [*args.features, *_beside(args)]
+    if args.exclude:
+        args.exclude = [entry for entry in args.exclude if entry not in _beside(args)]
+
+
+def with_beside(data: RankingData, args: argparse.Namespace) -> RankingData:
+    """The data without the columns of `--position` and `--label`, which are no features, and with these beside."""
+    if not _beside(args):
+        return data
+    from truerank.data.columns import chosen_columns, names_of, take_columns
+
+    names, beside, taken = names_of(data), {}, []
+    for entry in _beside(args):
+        columns = chosen_columns(names, [entry])
+        if len(columns) != 1:
+            raise UsageError(f"--position, --label: {entry!r} names {len(columns)} columns; name one each")
+        values = data.X[:, columns]
+        beside[entry] = data.restore((values.toarray() if hasattr(values, "toarray") else values)[:, 0])
+        taken += columns
+    data = take_columns(data, [k for k in range(data.n_features) if k not in taken])
+    labels = {name: beside[name] for name in args.label or []}
+    return data.with_beside(labels=labels or None, position=None if args.position is None else beside[args.position])
+
+
+def check_beside(args: argparse.Namespace, rankers: Sequence[Any], data: RankingData) -> None:
+    """Fail where none of the rankers reads all of what `with_beside` took."""
+    if not _beside(args):
+        return
+    from truerank.losses.beside_grades import take_beside
+    from truerank.losses.boosting import make_objective
+
+    learners = [getattr(ranker, "ranker", ranker) for ranker in rankers]
+    if not all(hasattr(learner, "objective_params") for learner in learners):
+        raise UsageError("--position, --label: oblivious-boosting reads them, and no other ranker")
+    for left, learner in enumerate(reversed(learners)):
+        objective = make_objective(learner.objective, learner.objective_params, learner._measure(), 1)
+        try:
+            take_beside(objective, data.labels, data.position, data)
+            return
+        except InvalidInputError:
+            if left + 1 == len(learners):
+                raise
+
+
 @contextmanager
 def cluster_of(args: argparse.Namespace) -> Iterator[Any]:
     """A client for `--cluster`, closed in the end, or None; says where the dashboard is."""
@@ -140,7 +193,7 @@ def _columns(args: argparse.Namespace | None, like: Any) -> Columns:
         return Columns(features, exclude)
     if is_model and (features or exclude):
         raise UsageError("--features, --exclude: the model knows its columns by name; leave them out")
-    return Columns(names=[str(name) for name in names])
+    return Columns(names=[*map(str, names), *(_beside(args) if is_model and args is not None else [])])
 
 
 def read_data(

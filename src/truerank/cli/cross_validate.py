@@ -41,6 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_convention_option(parser)
     options.add_cluster_option(parser)
     options.add_data_options(parser, categorical=True)
+    options.add_beside_options(parser)
     options.add_json_option(parser)
 
 
@@ -65,14 +66,19 @@ def run(args: argparse.Namespace) -> int:
     settle_splits(args)
     if args.splits < 3:
         raise common.UsageError(f"--splits must be at least 3 (train, validation, test), got {args.splits}")
+    if args.cluster is not None and (args.position or args.label):
+        raise common.UsageError("--position and --label do not go with --cluster")
+    common.name_beside(args)
     kept = _Scores(args)
     whole = None if args.cluster is not None or place.is_dir() else common.read_graded(args.folds, args)
     folds = _folds(place, args) if whole is None else _folds_of(whole, args)
     results, tied = [], []
-    for name, train, valid, test in common.progress(folds, "folds"):
+    for name, *parts in common.progress(folds, "folds"):
+        train, valid, test = (common.with_beside(part, args) for part in parts)
         best_value, best_ranker, best_params = None, None, None
-        for candidate in candidates:
-            ranker = common.make_ranker(args.ranker, candidate, seed, args.prepare)
+        rankers = [common.make_ranker(args.ranker, candidate, seed, args.prepare) for candidate in candidates]
+        common.check_beside(args, rankers, train)
+        for candidate, ranker in zip(candidates, rankers):
             common.set_categorical(ranker, train, args)
             ranker.fit(train, **({"eval_set": valid} if getattr(ranker, "uses_eval_set", False) else {}))
             if len(candidates) == 1:

@@ -55,6 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the split and the test (default: 0)")
     options.add_convention_option(parser, default=None)
     options.add_data_options(parser, columns=False)
+    options.add_beside_options(parser)
     options.add_json_option(parser)
 
 
@@ -82,8 +83,10 @@ def run(args: argparse.Namespace) -> int:
         raise common.UsageError(f"{twice[0]} is named twice, and its queries would count twice")
     production = common.load_ranker(args.production)
     common.announce_compilation()
-    parts = [common.read_graded(path, args, like=production) for path in args.data]
+    parts = [common.with_beside(common.read_graded(path, args, like=production), args) for path in args.data]
     data = parts[0] if len(parts) == 1 else RankingData.concatenate(parts)
+    common.check_beside(args, [production], data)
+    args.position = args.label = None  # of queries to learn from alone
     for name in data.category_names or {}:
         unseen = int((data.X[:, names_of(data).index(name)] == UNSEEN).sum())
         if unseen:

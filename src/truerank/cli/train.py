@@ -31,18 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "killed, and ends with the same model",
     )
     options.add_data_options(parser, categorical=True)
-    beside = parser.add_argument_group("beside the grades (oblivious-boosting)")
-    beside.add_argument(
-        "--position", metavar="COLUMN", help="where each row was shown, 1 is first: for objective=unbiased-lambdarank"
-    )
-    beside.add_argument(
-        "--label",
-        action="extend",
-        nargs="+",
-        metavar="COLUMN",
-        help='labels that a list of objectives reads, as in --set \'objective=["mse", {"objective": "softmax", '
-        '"label": "COLUMN"}]\'',
-    )
+    options.add_beside_options(parser)
     options.add_json_option(parser)
 
 
@@ -85,18 +74,15 @@ def _train(args: argparse.Namespace, ranker: Any, client: Any, start: float) -> 
             return common.read_graded(name, args, like=like)
         return common.read_partitions(name, args, client, like=like)
 
-    beside_grades = [*(args.label or []), *([args.position] if args.position else [])]
-    if args.features:  # what is read beside the grades is read, whether it is named among the features or not
-        args.features = [*args.features, *beside_grades]
-    if args.exclude:
-        args.exclude = [entry for entry in args.exclude if entry not in beside_grades]
-    data, beside = _taken_beside(ranker, read_one(args.train), args)
+    common.name_beside(args)
+    data: Any = common.with_beside(read_one(args.train), args)
+    common.check_beside(args, [ranker], data)
     valid = None if args.valid is None else read_one(args.valid, data)
     common.set_categorical(ranker, data, args)
     read = time.process_time()
     if args.checkpoint is not None:
         data.checkpoint = args.checkpoint
-    ranker.fit(data, eval_set=valid, **beside)
+    ranker.fit(data, eval_set=valid)
     fitted = time.process_time()
     from truerank.models.model_file import save_model
 
@@ -127,29 +113,6 @@ def _train(args: argparse.Namespace, ranker: Any, client: Any, start: float) -> 
         f"model written to {args.model} (CPU seconds: reading {read - loaded:.2f}, fitting {fitted - read:.2f})"
     )
     return common.tell(args, summary, text)
-
-
-def _taken_beside(ranker: Any, data: Any, args: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
-    """The data without the columns of --position and --label, which are no features, and these as `fit` takes them."""
-    if not args.position and not args.label:
-        return data, {}
-    if "objective_params" not in ranker.get_params(deep=False):
-        raise common.UsageError(
-            "--position, --label: oblivious-boosting reads them, and no transformers before it (--prepare)"
-        )
-    from truerank.data.columns import chosen_columns, names_of, take_columns
-
-    names, beside, taken = names_of(data), {}, []
-    for entry in [*(args.label or []), *([args.position] if args.position else [])]:
-        columns = chosen_columns(names, [entry])
-        if len(columns) != 1:
-            raise common.UsageError(f"--position, --label: {entry!r} names {len(columns)} columns; name one each")
-        values = data.X[:, columns]
-        beside[entry] = data.restore((values.toarray() if hasattr(values, "toarray") else values)[:, 0])
-        taken += columns
-    data = take_columns(data, [k for k in range(data.n_features) if k not in taken])
-    position = None if args.position is None else beside[args.position]
-    return data, {"labels": {name: beside[name] for name in args.label or []} or None, "position": position}
 
 
 def _stream(args: argparse.Namespace, ranker: Any) -> int:

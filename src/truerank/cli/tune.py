@@ -50,6 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     options.add_convention_option(parser)
     options.add_data_options(parser, categorical=True)
+    options.add_beside_options(parser)
     options.add_json_option(parser)
 
 
@@ -74,11 +75,15 @@ def run(args: argparse.Namespace) -> int:
         value = f"{trial['mean']:.4f}" if trial["error"] is None else f"failed: {trial['error']}"
         common.note(f"trial {trial['number'] + 1}: {name} {value}  {json.dumps(trial['params'])}")
 
+    common.name_beside(args)
     data = _data(args)
+    train = data[0][0] if isinstance(data, list) else data
+    objectives = [{"objective": one} for one in space.get("objective", [])] or [{}]
+    common.check_beside(args, [common.make_ranker(args.ranker, fixed | one) for one in objectives], train)
 
     def make(settings: dict[str, Any]) -> Any:
         ranker = common.make_ranker(args.ranker, fixed | settings, seeded, args.prepare)
-        common.set_categorical(ranker, data[0][0] if isinstance(data, list) else data, args)
+        common.set_categorical(ranker, train, args)
         return ranker
 
     found = tune(
@@ -174,15 +179,16 @@ def _data(args: argparse.Namespace) -> Any:
     from truerank.data.ranking_data import RankingData
 
     place = Path(args.folds)
+
+    def read(path: Path) -> Any:
+        return common.with_beside(common.read_graded(str(path), args), args)
+
     if not place.is_dir():
-        return common.read_graded(args.folds, args)
+        return read(place)
     folders = fold_folders(place)
     if folders:
-        return [
-            tuple(common.read_graded(str(file_of(folder, stem)), args) for stem in ("train", "vali"))
-            for folder in folders
-        ]
-    parts = [common.read_graded(str(file_of(place, f"S{k}")), args) for k in range(1, 6)]
+        return [tuple(read(file_of(folder, stem)) for stem in ("train", "vali")) for folder in folders]
+    parts = [read(file_of(place, f"S{k}")) for k in range(1, 6)]
     if len({part.n_features for part in parts}) > 1:
         raise InvalidInputError(f"{place}: the parts have different numbers of features; give --n-features")
     return [(RankingData.concatenate(parts[:k] + parts[k + 1 :]), parts[k]) for k in range(5)]

@@ -185,7 +185,8 @@ def can_continue(model: Any) -> bool:
     """Whether a fitted model can go on learning from where it stands."""
     if isinstance(model, RankerPipeline):
         return can_continue(model.ranker_)
-    return isinstance(model, Ranker) and "warm_start" in model.get_params(deep=False)
+    learns_propensities = hasattr(model, "click_propensities_")  # from tree to tree, of the rows that it saw
+    return isinstance(model, Ranker) and "warm_start" in model.get_params(deep=False) and not learns_propensities
 
 
 def trained_again(

@@ -376,7 +376,9 @@ def _question(ranker: Any, ranges: dict[str, Any], judged: Any, pairs: Any, seed
             rows = (X.data, X.indices, X.indptr) if hasattr(X, "tocsr") else (getattr(X, "codes", X),)
             for array in (*rows, data.y, data.offsets):
                 digest.update(np.ascontiguousarray(array).tobytes())
-            for name in ("query_weight", "sample_weight", "judged", "missing_grades", "missing_offsets"):
+            for name in ("query_weight", "sample_weight", "judged", "missing_grades", "missing_offsets", "position"):
                 if getattr(data, name) is not None:
                     digest.update(name.encode() + np.ascontiguousarray(getattr(data, name)).tobytes())
+            for name, values in sorted((data.labels or {}).items()):
+                digest.update(name.encode() + np.ascontiguousarray(values).tobytes())
     return digest.hexdigest()

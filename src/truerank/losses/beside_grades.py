@@ -13,31 +13,6 @@ from truerank.losses.mixture import Mixture
 from truerank.losses.position_bias import UnbiasedLambdaRank
 
 
-def in_data_order(values: Any, data: RankingData) -> dict[str, Any]:
-    """Arrays by name (n,) in the caller's row order, as float64 in the data's order; None stays None."""
-    if values is None:
-        return {}
-    if not isinstance(values, dict):
-        raise InvalidInputError(f"labels must be a dict of names to arrays, got {type(values).__name__}")
-    result: dict[str, Any] = {}
-    for name, given in values.items():
-        if given is None:
-            result[name] = None
-            continue
-        try:
-            column = np.asarray(given, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InvalidInputError(f"{name} must hold numbers: {error}") from error
-        if column.shape != (data.n_rows,):
-            raise InvalidInputError(
-                f"{name} must have one value for each of the {data.n_rows} rows, got {column.shape}"
-            )
-        if not np.isfinite(column).all():
-            raise InvalidInputError(f"{name} must be finite, got {column[~np.isfinite(column)][0]}")
-        result[name] = data.grouped(column)
-    return result
-
-
 def take_beside(
     objective: Any, labels: Mapping[str, np.ndarray] | None, position: np.ndarray | None, data: RankingData
 ) -> None:
@@ -46,8 +21,7 @@ def take_beside(
     An `InvalidInputError` on labels that no part names, on positions that no part reads, and on a part that lacks its
     own.
     """
-    parts = objective.parts if isinstance(objective, Mixture) else []
-    named = {part.label for part in parts if part.label is not None}
+    named, readers = _reads(objective)
     unread = sorted(set(labels or {}) - named)
     if unread:
         raise InvalidInputError(
@@ -56,7 +30,6 @@ def take_beside(
         )
     if isinstance(objective, Mixture):
         objective.take_labels(labels or {})
-    readers = [one for one in (objective, *(part.objective for part in parts)) if hasattr(one, "take_positions")]
     if position is not None and not readers:
         raise InvalidInputError('position is read by objective="unbiased-lambdarank" only; leave it out, or take that')
     for reader in readers:
@@ -65,6 +38,20 @@ def take_beside(
             reader.take_positions(places + 1, data.row_weight)
         elif position is not None:
             reader.take_positions(position, data.row_weight)
+
+
+def read_by(objective: Any, data: RankingData) -> tuple[dict[str, np.ndarray], np.ndarray | None]:
+    """The labels and positions of the data that an objective reads; data may carry more, for others."""
+    named, readers = _reads(objective)
+    labels = {name: values for name, values in (data.labels or {}).items() if name in named}
+    return labels, data.position if readers else None
+
+
+def _reads(objective: Any) -> tuple[set[str], list[Any]]:
+    """The names of the labels that an objective reads, and what in it reads positions."""
+    parts = objective.parts if isinstance(objective, Mixture) else []
+    every = (objective, *(part.objective for part in parts))
+    return {part.label for part in parts if part.label is not None}, [o for o in every if hasattr(o, "take_positions")]
 
 
 def unbiased_part(objective: Any) -> UnbiasedLambdaRank | None:

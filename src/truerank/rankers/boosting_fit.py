@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +13,7 @@ from truerank.core.random_streams import stream
 from truerank.core.rounds import show_arrays
 from truerank.core.threads import Workers
 from truerank.data.ranking_data import RankingData
-from truerank.losses.beside_grades import take_beside, unbiased_part
+from truerank.losses.beside_grades import read_by, take_beside, unbiased_part
 from truerank.losses.boosting import make_objective
 from truerank.matrices.binning import code_rows
 from truerank.matrices.bundles import bundle_columns, summed
@@ -42,7 +41,8 @@ class BoostingFit:
     """One fit of an `ObliviousBoosting`, which gets the fitted attributes when `run` ends.
 
     The ranker is not fitted, or has the trees that the fit goes on from: where it has `begun`, those of `init_model`,
-    which saw other data. `labels` and `position` are those of `ObliviousBoosting.fit`, in the order of the data.
+    which saw other data. `given` are the data with the labels and positions that `ObliviousBoosting.fit` was given,
+    all of which the objective must read; of those that the data came with it reads what it names.
     """
 
     def __init__(
@@ -50,10 +50,10 @@ class BoostingFit:
         ranker: Any,
         data: RankingData,
         valid: RankingData | None,
-        labels: Mapping[str, Any] | None,
-        position: np.ndarray | None,
+        given: RankingData | None,
         begun: bool,
     ) -> None:
+        data = data if given is None else given
         self.ranker, self.data, self.valid, self.begun = ranker, data, valid, begun
         self.sparse = hasattr(data.X, "tocsc")
         self.parts = ranker._parts()
@@ -62,8 +62,8 @@ class BoostingFit:
         self.progress = trees_of(ranker) if begun else begun_progress(ranker, data.n_features)
         self.continued = bool(self.progress.trees)
         self.stopping = ranker._early_stopping(valid is not None)
-        for_trials = None if labels or position is not None else data  # which are not left out with queries
-        ranker._choose_leaves(for_trials, self.stopping.measure, self.continued or begun)
+        self.objective = self._objective(all_read=given is not None)
+        ranker._choose_leaves(data, self.stopping.measure, self.continued or begun)
         self.leaves = ranker.kind_of_leaves
         self._check_rows()
         self.copies = RowCopies.of(data.row_weight)
@@ -72,7 +72,6 @@ class BoostingFit:
             have = len(self.progress.trees)
             rates = np.append(np.zeros(have), self.plan.learning_rates)
             self.plan = replace(self.plan, n_estimators=self.plan.n_estimators + have, learning_rates=rates)
-        self.objective = self._objective(labels, position)
 
     def run(self) -> Status:
         """Boost, and keep what was found."""
@@ -115,10 +114,11 @@ class BoostingFit:
         check_grades(self.data.y)
         check_weights(self.data.row_weight)
 
-    def _objective(self, labels: Mapping[str, Any] | None, position: np.ndarray | None) -> Any:
-        ranker = self.ranker
+    def _objective(self, all_read: bool) -> Any:
+        ranker, data = self.ranker, self.data
         objective = make_objective(ranker.objective, ranker.objective_params, ranker._measure(), ranker.n_jobs)
-        take_beside(objective, labels, position, self.data)
+        labels, position = (data.labels, data.position) if all_read else read_by(objective, data)
+        take_beside(objective, labels, position, data)
         if unbiased_part(objective) is not None and self.continued:
             raise InvalidInputError(
                 f"{'init_model' if self.begun else 'warm_start'}: unbiased-lambdarank learns its propensities from "

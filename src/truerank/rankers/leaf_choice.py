@@ -35,12 +35,12 @@ def choose_leaves(ranker: Any, data: RankingData | None, measure: Any) -> tuple[
     monotone constraints, and one whose training diverges. Callbacks do not hear of the two to nine fits.
 
     Fuzzy leaves are taken untried with fewer than ten queries that weigh something, without data here (None: on a
-    cluster, or with `labels` or `position`), with an objective that is no name, which may hold arrays of all rows, and
-    where parameters of earlier releases say something of the leaves.
+    cluster), with a function as objective or as a part of it, which may hold arrays of all rows, and where parameters
+    of earlier releases say something of the leaves. Labels and positions are left out with their queries.
     """
     first, *others = KINDS
-    by_name = isinstance(ranker.objective, str) and not says_something_of_leaves(ranker)
-    if data is None or np.count_nonzero(data.weight_by_query) < _FEWEST or not by_name:
+    open_to_trials = _by_name(ranker.objective) and not says_something_of_leaves(ranker)
+    if data is None or np.count_nonzero(data.weight_by_query) < _FEWEST or not open_to_trials:
         return first, {}
     if hasattr(data.X, "tocsr") or ranker.monotone is not None:
         others.remove("polynomial")
@@ -77,6 +77,13 @@ def choose_leaves(ranker: Any, data: RankingData | None, measure: Any) -> tuple[
         if first not in tried or (kind != first and _clearly_above(values[kind] - values[first], weight))
     ]  # fmt: skip
     return max(better, key=totals.__getitem__, default=first), means
+
+
+def _by_name(objective: Any) -> bool:
+    """Whether an objective, or every one of a list, is a name."""
+    if isinstance(objective, list | tuple):
+        return all(map(_by_name, objective))
+    return isinstance(objective.get("objective") if isinstance(objective, dict) else objective, str)
 
 
 def _trial_settings(ranker: Any) -> dict[str, Any]:

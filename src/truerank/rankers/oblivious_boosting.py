@@ -11,7 +11,6 @@ from truerank.core.checks import check_choice, check_number, check_positive_int,
 from truerank.core.errors import InvalidInputError
 from truerank.core.parameters import parameters
 from truerank.data.ranking_data import RankingData
-from truerank.losses.beside_grades import in_data_order
 from truerank.matrices.binning import MAX_BORDERS
 from truerank.rankers.boosting_fit import BoostingFit
 from truerank.rankers.column_settings import costs_of, feature_sets, monotone_signs
@@ -311,9 +310,9 @@ class ObliviousBoosting(FittedTrees):
         sample_weight : array (n,) >= 0, optional
             Weighs single rows; see *Weights* in the class's notes.
         labels : dict of str to array (n,), optional
-            Labels by name, for a list of objectives that names them.
+            Labels by name, for a list of objectives that names them (default: those of the data, `with_beside`).
         position : array (n,) of integers >= 1, optional
-            Where each row was shown, 1 is first; for unbiased-lambdarank.
+            Where each row was shown, 1 is first; for unbiased-lambdarank (default: those of the data).
         init_model : fitted ObliviousBoosting, optional
             A model to go on from, on other data (also `xgb_model`): its trees stay as they are, and `n_estimators`
             trees are added to them. Leaves and `depth` must be the model's; statistics of categories, scales of
@@ -331,8 +330,10 @@ class ObliviousBoosting(FittedTrees):
                 eval_set = (begun._numbered(eval_set[0], reset=False), *eval_set[1:])
 
         def beside(data: RankingData) -> dict[str, Any]:
-            shown = in_data_order({"position": position}, data)["position"]
-            return {"labels": in_data_order(labels, data), "position": shown, "begun": begun}
+            given = None
+            if labels is not None or position is not None:
+                given = data.with_beside(labels=labels, position=position)
+            return {"given": given, "begun": begun}
 
         fitted: ObliviousBoosting = self._whole_fit(
             X, y, qid, query_weight, sample_weight, eval_set, other, beside=beside
@@ -343,14 +344,13 @@ class ObliviousBoosting(FittedTrees):
         self,
         data: RankingData,
         valid: RankingData | None,
-        labels: dict[str, Any] | None = None,
-        position: np.ndarray | None = None,
+        given: RankingData | None = None,
         begun: Any = None,
     ) -> None:
         if begun is not None:
             self._take(begun, data.n_features)
         warn_of_earlier_names(self)
-        self._finish(BoostingFit(self, data, valid, labels, position, begun is not None).run())
+        self._finish(BoostingFit(self, data, valid, given, begun is not None).run())
 
     # Arguments.
 
