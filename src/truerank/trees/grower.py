@@ -225,8 +225,7 @@ class HistogramSearch(LevelSearch):
             return None
         # Only ever fewer: a block's histograms are those of the level before, divided.
         used = np.flatnonzero(np.bincount(self._block_of[permitted]))
-        self._begin(level)
-        sums = self.workers.run(lambda block: self._search_block(block, level), [(block,) for block in used.tolist()])
+        before = self._search_blocks(used, level)
         gains = self._gains[permitted]
         net = gains if level.fees is None else gains - level.fees[permitted]
         best = int(np.argmax(net))  # of equal gains the lowest feature's
@@ -236,7 +235,12 @@ class HistogramSearch(LevelSearch):
         if not self.has_missing[feature]:  # what is missing for the first time at prediction goes with most of the rows
             mask = (1 << level.shift) - 1
             side = bool((left & mask).sum() < (right & mask).sum())
-        return Question(feature, code, side, sums[-1], float(gains[best]), float(net[best]), left, right)
+        return Question(feature, code, side, before, float(gains[best]), float(net[best]), left, right)
+
+    def _search_blocks(self, used: np.ndarray, level: Level) -> float:
+        """Find the best question of each feature in some blocks; returns the sum of G²/H before the question."""
+        self._begin(level)
+        return self.workers.run(lambda block: self._search_block(block, level), [(one,) for one in used.tolist()])[-1]
 
     def _search_block(self, block: int, level: Level) -> float:
         """Find the best question of each feature in a block, from the level's histograms, which are filled here.
@@ -274,7 +278,7 @@ class HistogramSearch(LevelSearch):
 
 
 class Grower(HistogramSearch):
-    """Grows trees over one coded matrix; holds the histograms between levels and trees."""
+    """Grows trees over one coded matrix, block by block; holds the histograms between levels and trees."""
 
     def __init__(self, matrix: CodedMatrix, rules: GrowthRules, workers: Workers) -> None:
         super().__init__(matrix.n_bins, matrix.has_missing, rules, workers)

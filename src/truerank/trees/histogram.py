@@ -193,27 +193,29 @@ def _rounded(value, number, coarse):
 
 
 @kernel
-def accumulate(codes, rows, words, counts, hist):
+def accumulate(codes, first, last, rows, words, counts, hist):
     """Add each row's word to the histogram of its slot.
 
-    `codes` uint64 (n,): eight codes of a row as one word; `rows` int32 (s,), in runs, those of a run by slot; `counts`
-    int64 (runs, slots): how many of them a slot has in each run; `words` int64 (s,); `hist` int64 (slots, 8 * 256).
-    Unsigned numbers spare the question whether an index counts from the end.
+    `codes` uint64 (n,): eight codes of a row as one word; `rows` int32 (s,), from `first` to below `last`, in runs,
+    those of a run by slot; `counts` int64 (runs, slots): how many of them a slot has in each run; `words` int64 (s,);
+    `hist` int64 (slots, 8 * 256). Unsigned numbers spare the question whether an index counts from the end.
 
     By slot one histogram, 16 KB, stays in the first-level cache for a while. That spoils the order of the codes, which
     are asked for before they are read: of many rows all of the next run, and then a few rows ahead; of a few among many
     only these rows' own.
     """
     far = codes.size > LARGE
-    run = codes.size // counts.shape[0]
-    sparse = far and rows.size < codes.size // 4
+    n = last - first
+    run = n // counts.shape[0]
+    sparse = far and rows.size < n // 4
     near = np.uint64(_FAR if sparse else _NEAR)
     step, ahead = np.uint64(0), np.uint64(0)
     if far and not sparse:
-        for place in range(0, run, 8):
+        for place in range(first, first + run, 8):
             prefetch(codes, place)
-        step, ahead = (np.uint64(codes.size) << np.uint64(16)) // np.uint64(rows.size), np.uint64(run) << np.uint64(16)
-    i, last = np.uint64(0), np.uint64(rows.size - 1)
+        step = (np.uint64(n) << np.uint64(16)) // np.uint64(rows.size)
+        ahead = np.uint64(first + run) << np.uint64(16)
+    i, end = np.uint64(0), np.uint64(rows.size - 1)
     for r in range(counts.shape[0]):
         for q in range(counts.shape[1]):
             own = hist[q]
@@ -221,7 +223,7 @@ def accumulate(codes, rows, words, counts, hist):
             while i < stop:
                 prefetch(codes, ahead >> np.uint64(16))
                 ahead += step
-                prefetch_near(codes, np.uint32(rows[min(i + near, last)]))
+                prefetch_near(codes, np.uint32(rows[min(i + near, end)]))
                 _add_eight(codes[np.uint32(rows[i])], words[i], own)
                 i += np.uint64(1)
 

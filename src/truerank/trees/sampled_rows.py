@@ -22,25 +22,27 @@ class SampledRows:
         self.leaf = np.zeros(len(self.rows), dtype=np.int32)
         self._all = len(self.rows) == n
         self._blocks = blocks_of_rows(len(self.rows)) or [(0, 0)]  # a partition may have no row of the sample
-        self._counts = np.array([[stop - start] for start, stop in self._blocks])  # rows by block and leaf
-        self._level = self.rows, self.words, self._counts
+        self.bounds = np.array([0, *(stop for _, stop in self._blocks)])  # int64: where the blocks start and end
+        self.counts = np.diff(self.bounds)[:, None]  # int64: rows by block and leaf
+        self._level = self.rows, self.words, self.counts
 
     def ask(self, level: int, feature: int, code: int, side: bool) -> np.ndarray:
         """Answer a question; returns how many rows are in each leaf of the next level, int64 (2^(level + 1),)."""
-        self._level = self.rows[:0], self.words[:0], self._counts[:0]  # memory
+        self._level = self.rows[:0], self.words[:0], self.counts[:0]  # memory
         codes, shift = self.matrix.codes_at(feature)
 
-        def divide(start: int, stop: int) -> np.ndarray:
+        self.counts = np.empty((len(self._blocks), 2 << level), dtype=np.int64)
+
+        def divide(start: int, stop: int, counts: np.ndarray) -> None:
             leaf = self.leaf[start:stop]
             if self._all:
                 answer(codes[start:stop], shift, self.rows[:0], leaf, level, code, side)
             else:
                 answer(codes, shift, self.rows[start:stop], leaf, level, code, side)
-            counts: np.ndarray = _count(leaf, 2 << level)
-            return counts
+            count_rows(leaf, counts)
 
-        self._counts = np.array(self._workers.run(divide, self._blocks))
-        total: np.ndarray = self._counts.sum(axis=0)
+        self._workers.run(divide, [(*block, own) for block, own in zip(self._blocks, self.counts)])
+        total: np.ndarray = self.counts.sum(axis=0)
         return total
 
     def gather(self, level: int, small_is_right: np.ndarray) -> None:
@@ -49,14 +51,14 @@ class SampledRows:
             return
         half = 1 << (level - 1)
         chosen = np.arange(half) + half * small_is_right
-        counts = self._counts.take(chosen, axis=1)  # indexed so it would lie by columns, for kernels another layout
+        counts = self.counts.take(chosen, axis=1)  # indexed so it would lie by columns, for kernels another layout
         ends = offsets_of(counts.sum(axis=1)).tolist()
         rows, words = np.empty(ends[-1], dtype=np.int32), np.empty(ends[-1], dtype=np.int64)
         self._level = rows, words, counts
 
         def gather(start: int, stop: int, first: int, last: int, own: np.ndarray) -> None:
             here = (of[start:stop] for of in (self.rows, self.words, self.leaf))
-            _gather(*here, chosen, own, rows[first:last], words[first:last])
+            gather_rows(*here, chosen, own, rows[first:last], words[first:last])
 
         places = zip(self._blocks, zip(ends, ends[1:]), counts)
         self._workers.run(gather, [(*block, *place, own) for block, place, own in places])
@@ -77,7 +79,7 @@ class SampledRows:
         if len(fresh) == 1 and len(rows) == self.matrix.n_rows:  # the root, or a whole partition in its smaller child
             accumulate_all(self._codes[block], words, fresh[0])
         elif len(rows):
-            accumulate(self._codes[block], rows, words, counts, fresh)
+            accumulate(self._codes[block], 0, self.matrix.n_rows, rows, words, counts, fresh)
 
 
 def squared_losses(packed: PackedGradients) -> np.ndarray:
@@ -112,9 +114,9 @@ def answer(codes, shift, rows, leaf, level, code, missing_right):
 
 
 @kernel
-def _count(leaf, n_leaves):
+def count_rows(leaf, result):
     """The number of rows in each leaf, by four counters, so that neighbours in one leaf do not wait for each other."""
-    counts = np.zeros((4, n_leaves), dtype=np.int64)
+    counts = np.zeros((4, result.size), dtype=np.int64)
     a, b, c, d = counts
     fours = leaf.size - leaf.size % 4
     for i in range(0, fours, 4):
@@ -124,11 +126,11 @@ def _count(leaf, n_leaves):
         d[np.uint32(leaf[i + 3])] += 1
     for i in range(fours, leaf.size):
         a[leaf[i]] += 1
-    return counts.sum(axis=0)
+    result[:] = counts.sum(axis=0)
 
 
 @kernel
-def _gather(rows, words, leaf, chosen, counts, out_rows, out_words):
+def gather_rows(rows, words, leaf, chosen, counts, out_rows, out_words):
     """Rows and words of the rows in the chosen leaves, one leaf after the other; `counts` says how many each has.
 
     No branch depends on a row: every row is noted, and the next one over it unless it belongs here.
