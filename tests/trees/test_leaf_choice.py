@@ -199,14 +199,23 @@ def test_labels_and_positions_are_left_out_with_their_queries(objective, beside)
     np.testing.assert_array_equal(other.predict(X), without.predict(X))
 
 
-def test_on_a_cluster_fuzzy_leaves_are_taken_untried():
-    X, y, qid = made("steps", 400)
-    settings = {"n_estimators": 2, "depth": 2, "n_jobs": 1}
-    ranker = ObliviousBoosting(**settings).fit(from_parts([RankingData(X, y, qid)]))
-    assert (ranker.leaves_, ranker.leaf_scores_) == ("fuzzy", {})
-    named = ObliviousBoosting("fuzzy", **settings).fit(X, y, qid=qid)
-    np.testing.assert_allclose(ranker.predict(X), named.predict(X), rtol=1e-12)
-    assert ObliviousBoosting(**settings).fit(X, y, qid=qid).leaves_ != "fuzzy"
+@pytest.mark.parametrize("most_rows", [100_000, 219])
+def test_on_a_cluster_the_choice_is_that_of_one_machine(most_rows, monkeypatch):
+    monkeypatch.setattr("truerank.rankers.leaf_choice._MOST_ROWS", most_rows)
+    settings = {"n_estimators": 4, "depth": 2, "n_jobs": 1, "measure": "AP"}
+    for kind, weight in (("steps", None), ("slope", 1.0 + np.arange(30) % 3)):
+        X, y, qid = made(kind, 600)
+        data = RankingData(X, y, qid, query_weight=weight)
+        parts = from_parts([data.take_queries(range(a, b)) for a, b in ((0, 2), (2, 3), (3, 17), (17, 30))])
+        one, many = ObliviousBoosting(**settings).fit(data), ObliviousBoosting(**settings).fit(parts)
+        assert many.leaf_scores_ == one.leaf_scores_
+        assert many.leaves_ == one.leaves_
+        assert most_rows < 600 or one.leaves_ != "fuzzy"
+        np.testing.assert_allclose(many.predict(X), one.predict(X), rtol=1e-9)
+    few = from_parts([data.take_queries(range(9))])
+    assert ObliviousBoosting(**settings).fit(few).leaf_scores_ == {}
+    many.set_params(n_estimators=6, warm_start=True).fit(parts)
+    assert (many.n_iter_, many.leaves_) == (6, one.leaves_)
 
 
 def test_the_default_asks_for_the_choice():

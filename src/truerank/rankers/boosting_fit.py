@@ -63,7 +63,7 @@ class BoostingFit:
         self.continued = bool(self.progress.trees)
         self.stopping = ranker._early_stopping(valid is not None)
         self.objective = self._objective(all_read=given is not None)
-        ranker._choose_leaves(data, self.stopping.measure, self.continued or begun)
+        ranker._choose_leaves(lambda: data, self.stopping.measure, self.continued or begun)
         self.leaves = ranker.kind_of_leaves
         self._check_rows()
         self.copies = RowCopies.of(data.row_weight)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ _TREES, _SHARE = 20, 5  # of a trial: a fifth of the trees, twenty at least
 KINDS = ("fuzzy", "constant", "polynomial")
 
 
-def choose_leaves(ranker: Any, data: RankingData | None, measure: Any) -> tuple[str, dict[str, float]]:
+def choose_leaves(ranker: Any, read: Callable[[], RankingData], measure: Any) -> tuple[str, dict[str, float]]:
     """The kind of leaves for these queries, and the mean of `measure` that each kind has on queries left out.
 
     A fifth of the trees, at least twenty, are fitted to two thirds of the queries and measured on the third, in three
@@ -34,13 +34,16 @@ def choose_leaves(ranker: Any, data: RankingData | None, measure: Any) -> tuple[
     gains of a choice are mostly luck. Kinds that cannot be fitted are left out: polynomial ones to sparse rows or under
     monotone constraints, and one whose training diverges. Callbacks do not hear of the two to nine fits.
 
-    Fuzzy leaves are taken untried with fewer than ten queries that weigh something, without data here (None: on a
-    cluster), with a function as objective or as a part of it, which may hold arrays of all rows, and where parameters
-    of earlier releases say something of the leaves. Labels and positions are left out with their queries.
+    Fuzzy leaves are taken untried with fewer than ten queries that weigh something, with a function as objective or as
+    a part of it, which may hold arrays of all rows, and where parameters of earlier releases say something of the
+    leaves. Labels and positions are left out with their queries. `read` gives the queries, all or those of
+    `queries_for_trials`, which come here from a cluster.
     """
     first, *others = KINDS
-    open_to_trials = _by_name(ranker.objective) and not says_something_of_leaves(ranker)
-    if data is None or np.count_nonzero(data.weight_by_query) < _FEWEST or not open_to_trials:
+    if not _by_name(ranker.objective) or says_something_of_leaves(ranker):
+        return first, {}
+    data = read()
+    if np.count_nonzero(data.weight_by_query) < _FEWEST:
         return first, {}
     if hasattr(data.X, "tocsr") or ranker.monotone is not None:
         others.remove("polynomial")
@@ -96,13 +99,18 @@ def _trial_settings(ranker: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def queries_for_trials(queries: np.ndarray, sizes: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """The first of some queries that weigh something, as many as trials have rows for; `sizes`, `weight` are of all."""
+    queries = queries[weight[queries] > 0]
+    rows = np.cumsum(sizes[queries])
+    return queries[: max(_FEWEST, int(np.searchsorted(rows, _MOST_ROWS, side="right")))]
+
+
 def _divisions(data: RankingData) -> Iterator[tuple[RankingData, RankingData]]:
     """Queries to train and to validate on, in three folds of those that trials have rows for."""
     assert data.y is not None
     _, queries = order_by_content(data.X, data.y, data.offsets, data.query_weight)
-    queries = queries[data.weight_by_query[queries] > 0]
-    rows = np.cumsum(np.diff(data.offsets)[queries])
-    queries = queries[: max(_FEWEST, int(np.searchsorted(rows, _MOST_ROWS, side="right")))]
+    queries = queries_for_trials(queries, data.group_sizes, data.weight_by_query)
     fold = np.full(data.n_queries, -1)
     fold[queries] = np.arange(len(queries)) % _FOLDS
     for k in range(_FOLDS):

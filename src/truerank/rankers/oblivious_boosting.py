@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, field
 from typing import Any
 
@@ -364,15 +365,15 @@ class ObliviousBoosting(FittedTrees):
             given = self.leaves_
         return with_earlier_names(self, parse_leaves(given))
 
-    def _choose_leaves(self, data: RankingData | None, watch: Any, continued: bool) -> None:
-        """Settle `leaves="auto"`, without data untried; the trees of a continued fit have their leaves."""
+    def _choose_leaves(self, read: Callable[[], RankingData], watch: Any, continued: bool) -> None:
+        """Settle `leaves="auto"`, on queries that are read for it; the trees of a continued fit have their leaves."""
         automatic = isinstance(self.leaves, str) and self.leaves == "auto"
         if automatic and continued:
             return
         for name in ("leaves_", "leaf_scores_"):
             self.__dict__.pop(name, None)
         if automatic:
-            self.leaves_, self.leaf_scores_ = choose_leaves(self, data, watch)
+            self.leaves_, self.leaf_scores_ = choose_leaves(self, read, watch)
 
     def _take(self, begun: Any, n_features: int) -> None:
         """Take over the trees of `init_model`."""

@@ -12,6 +12,7 @@ tree over partitions.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ from truerank.rankers.boosting_fit import CATEGORIES_STAY
 from truerank.rankers.boosting_model import keep
 from truerank.rankers.continued_boosting import begun_progress, check_same_columns
 from truerank.rankers.earlier_boosting_names import value_under_either_name, warn_of_earlier_names
+from truerank.rankers.leaf_choice import queries_for_trials
 from truerank.rankers.oblivious_boosting import ObliviousBoosting
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.trees.boosting import Plan, Progress, boost, change_parts
@@ -89,12 +91,12 @@ def fit_partitions(ranker: ObliviousBoosting, data: PartitionedData, valid: Part
     warn_of_earlier_names(ranker)
     parts = ranker._parts()
     progress = begun_progress(ranker, data.n_features)
-    ranker._choose_leaves(None, None, bool(progress.trees))
+    _check_fits_partitions(ranker, data)
+    stopping = ranker._early_stopping(valid is not None)
+    ranker._choose_leaves(partial(_queries_for_trials, data), stopping.measure, bool(progress.trees))
     leaves = ranker.kind_of_leaves
     scaled = isinstance(leaves, PolynomialLeaves) or ranker.start == "linear"
     start_alpha = check_number(value_under_either_name(ranker, "start_alpha"), "start_alpha", minimum=0.0)
-    _check_fits_partitions(ranker, data)
-    stopping = ranker._early_stopping(valid is not None)
     plan = ranker._plan()
     objective = _objective(ranker)
     unit = copy_unit(data)
@@ -213,6 +215,14 @@ def _queries_by_content(data: PartitionedData) -> tuple[np.ndarray, np.ndarray]:
     """All queries in the order by content, and the sizes of all."""
     own, with_grades, sizes = (np.concatenate(parts) for parts in zip(*data.crew.round(_hashes, merge=beside)))
     return np.lexsort((data.weight_by_query, with_grades, own)), sizes
+
+
+def _queries_for_trials(data: PartitionedData) -> RankingData:
+    """The queries on which kinds of leaves are tried, brought here: those that one machine would try them on."""
+    chosen = np.zeros(data.n_queries, dtype=bool)
+    chosen[queries_for_trials(*_queries_by_content(data), data.weight_by_query)] = True
+    wanted = np.split(chosen, np.cumsum(data.queries_by_partition)[:-1])
+    return RankingData.concatenate(data.crew.round(_taken, wanted, merge=beside))
 
 
 def _places(data: PartitionedData) -> tuple[np.ndarray, list[np.ndarray]]:
@@ -447,6 +457,10 @@ def _hashes(partition: Partition) -> list[tuple[np.ndarray, np.ndarray, np.ndarr
     assert data.y is not None
     _, _, own, with_grades = content_hashes(data.X, data.y, data.offsets)
     return [(own, with_grades, np.diff(data.offsets))]
+
+
+def _taken(partition: Partition, wanted: list[np.ndarray]) -> list[RankingData]:
+    return [partition.data.take_queries(wanted[partition.number])]
 
 
 def _count_copies(partition: Partition, unit: CopyUnit) -> int:
