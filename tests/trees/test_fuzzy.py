@@ -10,6 +10,7 @@ from truerank.core.threads import Workers
 from truerank.data.samples import load_sample
 from truerank.matrices.binning import code_rows, find_borders
 from truerank.trees.grower import TreeStructure, _smooth
+from truerank.trees.leaves.border_shares import answer
 from truerank.trees.leaves.fuzzy import FuzzyFitter
 from truerank.trees.leaves.knots import find_states, knot_index
 from truerank.trees.leaves.places import Norms, make_places, make_shares, smoothing_of
@@ -60,6 +61,29 @@ def test_steep_and_flat_powers_agree():
             z = (1 + p - p ** (place + 1) - p ** (2000 - place)) / (1 - p)
             far = p ** np.abs(np.arange(2000.0) - place) / z
             assert got[int(x)] == pytest.approx(far[b:].sum(), abs=1e-12)
+
+
+@pytest.mark.parametrize("p", [0.1, 0.99])
+def test_answers_for_a_tile_are_the_shares_by_state(p):
+    values = np.sort(np.random.default_rng(3).integers(0, 40, 900)).astype(float)
+    tables = [make_places(values[part], np.array([0.5, 9.5]), 30) for part in (slice(0, 500), slice(500, 900))]
+    shares = [make_shares(table, Norms(p), "average") for table in tables]
+    assert [own.steep for own in shares] == [p == 0.1] * 2
+    factors = np.concatenate([np.stack([own.up, own.down], axis=1) for own in shares])
+    blocks = np.concatenate([np.stack([own.start, own.stop]) for own in shares], axis=1)
+    own, table, lost = shares[1], tables[1], len(shares[1].up)
+    borders = [(*table.place_of_border(c), missing) for c, missing in [(25.0, False), (33.0, True), (-1.0, False)]]
+    questions = np.array([[state + 1, *own.border_factors(b), b, side] for b, state, side in borders])
+    states = np.random.default_rng(4).integers(0, lost + 1, 80).astype(np.uint16)
+    states[[9, 40, 79]] = lost
+    found = np.full((5, 64), 7.0)
+    answer(
+        states, 16, factors.ravel(), blocks, len(shares[0].up), lost, own.steep, own.log_p, 1, 4,
+        np.vstack([questions[:1], questions]).ravel(), found.ravel(),
+    )  # fmt: skip
+    expected = np.stack([own.right_of(*border)[states[16:]] for border in borders])
+    np.testing.assert_array_equal(found[1:4], expected)
+    assert (found[[0, 4]] == 7.0).all()
 
 
 def test_shares_rise_with_the_value():

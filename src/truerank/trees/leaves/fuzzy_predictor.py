@@ -1,9 +1,8 @@
 """Scores from fuzzy leaves: every tree's leaf values, averaged over the probability of each leaf.
 
 Rows are taken in tiles of 64. First the states of a task's values are found, feature by feature, so that a feature's
-steps stay in the cache while they are asked. Then tile after tile answers each different question of the trees once,
-with the two factors of a value in the shares of borders, and the trees average their leaf values over these shares. A
-tile's factors lie far apart and are asked for while the trees of the tile before are added.
+steps stay in the cache while they are asked. Then tile after tile answers each different question of the trees once, a
+feature's all together, and the trees average their leaf values over these shares.
 """
 
 from __future__ import annotations
@@ -11,13 +10,13 @@ from __future__ import annotations
 import numpy as np
 
 from truerank.core.kernel import kernel
-from truerank.core.kernel_prefetch import prefetch
 from truerank.core.threads import row_blocks, run_blocks
 from truerank.data.grouping import offsets_of
 from truerank.matrices.step_counts import count_below
 from truerank.matrices.stored_values import kernel_array
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.leaves.averages import ROWS, add_averages, leaf_pairs
+from truerank.trees.leaves.border_shares import answer
 from truerank.trees.leaves.fuzzy import FlatPlaces
 from truerank.trees.leaves.knots import knot_index
 from truerank.trees.leaves.places import Norms, make_shares
@@ -96,16 +95,17 @@ class FuzzyPredictor:
         asked, questions = np.unique(self._questions[trees][group], return_inverse=True)
         one = self._one[asked]
         features, first_asked = np.unique(self.columns.ravel()[one], return_index=True)
+        first_rights, sides = self.border_states.ravel()[one] + 1.0, self.missing_right.ravel()[one]
+        numbers = np.column_stack([first_rights, self.border_factors.reshape(-1, 3)[one], sides])
         return (
-            columns[features], np.append(first_asked, len(asked)),
-            (self.border_states.ravel()[one] + 1).astype(np.float64), self.border_factors.reshape(-1, 3)[one],
-            self.missing_right.ravel()[one], questions.ravel(), self._pairs[trees][group].ravel(),
+            columns[features], np.append(first_asked, len(asked)), numbers.ravel(), questions.ravel(),
+            self._pairs[trees][group].ravel(),
         )  # fmt: skip
 
 
 @kernel
 def _find_states(X, features, used, low, inverse, halvings, cells, first_cell, first_step, steps, sizes):
-    """States uint16 (tiles, features, 64) of the rows' values. Many arguments: eight are the index."""
+    """States uint16 (tiles · features · 64) of the rows' values. Many arguments: eight are the index."""
     n = X.shape[0]
     n_tiles = -(-n // 64)
     values = np.empty((n_tiles, features.size, 64), dtype=X.dtype)
@@ -125,83 +125,36 @@ def _find_states(X, features, used, low, inverse, halvings, cells, first_cell, f
                 flat, at, at + 64, low[k], inverse[k], halvings[k], cells, first_cell[k], first_cell[k + 1], steps,
                 first_step[k], sizes[k] + 1, found,
             )  # fmt: skip
-    return states
+    return found
 
 
 @kernel
 def _add_trees(
-    states, used, first, factors, blocks, steep, log_p, columns, asked, first_rights, border_factors, missing_right,
-    questions, pairs, depth, scores,
+    states, used, first, factors, blocks, steep, log_p, columns, asked, numbers, questions, pairs, depth, scores
 ):  # fmt: skip
     """Add every tree's expected leaf value to the scores (n,), a tile after the other.
 
-    The questions about the feature of `columns[j]` are asked[j] … asked[j + 1] - 1. Elements are named in full: views
-    of a tile would be counted and discounted. Many arguments: seven are the shares of all values, five the questions,
-    three the trees.
+    The questions about the feature of `columns[j]` are asked[j] … asked[j + 1] - 1. Arrays are flat: views of a tile
+    would be counted and discounted. Many arguments: seven are the shares of all values, three the questions, three the
+    trees.
     """
-    n_tiles = states.shape[0]
+    n_tiles = -(-scores.size // 64)
     n_trees = pairs.size >> depth
-    shares = np.zeros(64 * first_rights.size)
+    shares = np.zeros(64 * (numbers.size // 5))
     work = np.empty(1 << depth)
     total = np.zeros(64)
-    up, down, state = np.empty(64), np.empty(64), np.empty(64)
-    start, stop = np.empty(64), np.empty(64)
-    two = np.uint64(2)
     for t in range(n_tiles):
         rows = min(64, scores.size - 64 * t)
         for j in range(columns.size):
             c = columns[j]
             k = used[c]
-            origin = np.uint64(2 * first[k] + k)
-            lost = np.uint64(2 * (first[k + 1] - first[k]) + 1)
-            missing = 0
-            for i in range(64):
-                s = np.uint64(states[t, c, i])
-                missing += s == lost
-                state[i] = s
-                s = two * (origin + (s if s < lost else np.uint64(0)))
-                up[i] = factors[s]
-                down[i] = factors[s + np.uint64(1)]
-            if steep[k]:
-                for i in range(64):
-                    s = np.uint64(states[t, c, i])
-                    s = s if s < lost else np.uint64(0)
-                    start[i] = blocks[0, origin + s]
-                    stop[i] = blocks[1, origin + s]
-            for q in range(asked[j], asked[j + 1]):
-                here = 64 * q
-                first_right = first_rights[q]
-                left_factor = border_factors[q, 0]
-                right_factor = border_factors[q, 1]
-                if steep[k]:
-                    b = border_factors[q, 2]
-                    for i in range(rows):
-                        if state[i] >= first_right:
-                            power = np.exp(log_p * (start[i] - b + 1.0))
-                            shares[here + i] = 1.0 - up[i] * power * left_factor
-                        else:
-                            power = np.exp(log_p * (b - stop[i]))
-                            shares[here + i] = down[i] * power * right_factor
-                else:
-                    for i in range(64):
-                        from_right = 1.0 - up[i] * left_factor
-                        from_left = down[i] * right_factor
-                        shares[here + i] = from_right if state[i] >= first_right else from_left
-                if missing > 0:
-                    side = 1.0 if missing_right[q] else 0.0
-                    for i in range(rows):
-                        shares[here + i] = side if state[i] == lost else shares[here + i]
+            origin, lost = 2 * first[k] + k, 2 * (first[k + 1] - first[k]) + 1
+            answer(
+                states, 64 * (t * used.size + c), factors, blocks, origin, lost, steep[k], log_p, asked[j],
+                asked[j + 1], numbers, shares,
+            )  # fmt: skip
         for i in range(rows):
             total[i] = scores[64 * t + i]
-        ahead = 0 if t + 1 < n_tiles else columns.size  # whose factors of the next tile are asked for next
-        for tree in range(0, n_trees, 4):
-            end = min(tree + 4, n_trees)
-            add_averages(shares, questions, pairs, depth, tree, end, work, total)
-            while ahead < columns.size and ahead * n_trees < end * columns.size:
-                c = columns[ahead]
-                origin_ahead = 2 * first[used[c]] + used[c]
-                for i in range(64):
-                    prefetch(factors, 2 * (origin_ahead + states[t + 1, c, i]))
-                ahead += 1
+        add_averages(shares, questions, pairs, depth, 0, n_trees, work, total)
         for i in range(rows):
             scores[64 * t + i] = total[i]
