@@ -4,17 +4,23 @@ import numpy as np
 import pytest
 
 from truerank import ObliviousBoosting
+from truerank.core.errors import InvalidInputError
 from truerank.core.threads import row_blocks
 from truerank.data.samples import load_sample
 from truerank.losses import by_query as objectives
+from truerank.losses.protocols import FunctionObjective
 from truerank.matrices import binning as borders
-from truerank.trees import grower, histogram, predictor
+from truerank.trees import boosted_rows, grower, histogram, predictor
 from truerank.trees.leaves import constant, fuzzy, polynomial
+
+
+class ByRow(FunctionObjective):
+    by_row = True
 
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    for module in (borders, constant, fuzzy, grower, histogram, polynomial, predictor):
+    for module in (borders, boosted_rows, constant, fuzzy, grower, histogram, polynomial, predictor):
         monkeypatch.setattr(module, "row_blocks", lambda n, block=0: row_blocks(n, 97))
     monkeypatch.setattr(
         objectives, "query_blocks", lambda offsets, block: [(i, i + 1) for i in range(len(offsets) - 1)]
@@ -37,3 +43,16 @@ def test_one_two_and_four_threads(small_blocks, leaves, objective):
             np.testing.assert_array_equal(getattr(model, name), getattr(models[0], name))
         np.testing.assert_array_equal(model.predict(valid), models[0].predict(valid))
     assert np.ptp(models[0].predict(valid)) > 0
+
+
+def test_a_gradient_that_is_not_finite_is_found_in_any_block(small_blocks):
+    def of_rows(y, scores, offsets):
+        return np.where(y > 3, np.inf, y), np.broadcast_to(1.0, y.shape)
+
+    y = np.zeros(300)
+    y[[150, 250]] = 4
+    for n_jobs in (1, 2):
+        with pytest.raises(InvalidInputError, match="finite, got inf at row 150"):
+            ObliviousBoosting("constant", objective=ByRow(of_rows), n_jobs=n_jobs).fit(
+                np.arange(300.0)[:, None], y, qid=np.zeros(300)
+            )

@@ -54,6 +54,7 @@ class SquaredError(PlainObjective):
     """½ Σ (y - s)²: gradient s - y, hessian 1. Boosting starts at the mean grade."""
 
     quadratic = True
+    by_row = True
 
     def __call__(self, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> Arrays:
         return scores - y, np.broadcast_to(1.0, scores.shape)  # a view of one number: no memory

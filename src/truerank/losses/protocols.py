@@ -25,8 +25,10 @@ class BoostingObjective(Protocol):
 
     Notes
     -----
-    Two more members are optional. `by_place`, where it is True, says that ties are broken or numbers drawn by places of
-    the rows: these are then handed over in an order by their content. `reorder(rows)` is called first with that
+    Three more members are optional. `by_row`, where it is True, says that a row's gradient depends on its own grade and
+    score alone and that one hessian is everybody's: some rows may then be handed over without the others, of a query
+    too, by several threads at once. `by_place`, where it is True, says that ties are broken or numbers drawn by places
+    of the rows: these are then handed over in an order by their content. `reorder(rows)` is called first with that
     order, for what the objective keeps by row.
     """
 
@@ -70,8 +72,11 @@ class FunctionObjective(PlainObjective):
         return self.function(y, scores, offsets)
 
 
-def checked(objective: Any, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> Derivatives:
-    """An objective's answer as float64 arrays (n,), or an error that says what is wrong with a user's function."""
+def checked(objective: Any, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray, first_row: int = 0) -> Derivatives:
+    """An objective's answer as float64 arrays (n,), or an error that says what is wrong with a user's function.
+
+    `first_row` is the number of the first of these rows among all.
+    """
     answer = objective(y, scores, offsets)
     if not isinstance(answer, tuple | list) or len(answer) != 2:
         raise InvalidInputError(f"the objective must return (gradients, hessians), got {type(answer).__name__}")
@@ -83,7 +88,9 @@ def checked(objective: Any, y: np.ndarray, scores: np.ndarray, offsets: np.ndarr
         # One number may stand for all.
         if not np.isfinite(values[:1] if values.strides == (0,) else values).all():
             row = int(np.flatnonzero(~np.isfinite(values))[0])
-            raise InvalidInputError(f"the objective's {name} must be finite, got {values[row]} at row {row}")
+            raise InvalidInputError(
+                f"the objective's {name} must be finite, got {values[row]} at row {first_row + row}"
+            )
     if (hessians[:1] if hessians.strides == (0,) else hessians).min(initial=0.0) < 0:
         raise InvalidInputError("the objective's hessians must not be negative; take an upper bound or 1")
     return gradients, hessians

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.random_streams import stream
-from truerank.core.threads import Workers
+from truerank.core.threads import Workers, row_blocks
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.losses.protocols import BoostingObjective, Derivatives, checked
 from truerank.matrices.exact_sums import exact_total
@@ -105,11 +105,25 @@ class RowsHere:
         assert data.y is not None
         if self._by_place is not None:
             gradients, hessians = self._by_place.derivatives(self._objective, scores, self._workers)
+        elif getattr(self._objective, "by_row", False):
+            gradients, hessians = self._derivatives_by_row(data.y, scores)
         else:
             gradients, hessians = checked(self._objective, data.y, scores, data.offsets)
         if self._weight is None:
             return gradients, hessians
         return gradients * self._weight, hessians * self._weight
+
+    def _derivatives_by_row(self, y: np.ndarray, scores: np.ndarray) -> Derivatives:
+        """Those of an objective whose rows do not look at each other, by all threads."""
+        gradients = np.empty_like(scores)
+
+        def derive(start: int, stop: int) -> float:
+            rows = slice(start, stop)
+            gradients[rows], hessians = checked(self._objective, y[rows], scores[rows], self._data.offsets, start)
+            return float(hessians[0])
+
+        hessian = self._workers.run(derive, row_blocks(len(scores)))[0]
+        return gradients, np.broadcast_to(hessian, scores.shape)
 
 
 class WatchedHere:

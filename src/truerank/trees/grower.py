@@ -199,6 +199,7 @@ class HistogramSearch(LevelSearch):
         self._n_bins, self._missing = np.array(n_bins, dtype=np.int32), np.array(has_missing, dtype=np.bool_)
         self._monotone = np.zeros(p, np.int8) if rules.monotone is None else np.array(rules.monotone, dtype=np.int8)
         self._smoothing = np.empty((0, 4, 256)) if rules.smoothing is None else rules.smoothing
+        self._mask = self._permitted = self._used = np.empty(0, dtype=np.int64)  # of the level searched last
         # The best question of each feature at the level that was searched last.
         self._gains, self._questions = np.empty(p), np.empty((p, 2), dtype=np.int32)
         # And the sums of words in the left and the right child of each leaf.
@@ -220,11 +221,13 @@ class HistogramSearch(LevelSearch):
         raise NotImplementedError
 
     def _best(self, level: Level) -> Question | None:
-        permitted = np.flatnonzero(level.permitted)
+        if level.permitted is not self._mask:  # mostly the same on all levels of a tree
+            self._mask, self._permitted = level.permitted, np.flatnonzero(level.permitted)
+            # Only ever fewer: a block's histograms are those of the level before, divided.
+            self._used = np.flatnonzero(np.bincount(self._block_of[self._permitted]))
+        permitted, used = self._permitted, self._used
         if not len(permitted):
             return None
-        # Only ever fewer: a block's histograms are those of the level before, divided.
-        used = np.flatnonzero(np.bincount(self._block_of[permitted]))
         before = self._search_blocks(used, level)
         gains = self._gains[permitted]
         net = gains if level.fees is None else gains - level.fees[permitted]
