@@ -7,11 +7,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from truerank import FuzzyLeaves, ObliviousBoosting, PolynomialLeaves, RankingData
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.threads import Workers
 from truerank.matrices.binning import MISSING, code_rows, find_borders, scan_columns
+from truerank.trees.ensemble import Ensemble
 from truerank.trees.histogram import pack_gradients
-from truerank.trees.leaves.places import MOST_PLACES, Norms, make_places, make_shares
+from truerank.trees.leaves.fuzzy import FlatPlaces
+from truerank.trees.leaves.places import MOST_PLACES, Norms, PlaceTable, make_places, make_shares
 from truerank.trees.scaling import column_scaling
 
 # Many of these data leave nothing to learn, which fits say.
@@ -268,3 +270,20 @@ def test_samples_of_rows_of_weight_0_are_named_where_no_tree_learns():
         except InvalidInputError as error:
             said.add(str(error).partition("trees ")[2].partition(",")[0])
     assert "saw a sample that teaches nothing" in said
+
+
+def test_models_beyond_what_sixteen_bits_count_are_refused():
+    def ensemble(depth):
+        questions = np.zeros((1, depth), dtype=np.int32), np.zeros((1, depth)), np.zeros((1, depth), dtype=bool)
+        return Ensemble(*questions, np.zeros((1, 1 << depth)))
+
+    def places(knots):
+        ends = np.arange(float(knots))
+        return FlatPlaces.of(np.array([0]), [PlaceTable(ends, ends, np.arange(knots + 1))])
+
+    ensemble(16).check(1, None)
+    with pytest.raises(ModelFileError, match="at most 16 levels"):
+        ensemble(17).check(1, None)
+    places(2**15 - 1).check(1, ensemble(1))
+    with pytest.raises(ModelFileError, match="place tables"):
+        places(2**15).check(1, ensemble(1))

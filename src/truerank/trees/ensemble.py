@@ -9,6 +9,8 @@ import numpy as np
 from truerank.core.errors import ModelFileError
 from truerank.trees.grower import TreeStructure
 
+MOST_LEVELS = 16  # numbers of leaves have as many bits
+
 
 @dataclass(frozen=True)
 class Ensemble:
@@ -35,6 +37,8 @@ class Ensemble:
         shape = (t, 1 << max(d, 0)) if n_values is None else (t, 1 << max(d, 0), n_values)
         if t < 0 or self.borders.shape != (t, d) or self.missing_right.shape != (t, d) or self.values.shape != shape:
             raise ModelFileError("ObliviousBoosting: the arrays of the trees do not fit together")
+        if d > MOST_LEVELS:
+            raise ModelFileError(f"ObliviousBoosting: trees have at most {MOST_LEVELS} levels, got {d}")
         if self.features.size and not (self.features.min() >= 0 and self.features.max() < n_features):
             raise ModelFileError(f"ObliviousBoosting: a tree asks about a feature outside 0 … {n_features - 1}")
         if np.isnan(self.borders).any() or not np.isfinite(self.values).all():

@@ -15,7 +15,7 @@ from truerank.trees.ensemble import Ensemble
 from truerank.trees.grower import TreeStructure
 from truerank.trees.leaves.averages import add_averages, leaf_pairs
 from truerank.trees.leaves.constant import constrain, newton_values
-from truerank.trees.leaves.places import MOST_PLACES, Norms, PlaceTable, Shares, make_shares
+from truerank.trees.leaves.places import MOST_KNOTS, MOST_PLACES, Norms, PlaceTable, Shares, make_shares
 from truerank.trees.rows import Rows, Sample
 
 _CACHE_BYTES = 100 << 20  # states of columns that are kept between trees
@@ -208,7 +208,7 @@ class FlatPlaces:
         total, used = int(self.sizes.sum()) if self.sizes.size else 0, len(self.features)
         if (
             self.sizes.shape != (used,)
-            or (self.sizes < 0).any()
+            or ((self.sizes < 0) | (self.sizes > MOST_KNOTS)).any()
             or self.lower.shape != (total,)
             or self.upper.shape != (total,)
             or self.starts.shape != (total + used,)

@@ -30,6 +30,7 @@ from truerank.matrices.binning import BLOCK, count_of, values_at
 from truerank.trees.leaves.knots import find_states, knot_index
 
 MOST_PLACES = 32_000  # states are 16-bit numbers: two a knot, and a knot more for each border
+MOST_KNOTS = 2**15 - 1  # of a feature, that states can tell apart
 _FEW_PLACES = 1 << 21
 _LARGEST_EXPONENT = 600.0  # exp of more over- or underflows in products
 
