@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from truerank.matrices.binning import MISSING, code_rows, find_borders, scan_columns
+from truerank.matrices.binning import MISSING, code_columns, code_rows, find_borders, scan_columns
 
 
 def test_least_and_largest_value_of_each_part():
@@ -91,3 +91,13 @@ def test_sorted_columns_have_the_same_bits_in_any_order_of_the_rows(dtype, weigh
         assert values.tobytes() == again.tobytes()
         assert borders.tobytes() == same_borders.tobytes()
         assert ends is None or ends[-1] == copies[seen].sum()
+
+
+def test_many_rows_compile_nothing_that_few_rows_have_not():
+    X = np.random.default_rng(0).standard_normal((5000, 9)).astype(np.float32)
+    borders = scan_columns(X, lambda k, values, _: find_borders(values, 10))
+    few = code_rows(X[:100], borders)
+    compiled = len(code_columns.signatures)
+    many = code_rows(X, borders)
+    assert len(code_columns.signatures) == compiled
+    np.testing.assert_array_equal(many.codes[:, :100], few.codes)

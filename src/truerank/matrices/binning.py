@@ -186,7 +186,7 @@ def code_rows(X: np.ndarray, borders: list[np.ndarray], n_jobs: int | None = Non
 
     def work(start: int, stop: int) -> np.ndarray:
         columns = np.ascontiguousarray(X[start:stop].T, dtype=dtype)
-        return code_columns(columns, *arrays, codes[:, start:stop])
+        return code_columns(columns, *arrays, codes, start)
 
     parts = run_blocks(work, row_blocks(n, _ROWS), n_jobs)
     missing = np.zeros(p, dtype=bool)
@@ -201,8 +201,8 @@ def border_index(borders: list[np.ndarray]) -> StepIndex:
 
 
 @kernel
-def code_columns(columns, low, inverse, halvings, cells, first_cell, first_step, steps, sizes, codes):
-    """Codes of the rows in `columns` (p, rows) into `codes` (blocks, rows, 8); returns which features have nan.
+def code_columns(columns, low, inverse, halvings, cells, first_cell, first_step, steps, sizes, codes, first):
+    """Codes of the rows in `columns` (p, rows) into `codes` (blocks, n, 8) from row `first` on; returns which have nan.
 
     Many arguments: eight are the index of the borders.
     """
@@ -216,7 +216,7 @@ def code_columns(columns, low, inverse, halvings, cells, first_cell, first_step,
         )  # fmt: skip
         some = False
         for i in range(rows):
-            codes[k >> 3, i, k & 7] = found[i]
+            codes[k >> 3, first + i, k & 7] = found[i]
         for i in range(rows):
             some |= found[i] == 255
         missing[k] = some

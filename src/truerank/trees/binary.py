@@ -141,7 +141,7 @@ class _Plan:
         for k in self._zero_missing:
             columns[k, np.abs(columns[k]) <= _ZERO] = np.nan
         codes = np.zeros((-(-self._n_columns // BLOCK), len(X), BLOCK), dtype=np.uint8)
-        code_columns(columns, *self._index, codes)
+        code_columns(columns, *self._index, codes, 0)
         return codes
 
 
