@@ -10,7 +10,7 @@ from truerank.core.threads import Workers
 from truerank.data.samples import load_sample
 from truerank.matrices.binning import code_rows, find_borders
 from truerank.trees.grower import TreeStructure, _smooth
-from truerank.trees.leaves.border_shares import answer
+from truerank.trees.leaves.border_shares import answer, knots_first
 from truerank.trees.leaves.fuzzy import FuzzyFitter
 from truerank.trees.leaves.knots import find_states, knot_index
 from truerank.trees.leaves.places import Norms, make_places, make_shares, smoothing_of
@@ -70,6 +70,7 @@ def test_answers_for_a_tile_are_the_shares_by_state(p):
     shares = [make_shares(table, Norms(p), "average") for table in tables]
     assert [own.steep for own in shares] == [p == 0.1] * 2
     factors = np.concatenate([np.stack([own.up, own.down], axis=1) for own in shares])
+    factors = factors[knots_first(np.array([len(table.upper) for table in tables]))]
     blocks = np.concatenate([np.stack([own.start, own.stop]) for own in shares], axis=1)
     own, table, lost = shares[1], tables[1], len(shares[1].up)
     borders = [(*table.place_of_border(c), missing) for c, missing in [(25.0, False), (33.0, True), (-1.0, False)]]

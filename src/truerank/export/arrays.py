@@ -8,6 +8,7 @@ import numpy as np
 
 from truerank.export.form import Fuzzy, Linear, ModelForm, Oblivious, Plain, Polynomial, Stumps
 from truerank.matrices.rows import FEW
+from truerank.trees.leaves.border_shares import knots_first
 from truerank.trees.leaves.fuzzy_predictor import FuzzyPredictor
 from truerank.trees.leaves.polynomial import monomial_table
 from truerank.trees.stumps import StepFunctions
@@ -75,7 +76,9 @@ def _fuzzy(form: ModelForm) -> Arrays:
     body = form.body
     assert isinstance(body, Fuzzy)
     own = FuzzyPredictor(body.ensemble, body.places, body.p_swap, body.ties)
-    (up, down), (start, stop) = np.ascontiguousarray(own.factors.T), own.blocks
+    (start, stop), by_state = own.blocks, np.empty((2, len(own.factors)))
+    by_state[:, knots_first(body.places.sizes)] = own.factors.T
+    up, down = by_state
     steep = {"log_p": float(own.log_p), "state_start": start, "state_stop": stop} if own.steep.any() else {}
     return {
         "used": body.places.features, "first": own.first, "lower": body.places.lower, "upper": body.places.upper,

@@ -16,7 +16,7 @@ from truerank.matrices.step_counts import count_below
 from truerank.matrices.stored_values import kernel_array
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.leaves.averages import ROWS, add_averages, leaf_pairs
-from truerank.trees.leaves.border_shares import answer
+from truerank.trees.leaves.border_shares import answer, knots_first
 from truerank.trees.leaves.fuzzy import FlatPlaces
 from truerank.trees.leaves.knots import knot_index
 from truerank.trees.leaves.places import Norms, make_shares
@@ -33,7 +33,7 @@ class FuzzyPredictor:
     first : int64 array (u + 1,)
         Where the knots of each used feature begin.
     factors : float64 array (Σ(2K + 1), 2)
-        Factors of P(left) and of P(right) by state, of one feature after the other.
+        Factors of P(left) and of P(right) by state, of one feature after the other, in the order of `knots_first`.
     blocks : float64 array (2, Σ(2K + 1))
         First and last place of each state, which steep features ask for.
     columns, border_states, missing_right : arrays (T, depth)
@@ -48,7 +48,8 @@ class FuzzyPredictor:
         norms = Norms(p)
         shares = [make_shares(table, norms, ties) for table in tables]
         self.first = offsets_of(flat.sizes)
-        self.factors = np.concatenate([np.empty((0, 2)), *(np.stack([s.up, s.down], axis=1) for s in shares)])
+        factors = np.concatenate([np.empty((0, 2)), *(np.stack([s.up, s.down], axis=1) for s in shares)])
+        self.factors = factors[knots_first(flat.sizes)]
         self.blocks = np.concatenate([np.empty((2, 0)), *(np.stack([s.start, s.stop]) for s in shares)], axis=1)
         self.log_p = norms.log_p
         self.steep = np.array([s.steep for s in shares], dtype=np.bool_)
