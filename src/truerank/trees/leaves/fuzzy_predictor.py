@@ -21,7 +21,7 @@ from truerank.trees.leaves.fuzzy import FlatPlaces
 from truerank.trees.leaves.knots import knot_index
 from truerank.trees.leaves.places import Norms, make_shares
 
-_TASK = 64 * ROWS  # rows of one task of a thread: their values stay in the second-level cache
+_TASK = 32 * ROWS  # rows of one task of a thread: their values stay in the second-level cache
 _LEVELS = 768  # levels of trees that are added together: the shares of their questions stay in the second-level cache
 
 
