@@ -1,0 +1,1 @@
+"""Published experiments, run with the installed truerank: `python -m reproductions NAME`."""

@@ -1,0 +1,217 @@
+"""Scores of the paper's two text classifiers on Reuters-21578, and calibrators compared on them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from reproductions.protocol import published
+from truerank.calibration.classifier import classifier_scores, make_calibrator
+from truerank.calibration.diagnostics import Figures, Losses, losses, micro_sign_test
+from truerank.core.files import atomic_write
+from truerank.core.printing import note, progress
+
+PAPER_METHODS = ("gaussian", "asymmetric-gaussian", "laplace", "asymmetric-laplace", "logistic", "platt")
+ALL_METHODS = (*PAPER_METHODS, "hybrid", "spline", "isotonic", "beta", "temperature", "pool")
+LOSSES = ("log_loss", "squared_error", "error")
+SIGNIFICANT = 0.01
+PAPER_NAMES = {
+    "gaussian": "Gauss",
+    "asymmetric-gaussian": "A. Gauss",
+    "laplace": "Laplace",
+    "asymmetric-laplace": "A. Laplace",
+    "logistic": "LogReg",
+    "platt": "LR+Noise",
+}
+# Table 1 of the paper, and the same of an independent script; the file says under what conditions.
+PUBLISHED: dict[str, dict[str, list[float | None]]] = published("calibration")["tables"]
+SCRIPT: dict[str, dict[str, list[float | None]]] = published("calibration")["script"]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Word counts of the ModApte split and its topics.
+
+    Attributes
+    ----------
+    train, test : CSR matrices (documents, words)
+    topics : list of str
+        With at least one training and one test document, by falling number of training documents.
+    in_train, in_test : bool arrays (documents, topics)
+    """
+
+    train: Any
+    test: Any
+    topics: list[str]
+    in_train: np.ndarray
+    in_test: np.ndarray
+
+
+@dataclass(frozen=True)
+class TopicScores:
+    """Scores of one classifier for one topic: cross-validated training scores, test scores, classes of both."""
+
+    topic: str
+    train: np.ndarray
+    in_train: np.ndarray
+    test: np.ndarray
+    in_test: np.ndarray
+
+
+def load_corpus(documents: tuple[list[Any], list[Any]], word: str, *, unprocessed: bool = True) -> Corpus:
+    """Count words that match `word` in the training and test documents."""
+    from truerank import WordCounts
+
+    train, test = documents
+
+    def texts(part: list[Any]) -> list[str]:
+        return [d.text if unprocessed or d.title else "" for d in part]
+
+    words = WordCounts(word=word).fit(texts(train))
+    counts, test_counts = words.transform(texts(train)), words.transform(texts(test))
+    frequency = Counter(topic for d in train for topic in set(d.topics))
+    tested = {topic for d in test for topic in d.topics}
+    topics = sorted((topic for topic in frequency if topic in tested), key=lambda topic: (-frequency[topic], topic))
+    in_train = np.array([[topic in d.topics for topic in topics] for d in train])
+    in_test = np.array([[topic in d.topics for topic in topics] for d in test])
+    return Corpus(counts, test_counts, topics, in_train, in_test)
+
+
+def topic_scores(
+    corpus: Corpus, make: Callable[[], Any], n_topics: int, kept: Path | None = None, *, draw: int | None = None
+) -> list[TopicScores]:
+    """Five-fold scores on the training documents and scores of the refitted classifier on the test documents.
+
+    Topics with a single training document are left out: nothing can be cross-validated. With `kept` the scores are read
+    from that file where it was written for the same classifier with the same parameters, corpus, topics and draw, and
+    written to it otherwise.
+    """
+    made_of = _fingerprint(corpus, make(), n_topics, draw)
+    if kept is not None and kept.is_file():
+        with np.load(kept) as stored:
+            if "made_of" in stored and str(stored["made_of"]) == made_of:
+                return [
+                    TopicScores(corpus.topics[k], s, corpus.in_train[:, k], t, corpus.in_test[:, k])
+                    for k, s, t in zip(stored["numbers"], stored["train"], stored["test"])
+                ]
+    numbers = [k for k in range(min(n_topics, len(corpus.topics))) if corpus.in_train[:, k].sum() > 1]
+    results = [_one_topic(corpus, make, k, draw) for k in progress(numbers, "topics")]
+    if kept is not None:
+        with atomic_write(kept, "wb") as stream:
+            np.savez(
+                stream, numbers=np.array(numbers), made_of=np.array(made_of),
+                train=np.stack([r.train for r in results]), test=np.stack([r.test for r in results]),
+            )  # fmt: skip
+    return results
+
+
+def _fingerprint(corpus: Corpus, classifier: Any, n_topics: int, draw: int | None) -> str:
+    """What scores depend on, as a digest: classifier and parameters, counts, topics, folds."""
+    digest = hashlib.sha256()
+    for matrix in (corpus.train, corpus.test):
+        for part in (matrix.data, matrix.indices, matrix.indptr):
+            digest.update(np.ascontiguousarray(part).tobytes())
+    digest.update(np.packbits(corpus.in_train).tobytes())
+    parts = [f"{name}={value!r}" for name, value in sorted(classifier.get_params().items())]
+    digest.update(repr((corpus.topics, n_topics, draw, type(classifier).__name__, parts)).encode())
+    return digest.hexdigest()
+
+
+def _one_topic(corpus: Corpus, make: Callable[[], Any], k: int, draw: int | None) -> TopicScores:
+    from sklearn.model_selection import StratifiedKFold
+
+    y = corpus.in_train[:, k].astype(np.int64)
+    scores = np.empty(len(y))
+    folds = StratifiedKFold(min(5, int(y.sum())), shuffle=draw is not None, random_state=draw)
+    for train, test in folds.split(y, y):
+        scores[test] = classifier_scores(make().fit(corpus.train[train], y[train]), corpus.train[test])
+    test_scores = classifier_scores(make().fit(corpus.train, y), corpus.test)
+    return TopicScores(corpus.topics[k], scores, y == 1, np.asarray(test_scores), corpus.in_test[:, k])
+
+
+def best_word_scores(corpus: Corpus, n_topics: int) -> list[TopicScores]:
+    """For each topic log(1 + count) of the one word with the highest mutual information: the best single feature."""
+    from truerank import MutualInformationSelector
+
+    results = []
+    for k in range(n_topics):
+        chosen = MutualInformationSelector(1).fit(corpus.train, corpus.in_train[:, k].astype(int))
+        train, test = (np.log1p(chosen.transform(part).toarray().ravel()) for part in (corpus.train, corpus.test))
+        results.append(TopicScores(corpus.topics[k], train, corpus.in_train[:, k], test, corpus.in_test[:, k]))
+    return results
+
+
+def constant_scores(corpus: Corpus, n_topics: int) -> list[TopicScores]:
+    """The score 0 for every document."""
+    return [
+        TopicScores(
+            corpus.topics[k], np.zeros(len(corpus.in_train)), corpus.in_train[:, k], np.zeros(len(corpus.in_test)),
+            corpus.in_test[:, k],
+        )
+        for k in range(n_topics)
+    ]  # fmt: skip
+
+
+def calibrated_losses(scores: Sequence[TopicScores], method: Any) -> list[Losses]:
+    """Test losses of each topic under a calibrator, or "uncalibrated" (the scores as log-odds)."""
+    import warnings
+
+    results = []
+    for topic in scores:
+        if method == "uncalibrated":
+            log_odds = topic.test
+        else:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # separable topics: Platt's targets, as documented
+                log_odds = make_calibrator(method).fit(topic.train, topic.in_train).log_odds(topic.test)
+        results.append(losses(topic.in_test, log_odds))
+    return results
+
+
+def pooled(parts: Iterable[Losses]) -> Losses:
+    """Losses of several topics as one run of decisions."""
+    parts = list(parts)
+    return Losses(
+        np.concatenate([part.log_loss for part in parts]),
+        np.concatenate([part.squared_error for part in parts]),
+        np.concatenate([part.error for part in parts]),
+    )
+
+
+def figures_of(sums: Figures, *, decision_only: bool = False) -> dict[str, Any]:
+    """The three figures as a JSON object; with `decision_only` the scores are no log-odds and only errors count."""
+    return {
+        "log_loss_nats": None if decision_only else sums.log_loss,
+        "log_loss_bits": None if decision_only else sums.log_loss_bits,
+        "squared_error": None if decision_only else sums.squared_error,
+        "errors": sums.errors,
+    }
+
+
+def sign_tests(all_losses: dict[str, Losses], pairs: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
+    """Micro sign tests of pairs of methods on the three losses."""
+    rows = []
+    for a, b in pairs:
+        row: dict[str, Any] = {"a": a, "b": b}
+        for loss in LOSSES:
+            test = micro_sign_test(
+                getattr(all_losses[a], loss).astype(float), getattr(all_losses[b], loss).astype(float)
+            )
+            row[loss] = {"wins": test.wins, "losses": test.losses, "p": test.p}
+        rows.append(row)
+    return rows
+
+
+def read_documents(folder: str) -> tuple[list[Any], list[Any]]:
+    """ModApte training and test documents below `folder`/reuters21578."""
+    from reproductions.calibration.reuters import modapte_split, read_reuters
+
+    train, test = modapte_split(read_reuters(Path(folder) / "reuters21578"))
+    note(f"Reuters-21578, ModApte: {len(train)} training and {len(test)} test documents")
+    return train, test

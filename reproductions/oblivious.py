@@ -1,0 +1,526 @@
+"""Plain, fuzzy and polynomial oblivious trees over many seeds, beside ListNet (Belous 2015).
+
+For each collection and kind of leaves every fit grows all its trees, each on a bootstrap sample by row, and is then
+stopped in two ways: at the best nDCG@5 and at the least squared error of the validation queries. For each way one
+setting is chosen by the same figure of the validation queries (mean over five folds under a seed of its own), from
+four for every kind; then many runs with different seeds, nDCG@5 and squared error on test. A third way, to see what
+hangs on stopping, keeps all trees, with the setting that was chosen for nDCG@5. Rank-sum tests compare the runs, as the
+thesis does, on Fold 1 and on the mean of the five folds (the thesis names neither collection nor fold); each half of
+the runs by itself shows what hangs on the seeds.
+
+Beside these the ranking's stability, and the thesis's figures 2 to 8 as pictures.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from reproductions import protocol
+from reproductions.protocol import Collection, Fold, ResultStore
+from truerank.core.printing import note, print_json, progress, table
+from truerank.report.figures import Figure
+
+COLLECTIONS = ("mq2008", "ohsumed")
+KINDS = ("constant", "fuzzy", "polynomial")
+TITLES = {"constant": "plain", "fuzzy": "fuzzy borders", "polynomial": "polynomial leaves", "list-net": "ListNet"}
+STOPS = ("nDCG@5", "squared error")  # of the validation queries
+RULES = (*STOPS, "all trees")
+CHOSEN_BY = {"nDCG@5": "nDCG@5", "squared error": "squared error", "all trees": "nDCG@5"}
+SCOPES = ("fold 1", "five folds")
+COMMON: dict[str, Any] = {
+    "n_estimators": 100,
+    "learning_rate": 0.1,
+    "borders": 32,
+    "bootstrap": "row",
+    "measure": "nDCG@5",
+}
+GRID: dict[str, list[dict[str, Any]]] = {
+    "constant": [
+        {"leaves": "constant", "depth": depth, "small_leaf_penalty": penalty}
+        for depth in (4, 6)
+        for penalty in (0.0, 30.0)
+    ],
+    "fuzzy": [
+        {"leaves": {"kind": "fuzzy", **width, "ties": "near", "search": search}, "depth": depth}
+        for width in ({"fuzziness": 0.15}, {"fuzziness": 0.05}, {"p_swap": 0.999})
+        for depth in (4, 6)
+        for search in (False, True)
+    ],
+    "polynomial": [
+        {"leaves": {"kind": "polynomial", "smoothing": penalty}, "depth": depth}
+        for depth in (4, 6)
+        for penalty in (100.0, 1000.0)
+    ],
+}
+LISTNET = [{"alpha": alpha} for alpha in (100.0, 10.0, 1.0, 1e-2, 1e-4)]
+# Table 4: nDCG@5 and the 95 % half-width of its mean over 100 runs. Tables 2 and 3: one-sided p of "a < b".
+_THESIS = protocol.published("oblivious")
+PUBLISHED = {kind: tuple(figures) for kind, figures in _THESIS["ndcg@5"].items()}
+PUBLISHED_LISTNET = _THESIS["list-net"]
+PUBLISHED_P = {(row["a"], row["b"]): row for row in _THESIS["p"]}
+SELECTION_SEEDS = (1_000_001,)
+STABILITY: dict[str, dict[str, Any]] = {kind: {"leaves": kind, "depth": 6} for kind in KINDS}
+STABILITY["fuzzy"]["leaves"] = {"kind": "fuzzy", "fuzziness": 0.15, "ties": "near"}
+STABILITY["polynomial"]["depth"] = 4
+FIGURE_TREES = 200
+P_SWAPS = (0.99, 0.999, 0.9995, 0.9999)
+P_SWAP_SHOWN = 0.9995  # in figure 2
+SMOOTHINGS = (1.0, 10.0, 100.0, 1000.0)
+FIGURE_2 = ((19, "length of the page"), (40, "links to the page"))  # columns from 0 of MQ2008; table 1 of the thesis
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the experiment."""
+    protocol.add_options(parser, "reproduce-output/oblivious")
+    parser.add_argument(
+        "--runs", type=int, default=100, metavar="N", help="seeds of each kind of leaves (default: 100)"
+    )
+    parser.add_argument(
+        "--collections", nargs="+", choices=COLLECTIONS, metavar="NAME", help="mq2008, ohsumed (default: both)"
+    )
+    parser.add_argument("--n-jobs", type=int, metavar="N", help="threads; results do not depend on them")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Select, run, test, print."""
+    runs = 2 if args.quick else args.runs
+    stamp = {"experiment": "oblivious", "form": 4, "seed": args.seed}
+    store = ResultStore(Path(args.out) / "results.jsonl", stamp)
+    if store.n_resumed:
+        note(f"{store.n_resumed} finished pieces found in {store.path}")
+    collections = [protocol.load_collection(args.data, name) for name in args.collections or COLLECTIONS]
+    settings = {c.name: {kind: choose(c, kind, store, args.n_jobs, args.quick) for kind in KINDS} for c in collections}
+    # Run by run over everything, so that an interrupted experiment has whole runs of all kinds.
+    for number in progress(range(runs), "runs"):
+        for collection in collections:
+            for kind in KINDS:
+                for stop in STOPS:  # the third rule is a figure of the same fits
+                    params = settings[collection.name][kind][stop]["params"]
+                    one_run(collection, params, args.seed + number, store, args.n_jobs)
+    results = {
+        c.name: summary(c, settings[c.name], runs, args.seed, store, args.n_jobs)
+        | {"stability": stability(c, store, args.n_jobs, args.quick)}
+        for c in collections
+    }
+    trees = COMMON["n_estimators"] if args.quick else FIGURE_TREES
+    curves = {c.name: learning_curves(c, settings[c.name], args.seed, store, args.n_jobs, trees) for c in collections}
+    swaps = next((swap_probabilities(c) for c in collections if c.name == COLLECTIONS[0]), None)
+    args.result = {
+        "experiment": "oblivious", "runs": runs, "page": page(results), "collections": results, "curves": curves,
+        "figure 2": swaps,
+    }  # fmt: skip
+    if args.json:
+        print_json(args.result)
+    else:
+        for collection in collections:
+            print_summary(collection, results[collection.name], runs)
+    return 0
+
+
+def fit(params: dict[str, Any], fold: Fold, seed: int, n_jobs: int | None) -> Any:
+    """One ranker with all its trees; its `validation_scores_` are nDCG@5."""
+    from truerank import ObliviousBoosting
+
+    ranker = ObliviousBoosting(**(COMMON | params), random_state=seed, n_jobs=n_jobs)
+    return ranker.fit(fold.train, eval_set=fold.valid)
+
+
+def validation_curves(ranker: Any, fold: Fold) -> dict[str, np.ndarray]:
+    """nDCG@5 and squared error of the validation queries after each tree."""
+    errors = [squared_error(scores, fold.valid) for scores in ranker.staged_predict(fold.valid)]
+    return {"nDCG@5": ranker.validation_scores_, "squared error": np.array(errors)}
+
+
+def squared_error(scores: np.ndarray, data: Any) -> float:
+    """Mean over the rows."""
+    return float(np.mean((scores - data.y) ** 2))
+
+
+def best_tree(stop: str, curve: np.ndarray) -> int:
+    """Number from 0 of the tree after which the validation figure is best."""
+    return int(np.argmax(curve) if stop == "nDCG@5" else np.argmin(curve))
+
+
+def choose(collection: Collection, kind: str, store: ResultStore, n_jobs: int | None, quick: bool) -> dict[str, Any]:
+    """For each way of stopping the setting with the best validation figure, mean over folds under a seed of its own."""
+    grid = GRID[kind][:2] if quick else GRID[kind]
+
+    def work(params: dict[str, Any]) -> list[list[float]]:
+        found = []
+        for seed in SELECTION_SEEDS:
+            for fold in protocol.letor_folds(collection)[: 2 if quick else None]:
+                curves = validation_curves(fit(params, fold, seed, n_jobs), fold)
+                found.append([float(curves[stop][best_tree(stop, curves[stop])]) for stop in STOPS])
+        return found
+
+    tried = []
+    for params in progress(grid, f"{collection.name} {kind}: settings"):
+        key = {"collection": collection.name, "select": params, "trees": COMMON["n_estimators"], "quick": quick}
+        tried.append(np.mean(store.compute(key, partial(work, params)), axis=0).tolist())
+    chosen = {}
+    for i, stop in enumerate(STOPS):
+        best = best_tree(stop, np.array([values[i] for values in tried]))
+        chosen[stop] = {
+            "params": grid[best],
+            "valid": tried[best][i],
+            "tried": [[params, values[i]] for params, values in zip(grid, tried)],
+        }
+    return chosen
+
+
+def one_run(
+    collection: Collection, params: dict[str, Any], seed: int, store: ResultStore, n_jobs: int | None
+) -> list[dict[str, dict[str, float]]]:
+    """Test figures of the five folds under one seed, by way of stopping."""
+
+    def work(fold: Fold) -> dict[str, dict[str, float]]:
+        ranker = fit(params, fold, seed, n_jobs)
+        curves = validation_curves(ranker, fold)
+        ends = {stop: best_tree(stop, curve) for stop, curve in curves.items()}
+        ends[RULES[-1]] = ranker.n_iter_ - 1
+        found = {}
+        for t, scores in enumerate(ranker.staged_predict(fold.test)):
+            for stop in (stop for stop, end in ends.items() if end == t):
+                found[stop] = test_figures(scores, fold, collection.convention) | {"trees": t + 1}
+            if t >= max(ends.values()):
+                break
+        return found
+
+    key = {"collection": collection.name, "params": params, "trees": COMMON["n_estimators"], "seed": seed}
+    return [store.compute(key | {"fold": fold.name}, partial(work, fold)) for fold in protocol.letor_folds(collection)]
+
+
+def test_figures(scores: np.ndarray, fold: Fold, convention: str) -> dict[str, float]:
+    """nDCG@5 under both conventions, and squared error, of scores of the test rows in grouped order."""
+    from truerank.measures import parse_measure
+
+    judgements = fold.test.judgements()
+    result = {name: float(parse_measure("nDCG@5", name).mean(judgements, scores)) for name in ("ranklib", convention)}
+    return result | {"mse": squared_error(scores, fold.test)}
+
+
+def summary(
+    collection: Collection, settings: dict[str, Any], runs: int, seed: int, store: ResultStore, n_jobs: int | None
+) -> dict[str, Any]:
+    """By way of stopping: figures by run, and tests between the kinds."""
+    values: dict[str, dict[str, dict[str, dict[str, list[float]]]]] = {}
+    for stop in RULES:
+        values[stop] = {}
+        for kind in KINDS:
+            params = settings[kind][CHOSEN_BY[stop]]["params"]
+            found = [
+                [piece[stop] for piece in one_run(collection, params, seed + i, store, n_jobs)] for i in range(runs)
+            ]
+            values[stop][kind] = {
+                scope: {
+                    name: [
+                        float(np.mean([p[name] for p in (pieces[:1] if scope == "fold 1" else pieces)]))
+                        for pieces in found
+                    ]
+                    for name in found[0][0]
+                }
+                for scope in SCOPES
+            }
+    return {
+        "convention": collection.convention,
+        "settings": settings,
+        "values": values,
+        "list-net": list_net(collection, store),
+        "trivial": trivial(collection),
+        "tests": {
+            stop: {scope: tests(values[stop], scope, collection.convention) for scope in SCOPES} for stop in RULES
+        },
+    }
+
+
+def trivial(collection: Collection) -> dict[str, dict[str, dict[str, float]]]:
+    """Test figures of constant scores (the mean grade) and of the line on the best single feature, by scope."""
+    from truerank.measures import parse_measure
+
+    measure = parse_measure("nDCG@5", "ranklib").tie_averaged()
+    found: dict[str, list[dict[str, float]]] = {"constant scores": [], "best single feature": []}
+    for fold in protocol.letor_folds(collection):
+        train, test, judged = fold.train, fold.test, fold.test.judgements()
+        columns = np.asarray(train.X, dtype=float)
+        y = np.asarray(train.y, dtype=float)
+        on_train = [measure.mean(train.judgements(), np.ascontiguousarray(column)) for column in columns.T]
+        best = int(np.argmax(on_train))
+        slope, offset = np.polyfit(columns[:, best], y, 1)
+        for name, scores in (
+            ("constant scores", np.full(test.n_rows, y.mean())),
+            ("best single feature", offset + slope * np.asarray(test.X, dtype=float)[:, best]),
+        ):
+            found[name].append({"ranklib": float(measure.mean(judged, scores)), "mse": squared_error(scores, test)})
+    return {
+        name: {
+            "fold 1": pieces[0],
+            "five folds": {key: float(np.mean([piece[key] for piece in pieces])) for key in pieces[0]},
+        }
+        for name, pieces in found.items()
+    }
+
+
+def page(results: dict[str, Any]) -> dict[str, Any]:
+    """Of the first collection, by scope and way of stopping: mean and 95 % half-width of the figure that stops."""
+    found: dict[str, Any] = {}
+    values = next(iter(results.values()))["values"]
+    for scope in SCOPES:
+        for stop, key in zip(STOPS, ("ranklib", "mse")):
+            for kind in KINDS:
+                runs = np.array(values[stop][kind][scope][key])
+                half = 1.96 * runs.std(ddof=1) / np.sqrt(len(runs)) if len(runs) > 1 else 0.0
+                one = {"mean": float(runs.mean()), "half": float(half)}
+                found.setdefault(scope, {}).setdefault(stop, {})[kind] = one
+    return found
+
+
+def list_net(collection: Collection, store: ResultStore) -> dict[str, dict[str, float]]:
+    """ListNet, its penalty chosen by each fold's validation nDCG@5; it draws nothing, so one run is all."""
+    from truerank import ListNet
+    from truerank.measures import parse_measure
+
+    def work(fold: Fold) -> dict[str, float]:
+        chosen = protocol.select(
+            LISTNET, lambda params, f: ListNet(**params).fit(f.train), fold, parse_measure("nDCG@5", "ranklib")
+        )
+        return test_figures(protocol.grouped_scores(chosen.ranker, fold.test), fold, collection.convention)
+
+    key = {"collection": collection.name, "kind": "list-net"}
+    pieces = [
+        store.compute(key | {"fold": fold.name}, partial(work, fold)) for fold in protocol.letor_folds(collection)
+    ]
+    names = [name for name in pieces[0] if name != "mse"]  # its scores are no grades
+    return {
+        "fold 1": {name: pieces[0][name] for name in names},
+        "five folds": {name: float(np.mean([piece[name] for piece in pieces])) for name in names},
+    }
+
+
+def tests(values: dict[str, Any], scope: str, convention: str) -> list[dict[str, Any]]:
+    """Rank-sum tests of every pair of kinds; `p` is one-sided for the difference that is seen.
+
+    `halves` has the difference in either half of the runs, whose seeds differ.
+    """
+    from truerank.significance import rank_sum
+
+    rows = []
+    for a, b in PUBLISHED_P:
+        for name in ("ranklib", convention, "mse"):
+            first, second = values[a][scope][name], values[b][scope][name]
+            difference = float(np.mean(first) - np.mean(second))
+            half = len(first) // 2
+            outcome = rank_sum(first, second)
+            # The ranks may lean to the other side than the means do.
+            agree = (outcome.statistic - len(first) * len(second) / 2) * difference >= 0
+            rows.append(
+                {
+                    "a": a,
+                    "b": b,
+                    "figure": name,
+                    "difference": difference,
+                    "halves": [
+                        float(np.mean(first[part]) - np.mean(second[part]))
+                        for part in (slice(0, half), slice(half, None))
+                        if half
+                    ],
+                    "p": outcome.p / 2 if agree else 1 - outcome.p / 2,
+                    "published_p": PUBLISHED_P[a, b].get(name),
+                }
+            )
+    return rows
+
+
+def stability(collection: Collection, store: ResultStore, n_jobs: int | None, quick: bool) -> dict[str, Any]:
+    """Share of document pairs that a small change of the features turns over: means, and Wilcoxon's test by query."""
+    from truerank import ObliviousBoosting
+    from truerank.inspection.stability import ranking_stability
+    from truerank.significance import wilcoxon
+
+    def work(kind: str, fold: Fold) -> list[float]:
+        params = {"n_estimators": 100, "borders": 32, **STABILITY[kind]}
+        ranker = ObliviousBoosting(**params, n_jobs=n_jobs).fit(fold.train)
+        return ranking_stability(ranker, fold.test, repeats=5).tolist()
+
+    folds = protocol.letor_folds(collection)[: 1 if quick else None]
+    by_query = {}
+    for kind in KINDS:
+        key = {"collection": collection.name, "stability": STABILITY[kind]}
+        parts = [store.compute(key | {"fold": fold.name}, partial(work, kind, fold)) for fold in folds]
+        by_query[kind] = np.concatenate(parts)
+    seen = np.isfinite(by_query["constant"])
+    return {
+        "mean": {kind: float(np.mean(values[seen])) for kind, values in by_query.items()},
+        "p": {kind: wilcoxon(by_query[kind][seen], by_query["constant"][seen]).p for kind in KINDS[1:]},
+    }
+
+
+def learning_curves(
+    collection: Collection,
+    settings: dict[str, Any],
+    seed: int,
+    store: ResultStore,
+    n_jobs: int | None,
+    trees: int,
+) -> dict[str, dict[str, list[float]]]:
+    """Squared error by tree on Fold 1: training by p_swap and by λ (figures 3, 4), training and test (5, 6)."""
+    fold = protocol.letor_folds(collection)[0]
+
+    def errors(params: dict[str, Any]) -> dict[str, list[float]]:
+        ranker = fit(params | {"n_estimators": trees}, fold, seed, n_jobs)
+        return {
+            name: [squared_error(scores, data) for scores in ranker.staged_predict(data)]
+            for name, data in (("train", fold.train), ("test", fold.test))
+        }
+
+    def curve(params: dict[str, Any]) -> dict[str, list[float]]:
+        key = {"collection": collection.name, "curve": params, "trees": trees, "seed": seed}
+        return store.compute(key, partial(errors, params))
+
+    own = {TITLES[kind]: curve(settings[kind]["squared error"]["params"]) for kind in KINDS}
+    plain = {"depth": 6, "learning_rate": 0.1}
+    by_p = {
+        f"pSwap {p:g}": curve({"leaves": {"kind": "fuzzy", "p_swap": p, "ties": "near"}, **plain})["train"]
+        for p in P_SWAPS
+    }
+    by_smoothing = {
+        f"λ = {value:g}": curve(
+            {"leaves": {"kind": "polynomial", "smoothing": value}, "depth": 4, "learning_rate": 0.1}
+        )["train"]
+        for value in SMOOTHINGS
+    }
+    return {
+        "figure 3": by_p,
+        "figure 4": by_smoothing,
+        "figure 5": {name: part["train"] for name, part in own.items()},
+        "figure 6": {name: part["test"] for name, part in own.items()},
+    }
+
+
+def swap_probabilities(collection: Collection) -> dict[str, tuple[list[float], dict[str, list[float]]]]:
+    """P(left of the median) of two features: their values, and by rule for ties the probability at each."""
+    from truerank.matrices.binning import find_borders
+    from truerank.trees.leaves.places import Norms, make_places, make_shares
+
+    X = protocol.letor_folds(collection)[0].train.X
+    found = {}
+    for column, title in FIGURE_2:
+        values = np.sort(X[:, min(column, X.shape[1] - 1)])
+        middle = float(np.median(values))
+        if middle == values[-1]:
+            middle = float(values[0])
+        places = make_places(values, find_borders(values, 32), 4096)
+        x = np.unique(values)
+        by_ties = {}
+        for ties in ("near", "average"):
+            right = make_shares(places, Norms(P_SWAP_SHOWN), ties).right_of(*places.place_of_border(middle), False)
+            by_ties[ties] = (1.0 - right[places.states(x)]).tolist()
+        found[title] = (x.tolist(), by_ties)
+    return found
+
+
+def print_summary(collection: Collection, result: dict[str, Any], runs: int) -> None:
+    """Tables on stdout."""
+    convention = result["convention"]
+    lines = [
+        f"\n{collection.name}: {runs} runs; mean ± 95 % half-width of the mean (standard deviation of a run); "
+        f"nDCG@5 by the conventions ranklib (1/log2(r + 1), as the thesis) and {convention}"
+    ]
+    for stop in RULES:
+        for scope in SCOPES:
+            rows = []
+            for kind in KINDS:
+                own = result["values"][stop][kind][scope]
+                mean, half = PUBLISHED[kind]
+                rows.append(
+                    [TITLES[kind], *(_spread(own[name]) for name in ("ranklib", convention, "mse"))]
+                    + [f"{np.mean(own['trees']):.0f}", f"{mean:.4f} ± {half:.4f}"]
+                )
+            net = result["list-net"][scope]
+            rows.append(
+                [TITLES["list-net"], f"{net['ranklib']:.4f}", f"{net[convention]:.4f}", "", "", f"{PUBLISHED_LISTNET}"]
+            )
+            header = [scope, "nDCG@5 ranklib", f"nDCG@5 {convention}", "squared error", "trees", "published nDCG@5"]
+            rule = f"stopped by validation {stop}" if stop in STOPS else f"not stopped: {COMMON['n_estimators']} trees"
+            lines += ["", rule, table(rows, header), ""]
+            shown = [
+                [f"{TITLES[t['a']]} - {TITLES[t['b']]}", t["figure"], f"{t['difference']:+.4f}"]
+                + [" ".join(f"{half:+.4f}" for half in t["halves"]), f"{t['p']:.2g}"]
+                + ["" if t["published_p"] is None else f"{t['published_p']:.2g}"]
+                for t in result["tests"][stop][scope]
+            ]
+            header = ["rank-sum, one-sided", "figure", "difference", "by half of the runs", "p", "published p"]
+            lines.append(table(shown, header))
+        if stop not in STOPS:
+            continue
+        lines += ["", f"settings tried, validation {stop} (* chosen):"]
+        for kind in KINDS:
+            chosen = result["settings"][kind][stop]
+            for params, value in chosen["tried"]:
+                mark = "*" if params == chosen["params"] else " "
+                lines.append(f" {mark} {value:.4f} {TITLES[kind]}: {params}")
+    steady = result["stability"]
+    lines += ["", "stability, share of pairs turned over by a small change (100 trees, rate 0.1):"]
+    for kind in KINDS:
+        p = f", Wilcoxon against plain p = {steady['p'][kind]:.2g}" if kind in steady["p"] else ""
+        lines.append(f"  {TITLES[kind]}: {steady['mean'][kind]:.4f}{p}")
+    protocol.show("\n".join(lines))
+
+
+def _spread(values: Sequence[float]) -> str:
+    deviation = float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
+    return f"{np.mean(values):.4f} ± {1.96 * deviation / np.sqrt(len(values)):.4f} ({deviation:.4f})"
+
+
+def figures(args: argparse.Namespace) -> list[Figure]:
+    """The thesis's figures 2 to 8: one of each collection, figure 2 of MQ2008's features."""
+    result = args.result
+    drawn = []
+    for title, (values, by_ties) in (result["figure 2"] or {}).items():
+        drawn.append(
+            Figure(
+                f"figure-2-{title.split()[0]}", "lines", f"P(left of the median), {title}", "value", "probability",
+                values, {f'ties="{ties}"': probability for ties, probability in by_ties.items()}, ylim=(-0.02, 1.02),
+                note=f"pSwap = {P_SWAP_SHOWN}, MQ2008 fold 1",
+            )
+        )  # fmt: skip
+    for name, by_figure in result["curves"].items():
+        for number, title in (
+            (3, "fuzzy borders, training, by pSwap"),
+            (4, "polynomial leaves, training, by λ"),
+            (5, "training"),
+            (6, "test"),
+        ):
+            series = by_figure[f"figure {number}"]
+            longest = max(len(values) for values in series.values())
+            drawn.append(
+                Figure(
+                    f"{name}-figure-{number}", "lines", f"Squared error, {title}", "trees", "squared error",
+                    list(range(1, longest + 1)),
+                    {k: [*v, *[float("nan")] * (longest - len(v))] for k, v in series.items()},
+                    note=f"{name}, fold 1, a bootstrap sample of rows for each tree",
+                )
+            )  # fmt: skip
+    for name, part in result["collections"].items():
+        for number, figure, label in ((7, "ranklib", "nDCG@5"), (8, "mse", "squared error")):
+            boxes = {
+                f"{TITLES[kind].split()[0]}\n{rule.removeprefix('squared ')}":
+                    part["values"][rule][kind][SCOPES[1]][figure]
+                for rule in RULES
+                for kind in KINDS
+            }  # fmt: skip
+            if figure in part["list-net"][SCOPES[1]]:
+                boxes["ListNet"] = [part["list-net"][SCOPES[1]][figure]]
+            drawn.append(
+                Figure(
+                    f"{name}-figure-{number}", "boxes", f"{label}, distribution over runs",
+                    "leaves, and what of the validation queries stops them", label, list(boxes), boxes,
+                    note=f"{name}, mean of five folds, {result['runs']} runs",
+                )
+            )  # fmt: skip
+    return drawn

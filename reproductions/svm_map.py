@@ -1,0 +1,524 @@
+"""SVM-MAP on TREC runs (Yue et al. 2007): 50 trials, every run a base function, tables with wins, losses and tests."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from reproductions.protocol import ResultStore, published, random_trials, rows_of
+from truerank import (
+    Judgements,
+    MinMaxInQuery,
+    PercentileInQuery,
+    RankingData,
+    ScoreBinning,
+    join_runs,
+    judge_run,
+    read_qrels,
+    read_run,
+)
+from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.core.printing import note, plain, print_json, table
+from truerank.core.threads import resolve_n_jobs
+from truerank.data.grouping import offsets_of, places_of
+from truerank.io.trec import Qrels, Run, files_of
+from truerank.measures import parse_measure
+from truerank.report.figures import Figure
+from truerank.significance import wilcoxon, win_loss
+
+# Runs of TREC-9's web track in which a person took part, by NIST's list of the track's runs ("Type: manual").
+MANUAL_RUNS = (
+    "acsys9mw0", "dcu00ca", "dcu00la", "dcu00lb", "dcu00lc", "iit00m", "ric9dpxL", "rmitNFGweb", "rmitNFLweb",
+    "rmitWFGweb", "rmitWFLweb", "xvsmman",
+)  # fmt: skip
+TITLES = {
+    "svm-map": "SVM-MAP",
+    "best-base": "best run",
+    "second-base": "2nd run",
+    "third-base": "3rd run",
+    "svm-roc": "SVM-ROC",
+    "svm-acc": "SVM-acc",
+    "svm-acc2": "SVM-acc2",
+    "svm-acc3": "SVM-acc3",
+    "svm-acc4": "SVM-acc4",
+}
+# TREC 9, submitted runs: tables 7, 8, 10 and 11 of the paper.
+PUBLISHED: dict[str, dict[str, float]] = published("svm_map")["map"]["trec-9"]
+PUBLISHED_WINS: dict[str, dict[str, str]] = published("svm_map")["wins"]["trec-9"]
+FULL_LIST = 1000
+SHARES = (0.2, 0.1, 0.7)  # training, validation, test: 10, 5 and 35 of 50 topics
+TOL = 1e-4
+# C of the structural SVMs goes with a mean over queries. The pointwise ones take C = c / (summed class weights).
+GRIDS = {
+    "svm-map": [10.0 ** (k / 2) for k in range(-5, 5)],
+    "svm-roc": [10.0 ** (k / 2) for k in range(-5, 5)],
+    "svm-acc": [10.0 ** (k / 2) for k in range(-2, 8)],
+    "svm-acc2": [10.0 ** (k / 2) for k in range(-5, 5)],
+    "svm-acc3": [10.0 ** (k / 2) for k in range(-2, 8)],
+    "svm-acc4": [10.0 ** (k / 2) for k in range(-2, 8)],
+}
+
+
+# Methods that are run together, in this order: the paper's question first.
+GROUPS = (("svm-map", "svm-roc"), ("svm-acc2",), ("svm-acc",), ("svm-acc3",), ("svm-acc4",))
+
+
+@dataclass(frozen=True)
+class Task:
+    """Base functions over one collection.
+
+    Attributes
+    ----------
+    data : RankingData
+        X (n, runs) with NaN where a run did not retrieve a document.
+    judgements : Judgements
+        With the grades of judged documents that no run retrieved.
+    base : dict of str to array (m,)
+        AP of every run of the collection by topic, best mean first; those that are features stand in the data.
+    """
+
+    data: RankingData
+    judgements: Judgements
+    base: dict[str, np.ndarray]
+
+
+def configure(parser: Any) -> None:
+    """Options of the experiment."""
+    parser.add_argument("--runs", required=True, metavar="DIR", help="folder of TREC runs (*.run, *.gz, *.xz, *.zst)")
+    parser.add_argument("--qrels", required=True, metavar="FILE", help="TREC judgments of the same topics")
+    parser.add_argument("--trials", type=int, default=50, metavar="N", help="trials (default: 50)")
+    parser.add_argument(
+        "--min-documents", type=int, default=FULL_LIST, metavar="N",
+        help=f"take runs with at least N documents for every topic (default: {FULL_LIST}, full lists)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--min-rows", type=int, default=0, metavar="N", help="take runs with at least N rows in all (default: 0)"
+    )
+    parser.add_argument(
+        "--manual", nargs="*", default=list(MANUAL_RUNS), metavar="RUN",
+        help="runs to leave out because a person took part (default: NIST's list for TREC-9)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--structural-only", action="store_true", help="SVM-MAP and SVM-ROC alone, without the accuracy variants"
+    )
+    parser.add_argument("--quick", action="store_true", help="3 trials of every fifth run: shows that everything runs")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the trials (default: 0)")
+    parser.add_argument(
+        "--jobs", type=int, default=None, metavar="N", help="trials at a time (default: 1); results are the same"
+    )
+    parser.add_argument(
+        "--out", default="svm-map-results", metavar="DIR", help="folder of results and resuming (default: %(default)s)"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(args: Any) -> int:
+    """Run the trials that are not done yet, then print the tables."""
+    if args.trials < 1:
+        raise InvalidInputError(f"--trials must be at least 1, got {args.trials}")
+    task, rule = load_task(args)
+    n_trials = min(args.trials, 3) if args.quick else args.trials
+    stamp = {
+        "protocol": 2, "seed": args.seed, "trials": n_trials, "runs": task.data.feature_names, "grids": GRIDS,
+        "tol": TOL, "topics": task.data.query_ids.tolist(),
+    }  # fmt: skip
+    store = ResultStore(Path(args.out) / "trials.jsonl", stamp)
+    if store.n_resumed:
+        note(f"resuming: {store.n_resumed} pieces are done already in {args.out}")
+    best = next(name for name in task.base if name in (task.data.feature_names or []))
+    parts = {"all runs": Trials(task, None, n_trials, args), "without the best run": Trials(task, best, n_trials, args)}
+    for methods in GROUPS[:1] if args.structural_only else GROUPS:
+        for part in parts.values():
+            part.run(methods, store)
+    results = {title: part.results for title, part in parts.items()}
+    report = args.result = summarise(task, results, rule, args)
+    first = parts["all runs"]
+    chosen = first.results[0]["svm-map"]["C"]
+    report["figure 2"] = store.compute({"figure 2": chosen}, lambda: learned_functions(task, first.roles[0][0], chosen))
+    if args.json:
+        print_json(report)
+    else:
+        print_report(report)
+    return 0
+
+
+def figures(args: Any) -> list[Figure]:
+    """Figure 2: what the first trial's SVM-MAP adds to a document's score, by the score of each of the best runs."""
+    found = args.result["figure 2"]
+    return [
+        Figure(
+            "figure-2-binning", "lines", "A run's score as SVM-MAP uses it", "score of the run", "added to w·x",
+            found["x"], found["functions"],
+            note="The three best runs as 51 binary features each; first trial's ten training topics, its chosen C",
+        )
+    ]  # fmt: skip
+
+
+def learned_functions(task: Task, train: np.ndarray, C: float, n_points: int = 401) -> dict[str, Any]:
+    """SVM-MAP's piecewise constant function of the score of each of the three best runs.
+
+    Parameters
+    ----------
+    task : Task
+    train : int array
+        Training topics.
+    C : float
+    n_points : int
+        Scores at which the functions are given, evenly spaced over the runs' range.
+
+    Returns
+    -------
+    dict
+        `x`, the scores, and `functions`: values by run; a document that the run did not retrieve has 0.
+    """
+    from truerank import MeasureSVM
+
+    X = task.data.X[rows_of(task.data, train)]
+    binning = ScoreBinning(output="binned").fit(X)
+    data = RankingData.from_grouped(binning.transform(task.data.X), task.data.y, task.data.offsets)
+    weights = MeasureSVM("AP", C=C, rel=1, tol=TOL).fit(data.take_queries(train)).coef_
+    starts = offsets_of([len(edges) + 1 for edges in binning.edges_])
+    names = list(task.data.feature_names or [])
+    columns = [names.index(name) for name in task.base if name in names][:3]
+    x = np.linspace(float(np.nanmin(X[:, columns])), float(np.nanmax(X[:, columns])), n_points)
+    functions = {}
+    for k in columns:
+        steps = np.cumsum(weights[starts[k] : starts[k + 1]])  # "is there", then one weight for each threshold below
+        functions[names[k]] = steps[np.searchsorted(binning.edges_[k], x, side="left")].tolist()
+    return {"x": x.tolist(), "functions": functions}
+
+
+def load_task(args: Any) -> tuple[Task, str]:
+    """The selected runs as features, and in words by which rule they were taken."""
+    qrels = read_qrels(args.qrels)
+    names, runs, skipped = [], [], []
+    for path in run_files(args.runs):
+        name = path.name.split(".")[0]
+        if name in args.manual:
+            skipped.append(name)
+            continue
+        candidate = read_run(str(path))
+        counts = {topic: int(count) for topic, count in zip(candidate.query_ids.tolist(), np.diff(candidate.offsets))}
+        enough = all(counts.get(topic, 0) >= args.min_documents for topic in qrels.query_ids.tolist())
+        if enough and candidate.n_rows >= args.min_rows:
+            names.append(name)
+            runs.append(candidate)
+    if args.quick:
+        names, runs = names[::5], runs[::5]
+    if len(runs) < 2:
+        raise DataFileError(
+            f"expected at least two runs with {args.min_documents} documents for every topic and {args.min_rows} rows, "
+            f"found {len(runs)}; lower --min-documents or --min-rows",
+            str(args.runs),
+        )
+    joined = join_runs(runs, qrels, names=names, missing="nan", dtype=np.float32)
+    assert joined.judgements is not None
+    full = joined.judgements
+    # Rows stand by descending document id, so the order of the rows breaks ties as trec_eval does.
+    judgements = Judgements(
+        full.grades, full.offsets, judged=full.judged, query_ids=full.query_ids, missing_grades=full.missing_grades,
+        missing_offsets=full.missing_offsets,
+    )  # fmt: skip
+    values = {name: base_precision(qrels, one, full.query_ids) for name, one in zip(names, runs)}
+    base = dict(sorted(values.items(), key=lambda item: -float(item[1].mean())))
+    rule = (
+        f"runs with at least {args.min_documents} documents for every judged topic"
+        + (f" and {args.min_rows:,} rows in all" if args.min_rows else "")
+        + f", without {len(skipped)} runs that are named as manual: {len(runs)} runs"
+        + (" (every fifth of them: --quick)" if args.quick else "")
+    )
+    return Task(joined.data, judgements, base), rule
+
+
+def run_files(folder: str) -> list[Path]:
+    """The run files of a folder, by name."""
+    if not Path(folder).is_dir():
+        raise DataFileError("expected a folder of TREC runs", str(folder))
+    paths = files_of(folder)
+    if not paths:
+        raise DataFileError("the folder holds no files; expected TREC runs", str(folder))
+    return paths
+
+
+def base_precision(qrels: Qrels, one: Run, topics: np.ndarray) -> np.ndarray:
+    """AP of one run by topic, in the order of `topics`."""
+    judgements, scores = judge_run(qrels, one)
+    values = average_precision().per_query(judgements, scores)
+    by_topic = dict(zip(judgements.query_ids.tolist(), values.tolist()))
+    return np.array([by_topic[topic] for topic in topics.tolist()])
+
+
+def average_precision() -> Any:
+    """AP at depth 1,000 as trec_eval computes it: R from the judgments, scores as float32, a missing topic 0."""
+    return parse_measure("AP(missing_topics='zero')@1000", convention="trec")
+
+
+class Trials:
+    """The trials on one set of features.
+
+    Attributes
+    ----------
+    roles : list of three arrays
+        Training, validation and test topics of each trial.
+    results : list of dict
+        For each trial `test`, the test topics, and for each method C, AP by test topic, gap and seconds.
+    """
+
+    def __init__(self, task: Task, left_out: str | None, n_trials: int, args: Any) -> None:
+        names = list(task.data.feature_names or [])
+        self._task, self._left_out, self._n_jobs = task, left_out, resolve_n_jobs(args.jobs)
+        self._X = task.data.X if left_out is None else np.delete(task.data.X, names.index(left_out), axis=1)
+        m = task.data.n_queries
+        n_train, n_valid = round(SHARES[0] * m), round(SHARES[1] * m)
+        if n_train < 1 or n_valid < 1 or m - n_train - n_valid < 1:
+            raise InvalidInputError(f"{m} topics are too few for training, validation and test")
+        sizes = (n_train, n_valid, m - n_train - n_valid)
+        self.roles = random_trials(m, sizes, n_trials, random_state=args.seed)
+        self._mapped: dict[str, Any] = {}
+        self.results: list[dict[str, Any]] = [{"test": roles[2].tolist()} for roles in self.roles]
+
+    def run(self, methods: Sequence[str], store: ResultStore) -> None:
+        """Run some methods on every trial that is not done yet, `n_jobs` trials at a time."""
+        label = "all runs" if self._left_out is None else f"without {self._left_out}"
+        keys = [{"left out": self._left_out, "trial": t, "methods": methods} for t in range(len(self.roles))]
+        to_do = [number for number, key in enumerate(keys) if key not in store]
+        started = time.monotonic()
+        for method in methods:
+            self.mapped(method)  # once, before threads ask for it
+        with ThreadPoolExecutor(self._n_jobs) as pool:
+            futures = {
+                pool.submit(one_trial, self._task, self._X, self.mapped, self.roles[number], methods): number
+                for number in to_do
+            }
+            try:
+                for count, future in enumerate(as_completed(futures), start=1):
+                    store.compute(keys[futures[future]], future.result)
+                    pace = (time.monotonic() - started) / count
+                    note(
+                        f"{label}, {' and '.join(methods)}: {len(keys) - len(to_do) + count} of {len(keys)} trials, "
+                        f"{pace:.0f} s each, {pace * (len(to_do) - count) / 60:.0f} min to go"
+                    )
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        for number, key in enumerate(keys):
+            self.results[number] |= store.compute(key, dict)
+
+    def mapped(self, method: str) -> Any:
+        """Binned percentiles (acc3) or scaled scores (acc4): by query and with fixed thresholds, so once for all."""
+        if method not in ("svm-acc3", "svm-acc4"):
+            return None
+        if method not in self._mapped:
+            step = PercentileInQuery() if method == "svm-acc3" else MinMaxInQuery()
+            values = step.fit_transform(self._X, qid=self._task.data.query_index)
+            self._mapped[method] = ScoreBinning(strategy="uniform", output="binned").fit_transform(values)
+        return self._mapped[method]
+
+
+def one_trial(
+    task: Task,
+    X: np.ndarray,
+    mapped: Callable[[str], Any],
+    roles: Sequence[np.ndarray],
+    methods: Sequence[str],
+) -> dict[str, Any]:
+    """Train, choose C and test some methods on one division of the topics."""
+    train, valid, test = roles
+    binned = None
+    result: dict[str, Any] = {}
+    for method in methods:
+        if method in ("svm-acc3", "svm-acc4"):
+            matrix = mapped(method)
+        else:
+            if binned is None:
+                binned = ScoreBinning(output="binned").fit(X[rows_of(task.data, train)]).transform(X)
+            matrix = binned
+        result[method] = train_and_test(task, matrix, method, train, valid, test)
+    return result
+
+
+def train_and_test(
+    task: Task,
+    matrix: Any,
+    method: str,
+    train: np.ndarray,
+    valid: np.ndarray,
+    test: np.ndarray,
+) -> dict[str, Any]:
+    """One method on one trial: C by validation, AP of the test topics, certificates, CPU seconds."""
+    from truerank import MeasureSVM, PointwiseSVM
+
+    measure, grid = average_precision(), GRIDS[method]
+    fold = RankingData.from_grouped(matrix, task.data.y, task.data.offsets).take_queries(train)
+    if method in ("svm-map", "svm-roc"):
+        solver: Any = MeasureSVM("AP" if method == "svm-map" else "ROC", rel=1, tol=TOL)
+    else:
+        n_relevant = int((np.asarray(fold.y) >= 1).sum())
+        n_other = fold.n_rows - n_relevant
+        total = 2 * n_other if method == "svm-acc2" else fold.n_rows
+        solver = PointwiseSVM(class_weight="ratio" if method == "svm-acc2" else None, rel=1, tol=TOL)
+        grid = [c / total for c in grid]
+    solver.set_params(C=list(grid), validation_measure=measure)
+    valid_judgements, valid_rows = part_of(task, matrix, valid)
+    began = time.thread_time()
+    judged = RankingData.from_grouped(valid_rows, valid_judgements.grades, valid_judgements.offsets)
+    solver.fit(fold, eval_set=judged.with_judgements(valid_judgements))
+    seconds = time.thread_time() - began
+    test_judgements, test_rows = part_of(task, matrix, test)
+    steps = solver.path_
+    return {
+        "C": solver.C_,
+        "at": [step["C"] for step in steps].index(solver.C_),
+        "AP": measure.per_query(test_judgements, solver.predict(test_rows)).tolist(),
+        "gap": max(step["gap"] / max(step["objective"], min(1.0, step["C"])) for step in steps),
+        "rounds": [step["n_iter"] for step in steps],
+        "stopped": [step["C"] for step in steps if step["status"] != "CONVERGED"],
+        "seconds": seconds,
+    }
+
+
+def part_of(task: Task, matrix: Any, topics: np.ndarray) -> tuple[Judgements, Any]:
+    """Judgments and rows of some topics, with the relevant documents that nobody retrieved."""
+    full = task.judgements
+    rows = rows_of(task.data, topics)
+    assert full.missing_grades is not None
+    assert full.missing_offsets is not None
+    missing, missing_offsets = places_of(full.missing_offsets, topics)
+    judgements = Judgements(
+        full.grades[rows],
+        offsets_of(np.diff(full.offsets)[topics]),
+        judged=None if full.judged is None else full.judged[rows],
+        missing_grades=full.missing_grades[missing],
+        missing_offsets=missing_offsets,
+    )
+    return judgements, matrix[rows]
+
+
+def summarise(task: Task, results: dict[str, list[dict[str, Any]]], rule: str, args: Any) -> dict[str, Any]:
+    """Means, wins and losses and tests over the topics."""
+    m = task.data.n_queries
+    base = list(task.base.items())
+    report: dict[str, Any] = {"MAP": {}, "runs": rule, "topics": m, "documents": task.data.n_rows}
+    report["convention"] = "trec"
+    report["measure"] = "AP at depth 1000, R from all judgments, each topic's mean over its trials"
+    for title, trials in results.items():
+        methods = [method for method in GRIDS if method in trials[0]]
+        by_topic = {method: mean_by_topic(trials, method, m) for method in methods}
+        compared = {
+            "best-base": base[0][1],
+            **{label: base[k][1] for k, label in ((1, "second-base"), (2, "third-base")) if len(base) > k},
+            **{method: values for method, values in by_topic.items() if method != "svm-map"},
+        }
+        reference = by_topic["svm-map"]
+        tested = np.flatnonzero(~np.isnan(reference))
+        rows: dict[str, Any] = {}
+        for name, values in compared.items():
+            counts = win_loss(reference[tested], values[tested])
+            rows[name] = {
+                "wins": counts.wins, "losses": counts.losses,
+                "p": float(wilcoxon(reference[tested], values[tested]).p) if len(tested) > 1 else float("nan"),
+                "difference": float((reference[tested] - values[tested]).mean()),
+            }  # fmt: skip
+        means = {"svm-map": reference, **compared}
+        flat = average_precision().per_query(task.judgements, np.zeros(task.data.n_rows))
+        trivial: dict[str, Any] = {}
+        for name, values in (("constant scores", flat), ("best single feature", base[0][1])):
+            trivial[name] = {"MAP": float(values[tested].mean())}
+            for method, theirs in {**compared, **by_topic}.items():
+                difference = theirs[tested] - values[tested]
+                same = len(tested) < 2 or not difference.any()
+                p = 1.0 if same else float(wilcoxon(theirs[tested], values[tested]).p)
+                trivial[name][method] = {"difference": float(difference.mean()), "p": p}
+        part = {
+            "trivial": trivial,
+            "MAP": {name: float(np.mean(values[tested])) for name, values in means.items()},
+            "against": rows,
+            "largest relative gap": max(trial[method]["gap"] for trial in trials for method in methods),
+            "fits that stopped early": sum(len(trial[method]["stopped"]) for trial in trials for method in methods),
+            "CPU seconds": {method: float(sum(trial[method]["seconds"] for trial in trials)) for method in methods},
+            "chosen": {
+                method: np.bincount([trial[method]["at"] for trial in trials], minlength=len(GRIDS[method])).tolist()
+                for method in methods
+            },
+        }
+        report[title] = part
+    report["MAP"] = results and report["all runs"]["MAP"]
+    report["best runs"] = {name: float(values.mean()) for name, values in base[:5]}
+    report["seed"], report["trials"] = args.seed, len(results["all runs"])
+    report["claims"] = claims(report)
+    return plain(report)
+
+
+def mean_by_topic(trials: Sequence[dict[str, Any]], method: str, m: int) -> np.ndarray:
+    """Mean AP of each topic over the trials in which it was tested; NaN where it never was."""
+    total, count = np.zeros(m), np.zeros(m)
+    for trial in trials:
+        total[trial["test"]] += trial[method]["AP"]
+        count[trial["test"]] += 1
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def claims(report: dict[str, Any]) -> list[dict[str, Any]]:
+    """The paper's claims on this set of runs, and whether they hold here."""
+    result = []
+    for title in ("all runs", "without the best run"):
+        part = report[title]
+        means, against = part["MAP"], part["against"]
+        accuracy = [name for name in means if name.startswith("svm-acc")]
+        result += [
+            {
+                "claim": f"{title}: SVM-MAP above the best base run",
+                "holds": against["best-base"]["difference"] > 0,
+                "p": against["best-base"]["p"],
+            },
+            {
+                "claim": f"{title}: SVM-MAP above SVM-ROC",
+                "holds": against["svm-roc"]["difference"] > 0,
+                "p": against["svm-roc"]["p"],
+            },
+        ]
+        if accuracy:
+            result += [
+                {
+                    "claim": f"{title}: every accuracy variant significantly below SVM-MAP",
+                    "holds": all(against[name]["difference"] > 0 and against[name]["p"] < 0.05 for name in accuracy),
+                    "p": max(against[name]["p"] for name in accuracy),
+                },
+                {
+                    "claim": f"{title}: acc2 the closest of the accuracy variants",
+                    "holds": max(accuracy, key=lambda name: means[name]) == "svm-acc2",
+                    "p": None,
+                },
+            ]
+    return result
+
+
+def print_report(report: dict[str, Any]) -> None:
+    """The paper's tables, ours beside the published figures."""
+    say = print
+    say(f"{report['documents']} documents, {report['topics']} topics, {report['trials']} trials; {report['runs']}.")
+    say(f"Measure: {report['measure']}. Wilcoxon signed rank, two-tailed, over topics: ** p < .05.")
+    for title in ("all runs", "without the best run"):
+        part, rows = report[title], []
+        for name, value in part["MAP"].items():
+            row = part["against"].get(name)
+            record = "-" if row is None else f"{row['wins']}/{row['losses']}" + (" **" if row["p"] < 0.05 else "")
+            p = float("nan") if row is None else row["p"]
+            rows.append([
+                TITLES[name], value, record, p, PUBLISHED[title].get(name), PUBLISHED_WINS[title].get(name, "-"),
+            ])  # fmt: skip
+        say(f"\nTrained on {title}\n")
+        say(table(rows, ["", "MAP", "W/L of SVM-MAP", "p", "published", "published W/L"]))
+        say(
+            f"\nLargest relative duality gap of any fit {part['largest relative gap']:.1e}; fits that stopped early: "
+            f"{part['fits that stopped early']}; CPU seconds: {sum(part['CPU seconds'].values()):.0f}."
+        )
+    say("\nThe paper's claims on these runs\n")
+    rows = [[c["claim"], "yes" if c["holds"] else "no", c["p"]] for c in report["claims"]]
+    say(table(rows, ["", "holds", "p"]))
