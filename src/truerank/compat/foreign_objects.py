@@ -1,0 +1,55 @@
+"""Objects of XGBoost, LightGBM and CatBoost as arguments: errors that say what to write in their place."""
+
+from __future__ import annotations
+
+from truerank.core.errors import InvalidInputError
+
+_LIBRARIES = ("catboost", "lightgbm", "xgboost")
+# Name of a callback, without underscores and "Callback" -> what to write for it.
+_CALLBACKS = {
+    "EarlyStopping": "early_stopping_rounds=N",
+    "LogEvaluation": "verbose=N, a line every N rounds",
+    "EvaluationMonitor": "verbose=N, a line every N rounds",
+    "RecordEvaluation": "nothing: evals_result_ has the values by round",
+    "ResetParameter": "learning_rate=[…] in the constructor, one number for each round",
+    "LearningRateScheduler": "learning_rate=[…] in the constructor, one number for each round",
+}
+
+
+def library_of(value: object) -> str | None:
+    """The library of these that made an object or a class above it, without importing it; None of all others."""
+    roots = [base.__module__.partition(".")[0] for base in type(value).__mro__]
+    return next((root for root in roots if root in _LIBRARIES), None)
+
+
+def refuse_foreign_data(X: object) -> None:
+    """Refuse a Pool, Dataset or DMatrix, which holds rows, grades and queries of another library's fit.
+
+    Raises
+    ------
+    InvalidInputError
+    """
+    library = library_of(X)
+    if library is not None:
+        raise InvalidInputError(
+            f"X is a {type(X).__name__} of {library}; pass the rows that it was made of: fit(X, y, qid=qid, "
+            "eval_set=(X_valid, y_valid, qid_valid)), predict(X)"
+        )
+
+
+def refuse_foreign_callback(callback: object, owner: str) -> None:
+    """Refuse a callback of another library, which works on a model that is not here.
+
+    Raises
+    ------
+    InvalidInputError
+    """
+    library = library_of(callback)
+    if library is None:
+        return
+    name = type(callback).__name__
+    instead = _CALLBACKS.get(
+        name.strip("_").removesuffix("Callback"),
+        "a function of `truerank.core.rounds.Round` (round, measures, arrays), which stops the fit by returning True",
+    )
+    raise InvalidInputError(f"{owner}.fit: the callback {name} is of {library}; write {instead}")

@@ -1,0 +1,157 @@
+"""Measures that only NIST's trec_eval has, under its names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from truerank.compat.trec_eval_measures import RANKED, UNJUDGED, UNPOOLED, Ranked
+from truerank.core.errors import InvalidInputError
+from truerank.data.ranking_data import Judgements
+from truerank.measures.base import Measure
+from truerank.measures.ranking import Ordered
+
+_UNWANTED = ("unj", "rbp_resid", "num_nonrel_judged_ret")  # count what is not relevant or has no grade
+
+# Names of trec_eval that no measure here has; the others have their own formulas for all queries at once.
+OWN_NAMES = [
+    "num_nonrel_judged_ret",
+    "gm_bpref",
+    "Rprec_mult",
+    "utility",
+    "11pt_avg",
+    "binG",
+    "G",
+    "ideal_dcg",
+    "ndcg_rel",
+    "Rndcg",
+    "relative_P",
+    "yaap",
+    "rbp",
+    "rbp_resid",
+    "unj",
+]
+_NEW = ("rbp", "rbp_resid", "unj")
+
+
+class TrecMeasure(Measure):
+    """A measure of trec_eval 10.0 by its printed name: `Rndcg`, `relative_P_5`, `Rprec_mult_1.20`, `utility`.
+
+    Computed a topic at a time by the functions of `compat.trec_eval_measures`, which have the formulas; ties, coverage
+    of topics and averages are those of any measure. Grades are whole numbers; a negative one was not judged. For a
+    geometric mean (`gm_bpref`) the value of a topic is what the mean is taken of.
+
+    Parameters
+    ----------
+    root : str
+        trec_eval's name of the measure, such as "relative_P".
+    parameter : number, optional
+        The cutoff or share of a measure that has one value for each.
+    """
+
+    NAME = "trec_eval"
+    OWN = ("rel",)
+    root: str
+    parameter: float | None
+
+    def __init__(self, root: str, parameter: float | None = None, **settings: Any) -> None:
+        super().__init__(**settings)
+        object.__setattr__(self, "root", root)
+        object.__setattr__(self, "parameter", parameter)
+        object.__setattr__(self, "_key", (*self._key, root, parameter))
+        object.__setattr__(self, "AGGREGATE", RANKED[root].mean)
+        object.__setattr__(self, "higher_is_better", root not in _UNWANTED)
+
+    def __call__(self, *positional: Any, **settings: Any) -> Measure:
+        if positional:
+            raise InvalidInputError(f"{self.root} takes settings by name only")
+        return TrecMeasure(self.root, self.parameter, **{**self._given, **settings})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self.root, self.parameter, self._given)
+
+    def _text(self, given: dict[str, Any]) -> str:
+        shares = RANKED[self.root].kind == "shares"
+        cut = "" if self.parameter is None else f"_{self.parameter:.2f}" if shares else f"_{self.parameter:.0f}"
+        inside = ",".join(f"{name}={given[name]!r}" for name in sorted(given) if name != "convention")
+        return f"{self.root}{cut}" + (f"({inside})" if inside else "")
+
+    @property
+    def rises_with_grades(self) -> bool:
+        """Not for what counts unjudged documents."""
+        return self.root not in _UNWANTED
+
+    def check(self) -> Measure:
+        """The measure itself, or an error where the version has none of the name."""
+        if self.convention == "trec9" and self.root in _NEW:
+            raise InvalidInputError(f"{self.root} is new in trec_eval 10: it has no value under trec9, take trec")
+        return super().check()
+
+    def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
+        judgements, measure = ordered.judgements, RANKED[self.root]
+        level, counts, truncates = _level(self), _counts(judgements), self.setting("rounding") == "truncated"
+        known = judgements.grades if judgements.judged is None else np.where(judgements.judged, judgements.grades, -0.5)
+        marked = np.where(known < 0, np.where(known == -0.5, UNPOOLED, UNJUDGED), known).astype(np.int64)
+        values = np.zeros((ordered.k, judgements.n_queries))
+        parameters = measure.default if self.parameter is None else (self.parameter,)
+        arguments = (parameters,) if measure.kind not in ("count", "value") else ()
+        for row, places in enumerate(ordered.rows):
+            ranked = marked[places]
+            for query, (start, stop) in enumerate(
+                zip(judgements.offsets[:-1].tolist(), judgements.offsets[1:].tolist())
+            ):
+                at_level = counts[query]
+                topic = Ranked(ranked[start:stop].tolist(), at_level, len(at_level), sum(at_level[level:]), level)
+                topic.truncates = truncates
+                value: Any = topic.bpref if self.root == "gm_bpref" else measure.compute(topic, *arguments)
+                values[row, query] = value[0] if isinstance(value, list) else value
+        return values, np.zeros(judgements.n_queries, dtype=bool)
+
+
+def _level(measure: TrecMeasure) -> int:
+    if float(measure.rel) != int(measure.rel):
+        raise InvalidInputError(f"{measure.root}: rel must be a whole number, as in trec_eval, got {measure.rel}")
+    return int(measure.rel)
+
+
+def _counts(judgements: Judgements) -> list[list[int]]:
+    """Judged documents of each grade from 0, retrieved or not, for each query; from the cache."""
+    if "counts by grade" not in judgements.cache:
+        made = []
+        for query in range(judgements.n_queries):
+            rows = slice(*judgements.offsets[query : query + 2])
+            grades = judgements.grades[rows]
+            grades = grades if judgements.judged is None else grades[judgements.judged[rows]]
+            if judgements.missing_grades is not None and judgements.missing_offsets is not None:
+                missing = judgements.missing_grades[slice(*judgements.missing_offsets[query : query + 2])]
+                grades = np.concatenate([grades, missing])
+            whole = grades.astype(np.int64)
+            if not np.array_equal(whole, grades):
+                raise InvalidInputError("trec_eval's own measures take whole grades; these judgements have others")
+            made.append(np.bincount(whole[whole >= 0]).tolist())
+        judgements.cache["counts by grade"] = made
+    return judgements.cache["counts by grade"]
+
+
+def trec_measure(name: str, version: str) -> TrecMeasure | None:
+    """The measure of a name that trec_eval prints, or None; `relative_P.5` is read as `relative_P_5`."""
+    if name in OWN_NAMES and RANKED[name].kind not in ("cutoffs", "shares"):
+        return TrecMeasure(name, convention=version)
+    root, _, text = name.rpartition("_")
+    if root not in OWN_NAMES:
+        root, _, text = name.partition(".")
+    kind = RANKED[root].kind if root in OWN_NAMES else None
+    if kind == "cutoffs" and text.isascii() and text.isdigit() and 0 < len(text) <= 9 and int(text) > 0:
+        return TrecMeasure(root, int(text), convention=version)
+    if kind == "shares":
+        try:
+            share = float(text)
+        except ValueError:
+            return None
+        return TrecMeasure(root, share, convention=version) if 0 <= share <= 100 else None
+    return None
+
+
+def _rebuild(root: str, parameter: float | None, given: dict[str, Any]) -> TrecMeasure:
+    return TrecMeasure(root, parameter, **given)
