@@ -1,0 +1,348 @@
+"""Values and differences of runs from few human judgements, with intervals that hold whatever the judges do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError, warn
+from truerank.core.printing import table
+from truerank.judging.plan import Plan, as_plan, check_judged
+from truerank.judging.predictions import Factors, judges_labels, make_factors
+from truerank.judging.sums import Frame, gains, sum_measure
+from truerank.significance.corrections import holm
+from truerank.significance.intervals import student_quantile
+
+FEWEST_RESIDUALS = 10
+"""Residuals other than 0 below which there is no interval."""
+_SHOWN_PAIRS = 30
+
+
+@dataclass(frozen=True)
+class Estimated:
+    """A run's value, or the difference of two runs, with both intervals.
+
+    Attributes
+    ----------
+    a : str
+    b : str or None
+        None for the value of a.
+    value : float
+        NaN where a run gives weight to documents outside the plan.
+    low, high : float
+        Ends of the 95 % interval for *these topics*: what judging every document would give. NaN with fewer than ten
+        residuals other than 0.
+    low_topics, high_topics : float
+        The same for *topics like these*.
+    p, p_topics : float
+        Two-sided p of the value 0, for this pair alone; below 0.05 exactly where the interval excludes 0.
+    worth, plan_worth : float
+        How many times the human judgements would be needed without the judges, (width without / width with)², NaN
+        where there is none; and without the plan, against a uniform sample, both without a judge.
+    judge_low, judge_high : float
+        95 % interval of the first judge's own difference less the true one: the judge favours a where it is above 0.
+    residuals, outside : int
+        Judged documents that contribute to the interval, and documents with weight that are outside the plan.
+    """
+
+    a: str
+    b: str | None
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+    low_topics: float = math.nan
+    high_topics: float = math.nan
+    p: float = math.nan
+    p_topics: float = math.nan
+    worth: float = math.nan
+    plan_worth: float = math.nan
+    judge_low: float = math.nan
+    judge_high: float = math.nan
+    residuals: int = 0
+    outside: int = 0
+
+
+class Sampled(NamedTuple):
+    """The rounds of a plan on the documents of a frame, arrays (rounds, N).
+
+    `known` are documents judged before the round, `chances` their probabilities in it (1 where it does not plan them),
+    and `shares` the weights of the rounds, which add up to 1 where some round covers the document.
+    """
+
+    known: np.ndarray
+    drawn: np.ndarray
+    chances: np.ndarray
+    shares: np.ndarray
+
+
+class GainEstimates(NamedTuple):
+    """Unbiased estimates of the documents' gains (N,), and of their variances; errors of documents are uncorrelated."""
+
+    gains: np.ndarray
+    variances: np.ndarray
+
+
+def sampled_of(plan: Plan, keys: list[tuple[str, str]]) -> Sampled:
+    """The rounds of a plan on documents."""
+    column = {key: number for number, key in enumerate(keys)}
+    shape = plan.n_rounds, len(keys)
+    covered, drawn, chances = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool), np.ones(shape)
+    for row, key in enumerate(plan.keys):
+        if (place := column.get(key)) is not None:
+            at = plan.rounds[row] - 1, place
+            covered[at], drawn[at], chances[at] = True, plan.drawn[row], plan.probabilities[row]
+    known = np.cumsum(drawn, axis=0) - drawn > 0
+    budgets = np.zeros(plan.n_rounds)
+    budgets[plan.rounds - 1] = plan.budgets
+    shares = budgets[:, None] * (covered | known)
+    return Sampled(known, drawn, chances, shares / np.maximum(shares.sum(axis=0), 1e-300))
+
+
+def gain_estimates(sampled: Sampled, factors: Factors, gained: np.ndarray, others: np.ndarray) -> GainEstimates:
+    """Unbiased estimates of gains (N,) from those of the drawn documents; `others` (bool (N,)) help predictions only.
+
+    Round r has g of what earlier rounds have judged, else b_r + I (g - b_r) / π_r with the prediction b_r from the
+    labels of the rounds up to r without the document's own, so that its mean is g; its variance is estimated by
+    I (1 - π_r) ((g - b_r) / π_r)². Errors of different rounds are uncorrelated, since the mean of each is 0 given the
+    rounds before.
+    """
+    total, variance = np.zeros(len(gained)), np.zeros(len(gained))
+    for known, drawn, chances, shares in zip(*sampled):
+        judged = known | drawn | others
+        values = np.where(judged, gained, 0.0)
+        b = factors.predict(judged, values)
+        residuals = np.where(drawn, values - b, 0.0) / chances
+        total += shares * np.where(known, values, b + residuals)
+        variance += np.where(known, 0.0, shares**2 * (1.0 - chances) * residuals**2)
+    return GainEstimates(total, variance)
+
+
+class Estimate:
+    """Estimates of a measure for several runs; made by `estimate`.
+
+    Attributes
+    ----------
+    measure, convention, runs, judges, n_topics
+    budget, judged : float, int
+        Expected and realised number of human judgements.
+    values : dict of str to Estimated
+        By run.
+    remarks : list of str
+        What lies outside the plan.
+    """
+
+    def __init__(
+        self, measure: Any, frame: Frame, plan: Plan, grades: np.ndarray, judges: dict[str, np.ndarray],
+        others: np.ndarray, highest: float,
+    ) -> None:  # fmt: skip
+        sampled, gained = sampled_of(plan, frame.keys), gains(measure, grades)
+        self.measure, self.convention, self.runs = measure.name, measure.convention, frame.runs
+        self.n_topics, self.budget, self.judged = len(frame.topics), plan.expected, int(plan.drawn.sum())
+        self.judges, self.remarks = list(judges), list[str]()
+        self._frame = frame
+        self.inside = sampled.shares.sum(axis=0) > 0
+        self._bare = gain_estimates(sampled, make_factors(frame, {}), gained, others)
+        self._full = gain_estimates(sampled, make_factors(frame, judges), gained, others) if judges else self._bare
+        self._open = (~sampled.known & (sampled.chances < 1.0)).any(axis=0)
+        squared = np.where(sampled.known | sampled.drawn, np.nan_to_num(gained), 0.0) ** 2
+        self._squared = (sampled.shares * squared / np.where(sampled.known, 1.0, sampled.chances)).sum(axis=0)
+        self._uniform = min(1.0, self.budget / len(set(plan.keys)))
+        labels = next(iter(judges.values()), None)
+        self._label_gains = None if labels is None else np.nan_to_num(gains(measure, np.clip(labels, 0.0, highest)))
+        self.values = {name: self._estimated(name, None) for name in frame.runs}
+
+    def difference(self, a: str, b: str) -> Estimated:
+        """The measure of run a less that of run b."""
+        if a == b:
+            raise InvalidInputError(f"difference({a!r}, {b!r}): name two different runs")
+        return self._estimated(a, b)
+
+    def differences(self) -> list[Estimated]:
+        """All pairs of runs."""
+        return [self.difference(a, b) for a, b in combinations(self.runs, 2)]
+
+    def _estimated(self, a: str, b: str | None) -> Estimated:
+        frame, q = self._frame, self.n_topics
+        w = frame.difference(frame.run(a), None if b is None else frame.run(b))
+        outside = int(np.count_nonzero(w[~self.inside]))
+        if outside:
+            return Estimated(a, b, math.nan, outside=outside)
+        terms, squares = w * self._full.gains, w**2
+        value = float(terms.sum()) / q
+        variances = squares * self._full.variances
+        variance, residuals = float(variances.sum()) / q**2, int(np.count_nonzero(variances))
+        exact = not squares[self._open].any()
+        found: dict[str, float] = {}
+        if exact:
+            found = {"low": value, "high": value}
+        elif residuals >= FEWEST_RESIDUALS:
+            half = NormalDist().inv_cdf(0.975) * math.sqrt(variance)
+            found = {"low": value - half, "high": value + half, "p": math.erfc(abs(value) / math.sqrt(2.0 * variance))}
+            bare = float((squares * self._bare.variances).sum()) / q**2
+            uniform = float((squares * self._squared).sum()) / q**2 * (1.0 - self._uniform) / self._uniform
+            found["plan_worth"] = uniform / bare if bare > 0 else math.nan
+            if self._label_gains is not None:
+                bias = float((w * self._label_gains).sum()) / q - value
+                found |= {"worth": bare / variance, "judge_low": bias - half, "judge_high": bias + half}
+        by_topic = np.bincount(frame.topic, weights=terms, minlength=q)
+        error = float(by_topic.std(ddof=1)) / math.sqrt(q) if q > 1 else 0.0
+        if error > 0 and (exact or residuals >= FEWEST_RESIDUALS):
+            from scipy.special import stdtr
+
+            half = student_quantile(0.975, q - 1) * error
+            found |= {"low_topics": value - half, "high_topics": value + half}
+            found["p_topics"] = 2.0 * float(stdtr(q - 1, -abs(value) / error))
+        return Estimated(a, b, value, residuals=residuals, **found)  # type: ignore[arg-type]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as JSON takes them."""
+        kept = ("measure", "convention", "n_topics", "budget", "judged", "judges", "remarks")
+        return {name: getattr(self, name) for name in kept} | {
+            "values": [asdict(one) for one in self.values.values()],
+            "differences": [asdict(one) for one in self.differences()],
+        }
+
+    def blocks(self) -> list[Any]:
+        """What is printed: paragraphs, and tables as (header, rows)."""
+        header = ["value", "95% interval", "topics like these"]
+        parts: list[Any] = [
+            f"{self.measure}, convention {self.convention}, {self.n_topics} topics, from {self.judged} human "
+            f"judgements (expected {self.budget:.1f}), judges: {', '.join(self.judges) or 'none'}",
+            (["run", *header], [[one.a, *_cells(one)] for one in self.values.values()]),
+        ]
+        pairs = self.differences()
+        if pairs:
+            corrected = holm(np.nan_to_num([one.p for one in pairs], nan=1.0)).tolist()
+            rows = [
+                [f"{one.a} - {one.b}", *_cells(one), _number(one.p, ".4f"), _number(one.p * 0 + adjusted, ".4f"),
+                 _number(one.plan_worth, ".2f"), _number(one.worth, ".2f")]
+                for one, adjusted in list(zip(pairs, corrected))[:_SHOWN_PAIRS]
+            ]  # fmt: skip
+            parts.append((["difference", *header, "p", "p (Holm)", "plan worth", "judge worth"], rows))
+            if len(pairs) > len(rows):
+                parts.append(f"{len(pairs) - len(rows)} further pairs: difference(a, b) gives each")
+            parts.append(
+                "Intervals and p are of each pair alone, for these topics unless a column says topics like these. "
+                "`worth`: how many times the judgements would be needed without the plan, and without the judges. "
+                "A plan for differences leaves the runs' own values uncertain: for them, plan with pairs=None "
+                "(--all-values)."
+            )
+            ahead = [(one.a, one.b) if one.judge_low > 0 else (one.b, one.a)
+                     for one in pairs if one.judge_low > 0 or one.judge_high < 0]  # fmt: skip
+            if ahead:
+                said = ", ".join(f"{better} over {worse}" for better, worse in ahead[:5])
+                parts.append(f"{self.judges[0]} by itself favours {said} ({len(ahead)} of {len(pairs)} pairs).")
+        return [*parts, *self.remarks]
+
+    def __str__(self) -> str:
+        return "\n\n".join(part if isinstance(part, str) else table(part[1], part[0]) for part in self.blocks())
+
+
+def _number(value: float, form: str = "+.4f") -> str:
+    return "-" if math.isnan(value) else format(value, form)
+
+
+def _cells(one: Estimated) -> list[str]:
+    form = ".4f" if one.b is None else "+.4f"
+    ends = ((one.low, one.high), (one.low_topics, one.high_topics))
+    return [_number(one.value, form),
+            *("-" if math.isnan(low) else f"[{low:{form}}, {high:{form}}]" for low, high in ends)]  # fmt: skip
+
+
+def estimate(
+    runs: Any, measure: Any = "DCG@10", human: Any = None, plan: Any = None, judges: Any = (), *,
+    topics: str | None = None, totals: Mapping[Any, float] | None = None, scale: Any = None, convention: str = "trec",
+) -> Estimate:  # fmt: skip
+    """Estimate a measure of runs, and all their differences, from the judgements of a plan.
+
+    The estimate of Σ_d w(d) g(d) is Σ_d w(d) b(d) + Σ_(d drawn) w(d) (g(d) - b(d)) / π(d), over the number of topics: b
+    predicts the gain from the judges' labels without the document's own judgement. It is unbiased whatever the judges
+    do; good judges make the interval narrower.
+
+    Parameters
+    ----------
+    runs : dict of str to run
+        Those of the plan, or other runs over its documents.
+    measure : str or Measure, default "DCG@10"
+    human : qrels, optional
+        People's grades; None where the plan holds them. Labels of documents that were not drawn help predictions only.
+    plan : Plan or path
+        Of `plan_judgements`; every document that was drawn must have a grade.
+    judges : dict or list of qrels, optional
+        Labels of model judges for the plan's documents, on any scale: each label is a level of its own.
+    topics, totals, scale, convention
+        As in `plan_judgements`.
+
+    Returns
+    -------
+    Estimate
+        With an `Estimated` for each run (`.values["a"]`) and pair (`.difference("a", "b")`). A run that gives weight to
+        a document outside the plan has no value.
+
+    Raises
+    ------
+    InvalidInputError
+        Without a plan, on drawn documents without a grade, grades outside the scale, a judge whose labels are the human
+        ones, and where no run has a value.
+
+    Notes
+    -----
+    Variance for these topics: Σ_(drawn) (1 - π) (w (g - b) / π)², with the normal quantile. For topics like these:
+    s²(T_q) / Q of the topics' own estimates, with Student's quantile of Q - 1 degrees of freedom. Predictions are ridge
+    regressions on judges' labels, topics and the runs' weights, of each document without itself (see
+    `judging/predictions.py`). O(documents · runs + judged · columns²). Särndal, Swensson and Wretman (1992), section
+    6.3; Angelopoulos et al. (2023), Science 382, equation 1.
+
+    Examples
+    --------
+    >>> from truerank import plan_judgements
+    >>> runs = {"a": {"1": {"x": 2.0, "y": 1.0}}, "b": {"1": {"y": 2.0, "x": 1.0}}}
+    >>> plan = plan_judgements(runs, "DCG@2", budget=2)
+    >>> found = estimate(runs, "DCG@2", {"1": {"x": 3, "y": 1}}, plan).difference("a", "b")
+    >>> round(found.value, 4), found.low == found.high  # every document was judged
+    (0.7381, True)
+    """
+    one = sum_measure(measure, convention, totals)
+    plan = as_plan(plan)
+    if human is not None:
+        plan = plan.with_grades(human)
+    highest = check_judged(plan, scale)
+    frame = Frame(runs, one, topics, totals, among=list(dict.fromkeys(plan.topics.tolist())))
+    grades = frame.grades(plan.judged)
+    noted = {key: grade for key, grade in zip(plan.keys, plan.grades.tolist()) if grade == grade}
+    rest = np.array([noted.get(key, np.nan) for key in frame.keys])
+    if human is not None:
+        rest = np.where(np.isnan(rest), frame.grades(human), rest)
+    others = np.isnan(grades) & ~np.isnan(rest)
+    grades = np.where(others, rest, grades)
+    labels = judges_labels(frame, judges, highest)
+    both = ~np.isnan(grades)
+    for name, own in labels.items():
+        if both.sum() >= FEWEST_RESIDUALS and np.ptp(grades[both]) > 0 and np.array_equal(own[both], grades[both]):
+            raise InvalidInputError(
+                f"judge {name!r} gives every one of the {int(both.sum())} judged documents the human grade: its labels "
+                "are the human ones, or were copied from them. Leave it out, or give the judge's own labels"
+            )
+    found = Estimate(one, frame, plan, grades, labels, others, highest)
+    lost = [run for run in found.values.values() if run.outside]
+    for run in lost:
+        row = np.flatnonzero((frame.difference(frame.run(run.a), None) != 0) & ~found.inside)[0]
+        found.remarks.append(
+            f"{run.a}: no value, since {run.outside} documents with weight are not in the plan (the first: topic "
+            f"{frame.keys[row][0]}, document {frame.keys[row][1]}). Plan another round with this run"
+        )
+    if len(lost) == len(found.runs):
+        raise InvalidInputError(f"no run has a value. {found.remarks[0]}")
+    if lost:
+        warn(found.remarks[0])
+    if others.any():
+        found.remarks.append(
+            f"{int(others.sum())} labels are of documents that were not drawn: they help predictions and are in no sum"
+        )
+    return found

@@ -1,0 +1,122 @@
+"""Predictions of a document's gain that do not use its own judgement.
+
+The judges' labels, the documents' topics and their places in the runs are factors with levels. Gains of judged
+documents are regressed on them with a penalty; a judged document is predicted by the regression without itself, in
+closed form.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError, warn
+from truerank.io.trec import run_name
+from truerank.judging.sums import Frame
+
+PSEUDO_LABEL, PSEUDO_TOPIC = 2.0, 4.0
+"""Pseudo-observations that shrink the mean of a label, and of a topic, towards the mean of all."""
+FEW_LEVELS, MOST_LEVELS = 6, 12
+RUN_LEVELS = 8
+_TINY = 1e-9
+
+
+class Factors:
+    """Factors of documents, as columns of 0 and 1 of which each document has one a factor.
+
+    Attributes
+    ----------
+    codes : int64 array (N, factors)
+        Column that is 1; columns of different factors differ. Column 0 is the mean of all.
+    penalties : float64 array (columns,)
+    """
+
+    def __init__(self, factors: Sequence[tuple[np.ndarray, float]], n: int) -> None:
+        codes, penalties = [np.zeros(n, dtype=np.int64)], [_TINY]
+        for values, penalty in factors:
+            levels, code = np.unique(values, return_inverse=True)
+            codes.append(code + len(penalties))
+            penalties += [penalty] * len(levels)
+        self.codes, self.penalties = np.column_stack(codes), np.array(penalties)
+
+    def predict(self, judged: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Values (N,), predicted from those of the `judged` documents (bool (N,)), of each of these without itself.
+
+        0 where no other document is judged. Ridge regression: b = argmin Σ_(judged) (g - Σ_f b_f)² + Σ_f λ_f b_f²; for
+        a judged document with leverage h the prediction without it is g - (g - fitted) / (1 - h). With one judge and no
+        other factor this is the mean of each label, shrunk to the mean of all by λ = 2 pseudo-observations.
+        O(judged · columns² + columns³).
+        """
+        rows, p = np.flatnonzero(judged), len(self.penalties)
+        if not len(rows):
+            return np.zeros(len(self.codes))
+        x = np.zeros((len(rows), p))
+        x[np.arange(len(rows))[:, None], self.codes[rows]] = 1.0
+        inverse = np.linalg.inv(x.T @ x + np.diag(self.penalties))
+        y = values[rows]
+        fitted = (inverse @ (x.T @ y))[self.codes].sum(axis=1)
+        leverage = np.einsum("ij,ij->i", x @ inverse, x)
+        fitted[rows] = y - (y - fitted[rows]) / np.maximum(1.0 - leverage, _TINY)
+        if len(rows) == 1:
+            fitted[rows] = 0.0
+        return fitted
+
+
+def make_factors(frame: Frame, judges: Mapping[str, np.ndarray]) -> Factors:
+    """Factors of documents: the topic, the sum of the runs' weights (with three runs or more), each judge's label.
+
+    Penalties of labels are 2 times the number of judges, so that a judge who is named twice changes nothing.
+    """
+    factors: list[tuple[np.ndarray, float]] = [(frame.topic, PSEUDO_TOPIC)]
+    if len(frame.runs) > 2:
+        total = np.asarray(frame.weights.sum(axis=0))[0]
+        factors.append((_binned(total, RUN_LEVELS), PSEUDO_LABEL))
+    for labels in judges.values():
+        levels = np.unique(labels[~np.isnan(labels)])
+        values = np.where(np.isnan(labels), -np.inf, labels)
+        if len(levels) > MOST_LEVELS:
+            values = _binned(values, FEW_LEVELS)
+        crowd = max(1.0, len(np.unique(values)) / FEW_LEVELS) ** 2  # many levels of a useless judge would cost width
+        factors.append((values, PSEUDO_LABEL * len(judges) * crowd))
+    return Factors(factors, len(frame.topic))
+
+
+def judges_labels(frame: Frame, judges: Any, highest: float) -> dict[str, np.ndarray]:
+    """Labels (N,) of each judge by name, NaN where one has none; with warnings."""
+    found = {name: frame.grades(judge) for name, judge in _by_name(judges).items()}
+    for name, labels in found.items():
+        lacking, strange = np.flatnonzero(np.isnan(labels)), np.unique(labels[labels > highest])
+        if len(lacking) == len(labels):
+            raise InvalidInputError(f"judge {name!r} labels none of the documents; are its topics the runs' topics?")
+        if len(lacking):
+            warn(
+                f"judge {name!r} has no label for {len(lacking)} of the {len(labels)} documents (the first: topic "
+                f"{frame.keys[lacking[0]][0]}, document {frame.keys[lacking[0]][1]}); they are a level of their own"
+            )
+        if len(strange) and len(np.unique(labels)) <= MOST_LEVELS:
+            shown = ", ".join(f"{label:g}" for label in strange[:5])
+            warn(f"judge {name!r} has labels above {highest:g} ({shown}); each is a level of its own")
+    return found
+
+
+def _by_name(judges: Any) -> dict[str, Any]:
+    """Judges by name, of a dict, a list or a single one."""
+    if isinstance(judges, Mapping):
+        first = next(iter(judges.values()), None)
+        if not isinstance(first, Mapping) or any(isinstance(value, Mapping) for value in first.values()):
+            return {str(name): judge for name, judge in judges.items()}
+    named: dict[str, Any] = {}
+    listed = () if judges is None else judges if isinstance(judges, list | tuple) else [judges]
+    for place, judge in enumerate(listed, 1):
+        name = run_name(os.fspath(judge)) if isinstance(judge, str | os.PathLike) else f"judge {place}"
+        named[name if name not in named else f"{name} {place}"] = judge
+    return named
+
+
+def _binned(values: np.ndarray, levels: int) -> np.ndarray:
+    """Number of each value's quantile among `levels`."""
+    borders = np.unique(np.quantile(values, np.arange(1, levels) / levels, method="lower"))
+    return np.searchsorted(borders, values)

@@ -1,0 +1,181 @@
+"""Measures that are sums over documents, and the documents to which runs give weight.
+
+A measure M = (1/Q) Σ_d w(d) g(d) with weights w from the ranks and gains g from the grades: DCG, P, RBP, and R with
+known totals. Only for these is an estimate from a sample of documents unbiased.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from truerank.core.errors import InvalidInputError
+from truerank.data.ranking_data import Judgements
+from truerank.io.trec import Run, as_qrels, as_run
+from truerank.measures.base import Measure
+from truerank.measures.coverage import check_topics
+from truerank.measures.evaluation import runs_by_name
+from truerank.measures.names import parse_measures
+from truerank.measures.ndcg import discounts, gain_of_grade
+from truerank.measures.ranking import Ranking
+
+SUMS = ("DCG", "P", "RBP", "R")
+"""Names of the measures that can be estimated."""
+
+
+def sum_measure(measure: Any, convention: str = "trec", totals: Mapping[Any, float] | None = None) -> Measure:
+    """The measure; `InvalidInputError` unless it is one sum over documents, and `totals` are given for R alone."""
+    parsed = parse_measures(measure, convention)
+    if len(parsed) != 1:
+        raise InvalidInputError(f"a plan is for one measure, got {len(parsed)}: {', '.join(parsed)}; make a plan each")
+    (one,) = parsed.values()
+    known = "DCG@k, P@k, RBP, or R@k with totals="
+    if one.NAME not in SUMS:
+        raise InvalidInputError(
+            f"{one.name} is no sum over documents, and no interval for it from few judgements is known to hold. "
+            f"Choose {known}, for example DCG@{one.cutoff or 10}"
+        )
+    if one.setting("judged_only") or one.setting("ties") not in ("trec", "stable"):
+        raise InvalidInputError(f"{one!r}: its ranks depend on the judgements; leave out judged_only and ties=")
+    if one.setting("empty") != "zero":
+        raise InvalidInputError(
+            f"{one.name} ({one.convention}) does not count 0 where no document is relevant, which is known only after "
+            "judging; choose convention='trec'"
+        )
+    if (one.NAME == "R") != (totals is not None):
+        lacks = "needs totals={topic: number of relevant documents}"
+        raise InvalidInputError(f"{one.name} {lacks if one.NAME == 'R' else 'takes no totals=, which belong to R@k'}")
+    return one
+
+
+def gains(measure: Measure, grades: np.ndarray) -> np.ndarray:
+    """Gain of each grade; NaN stays NaN."""
+    known = np.where(np.isnan(grades), 0.0, grades)
+    if measure.NAME != "DCG":
+        return np.where(np.isnan(grades), np.nan, known >= measure.rel)
+    for grade, other in measure.setting("gains") or ():
+        known = np.where(grades == grade, float(other), known)
+    return np.where(np.isnan(grades), np.nan, gain_of_grade(known, measure.setting("gain")))
+
+
+def _rank_weights(measure: Measure, size: int) -> np.ndarray:
+    """Weights of the ranks 1 … size of a list of that size."""
+    k = size if measure.cutoff is None else measure.cutoff
+    if measure.NAME == "DCG":
+        return discounts(measure.setting("discount"), size)[:k]
+    if measure.NAME == "RBP":
+        return ((1.0 - measure.setting("p")) * measure.setting("p") ** np.arange(size, dtype=np.float64))[:k]
+    weight, short = 1.0, measure.setting("short")
+    if measure.NAME == "P":
+        weight = 0.0 if short == "zero" and size < k else 1.0 / (min(size, k) if short == "shorten" else k)
+    return np.full(min(size, k), weight)
+
+
+class Frame:
+    """Documents to which some run gives weight, and the weights.
+
+    Attributes are the names of the `runs`, the `topics` of the mean, the `keys` (topic, document) of the N documents in
+    order, the number of each one's `topic` (N,), and the `weights`, a csr_matrix (runs, N).
+    """
+
+    def __init__(
+        self, runs: Any, measure: Measure, topics: str | None = None, totals: Mapping[Any, float] | None = None,
+        among: list[str] | None = None,
+    ) -> None:  # fmt: skip
+        named = runs_by_name(runs)
+        if named is None:
+            named = {as_run(runs).tag or "run": as_run(runs)}
+        if not named:
+            raise InvalidInputError("there are no runs; give a dict of runs by name")
+        self.runs = list(named)
+        self.topics = _settled(named, topics, among)
+        place = {topic: number for number, topic in enumerate(self.topics)}
+        known = {str(topic): float(total) for topic, total in (totals or {}).items()}
+        if measure.NAME == "R" and (lacking := [topic for topic in self.topics if topic not in known]):
+            raise InvalidInputError(f"totals= lacks {len(lacking)} topics, the first {lacking[0]!r}; name each topic")
+        found: list[dict[tuple[int, str], float]] = []
+        for run in named.values():
+            own: dict[tuple[int, str], float] = {}
+            order = _ordered(run, measure)
+            for name, start, stop in zip(run.query_ids.tolist(), run.offsets[:-1].tolist(), run.offsets[1:].tolist()):
+                if (topic := place.get(name)) is None:
+                    continue
+                weights = _rank_weights(measure, stop - start)
+                if measure.NAME == "R":
+                    weights = weights / known[name] if known[name] > 0 else 0.0 * weights
+                documents = run.doc_ids[order[start : start + len(weights)]].tolist()
+                own.update(((topic, document), weight) for document, weight in zip(documents, weights.tolist()))
+            found.append(own)
+        every = sorted({key for own in found for key in own})
+        if not every:
+            raise InvalidInputError(f"{measure.name}: no run gives weight to any document; are the lists long enough?")
+        column = {key: number for number, key in enumerate(every)}
+        indices = [column[key] for own in found for key in own]
+        values = [weight for own in found for weight in own.values()]
+        ends = np.cumsum([0, *map(len, found)])
+        self.weights = csr_matrix((values, indices, ends), shape=(len(found), len(every)))
+        self.weights.sort_indices()
+        self.keys = [(self.topics[topic], document) for topic, document in every]
+        self.topic = np.array([topic for topic, _ in every], dtype=np.int64)
+
+    def grades(self, qrels: Any) -> np.ndarray:
+        """Grades (N,) of the documents in qrels; NaN where there is none, or a negative one."""
+        known = as_qrels(qrels)
+        table = known.by_topic(known.grades)
+        found = np.array([table.get(topic, {}).get(document, np.nan) for topic, document in self.keys], dtype=float)
+        return np.where(found >= 0, found, np.nan)
+
+    def difference(self, a: int, b: int | None) -> np.ndarray:
+        """Weights of run a, less those of run b if there is one, (N,)."""
+        own = self.weights[a].toarray()[0]
+        return own if b is None else own - self.weights[b].toarray()[0]
+
+    def mean_square(self, pairs: Any) -> np.ndarray:
+        """Root mean square (N,) of the differences of weights over pairs of runs, or of the runs' own weights."""
+        squares = np.asarray(self.weights.multiply(self.weights).sum(axis=0))[0]
+        n = len(self.runs)
+        if pairs is None or n == 1:
+            return np.sqrt(squares / n)
+        if isinstance(pairs, str):
+            if pairs != "all":
+                raise InvalidInputError(f'pairs must be "all", None or a list of (run, run), got {pairs!r}')
+            sums = np.asarray(self.weights.sum(axis=0))[0]
+            return np.sqrt(np.maximum(n * squares - sums**2, 0.0) / (n * (n - 1) / 2))
+        found = [self.difference(self.run(a), self.run(b)) ** 2 for a, b in pairs]
+        if not found:
+            raise InvalidInputError('pairs is empty; name pairs of runs, or take pairs="all"')
+        return np.sqrt(np.mean(found, axis=0))
+
+    def run(self, name: str) -> int:
+        """Number of a run."""
+        if name not in self.runs:
+            raise InvalidInputError(f"{name!r} is none of the runs: {', '.join(self.runs[:20])}")
+        return self.runs.index(name)
+
+
+def _settled(runs: Mapping[str, Run], topics: str | None, among: list[str] | None) -> list[str]:
+    """The topics of the mean: those that the runs (and the plan) share, or all of them."""
+    check_topics(topics)
+    own = {name: set(run.query_ids.tolist()) for name, run in runs.items()}
+    every = among or list(dict.fromkeys(topic for run in runs.values() for topic in run.query_ids.tolist()))
+    common = [topic for topic in every if all(topic in there for there in own.values())]
+    of = " of the plan" if among is not None else ""
+    if len(common) < len(every) and topics is None:
+        name, lacking = max(((n, len(set(every) - there)) for n, there in own.items()), key=lambda one: one[1])
+        raise InvalidInputError(
+            f'{name!r} lacks {lacking} of the {len(every)} topics{of}. Choose topics="common" (--topics common) for '
+            f'the {len(common)} that all runs have, or topics="all" (--topics all), where what a run lacks counts 0'
+        )
+    chosen = every if topics == "all" else common
+    if not chosen:
+        raise InvalidInputError(f"the runs share no topic{of}")
+    return [str(topic) for topic in chosen]
+
+
+def _ordered(run: Run, measure: Measure) -> np.ndarray:
+    """Rows of a run in ranked order within its topics, which does not depend on grades."""
+    judgements = Judgements(np.zeros(run.n_rows), run.offsets, tie_keys=run.doc_ids, query_ids=run.query_ids)
+    return Ranking(judgements, run.scores).ordered(measure.setting("ties"), measure.setting("compare")).rows[0]

@@ -1,0 +1,275 @@
+"""Estimates from few judgements: unbiased over every sample, of the stated variance, and equal to evaluate at last."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from reference import judging as reference
+from support.few_judgements import made
+from truerank import estimate, evaluate, plan_judgements
+from truerank.core.errors import InvalidInputError, TruerankWarning
+from truerank.io.trec import as_qrels, as_run
+from truerank.judging.estimate import Sampled, gain_estimates
+from truerank.judging.predictions import Factors, make_factors
+from truerank.judging.sums import Frame, sum_measure
+from truerank.significance.intervals import mean_interval
+
+
+@pytest.mark.parametrize("judges", [0, 1, 2])
+def test_the_mean_over_every_sample_is_the_true_value(judges):
+    runs, human, judge = made(topics=2, documents=4, runs=2, seed=3)
+    labels = {"one": judge, "two": made(2, 4, 2, seed=9)[2]}
+    given = dict(list(labels.items())[:judges])
+    plan = plan_judgements(runs, "DCG@3", budget=4)
+    truth = evaluate("DCG@3", human, runs)
+    mean = {"a": 0.0, "difference": 0.0}
+    spread = []
+    for drawn, chance in reference.samples(plan.probabilities):
+        found = estimate(runs, "DCG@3", human if drawn.any() else None, replace(plan, drawn=drawn), given)
+        mean["a"] += chance * found.values["run0"].value
+        mean["difference"] += chance * found.difference("run0", "run1").value
+        spread.append(found.values["run0"].value)
+    assert len(spread) == 2 ** len(plan.documents)
+    assert np.std(spread) > 0.1
+    assert mean["a"] == pytest.approx(truth["run0"]["DCG@3"], abs=1e-9)
+    assert mean["difference"] == pytest.approx(truth["run0"]["DCG@3"] - truth["run1"]["DCG@3"], abs=1e-9)
+
+
+def test_the_mean_over_every_pair_of_rounds_is_the_true_value():
+    """The second round's probabilities depend on the first one's grades."""
+    runs, human, judge = made(topics=1, documents=4, runs=2, seed=5)
+    one = plan_judgements(runs, "DCG@4", budget=2)
+    frame = Frame(runs, sum_measure("DCG@4"))
+    w = frame.difference(0, 1)
+    truth = float(w @ [human[t][d] for t, d in frame.keys])
+    mean, seen = 0.0, set()
+    for drawn, chance in reference.samples(one.probabilities):
+        first = replace(one, drawn=drawn, grades=np.full(4, np.nan))
+        first = first.with_grades(human)
+        if drawn.all():  # a second round would have nothing to plan: its estimate is the truth
+            alone = estimate(runs, "DCG@4", human, first, [judge]).difference("run0", "run1").value
+            mean += chance * (2 * alone + 2 * truth) / 4
+            continue
+        two = plan_judgements(runs, "DCG@4", budget=2, human=first, judges=[judge])
+        later = two.rounds == 2
+        seen.add(tuple(two.probabilities[later].round(6)))
+        for more, other in reference.samples(two.probabilities[later]):
+            whole = replace(two, drawn=np.append(drawn, more)).with_grades(human)
+            found = estimate(runs, "DCG@4", None, whole, [judge])
+            mean += chance * other * found.difference("run0", "run1").value
+    assert len(seen) > 4
+    assert mean == pytest.approx(truth, abs=1e-9)
+
+
+class Fixed:
+    """Predictions that are given."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def predict(self, judged, values):
+        return self.values
+
+
+def test_the_stated_variance_is_that_over_every_sample():
+    rng = np.random.default_rng(2)
+    n = 6
+    g, b, w = rng.integers(0, 4, n).astype(float), rng.random(n), rng.normal(size=n)
+    chances = np.array([0.2, 0.5, 1.0, 0.8, 0.3, 0.6])
+    values, stated = [], 0.0
+    for drawn, chance in reference.samples(chances):
+        sampled = Sampled(np.zeros((1, n), bool), drawn[None], chances[None], np.ones((1, n)))
+        found = gain_estimates(sampled, Fixed(b), np.where(drawn, g, np.nan), np.zeros(n, bool))
+        total = float(w @ found.gains)
+        assert total == pytest.approx(reference.total(w, g, drawn, chances, b))
+        values.append((total, chance))
+        stated += chance * float(w**2 @ found.variances)
+    mean = sum(value * chance for value, chance in values)
+    assert mean == pytest.approx(float(w @ g))
+    assert stated == pytest.approx(sum(chance * (value - mean) ** 2 for value, chance in values))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.6, 1.0])
+def test_predictions_are_regressions_without_the_document_itself(share):
+    rng = np.random.default_rng(4)
+    n = 30
+    factors = Factors([(rng.integers(0, 3, n), 4.0), (rng.integers(0, 4, n), 2.0)], n)
+    judged, values = rng.random(n) < share, rng.normal(size=n)
+    expected = reference.predictions(factors.codes, factors.penalties, judged, values)
+    assert factors.predict(judged, np.where(judged, values, 0.0)) == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_judges_label_predicts_its_shrunk_mean_and_naming_the_judge_twice_changes_nothing():
+    labels, g = np.array([0.0, 0.0, 1.0, 1.0, 1.0]), np.array([0.0, 1.0, 3.0, 2.0, 4.0])
+    factors = Factors([(labels, 2.0)], 5)
+    m, zero, one = np.linalg.solve([[5 + 1e-9, 2, 3], [2, 4, 0], [3, 0, 5]], [10.0, 1.0, 9.0])
+    assert factors.predict(np.append(np.ones(5, bool), False)[:5] & [1, 1, 1, 1, 0], g)[4] != m + one  # not its own
+    everything = Factors([(np.append(labels, [0.0, 1.0]), 2.0)], 7)
+    judged = np.array([True] * 5 + [False] * 2)
+    assert everything.predict(judged, np.append(g, [0.0, 0.0]))[5:] == pytest.approx([m + zero, m + one])
+    runs, human, judge = made(topics=4, documents=10)
+    plan = plan_judgements(runs, "DCG@5", budget=20)
+    once = estimate(runs, "DCG@5", human, plan, [judge]).difference("run0", "run1")
+    twice = estimate(runs, "DCG@5", human, plan, {"x": judge, "y": judge}).difference("run0", "run1")
+    assert twice.value == pytest.approx(once.value, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("measure", "convention"),
+    [
+        ("DCG@3", "trec"),
+        ("DCG(gain='exponential')@5", "trec"),
+        ("DCG(gains={1: 5})@4", "trec"),
+        ("DCG@4", "ranklib"),
+        ("DCG@4", "letor3"),
+        ("P@5", "trec"),
+        ("P(rel=2)@20", "trec"),
+        ("P@5", "letor3"),
+        ("RBP", "trec"),
+        ("RBP(0.5)@3", "trec"),
+        ("R@4", "trec"),
+    ],
+)
+def test_with_every_document_judged_it_is_evaluate(measure, convention):
+    runs, human, judge = made(topics=3, documents=9, seed=7)
+    for own in runs.values():
+        own["1"] = dict(list(own["1"].items())[:4])  # a short list
+    totals = {t: sum(grade >= 1 for grade in own.values()) for t, own in human.items()}
+    more = {"totals": totals} if measure.startswith("R@") else {}
+    plan = plan_judgements(runs, measure, budget=100, convention=convention, **more)
+    assert plan.drawn.all()
+    found = estimate(runs, measure, human, plan, [judge], convention=convention, **more)
+    truth = evaluate(measure, human, runs, convention=convention)
+    for name, one in found.values.items():
+        assert one.value == pytest.approx(truth[name][measure], abs=1e-12)
+        assert (one.low, one.high) == (one.value, one.value)
+    values = [truth[name].per_query[measure] for name in ("run0", "run1")]
+    d = values[0] - values[1]
+    pair = found.difference("run0", "run1")
+    assert (pair.low_topics, pair.high_topics) == pytest.approx(mean_interval(d)[1:], nan_ok=True)
+
+
+def test_p_is_below_the_level_exactly_where_the_interval_excludes_nothing():
+    runs, human, judge = made(topics=10, documents=30, runs=4, seed=1)
+    plan = plan_judgements(runs, "DCG@10", budget=60)
+    for one in estimate(runs, "DCG@10", human, plan, [judge]).differences():
+        assert (one.p < 0.05) == (one.low > 0 or one.high < 0)
+        assert (one.p_topics < 0.05) == (one.low_topics > 0 or one.high_topics < 0)
+        assert one.low < one.value < one.high
+        own = sum(w * judge[t][d] for w, (t, d) in _weighted(runs, one.a, one.b)) / 10
+        assert (one.judge_low + one.judge_high) / 2 == pytest.approx(own - one.value)
+        assert one.worth > 0
+        assert one.plan_worth > 0
+
+
+def _weighted(runs, a, b):
+    frame = Frame(runs, sum_measure("DCG@10"))
+    return zip(frame.difference(frame.run(a), frame.run(b)).tolist(), frame.keys)
+
+
+def test_intervals_cover_what_every_judgement_would_give():
+    runs, human, judge = made(topics=12, documents=40, runs=2, seed=11)
+    truth = evaluate("DCG@10", human, runs)
+    true = truth["run0"]["DCG@10"] - truth["run1"]["DCG@10"]
+    runs, human = {name: as_run(own, name) for name, own in runs.items()}, as_qrels(human)
+    covered = []
+    for seed in range(150):
+        plan = plan_judgements(runs, "DCG@10", budget=60, random_state=seed)
+        one = estimate(runs, "DCG@10", human, plan, [judge]).difference("run0", "run1")
+        covered.append(one.low <= true <= one.high)
+    assert 0.89 < np.mean(covered) < 0.995
+
+
+def test_labels_that_were_not_drawn_are_in_no_sum():
+    runs, human, _ = made(topics=4, documents=20)
+    plan = plan_judgements(runs, "DCG@10", budget=30)
+    asked: dict = {}
+    for topic, document in plan.to_judge:
+        asked.setdefault(topic, {})[document] = human[topic][document]
+    alone, more = (estimate(runs, "DCG@10", labels, plan) for labels in (asked, human))
+    assert alone.judged == more.judged == len(plan.to_judge)
+    assert "were not drawn" in more.remarks[0]
+    assert alone.remarks == []
+    assert more.difference("run0", "run1").value != alone.difference("run0", "run1").value
+
+
+def test_runs_outside_the_plan_have_no_value():
+    runs, human, _ = made(topics=5, documents=30)
+    plan = plan_judgements(runs, "DCG@5", budget=30)
+    first = {name: runs[name] for name in ("run0", "run1")}
+    planned = set(zip(plan.topics, plan.documents))
+    other = {t: {d: -s for d, s in own.items()} for t, own in runs["run0"].items()}
+    with pytest.warns(TruerankWarning, match="not in the plan"):
+        found = estimate(first | {"new": other}, "DCG@5", human, plan)
+    assert math.isnan(found.values["new"].value)
+    assert math.isnan(found.difference("new", "run0").low)
+    frame = Frame({"new": other}, sum_measure("DCG@5"))
+    assert found.values["new"].outside == len(set(frame.keys) - planned)
+    assert found.difference("run0", "run1").low < found.difference("run0", "run1").high
+    with pytest.raises(InvalidInputError, match="no run has a value"):
+        estimate({"new": other}, "DCG@5", human, plan)
+
+
+def test_few_residuals_give_no_interval():
+    runs, human, _ = made(topics=2, documents=6)
+    nothing = {t: dict.fromkeys(own, 0) for t, own in human.items()}
+    one = estimate(runs, "DCG@5", nothing, plan_judgements(runs, "DCG@5", budget=8)).difference("run0", "run1")
+    assert one.residuals == 0
+    assert one.value == 0
+    assert math.isnan(one.low)
+    assert math.isnan(one.p)
+    assert math.isnan(one.low_topics)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"plan": None}, "labels without a plan"),
+        ({"human": {}}, "have no grade"),
+        ({"scale": (0, 2)}, "outside the scale 0 to 2"),
+        ({"judges": "human"}, "the human ones"),
+        ({"measure": "nDCG@5"}, "is no sum over documents"),
+        ({"measure": "AP"}, "for example DCG@10"),
+        ({"measure": "R@5"}, "needs totals"),
+        ({"totals": {"1": 3}}, "takes no totals"),
+        ({"measure": "P@5", "convention": "lightgbm"}, "choose convention='trec'"),
+        ({"runs": "fewer"}, 'topics="common"'),
+        ({"judges": [{"other": {"x": 1}}]}, "labels none of the documents"),
+    ],
+)
+def test_misuse_of_an_estimate_says_what_to_do(change, words):
+    runs, human, judge = made(topics=5, documents=12)
+    plan = plan_judgements(runs, "DCG@5", budget=30)
+    given = {"runs": runs, "measure": "DCG@5", "human": human, "plan": plan, "judges": [judge]} | change
+    if given["judges"] == "human":
+        given["judges"] = [human]
+    if given["runs"] == "fewer":
+        given["runs"] = {name: {t: own[t] for t in list(own)[:4]} for name, own in runs.items()}
+    with pytest.raises(InvalidInputError, match=words):
+        estimate(**given)
+
+
+def test_strange_labels_are_levels_of_their_own():
+    runs, human, judge = made(topics=5, documents=12)
+    plan = plan_judgements(runs, "DCG@5", budget=30)
+    (first, one), (second, other) = list(zip(plan.topics, plan.documents))[:2]
+    judge[first][one] = 10
+    del judge[second][other]
+    with pytest.warns(TruerankWarning) as seen:
+        estimate(runs, "DCG@5", human, plan, {"llm": judge})
+    said = " ".join(str(one.message) for one in seen)
+    assert "'llm' has labels above 4 (10)" in said
+    assert "'llm' has no label for 1 of the" in said
+
+
+def test_scores_of_many_levels_are_cut_into_few():
+    runs, human, _ = made(topics=5, documents=12)
+    rng = np.random.default_rng(0)
+    scores = {t: {d: float(rng.random()) for d in own} for t, own in human.items()}
+    frame = Frame(runs, sum_measure("DCG@5"))
+    labels = np.array([scores[t][d] for t, d in frame.keys])
+    assert len(make_factors(frame, {"x": labels}).penalties) == 1 + 5 + 8 + 6

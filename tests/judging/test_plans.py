@@ -1,0 +1,159 @@
+"""Plans: probabilities, rounds, files, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+import pytest
+
+from support.few_judgements import made
+from truerank import Plan, plan_judgements, read_plan
+from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.judging.plan import COLUMNS, allocate
+from truerank.judging.sums import Frame, sum_measure
+
+
+@pytest.mark.parametrize("budget", [1.0, 7.5, 30.0, 59.0, 100.0])
+def test_probabilities_add_up_to_the_budget(budget):
+    rng = np.random.default_rng(0)
+    importance = np.where(rng.random(60) < 0.5, 0.0, rng.gamma(0.5, size=60))
+    found = allocate(importance, budget)
+    assert found.sum() == pytest.approx(min(budget, 60))
+    assert found.min() >= 0.1 * min(budget, 60) / 60 - 1e-12
+    assert found.max() <= 1
+    free = (found < 1) & (found > found.min())
+    if free.any():
+        ratio = found[free] / importance[free]
+        assert ratio == pytest.approx(np.full(len(ratio), ratio[0]))
+
+
+def test_importance_is_the_root_mean_square_over_pairs():
+    runs, _, _ = made(runs=4)
+    frame = Frame(runs, sum_measure("RBP(0.7)@5"))
+    pairs = [(a, b) for a in range(4) for b in range(a)]
+    expected = np.sqrt(np.mean([frame.difference(a, b) ** 2 for a, b in pairs], axis=0))
+    assert frame.mean_square("all") == pytest.approx(expected)
+    assert frame.mean_square([("run1", "run3")]) == pytest.approx(np.abs(frame.difference(1, 3)))
+    assert frame.mean_square(None) ** 2 == pytest.approx(
+        np.mean([frame.difference(a, None) ** 2 for a in range(4)], axis=0)
+    )
+
+
+def test_the_number_drawn_varies_about_the_budget():
+    runs, _, _ = made(topics=10, documents=30)
+    counts = [int(plan_judgements(runs, "DCG@10", 60, random_state=seed).drawn.sum()) for seed in range(60)]
+    assert len(set(counts)) > 5
+    assert np.mean(counts) == pytest.approx(60, abs=3)
+    first = plan_judgements(runs, "DCG@10", 60, random_state=3)
+    assert np.array_equal(first.drawn, plan_judgements(runs, "DCG@10", 60, random_state=3).drawn)
+    backwards = dict(reversed(list(runs.items())))
+    assert np.array_equal(first.drawn, plan_judgements(backwards, "DCG@10", 60, random_state=3).drawn)
+
+
+def test_uniform_plans_have_one_probability():
+    runs, _, _ = made(topics=5, documents=20)
+    plan = plan_judgements(runs, "P@10", 20, uniform=True)
+    assert plan.probabilities == pytest.approx(np.full(len(plan.documents), 20 / len(plan.documents)))
+
+
+def test_a_round_plans_what_is_not_judged_and_looks_where_the_judge_errs():
+    runs, human, _ = made(topics=10, documents=40)
+    sure = {t: {d: int(int(d[1:]) % 2 == 0) for d in own} for t, own in human.items()}
+    truth = {t: {d: 0 if sure[t][d] else human[t][d] for d in own} for t, own in human.items()}
+    first = plan_judgements(runs, "DCG@20", 80)
+    second = plan_judgements(runs, "DCG@20", 80, human=first.with_grades(truth), judges=[sure])
+    later = second.rounds == 2
+    keys = set(zip(second.topics[later], second.documents[later]))
+    done = set(zip(first.topics[first.drawn], first.documents[first.drawn]))
+    assert not keys & done
+    assert len(keys) + len(done) == len(set(first.keys)) == len(set(second.keys))
+    assert second.probabilities[later].sum() == pytest.approx(80)
+    assert second.expected == pytest.approx(160)
+    label = np.array([sure[t][d] for t, d in zip(second.topics[later], second.documents[later])])
+    chances = second.probabilities[later]
+    assert chances[label == 0].mean() > 1.3 * chances[label == 1].mean()
+    assert len(second.to_judge) == int(second.drawn[later].sum())
+
+
+def test_a_file_reads_back_as_the_same_bits(tmp_path):
+    runs, human, _ = made(topics=5, documents=20)
+    runs["run0"]["0"]['d "7", last'] = 9.0
+    human["0"]['d "7", last'] = 2
+    plan = plan_judgements(runs, "DCG@10", 33.3)
+    plan.write(tmp_path / "judge.csv")
+    text = (tmp_path / "judge.csv").read_text()
+    assert text.splitlines()[0] == ",".join(COLUMNS)
+    rows = list(csv.DictReader(io.StringIO(text)))
+    asked = [row for row in rows if row["judge"] == "yes"]
+    assert rows[: len(asked)] == asked
+    for row in asked:
+        row["grade"] = str(human[row["topic"]][row["document"]])
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, ["note", *reversed(COLUMNS)], restval="seen", lineterminator="\r\n")
+    writer.writeheader()
+    writer.writerows(reversed(rows))
+    (tmp_path / "filled.csv").write_text("\ufeff" + buffer.getvalue(), encoding="utf-8", newline="")
+    found = read_plan(tmp_path / "filled.csv")
+    assert found.to_judge == []
+    key = {(t, d): i for i, (t, d) in enumerate(zip(found.topics, found.documents))}
+    order = [key[pair] for pair in zip(plan.topics, plan.documents)]
+    for name in ("rounds", "budgets", "probabilities", "drawn"):
+        assert np.array_equal(getattr(found, name)[order], getattr(plan, name))
+    assert np.array_equal(found.grades[order], plan.with_grades(human).grades, equal_nan=True)
+
+
+GOOD = "topic,document,round,budget,probability,judge,grade\n1,a,1,2,.5,yes,3\n1,b,1,2,.5,no,\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (GOOD.replace("judge,", "judging,"), "no column 'judge'"),
+        ("1 0 a 2\n1 0 b 0\n", "Labels without a plan"),
+        (GOOD.replace(".5,yes", "1.5,yes"), "line 2: .*probability 1.5"),
+        (GOOD.replace("yes,3", "yes,good"), "line 2: .*good"),
+        (GOOD.replace("1,b", "1,a"), "line 3: .*stands in line 2 too"),
+        (GOOD.replace(",no,", ""), "line 3: the row has 5 columns"),
+        (GOOD.replace("yes,3", "yes,inf"), "line 2: .*grade inf"),
+        (GOOD.replace("yes", "perhaps"), "line 2: .*yes or no"),
+        (GOOD.splitlines()[0], "holds no rows"),
+    ],
+)
+def test_a_damaged_file_is_refused_with_its_line(text, words, tmp_path):
+    (tmp_path / "judge.csv").write_text(text)
+    with pytest.raises(DataFileError, match=words):
+        read_plan(tmp_path / "judge.csv")
+    assert isinstance(read_plan(io.StringIO(GOOD)), Plan)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"budget": 9}, "below two judgements a topic"),
+        ({"budget": float("nan")}, "budget must be a number"),
+        ({"pairs": "some"}, "pairs must be"),
+        ({"pairs": [("run0", "other")]}, "'other' is none of the runs"),
+        ({"pairs": []}, "pairs is empty"),
+        ({"measure": "DCG@5 P@5"}, "one measure, got 2"),
+        ({"human": "open"}, "have no grade"),
+        ({"runs": {}}, "no runs"),
+    ],
+)
+def test_misuse_of_a_plan_says_what_to_do(change, words):
+    runs, _, _ = made(topics=5, documents=12)
+    given = {"runs": runs, "measure": "DCG@5", "budget": 20} | change
+    if given.get("human") == "open":
+        given["human"] = plan_judgements(runs, "DCG@5", 20)
+    with pytest.raises(InvalidInputError, match=words):
+        plan_judgements(**given)
+
+
+def test_grades_that_disagree_with_the_plan_are_refused():
+    runs, human, _ = made(topics=5, documents=12)
+    plan = plan_judgements(runs, "DCG@5", 20).with_grades(human)
+    topic, document = next(iter(plan.judged)), next(iter(next(iter(plan.judged.values()))))
+    human[topic][document] = 3 - human[topic][document]
+    with pytest.raises(InvalidInputError, match="correct one of them"):
+        plan.with_grades(human)
