@@ -1,0 +1,206 @@
+"""`truerank clicks`: from a log of clicks to the value of a new ranker, rows to train on, and interleaved lists."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from truerank.cli import common, options
+
+LOG = ("format", "queries", "columns", "first_position", "bad", "shown_action", "click_action")
+FIT = ("model", "method", "max_position")
+OF = {
+    "examine": (*LOG, *FIT, "data", "level", "seed", "plot"),
+    "value": (*LOG, *FIT, "data", "level", "seed", "runs", "cutoff", "discount", "estimator", "weights", "min_shown",
+              "about"),
+    "train-data": (*LOG, *FIT, "data", "output", "least", "seed"),
+    "interleave": (*LOG, "log", "output", "length", "seed", "unit", "looks", "level"),
+}  # fmt: skip
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.description = (
+        "examine LOG: how much each position is examined, and whether the log can tell. value LOG --runs RUN ...: what "
+        "rankers would be worth that were never shown, and how much of their lists nobody saw. train-data LOG --data "
+        "FILE -o FILE: the shown documents with estimated relevances as grades. interleave RUN RUN ... -o FILE: mixed "
+        "lists; interleave --log LOG: which ranker won on them."
+    )
+    parser.add_argument("action", choices=tuple(OF))
+    parser.add_argument("files", nargs="*", metavar="FILE", help="the click log; of interleave the runs to mix")
+    log = parser.add_argument_group("reading the log")
+    log.add_argument("--format", choices=("table", "json-lines", "ubi"), help="of the log (default: by its ending)")
+    log.add_argument("--queries", metavar="FILE", help="UBI's queries, whose hits are the shown lists")
+    log.add_argument(
+        "--columns", nargs="+", metavar="NAME=COLUMN",
+        help="columns of impression query document position clicked ranker propensity session time team",
+    )  # fmt: skip
+    log.add_argument("--first-position", type=int, choices=(0, 1), help="what the log calls the first (default: 1)")
+    log.add_argument(
+        "--bad", choices=("error", "skip"), help="stop at bad rows, or leave their impressions out and count"
+    )
+    log.add_argument("--shown-action", metavar="NAME", help="UBI's action_name of a shown document (impression)")
+    log.add_argument("--click-action", metavar="NAME", help="and of a click (click)")
+    fit = parser.add_argument_group("examination")
+    fit.add_argument("--model", choices=("position", "trust"), help="click model (default: position)")
+    fit.add_argument("--method", choices=("harvest", "em"), help="em reads features from --data (default: harvest)")
+    fit.add_argument("--max-position", type=int, metavar="K", help="deepest position (default: by clicks, at most 50)")
+    fit.add_argument("--data", metavar="FILE", help="documents with features and ids, a table or LETOR text")
+    fit.add_argument("--plot", metavar="FILE", help="of examine: a picture of the propensities (.png, .svg, .pdf)")
+    value = parser.add_argument_group("value")
+    value.add_argument("--runs", nargs="+", metavar="RUN", help="TREC runs of the rankers, or folders of them")
+    value.add_argument("--cutoff", type=int, metavar="K", help="ranks that count (default: 10)")
+    value.add_argument("--discount", choices=("clicks", "dcg"), help="what a relevant document is worth at a rank")
+    value.add_argument("--estimator", choices=("self-normalised", "ips", "doubly-robust"), help="(self-normalised)")
+    value.add_argument("--weights", choices=("impressions", "uniform"), help="of queries (default: impressions)")
+    value.add_argument("--min-shown", type=int, metavar="N", help="impressions that count as shown (default: 1)")
+    value.add_argument(
+        "--about", choices=("queries", "clicks"), help="error for queries like these, or new clicks on these"
+    )
+    value.add_argument(
+        "--least", type=float, metavar="N", help="of train-data: examined impressions needed (default: 1)"
+    )
+    mix = parser.add_argument_group("interleave")
+    mix.add_argument("--log", metavar="LOG", help="clicks on interleaved lists, with the column team")
+    mix.add_argument("--length", type=int, metavar="N", help="documents of a list (default: 10)")
+    mix.add_argument(
+        "--unit", choices=("session", "query", "impression"), help="what is independent (default: session)"
+    )
+    mix.add_argument("--looks", type=int, metavar="N", help="looks to report with --json (default: 1)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="rows (.parquet, .csv) or lists (JSON lines) to write")
+    parser.add_argument("--level", type=float, metavar="P", help="of intervals (default: 0.95)")
+    parser.add_argument("--seed", type=int, metavar="N", help="random seed (default: 0)")
+    options.add_data_options(parser, columns=False)
+    options.add_json_option(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Examine, value, make rows, or interleave."""
+    known = {name for names in OF.values() for name in names}
+    common.refuse_idle(args, sorted(known - set(OF[args.action])), f"does not belong to {args.action}")
+    common.check_file("-o", args.output)
+    if args.action == "interleave":
+        return _interleave(args)
+    if len(args.files) != 1:
+        raise common.UsageError(f"{args.action} reads one click log, got {len(args.files)} files")
+    return {"examine": _examine, "value": _value, "train-data": _train_data}[args.action](args)
+
+
+def _read(args: argparse.Namespace, path: str) -> Any:
+    from truerank.clicks.read import read_clicks
+
+    columns = common.key_values("--columns", "name=column", args.columns or ())
+    return read_clicks(path, columns=columns, **common.given(args, *(name for name in LOG if name != "columns")))
+
+
+def _fitted(args: argparse.Namespace, log: Any) -> Any:
+    from truerank.clicks.examination import Examination
+
+    data = None
+    if args.method == "em":
+        if args.data is None:
+            raise common.UsageError("--method em learns relevance from features: add --data FILE")
+        data = common.read_data(args.data, args)
+    elif args.data is not None and args.action == "examine":
+        raise common.UsageError("--data is read with --method em")
+    settings = common.given(args, "model", "method", "max_position", *(["level"] if args.action == "examine" else []))
+    return Examination(random_state=args.seed or 0, **settings).fit(log, data)
+
+
+def _examine(args: argparse.Namespace) -> int:
+    from truerank.clicks.checkup import examine_log
+
+    common.check_writable(args.plot)
+    log = _read(args, args.files[0])
+    seen, found = _fitted(args, log), examine_log(log)
+    if args.plot is not None:
+        _plot(seen, args.plot)
+    report = seen.to_dict() | {"findings": found, "rows": log.n_rows, "impressions": log.n_impressions,
+                               "skipped": log.skipped}  # fmt: skip
+    return common.show(args, report, "\n".join([repr(log), *(f"  {text}" for text in found), "", str(seen)]))
+
+
+def _plot(seen: Any, path: str) -> None:
+    import numpy as np
+
+    from truerank.core.files import atomic_write
+    from truerank.report.figures import Figure
+    from truerank.report.plots import draw
+
+    ending = path.rpartition(".")[2].lower()
+    if ending not in ("png", "svg", "pdf"):
+        raise common.UsageError(f"--plot writes .png, .svg or .pdf, got {path}")
+    named = {"propensity": seen.propensities_, "lower end": seen.low_, "upper end": seen.high_}
+    series = {name: np.asarray(values).tolist() for name, values in named.items()}
+    note = "identified" if seen.identified_ else "NOT identified: " + "; ".join(seen.reasons_)
+    ranks = [float(k) for k in range(1, seen.K_ + 1)]
+    title, label = "Examination by position", "relative to position 1"
+    figure = Figure("examination", "lines", title, "position", label, ranks, series, note=note)
+    with atomic_write(path, "wb") as stream:
+        draw(figure).savefig(stream, format=ending, dpi=150)
+
+
+def _value(args: argparse.Namespace) -> int:
+    from truerank.clicks.value import evaluate_from_clicks
+    from truerank.io.trec import read_run
+
+    if not args.runs:
+        raise common.UsageError("name the runs of the rankers with --runs new.run old.run")
+    if args.data is not None and args.estimator != "doubly-robust" and args.method != "em":
+        raise common.UsageError("--data is read with --estimator doubly-robust or --method em")
+    log = _read(args, args.files[0])
+    paths = common.run_paths(args.runs)
+    runs = {name: read_run(path) for name, path in zip(common.run_names(paths), paths)}
+    settings = common.given(args, "cutoff", "discount", "estimator", "weights", "min_shown", "about", "level")
+    if args.data is not None and args.estimator == "doubly-robust":
+        settings["features"] = common.read_data(args.data, args)
+    found = evaluate_from_clicks(log, runs, examination=_fitted(args, log), **settings)
+    return common.show(args, found.to_dict(), str(found))
+
+
+def _train_data(args: argparse.Namespace) -> int:
+    from truerank.clicks.training import training_data
+    from truerank.io.tables import write_table
+
+    if args.data is None or args.output is None:
+        raise common.UsageError("give the features with --data FILE, and the table to write with -o FILE")
+    log = _read(args, args.files[0])
+    seen = _fitted(args, log)
+    found = training_data(log, common.read_data(args.data, args), seen, **common.given(args, "least"))
+    write_table(found.data, args.output)
+    report = {"rows": found.data.n_rows, "queries": found.data.n_queries, "identified": seen.identified_,
+              "reasons": seen.reasons_} | {name: getattr(found, name) for name in found._fields[1:]}  # fmt: skip
+    text = (
+        f"truerank clicks: {args.output}: {found.data.n_rows} rows, {found.data.n_queries} queries; {found.cut} "
+        f"relevances cut to [0, 1] ({found.cut_weight:.1%} of the examined impressions), {found.without_features} "
+        f"shown documents without features; propensities {'identified' if seen.identified_ else 'NOT identified'}"
+    )
+    return common.tell(args, report, text)
+
+
+def _interleave(args: argparse.Namespace) -> int:
+    if args.log is not None:
+        from truerank.clicks.interleaving import compare_interleaved
+
+        common.refuse_idle(args, ("output", "length", "seed"), "mixes lists, and --log compares")
+        if args.files:
+            raise common.UsageError("--log compares by the teams of the log; leave the runs out")
+        found = compare_interleaved(_read(args, args.log), **common.given(args, "unit", "looks", "level"))
+        return common.show(args, {"comparisons": found.to_dict()}, str(found))
+    import json
+
+    from truerank.clicks.interleaving import interleave
+    from truerank.io.trec import read_run
+
+    common.refuse_idle(args, (*LOG, "unit", "looks", "level"), "belongs to --log")
+    if len(args.files) < 2 or args.output is None:
+        raise common.UsageError("name two or more runs and the file of the lists with -o; or compare with --log LOG")
+    paths = common.run_paths(args.files)
+    runs = {name: read_run(path) for name, path in zip(common.run_names(paths), paths)}
+    mixed = interleave(runs, random_state=args.seed or 0, **common.given(args, "length"))
+    with common.output(args.output) as stream:
+        for query, rows in mixed.items():
+            document, team = zip(*rows) if rows else ((), ())
+            line = {"query": query, "documents": document, "teams": team}
+            stream.write(json.dumps(line, ensure_ascii=False) + "\n")
+    return common.tell(args, {"lists": len(mixed), "output": args.output}, f"truerank clicks: {len(mixed)} lists")

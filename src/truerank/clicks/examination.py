@@ -1,0 +1,573 @@
+"""How much a shown position is examined: a click at k on a document of relevance r has probability α_k r + β_k.
+
+With the same document of the same query shown at ranks k and l, n_k and n_l times, c_k and c_l of them clicked, E c_k =
+n_k (α_k r + β_k). Over all such documents (S_kl), and for every pair of ranks,
+
+    A_kl = Σ_{S_kl} w c_k n_l / (n_k + n_l),      M_kl = Σ_{S_kl} w n_k n_l / (n_k + n_l) = M_lk.
+
+Position model (β = 0): A_kl / A_lk estimates α_k / α_l whatever the relevances are, and all pairs together give
+
+    max Σ_{k≠l} A_kl log(α_k / (α_k + α_l)),      α_1 = 1.
+
+Trust model: documents of higher and of lower click rate, as seen in the other half of the impressions, have weights
+w¹ and w⁰ = 1 - w¹. The rates y^j_kl = A^j_kl / M^j_kl = α_k ρ^j_kl + β_k share two unknown levels ρ^j_kl with those of
+l, so that y¹ - y⁰ has the ratio α_k / α_l, and β solves y_kl α_l - y_lk α_k = β_k α_l - β_l α_k by least squares.
+
+References
+----------
+A. Agarwal and others: Estimating Position Bias without Intrusive Interventions, WSDM 2019; sections 4 and 5. A. Agarwal
+and others: Addressing Trust Bias for Unbiased Learning-to-Rank, WWW 2019. X. Wang and others: Position Bias Estimation
+for Unbiased Learning to Rank in Personal Search, WSDM 2018.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from truerank.clicks.log import ClickLog
+from truerank.clicks.relevance import LogisticRelevance, rows_of_pairs
+from truerank.core.checks import check_choice, check_number, check_positive_int
+from truerank.core.errors import InvalidInputError
+from truerank.core.printing import table
+from truerank.core.random_streams import seed_of, stream
+from truerank.core.threads import one_blas_thread
+from truerank.core.types import RandomState
+from truerank.data.ranking_data import RankingData, check_ranking_data
+
+_GROUPS = 200  # of queries, which are resampled whole
+_DEEPEST = 50
+_REJECT = 2.576  # two-sided p of .01
+_FEWEST = 20  # clicks at a position that the default max_position needs
+_WIDE = 0.5  # half a propensity: an interval that is wider on one side says little
+_APART = 0.5  # distance of two rankers' distributions over time
+
+
+class Tables(NamedTuple):
+    """Sums over documents shown at ranks k and l, by group of queries: clicks and impressions (G, K, K)."""
+
+    clicks: np.ndarray
+    shown: np.ndarray
+    documents: np.ndarray  # (K, K)
+
+
+class Examination:
+    """How much each position is examined, learned from a log of several rankers.
+
+    Documents that different rankers show at different positions tell how clicks fall with the position, since their
+    relevance is the same. The rankers must have been chosen at random, or at least without regard to relevance.
+
+    Parameters
+    ----------
+    model : {"position", "trust"}, default="position"
+        Probability of a click at k: α_k r, or α_k r + β_k where users also click because of the position itself.
+    method : {"harvest", "em"}, default="harvest"
+        `"harvest"` compares documents shown at several positions. `"em"` (position model only) fits examination and a
+        logistic regression of relevance on features, which also runs on the log of one ranker; what it finds rests on
+        those features.
+    max_position : int, optional
+        Deepest position to fit. Default: the deepest with 20 clicks or more, at most 50.
+    level : float in (0, 1), default=0.95
+        Of the intervals.
+    n_draws : int, default=200
+        Bootstrap samples of queries; 20 with `"em"`.
+    random_state : int or NumPy generator, optional
+
+    Attributes
+    ----------
+    propensities_ : float64 array (K,)
+        α_k, with α_1 = 1. NaN where no documents connect the position with the first.
+    beta_ : float64 array (K,)
+        β_k, 0 in the position model. Clicks tell relevance only up to scale and shift: here β_K = 0.
+    low_, high_ : float64 arrays (K,)
+        Bootstrap interval of `propensities_`, over (groups of) queries.
+    pairs_ : int64 array (K,)
+        Other ranks with which a rank is compared directly.
+    documents_ : int64 array (K,)
+        Documents of queries on which these comparisons rest.
+    identified_ : bool
+        False if the data do not determine the propensities, or contradict the model; `reasons_` says why.
+    reasons_ : list of str
+    tests_ : dict of str to float
+        z of each test of the model; beyond 2.58 the model is rejected.
+
+        * ``relevance``: is the fall of clicks with the position the same for documents of high and of low click rate?
+          (position model)
+        * ``context``: does the click rate of a document at one position depend on the clicks above it?
+        * ``exclusion``: do clicks within one list exclude each other? Only below -2.58.
+    draws_ : float64 array (n_draws, 2, K)
+        α and β of each bootstrap sample.
+
+    Raises
+    ------
+    InvalidInputError
+        On a log without clicks, and where `"em"` lacks features or the model is not the position model.
+
+    Notes
+    -----
+    Differences from Agarwal et al.: the relevances r_kl are conditioned out instead of fitted (their likelihood with
+    Poisson in place of binomial clicks, which is consistent as well), and documents weigh by n_k n_l / (n_k + n_l), the
+    least variance (Mantel and Haenszel), instead of by 1/n. Time O(n log n), memory about 60 bytes a row.
+
+    Examples
+    --------
+    >>> from truerank import load_sample, simulate
+    >>> data = load_sample()
+    >>> log = simulate(data, {"a": data.X[:, 0], "b": data.X[:, 5]}, impressions=20_000, random_state=0)
+    >>> seen = Examination("position").fit(log)
+    >>> seen.propensities_[:3].round(1).tolist(), seen.identified_
+    ([1.0, 0.5, 0.3], True)
+    """
+
+    propensities_: np.ndarray
+    beta_: np.ndarray
+
+    def __init__(
+        self,
+        model: str = "position",
+        *,
+        method: str = "harvest",
+        max_position: int | None = None,
+        level: float = 0.95,
+        n_draws: int = 200,
+        random_state: RandomState = None,
+    ) -> None:
+        self.model = check_choice(model, "model", ("position", "trust"))
+        self.method = check_choice(method, "method", ("harvest", "em"))
+        if self.method == "em" and self.model != "position":
+            raise InvalidInputError('method="em" fits the position model; take method="harvest" for model="trust"')
+        self.max_position = None if max_position is None else check_positive_int(max_position, "max_position")
+        self.level = check_number(level, "level", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
+        self.n_draws = check_positive_int(n_draws, "n_draws", 2)
+        self.random_state = random_state
+
+    def fit(self, log: ClickLog, features: RankingData | None = None) -> Examination:
+        """Learn from a log; `features` (method "em") are rows of the shown documents, with `doc_ids`."""
+        if not isinstance(log, ClickLog):
+            raise InvalidInputError(f"log must be a ClickLog, got {type(log).__name__}; read_clicks makes one")
+        clicks = np.bincount(log.position[log.clicked], minlength=2)
+        if not log.clicked.any():
+            raise InvalidInputError("the log has no clicks, and examination is learned from clicks")
+        enough = np.flatnonzero(clicks >= _FEWEST)
+        self.K_ = min(self.max_position or max(int(enough.max(initial=1)), 1), len(clicks) - 1)
+        if self.max_position is None:
+            self.K_ = min(self.K_, _DEEPEST)
+        self.reasons_: list[str] = []
+        self.tests_: dict[str, float] = {}
+        self.pairs_, self.documents_ = (np.zeros(self.K_, dtype=np.int64) for _ in range(2))
+        rng = stream(seed_of(self.random_state), "examination")
+        if self.method != "em" and features is not None:
+            raise InvalidInputError('features are read by method="em" only; leave them out')
+        with one_blas_thread():
+            if self.method == "em":
+                self._fit_em(log, features, rng)
+            else:
+                self._fit_harvest(log, rng)
+        self.propensities_[0] = self.draws_[:, 0, 0] = 1.0
+        tail = (1.0 - self.level) / 2.0
+        self.low_, self.high_ = np.quantile(self.draws_[:, 0], [tail, 1.0 - tail], axis=0)
+        self._judge(log)
+        return self
+
+    def _fit_harvest(self, log: ClickLog, rng: np.random.Generator) -> None:
+        K = self.K_
+        deep = log.position <= K
+        rows = np.flatnonzero(deep)
+        half = (np.arange(log.n_impressions) % 2)[log.impression]
+        ranker = np.zeros(log.n_rows, np.int32) if log.ranker is None else np.maximum(log.ranker, 0)
+        cells = log.cells(np.minimum(log.position, K + 1), ranker, half)
+        place, by, side = cells.keys[0] - 1, cells.keys[1], cells.keys[2]
+        before = _clicks_above(log)
+        above = np.bincount(cells.of_row, weights=before, minlength=len(cells.n))
+        inside = place < K
+        pair = cells.pair
+        group, n_groups = groups_of(cells.query, len(log.query_ids))
+        every = _Sums(pair * K + place, cells.n, cells.clicks, inside)
+        whole = tables(every.key // K, group[every.first], every.key % K, every.n, every.clicks, K, n_groups)
+        self.pairs_ = np.count_nonzero(whole.documents, axis=1)
+        self.documents_ = whole.documents.sum(axis=1).astype(np.int64)
+        counts = rng.multinomial(n_groups, np.full(n_groups, 1.0 / n_groups), size=self.n_draws).astype(np.float64)
+        counts = np.vstack([np.ones(n_groups), counts])
+        A = _resampled(whole.clicks, counts)
+        reached = connected(A[0])
+        theta = _masked(ladder(A, reached), reached)
+        # Two levels of relevance: a document's clicks in the other half of the impressions.
+        split = _Sums((pair * 2 + side) * K + place, cells.n, cells.clicks, inside)
+        own, at = split.key // K, split.key % K
+        expected = np.bincount(own, weights=split.n * np.nan_to_num(theta[0][at]), minlength=2 * int(pair[-1] + 1))
+        rate = np.bincount(own, weights=split.clicks, minlength=len(expected)) / np.maximum(expected, 1e-12)
+        rate = np.where(expected > 0, rate, np.nan).reshape(-1, 2)[:, ::-1].ravel()  # of the other half
+        high = rate / (rate + max(float(np.sum(cells.clicks) / max(expected.sum(), 1e-12)), 1e-12))
+        levels = []
+        for weight in (high, 1.0 - high):
+            w = np.nan_to_num(weight)[own]
+            levels.append(tables(own, group[split.first], at, split.n, split.clicks, K, n_groups, w))
+        sums = [_resampled(part, counts) for level in levels for part in (level.clicks, level.shown)]
+        if self.model == "position":
+            contrast = ladder(sums[0], reached) - ladder(sums[2], reached)
+            weight = np.bincount(log.position[rows][log.clicked[rows]] - 1, minlength=K) * reached
+            self.tests_["relevance"] = _z(contrast @ (weight / max(weight.sum(), 1)))
+            alpha, beta = theta, np.zeros_like(theta)
+        else:
+            alpha, beta, apart = trust(sums, reached)
+            self.tests_["levels"] = _z(apart)
+        self.propensities_, self.beta_ = alpha[0], beta[0]
+        self.draws_ = np.stack([alpha[1:], beta[1:]], axis=1)
+        self.tests_["context"] = _context(pair, place, by, side, cells.n, cells.clicks, above, group, inside)
+        self.tests_["exclusion"] = _exclusion(log, K)
+
+    def _fit_em(self, log: ClickLog, features: RankingData | None, rng: np.random.Generator) -> None:
+        if features is None:
+            raise InvalidInputError('method="em" learns relevance from features: fit(log, features=data)')
+        check_ranking_data(features, "features")
+        K = self.K_
+        cells = log.cells(np.minimum(log.position, K + 1))
+        row = rows_of_pairs(log, cells.query, cells.document, features)
+        keep = (cells.keys[0] <= K) & (row >= 0)
+        if not keep.any():
+            raise InvalidInputError("no shown document has features; compare the query and document ids of both")
+        lost = cells.n[(cells.keys[0] <= K) & (row < 0)].sum()
+        if lost:
+            self.reasons_.append(f"{lost:.0f} shown documents have no features and were left out")
+        place, n, c = cells.keys[0][keep] - 1, cells.n[keep], cells.clicks[keep]
+        used, own = np.unique(row[keep], return_inverse=True)
+        model = LogisticRelevance(features.X[used])
+        group, n_groups = groups_of(cells.query[keep], len(log.query_ids))
+        found = em(model, own, place, n, c, K, 200)
+        draws = []
+        for _ in range(min(self.n_draws, 20)):
+            times = rng.multinomial(n_groups, np.full(n_groups, 1.0 / n_groups)).astype(np.float64)[group]
+            draws.append(em(model, own, place, n * times, c * times, K, 20, found))
+        self.propensities_, self.beta_ = found[0] / found[0][0], np.zeros(K)
+        alpha = np.array([theta / theta[0] for theta, _ in draws])
+        self.draws_ = np.stack([alpha, np.zeros_like(alpha)], axis=1)
+
+    def _judge(self, log: ClickLog) -> None:
+        """Whether the propensities are identified, and the reasons."""
+        reasons = self.reasons_
+        blocking = 0
+        if self.method == "em":
+            reasons.append("the propensities rest on the features: a feature that tells the position biases them")
+            self.identified_ = False
+            return
+        rankers = 0 if log.ranker is None else len(np.unique(log.ranker))
+        if rankers < 2:
+            reasons.append(
+                "the log does not name what chose each list (ranker)" if log.ranker is None else
+                "one ranker alone chose the lists; its positions follow relevance"
+            )  # fmt: skip
+            blocking += 1
+        missing = np.flatnonzero(np.isnan(self.propensities_)) + 1
+        if len(missing):
+            reasons.append(f"no clicked documents connect {_ranks(missing)} with position 1")
+            blocking += 1
+        wide = self.high_ - self.low_ > 2 * _WIDE * self.propensities_
+        if wide.any():
+            reasons.append(
+                f"the interval of {_ranks(np.flatnonzero(wide) + 1)} is wider than the propensity; more data"
+            )
+            blocking += 1
+        apart = _apart_in_time(log)
+        if apart > _APART:
+            reasons.append(
+                f"the rankers were changed by date (their times differ by {apart:.0%}), so that other changes mix in"
+            )
+            blocking += 1
+        if self.tests_.get("levels", np.inf) < 3:
+            reasons.append("documents of high and of low click rate are not apart; the trust model needs both")
+            blocking += 1
+        for name, text in (
+            ("relevance", "clicks fall with the position otherwise for relevant than for other documents"),
+            ("context", "the click rate of a document depends on the clicks above it, as where users stop at a click"),
+            ("exclusion", "clicks within a list exclude each other, as where users stop at a click"),
+        ):
+            z = self.tests_.get(name, 0.0)
+            if z < -_REJECT or (z > _REJECT and name != "exclusion"):
+                reasons.append(f"{text} (z = {z:.1f}): the {self.model} model is wrong here")
+                blocking += 1
+        self.identified_ = blocking == 0
+
+    def click_rates(self, position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """α and β of positions >= 1; NaN beyond those fitted."""
+        place = np.asarray(position) - 1
+        inside = place < self.K_
+        at = np.where(inside, place, 0)
+        return np.where(inside, self.propensities_[at], np.nan), np.where(inside, self.beta_[at], np.nan)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything that was found, in JSON's own terms."""
+        names = ("propensities", "beta", "low", "high", "pairs", "documents")
+        columns = {name: getattr(self, f"{name}_").tolist() for name in names}
+        return {"model": self.model, "method": self.method, "identified": self.identified_, "reasons": self.reasons_,
+                "tests": self.tests_, "level": self.level} | columns  # fmt: skip
+
+    def __str__(self) -> str:
+        header = ["position", "propensity", f"{self.level:.0%} interval", "ranks", "documents"]
+        if self.model == "trust":
+            header.insert(3, "beta")
+        rows = []
+        for k in range(self.K_):
+            row = [k + 1, f"{self.propensities_[k]:.4f}", f"[{self.low_[k]:.4f}, {self.high_[k]:.4f}]",
+                   int(self.pairs_[k]), int(self.documents_[k])]  # fmt: skip
+            if self.model == "trust":
+                row.insert(3, f"{self.beta_[k]:.4f}")
+            rows.append(row)
+        verdict = "identified" if self.identified_ else "NOT identified"
+        return "\n".join(
+            [table(rows, header), "", f"{self.model} model: {verdict}", *(f"  {r}" for r in self.reasons_)]
+        )
+
+
+class _Sums:
+    """Cells added up by a key: ascending `key`, `n`, `clicks`, and a cell of each."""
+
+    def __init__(self, key: np.ndarray, n: np.ndarray, clicks: np.ndarray, keep: np.ndarray) -> None:
+        self.key, first, inverse = np.unique(key[keep], return_index=True, return_inverse=True)
+        self.first = np.flatnonzero(keep)[first]
+        self.n, self.clicks = np.bincount(inverse, weights=n[keep]), np.bincount(inverse, weights=clicks[keep])
+
+
+def groups_of(query: np.ndarray, n_queries: int) -> tuple[np.ndarray, int]:
+    """A group for each query's number, and how many groups there are: each query by itself while there are few."""
+    if n_queries <= _GROUPS:
+        return query, n_queries
+    return (query.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(33)).astype(
+        np.int64
+    ) % _GROUPS, _GROUPS
+
+
+def tables(
+    pair: np.ndarray,
+    group: np.ndarray,
+    place: np.ndarray,
+    n: np.ndarray,
+    clicks: np.ndarray,
+    K: int,
+    n_groups: int,
+    weight: np.ndarray | None = None,
+) -> Tables:
+    """Match every two places of a pair (query and document): cells (c,) in order of pair and place, places from 0."""
+    A, M = np.zeros((2, n_groups * K * K))
+    documents = np.zeros(K * K)
+    for step in range(1, K):
+        first = np.flatnonzero(pair[step:] == pair[:-step])
+        if not len(first):
+            break
+        second = first + step
+        both = n[first] + n[second]
+        w = 1.0 if weight is None else weight[first]
+        for k, other in ((first, second), (second, first)):
+            at = place[k] * K + place[other]
+            index = group[k] * (K * K) + at
+            A += np.bincount(index, weights=w * clicks[k] * n[other] / both, minlength=len(A))
+            M += np.bincount(index, weights=w * n[k] * n[other] / both, minlength=len(M))
+            documents += np.bincount(at, minlength=K * K)
+    shape = (n_groups, K, K)
+    return Tables(A.reshape(shape), M.reshape(shape), documents.reshape(K, K))
+
+
+def ladder(A: np.ndarray, reached: np.ndarray) -> np.ndarray:
+    """Logarithms (R, K) that maximise Σ A_kl log σ(u_k - u_l), u_1 = 0, for tables (R, K, K); 0 where not reached."""
+    A = np.where(reached[:, None] & reached[None, :], A, 0.0)
+    total = A + A.transpose(0, 2, 1)
+    scale = np.maximum(total.sum(axis=(1, 2)), 1e-300)
+    A, total = A / scale[:, None, None], total / scale[:, None, None]
+    u = np.zeros(A.shape[:2])
+    ridge = np.where(reached[1:], 1e-9, 1.0) * np.eye(A.shape[1] - 1)
+    for _ in range(60 if A.shape[1] > 1 else 0):
+        s = 1.0 / (1.0 + np.exp(u[:, None, :] - u[:, :, None]))
+        gradient = (A - total * s).sum(axis=2)[:, 1:]
+        bend = total * s * (1.0 - s)
+        H = -bend
+        diagonal = np.arange(A.shape[1])
+        H[:, diagonal, diagonal] += bend.sum(axis=2)
+        step = np.linalg.solve(H[:, 1:, 1:] + ridge, gradient[:, :, None])[:, :, 0]
+        u[:, 1:] += np.clip(step, -1.0, 1.0)
+        if np.abs(step).max(initial=0.0) < 1e-10:
+            break
+    return np.clip(u, -50.0, 50.0)
+
+
+def connected(A: np.ndarray) -> np.ndarray:
+    """Ranks (K,) that clicked documents connect with the first."""
+    linked = (A > 0) & (A.T > 0)
+    reached = np.zeros(len(A), dtype=bool)
+    reached[0] = True
+    for _ in range(len(A)):
+        reached |= linked[reached].any(axis=0)
+    return reached
+
+
+def trust(sums: list[np.ndarray], reached: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """α and β (R, K) of the trust model from tables (R, K, K) of two levels, and how far apart these are (R,)."""
+    A1, M1, A0, M0 = sums
+    with np.errstate(divide="ignore", invalid="ignore"):
+        y1, y0 = np.nan_to_num(A1 / M1), np.nan_to_num(A0 / M0)
+        both = np.nan_to_num(M1 * M0 / (M1 + M0))
+    difference = (y1 - y0) * both
+    alpha = np.exp(ladder(np.maximum(difference, 0.0), reached))
+    left, right = alpha[:, :, None], alpha[:, None, :]  # α_k, α_l
+    K = len(reached)
+    N, rhs = np.zeros_like(A1), np.zeros_like(alpha)
+    for y, M in ((y1, M1), (y0, M0)):
+        noise = y * right**2 + y.transpose(0, 2, 1) * left**2
+        w = np.where(noise > 0, M / np.maximum(noise, 1e-300), 0.0)
+        N -= w * left * right
+        N[:, np.arange(K), np.arange(K)] += (w * right**2).sum(axis=2)
+        rhs += (w * right * (y * right - y.transpose(0, 2, 1) * left)).sum(axis=2)
+    last = int(np.flatnonzero(reached).max())
+    free = reached.copy()
+    free[last] = False
+    beta = np.zeros_like(alpha)
+    if free.any():
+        places = np.flatnonzero(free)
+        matrix = N[:, places[:, None], places]
+        scale = np.trace(matrix, axis1=1, axis2=2)[:, None, None] * 1e-12 * np.eye(len(places))
+        beta[:, places] = np.linalg.solve(matrix + scale + 1e-300 * np.eye(len(places)), rhs[:, places, None])[:, :, 0]
+    return _masked(np.log(alpha), reached), np.where(reached, beta, np.nan), difference.sum(axis=(1, 2))
+
+
+def em(
+    model: LogisticRelevance,
+    row: np.ndarray,
+    place: np.ndarray,
+    n: np.ndarray,
+    c: np.ndarray,
+    K: int,
+    rounds: int,
+    start: tuple[np.ndarray, np.ndarray] | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Examination (K,) and coefficients by regression EM (Wang et al. 2018, equations 3 to 6), of cells (c,)."""
+    theta, coefficients = (np.full(K, 0.5), None) if start is None else (start[0].copy(), start[1])
+    relevance = np.full(model.n_rows, 0.5) if coefficients is None else model.predict(coefficients)
+    shown = np.bincount(place, weights=n, minlength=K)
+    weight = np.bincount(row, weights=n, minlength=model.n_rows)
+    for _ in range(rounds):
+        t, r = theta[place], relevance[row]
+        no_click = (n - c) / np.maximum(1.0 - t * r, 1e-12)
+        seen = np.bincount(place, weights=c + no_click * t * (1.0 - r), minlength=K) / np.maximum(shown, 1e-300)
+        liked = np.bincount(row, weights=c + no_click * r * (1.0 - t), minlength=model.n_rows)
+        coefficients = model.fit(liked, weight, coefficients)
+        relevance = model.predict(coefficients)
+        change = np.abs(seen - theta).max()
+        theta = np.clip(seen, 1e-6, 1.0)
+        if change < 1e-5:
+            break
+    assert coefficients is not None
+    return theta, coefficients
+
+
+def _resampled(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Sums of (G, K, K) over groups that are there `counts` (R, G) times."""
+    return (counts @ values.reshape(len(values), -1)).reshape(len(counts), *values.shape[1:])
+
+
+def _masked(u: np.ndarray, reached: np.ndarray) -> np.ndarray:
+    return np.where(reached, np.exp(u), np.nan)
+
+
+def _z(values: np.ndarray) -> float:
+    """The first value over the standard deviation of the others."""
+    deviation = float(values[1:].std(ddof=1))
+    return float(values[0]) / deviation if deviation > 0 else 0.0
+
+
+def _clicks_above(log: ClickLog) -> np.ndarray:
+    """Clicks above each row in its list (n,)."""
+    running = np.cumsum(log.clicked, dtype=np.int32) - log.clicked
+    return running - np.repeat(running[log.offsets[:-1]], np.diff(log.offsets))
+
+
+def _context(
+    pair: np.ndarray,
+    place: np.ndarray,
+    ranker: np.ndarray,
+    side: np.ndarray,
+    n: np.ndarray,
+    clicks: np.ndarray,
+    above: np.ndarray,
+    group: np.ndarray,
+    keep: np.ndarray,
+) -> float:
+    """z of: where two rankers show a document at the same place, more clicks above it go with fewer or more on it.
+
+    Clicks and clicks above are of different halves of the impressions, and their products have mean 0 where only
+    document and place matter.
+    """
+    size = int(ranker.max()) + 1
+    place, n, clicks, above, group = place[keep], n[keep], clicks[keep], above[keep], group[keep]
+    where = pair[keep] * (int(place.max()) + 1) + place
+    key = (where * size + ranker[keep]) * 2
+    cell, inverse = np.unique(key, return_inverse=True)
+    values = np.zeros((4, len(cell), 2))  # impressions, clicks, clicks above, group; by half
+    for sums, column in zip(values, (n, clicks, above, group)):
+        sums[inverse, side[keep]] = column
+    shown, hits, before, groups = values
+    spot = cell // 2 // size
+    full = (shown > 0).all(axis=1)
+    spot, shown, hits, before, groups = spot[full], shown[full], hits[full], before[full], groups[full].max(axis=1)
+    if not len(spot):
+        return 0.0
+    rate, load = hits / shown, (before / shown)[:, ::-1]
+    sums = np.zeros(int(groups.max()) + 1)
+    for step in range(1, size):
+        first = np.flatnonzero(spot[step:] == spot[:-step])
+        second = first + step
+        weight = shown[first] * shown[second] / (shown[first] + shown[second])
+        product = weight * (rate[first] - rate[second]) * (load[first] - load[second])
+        sums += np.bincount(groups[first].astype(np.int64), weights=product.sum(axis=1), minlength=len(sums))
+    spread = float(np.sqrt((sums**2).sum()))
+    return float(sums.sum()) / spread if spread > 0 else 0.0
+
+
+def _exclusion(log: ClickLog, K: int) -> float:
+    """z of: the number of clicks in a list varies less than clicks that know nothing of each other."""
+    starts = log.offsets[:-1]
+    with np.errstate(over="ignore"):
+        mixed = (log.document.astype(np.uint64) << np.uint64(14)) + log.position.astype(np.uint64)
+        mixed *= np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(29)
+        mixed *= np.uint64(0xBF58476D1CE4E5B9)
+        shape = np.add.reduceat(mixed ^ (mixed >> np.uint64(32)), starts)
+        shape += log.query[starts].astype(np.uint64) * np.uint64(0x94D049BB133111EB)
+    _, lists, times = np.unique(shape, return_inverse=True, return_counts=True)
+    often = times >= 2
+    if not often.any():
+        return 0.0
+    number = np.where(often, np.cumsum(often) - 1, -1)[lists]
+    rows = (number[log.impression] >= 0) & (log.position <= K)
+    of_row = number[log.impression[rows]]
+    n = times[often].astype(np.float64)
+    hits = np.bincount(of_row * K + log.position[rows] - 1, weights=log.clicked[rows], minlength=len(n) * K).reshape(
+        -1, K
+    )
+    total = np.add.reduceat(np.where(log.position <= K, log.clicked, False).astype(np.float64), starts)
+    repeated = number >= 0
+    square = np.bincount(number[repeated], weights=total[repeated] ** 2, minlength=len(n))
+    alone = (hits - hits**2 / n[:, None]).sum(axis=1)
+    excess = square - hits.sum(axis=1) ** 2 / n - alone
+    query = np.zeros(len(n), dtype=np.int64)
+    query[number[repeated]] = log.query[starts][repeated]
+    by_query = np.bincount(query, weights=excess)
+    spread = float(np.sqrt((by_query**2).sum()))
+    return float(by_query.sum()) / spread if spread > 0 else 0.0
+
+
+def _apart_in_time(log: ClickLog) -> float:
+    """Largest distance (total variation) of two rankers' distributions over twenty parts of the log's time."""
+    if log.time is None or log.ranker is None:
+        return 0.0
+    starts = log.offsets[:-1]
+    time, ranker = log.time[starts], log.ranker[starts]
+    borders = np.quantile(time, np.arange(1, 20) / 20)
+    counts = np.zeros((int(ranker.max()) + 1, 20))
+    np.add.at(counts, (ranker, np.searchsorted(borders, time, side="right")), 1.0)
+    counts = counts[counts.sum(axis=1) > 0]
+    share = counts / counts.sum(axis=1, keepdims=True)
+    return max((0.5 * float(np.abs(a - b).sum()) for i, a in enumerate(share) for b in share[:i]), default=0.0)
+
+
+def _ranks(numbers: np.ndarray) -> str:
+    texts = [str(number) for number in numbers[:4].tolist()] + (["…"] if len(numbers) > 4 else [])
+    return f"position{'s' if len(numbers) > 1 else ''} {', '.join(texts)}"

@@ -1,0 +1,61 @@
+"""LambdaRank for relevances that are estimated from clicks: each document against all others, by its own relevance.
+
+With y_i in [0, 1] an estimate of the relevance of document i, D the discount 1/log2(1 + rank) at the present scores,
+
+    Σ_i y_i Σ_{j≠i} |D_i - D_j| log(1 + exp(-σ (s_i - s_j))).
+
+The loss is linear in y: where the estimates are unbiased, so is the loss, as the sum over clicks of 1/propensity
+(Joachims and others 2017, equation 7). Pairs with y_i > y_j alone, as LambdaRank has them, take noise for preferences.
+
+References
+----------
+T. Joachims, A. Swaminathan, T. Schnabel: Unbiased Learning-to-Rank with Biased Feedback, WSDM 2017. C. Burges: From
+RankNet to LambdaRank to LambdaMART, MSR-TR-2010-82.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from truerank.core.checks import check_number
+from truerank.core.errors import InvalidInputError
+from truerank.losses.by_query import Block, ByQuery
+
+
+class IPSLambdaRank(ByQuery):
+    """LambdaRank that is linear in relevances in [0, 1]. O(Σ n²) time, O(n²) memory of the longest query.
+
+    Parameters
+    ----------
+    sigma : float > 0
+        Steepness of the logistic function.
+    """
+
+    by_place = True
+
+    def __init__(self, sigma: float = 1.0) -> None:
+        self.sigma = check_number(sigma, "sigma", minimum=0.0, open_minimum=True)
+
+    def __call__(self, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if len(y) and (y.min() < 0 or y.max() > 1):
+            raise InvalidInputError(
+                f"ips-lambdarank needs relevances in [0, 1], got {y.min():g} to {y.max():g}; `truerank clicks "
+                "train-data` estimates them, or divide grades by the highest"
+            )
+        return super().__call__(y, scores, offsets)
+
+    def add(self, block: Block) -> None:
+        """See the base class."""
+        for q in range(block.first, block.last):
+            rows = slice(int(block.offsets[q]), int(block.offsets[q + 1]))
+            y, s = block.y[rows], block.scores[rows]
+            place = np.empty(len(s), dtype=np.int64)
+            place[np.argsort(-s, kind="stable")] = np.arange(len(s))
+            D = 1.0 / np.log2(2.0 + place)
+            x = self.sigma * (s[:, None] - s[None, :])
+            small = np.exp(-np.abs(x))
+            rho = np.where(x >= 0, small, 1.0) / (1.0 + small)
+            push = self.sigma * y[:, None] * np.abs(D[:, None] - D[None, :]) * rho
+            bend = self.sigma * push * (1.0 - rho)
+            block.gradients[rows] = push.sum(axis=0) - push.sum(axis=1)
+            block.hessians[rows] = bend.sum(axis=0) + bend.sum(axis=1)

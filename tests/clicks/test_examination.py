@@ -1,0 +1,145 @@
+"""Examination against slow versions and planted parameters, and what it says where the model is wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reference import clicks as slow
+from truerank import ClickLog, Examination, RankingData, load_sample, simulate
+from truerank.clicks.simulation import relevance_of, trust_of
+from truerank.core.errors import InvalidInputError
+
+TRUTH = 1.0 / np.arange(1, 11)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return load_sample()
+
+
+def log_of(data, model="position", impressions=60_000, seed=0, **settings):
+    rankers = {"a": data.X[:, 0], "b": data.X[:, 5]}
+    return simulate(data, rankers, model, impressions, random_state=seed, **settings)
+
+
+def test_two_rankers_recover_the_planted_propensities(data):
+    seen = Examination().fit(log_of(data))
+    assert np.abs(seen.propensities_ - TRUTH).max() < 0.03
+    assert seen.identified_
+    assert seen.reasons_ == []
+    assert (np.abs(seen.propensities_ - TRUTH)[1:] < 2 * (seen.high_ - seen.low_)[1:]).all()
+    assert (seen.pairs_ == 9).all()
+
+
+def test_the_tables_and_their_maximum_are_those_of_the_slow_version(data):
+    log = log_of(data, impressions=3_000)
+    seen = Examination(max_position=6).fit(log)
+    expected = slow.propensities(slow.matched(log, 6))
+    assert np.allclose(seen.propensities_, expected, rtol=1e-4)
+
+
+def test_exclusion_is_that_of_the_slow_version(data):
+    log = log_of(data, "cascade", impressions=3_000)
+    assert Examination(max_position=10).fit(log).tests_["exclusion"] == pytest.approx(slow.exclusion(log), rel=1e-9)
+
+
+def test_trust_recovers_ratios_and_shifted_beta(data):
+    seen = Examination("trust").fit(log_of(data, "trust", 200_000))
+    alpha, beta = trust_of(TRUTH)
+    expected = alpha / alpha[0]
+    assert np.abs(seen.propensities_ - expected)[:6].max() < 0.15
+    shifted = beta - alpha * beta[-1] / alpha[-1]  # the scale on which β is 0 at the last position
+    assert np.abs(seen.beta_ - shifted).max() < 0.05
+    assert seen.identified_
+
+
+@pytest.mark.parametrize(
+    ("truth", "read_as", "reason"),
+    [
+        ("trust", "position", "otherwise for relevant"),
+        ("cascade", "position", "exclude"),
+        ("cascade", "trust", "exclude"),
+    ],
+)
+def test_wrong_models_are_not_identified(data, truth, read_as, reason):
+    seen = Examination(read_as).fit(log_of(data, truth, 100_000))
+    assert not seen.identified_
+    assert any(reason in text for text in seen.reasons_)
+
+
+def test_one_ranker_or_none_is_not_identified(data):
+    log = simulate(data, {"a": data.X[:, 0]}, impressions=2_000, random_state=0)
+    seen = Examination().fit(log)
+    assert not seen.identified_
+    assert np.isnan(seen.propensities_[1:]).all()
+    assert "one ranker alone" in seen.reasons_[0]
+    assert "connect positions 2, 3, 4, 5, … with position 1" in seen.reasons_[1]
+    unnamed = ClickLog([1, 2, 2], ["q"] * 3, ["d", "e", "d"], [1, 1, 2], [1, 0, 1])
+    assert "does not name what chose" in Examination(max_position=2).fit(unnamed).reasons_[0]
+
+
+def test_rankers_changed_by_date_are_not_identified(data):
+    log = log_of(data, impressions=20_000)
+    log.time = log.time + 10**9 * log.ranker
+    seen = Examination().fit(log)
+    assert not seen.identified_
+    assert "changed by date" in " ".join(seen.reasons_)
+
+
+def test_em_finds_examination_through_features_that_know_relevance(data):
+    log = simulate(data, {"a": data.X[:, 0]}, impressions=60_000, random_state=0)
+    knowing = RankingData(relevance_of(data)[:, None] ** [1, 2], None, data.qid, doc_ids=data.doc_ids)
+    seen = Examination(method="em").fit(log, knowing)
+    assert np.abs(seen.propensities_ - TRUTH).max() < 0.06
+    assert not seen.identified_
+    assert "rest on the features" in seen.reasons_[-1]
+    with pytest.raises(InvalidInputError, match="fit\\(log, features=data\\)"):
+        Examination(method="em").fit(log)
+
+
+def test_same_seed_same_bits_and_order_of_rows(data):
+    log = log_of(data, impressions=3_000)
+    one, two = (Examination(random_state=3).fit(log) for _ in range(2))
+    assert one.to_dict() == two.to_dict()
+    turned = np.random.default_rng(0).permutation(log.n_rows)
+    names = log.ranker_ids[log.ranker][turned].tolist()
+    other = ClickLog(log.impression[turned], log.query[turned], log.document[turned], log.position[turned],
+                     log.clicked[turned], ranker=names)  # fmt: skip
+    assert np.allclose(Examination().fit(other).propensities_, one.propensities_, rtol=1e-9)
+
+
+def test_refusals(data):
+    with pytest.raises(InvalidInputError, match="read_clicks makes one"):
+        Examination().fit([1])
+    with pytest.raises(InvalidInputError, match="no clicks"):
+        Examination().fit(ClickLog([1], ["q"], ["d"], [1], [0]))
+    with pytest.raises(InvalidInputError, match="'position', 'trust'"):
+        Examination("cascade")
+    with pytest.raises(InvalidInputError, match="fits the position model"):
+        Examination("trust", method="em")
+
+
+@pytest.mark.parametrize("model", ["position", "trust", "cascade"])
+def test_simulated_clicks_have_the_stated_probabilities(model):
+    data = RankingData([[2.0], [1.0]], [1, 0], qid=["q", "q"], doc_ids=["a", "b"])
+    log = simulate(data, {"r": [2.0, 1.0]}, model, 200_000, depth=2, random_state=0)
+    rates = [log.clicked[log.position == k].mean() for k in (1, 2)]
+    alpha, beta = trust_of(np.array([1.0, 0.5]))
+    expected = {
+        "position": [1.0, 0.5 * 0.1],
+        "trust": [alpha[0] + beta[0], alpha[1] * 0.1 + beta[1]],
+        "cascade": [1.0, 0.0],
+    }
+    assert rates == pytest.approx(expected[model], abs=0.004)
+    assert np.array_equal(simulate(data, {"r": [2.0, 1.0]}, model, 50, random_state=1).clicked,
+                          simulate(data, {"r": [2.0, 1.0]}, model, 50, random_state=1).clicked)  # fmt: skip
+
+
+def test_simulation_refuses(data):
+    with pytest.raises(InvalidInputError, match="do not rise"):
+        log_of(data, impressions=5, examination=np.ones(10) + np.arange(10))
+    with pytest.raises(InvalidInputError, match="score for each"):
+        simulate(data, {"a": [1.0]})
+    with pytest.raises(InvalidInputError, match="need grades"):
+        simulate(RankingData([[1.0]]), {"a": [1.0]})

@@ -1,0 +1,165 @@
+"""Click logs: what is read, what is refused and where, and what is left out and counted."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import numpy as np
+import pandas
+import pytest
+
+from truerank import ClickLog, read_clicks
+from truerank.core.errors import DataFileError, InvalidInputError
+
+ROWS = {
+    "impression": ["i1", "i1", "i2", "i2", "i2"],
+    "query": ["cat", "cat", "dog", "dog", "dog"],
+    "document": ["a", "b", "b", "c", "a"],
+    "position": [1, 2, 1, 2, 3],
+    "clicked": [0, 1, 0, 0, 1],
+    "ranker": ["x", "x", "y", "y", "y"],
+}
+
+
+def frame(**changes):
+    return pandas.DataFrame(ROWS | changes)
+
+
+def told(log):
+    """The rows of a log as ids again."""
+    return list(
+        zip(log.impression.tolist(), log.query_ids[log.query].tolist(), log.document_ids[log.document].tolist(),
+            log.position.tolist(), log.clicked.tolist())
+    )  # fmt: skip
+
+
+EXPECTED = [(0, "cat", "a", 1, False), (0, "cat", "b", 2, True), (1, "dog", "b", 1, False), (1, "dog", "c", 2, False),
+            (1, "dog", "a", 3, True)]  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet", "arrow", "jsonl", "jsonl.gz", "csv.gz"])
+def test_every_format_gives_the_same_log(tmp_path, ending):
+    path = tmp_path / f"log.{ending}"
+    if ending == "parquet":
+        frame().to_parquet(path)
+    elif ending == "arrow":
+        frame().to_feather(path)
+    elif "jsonl" in ending:
+        frame().to_json(path, orient="records", lines=True)
+    else:
+        frame().to_csv(path, index=False, sep="\t" if ending == "tsv" else ",")
+    log = read_clicks(path)
+    assert told(log) == EXPECTED
+    assert log.ranker_ids[log.ranker].tolist() == ROWS["ranker"]
+    assert log.time is None
+
+
+def test_a_frame_and_columns_by_other_names(tmp_path):
+    other = frame().rename(columns={"document": "sku", "position": "rank"})
+    names = {"document": "sku", "position": "rank"}
+    assert told(read_clicks(other, columns=names)) == EXPECTED
+    other["rank"] -= 1
+    assert told(read_clicks(other, columns=names, first_position=0)) == EXPECTED
+    with pytest.raises(InvalidInputError, match=r"no column 'document'.*it has 'impression'.*columns=\{\"document\""):
+        read_clicks(other)
+    nested = tmp_path / "log.jsonl"
+    nested.write_text(
+        "\n".join(json.dumps({**{k: v for k, v in row.items() if k != "ranker"}, "x": {"bucket": row["ranker"]}})
+                  for row in frame().to_dict("records"))
+    )  # fmt: skip
+    assert read_clicks(nested, columns={"ranker": "x.bucket"}).ranker_ids.tolist() == ["x", "y"]
+
+
+def test_rows_may_come_in_any_order():
+    shuffled = frame().iloc[[4, 1, 3, 0, 2]]
+    log = read_clicks(shuffled)
+    assert sorted(told(log)[:3], key=lambda row: row[3]) == [(0, *row[1:]) for row in EXPECTED[2:]]
+    assert np.array_equal(np.diff(log.offsets), [3, 2])
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason", "message"),
+    [
+        ({"position": [1, 3, 1, 2, 3]}, "gap", "line 3: position 2 of the impression is missing"),
+        ({"position": [1, 2, 1, 1, 2]}, "position twice", "line 5: the impression has two documents at position 1"),
+        ({"position": [1, 2, 0, 1, 2]}, "position", "line 4: the position must be an integer from 1"),
+        ({"position": [1, 1.5, 1, 2, 3]}, "position", "line 3: the position must be an integer"),
+        ({"document": ["a", "b", "b", "c", "b"]}, "document twice", "line 6: the impression shows this document twice"),
+        ({"clicked": [0, 2, 0, 0, 1]}, "clicked", "line 3: clicked must be 0 or 1"),
+        ({"query": ["cat", "cow", "dog", "dog", "dog"]}, "two queries", "line 3: an earlier row .* another query"),
+        ({"ranker": ["x", "z", "y", "y", "y"]}, "two rankers", "line 3: .* interleaved lists"),
+        (
+            {"document": ["a", None, "b", "c", "a"]},
+            "missing id",
+            "line 3: the impression, query or document is missing",
+        ),
+    ],
+)
+def test_bad_rows_are_refused_by_line_or_counted(tmp_path, changes, reason, message):
+    path = tmp_path / "log.csv"
+    frame(**changes).to_csv(path, index=False)
+    with pytest.raises(DataFileError, match=message):
+        read_clicks(path)
+    log = read_clicks(path, bad="skip")
+    assert log.skipped == {reason: 1}
+    assert log.n_impressions == 1
+    assert len({row[1] for row in told(log)}) == 1
+
+
+def test_a_log_without_a_good_impression_says_so():
+    with pytest.raises(InvalidInputError, match="no impression is left: 2 with gap"):
+        ClickLog([1, 2], ["a", "b"], ["d", "e"], [2, 2], [0, 1], bad="skip")
+    with pytest.raises(InvalidInputError, match="no rows"):
+        ClickLog([], [], [], [], [])
+    with pytest.raises(InvalidInputError, match="document has 1 entries and impression has 2"):
+        ClickLog([1, 2], ["a", "b"], ["d"], [1, 1], [0, 1])
+
+
+def event(action, document, position, query="q1"):
+    return {
+        "action_name": action, "query_id": query, "client_id": "c", "user_query": "cat",
+        "timestamp": "2026-01-01T00:00:00Z",
+        "event_attributes": {"object": {"object_id": document}, "position": {"ordinal": position}},
+    }  # fmt: skip
+
+
+def test_ubi_events(tmp_path):
+    events, queries = tmp_path / "events.ndjson", tmp_path / "queries.ndjson"
+    shown = [event("impression", "a", 1), event("impression", "b", 2), event("impression", "b", 2)]
+    rows = [*shown, event("click", "b", 2), {"action_name": "login"}]
+    events.write_text("\n".join(json.dumps({"_source": row}) for row in rows))
+    log = read_clicks(events, format="ubi")
+    assert told(log) == [(0, "cat", "a", 1, False), (0, "cat", "b", 2, True)]
+    assert (log.session_ids.tolist(), log.time.tolist()) == (["c"], [1767225600 * 10**9] * 2)
+    hits = {
+        "query_id": "q1",
+        "user_query": "cat",
+        "query_response_hit_ids": ["c", "b", "a"],
+        "query_attributes": {"arm": "B"},
+    }
+    queries.write_text(json.dumps(hits))
+    log = read_clicks(events, queries, format="ubi", columns={"ranker": "query_attributes.arm"})
+    assert told(log) == [(0, "cat", "c", 1, False), (0, "cat", "b", 2, True), (0, "cat", "a", 3, False)]
+    assert log.ranker_ids.tolist() == ["B"]
+    with open(events, "a") as more:
+        more.write("\n" + json.dumps(event("click", "z", 9)))
+    with pytest.raises(DataFileError, match=r"line 6: a click on 'z', which was not shown for query_id 'q1'"):
+        read_clicks(events, format="ubi")
+    assert read_clicks(events, format="ubi", bad="skip").skipped == {"clicks on documents that were not shown": 1}
+    with pytest.raises(DataFileError, match="no event has the action_name 'view'"):
+        read_clicks(events, format="ubi", shown_action="view")
+
+
+def test_damaged_json_names_the_line(tmp_path):
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"impression": 1, "query": "a", "document": "b", "position": 1, "clicked": 0}\n{"impression": \n')
+    with pytest.raises(DataFileError, match=r"line 2: the line is no JSON"):
+        read_clicks(path)
+    path.write_text("[1, 2]\n")
+    with pytest.raises(DataFileError, match=r"line 1: expected a JSON object"):
+        read_clicks(path)
+    with gzip.open(tmp_path / "log.xyz", "wb") as other:
+        other.write(b"x")
+    with pytest.raises(DataFileError, match="file name ends in"):
+        read_clicks(tmp_path / "log.xyz")

@@ -1,0 +1,143 @@
+"""Off-policy values against a slow version, arithmetic and planted relevances."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reference import clicks as slow
+from truerank import ClickLog, Examination, evaluate_from_clicks, load_sample, simulate
+from truerank.clicks.simulation import relevance_of, trust_of
+from truerank.clicks.value import ESTIMATORS
+from truerank.core.errors import InvalidInputError
+from truerank.data.grouping import ranks_by_query
+
+TRUTH = 1.0 / np.arange(1, 11)
+
+
+def run_of(data, scores):
+    texts = data.doc_ids.tolist()
+    return {
+        str(query): dict(zip(texts[start:stop], scores[start:stop].tolist()))
+        for query, start, stop in zip(data.query_ids.tolist(), data.offsets, data.offsets[1:])
+    }
+
+
+@pytest.fixture(scope="module")
+def data():
+    return load_sample()
+
+
+@pytest.fixture(scope="module")
+def log(data):
+    return simulate(data, {"a": data.X[:, 0], "b": data.X[:, 5]}, impressions=60_000, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def seen(log):
+    return Examination(n_draws=50).fit(log)
+
+
+@pytest.fixture(scope="module")
+def new(data):
+    return run_of(data, data.X[:, 0] / data.X[:, 0].std() + data.X[:, 8] / data.X[:, 8].std())
+
+
+def true_value(data, log, run, alpha, beta=0.0):
+    """Expected clicks per impression under the planted relevances, for the queries of the log."""
+    scores = np.concatenate([list(run[str(query)].values()) for query in data.query_ids.tolist()])
+    rank = ranks_by_query(scores, data.offsets)
+    top = rank <= 10
+    shares = np.bincount(log.query[log.offsets[:-1]], minlength=data.n_queries) / log.n_impressions
+    rate = (np.zeros(10) + alpha)[rank[top] - 1] * relevance_of(data)[top] + (np.zeros(10) + beta)[rank[top] - 1]
+    return float((shares[data.query_index[top]] * rate).sum())
+
+
+def test_value_bounds_and_support_are_those_of_the_slow_version(data, seen, new):
+    log = simulate(data, {"a": data.X[:, 0], "b": data.X[:, 5]}, impressions=150, random_state=1)
+    asked = set(log.query_ids[log.query].tolist()) - {"1"}
+    run = {query: scores for query, scores in new.items() if query in asked}
+    found = evaluate_from_clicks(log, {"new": run}, examination=seen, cutoff=5)["new"]
+    expected = slow.value(log, run, seen.propensities_, 5)
+    assert (found.value, found.least, found.most, found.support) == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_small_log_by_hand():
+    # a: 1 click of 2 views at 1, 1 of 1 at 2, where half is seen: 2 / 2.5 = 0.8; b: 1 of 1 at 1, 0 of 2 at 2: 1 / 2.
+    log = ClickLog(np.repeat([1, 2, 3], 2), ["q"] * 6, ["a", "b", "a", "b", "b", "a"], [1, 2] * 3, [1, 0, 0, 0, 1, 1],
+                   ranker=["x"] * 4 + ["y"] * 2)  # fmt: skip
+    seen = Examination(max_position=2).fit(log)
+    seen.propensities_ = np.array([1.0, 0.5])
+    found = evaluate_from_clicks(
+        log, {"n": {"q": {"b": 3, "z": 2}}, "o": {"q": {"a": 2, "b": 1}}}, examination=seen, cutoff=2
+    )
+    assert found["n"].value == pytest.approx(0.5)
+    assert (found["n"].least, found["n"].most) == pytest.approx((0.5, 0.5 + 0.5 * 1.0))
+    assert found["n"].support == pytest.approx(1.0 / 1.5)
+    assert found["o"].value == pytest.approx(0.8 + 0.5 * 0.5)
+    assert found.difference("n", "o").value == pytest.approx(0.5 - 1.05)
+    assert found.difference("n", "o").most == pytest.approx(0.5 - 1.05 + 0.5)
+    dcg = evaluate_from_clicks(log, {"o": {"q": {"a": 2, "b": 1}}}, examination=seen, cutoff=2, discount="dcg")["o"]
+    assert dcg.value == pytest.approx(0.8 + 0.5 / np.log2(3))
+    twice = evaluate_from_clicks(log, {"o": {"q": {"a": 2, "b": 1}}}, examination=seen, cutoff=2, min_shown=4)["o"]
+    assert (twice.support, twice.least, twice.most) == pytest.approx((0.0, 0.0, 1.5))
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_intervals_with_bounds_hold_the_truth(data, log, seen, new, estimator):
+    truth = true_value(data, log, new, TRUTH)
+    found = evaluate_from_clicks(log, {"new": new}, examination=seen, estimator=estimator, about="clicks")["new"]
+    assert 0.7 < found.support < 0.99
+    assert found.low <= truth <= found.high
+    assert found.high - found.low < 0.3
+    assert found.sampling_high - found.sampling_low < 0.5 * (found.high - found.low)
+    wider = evaluate_from_clicks(log, {"new": new}, examination=seen, estimator=estimator)["new"]
+    assert wider.low < found.low < found.high < wider.high
+
+
+def test_ips_with_known_chances_and_shares_agree(log, seen, new):
+    values = [evaluate_from_clicks(log, {"new": new}, examination=seen, estimator="ips")["new"].value]
+    columns = (log.impression, log.query_ids[log.query], log.document_ids[log.document], log.position, log.clicked)
+    other = ClickLog(*columns, ranker=log.ranker)
+    values.append(evaluate_from_clicks(other, {"new": new}, examination=seen, estimator="ips")["new"].value)
+    assert values[0] == pytest.approx(values[1], abs=0.01)
+
+
+def test_the_doubly_robust_model_may_read_features(data, log, seen, new):
+    truth = true_value(data, log, new, TRUTH)
+    found = evaluate_from_clicks(log, {"new": new}, examination=seen, estimator="doubly-robust", features=data)["new"]
+    assert found.low <= truth <= found.high
+    assert found.least < found.value < found.most
+    assert found.sampling_low <= truth <= found.sampling_high
+
+
+def test_trust_counts_the_clicks_that_positions_bring(data, new):
+    log = simulate(data, {"a": data.X[:, 0], "b": data.X[:, 5]}, "trust", impressions=100_000, random_state=0)
+    seen = Examination("trust", n_draws=50).fit(log)
+    found = evaluate_from_clicks(log, {"new": new}, examination=seen)["new"]
+    assert found.low <= true_value(data, log, new, *trust_of(TRUTH)) <= found.high
+
+
+def test_a_ranker_differs_from_itself_by_nothing_and_a_better_one_is_found(data, log, seen, new):
+    worse = run_of(data, -data.X[:, 0])
+    found = evaluate_from_clicks(log, {"a": new, "same": new, "worse": worse}, examination=seen)
+    assert found.difference("a", "same")[:3] == pytest.approx((0.0, 0.0, 0.0), abs=1e-12)
+    old = run_of(data, data.X[:, 5])
+    found = evaluate_from_clicks(log, {"old": old, "shown": run_of(data, data.X[:, 0])}, examination=seen)
+    assert found["old"].support == 1.0
+    truth = true_value(data, log, run_of(data, data.X[:, 0]), TRUTH) - true_value(data, log, old, TRUTH)
+    assert found.difference("shown", "old").low <= truth <= found.difference("shown", "old").high
+    assert "shown - old" in str(found)
+
+
+def test_refusals(log, seen, new):
+    with pytest.raises(InvalidInputError, match="is known to position 10; give cutoff=10"):
+        evaluate_from_clicks(log, {"new": new}, examination=seen, cutoff=11)
+    with pytest.raises(InvalidInputError, match="share no query"):
+        evaluate_from_clicks(log, {"new": {"other": {"d": 1.0}}}, examination=seen)
+    with pytest.raises(InvalidInputError, match="not fitted"):
+        evaluate_from_clicks(log, {"new": new}, examination=Examination())
+    with pytest.raises(InvalidInputError, match="must hold 10 numbers"):
+        evaluate_from_clicks(log, {"new": new}, examination=seen, discount=[1.0])
+    part = dict(list(new.items())[:100])
+    assert "that a ranker lacks are left out" in evaluate_from_clicks(log, {"new": part}, examination=seen).notes[-1]
