@@ -1,0 +1,294 @@
+"""Cut-offs: against the slow reference, by arithmetic, and the promise itself on made-up queries."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+from reference import cutoffs as slow
+from truerank import load_model, save_model
+from truerank.calibration import risk_bounds
+from truerank.calibration.cutoffs import Cutoff
+from truerank.calibration.query_losses import parse_loss
+from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
+
+
+def made(seed, m=80, ties=False, strength=1.5):
+    """Scores, grades and queries of m queries of 1 to 9 documents, rows shuffled; scores mean the same everywhere."""
+    rng = np.random.default_rng(seed)
+    qid = np.repeat(np.arange(m), rng.integers(1, 10, m))
+    scores = rng.normal(size=len(qid)) + rng.normal(size=m)[qid]
+    y = (rng.random(len(qid)) < 1 / (1 + np.exp(1 - strength * scores))) * rng.integers(1, 3, len(qid))
+    if ties:
+        scores = np.round(scores * 2) / 2
+    order = rng.permutation(len(qid))
+    return scores[order], y[order], qid[order]
+
+
+def by_query(scores, y, qid):
+    names = list(dict.fromkeys(qid.tolist()))
+    return [(scores[qid == q].tolist(), y[qid == q].tolist()) for q in names]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("at_most", [0.1, 0.3, 0.6])
+def test_conformal_threshold_is_the_least_inclusive_one(seed, at_most):
+    scores, y, qid = made(seed, ties=seed % 2 == 1)
+    cutoff = Cutoff("missed-relevant", at_most=at_most).fit(scores, y, qid=qid)
+    queries = by_query(scores, y, qid)
+    assert cutoff.threshold_ == slow.conformal(queries, slow.missed, at_most)
+    assert cutoff.depth(scores, qid=qid).tolist() == [sum(s >= cutoff.threshold_ for s in own) for own, _ in queries]
+    risks = [slow.mean_loss(queries, slow.missed, t) for t in cutoff.curve_["threshold"]]
+    assert cutoff.curve_["risk"] == pytest.approx(risks)
+
+
+@pytest.mark.filterwarnings("ignore:no query will be answered")
+@pytest.mark.parametrize("seed", range(6))
+def test_answers_are_those_of_the_binomial_sequence(seed):
+    scores, y, qid = made(seed, ties=seed % 2 == 1)
+    cutoff = Cutoff("no-relevant@3", at_most=0.25, confidence=0.9, query_score="best", start=0.2, step=0.07)
+    queries = by_query(scores, y, qid)
+    losses = [slow.nothing_in_top(s, g, 3) for s, g in queries]
+    want = slow.answered_by_sequence([max(s) for s, _ in queries], losses, 0.25, 0.9, 0.2, 0.07)
+    assert cutoff.fit(scores, y, qid=qid).answers(scores, qid=qid).tolist() == want
+    assert cutoff.answered_ == pytest.approx(np.mean(want))
+    assert cutoff.withheld_ == pytest.approx(1 - np.mean([loss for loss, a in zip(losses, want) if not a]))
+
+
+@pytest.mark.parametrize("kind", ["missed-relevant", "irrelevant-shown"])
+def test_depth_with_confidence_ends_at_the_first_bound_above(kind):
+    scores, y, qid = made(5)
+    cutoff = Cutoff(kind, at_most=0.5, confidence=0.9).fit(scores, y, qid=qid)
+    loss = slow.missed if kind == "missed-relevant" else slow.irrelevant_shown
+    queries = by_query(scores, y, qid)
+    curve = cutoff.curve_
+    for t, risk in zip(curve["threshold"], curve["risk"]):
+        assert risk == pytest.approx(slow.mean_loss(queries, loss, t))
+    passed = curve["bound"] <= 0.5
+    first = int(np.argmin(passed))
+    assert cutoff.threshold_ == curve["threshold"][first - 1]
+    inclusive = np.diff(curve["answered"])
+    assert (inclusive <= 0).all() if kind == "missed-relevant" else (inclusive >= 0).all()
+
+
+def test_bets_are_those_of_the_loop():
+    rng = np.random.default_rng(1)
+    for n, at_most in ((1, 0.3), (40, 0.3), (200, 0.1)):
+        losses = rng.beta(0.5, 3, n)
+        both, counts = np.stack([losses, losses], axis=1), np.array([n, n // 2])
+        p = risk_bounds.betting_p(both, counts, at_most, 0.9)
+        assert p == pytest.approx([slow.bets(losses[:k].tolist(), at_most, 0.9) for k in counts])
+        bound = risk_bounds.betting_bound(both, counts, 0.9)
+        for k, one in zip(counts, bound):
+            assert one > 0.999 or slow.bets(losses[:k].tolist(), one, 0.9) <= 0.1
+
+
+def test_binomial_bound_and_p_agree():
+    lost, counts = np.array([7.0, 3.0]), np.array([40, 3])
+    bound, all_lost = risk_bounds.binomial_bound(lost, counts, 0.9)
+    assert all_lost == 1
+    assert slow.binomial_tail(7, 40, bound) == pytest.approx(0.1)
+    assert risk_bounds.binomial_p(lost, counts, 0.3) == pytest.approx([slow.binomial_tail(7, 40, 0.3), 1])
+    # (1 - 0.35)^5 = 0.116 and (1 - 0.35)^6 = 0.075: six answered queries without a loss, not five.
+    assert risk_bounds.least_losses(0.35, 0.9) == 6
+    assert risk_bounds.least_losses(0.1, 0.9) == 22  # 0.9^22 = 0.098
+
+
+def test_losses_by_hand():
+    # Two queries: grades 0 2 0 1, and 0 0.
+    grades, offsets = np.array([0.0, 2, 0, 1, 0, 0]), np.array([0, 4, 6])
+
+    def of(name, **kind):
+        return parse_loss(name, **kind).of_rankings(grades, offsets, 1).tolist()
+
+    assert of("no-relevant@1") == [1, 1]
+    assert of("no-relevant@2") == [0, 1]
+    assert of("irrelevant@3") == pytest.approx([2 / 3, 1])  # of two documents at k = 3 both
+    assert of("1-P@2") == [0.5, 1]
+    assert of("missed-relevant") == [1, 1, 0.5, 0.5, 0, 0, 0, 0]
+    assert of("no-relevant-shown") == [1, 1, 0, 0, 0, 0, 0, 0]
+    assert of("irrelevant-shown") == pytest.approx([0, 1, 1 / 2, 2 / 3, 1 / 2, 0, 1, 1])
+    assert of(lambda g: 1.0 - (g[0] > 0)) == [1, 1]
+    assert of(lambda g, shown: shown / 8, kind="shown") == [0, 1 / 8, 2 / 8, 3 / 8, 4 / 8, 0, 1 / 8, 2 / 8]
+
+
+def test_a_function_equals_the_name():
+    scores, y, qid = made(3)
+    settings = {"at_most": 0.45, "confidence": 0.8}
+
+    def nothing(grades):
+        return float(not (grades[:3] >= 1).any())
+
+    def missed(grades, shown):
+        return (grades[shown:] >= 1).sum() / max((grades >= 1).sum(), 1)
+
+    a = Cutoff("no-relevant@3", **settings).fit(scores, y, qid=qid)
+    assert a.threshold_ == Cutoff(nothing, **settings).fit(scores, y, qid=qid).threshold_
+    b = Cutoff("missed-relevant", at_most=0.2).fit(scores, y, qid=qid)
+    assert b.threshold_ == Cutoff(missed, at_most=0.2, kind="missed").fit(scores, y, qid=qid).threshold_
+
+
+@pytest.mark.filterwarnings("ignore:no query will be answered")
+@pytest.mark.parametrize("aside", [None, 0.2])
+@pytest.mark.parametrize("kind", ["binary", "share"])
+def test_the_promise_is_kept_where_the_risk_is_known(kind, aside):
+    """Unit scores uniform on (0, 1), P(loss) = 1 - score²: the risk above t is 1 - (1 - t³)/(3 (1 - t))."""
+    broken, answered = 0, 0.0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        score = rng.random(150)
+        loss = (rng.random(150) > score**2).astype(float)
+        if kind == "share":
+            loss = 1 - rng.beta(4 * score**2 + 1e-9, 4 - 4 * score**2 + 1e-9)
+        cutoff = Cutoff("error", at_most=0.4, confidence=0.8, set_aside=aside, start=0.1, step=0.1)
+        t = max(cutoff.fit_losses(score, loss).threshold_, 0.0)
+        answered += cutoff.answered_ / 100
+        broken += t < 1 and 1 - (1 - t**3) / (3 * (1 - t)) > 0.4
+    assert broken <= 100 * 0.2 + 2 * math.sqrt(100 * 0.2 * 0.8)
+    assert broken > 0 or kind == "share"
+    assert answered > 0.15  # the whole risk of 2/3 is far above: about 0.39 could be answered
+
+
+def test_conformal_control_holds_on_average():
+    losses = []
+    for seed in range(150):
+        scores, y, qid = made(seed, m=60)
+        new = made(seed + 1_000, m=40)
+        cutoff = Cutoff("missed-relevant", at_most=0.15).fit(scores, y, qid=qid)
+        losses.append(slow.mean_loss(by_query(*new), slow.missed, cutoff.threshold_))
+    assert np.mean(losses) <= 0.15 + 2 * np.std(losses) / math.sqrt(150)
+    assert np.mean(losses) > 0.1  # and is no larger than needed
+
+
+def test_learned_score_finds_the_column_that_tells():
+    rng = np.random.default_rng(0)
+    columns = rng.normal(size=(600, 3))
+    loss = (rng.random(600) < 1 / (1 + np.exp(2 * columns[:, 1]))).astype(float)
+    settings = {"at_most": 0.3, "confidence": 0.9}
+    learned = Cutoff("error", query_score="learned", **settings).fit_losses(columns, loss)
+    assert abs(learned.coef_[1]) > 3 * np.abs(learned.coef_[[0, 2]]).max()
+    assert learned.n_queries_ == 360  # two fifths are set aside
+    alone = Cutoff("error", **settings).fit_losses(columns[:, 1], loss)
+    assert abs(learned.answered_ - alone.answered_) < 0.1
+    assert learned.answers(columns).mean() == pytest.approx(learned.answered_, abs=0.05)
+
+
+def test_query_scores_by_hand():
+    # Ranked by the first column: query 1 has 4, 2, 1; query 2 has 3. Run 2 lacks one of the first two of query 1.
+    scores = np.array([[2, 5.0, np.nan], [4, np.nan, 1], [3, 1, 1], [1, 1, 1]])
+    qid = [1, 1, 2, 1]
+    expected = {"best": [4, 3], "mean-top": [3, 3], "gap": [2, 0], "agreement": [(0.5 + 0.5) / 2, 1.0]}
+    for name, values in expected.items():
+        cutoff = Cutoff("error", at_most=0.6, confidence=0.5, query_score=name, k=2)
+        cutoff.loss = "no-relevant@2"
+        cutoff.fit(np.vstack([scores] * 5), [1, 1, 1, 1] * 5, qid=[(q, i) for i in range(5) for q in qid])
+        assert cutoff._scores_of(cutoff.reference_)[:2].tolist() == values
+
+
+def test_probabilities_are_summed_and_documents_that_are_not_there_count_nothing():
+    cutoff = Cutoff("no-relevant@3", at_most=0.5, confidence=0.5, query_score="expected-relevant")
+    cutoff.fit([0.5, 0.25, 0.9] * 4, [1, 0, 1] * 4, qid=[q for i in range(4) for q in (2 * i, 2 * i, 2 * i + 1)])
+    assert cutoff._scores_of(cutoff.reference_)[:2] == pytest.approx([0.75, 0.9])
+
+
+def test_the_first_threshold_that_fails_ends_the_sequence_and_says_so():
+    score, loss = np.arange(40.0), np.zeros(40)
+    loss[28:] = 1  # the highest are all wrong
+    with pytest.warns(TruerankWarning, match="no query will be answered: of 12 answered ones 100.0% are lost"):
+        cutoff = Cutoff("error", at_most=0.35, confidence=0.9).fit_losses(score, loss)
+    assert cutoff.threshold_ == math.inf
+    assert not cutoff.answers(score).any()
+    given = Cutoff("error", at_most=0.35, confidence=0.9, thresholds=[0.0]).fit_losses(score, 1 - loss * 0 - 1)
+    assert given.answers(score).all()
+
+
+def test_saved_and_loaded_it_answers_the_same(tmp_path):
+    scores, y, qid = made(2)
+    cutoff = Cutoff("no-relevant@3", at_most=0.6, confidence=0.8, query_score="learned").fit(scores, y, qid=qid)
+    save_model(cutoff, tmp_path / "cutoff.json")
+    again = load_model(tmp_path / "cutoff.json")
+    assert again.summary() == cutoff.summary()
+    assert (again.answers(scores, qid=qid) == cutoff.answers(scores, qid=qid)).all()
+    text = (tmp_path / "cutoff.json").read_text().replace('"names_":["best",', '"names_":[')
+    (tmp_path / "cutoff.json").write_text(text)
+    with pytest.raises(ModelFileError, match="do not fit together"):
+        load_model(tmp_path / "cutoff.json")
+
+
+def test_the_plot_has_the_curve_and_the_choice():
+    pytest.importorskip("matplotlib")
+    cutoff = Cutoff("error", at_most=0.5, confidence=0.8).fit_losses(np.arange(20.0), np.arange(20) < 10)
+    (axes,) = cutoff.plot().axes
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert labels == ["upper bound, confidence 0.8", "calibration queries", "at most 0.5", "chosen: 75%"]
+    assert axes.lines[0].get_ydata().tolist() == cutoff.curve_["bound"].tolist()
+
+
+def test_summary_names_promise_and_cost():
+    cutoff = Cutoff("error", at_most=0.5, confidence=0.8).fit_losses(np.arange(20.0), np.arange(20) < 10)
+    # 14 answered: 4 of 14 lost, P(at most 4 | 14, 1/2) = 0.09; 15 answered: 5 of 15, 0.15; 16: 6 of 16, 0.23.
+    assert cutoff.summary() == (
+        "With confidence 0.8, the mean loss error of what is answered is at most 0.5. Answer where the score is "
+        "at least 4: 75.0% of 20 queries. Of the others 0.0% would have been right."
+    )
+
+
+def test_check_warns_in_no_more_than_its_level_where_nothing_changed():
+    scores, y, qid = made(0, m=60)
+    cutoff = Cutoff("missed-relevant", at_most=0.3)
+    warned = 0
+    for seed in range(100):
+        scores, y, qid = made(seed, m=60)
+        new, _, new_qid = made(seed + 500, m=50)
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            drift = cutoff.fit(scores, y, qid=qid).check(new, qid=new_qid, level=0.2)
+        assert bool(found) == bool(drift.moved) == (min(drift.p.values()) <= 0.2)
+        warned += len(found)
+    assert 0 < warned <= 20 + 2 * math.sqrt(100 * 0.2 * 0.8)
+
+
+def test_check_names_what_moved():
+    scores, y, qid = made(1)
+    cutoff = Cutoff("no-relevant@3", at_most=0.6, confidence=0.8).fit(scores, y, qid=qid)
+    with pytest.warns(TruerankWarning, match=r"differ from those of fit in .*mean-top \(median .*judge new ones"):
+        drift = cutoff.check(scores + 3, qid=qid)
+    assert {"best", "mean-top", "mean"} == set(drift.moved)  # spread, gap and size did not
+    before, now = drift.moved["best"]
+    assert now == pytest.approx(before + 3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"loss": "no-relevant"}, "unknown loss 'no-relevant'; losses are no-relevant@3"),
+        ({"loss": "no-relevant@3", "kind": "shown", "confidence": 0.9}, "is of the kind 'answer', got kind='shown'"),
+        ({"loss": "irrelevant-shown"}, "no bound in expectation is known; give confidence"),
+        ({"loss": "missed-relevant", "query_score": "gap"}, "query_score has no use; leave it out"),
+        ({"at_most": 0.0, "confidence": 0.9}, r"at_most must be a number in \(0, 1\)"),
+        ({"confidence": 0.9, "query_score": "agreement"}, "agreement needs scores"),
+        ({"confidence": 0.9, "query_score": "expected-relevant"}, "needs scores that are probabilities"),
+        ({"confidence": 0.9, "query_score": "top"}, "query_score must be one of 'mean-top'"),
+        ({"confidence": 0.9, "at_most": 0.01}, "80 queries test thresholds, and fewer than 230 can promise"),
+        ({"loss": "missed-relevant", "at_most": 0.01}, r"judge at least 99 queries"),
+        ({"loss": lambda g: 2.0, "confidence": 0.9}, r"must lie in \[0, 1\], got 2"),
+        ({"loss": lambda g, d: d / 9, "kind": "missed"}, 'rises where more is shown; use kind="shown"'),
+    ],
+)
+def test_errors_say_what_to_do(settings, message):
+    scores, y, qid = made(0)
+    with pytest.raises(InvalidInputError, match=message):
+        Cutoff(**settings).fit(scores, y, qid=qid)
+
+
+def test_a_failed_fit_leaves_the_estimator_as_it_was():
+    scores, y, qid = made(0)
+    cutoff = Cutoff("missed-relevant", at_most=0.3).fit(scores, y, qid=qid)
+    before = cutoff.threshold_
+    cutoff.at_most = 0.001
+    with pytest.raises(InvalidInputError):
+        cutoff.fit(scores, y, qid=qid)
+    assert cutoff.threshold_ == before
