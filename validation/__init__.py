@@ -1,0 +1,1 @@
+"""Error rates, coverage and power behind every statistical promise: `python -m validation NAME`."""

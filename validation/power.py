@@ -1,0 +1,67 @@
+"""Predicted power from a pilot of 50 queries, against the power on all other queries."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from truerank.io.letor.read import read_letor
+from truerank.measures import parse_measure
+from truerank.rankers.baselines import RidgeRanker, SingleFeature
+from truerank.significance.power import _power, queries_needed
+from validation.harness import Row, average, collections, rate, streams
+
+PROMISE = (
+    "The power that a pilot of 50 queries predicts is right on average, and its 95 % interval covers the true power."
+)
+_N, _EFFECT = 150, 0.04
+
+
+def run(replications: int, seed: int) -> list[Row]:
+    """Draw pilots; the truth is the power of the same test and effect on samples of all the other queries."""
+    populations = {"skewed, many ties": _made(seed)}
+    folder = collections()
+    if folder is not None:
+        populations["MQ2008, ridge less BM25's column, nDCG@10"] = _mq2008(folder)
+    rows = []
+    for name, differences in populations.items():
+        predicted, true, covered = [], [], []
+        for rng in streams(seed, replications):
+            order = rng.permutation(len(differences))
+            pilot, rest = differences[order[:50]], differences[order[50:]]
+            if np.ptp(pilot) == 0:
+                continue
+            found = queries_needed(pilot, _EFFECT, at=[_N], n_resamples=500, random_state=int(rng.integers(2**31)))
+            middle, low, high = found.power_by_n[_N]
+            truth = _power(rest - rest.mean(), _EFFECT, "t", 0.05, _N, 1_000, int(rng.integers(2**31)))
+            predicted.append(middle)
+            true.append(truth)
+            covered.append(low <= truth <= high)
+        errors = np.array(predicted) - np.array(true)
+        rows.append(average(name, f"mean predicted power less the true one, n = {_N}", errors, low=-0.05, high=0.05))
+        rows.append(average(name, "true power", true))
+        bar = 0.9 if name.startswith("MQ2008") else None  # the made differences show a hard case
+        rows.append(rate(name, "true power within the printed interval", covered, low=bar))
+    return rows
+
+
+def _made(seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    values = rng.gamma(0.6, 0.2, 784) * np.where(rng.random(784) < 0.3, -1.0, 1.0)
+    return np.where(rng.random(784) < 0.35, 0.0, values)
+
+
+def _mq2008(folder: object) -> np.ndarray:
+    from truerank.data.ranking_data import RankingData
+
+    parts = [read_letor(f"{folder}/letor4-mq2008/S{k}.txt.gz") for k in range(1, 6)]
+    measure = parse_measure("nDCG@10", "ranklib")
+    found = []
+    for k in range(5):
+        train = RankingData.concatenate([parts[j] for j in range(5) if j != k])
+        test = parts[k]
+        values = [
+            measure.per_query(test.judgements(), test.grouped(ranker.fit(train).predict(test)))
+            for ranker in (RidgeRanker(), SingleFeature(24))
+        ]
+        found.append(values[0] - values[1])
+    return np.concatenate(found)
