@@ -26,11 +26,11 @@ $(VENV)/.peers: $(VENV)/.test
 	touch $@
 
 demo: $(VENV)/.demo
-	$(BIN)/truerank demo --out demo-output
+	$(BIN)/truerank sample --demo demo-output
 
 lint: $(VENV)/.test
-	$(BIN)/ruff format --check src tests benchmarks scripts examples
-	$(BIN)/ruff check src tests benchmarks scripts examples
+	$(BIN)/ruff format --check src tests benchmarks scripts examples validation reproductions
+	$(BIN)/ruff check src tests benchmarks scripts examples validation reproductions
 	$(BIN)/mypy
 
 test: lint
@@ -52,6 +52,7 @@ $(VENV)/.docs: pyproject.toml
 	touch $@
 
 docs: $(VENV)/.docs
+	$(BIN)/python scripts/make_command_pages.py docs/api/commands
 	$(BIN)/mkdocs build --strict --quiet --site-dir build/site
 
 clean:

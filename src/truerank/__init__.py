@@ -1,4 +1,4 @@
-"""truerank: from judged rankings to a ranker that can be trusted.
+"""truerank trains ranking models and tests whether they are really better.
 
 Public names stand in `__init__.pyi` and are imported on first use: `import truerank` loads neither numba nor
 scikit-learn.

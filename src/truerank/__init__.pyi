@@ -4,6 +4,7 @@ from .calibration.classifier import (
     CalibratedClassifier as CalibratedClassifier,
     EachAgainstTheRest as EachAgainstTheRest,
 )
+from .calibration.cutoffs import Cutoff as Cutoff
 from .calibration.densities import (
     AsymmetricGaussianCalibrator as AsymmetricGaussianCalibrator,
     AsymmetricLaplaceCalibrator as AsymmetricLaplaceCalibrator,
@@ -25,6 +26,19 @@ from .calibration.posteriors import (
 )
 from .calibration.ranker import CalibratedRanker as CalibratedRanker
 from .calibration.text_classifier import TextClassifier as TextClassifier
+from .clicks.examination import Examination as Examination
+from .clicks.interleaving import (
+    compare_arms as compare_arms,
+    compare_interleaved as compare_interleaved,
+    interleave as interleave,
+)
+from .clicks.log import ClickLog as ClickLog
+from .clicks.read import read_clicks as read_clicks
+from .clicks.simulation import simulate as simulate
+from .clicks.training import training_data as training_data
+from .clicks.value import evaluate_from_clicks as evaluate_from_clicks
+from .compat.preferences import Preferences as Preferences, evaluate_preferences as evaluate_preferences
+from .data.provenance import TrainingSketch as TrainingSketch, training_queries as training_queries
 from .data.ranking_data import Judgements as Judgements, RankingData as RankingData
 from .data.samples import load_sample as load_sample
 from .data.splits import QueryKFold as QueryKFold
@@ -73,6 +87,9 @@ from .io.trec import (
     write_qrels as write_qrels,
     write_run as write_run,
 )
+from .judging.agreement import Agreement as Agreement, agreement as agreement
+from .judging.estimate import Estimate as Estimate, Estimated as Estimated, estimate as estimate
+from .judging.plan import Plan as Plan, plan_judgements as plan_judgements, read_plan as read_plan
 from .links.graph import LinkGraph as LinkGraph, read_links as read_links
 from .links.pagerank import hostrank as hostrank, pagerank as pagerank
 from .matrices.binned import BinnedMatrix as BinnedMatrix
@@ -97,6 +114,7 @@ from .rankers.rank_svm import RankSVM as RankSVM
 from .rankers.run_fusion import RunFusion as RunFusion
 from .rankers.text_ranker import TextRanker as TextRanker
 from .significance.comparison import compare_rankers as compare_rankers
+from .significance.power import queries_needed as queries_needed
 from .text.features import TextFeatures as TextFeatures
 from .text.index import Index as Index, build_index as build_index
 from .text.retrieval import retrieve as retrieve

@@ -257,6 +257,21 @@ def test_a_floor_outside_its_interval_is_refused(setting):
     assert issubclass(registry.calibrator_class("laplace"), DensityCalibrator)
 
 
+@pytest.mark.parametrize("name", ["asymmetric-laplace", "asymmetric-gaussian", "hybrid"])
+def test_limits_of_the_paper_keep_the_density(name):
+    """At a smallest scale the paper's β = INF is the density itself; by default the rule of succession takes over."""
+    scores, y = np.array([-3.0, -1.0, -1.0, 1.0, 2.0, 3.0]), np.array([0, 0, 0, 1, 1, 1])
+    paper = make(name, smallest_scale=0.01, limits="paper").fit(scores, y)
+    new = np.array([-0.9, 0.3, 0.9])
+    expected = np.log(paper.density(new, 1)) - np.log(paper.density(new, 0))
+    np.testing.assert_allclose(paper.log_odds(new), expected, rtol=1e-9)
+    default = make(name, smallest_scale=0.01).fit(scores, y)
+    np.testing.assert_array_equal(default.density(new, 1), paper.density(new, 1))
+    assert not np.allclose(default.log_odds(new), paper.log_odds(new))
+    with pytest.raises(InvalidInputError, match="limits"):
+        make(name, limits="both").fit(scores, y)
+
+
 def test_beta_is_betacals_where_targets_hardly_matter():
     betacal = pytest.importorskip("betacal")
     rng = np.random.default_rng(4)

@@ -155,3 +155,21 @@ def test_two_classes_by_joint_names(binary):
         np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
         np.testing.assert_allclose(np.log(a.predict_proba(X)), a.predict_log_proba(X), atol=1e-9)
         assert set(a.predict(X)) == {"ham", "spam"}
+
+
+class Recorder(LogisticRegression):
+    """Keeps what its fit is given."""
+
+    def fit(self, X, y, tags=None, rate=None):
+        self.given_ = (len(X), None if tags is None else list(tags), rate)
+        assert tags is None or [X[i, 0] for i in range(len(X))] == list(tags)
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_arguments_of_fit_reach_the_estimator_and_weights_that_it_ignores_are_named(classes):
+    X, y = np.arange(30.0)[:, None], np.arange(30) % classes
+    fitted = CalibratedClassifier(Recorder(), "platt", cv=3).fit(X, y, tags=X[:, 0].tolist(), rate="fast")
+    assert fitted.estimators_[0].given_ == (30, X[:, 0].tolist(), "fast")
+    with pytest.warns(TruerankWarning, match="Recorder takes no sample_weight: it is trained with equal weights"):
+        CalibratedClassifier(Recorder(), "platt", cv=3).fit(X, y, sample_weight=np.ones(30))

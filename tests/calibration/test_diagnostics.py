@@ -118,3 +118,18 @@ def test_few_rows(p):
     assert brier_decomposition(y, p).brier >= 0
     with pytest.raises(InvalidInputError, match="no rows"):
         spiegelhalter_test([], [])
+
+
+def test_queries_widen_what_rows_make_too_narrow():
+    rng = np.random.default_rng(3)
+    query = np.repeat(np.arange(60), 20)
+    p = rng.beta(0.5, 2, size=1200)
+    y = np.repeat(rng.uniform(size=60), 20) < p  # the documents of a query share all their luck
+    rows, by_query = (reliability(y, p, groups=groups, n_resamples=200) for groups in (None, query))
+    widths, narrow = (bands.band_high - bands.band_low for bands in (by_query, rows))
+    assert (widths >= narrow - 1e-12).all()
+    assert widths.mean() > 1.1 * narrow.mean()
+    np.testing.assert_array_equal(by_query.observed, rows.observed)
+    assert spiegelhalter_test(y, p, groups=query).p > spiegelhalter_test(y, p).p
+    assert np.isnan(spiegelhalter_test(y, p, groups=np.zeros(1200)).p)
+    assert np.isnan(expected_calibration_error(y, p, groups=np.zeros(1200), n_resamples=10).low)

@@ -158,3 +158,21 @@ def test_damaged_parts_are_refused():
     one.calibrators_ = one.calibrators_[:2]
     with pytest.raises(ModelFileError, match="2 calibrators for 4"):
         one.check_model()
+
+
+def test_stacked_weights_are_the_maximum_of_their_objective():
+    from scipy.optimize import minimize
+
+    from truerank.calibration.joint_pool import stacked_weights
+
+    rng = np.random.default_rng(4)
+    loss, weight = rng.exponential(size=(3, 80)) + [[0.0], [0.1], [0.4]], rng.integers(1, 3, 80).astype(float)
+
+    def objective(z):
+        log_w = z - logsumexp(z)
+        return -(weight @ logsumexp(log_w[:, None] - loss, axis=0) + 3 * log_w.mean())
+
+    best = minimize(objective, np.zeros(3), method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12}).x
+    np.testing.assert_allclose(stacked_weights(loss, weight), np.exp(best - logsumexp(best)), atol=1e-4)
+    copies = np.repeat(loss, weight.astype(int), axis=1)
+    np.testing.assert_allclose(stacked_weights(loss, weight), stacked_weights(copies), atol=1e-9)

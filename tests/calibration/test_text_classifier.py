@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from truerank.calibration.text_classifier import CLASSIFIERS, TextClassifier
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, TruerankWarning
 from truerank.models.model_file import load_model, save_model
 from truerank.text.topic_classifiers import LinearSVM, TopicNaiveBayes
 from truerank.text.voted_perceptron import VotedPerceptron
@@ -65,6 +65,25 @@ def test_any_number_of_labels(tmp_path):
     one = TextClassifier(method="platt").fit(texts, [[name for name in some if name == "ship"] for some in labels])
     assert one.predict_proba(new).shape == (200, 1)
     assert set(map(tuple, one.predict(new))) == {(), ("ship",)}
+
+
+def test_labels_that_are_none_or_of_two_types_are_refused():
+    texts, labels = news(60)
+    for wrong, message in (
+        (None, r"y\[7\] is None, which is no label"),
+        (float("nan"), r"y\[7\] is nan, which is no label"),
+        ([labels[7], None], r"y\[7\] is None, which is no label"),
+        (3, r"labels must be all text or all numbers: y\[0\] is '\w+' and y\[7\] is 3"),
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            TextClassifier(method="platt").fit(texts, [*labels[:7], wrong, *labels[8:]])
+
+
+def test_a_document_without_a_label_among_single_labels_is_said():
+    texts, labels = news(60)
+    with pytest.warns(TruerankWarning, match="1 of 60 documents has no label, and no document has several"):
+        fitted = TextClassifier("naive-bayes", method="platt").fit(texts, [[], *labels[1:]])
+    assert fitted.multi_label_
 
 
 def test_a_table_in_place_of_texts(tmp_path):

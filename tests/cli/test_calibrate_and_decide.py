@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from truerank.calibration.densities import AsymmetricLaplaceCalibrator
+from truerank.calibration.diagnostics import expected_calibration_error
 from truerank.calibration.ranker import CalibratedRanker
 from truerank.cli import main
 from truerank.data.ranking_data import RankingData
@@ -105,6 +106,73 @@ def test_the_best_method_is_chosen(files, capsys):
     assert main(words) == 0
     assert "pool (" in capsys.readouterr().err
     assert load_model(out).predict_proba([0.0]).shape == (1, 2)
+
+
+@pytest.mark.parametrize("more", [[], ["--query-statistics"], ["--cv", "3"]])
+def test_the_calibration_error_is_of_rows_that_the_calibrator_was_not_fitted_to(files, more, capsys):
+    # Isotonic regression on its own rows has a calibration error of 0, whatever the scores.
+    words = ["calibrate", str(files / "model.json"), str(files / "held.txt"), "--method", "isotonic", *more]
+    assert main([*words, "--seed", "1", "-o", str(files / "isotonic.json"), "--json"]) == 0
+    error = json.loads(capsys.readouterr().out)["calibration_error"]
+    model, test = load_model(files / "isotonic.json"), read_letor(files / "test.txt")
+    own = expected_calibration_error(*_truth(read_letor(files / "held.txt"), model), random_state=1)
+    assert error["plain"] > 1.5 * own.plain
+    assert error["low"] <= error["debiased"] <= error["high"]
+    new = expected_calibration_error(*_truth(test, model), random_state=1)
+    assert error["low"] <= new.plain  # 10 queries that neither fit has seen
+    assert main([*words, "--seed", "1", "-o", str(files / "isotonic.json")]) == 0
+    printed = capsys.readouterr().err
+    assert "on queries that the calibrator was not fitted to (cross-fitted by query" in printed
+
+
+def _truth(data, model):
+    return data.restore(data.y) >= 1, model.predict_proba(data)[:, 1]
+
+
+def test_queries_that_trained_the_ranker_do_not_calibrate_it(files, capsys):
+    out = str(files / "seen.json")
+    words = ["calibrate", str(files / "model.json"), str(files / "train.txt"), "--method", "platt", "-o", out]
+    assert main(words) == 1
+    printed = capsys.readouterr().err
+    assert "20 of 20 queries were used for training" in printed
+    assert "Use other queries, or --cv 5, or add --allow-training-queries" in printed
+    assert not (files / "seen.json").exists()
+    assert main([*words, "--allow-training-queries"]) == 0
+    first, *_ = capsys.readouterr().err.splitlines()
+    assert "20 of 20 queries were used for training; the figures include them and are no evidence" in first
+    assert main([*words, "--cv", "3"]) == 0
+    assert "scores: by rankers that were trained on other queries" in capsys.readouterr().err
+    # Some of them: the others calibrate.
+    both = RankingData.concatenate([read_letor(files / "train.txt").take_queries(range(9)),
+                                    read_letor(files / "held.txt")])  # fmt: skip
+    write_letor(both, files / "both.txt")
+    words[2] = str(files / "both.txt")
+    assert main([*words, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["queries"], report["training_queries"]["left_out"]) == (30, 9)
+
+
+def test_decisions_withhold_figures_on_queries_that_trained_the_model(files, capsys):
+    out, held = str(files / "decided.json"), str(files / "held.txt")
+    assert main(["calibrate", str(files / "model.json"), held, "--method", "platt", "-o", out]) == 0
+    capsys.readouterr()
+    assert main(["decide", out, held]) == 0
+    printed = capsys.readouterr()
+    assert len(printed.out.splitlines()) == 240
+    assert "30 of 30 queries were used for training; expected costs and means are withheld" in printed.err
+    assert "expected cost withheld" in printed.err
+    assert main(["decide", out, held, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["withheld"]
+    assert report["expected_cost"] is None
+    assert main(["decide", out, held, "--top", "3", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["mean"] is None
+    assert main(["decide", out, held, "--allow-training-queries", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["expected_cost"] > 0
+    assert main(["decide", out, str(files / "test.txt"), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["expected_cost"] > 0
+    assert not report["withheld"]
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,8 @@ from truerank.cli.completion import script
         (["evaluate", "--qr"], "--qrels"),
         (["evaluate", "--convention", "gd"], "gdeval"),
         (["describe", "x"], ""),
+        (["text", "sea"], "search"),
+        (["text", "index", "--analy"], "--analysers"),
     ],
 )
 def test_bash_completes(words, expected, tmp_path):

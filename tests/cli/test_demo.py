@@ -7,7 +7,7 @@ from truerank.cli import main
 
 
 def test_demo_trains_compares_and_says_where_things_lie(tmp_path, capsys):
-    assert main(["demo", "--out", str(tmp_path / "out"), "--json"]) == 0
+    assert main(["sample", "--demo", str(tmp_path / "out"), "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert summary == printed

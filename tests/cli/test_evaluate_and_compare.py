@@ -15,6 +15,8 @@ import pytest
 
 from truerank import compare_rankers, evaluate, read_letor
 from truerank.cli import main
+from truerank.core.errors import InvalidInputError
+from truerank.measures.conventions import titled
 
 # The data below have a query in two pieces, on purpose; the reader says so.
 pytestmark = pytest.mark.filterwarnings("ignore:.*came in several pieces")
@@ -101,7 +103,7 @@ def test_evaluate_reads_standard_input(files, capsys, monkeypatch):
 
 def test_compare_runs(files, capsys):
     command = ("compare", "--qrels", files / "qrels.txt", files / "run.txt", files / "run2.txt", "--measure", "RR")
-    report = as_json(capsys, *command, "--test", "sign")
+    report = as_json(capsys, *command, "--test", "sign", "--topics", "all")
     assert {"baseline", "measure", "pairs"} <= set(report)
     assert report["baseline"] == "run"
     assert report["measure"] == "RR"
@@ -120,7 +122,7 @@ def test_compare_scores(files, capsys):
     assert "(baseline)" in out
     assert "other loses most against scores" in out
     assert "AP, convention ranklib (the default for judged rows); " in out
-    assert "randomisation test, two-sided (10000 resamples); p adjusted by holm for 1 comparisons" in out
+    assert "randomisation test, two-sided (8 resamples); p corrected by max-T for 1 comparison," in out
     assert as_json(capsys, *command, "--all-pairs")["baseline"] is None
 
 
@@ -158,22 +160,25 @@ def test_files_of_one_name_are_named_by_their_paths(files, capsys):
     (files / "other").mkdir()
     (files / "other" / "run.txt").write_text((files / "run2.txt").read_text())
     command = ("compare", "--qrels", files / "qrels.txt", files / "run.txt", files / "other" / "run.txt")
+    command += ("--topics", "all")
     assert as_json(capsys, *command)["pairs"][0]["a"] == str(files / "other" / "run.txt")
 
 
 def test_compare_many_runs_with_a_fusion_as_baseline(files, capsys):
     command = ["compare", "--qrels", files / "qrels.txt", files / "run.txt", files / "run2.txt", "--fuse", "rrf"]
+    command += ["--topics", "all"]
     report = as_json(capsys, *command, "--measures", "AP RR", "--baseline", "rrf")
     assert {(pair["a"], pair["b"]) for pair in report["pairs"]} == {("run", "rrf"), ("run2", "rrf")}
     assert report["measures"].keys() == {"AP", "RR"}
-    everything = as_json(capsys, *command, "--all-pairs", "--correction", "tukey", "--convention", "ranklib")
+    everything = as_json(capsys, *command, "--all-pairs", "--correction", "max-t", "--convention", "ranklib")
     assert len(everything["pairs"]) == 3
     assert {name for group in everything["groups"] for name in group} == {"run", "run2", "rrf"}
     for style, mark in (
         ("markdown", "| ranker |"),
-        ("latex", r"\begin{tabular}"),
+        ("latex", r"\toprule"),
+        ("csv", "measure,convention,ranker,mean"),
         ("html", "<table>"),
-        ("text", "alike"),
+        ("text", "group"),
     ):
         assert main([str(word) for word in (*command, "--all-pairs", "--format", style)]) == 0
         assert mark in capsys.readouterr().out
@@ -187,12 +192,24 @@ def test_compare_many_runs_with_a_fusion_as_baseline(files, capsys):
         (["evaluate", "--data", "data.txt", "--run", "run.txt", "--scores", "s"], 2, "a run belongs to --qrels"),
         (["evaluate", "--data", "data.txt", "--qrels", "qrels.txt"], 2, "not both"),
         (["evaluate", "--qrels", "qrels.txt"], 2, "--qrels needs a TREC run"),
-        (["evaluate", "a.run", "--qrels", "qrels.txt", "--run", "b.run"], 2, "one run, got a.run and --run b.run"),
+        (
+            ["evaluate", "a.run", "--qrels", "qrels.txt", "--run", "b.run"],
+            2,
+            "accepts one run, but got two: a.run and b.run",
+        ),
         (["evaluate", "--qrels", "qrels.txt", "--scores", "scores.txt"], 2, "scores belong to --data"),
         (["evaluate", "--data", "-", "--scores", "-"], 2, "only one of the files"),
         (["evaluate", "--data", "data.txt", "--scores", "scores.txt", "--measures", "nDGC"], 1, "did you mean"),
-        (["evaluate", "--data", "data.txt", "--scores", "absent.txt"], 1, "absent.txt: No such file"),
-        (["evaluate", "--data", "data.txt", "--scores", "short.txt"], 1, "short.txt: the file has 2 scores for 6 rows"),
+        (
+            ["evaluate", "--data", "data.txt", "--scores", "absent.txt"],
+            1,
+            "'absent.txt' is neither a file of scores nor a feature",
+        ),
+        (
+            ["evaluate", "--data", "data.txt", "--scores", "short.txt"],
+            1,
+            "short.txt: the file has 2 scores, but the data have 6 rows",
+        ),
         (["evaluate", "--data", "data.txt", "--scores", "word.txt"], 1, "word.txt, line 3: expected a number .* 'x'"),
         (
             ["evaluate", "--data", "data.txt", "--scores", "two.txt"],
@@ -201,14 +218,23 @@ def test_compare_many_runs_with_a_fusion_as_baseline(files, capsys):
         ),
         (["evaluate", "--data", "data.txt", "--scores", "nan.txt"], 1, "nan.txt, line 2: expected a number"),
         (["evaluate", "--data", "data.txt", "--scores", "gap.txt"], 1, "gap.txt, line 2: blank line"),
-        (["compare"], 2, "give --qrels FILE RUN RUN"),
+        (["compare"], 2, "name the systems: --qrels FILE RUN RUN"),
         (["compare", "--qrels", "qrels.txt", "run.txt"], 2, "at least two rankers, got 1"),
         (["compare", "--qrels", "qrels.txt", "run.txt", "run.txt"], 2, "named twice"),
         (["compare", "--data", "data.txt", "--scores", "scores.txt"], 2, "at least two"),
-        (["compare", "--data", "data.txt", "run.txt", "run2.txt"], 2, "follow --scores"),
+        (["compare", "--data", "data.txt", "run.txt", "run2.txt"], 1, "not a model file"),
+        (
+            ["compare", "--data", "data.txt", "--scores", "scores.txt", "--baseline", "f9"],
+            1,
+            "nor a feature of data.txt",
+        ),
         (["compare", "--qrels", "qrels.txt", "--scores", "scores.txt", "other.txt"], 2, "without an option"),
         (["compare", "--qrels", "qrels.txt", "--data", "data.txt", "run.txt"], 2, "with --data|not both"),
-        (["compare", "--qrels", "qrels.txt", "run.txt", "run2.txt", "--baseline", "x"], 2, "is none of the files"),
+        (
+            ["compare", "--qrels", "qrels.txt", "run.txt", "run2.txt", "--baseline", "x"],
+            2,
+            "is not among the compared systems",
+        ),
         (["compare", "--qrels", "q", "a", "b", "--all-pairs", "--baseline", "a"], 2, "has no baseline"),
     ],
 )
@@ -248,32 +274,79 @@ def test_each_kind_of_file_has_its_own_convention_and_the_line_says_it(tmp_path,
         assert json.loads(capsys.readouterr().out)["convention"] == name
         assert main(["evaluate", *words]) == 0
         said = capsys.readouterr().out
-        assert (f"convention {name} (the default for" in said) == ("--convention" not in words)
+        assert (f"convention {titled(name)} (the default for" in said) == ("--convention" not in words)
     assert main(["compare", "--qrels", str(tmp_path / "q"), str(tmp_path / "r"), str(tmp_path / "s")]) == 0
-    assert (
-        "convention trec (the default for runs and qrels; topics that a run lacks count 0)" in capsys.readouterr().out
-    )
+    out = capsys.readouterr().out
+    assert "convention trec (trec_eval 10) (the default for runs and qrels)" in out
+    assert "means over 2 of the 2 topics of the qrels, those of the runs" in out
 
 
-def test_topics_that_a_run_lacks_count_in_every_comparison(tmp_path, capsys, monkeypatch):
-    """Through each door: a run must not gain by leaving a hard topic out."""
+def test_runs_of_different_topics_are_compared_as_asked_for(tmp_path, capsys, monkeypatch):
+    """Through each door one rule, and the same figure for the same run."""
     monkeypatch.chdir(tmp_path)
-    Path("q").write_text("1 0 a 1\n1 0 b 0\n2 0 c 1\n2 0 d 0\n")
+    Path("q").write_text("1 0 a 1\n1 0 b 0\n2 0 c 1\n2 0 d 0\n3 0 e 1\n")
     Path("whole.run").write_text("1 Q0 a 1 5 x\n2 Q0 d 1 5 x\n2 Q0 c 2 1 x\n")
     Path("part.run").write_text("1 Q0 a 1 5 y\n")
     files = ["part.run", "whole.run"]
-    wanted = {"part": 0.5, "whole": 0.75}
+    wanted = {"common": {"part": 1.0, "whole": 1.0}, "all": {"part": 1 / 3, "whole": 0.5}}
+    choice = "part 1, whole 2, of 3 in the qrels. Choose .*--topics common.* have \\(1\\), or .*--topics all.* \\(3\\)"
     for options in ([], ["--convention", "trec"], ["--convention", "gdeval"]):
-        assert main(["compare", "--qrels", "q", *files, "--measure", "AP", "--json", *options]) == 0
-        assert json.loads(capsys.readouterr().out)["means"] == wanted
         convention = options[-1] if options else None
-        assert compare_rankers("q", files, measure="AP", convention=convention).means == wanted
-    assert compare_rankers("q", files, measure="AP(missing_topics='skip')").means == {"part": 1.0, "whole": 0.75}
-    assert main(["report", "--qrels", "q", "--run", *files, "--measures", "AP", "-o", "page.html"]) == 0
-    page = Path("page.html").read_text()
-    assert "topics that part lacks, which count 0" in page
-    assert "0.5000" in page
-    assert "1.0000" not in page.partition("Summary")[2].partition("</section>")[0]
+        command = ["compare", "--qrels", "q", *files, "--measure", "AP", *options]
+        assert main(command) == 1
+        assert re.search(choice, capsys.readouterr().err)
+        for function in (
+            lambda topics=None, convention=convention: (
+                compare_rankers("q", files, measure="AP", convention=convention, topics=topics).means
+            ),
+            lambda topics=None, convention=convention: {
+                name: one["AP"]
+                for name, one in evaluate("AP", "q", files, convention=convention, topics=topics).items()
+            },
+        ):
+            with pytest.raises(InvalidInputError, match=choice):
+                function()
+            assert {topics: function(topics) for topics in wanted} == wanted
+        for topics, means in wanted.items():
+            report = as_json(capsys, *command, "--topics", topics)
+            assert report["means"] == means
+            assert report["coverage"]["runs"] == {"part": 1, "whole": 2}
+            for name, mean in means.items():
+                alone = ["evaluate", "--qrels", "q", f"{name}.run", "--measures", "AP", *options, "--topics", topics]
+                found = as_json(capsys, *alone)["measures"]["AP"]["mean"]
+                assert found == (mean if topics == "all" or name == "part" else 0.75)
+        assert main([*command, "--topics", "common"]) == 0
+        out = capsys.readouterr().out
+        assert out.startswith("means over 1 of the 3 topics of the qrels, those that all runs have (part 1, whole 2)\n")
+    page = ["report", "--qrels", "q", "--run", *files, "--measures", "AP", "-o", "page.html"]
+    assert main(page) == 1
+    assert re.search(choice, capsys.readouterr().err)
+    assert main([*page, "--topics", "all"]) == 0
+    text = Path("page.html").read_text()
+    assert "topics that a run lacks count 0 (part 2, whole 1)" in text
+    assert "training queries could not be recognised" in text
+    assert "0.5000" in text.partition("Summary")[2].partition("</section>")[0]
+
+
+def test_runs_of_the_same_topics_need_no_choice(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("q").write_text("1 0 a 1\n2 0 c 1\n3 0 e 1\n")
+    Path("a.run").write_text("1 Q0 a 1 5 x\n2 Q0 d 1 5 x\n2 Q0 c 2 1 x\n")
+    Path("b.run").write_text("1 Q0 a 1 5 y\n2 Q0 c 1 5 x\n")
+    report = as_json(capsys, "compare", "--qrels", "q", "a.run", "b.run", "--measure", "AP")
+    assert report["means"] == {"a": 0.75, "b": 1.0}
+    assert report["coverage"] == {"topics": None, "qrels": 3, "runs": {"a": 2, "b": 2}, "used": 2}
+    assert compare_rankers("q", ["a.run", "b.run"], measure="AP").means == report["means"]
+    for convention in ("trec", "ranklib"):
+        assert evaluate("AP", "q", "a.run", convention=convention)["AP"] == 0.75
+    assert main(["evaluate", "--qrels", "q", "a.run", "--measures", "AP"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("means over 2 of the 3 topics of the qrels, those of the run\n\n")
+    assert "3 queries, of which the run has 2; the others are left out of the means (--topics all counts 0)" in out
+    assert "training queries could not be recognised" in out
+    Path("c.run").write_text("3 Q0 e 1 5 x\n")
+    assert main(["compare", "--qrels", "q", "a.run", "c.run", "--topics", "common"]) == 1
+    assert "no topic of the qrels is in all runs (a 2, c 1)" in capsys.readouterr().err
 
 
 def test_nothing_to_evaluate_is_an_error(tmp_path, capsys):
@@ -281,3 +354,41 @@ def test_nothing_to_evaluate_is_an_error(tmp_path, capsys):
     (tmp_path / "r").write_text("9 Q0 b 1 5 x\n")
     assert main(["evaluate", "--qrels", str(tmp_path / "q"), "--run", str(tmp_path / "r")]) == 1
     assert "no topic of this run is in" in capsys.readouterr().err
+
+
+def test_one_query_that_decides_is_named(tmp_path, capsys):
+    queries = range(12)
+    (tmp_path / "qrels").write_text("".join(f"{q} 0 d1 1\n{q} 0 d2 0\n" for q in queries))
+    losses = {0, 1}
+    for name, best in (("old", "d2"), ("new", "d1")):
+        lines = []
+        for q in queries:
+            first = best if q not in losses else {"d1": "d2", "d2": "d1"}[best]
+            lines += [f"{q} Q0 {first} 1 2 x", f"{q} Q0 {'d1' if first == 'd2' else 'd2'} 2 1 x"]
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    command = ["compare", "--qrels", tmp_path / "qrels", tmp_path / "old", tmp_path / "new", "--measure", "RR"]
+    assert main([*map(str, command), "--margin", "0.05"]) == 0
+    out = capsys.readouterr().out
+    assert "0.0386**" in out  # ten wins and two losses of one half: 2 (1 + 12 + 66) / 4096
+    # nine wins and two losses: 2 (1 + 11 + 55) / 2048
+    assert "one query decides new against old: without query 2 the difference is +0.3182 (corrected p 0.0654)" in out
+    assert "better; not worse by more than 0.05" in out
+    assert "verdicts are of each pair alone" in out
+    assert main([*map(str, command), "--correction", "none", "--test", "sign"]) == 0
+    out = capsys.readouterr().out
+    assert "share of wins, 95%" in out
+    assert "p not corrected" in out
+
+
+def test_topics_hold_for_every_convention_and_measures_of_their_own_rule_are_named(tmp_path, capsys):
+    (tmp_path / "q").write_text("1 0 a 1\n2 0 a 1\n")
+    (tmp_path / "r").write_text("1 Q0 a 1 2 r\n")
+    files = ["--qrels", str(tmp_path / "q"), str(tmp_path / "r")]
+    for topics, value in (("all", "0.5"), ("common", "1.0")):
+        assert (
+            main(["evaluate", *files, "--topics", topics, "--every-convention", "--measures", "DCG@1", "--json"]) == 0
+        )
+        figures = json.loads(capsys.readouterr().out)["conventions"]["DCG@1"]
+        assert set(figures.values()) == {float(value)}
+    assert main(["evaluate", *files, "--topics", "all", "--measures", "RR", "RR(missing_topics='skip')"]) == 0
+    assert "; RR(missing_topics='skip') has missing_topics='skip' of its own" in capsys.readouterr().out

@@ -23,12 +23,29 @@ def test_export_with_a_certificate(tmp_path, capsys, monkeypatch):
     assert report["policy"]["missing"] == "zero"
     assert json.loads(out.read_text())["name"] == "model"
     assert main([*line, "--name", "mine"]) == 0
-    assert "rank agreement 1.0000" in capsys.readouterr().err
+    assert "same order in 100.00 % of queries" in capsys.readouterr().err
     save_model(ObliviousBoosting(leaves="fuzzy", n_estimators=5, depth=2).fit(data), model)
     assert main(line) == 1
     assert "distil" in capsys.readouterr().err
     assert main([*line, "--distil", str(tmp_path / "test.txt")]) == 0
     assert "distilled to" in capsys.readouterr().err
+    request = ["--to", "painless", "--show-request"]
+    save_model(ObliviousBoosting(leaves="constant", n_estimators=5, depth=2).fit(data), model)
+    assert main(["export", model, "-o", str(out), *request]) == 0
+    shown, said = capsys.readouterr()
+    script = json.loads(out.read_text())["script"]
+    rescore = json.loads(shown)["rescore"]["query"]["rescore_query"]
+    assert rescore["script_score"]["script"] == script  # the model travels with it
+    assert f"each search request has {len(json.dumps(json.loads(shown))) / 1000:.1f} kB" in said
+    assert "warning" not in said
+    save_model(ObliviousBoosting(leaves="constant", n_estimators=300, depth=7).fit(data), model)
+    assert main(["export", model, "-o", str(out), "--to", "painless", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["request_bytes"] > 200_000
+    assert main(["export", model, "-o", str(out), "--to", "painless"]) == 0
+    assert "requests above 200 kB slow every search down" in capsys.readouterr().err
+    assert main(["export", model, "-o", str(out), "--to", "opensearch-ltr", "--name", "films", "--show-request"]) == 0
+    assert json.loads(capsys.readouterr().out)["rescore"]["query"]["rescore_query"]["sltr"]["model"] == "films"
+    assert main(["export", model, "-o", str(out), "--to", "c", "--show-request"]) == 2
 
 
 def test_statistics_go_to_a_file_of_their_own(tmp_path, capsys):

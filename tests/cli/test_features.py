@@ -1,4 +1,4 @@
-"""`truerank features --runs`."""
+"""`truerank text features --runs`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,17 @@ def folder(tmp_path):
 
 def test_runs_of_a_folder_become_letor_rows(folder, capsys):
     out = folder / "train.txt"
-    words = ["features", "--runs", str(folder / "runs"), "--qrels", str(folder / "qrels"), "-o", str(out), "--json"]
+    words = [
+        "text",
+        "features",
+        "--runs",
+        str(folder / "runs"),
+        "--qrels",
+        str(folder / "qrels"),
+        "-o",
+        str(out),
+        "--json",
+    ]
     assert main(words) == 0
     summary = json.loads(capsys.readouterr().out)
     assert summary == {"rows": 4, "queries": 2, "features": 2, "relevant": 1, "relevant_not_retrieved": 1}
@@ -42,16 +52,16 @@ def test_runs_of_a_folder_become_letor_rows(folder, capsys):
 
 def test_stdout_tables_and_misuse(folder, capsys):
     a, b = str(folder / "runs" / "a.run"), str(folder / "runs" / "b.txt")
-    assert main(["features", "--runs", a, b]) == 0
+    assert main(["text", "features", "--runs", a, b]) == 0
     assert "\n0 qid:1 1:1.9 2:3 #docid = d3\n" in capsys.readouterr().out
-    assert main(["features", "--runs", a, b, "-o", str(folder / "x.csv")]) == 0
+    assert main(["text", "features", "--runs", a, b, "-o", str(folder / "x.csv")]) == 0
     header = (folder / "x.csv").read_text().splitlines()[0].replace('"', "").split(",")
     assert {"a", "b"} <= set(header)
     for wrong in (["--runs", a, "--json"], ["--runs", a, a, "-o", str(folder / "x.txt")]):
-        assert main(["features", *wrong]) == 2
+        assert main(["text", "features", *wrong]) == 2
     (folder / "empty").mkdir()
-    assert main(["features", "--runs", str(folder / "empty"), "-o", str(folder / "x.txt")]) == 2
-    assert main(["features", "--runs", str(folder / "none.run")]) == 1
+    assert main(["text", "features", "--runs", str(folder / "empty"), "-o", str(folder / "x.txt")]) == 2
+    assert main(["text", "features", "--runs", str(folder / "none.run")]) == 1
     assert "none.run" in capsys.readouterr().err
 
 
@@ -62,10 +72,10 @@ def test_features_of_text_carry_the_judged_documents_that_were_not_found(folder,
     (folder / "d.jsonl").write_text("".join(lines))
     (folder / "q.jsonl").write_text(json.dumps({"id": "1", "text": "heat"}) + "\n")
     (folder / "j").write_text("1 0 a 1\n1 0 b -1\n1 0 d 2\n")
-    assert main(["index", "d.jsonl", "-o", "index"]) == 0
-    words = ["features", "--index", "index", "--queries", "q.jsonl", "--qrels", "j", "--families", "functions"]
+    assert main(["text", "index", "d.jsonl", "-o", "index"]) == 0
+    words = ["text", "features", "--index", "index", "--queries", "q.jsonl", "--qrels", "j", "--families", "functions"]
     assert main([*words, "-o", "f.txt"]) == 0
-    assert main(["search", "index", "q.jsonl", "-o", "s.run"]) == 0
+    assert main(["text", "search", "index", "q.jsonl", "-o", "s.run"]) == 0
     data = read_letor("f.txt")
     assert data.missing_grades.tolist() == [2.0]
     bm25 = data.X[:, data.feature_names.index("bm25.porter-stop.all")]

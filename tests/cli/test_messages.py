@@ -21,7 +21,7 @@ from truerank.rankers.baselines import RidgeRanker
 
 SOURCE = Path(truerank.__file__).parent
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*+(?!\{)")
-OF_ANOTHER = re.compile(r"`?truerank ([a-z-]+)[^`;]*?$")
+OF_ANOTHER = re.compile(r"`?truerank ((?:text )?[a-z-]+)[^`;]*?$")
 IN_PARENTHESES = re.compile(r" \((--[a-z][a-z0-9-]*)[^()]*\)")
 
 
@@ -104,7 +104,8 @@ def test_what_commands_share_names_options_that_all_of_them_have(options):
 
 def test_the_library_names_options_so_that_a_command_without_them_can_leave_them_out(options):
     known = set.union(*options.values())
-    files = [path for path in SOURCE.rglob("*.py") if not {"cli", "papers", "report"} & set(path.parts)]
+    files = [path for path in SOURCE.rglob("*.py") if not {"cli", "report"} & set(path.parts)]
+    files = [path for path in files if path.name not in ("tables.py", "table_problems.py")]  # guard.py leaves them out
     wrong = []
     for path in files:
         for text in texts(ast.parse(path.read_text(encoding="utf-8"))):
@@ -124,7 +125,7 @@ def test_options_that_a_command_lacks_are_left_out():
 def test_bad_documents_of_classify_can_be_skipped_as_its_message_says(tmp_path, capsys):
     lines = [json.dumps({"id": f"d{i}", "text": f"word{i % 2} again", "label": "ab"[i % 2]}) for i in range(20)]
     (tmp_path / "d.jsonl").write_text("\n".join([*lines, lines[0]]) + "\n")
-    words = ["classify", "--train", str(tmp_path / "d.jsonl"), "--model", str(tmp_path / "m.json")]
+    words = ["text", "classify", "--train", str(tmp_path / "d.jsonl"), "--model", str(tmp_path / "m.json")]
     words += ["--method", "platt", "--classifier", "naive-bayes"]
     assert main(words) == 1
     assert "(--bad skip)" in capsys.readouterr().err
@@ -158,17 +159,17 @@ def test_json_prints_one_object_when_a_command_refuses(words, code, tmp_path, mo
 
 
 def test_json_of_an_error_that_is_not_ours(tmp_path, monkeypatch, capsys):
-    from truerank.cli import rankers
+    from truerank.cli import sample
 
-    monkeypatch.setattr(rankers, "run", lambda args: 1 // 0)
+    monkeypatch.setattr(sample, "run", lambda args: 1 // 0)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    assert main(["rankers", "--json"]) == 70
+    assert main(["sample", "x", "--json"]) == 70
     assert json.loads(capsys.readouterr().out)["exit_code"] == 70
 
 
 def test_every_command_with_figures_has_json(options):
     without = {command for command in COMMANDS if "--json" not in options[command]}
-    assert without == {"predict", "rank", "convert", "search", "links", "report", "completion"}
+    assert without == {"predict", "convert", "text search", "text links", "report", "completion", "trec-eval"}
 
 
 @pytest.fixture
@@ -182,7 +183,7 @@ def careless(tmp_path, monkeypatch):
     }  # fmt: skip
     for name, text in files.items():
         (tmp_path / name).write_text(text)
-    assert main(["index", "d.jsonl", "-o", "index"]) == 0
+    assert main(["text", "index", "d.jsonl", "-o", "index"]) == 0
 
 
 @pytest.mark.parametrize(
@@ -190,15 +191,17 @@ def careless(tmp_path, monkeypatch):
     [
         ("compare --qrels qrels a.run other.run", 1, "other.run: no topic of this run is in qrels"),
         ("import own.json -o m.json", 1, "a model of truerank itself"),
-        ("links edges --index index --queries q.jsonl -o runs", 1, "no link is between documents of index"),
-        ("links edges --index index --queries q.jsonl -o runs --depth 0", 2, "--depth must be at least 1"),
-        ("links edges --index index --queries q.jsonl -o file", 2, "file is a file"),
-        ("pipeline --documents d.jsonl --queries q.jsonl --qrels qrels --ranker ridge --out p --depth 0", 2, "--depth"),
-        ("pipeline --documents d.jsonl --queries q.jsonl --qrels qrels --ranker ridge --out file", 2, "is a file"),
-        ("pipeline --documents d.jsonl --queries q.jsonl --qrels qrels --ranker ridge --out p --splits 2", 2, "got 2"),
-        ("search index no-such-queries --tag a\u00a0b -o runs", 2, "--tag must be one word"),
-        ("search no-such-index q.jsonl --threads -7 -o runs", 2, "--threads must be at least 1, or -1"),
-        ("search no-such-index q.jsonl --depth 0 -o runs", 2, "--depth must be at least 1"),
+        ("text links edges --index index --queries q.jsonl -o runs", 1, "no link is between documents of index"),
+        ("text links edges --index index --queries q.jsonl -o runs --depth 0", 2, "--depth must be at least 1"),
+        ("text links edges --index index --queries q.jsonl -o file", 2, "file is a file"),
+        ("text pipeline --documents d.jsonl --queries q.jsonl --qrels qrels --ranker ridge --out p --depth 0",
+         2, "--depth"),
+        ("text pipeline --documents d.jsonl --queries q.jsonl --qrels qrels --ranker ridge --out file", 2, "is a file"),
+        ("text pipeline --documents d.jsonl --queries q.jsonl --qrels qrels --ranker ridge --out p --splits 2",
+         2, "got 2"),
+        ("text search index no-such-queries --tag a\u00a0b -o runs", 2, "--tag must be one word"),
+        ("text search no-such-index q.jsonl --threads -7 -o runs", 2, "--threads must be at least 1, or -1"),
+        ("text search no-such-index q.jsonl --depth 0 -o runs", 2, "--depth must be at least 1"),
         ("tune no-such-data --ranker ridge --state no/such/x --model m.json", 1, "no/such does not exist; make it"),
         ("train no-such --ranker pairwise-descent --stream 1 --features 1-3 --model m.json", 2, "truerank convert"),
         ("fuse --runs no-such.run --qrels qrels --curve-runs 3", 2, "--curve-runs belongs to --curve; give --curve"),
@@ -217,10 +220,10 @@ def test_careless_input_is_refused_before_the_work(words, code, said, careless, 
 @pytest.mark.parametrize(
     "words",
     [
-        "features --engine http://127.0.0.1:9 --spec latin.json --queries q --qrels r -o o.csv",
+        "text features --engine http://127.0.0.1:9 --spec latin.json --queries q --qrels r -o o.csv",
         "export ridge.json --to painless --features latin.json -o x",
-        "verify ridge.json --engine http://127.0.0.1:9 --name n --index i --queries q --requests latin.json",
-        "verify ridge.json --engine http://127.0.0.1:9 --name n --index i --queries latin.json --requests good.json",
+        "deploy --verify-only ridge.json --engine http://127.0.0.1:9 --name n --queries q --requests latin.json",
+        "deploy --verify-only ridge.json --engine http://[::1]:9 --name n --queries latin.json --requests good.json",
         "fuse --runs a.run b.run --qrels r --model f.json --pool-check --groups latin.json",
     ],
 )
@@ -240,11 +243,11 @@ def test_a_small_file_that_is_not_utf_8_is_named_with_its_line(tmp_path, monkeyp
 @pytest.mark.parametrize(
     ("words", "option"),
     [
-        (["features", "--runs", "a", "--depth", "3"], "--depth"),
-        (["features", "--runs", "a", "--missing", "nan", "--margin", "1"], "--margin"),
-        (["features", "--index", "i", "--queries", "q", "--missing", "nan"], "--missing"),
-        (["links", "edges", "--alpha", "0.5"], "--alpha"),
-        (["links", "edges", "--index", "i", "--queries", "q", "-o", "runs", "--damping", "0.5"], "--damping"),
+        (["text", "features", "--runs", "a", "--depth", "3"], "--depth"),
+        (["text", "features", "--runs", "a", "--missing", "nan", "--margin", "1"], "--margin"),
+        (["text", "features", "--index", "i", "--queries", "q", "--missing", "nan"], "--missing"),
+        (["text", "links", "edges", "--alpha", "0.5"], "--alpha"),
+        (["text", "links", "edges", "--index", "i", "--queries", "q", "-o", "runs", "--damping", "0.5"], "--damping"),
         (["fuse", "--runs", "r", "--method", "rrf", "--draws", "3"], "--draws"),
         (["fuse", "--runs", "r", "--qrels", "q", "--pool-depth", "3"], "--pool-depth"),
         (["deploy", "m", "--engine", "http://127.0.0.1:1", "--name", "n", "--feature-set", "f"], "--feature-set"),
@@ -256,7 +259,7 @@ def test_a_small_file_that_is_not_utf_8_is_named_with_its_line(tmp_path, monkeyp
 )
 def test_an_option_that_would_do_nothing_is_refused(words, option, capsys):
     assert main(words) == 2
-    assert f"{words[0]}: {option} " in capsys.readouterr().err
+    assert f"{' '.join(words[: 2 if words[0] == 'text' else 1])}: {option} " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -268,41 +271,39 @@ def test_an_option_that_would_do_nothing_is_refused(words, option, capsys):
         ("describe t.csv --n-features 3", "--n-features is for LETOR text, and t.csv is a table"),
         ("describe d.txt --categorical f1", "--categorical names columns of tables"),
         ("train d.txt --ranker ridge --model m --grade-column g", "--grade-column is for tables"),
-        ("train d.txt --ranker ridge --model -", "--model writes a file, and - is stdout"),
+        ("train d.txt --ranker ridge --model -", "--model cannot write to standard output"),
         ("train d.txt --ranker pairwise-descent --stream 1 --model m --out-of-core", "--out-of-core does not go with"),
-        ("tune d.txt --ranker ridge --model -", "--model writes a file"),
-        ("tune d.txt --ranker ridge --model m --state -", "--state writes a file"),
+        ("tune d.txt --ranker ridge --model -", "--model cannot write to standard output"),
+        ("tune d.txt --ranker ridge --model m --state -", "--state cannot write to standard output"),
         ("tune . --ranker ridge --model m --splits 3", "--splits cuts one file into folds, and . is a folder"),
         ("cross-validate . --ranker ridge --splits 3", "--splits cuts one file into folds, and . is a folder"),
         ("cross-validate d.txt --ranker ridge --select RR", "--select chooses among several settings; give --grid"),
         ("cross-validate d.txt --ranker ridge --grid alpha=[1] --select RR", "--select chooses among several"),
-        ("cross-validate d.txt --ranker ridge --scores -", "--scores writes a file"),
-        ("retrain m d.txt --candidate -", "--candidate writes a file"),
-        ("fuse --runs r --qrels q --model -", "--model writes a file"),
+        ("cross-validate d.txt --ranker ridge --scores -", "--scores cannot write to standard output"),
+        ("retrain m d.txt --candidate -", "--candidate cannot write to standard output"),
+        ("fuse --runs r --qrels q --model -", "--model cannot write to standard output"),
         ("fuse --runs r --qrels q --tag a", "--tag names the fused run; give -o RUN"),
         ("fuse --runs r --method rrf --seed 1", "--seed belongs to learning"),
         ("fuse --runs r --method rrf --convention trec", "--convention belongs to learning"),
         ("fuse --runs r --model m --export vespa --depth 3", "--depth is of a fused run"),
-        ("import m -o -", "-o writes a file"),
-        ("export m --to solr -o -", "-o writes a file"),
+        ("import m -o -", "-o cannot write to standard output"),
+        ("export m --to solr -o -", "-o cannot write to standard output"),
         ("export m --to solr -o x --sparse", "--sparse belongs to rows that are read: give --certify or --distil"),
         ("export m --to solr -o x --missing nan", "--missing belongs to rows that are read"),
         ("deploy m --engine http://127.0.0.1:1 --name n --n-features 3", "--n-features belongs to rows"),
-        ("calibrate m d.txt -o -", "-o writes a file"),
+        ("calibrate m d.txt -o -", "-o cannot write to standard output"),
         ("calibrate m d.txt -o c --monotone", "--monotone: --method choose makes every calibrator monotone"),
         ("calibrate m d.txt -o c --method choose --monotone", "--monotone: --method choose makes every"),
-        ("index d.jsonl -o -", "-o names a folder, and - is stdout"),
-        ("demo --out -", "--out names a folder"),
-        ("sample -", "DIR names a folder"),
-        ("reproduce adarank --data . --out -", "--out names a folder"),
-        ("reproduce all --data . --out -", "--out names a folder"),
-        ("pipeline --documents d --queries q --qrels r --ranker ridge --out -", "--out names a folder"),
-        ("cross-validate . --ranker ridge --scores -", "--scores names a folder"),
-        ("train d.txt --ranker ridge --model m --cluster local:1 --checkpoint -", "--checkpoint names a folder"),
+        ("text index d.jsonl -o -", "-o must be a folder"),
+        ("sample - --demo", "DIR must be a folder"),
+        ("sample -", "DIR must be a folder"),
+        ("text pipeline --documents d --queries q --qrels r --ranker ridge --out -", "--out must be a folder"),
+        ("cross-validate . --ranker ridge --scores -", "--scores must be a folder"),
+        ("train d.txt --ranker ridge --model m --cluster local:1 --checkpoint -", "--checkpoint must be a folder"),
         ("calibrate --scores s --data d.txt -o m --features 1", "--features chooses columns for a model"),
-        ("classify --train d.jsonl --model -", "--model writes a file"),
-        ("classify --train d.jsonl --model m --separator ,", "--separator stands in cells of a table"),
-        ("classify - --model m --separator ;", "--separator stands in cells of a table"),
+        ("text classify --train d.jsonl --model -", "--model cannot write to standard output"),
+        ("text classify --train d.jsonl --model m --separator ,", "--separator stands in cells of a table"),
+        ("text classify - --model m --separator ;", "--separator stands in cells of a table"),
         ("compare --qrels q a b --json --format html", "--format is of tables, and --json prints none"),
         ("compare --qrels q a b --sparse", "--sparse belongs to --data"),
         ("evaluate --qrels q r --query-column x", "--query-column belongs to --data"),
@@ -318,7 +319,7 @@ def test_an_option_that_would_do_nothing_is_refused(words, option, capsys):
         ("report --qrels q --run r --sparse", "--sparse belongs to --data"),
         ("convert d.txt o.txt --to qrels --features 1", "--features is of features or comments"),
         ("convert d.txt o.txt --to lightgbm --no-comments", "--no-comments leaves out what files for lightgbm"),
-        ("pipeline --documents d --queries q --qrels r --ranker ridge --out o --families lengths --leave-one-out",
+        ("text pipeline --documents d --queries q --qrels r --ranker ridge --out o --families lengths --leave-one-out",
          "--leave-one-out leaves nothing where lengths is the only family"),
     ],
 )  # fmt: skip

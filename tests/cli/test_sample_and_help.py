@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from truerank.cli import main
+from truerank.cli import COMMANDS, GROUPS, main
 from truerank.cli.options import parameters_text
 from truerank.io.letor.read import read_letor
 from truerank.io.trec import read_qrels, read_run
@@ -51,7 +51,7 @@ def test_train_help_shows_the_ranker(capsys):
         (["train", "x", "--ranker", "adarank", "--set", "n_estimator=3", "--model", "m"], "'n_estimators'"),
         (["train", "x", "--ranker", "oblivious-boosting", "--set", "num_leaves=31", "--model", "m"], "depth=5"),
         (["train", "x", "--ranker", "ridge", "--prepare", "minmax-in-query", "--model", "m"], "'min-max-in-query'"),
-        (["rankers", "ranksvm"], "'rank-svm'"),
+        (["train", "--list", "ranksvm"], "'rank-svm'"),
     ],
 )
 def test_typos_get_the_nearest_name(words, meant, capsys):
@@ -72,9 +72,29 @@ def test_sample_leaves_other_files_alone(tmp_path, capsys):
     (tmp_path / "qrels.txt").unlink()
     capsys.readouterr()
     assert main(["sample", str(tmp_path)]) == 1
-    assert "bm25.run is there already" in capsys.readouterr().err
+    assert "already contains bm25.run" in capsys.readouterr().err
     assert (tmp_path / "bm25.run").read_text() == "a run of mine"
     assert not (tmp_path / "qrels.txt").exists()
     assert main(["sample", str(tmp_path), "--replace"]) == 0
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     assert before["README.md"] == b"mine"
+
+
+def test_help_groups_every_command_and_hides_rare_options(capsys):
+    def shown(*words):
+        with pytest.raises(SystemExit) as stop:
+            main(list(words))
+        return stop.value.code, "".join(capsys.readouterr())
+
+    code, text = shown("--help")
+    assert code == 0
+    assert all(f"  {name.partition(' ')[0]} " in text for name in COMMANDS)
+    titles = [line for line in text.splitlines() if line and not line.startswith((" ", "usage", "Train", "truerank"))]
+    assert titles == [*(title for title in GROUPS if title in titles), "More"]
+    assert set(GROUPS) - set(titles) <= {"Judge"}
+    assert "search" in shown("text", "--help")[1]
+    assert "--max-line" not in shown("train", "--help")[1]
+    assert "--max-line" in shown("train", "--help-all")[1]
+    assert shown("search", "x") == (2, shown("search", "x")[1])
+    assert "`truerank text search`" in shown("search", "x")[1]
+    assert "requires one of index, search" in shown("text", "serch")[1]

@@ -84,7 +84,7 @@ def test_scores_are_compressed_as_the_name_says(files, model, tmp_path, ending, 
 
 def test_rank_writes_a_run_that_reads_back(files, model, tmp_path):
     run = tmp_path / "test.run"
-    assert main(["rank", model, str(files / "S3.txt"), "-o", str(run), "--depth", "5"]) == 0
+    assert main(["predict", "--format", "run", model, str(files / "S3.txt"), "-o", str(run), "--depth", "5"]) == 0
     lines = [line.split() for line in run.read_text().splitlines()]
     data = read_letor(files / "S3.txt")
     assert {line[0] for line in lines} == {str(q) for q in data.query_ids}
@@ -122,11 +122,11 @@ def test_letor_fold_folders_are_found(files, tmp_path, capsys):
 
 
 def test_rankers_lists_what_can_be_trained(capsys):
-    assert main(["rankers", "--json"]) == 0
+    assert main(["train", "--list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert listed["adarank"]["class"] == "AdaRank"
     assert "n_estimators" in listed["adarank"]["params"]
-    assert main(["rankers", "adarank"]) == 0
+    assert main(["train", "--list", "adarank"]) == 0
     assert "Parameters" in capsys.readouterr().out
 
 
@@ -145,8 +145,8 @@ def test_rankers_lists_what_can_be_trained(capsys):
         (["train", "{S1}", "--ranker", "adarank", "--set", "measure=XX", "--model", "{out}"], 1, "XX"),
         (["train", "{S1}", "--ranker", "adarank", "--set", "n_estimators=0", "--model", "{out}"], 1, "n_estimators"),
         (["predict", "{S1}", "{S1}"], 1, "not a model file"),
-        (["rank", "{model}", "{S1}", "--depth", "0"], 2, "--depth"),
-        (["rank", "{model}", "{S1}", "--tag", "a b"], 2, "--tag"),
+        (["predict", "--format", "run", "{model}", "{S1}", "--depth", "0"], 2, "--depth"),
+        (["predict", "--format", "run", "{model}", "{S1}", "--tag", "a b"], 2, "--tag"),
         (["cross-validate", "{folder}", "--ranker", "adarank", "--grid", "measure=AP"], 2, "takes a list"),
         (["cross-validate", "{S1}", "--ranker", "adarank", "--splits", "2"], 2, "--splits"),
         (["cross-validate", "{S1}", "--ranker", "adarank", "--splits", "99"], 1, "cannot make 99 folds"),
@@ -288,7 +288,9 @@ def test_positions_go_with_their_rows_into_every_fit(tmp_path, capsys):
 
     newer = tmp_path / "newer.csv"
     X, y, qid, shown = (np.array([row[i] for row in clicks(newer, 1)]) for i in (slice(2, 4), 1, 0, 4))
-    words = ["--held-out", str(table), "--position", "shown", "--json", "--candidate", str(tmp_path / "new.json")]
+    held_out = tmp_path / "held_out.csv"
+    clicks(held_out, 2)
+    words = ["--held-out", str(held_out), "--position", "shown", "--json", "--candidate", str(tmp_path / "new.json")]
     found = run("retrain", path, str(newer), *words, code=3)
     assert found["how"] == "refitted"  # propensities cannot be continued
     again = clone(direct).fit(RankingData(X, y, qid, feature_names=["bm25", "price"]), position=shown)

@@ -27,23 +27,37 @@ def test_train_predict_and_rank_write_what_one_machine_writes(tmp_path, capsys):
         warnings.simplefilter("ignore")
         assert main(["train", str(tmp_path / "whole.txt"), *settings, "--model", str(tmp_path / "one.json")]) == 0
         assert main(["train", pattern, *settings, "--model", model, *cluster]) == 0
-        assert "dashboard http" in capsys.readouterr().err
+        said = capsys.readouterr().err
+        assert "1 workers" in said
+        assert "dashboard" not in said
         assert main(["predict", model, pattern, "-o", str(tmp_path / "scores"), *cluster]) == 0
-        assert main(["rank", model, pattern, "-o", str(tmp_path / "runs"), *cluster]) == 0
+        assert main(["predict", "--format", "run", model, pattern, "-o", str(tmp_path / "runs"), *cluster]) == 0
         assert main(["train", pattern, *settings, "--model", model, *cluster, "--checkpoint", str(tmp_path / "c")]) == 0
         capsys.readouterr()
         measured = ["evaluate", "--model", model, "--json", "--data"]
-        assert main([*measured, pattern, *cluster]) == 0
-        there = capsys.readouterr().out
-        assert main([*measured, str(tmp_path / "whole.txt")]) == 0
-        assert there == capsys.readouterr().out
+        printed = []
+        for given in ([pattern, *cluster], [str(tmp_path / "whole.txt")]):
+            assert main([*measured, *given]) == 1
+            assert "40 of 40 queries were used for training" in capsys.readouterr().err
+            assert main([*measured, *given, "--allow-training-queries"]) == 0
+            printed.append(capsys.readouterr().out)
+        assert printed[0] == printed[1]
+        (seen,) = json.loads(printed[0])["training_queries"].values()
+        assert (seen["training_queries"], seen["recognisable"], seen["left_out"]) == (40, 40, 0)
+        some = str(tmp_path / "some.txt")
+        write_letor(load_sample().take_queries(range(25, 60)), some)
+        for given in ([some, *cluster], [some]):  # 15 of the 35 queries trained the model
+            assert main([*measured, *given]) == 0
+            found = json.loads(capsys.readouterr().out)
+            (seen,) = found["training_queries"].values()
+            assert (seen["training_queries"], seen["left_out"], found["queries"]) == (15, 15, 20)
         described = []
         for given in ([pattern, *cluster], [str(tmp_path / "whole.txt")]):
             assert main(["describe", "--json", *given]) == 0
             described.append({k: v for k, v in json.loads(capsys.readouterr().out).items() if k != "files"})
         assert described[0] == described[1]
         for name, given in (("one", [str(tmp_path / "whole.txt")]), ("many", [pattern, *cluster])):
-            out = ["--method", "platt", "-o", str(tmp_path / f"{name}-calibrated.json")]
+            out = ["--method", "platt", "--allow-training-queries", "-o", str(tmp_path / f"{name}-calibrated.json")]
             assert main(["calibrate", model, *given, *out]) == 0
         both = ["--ranker", "ridge", "--splits", "3", "--seed", "1", "--json"]
         capsys.readouterr()
@@ -60,7 +74,9 @@ def test_train_predict_and_rank_write_what_one_machine_writes(tmp_path, capsys):
     assert (tmp_path / "one-calibrated.json").read_text() == (tmp_path / "many-calibrated.json").read_text()
     assert (tmp_path / "one.json").read_text() == (tmp_path / "model.json").read_text()
     assert main(["predict", model, str(tmp_path / "whole.txt"), "-o", str(tmp_path / "scores.txt")]) == 0
-    assert main(["rank", model, str(tmp_path / "whole.txt"), "-o", str(tmp_path / "whole.run")]) == 0
+    assert (
+        main(["predict", "--format", "run", model, str(tmp_path / "whole.txt"), "-o", str(tmp_path / "whole.run")]) == 0
+    )
     for folder, single in (("scores", "scores.txt"), ("runs", "whole.run")):
         parts = sorted((tmp_path / folder).iterdir())
         assert len(parts) == 2

@@ -112,7 +112,7 @@ def test_of_several_sets_the_last_is_watched(rows):
     dX, dy, dqid = as_arrays(*rows[:3])
     with pytest.warns(TruerankWarning, match="the last set of eval_set, valid_1"):
         fitted = trees().fit(dX, dy, qid=dqid, eval_set=[(dX, dy), (dX, dy)], eval_qid=[dqid, dqid])
-    assert list(fitted.evals_result_) == ["valid_0"]
+    assert list(fitted.evals_result_) == ["valid_1"]
 
 
 def test_what_is_refused(rows):

@@ -85,11 +85,11 @@ def test_trees_read_whole_partitions_once(rows, tmp_path, reads):
     data = read_parquet(parquet(rows, tmp_path), rows_per_partition=10_000, hold=False)
     reads.clear()
     ObliviousBoosting("constant", n_estimators=3, depth=2, n_jobs=1).fit(data)
-    assert reads.count(None) == data.crew.n_partitions  # for the codes
+    assert reads.count(None) == data.crew.n_partitions
 
 
 def test_trees_with_plain_leaves_let_go_of_the_values(rows, tmp_path, monkeypatch):
-    from truerank.cluster.fits.oblivious_boosting import PartitionTrees
+    from truerank.rankers.sums.boosted_trees import PartitionTrees
 
     read, derive, seen, alive = Partition._read, PartitionTrees.derive, [], []
 

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise, permutations
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 from truerank import RankingData
-from truerank.data.checkup import CODES, examine, fold_scales, scored, shared_queries, spreads
+from truerank.data.checkup import (
+    CODES,
+    _answers,
+    _log_chance,
+    examine,
+    fold_scales,
+    look,
+    scored,
+    shared_queries,
+    spreads,
+)
 from truerank.measures.file_order import file_order_finding
 
 X = np.array(
@@ -98,6 +111,37 @@ def test_a_planted_answer_is_found():
     assert examine(RankingData(X, y, qid)) == [] or y[5] == 0
 
 
+@pytest.mark.parametrize(("queries", "documents", "relevant"), [(3, 2, 1), (5, 2, 1), (8, 2, 1), (3, 5, 1)])
+def test_random_features_of_few_queries_are_no_answers(queries, documents, relevant):
+    """Some of 46 random features order so few documents as the grades do, which is no error of the data."""
+    grades = np.tile([0.0] * (documents - relevant) + [1.0] * relevant, queries)
+    qid, by_chance = np.repeat(np.arange(queries), documents), 0
+    for seed in range(40):
+        X = np.random.default_rng(seed).random((len(qid), 46))
+        data = RankingData(X, grades, qid)
+        by_chance += bool(_answers(data, np.ones(queries, dtype=bool)).any())
+        assert "feature-equals-grade" not in {finding.code for finding in examine(data)}
+    assert by_chance > 0
+
+
+def test_the_chance_of_the_order_of_the_grades_is_the_share_of_all_orders():
+    grades = [[1.0, 0.0, 0.0, 2.0], [1.0, 1.0, 0.0]]
+    for values in ([[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0]], [[1.0, 1.0, 3.0, 4.0], [5.0, 6.0, 6.0]]):
+        share = 1.0
+        for own, shown in zip(grades, values):
+            orders = [sorted(zip(shown, order)) for order in permutations(own)]
+            right = [
+                all(g <= h and (g == h or x < z) for (x, g), (z, h) in pairwise(order))
+                for order in orders
+            ]  # fmt: skip
+            share *= np.mean(right)
+        data = RankingData(np.concatenate(values)[:, None], np.concatenate(grades), [0] * 4 + [1] * 3)
+        assert math.exp(_log_chance(data)) == pytest.approx(share)
+        assert look(data).log_chance == pytest.approx(
+            (look(data.take_queries([0])) + look(data.take_queries([1]))).log_chance
+        )
+
+
 def test_a_huge_grade_and_conflicting_documents():
     _, X, y, qid = made()
     y[3] = 40
@@ -134,6 +178,18 @@ def test_files_that_were_normalised_apart():
     (finding,) = fold_scales(["a", "b"], [spreads(one), spreads(other)])
     assert (finding.code, finding.count) == ("fold-scale", 4)
     assert fold_scales(["a", "b"], [spreads(one), spreads(RankingData(2 * X, y, qid))]) == []
+
+
+def test_few_rows_establish_neither_scales_nor_an_order_of_rows():
+    scales = orders = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        qid, y = np.repeat(np.arange(3), 5), rng.permuted(np.tile([0.0, 0.0, 0.0, 0.0, 1.0], (3, 1)), axis=1).ravel()
+        files = [RankingData(rng.exponential(size=(15, 46)) * (rng.random((15, 46)) < 0.1), y, qid) for _ in "ab"]
+        scales += bool(fold_scales(["a", "b"], [spreads(data) for data in files]))
+        orders += bool(file_order_finding(files[0]))
+    assert scales == 0
+    assert orders <= 2
 
 
 def test_every_code_says_what_to_do():

@@ -84,6 +84,8 @@ def shop(tmp_path, monkeypatch):
     frame["y"] = ((frame["bm25.title"] + 0.8 * np.isin(brand, ["ada", "cyd"])) > 0.9).astype(int)
     frame.iloc[:400].to_parquet("train.parquet")
     frame.iloc[400:].to_parquet("test.parquet")
+    others = {"qid": "new " + frame["qid"], "bm25.body": rng.random(n)}
+    frame.assign(**others).iloc[400:].to_parquet("held-out.parquet")
     # The same rows with other columns around them, in another order, and a brand that training has not seen.
     later = frame.iloc[400:].assign(stock=1.5)[["stock", "bm25.body", "brand", "y", "title", "qid", "bm25.title"]]
     later.loc[later.index[:5], "brand"] = "new"
@@ -117,7 +119,10 @@ def test_commands_take_columns_and_models_keep_their_names(shop, capsys):
     other = np.array(capsys.readouterr().out.split(), dtype=float)
     np.testing.assert_array_equal(other[5:], scores[5:])
     assert (other[:5] != scores[:5]).any()
-    for command in (["rank", "m.json", "later.csv"], ["evaluate", "--model", "m.json", "--data", "later.csv"]):
+    for command in (
+        ["predict", "--format", "run", "m.json", "later.csv"],
+        ["evaluate", "--model", "m.json", "--data", "later.csv"],
+    ):
         assert main(command) == 0
     assert main(["explain", "m.json", "later.csv", "--query", "q50"]) == 0
     assert main(["calibrate", "m.json", "test.parquet", "--method", "platt", "-o", "c.json"]) == 0
@@ -125,7 +130,7 @@ def test_commands_take_columns_and_models_keep_their_names(shop, capsys):
     assert main(["describe", "train.parquet", "--exclude", "title", "--categorical", "brand"]) == 0
     for production in ("m.json", "c.json"):
         capsys.readouterr()
-        words = ["retrain", production, "later.csv", "--held-out", "test.parquet", "--how", "refit"]
+        words = ["retrain", production, "later.csv", "--held-out", "held-out.parquet", "--how", "refit"]
         assert main([*words, "--model", "better.json", "--candidate", "candidate.json"]) in (0, 3)
         assert "column 'brand': 5 rows have a category" in capsys.readouterr().err
         assert load_model("candidate.json").category_names == model.category_names

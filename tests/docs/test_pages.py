@@ -1,7 +1,8 @@
 """README, how-to pages and the gallery do what they say: every block is executed, on the shipped sample.
 
 A page's blocks run in their order in one folder, into which `truerank sample .` has written the data: `python` blocks
-in one namespace, `sh` blocks line by line, a notebook's cells as `python` blocks. A block that cannot run here stands
+in one namespace, `sh` blocks line by line, a notebook's cells as `python` blocks. Of a `console` block the lines that
+start with `$` are run, and the others must be what they print, but for `…`. A block that cannot run here stands
 after `<!-- not run: reason -->`, one that needs the Cranfield collection, which TRUERANK_DATA has, after
 `<!-- with the Cranfield collection -->`.
 """
@@ -28,11 +29,12 @@ from truerank.models.registry import RANKERS
 
 ROOT = Path(__file__).parents[2]
 EVERY_PAGE = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "howto").glob("*.md"))]
+FOLDERS = [ROOT / "docs" / name for name in ("howto", "tutorials")]
+PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for folder in FOLDERS for path in folder.glob("*.md"))]
 NOTEBOOKS = sorted((ROOT / "docs" / "gallery").glob("*.ipynb"))
 BLOCK = re.compile(
     r"(<!-- (not run: (?P<reason>[^\n]+)|(?P<cranfield>with the Cranfield collection)) -->\n+)?"
-    r"```(?P<kind>python|sh)\n(?P<text>.*?)```",
+    r"```(?P<kind>python|sh|console)\n(?P<text>.*?)```",
     re.DOTALL,
 )
 
@@ -64,6 +66,18 @@ def run_command(words):
         assert main(words) == 0, words
 
 
+def check_console(text, capfd):
+    """Run the commands of a `console` block; each line of output that it shows is one that they print."""
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, *shown = part.splitlines()
+        capfd.readouterr()
+        assert main(shlex.split(command)[1:]) == 0, command
+        printed = ["".join(line.split()) for stream in capfd.readouterr() for line in stream.splitlines()]
+        for line in shown:
+            pattern = ".*".join(re.escape("".join(piece.split())) for piece in line.split("…"))
+            assert any(re.fullmatch(pattern, own) for own in printed), (command, line, printed)
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("page", PAGES)
 def test_every_block_of_the_page_runs(page, sample, tmp_path, monkeypatch, capfd):
@@ -75,13 +89,15 @@ def test_every_block_of_the_page_runs(page, sample, tmp_path, monkeypatch, capfd
     monkeypatch.chdir(tmp_path)
     text = (ROOT / page).read_text(encoding="utf-8")
     blocks = list(BLOCK.finditer(text))
-    assert len(blocks) == len(re.findall(r"^```(?:python|sh)$", text, re.MULTILINE))
+    assert len(blocks) == len(re.findall(r"^```(?:python|sh|console)$", text, re.MULTILINE))
     names = {"__name__": "page"}
     for block in blocks:
         if block["reason"] or (block["cranfield"] and not collection.exists()):
             continue
         if block["kind"] == "python":
             exec(compile(block["text"], f"{page}, a block", "exec"), names)
+        elif block["kind"] == "console":
+            check_console(block["text"], capfd)
         else:
             for words in commands(block["text"]):
                 run_command(words)
@@ -119,6 +135,40 @@ def test_every_public_name_is_in_the_reference():
         resolve(":".join(name.rsplit(".", 1)))
 
 
+def test_the_readme_is_short():
+    assert (ROOT / "README.md").read_text(encoding="utf-8").count("\n") <= 90
+
+
+def test_every_command_has_a_page(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    import make_command_pages
+
+    monkeypatch.setattr("sys.argv", ["make_command_pages.py", str(tmp_path)])
+    make_command_pages.main()
+    for name in COMMANDS:
+        text = (tmp_path / f"{name.replace(' ', '-')}.md").read_text(encoding="utf-8")
+        assert text.startswith(f"# truerank {name}\n")
+        assert f"]({name.replace(' ', '-')}.md)" in (tmp_path / "index.md").read_text(encoding="utf-8")
+        assert {option for option in options_of(name) if option not in ("-h", "--help")} <= set(
+            re.findall(r"`(-[^`]+)`", text)
+        )
+
+
+def test_pages_of_the_site_are_short_and_say_what_they_are_for():
+    pages = [
+        path
+        for path in EVERY_PAGE
+        if path.name != "CONTRIBUTING.md" and not {"development", "api", "rankers"} & set(path.relative_to(ROOT).parts)
+    ]
+    words = {path.name: len(path.read_text(encoding="utf-8").split()) for path in pages}
+    assert {name: n for name, n in words.items() if n > 1600} == {}
+    assert sum(words.values()) <= 44_000
+    bare = re.compile(r"(?<![\d.\w])\.\d{2,}")
+    assert [path.name for path in pages if bare.search(path.read_text(encoding="utf-8"))] == []
+    wordless = [path.name for path in pages if not path.read_text(encoding="utf-8").split("\n")[2:3][0][:1].isalpha()]
+    assert wordless == []
+
+
 def test_links_lead_somewhere():
     for page in EVERY_PAGE:
         for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
@@ -129,7 +179,7 @@ def test_links_lead_somewhere():
 def commands_on(page):
     """The commands of a page, on lines of their own or in a sentence, each on one line."""
     text = page.read_text(encoding="utf-8").replace("\\\n", " ")
-    blocks = "".join(block["text"] for block in BLOCK.finditer(text) if block["kind"] == "sh")
+    blocks = "".join(block["text"] for block in BLOCK.finditer(text) if block["kind"] != "python").replace("\n$ ", "\n")
     found = re.findall(r"^    (\S[^\n]*)", text, re.MULTILINE) + blocks.splitlines()
     found += [
         " ".join(words.split()) for words in re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
@@ -170,12 +220,14 @@ def test_options_that_pages_name_exist():
     for page in EVERY_PAGE:
         for command in commands_on(page):
             words = re.split(r"[ \n]", re.split("[|>#]", command)[0])
+            if words[0] == "truerank" and words[1:2] == ["text"] and len(words) > 2:
+                words[1:3] = [f"text {words[2]}"]
             if words[0] != "truerank" or len(words) < 3 or words[1].isupper() or words[2].isupper():
                 continue
             if words[1] not in COMMANDS:
                 wrong.append(f"{page.name}: {command}")
                 continue
-            known = options_of(*words[1 : 3 if words[1] == "reproduce" else 2])
+            known = options_of(words[1])
             given = {re.split("[].,;)=]", word.lstrip("[("))[0] for word in words[2:]}
             wrong += [f"{page.name}: {command}: {word}" for word in given if word[:2] == "--" and word not in known]
     assert wrong == []

@@ -1,93 +1,49 @@
-"""The table of the five sources: no row without an answer, and what its cells name is there."""
+"""The pages of the reproduced papers: made from the results, short, and with items whose places exist."""
 
 from __future__ import annotations
 
-import argparse
+import json
 import re
-from importlib import import_module
 from pathlib import Path
 
 import pytest
-
-from truerank.cli.reproduce import EXPERIMENTS
+from reproductions.pages import PAGES, PUBLISHED, TEMPLATES, render
 
 ROOT = Path(__file__).parents[2]
-SOURCE = ROOT / "src" / "truerank"
-PAGE = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
-VERDICTS = (
-    "right", "reproduced", "partly", "not reproduced", "not run", "no data", "background", "not built",
-)  # fmt: skip
-NOTHING_TO_RUN = ("no data", "background", "not built")
-SECTIONS = re.findall(r"^## (\d [^\n]+)\n(.*?)(?=^## )", PAGE, re.MULTILINE | re.DOTALL)
-LETTERS = dict(re.findall(r"^\| ([A-Z]) \| `([^`]+)`", PAGE, re.MULTILINE))
+TEMPLATE_FILES = sorted(TEMPLATES.glob("*.md"))
+STATUS = {"right", "measured", "no data", "background", "not built"}
 
 
-def rows(text):
-    """The cells of the section's rows, each with the files that its place names, or the row's above it."""
-    paths: list[Path] = []
-    for line in text.splitlines():
-        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-        if not line.startswith("|") or cells[0] in ("item", "---"):
-            continue
-        named = re.findall(r"`([\w/]+(?:\.py|/))`", cells[1])
-        if named:
-            paths = [next((base / name for base in (SOURCE, ROOT) if (base / name).exists()), None) for name in named]
-        yield cells, paths, named
+@pytest.mark.parametrize("template", TEMPLATE_FILES, ids=lambda path: path.stem)
+def test_every_figure_of_a_page_is_that_of_the_results(template):
+    assert (PAGES / template.name).read_text(encoding="utf-8") == render(template)
 
 
-@pytest.mark.parametrize(("title", "text"), SECTIONS, ids=[title for title, _ in SECTIONS])
-def test_every_row_has_an_answer(title, text):
+def test_every_page_has_a_template():
+    assert {path.name for path in PAGES.glob("*.md")} == {path.name for path in TEMPLATE_FILES}
+
+
+@pytest.mark.parametrize("template", [p for p in TEMPLATE_FILES if p.stem != "index"], ids=lambda path: path.stem)
+def test_a_page_is_short(template):
+    words = re.findall(r"[\w.,'@+-]+", re.sub(r"^\|.*$", "", render(template), flags=re.MULTILINE))
+    assert len(words) <= 1200
+
+
+def test_templates_type_no_measured_figure_by_hand():
+    """A number of four decimals outside a look-up must be a step of a rule, and not a result."""
+    for template in TEMPLATE_FILES:
+        text = re.sub(r"\{\{.+?\}\}", "", template.read_text(encoding="utf-8"))
+        assert re.findall(r"(?<![\d.])0?\.\d{4}", text.replace("reproduced to 0.0004", "")) == [], template.name
+
+
+def test_items_have_a_status_and_places_that_exist():
     wrong = []
-    for cells, paths, named in rows(text):
-        assert len(cells) == 6, cells
-        item, place, command, _, ours, verdict = cells
-        if not verdict.startswith(VERDICTS):
-            wrong.append(f"{item}: verdict {verdict!r}")
-        if not (place or command or verdict.startswith(NOTHING_TO_RUN)):
-            wrong.append(f"{item}: neither a place nor a command")
-        if verdict.startswith(("reproduced", "partly", "not reproduced")) and not (ours and command):
-            wrong.append(f"{item}: a figure without a command, or a command without a figure")
-        if None in paths:
-            wrong.append(f"{item}: one of {named} does not exist")
-            continue
-        code = "\n".join(path.read_text(encoding="utf-8") for path in paths if path.is_file())
-        for name in re.findall(r"`(\w+(?:\.\w+)*)(?:\(|`)", place):
-            missing = [part for part in name.split(".") if not re.search(rf"\b{part}\b", code)]
-            if missing and not name.endswith("py"):
-                wrong.append(f"{item}: no {name} in {[str(path) for path in paths]}")
+    items = json.loads((PUBLISHED / "items.json").read_text(encoding="utf-8"))
+    for row in items:
+        if row["status"] not in STATUS:
+            wrong.append(f"{row['item']}: {row['status']}")
+        for name in re.findall(r"`([\w/]+(?:\.py|/))`", row["where"]):
+            if not any((base / name).exists() for base in (ROOT / "src" / "truerank", ROOT)):
+                wrong.append(f"{row['item']}: {name}")
     assert wrong == []
-
-
-def options(experiment):
-    parser = argparse.ArgumentParser()
-    import_module(EXPERIMENTS[experiment]).configure(parser)
-    return {option: action for action in parser._actions for option in action.option_strings}
-
-
-@pytest.mark.parametrize(("title", "text"), SECTIONS, ids=[title for title, _ in SECTIONS])
-def test_every_command_can_be_given(title, text):
-    benchmarks = {path.stem for path in (ROOT / "benchmarks").rglob("bench_*.py")}
-    wrong = []
-    for cells, _, _ in rows(text):
-        letter = ""
-        for part in re.findall(r"the same|\b[A-Z]\b|`[^`]+`", cells[2]):
-            if re.fullmatch("[A-Z]", part):
-                letter = part
-                if letter not in LETTERS:
-                    wrong.append(f"{cells[0]}: no command {letter}")
-            elif letter == "B" and part.strip("`") not in benchmarks:
-                wrong.append(f"{cells[0]}: no benchmark {part}")
-            elif letter == "T" and part != "the same" and not (ROOT / part.strip("`")).exists():
-                wrong.append(f"{cells[0]}: no test {part}")
-            elif part.startswith("`--"):
-                words = part.strip("`").split()
-                known = options(LETTERS[letter].split()[2])
-                for option, value in zip(words[::2], words[1::2], strict=True):
-                    choices = known[option].choices if option in known else ()
-                    if option not in known or (choices and value not in choices):
-                        wrong.append(f"{cells[0]}: {option} {value}")
-    assert wrong == []
-
-
-def test_the_letters_are_commands():
-    assert {command.split()[2] for command in LETTERS.values() if "reproduce" in command} == set(EXPERIMENTS)
+    assert len(items) > 100

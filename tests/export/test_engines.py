@@ -4,6 +4,7 @@ import json
 import os
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -93,16 +94,17 @@ class FakeEngine(BaseHTTPRequestHandler):
             path = f"/_ltr/_model/{body['model']['name']}"
         if path.endswith("model-store"):
             if self.command == "GET":
-                return self._answer({"models": [{"name": name} for name in store]})
-            store[body["name"]] = body
-            return self._answer({})
+                return self._answer({"models": [own for own in store.values() if "class" in own]})
+            if not self.server.broken:
+                store[body["name"]] = body
+            return self._answer({"responseHeader": {"status": 0}})
         if self.command == "GET":
             return self._answer({"found": path in store} | store.get(path, {}), 200 if path in store else 404)
         if self.command == "DELETE":
             store.pop(path, None)
         else:
             store[path] = body
-        return self._answer({"acknowledged": True})
+        return self._answer({"acknowledged": True, "result": "created"})
 
     def _search(self, body):
         hits = [{"fields": {"id": [str(i)]}, "_score": 1.0} for i in range(len(DOCUMENTS))]
@@ -134,7 +136,8 @@ class FakeEngine(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def engine():
+def engine(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where models that are replaced are kept
     server = ThreadingHTTPServer(("127.0.0.1", 0), FakeEngine)
     server.store, server.log, server.form, server.broken, server.old = {}, [], None, False, ""
     server.url = f"http://127.0.0.1:{server.server_port}"
@@ -181,6 +184,14 @@ def test_solr_and_the_ltr_plugin(engine, models):
         deploy(models["trees"], engine.url, "m", kind="ltr", feature_set="films", replace=True)
     assert engine.store == stored  # what was there is put back
     assert [method for method, *_ in engine.log][-3:] == ["DELETE", "POST", "PUT"]
+    (kept,) = Path().glob("m.*.json")
+    assert json.loads(kept.read_text()) == engine.log[-1][2]  # the body that puts it there
+    with pytest.raises(EngineError, match="did not confirm that it holds 'm'"):
+        deploy(models["linear"], f"{engine.url}/solr/films", "m", replace=True)
+    assert engine.store == stored
+    engine.store.clear()
+    with pytest.raises(EngineError, match="did not confirm that it holds 'm'"):
+        deploy(models["linear"], f"{engine.url}/solr/films", "m")
 
 
 @pytest.mark.parametrize("old", ["", "refuses", "lists"], ids="{} scores of named queries".format)
@@ -227,10 +238,14 @@ def test_commands(engine, models, tmp_path, capsys):
     (tmp_path / "requests.json").write_text(json.dumps(QUERIES))
     more = ["--index", "films", "--queries", str(tmp_path / "queries.jsonl"), "--requests"]
     more.append(str(tmp_path / "requests.json"))
-    assert main(["verify", *line, *more, "--json"]) == 0
+    assert main(["deploy", "--verify-only", *line, *more, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["orders_equal"] == 2
+    assert main(["deploy", *line, "--replace", "--verify", *more, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["orders_equal"] == 2
+    assert main(["deploy", *line, *more]) == 2
+    assert "belongs to --verify" in capsys.readouterr().err
     engine.broken = True
-    assert main(["verify", *line, *more]) == 1
+    assert main(["deploy", "--verify-only", *line, *more]) == 1
     assert "0 of 2 queries" in capsys.readouterr().err
 
 

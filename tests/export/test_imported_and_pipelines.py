@@ -109,6 +109,7 @@ def test_plain_imported_trees_go_to_onnx(tmp_path):
     assert own.largest_difference < 1e-6
 
 
+@pytest.mark.filterwarnings("ignore:.*used for training")
 def test_the_report_takes_them(tmp_path):
     pipeline, foreign = (
         RankerPipeline([MinMaxInQuery()], RidgeRanker()).fit(DATA),
@@ -119,7 +120,10 @@ def test_the_report_takes_them(tmp_path):
     write_letor(DATA, tmp_path / "data.txt")
     models = [str(tmp_path / f"{name}.json") for name in ("pipeline", "imported")]
     page = tmp_path / "page.html"
-    assert main(["report", *models, "--data", str(tmp_path / "data.txt"), "-o", str(page)]) == 0
+    assert (
+        main(["report", *models, "--data", str(tmp_path / "data.txt"), "--allow-training-queries", "-o", str(page)])
+        == 0
+    )
     text = page.read_text()
     assert "pipeline" in text
     assert "imported" in text

@@ -21,7 +21,7 @@ from truerank.cli import main
 from truerank.core.errors import EngineError, InvalidInputError
 from truerank.export.deployment import deploy
 from truerank.export.verification import verify
-from truerank.io.engine import Engine
+from truerank.io.engine import Engine, checked
 
 GOLDEN = Path(__file__).parent / "golden"
 NAMES = [f"f{k + 1}" for k in range(6)]
@@ -60,7 +60,7 @@ def features_of_judged_pairs(url, spec, folder):
     (folder / "spec.json").write_text(json.dumps(spec | {"index": INDEX}))
     (folder / "queries.jsonl").write_text("".join(f'{{"id": "{k}", "text": "{t}"}}\n' for k, t in enumerate(TEXTS)))
     (folder / "qrels").write_text("".join(f"{k} 0 {d} {d % 2}\n" for k in range(len(TEXTS)) for d in range(20)))
-    line = ["features", "--engine", url, "--spec", str(folder / "spec.json"), "-o", str(folder / "out.txt")]
+    line = ["text", "features", "--engine", url, "--spec", str(folder / "spec.json"), "-o", str(folder / "out.txt")]
     assert main([*line, "--queries", str(folder / "queries.jsonl"), "--qrels", str(folder / "qrels")]) == 0
     return read_letor(folder / "out.txt").X
 
@@ -89,7 +89,7 @@ def converse(url, folder):
     with pytest.raises(EngineError, match="status 4"):
         verify(model, url, "never put there", INDEX, REQUESTS, TEXTS, kind="ltr")
     # Trees in XGBoost's form know absent features as nan, and the plugin sends these right whatever the file says.
-    body = json.loads(export_model(model, "opensearch", missing="nan", name="nan"))
+    body = json.loads(export_model(model, "opensearch-ltr", missing="nan", name="nan"))
     engine.request("POST", "_ltr/_featureset/films/_createmodel", body)
     assert verify(model, url, "nan", INDEX, REQUESTS, TEXTS, kind="ltr").orders_equal < 3
     log = {"kind": "ltr-log", "featureset": "films", "features": NAMES, "params": {"query": "{{query}}"}}
@@ -106,15 +106,17 @@ def key_of(method, path, body):
 
 
 def test_the_answers_of_the_real_plugin(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)  # where models that are replaced are kept
     answers = defaultdict(list)
     for asked, answer in json.loads((GOLDEN / "ltr_plugin.json").read_text()):
         answers[asked].append(answer)
 
-    def request(engine, method, path, body=None, missing_ok=False):
+    def request(engine, method, path, body=None, missing_ok=False, form=None):
         answer = answers[key_of(method, path, body)].pop(0)
         if "refused" in answer:
             raise EngineError(answer["refused"])
-        return answer["answer"]
+        found = answer["answer"]
+        return None if missing_ok and found is None else checked(found, form)
 
     monkeypatch.setattr(Engine, "request", request)
     converse("http://127.0.0.1:9200", tmp_path)
@@ -124,6 +126,7 @@ def test_the_answers_of_the_real_plugin(monkeypatch, tmp_path):
 @pytest.mark.skipif("TRUERANK_LTR_PLUGIN" not in os.environ, reason="TRUERANK_LTR_PLUGIN names no archive")
 def test_the_real_plugin(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2]))
+    monkeypatch.chdir(tmp_path)
     with start_server() as server:
         converse(server.url, tmp_path)
 
@@ -143,10 +146,10 @@ def record():
 
     talk, ask = [], Engine.request
 
-    def request(engine, method, path, body=None, missing_ok=False):
+    def request(engine, method, path, body=None, missing_ok=False, form=None):
         answer = {}
         try:
-            answer["answer"] = ask(engine, method, path, body, missing_ok)
+            answer["answer"] = ask(engine, method, path, body, missing_ok, form)
         except EngineError as error:
             answer["refused"] = str(error).replace(engine.url, "http://127.0.0.1:9200")
             raise

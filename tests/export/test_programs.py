@@ -36,7 +36,7 @@ def test_the_program_itself_scores_the_export(program, tmp_path, monkeypatch):
     for model in models:
         form = form_of(model.fit(data))
         own = FORMATS[format]
-        rows = np.concatenate([data.X[:40], border_cases(form, data.X, own.float32, False, own.tiny)[:120]])
+        rows = np.concatenate([data.X[:40], border_cases(form, data.X, own.float32, "decimal", own.tiny)[:120]])
         text = export_model(model, format, certify=data)
         scores = java.scores(program, str(text), rows, form.names) + constant_left_out(form, format, own)
         tolerance = 1e-12 if format == "vespa" else 4e-6

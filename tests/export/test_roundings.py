@@ -53,7 +53,7 @@ def near_ties(model, data, gap):
     return RankingData(X, np.tile([0, 1], 60), np.repeat(np.arange(60), 2))
 
 
-@pytest.mark.parametrize("format", ["solr", "elasticsearch", "xgboost"])
+@pytest.mark.parametrize("format", ["solr", "elasticsearch-ltr", "xgboost"])
 def test_a_linear_model_is_rounded_until_the_order_is_kept(format):
     model = RidgeRanker().fit(DATA)
     kept = without_ties = 0

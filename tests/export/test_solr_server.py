@@ -93,7 +93,7 @@ def collection(solr):
 def test_the_order_is_the_models_own(solr, collection, model, request):
     name = f"m-{request.node.callspec.id}"
     model.fit(collection)
-    done = {"kind": "solr", "name": name, "url": solr, "times": 1.0, "replaced": False}
+    done = {"kind": "solr", "name": name, "url": solr, "times": 1.0, "replaced": False, "previous": None}
     assert deploy(model, solr, name) == done
     own = verify(model, solr, name, None, REQUESTS, TEXTS, window=60)
     assert (own.queries, own.orders_equal) == (3, 3)
@@ -108,7 +108,16 @@ def test_features_of_judged_pairs_are_those_of_solr(solr, collection, tmp_path):
     (tmp_path / "queries.jsonl").write_text('{"id": "1", "text": "jet plate"}\n{"id": "2", "text": "it\'s a wing"}\n')
     judged = [f"{query} 0 {document['id']} {k % 3}\n" for query in "12" for k, document in enumerate(documents)]
     (tmp_path / "qrels").write_text("".join([*judged, "2 0 gone 1\n"]))
-    line = ["features", "--engine", address, "--spec", str(tmp_path / "spec.json"), "-o", str(tmp_path / "out.txt")]
+    line = [
+        "text",
+        "features",
+        "--engine",
+        address,
+        "--spec",
+        str(tmp_path / "spec.json"),
+        "-o",
+        str(tmp_path / "out.txt"),
+    ]
     assert main([*line, "--queries", str(tmp_path / "queries.jsonl"), "--qrels", str(tmp_path / "qrels")]) == 0
     data = read_letor(tmp_path / "out.txt")
     assert (data.n_rows, data.n_queries) == (120, 2)
@@ -125,7 +134,8 @@ def test_features_of_judged_pairs_are_those_of_solr(solr, collection, tmp_path):
         assert [values[name] for name in found] == logged.tolist()
 
 
-def test_nothing_is_overwritten_and_refusals_are_solrs_own_words(solr, collection):
+def test_nothing_is_overwritten_and_refusals_are_solrs_own_words(solr, collection, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where models that are replaced are kept
     linear, trees = RidgeRanker().fit(collection), RankBoost(5).fit(collection)
     deploy(linear, solr, "taken")
     with pytest.raises(InvalidInputError, match="already has 'taken'"):
@@ -152,7 +162,7 @@ def test_the_commands(solr, collection, tmp_path, capsys):
     (tmp_path / "queries.txt").write_text("\n".join(TEXTS))
     (tmp_path / "requests.json").write_text(json.dumps(REQUESTS))
     more = ["--queries", str(tmp_path / "queries.txt"), "--requests", str(tmp_path / "requests.json")]
-    assert main(["verify", *line, *more]) == 0
+    assert main(["deploy", "--verify-only", *line, *more]) == 0
     assert json.loads(capsys.readouterr().out)["orders_equal"] == 3
     assert main(["deploy", *line]) != 0
     assert "already has 'by-command'" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""docs/damaged-input.md is what the commands print: a share of its rows is run anew."""
+"""docs/development/damaged-input.md is what the commands print: a share of its rows is run anew."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from support.damaged_input import HEAD, cases, prepare, row
 
-PAGE = Path(__file__).parents[2] / "docs" / "damaged-input.md"
+PAGE = Path(__file__).parents[2] / "docs" / "development" / "damaged-input.md"
 SHARE = 5
 THEIRS = ("cut off", "byte changed", "followed by", "too many cells", "Parquet", "half of", "brackets", "empty")
 """What is damaged where the message quotes another library, whose words change with its release."""

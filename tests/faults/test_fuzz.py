@@ -37,3 +37,13 @@ def test_a_damaged_arrow_file_is_refused_and_memory_beside_it_is_not_read(tmp_pa
         read_table(tmp_path / "d.arrow")
     with pytest.raises(DataFileError, match="cannot be read as"):
         list(read_documents(tmp_path / "d.arrow"))
+
+
+def test_models_in_formats_that_nobody_has_tried():
+    import math
+
+    from support.fuzz_exports import fuzz
+
+    counts, wrong = fuzz(iter((12, 23)), math.inf)
+    assert wrong == []
+    assert sum(counts.values()) > 10

@@ -66,7 +66,7 @@ def files(tmp_path_factory):
     ("words", "what"),
     [
         (["predict", "platt.json", "d.txt"], "PlattCalibrator, which does not rank"),
-        (["rank", "platt.json", "d.txt"], "PlattCalibrator, which does not rank"),
+        (["predict", "--format", "run", "platt.json", "d.txt"], "PlattCalibrator, which does not rank"),
         (["evaluate", "--model", "platt.json", "--data", "d.txt"], "PlattCalibrator, which does not rank"),
         (["calibrate", "platt.json", "d.txt", "-o", "o.json"], "PlattCalibrator, not a ranker"),
         (["decide", "adarank.json", "d.txt"], "gives no probabilities"),

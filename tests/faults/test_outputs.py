@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import signal
 import stat
 import subprocess
@@ -177,83 +175,6 @@ def test_an_interrupt_between_two_renames_comes_after_both(tmp_path, monkeypatch
     assert sorted(os.listdir(tmp_path)) == ["a", "b"]
 
 
-def test_a_kill_between_two_renames_is_made_good_by_whoever_reads_next(tmp_path):
-    """Two files of one command: after a kill between the renames one was new and one was old."""
-    from truerank.core import files
-    from truerank.io.streams import Source
-
-    first, second = tmp_path / "out.txt", tmp_path / "out.txt.query"
-    for path in (first, second):
-        path.write_text("old\n")
-    pid = os.fork()
-    if pid == 0:
-        renames = iter([os.replace, lambda *_: os._exit(9)])
-        files.os.replace = lambda *names: next(renames)(*names)
-        with files.atomic_writes([first, second]) as streams:
-            for stream in streams:
-                stream.write("new\n")
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
-    assert (first.read_text(), second.read_text()) == ("new\n", "old\n")
-    with Source(second) as stream:  # either of them
-        assert b"".join(stream.line_blocks()) == b"new\n"
-    files._swept.clear()
-    with files.atomic_write(tmp_path / "other") as stream:
-        stream.write("x")
-    assert sorted(os.listdir(tmp_path)) == ["other", "out.txt", "out.txt.query"]
-    with files.atomic_writes([first, second]) as streams:
-        for stream in streams:
-            stream.write("again\n")
-    assert sorted(os.listdir(tmp_path)) == ["other", "out.txt", "out.txt.query"]
-    (tmp_path / ".other.truerank-step").write_text('[["half a no')
-    with Source(tmp_path / "other") as stream:
-        assert b"".join(stream.line_blocks()) == b"x"
-    assert not (tmp_path / ".other.truerank-step").exists()
-
-
-def laid_note(folder, temporary, target):
-    """A note of one rename as a killed run leaves it, and the temporary file."""
-    temporary.write_text("from the note\n")
-    note = folder / ".out.txt.truerank-step"
-    note.write_text(json.dumps([[str(temporary), str(target)]]))
-    return note
-
-
-def test_a_note_moves_nothing_but_temporary_files_of_its_own_folder(tmp_path):
-    """A note that came with a folder of somebody else named any two files."""
-    from truerank.core.files import finish_step
-
-    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
-    for folder in (mine, theirs):
-        folder.mkdir()
-    target = mine / "settings"
-    for temporary in (theirs / "evil", theirs / ".settings.0123abcd.truerank-tmp", mine / ".x.0123abcd.truerank-tmp"):
-        target.write_text("mine\n")
-        note = laid_note(theirs, temporary, target)
-        finish_step(theirs / "out.txt")
-        assert target.read_text() == "mine\n"
-        assert not note.exists()
-    laid_note(theirs, mine / ".settings.0123abcd.truerank-tmp", target)  # of another folder's file
-    finish_step(theirs / "out.txt")
-    assert target.read_text() == "mine\n"
-    for odd in ("7", '{"a": 1}', "[[1]]", "[null]", "[" * 5000):
-        (theirs / ".out.txt.truerank-step").write_text(odd)
-        finish_step(theirs / "out.txt")
-        assert not (theirs / ".out.txt.truerank-step").exists()
-
-
-def test_a_file_that_was_written_after_the_kill_stays(tmp_path):
-    from truerank.core.files import finish_step
-
-    target, temporary = tmp_path / "out.txt", tmp_path / ".out.txt.0123abcd.truerank-tmp"
-    for later, expected in ((-10, "from the note\n"), (10, "later\n")):
-        target.write_text("later\n")
-        made = laid_note(tmp_path, temporary, target).stat().st_mtime
-        os.utime(target, (made + later, made + later))
-        finish_step(target)
-        assert target.read_text() == expected
-
-
 def test_an_index_is_there_after_a_kill_between_its_renames(tmp_path):
     from truerank.io.documents import Document
     from truerank.text.index import Index, build_index
@@ -271,6 +192,7 @@ def test_an_index_is_the_old_or_the_new_one_after_an_interrupt_among_its_renames
     tmp_path, monkeypatch, step, documents_left
 ):
     from truerank.io.documents import Document
+    from truerank.text import index
     from truerank.text.index import Index, build_index
 
     documents = [Document(name, {"text": "heat"}, {}, {}) for name in "ab"]
@@ -288,7 +210,7 @@ def test_an_index_is_the_old_or_the_new_one_after_an_interrupt_among_its_renames
         return called
 
     monkeypatch.setattr(os, "replace", interrupted(os.replace))
-    monkeypatch.setattr(shutil, "rmtree", interrupted(shutil.rmtree))
+    monkeypatch.setattr(index, "remove_folder", interrupted(index.remove_folder))
     with pytest.raises(KeyboardInterrupt):
         build_index(documents, tmp_path / "index")
     assert sorted(os.listdir(tmp_path)) == ["index"]

@@ -217,7 +217,7 @@ def test_rank_says_which_document_id_is_missing(tmp_path, capsys):
     model = str(tmp_path / "m.json")
     assert cli.main(["train", str(path), "--ranker", "single-feature", "--model", model]) == 0
     capsys.readouterr()
-    assert cli.main(["rank", model, str(path)]) == 1
+    assert cli.main(["predict", "--format", "run", model, str(path)]) == 1
     error = capsys.readouterr().err
     assert "row 2 (query 1) has no document id" in error
     assert "docid = <id>" in error

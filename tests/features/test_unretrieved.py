@@ -196,7 +196,7 @@ def test_negative_grades_are_spoken_of(tmp_path, capsys, monkeypatch):
         (["evaluate", "--data", "d.txt", "--scores", "s.txt"], rows),
         (["cross-validate", "d.txt", "--ranker", "ridge", "--splits", "3"], rows),
         (["evaluate", "--qrels", "q.txt", "--run", "r.txt"], documents),
-        (["features", "--runs", "r.txt", "--qrels", "q.txt", "-o", "f.txt"], documents),
+        (["text", "features", "--runs", "r.txt", "--qrels", "q.txt", "-o", "f.txt"], documents),
         (["predict", "m.json", "d.txt", "-o", "p.txt"], ""),
     ):
         assert cli.main(words) == 0
@@ -238,7 +238,7 @@ def test_features_of_the_command_line_evaluate_as_the_run_does(tmp_path, capsys,
                 q.write(f"{topic} 0 d{k} {rng.integers(-1, 3)}\n")
             for rank, k in enumerate(sorted(rng.choice(30, 12, replace=False).tolist(), reverse=True)):
                 r.write(f"{topic} Q0 d{k} {rank} {20 - rank} r\n")
-    assert cli.main(["features", "--runs", "r", "--qrels", "q", "-o", "f.txt"]) == 0
+    assert cli.main(["text", "features", "--runs", "r", "--qrels", "q", "-o", "f.txt"]) == 0
     column = read_letor("f.txt")
     Path("s").write_text("\n".join(map(str, column.restore(column.X[:, 0]).tolist())) + "\n")
     capsys.readouterr()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
@@ -28,6 +29,8 @@ from truerank.inspection.stability import ranking_stability
 from truerank.measures import parse_measure
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
 from truerank.report.evidence import System, make_report
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*used for training")
 
 
 def lightgbm_ranker():
@@ -105,6 +108,8 @@ def test_rankers_are_compared_over_the_same_folds(data):
     rankers = {"ridge": RidgeRanker(), "trees": ObliviousBoosting(n_estimators=10), "theirs": Ridge()}
     found = cross_validate(rankers, data, ["nDCG@10", "pairs(2,0)"], folds=3, random_state=4)
     comparison = found.compare(baseline="ridge")
+    assert "about the fitted rankers" in str(comparison)
+    assert "training is not part of its uncertainty" in str(comparison)
     assert [pair.a for pair in comparison.pairs] == ["trees", "theirs"]
     assert comparison.means == {name: own["nDCG@10"] for name, own in found.means.items()}
     assert not found.compare("pairs(2,0)").higher_is_better
@@ -116,6 +121,24 @@ def test_rankers_are_compared_over_the_same_folds(data):
     np.testing.assert_array_equal(again.scores["ObliviousBoosting"], found.scores["trees"])
     with pytest.raises(InvalidInputError, match=r"one of nDCG@10"):
         found.compare("AP")
+
+
+def test_learners_are_compared_over_repeated_folds(data):
+    rankers = {"ridge": RidgeRanker(), "theirs": Ridge()}
+    found = cross_validate(rankers, data, "nDCG@10", folds=3, repeats=4, random_state=4)
+    m = np.subtract(*(found.fold_means[name]["nDCG@10"] for name in rankers))
+    assert m.shape == (12,)
+    comparison = found.compare(about="learners")
+    (pair,) = comparison.pairs
+    t = m.mean() / np.sqrt((1 / 12 + 1 / 2) * m.var(ddof=1))
+    assert pair.p == pytest.approx(2 * stats.t.sf(abs(t), 2))
+    assert (pair.low <= 0 <= pair.high) == (pair.p >= 0.05)
+    assert "learning procedures on data like these" in str(comparison)
+    once = cross_validate(rankers, data, "nDCG@10", folds=3, random_state=4)
+    np.testing.assert_array_equal(once.scores["ridge"], found.scores["ridge"])
+    assert found.fold_means["ridge"]["nDCG@10"][:3] == once.fold_means["ridge"]["nDCG@10"]
+    with pytest.raises(InvalidInputError, match="about must be"):
+        found.compare(about="models")
 
 
 def test_folds_do_not_depend_on_the_order_of_the_rows(data):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from support.made_up_runs import planted, random_qrels, random_runs
-from truerank import RunFusion, RunPool, cross_validate_fusion, fuse
+from truerank import RunFusion, RunPool, compare_rankers, cross_validate_fusion, fuse
 from truerank.core.errors import InvalidInputError
 from truerank.data.splits import query_folds
-from truerank.inspection.fusion_evidence import fusion_curve, group_of, pool_bias
+from truerank.inspection.fusion_evidence import FusionEvidence, fusion_curve, group_of, pool_bias
 from truerank.io.trec import as_run, judge_run
 from truerank.measures import AP
 
@@ -50,8 +50,11 @@ def test_values_are_those_of_fitting_and_evaluating_by_hand(worth, evidence):
 def test_advice_follows_the_figures(worth, evidence):
     means = evidence.means()["MAP"]
     assert means["learned"] > means["rrf"]
-    assert evidence.recommended == "learned"
-    assert "use the learned fusion" in evidence.reason
+    pairs = {pair.a: pair for pair in evidence.comparisons["MAP"].pairs}
+    assert pairs["rrf"].p_adjusted < 0.05  # RRF is worse, and the weighted sum is not shown to be
+    assert pairs["weighted-sum"].p_adjusted >= 0.05
+    assert evidence.recommended == "weighted-sum"
+    assert "no difference shown" in evidence.reason
     result = evidence.to_dict()
     assert result["MAP"].keys() == {
         "learned", "rrf", "comb-sum", "comb-mnz", "comb-anz", "borda", "weighted-sum", "best-run",
@@ -62,8 +65,28 @@ def test_advice_follows_the_figures(worth, evidence):
     # Grades drawn at random: nothing to learn, and nothing may be claimed.
     pool = RunPool(random_runs(0, n_topics=20, ties=False), random_qrels(1, n_topics=20))
     chance = cross_validate_fusion(pool, n_folds=4)
-    assert chance.recommended == "rrf"
-    assert chance.reason.startswith("use RRF")
+    assert chance.recommended != "learned"
+    assert "no difference shown" in chance.reason
+
+
+def test_advice_compares_with_the_best_run_too():
+    """Better than RRF and all rules, and equal to the best single run: no advice to learn."""
+    rng = np.random.default_rng(0)
+    best = rng.random(50)
+    values = {name: best - 0.1 - 0.01 * rng.random(50) for name in ("rrf", "comb-sum")}
+    values |= {"best-run": best, "learned": best + 0.01 * rng.standard_normal(50)}
+    topics = np.arange(50).astype(str)
+
+    def advice(**other):
+        own = values | other
+        return FusionEvidence({"MAP": AP(convention="trec")}, {"MAP": own}, {"MAP": own}, topics, ["a"], 5, 0)
+
+    assert advice().recommended == "best-run"
+    assert "no difference shown" in advice().reason
+    assert advice(learned=best + 0.05 + 0.01 * rng.random(50)).recommended == "learned"
+    worse = advice(learned=best - 0.05 - 0.01 * rng.random(50))
+    assert worse.recommended == "best-run"
+    assert "worse" in worse.reason
 
 
 def test_order_of_topics_plays_no_part(worth, evidence):
@@ -97,6 +120,7 @@ def test_curve_and_pool_check(worth):
     assert [(row["runs"], row["topics"]) for row in rows] == [(2, 5), (2, 20), (4, 5), (4, 20)]
     assert rows == fusion_curve(pool, n_topics=(5, 20), n_runs=(2, 4), draws=2)
     assert rows[-1]["learned"] > rows[-1]["rrf"]
+    assert "p" not in rows[0]  # draws overlap
     groups = {"run0": "a", "run1": "a", "run2": "b", "run3": "c"}
     checked = pool_bias(pool, groups=groups, n_folds=3, pool_depth=10)
     assert [row["group"] for row in checked] == ["", "a", "b", "c"]
@@ -119,3 +143,30 @@ def test_errors(worth):
         cross_validate_fusion(RunPool(runs))
     with pytest.raises(InvalidInputError, match="folds"):
         cross_validate_fusion(pool, n_folds=99)
+
+
+def test_runs_of_different_topics_need_a_rule(worth):
+    """As in `compare`: asked for, then the same mean over the same topics; p in one family of measures."""
+    runs, qrels, _ = worth
+    short = {name: {t: one for t, one in run.items() if t != "t03" and (name != "run1" or t > "t09")}
+             for name, run in runs.items()}  # fmt: skip
+    pool = RunPool(short, qrels)
+    assert pool.topics_without_runs == ["t03"]
+    for call in (cross_validate_fusion, fusion_curve, pool_bias):
+        with pytest.raises(InvalidInputError, match="--topics common.*--topics all"):
+            call(pool)
+    common = cross_validate_fusion(pool, n_folds=3, topics="common")
+    everything = cross_validate_fusion(pool, n_folds=3, topics="all")
+    assert (common.coverage.used, len(common.query_ids), common.coverage.qrels) == (20, 20, 30)
+    assert (everything.coverage.used, len(everything.query_ids)) == (30, 30)
+    fused = fuse(short, "rrf")
+    for evidence, topics in ((common, "common"), (everything, "all")):
+        by_compare = compare_rankers(qrels, {**short, "rrf": fused}, measure="AP", topics=topics).means["rrf"]
+        assert evidence.means()["MAP"]["rrf"] == pytest.approx(by_compare, abs=1e-12)
+        assert pool_bias(pool, n_folds=3, topics=topics)[0]["rrf"] == pytest.approx(by_compare, abs=1e-12)
+        assert str(evidence.coverage) in str(evidence)
+    assert "convention trec" in str(common)
+    assert "corrected by max-T for 14 comparisons (7 pairs × 2 measures), **" in str(common)
+    both = cross_validate_fusion(pool, n_folds=3, topics="common", measures="AP AP@1000").comparisons
+    alone = cross_validate_fusion(pool, n_folds=3, topics="common", measures="AP").comparisons
+    assert all(a.p_adjusted >= b.p_adjusted for a, b in zip(both["MAP"].pairs, alone["MAP"].pairs))

@@ -9,6 +9,8 @@ from truerank.inspection.importance import (
 )
 from truerank.rankers.own_importance import own_importance
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*used for training")
+
 
 @pytest.fixture(scope="module")
 def planted():
@@ -46,11 +48,30 @@ def test_shuffling_within_queries_ignores_what_is_constant_in_them(planted):
 def test_intervals_hold_the_mean_and_rows_may_be_arrays(planted):
     ranker = ObliviousBoosting("constant", n_estimators=10, depth=3).fit(planted)
     found = ranker.permutation_importance(planted, random_state=1)
-    assert ((found.low <= found.importances_mean + 1e-12) & (found.importances_mean <= found.high + 1e-12)).all()
+    used = found.importances_mean != 0
+    np.testing.assert_array_equal(used, [False, True, False, True, False])
+    assert ((found.low < found.importances_mean) & (found.importances_mean < found.high))[used].all()
+    assert np.isnan(found.low[~used]).all()  # a feature that no tree uses has no interval
     assert found.low[1] > 0
     same = ranker.permutation_importance(planted.X, planted.y, qid=planted.qid, random_state=1)
     np.testing.assert_array_equal(found.importances, same.importances)
     assert found.to_rows()[0][0] == "feature 2"
+    assert ((found.p_adjusted >= 0.05) | (found.low > 0) | (found.high < 0)).all()
+
+
+def test_chance_is_no_importance(planted):
+    """Features 1 and 3 are noise, feature 5 describes the query: none is shown, whatever the fit made of them."""
+    held_out = RankingData(planted.X[::-1], planted.y[::-1], planted.qid[::-1])
+    found = permutation_importance(RidgeRanker().fit(planted), held_out, random_state=2)
+    assert found.shown == ["feature 2", "feature 4"]
+    above = found.importances_mean > found.noise_floor
+    np.testing.assert_array_equal(above, found.p_adjusted < 0.05)
+    assert (found.p_adjusted[4], found.noise_floor[4], found.n_queries) == (1.0, 0.0, 30)
+    assert "corrected over 5 features (step-down max-T)" in str(found)
+    assert str(found).endswith("Loss shown at 0.05: feature 2, feature 4")
+    one = permutation_importance(RidgeRanker().fit(planted), planted.take_queries([0]), random_state=2)
+    assert (one.p_adjusted == 1).all()
+    assert np.isnan(one.low).all()
 
 
 def test_losses_are_shown_by_name_the_largest_first(planted):

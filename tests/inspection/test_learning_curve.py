@@ -50,3 +50,22 @@ def test_what_is_refused():
 
 def test_one_training_query_is_a_curve_of_one_point():
     assert learning_curve(RidgeRanker(), made(1, 0), made(10, 1), draws=1).train_sizes.tolist() == [1]
+
+
+def test_all_queries_are_fitted_once():
+    fits = []
+
+    class Counted(RidgeRanker):
+        def _fit(self, data, valid):
+            fits.append(data.n_queries)
+            return super()._fit(data, valid)
+
+    found = learning_curve(Counted(), made(20, 0), made(10, 1), train_sizes=[5, 20], draws=3, random_state=0)
+    assert sorted(fits) == [5, 5, 5, 20]
+    assert found.low[1] <= found.test_scores[1, 0] <= found.high[1]
+
+
+def test_caption_says_what_the_table_rests_on():
+    curve = learning_curve(RidgeRanker(), made(20, 0), made(10, 1), train_sizes=[5], draws=1, random_state=3)
+    assert "nDCG@10 (ranklib); means over 1 draw of training queries" in str(curve)
+    assert "measured on 10 held-out queries" in str(curve)

@@ -11,7 +11,7 @@ import pytest
 
 from truerank.core.errors import DataFileError, TruerankWarning
 from truerank.io import documents as module
-from truerank.io.documents import read_documents, read_judgements, read_queries
+from truerank.io.documents import BETWEEN, read_documents, read_judgements, read_queries
 
 
 def lines(*records):
@@ -58,6 +58,12 @@ def test_an_id_that_came_before_and_an_empty_text():
         list(read_documents(lines(GOOD, GOOD)))
     with pytest.warns(TruerankWarning, match="1 documents have no text; they are kept with length 0"):
         assert len(list(read_documents(lines(GOOD, {"id": "b", "text": " "})))) == 2
+
+
+def test_documents_with_tags_of_html_are_said():
+    tagged = {"id": "b", "text": "<P>heat</P> flow<br>"}
+    with pytest.warns(TruerankWarning, match="1 documents contain HTML tags, whose names are indexed as words"):
+        assert len(list(read_documents(lines(GOOD, tagged, {"id": "c", "text": "a < b, x</y"})))) == 3
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"no documents at all <DOC"])
@@ -124,7 +130,7 @@ def test_fields_that_are_text_hold_no_text_where_something_is_missing(tmp_path):
     """A label that is missing is no label called None or nan."""
     lines = b'{"id": 1, "text": "a", "labels": ["x", null, 1.0, true]}\n{"id": 2, "text": "b", "labels": null}'
     texts = [document.text.get("labels") for document in read_documents(io.BytesIO(lines), texts=["labels"])]
-    assert texts == ["x\n1\ntrue", None]
+    assert texts == [BETWEEN.join(["x", "1", "true"]), None]
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 

@@ -152,7 +152,7 @@ def test_busy_engines_are_asked_again_and_refusals_are_told(serve):
     for code, message in ((400, "status 400"), (302, "status 302")):
         with pytest.raises(EngineError, match=message):
             engine_features(Engine(serve(lambda path, body, c=code: (c, {})).url), SPEC, QUERIES, qrels)
-    with pytest.raises(EngineError, match="does not have the form of named-queries"):
+    with pytest.raises(EngineError, match="hits must be an object, got a list"):
         engine_features(Engine(serve(lambda path, body: (200, {"hits": []})).url), SPEC, QUERIES, qrels)
     old = {"hits": {"hits": [{"_id": "a", "matched_queries": ["title"]}]}}
     with pytest.raises(EngineError, match="but not their scores"):
@@ -172,7 +172,7 @@ def test_a_command_that_stopped_goes_on_where_it_was(serve, files, capsys):
     good = server.answer
     server.answer = lambda path, body: good(path, body) if len(server.requests) < 3 else (400, {})
     out = files / "out.txt"
-    words = ["features", "--engine", server.url, "--spec", str(files / "spec.json"), "-o", str(out)]
+    words = ["text", "features", "--engine", server.url, "--spec", str(files / "spec.json"), "-o", str(out)]
     words += ["--queries", str(files / "q.jsonl"), "--qrels", str(files / "qrels")]
     assert main(words) == 1
     assert not out.exists()

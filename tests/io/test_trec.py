@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import random
+import warnings
 
 import numpy as np
 import pytest
 
 from truerank import judge_run, read_qrels, read_run, write_qrels, write_run
-from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.core.errors import DataFileError, InvalidInputError, TruerankWarning
 from truerank.io import trec
 from truerank.io.document_ids import DocumentIds
 
@@ -91,12 +92,28 @@ def test_depth_keeps_the_best():
         (run_of, "1 Q0 d\x00 1 2 t\n", "line 1, column 7: a NUL byte"),
         (qrels_of, "1 0 d high\n", "expected a grade .*, got 'high'"),
         (qrels_of, "1 0 d 1 1\n", "expected 4 columns 'topic iteration docno grade', got 5"),
-        (qrels_of, "1 0 d 1\n1 0 d 1\n", "line 2: document 'd' stands twice"),
+        (qrels_of, "1 0 d 1\n1 0 d 1\n1 0 d 0\n", "line 3: document 'd' stands twice .* has one grade"),
     ],
 )
 def test_malformed_files(read, text, message):
     with pytest.raises(DataFileError, match=message):
         read(text)
+
+
+@pytest.mark.parametrize("after", [1 << 40, -1])
+def test_comments_further_columns_and_judgements_that_stand_twice(monkeypatch, after):
+    monkeypatch.setattr(trec, "KERNEL_AFTER_LOADED", after)
+    monkeypatch.setattr(trec, "KERNEL_AFTER", after)
+    plain = "1 Q0 d 1 2 t\n1 Q0 e 2 1 t\n2 Q0 d 1 .5 t\n"
+    assert (
+        run_of("# made today by hand 1 x\n" + plain.replace("2 Q0", "#2 Q0\n2 Q0")).to_dict() == run_of(plain).to_dict()
+    )
+    with pytest.warns(TruerankWarning, match="<stream>: rows have up to 2 columns more than .*, which were ignored"):
+        wide = run_of("1 Q0 d 1 2 t x\n1 Q0 e 2 1 t y z\n2 Q0 d 1 .5 t\n")
+    assert (wide.to_dict(), wide.tag) == (run_of(plain).to_dict(), "t")
+    with pytest.warns(TruerankWarning, match="<stream>: 2 judgements stand there twice with the same grade"):
+        qrels = qrels_of("#c\n1 0 d 1\n2 0 d 0\n1 1 d 1\n2 0 e 0\n1 0 f 1\n2 0 d 0\n")
+    assert qrels.to_dict() == {"1": {"d": 1, "f": 1}, "2": {"d": 0, "e": 0}}
 
 
 def test_what_a_run_cannot_hold_is_refused():
@@ -165,7 +182,9 @@ def text_of(rng, columns, odd):
 
 def outcome(read, text):
     try:
-        lists = read(io.BytesIO(text.encode()))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TruerankWarning)
+            lists = read(io.BytesIO(text.encode()))
     except DataFileError as error:
         return str(error)
     values = lists.scores if isinstance(lists, trec.Run) else lists.grades

@@ -5,7 +5,7 @@ import pytest
 
 from truerank import FuzzyLeaves, ObliviousBoosting, RankingData
 from truerank.inspection.stability import ranking_stability
-from truerank.trees.leaves.averages import ROWS, add_averages, leaf_pairs
+from truerank.trees.leaves.averages import ROWS, add_averages, leaves_in_order
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +56,7 @@ def test_leaf_values_are_averaged_level_by_level(depth):
             half = len(left) // 2
             left = left[:half] + shares[question] * (left[half:] - left[:half])
         expected += left[0]
-    work = np.empty(max(ROWS, 1 << depth))
-    add_averages(shares.ravel(), questions.ravel(), leaf_pairs(values).ravel(), depth, 1, 3, work, total)
+    work, spare = np.empty((1 << depth, ROWS)), np.empty((1 << depth, ROWS))
+    ordered = leaves_in_order(values).ravel()
+    add_averages(shares, questions.ravel(), ordered, depth, 1, 3, work, spare, total)
     np.testing.assert_array_equal(total, expected)

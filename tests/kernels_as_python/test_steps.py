@@ -13,22 +13,18 @@ from truerank.matrices.steps import StepIndex, floor_float32
 
 
 @kernel
-def _counts(values, k, low, inverse, halvings, cells, first_cell, first_step, steps, missing):
+def _counts(values, k, index, missing):
     """Steps of feature k below each value, found among other numbers."""
     found = np.zeros(values.size + 4, dtype=np.uint32)
     x = np.zeros(values.size + 4, dtype=values.dtype)
     x[3:-1] = values
-    count_below(
-        x, 3, 3 + values.size, low[k], inverse[k], halvings[k], cells, first_cell[k], first_cell[k + 1], steps,
-        first_step[k], missing, found,
-    )  # fmt: skip
+    count_below(x, 3, 3 + values.size, index, k, missing, found)
     return found
 
 
 def counted(index, k, values):
-    *arrays, _ = index.arrays(values.dtype)
     with np.errstate(all="ignore"):  # a value's cell may be beyond all floats
-        found = _counts(values, k, *arrays, 77_777)
+        found = _counts(values, k, index.of_type(values.dtype), 77_777)
     assert not found[[0, 1, 2, -1]].any()
     return found[3:-1]
 

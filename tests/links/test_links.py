@@ -153,20 +153,20 @@ def test_the_command_writes_a_table_and_runs(pages, capsys):
     index, folder = pages
     names = index.document_ids().tolist()
     (folder / "edges").write_text(f"{names[0]} {names[1]}\n{names[1]}\t{names[4]}\n")
-    assert main(["links", str(folder / "edges"), "-o", str(folder / "ranks.csv")]) == 0
+    assert main(["text", "links", str(folder / "edges"), "-o", str(folder / "ranks.csv")]) == 0
     rows = [line.split(",") for line in (folder / "ranks.csv").read_text().splitlines()]
     assert rows[0] == ["id", "pagerank", "hostrank"]
     assert sum(float(row[1]) for row in rows[1:]) == pytest.approx(1.0)
     (folder / "q.jsonl").write_text('{"id": "1", "text": "heat"}')
-    words = ["links", str(folder / "edges"), "--index", str(index.path), "--queries", str(folder / "q.jsonl")]
+    words = ["text", "links", str(folder / "edges"), "--index", str(index.path), "--queries", str(folder / "q.jsonl")]
     assert main([*words, "-o", str(folder / "runs")]) == 0
     assert sorted(path.stem for path in (folder / "runs").iterdir()) == sorted(VARIANTS)
     assert main(words) == 2
     (folder / "urls").write_text("one\u3000page http://x\n", encoding="utf-8")  # not a blank of the format
-    assert main(["links", str(folder / "edges"), "--urls", str(folder / "urls")]) == 1
+    assert main(["text", "links", str(folder / "edges"), "--urls", str(folder / "urls")]) == 1
     assert "3 nodes have no URL, the first is 'http://h/0'" in capsys.readouterr().err
     (folder / "urls").write_text("a http://x\na http://x\na http://y\n")
-    assert main(["links", str(folder / "edges"), "--urls", str(folder / "urls")]) == 1
+    assert main(["text", "links", str(folder / "edges"), "--urls", str(folder / "urls")]) == 1
     assert "line 3: 'a' stands twice, once with 'http://x'" in capsys.readouterr().err
 
 

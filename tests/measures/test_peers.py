@@ -75,7 +75,7 @@ def test_trec_eval_on_submitted_runs(collections, run_name):
 
 def _equals_trec_eval(judgements, scores, theirs):
     ranking = Ranking(judgements, scores)
-    for name, measure in parse_measures(TREC_NAMES, "trec").items():
+    for name, measure in parse_measures(TREC_NAMES, "trec9").items():
         for topic, value in zip(judgements.query_ids.tolist(), measure.values(ranking).tolist()):
             if topic in theirs:
                 assert value == pytest.approx(theirs[topic][name], abs=1e-12), (name, topic)

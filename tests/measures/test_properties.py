@@ -152,10 +152,11 @@ def test_many_rankings_are_taken_in_pieces(monkeypatch):
     np.testing.assert_array_equal(parse_measure("AP").per_query(judgements, scores), whole)
 
 
-def test_float32_ties_under_trec():
+def test_float32_ties_until_version_9_of_trec_eval():
     y, ids, scores = [0, 1], ["a", "b"], [1.0, 1.0 - 1e-9]
-    assert evaluate("RR", y, scores, doc_ids=ids, convention="trec")["RR"] == 1.0
-    assert evaluate("RR(compare='float64')", y, scores, doc_ids=ids, convention="trec")["RR(compare='float64')"] == 0.5
+    assert evaluate("RR", y, scores, doc_ids=ids, convention="trec9")["RR"] == 1.0
+    assert evaluate("RR(compare='float64')", y, scores, doc_ids=ids, convention="trec9")["RR(compare='float64')"] == 0.5
+    assert evaluate("RR", y, scores, doc_ids=ids, convention="trec")["RR"] == 0.5
     assert evaluate("RR", y, scores, doc_ids=ids)["RR"] == 0.5
 
 

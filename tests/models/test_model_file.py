@@ -38,10 +38,21 @@ def test_numbers_strings_and_nested_values_come_back():
     assert back["e"].tolist() == ["u", "vw"]
 
 
-@pytest.mark.parametrize("value", [lambda x: x, {1: 2}, {"$class": "x"}, np.array([1j]), {3, 4}])
+@pytest.mark.parametrize("value", [lambda x: x, {1.5: 2}, {(1, 2): 2}, np.array([1j]), {3, 4}])
 def test_what_has_no_form_is_refused(value):
-    with pytest.raises(InvalidInputError, match="cannot keep|plain string keys"):
+    with pytest.raises(InvalidInputError, match="cannot keep|texts and whole numbers"):
         encode(value)
+
+
+@pytest.mark.parametrize("value", [{1: 2}, {"$class": "x"}, {"a": {np.int64(3): [0.5]}, "b": 1}])
+def test_dicts_of_any_texts_and_numbers_come_back(value):
+    assert decode(json.loads(json.dumps(encode(value)))) == value
+
+
+@pytest.mark.parametrize("pairs", [1, [[1]], [[[1], 2]], [[None, 2]]])
+def test_a_damaged_dict_is_refused(pairs):
+    with pytest.raises(ModelFileError, match="dict"):
+        decode({"$dict": pairs})
 
 
 def model_text(**changes):

@@ -12,7 +12,9 @@ from typing import Any
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-EXPECTED_FAILURES: dict[str, str] = {}
+EXPECTED_FAILURES: dict[str, str] = {
+    "check_dataframe_column_names_consistency": "columns of a frame are found by name, so their order may differ"
+}
 
 
 def ranker_checks(estimators: Sequence[Any], expected: dict[str, str] | None = None) -> Callable[..., None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
 import warnings
@@ -17,6 +18,7 @@ from rankers.conformance import ranker_checks
 from reference import adarank as reference
 from truerank import AdaRank, RankingData, evaluate, load_model, save_model
 from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
+from truerank.core.random_streams import stream
 from truerank.measures import parse_measure
 from truerank.rankers import adarank as module
 from truerank.solvers.result import Status
@@ -66,6 +68,50 @@ def test_equal_to_the_slow_version(name, signed, constant, update):
         means = [np.average(list(r["measure"].values()), weights=active[list(r["measure"])]) for r in records]
         np.testing.assert_allclose(history["train_active"], means, rtol=1e-12)
         np.testing.assert_allclose(ranker.coef_, records[ranker.best_round_ - 1]["coef"], rtol=1e-9)
+
+
+@pytest.mark.parametrize("update", module.UPDATES)
+@pytest.mark.parametrize("signed", [False, True])
+def test_each_feature_once_equals_the_slow_version(signed, update):
+    data = judged(1)
+    records = reference.adarank(
+        by_query(data), MEASURES["AP"], n_rounds=50, update=update, signed=signed, repeat=False
+    )  # fmt: skip
+    ranker = AdaRank(parse_measure("AP")(ties="stable"), update=update, signed=signed, repeat=False).fit(data)
+    chosen = ranker.history_["feature"].tolist()
+    assert chosen == [r["feature"] for r in records]
+    assert len(set(chosen)) == len(chosen) == data.n_features
+    assert ranker.status_ == Status.ALL_FEATURES.value
+    np.testing.assert_allclose(ranker.history_["alpha"], [r["alpha"] for r in records], rtol=1e-9)
+
+
+def test_sampled_queries_choose_the_feature_and_all_queries_weigh_it():
+    data = judged(2)
+
+    def drawn(t, P):
+        counts = stream(7, "adarank", t).multinomial(math.ceil(0.5 * len(P)), P)
+        return (counts / counts.sum()).tolist()
+
+    records = reference.adarank(by_query(data), MEASURES["AP"], n_rounds=12, update="adaboost", sample=drawn)
+    measure = parse_measure("AP")(ties="stable")
+    ranker = AdaRank(measure, n_estimators=12, query_sample=0.5, random_state=7).fit(data)
+    assert ranker.history_["feature"].tolist() == [r["feature"] for r in records]
+    np.testing.assert_allclose(ranker.history_["phi"], [r["phi"] for r in records], rtol=1e-9)
+    assert (
+        ranker.history_["feature"].tolist() != AdaRank(measure, n_estimators=12).fit(data).history_["feature"].tolist()
+    )
+
+
+def test_the_printed_update_stays_with_a_feature_that_it_chose_twice():
+    """f_2 = c h_1 ranks as h_1 does, so that P, which depends on f alone, never changes again."""
+    stuck = 0
+    for seed in range(20):
+        ranker = AdaRank("AP", update="paper", n_estimators=30, patience=30).fit(judged(seed))
+        chosen = ranker.history_["feature"]
+        if len(chosen) > 2 and chosen[0] == chosen[1]:
+            stuck += 1
+            assert set(chosen) == {chosen[0]}
+    assert stuck > 0
 
 
 def test_two_rounds_by_hand():
@@ -164,17 +210,6 @@ def test_validation_decides_the_round_and_the_stop():
     assert np.isnan(AdaRank(n_estimators=3).fit(data).history_["validation"]).all()
     assert AdaRank(n_estimators=3).fit(data).status_ == Status.ALL_ROUNDS.value
     assert AdaRank(patience=3).fit(data).status_ == Status.TRAINING_FLAT.value
-
-
-def test_the_old_name_of_a_column_of_the_history(tmp_path):
-    data, path = judged(5, m=30), tmp_path / "model.json"
-    ranker = AdaRank(n_estimators=3).fit(data, eval_set=judged(6, m=30))
-    with pytest.warns(FutureWarning, match="validation"):
-        old = ranker.history_["valid"]
-    assert old is ranker.history_["validation"]
-    save_model(ranker, path)
-    path.write_text(path.read_text().replace('"validation":', '"valid":'))  # a file of that release
-    np.testing.assert_array_equal(load_model(path).history_["validation"], old)
 
 
 @pytest.mark.filterwarnings("ignore:.*learned nothing")
@@ -296,6 +331,8 @@ def test_wrong_parameters_are_named():
         ({"update": "boost"}, "update must be one of 'paper', 'compound', 'adaboost'"),
         ({"constant_queries": "skip"}, "constant_queries must be one of"),
         ({"measure": "NDGC@5"}, "unknown measure"),
+        ({"repeat": "no"}, "repeat must be True or False, got 'no'"),
+        ({"query_sample": 1.5}, "query_sample must be"),
         ({"signed": "no"}, "signed must be True or False, got 'no'"),
         ({"measure": 3}, "a measure is"),
         ({"convention": "letor"}, "convention must be one of"),

@@ -100,7 +100,7 @@ def test_single_feature_by_number_name_and_choice():
 
 
 def test_single_feature_puts_missing_values_last(tmp_path):
-    X = np.array([[1.0], [np.nan], [-5.0], [-1e305]])
+    X = np.array([[1.0], [np.nan], [-5.0], [-1e150]])
     ranker = SingleFeature(0).fit(X, [0, 1, 2, 0])
     assert ranker.rank(X).tolist() == [1, 4, 2, 3]
     assert SingleFeature(0, ascending=True).fit(X, [0, 1, 2, 0]).rank(X).tolist() == [3, 4, 2, 1]

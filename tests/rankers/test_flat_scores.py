@@ -47,7 +47,7 @@ def test_the_warning_says_why_and_what_to_do():
 
 def test_zero_weights_that_are_optimal_are_not_called_success(collections):
     """The margin bound of nDCG@k on queries of real length: converged, certified, and of no use."""
-    from truerank.papers import protocol
+    from reproductions import protocol
 
     data = protocol.load_collection(collections, "ohsumed").data.take_queries(range(40))
     with pytest.warns(ConvergenceWarning, match="learned nothing.*converged.*another measure"):

@@ -1,4 +1,4 @@
-"""Data frames whose columns are not those of fit: the error names them and says what to do."""
+"""Data frames whose columns are not those of fit: they are found by name, or the error says what is missing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pandas
 import pytest
 
-from truerank import ObliviousBoosting, RankerPipeline, RidgeRanker
+from truerank import ObliviousBoosting, RandomRanker, RankBoost, RankerPipeline, RidgeRanker
 from truerank.core.errors import InvalidInputError
 
 X = pandas.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=["a", "b", "c"])
@@ -15,19 +15,32 @@ RANKERS = [RidgeRanker(), ObliviousBoosting(n_estimators=2, depth=1), RankerPipe
 
 
 @pytest.mark.parametrize("ranker", RANKERS, ids=lambda ranker: type(ranker).__name__)
-def test_columns_that_fit_did_not_have_are_named_and_can_be_left_out(ranker):
+def test_columns_are_found_by_name_and_missing_ones_are_named(ranker):
     ranker.fit(X, Y, qid=QID)
     more = X.assign(title="x", price=1.0)[["title", "c", "b", "price", "a"]]
-    with pytest.raises(InvalidInputError, match=r"(?s)- price\n- title.*Pass X\[ranker\.feature_names_in_\]"):
-        ranker.predict(more, qid=QID)
     expected = ranker.predict(X, qid=QID)
-    np.testing.assert_array_equal(ranker.predict(more[ranker.feature_names_in_], qid=QID), expected)
-    with pytest.raises(InvalidInputError, match=r"(?s)same order.*Pass X\[ranker\.feature_names_in_\]"):
-        ranker.predict(X[["b", "a", "c"]], qid=QID)
+    np.testing.assert_array_equal(ranker.predict(more, qid=QID), expected)
+    np.testing.assert_array_equal(ranker.predict(X[["b", "a", "c"]], qid=QID), expected)
     with pytest.raises(
         InvalidInputError, match=r"(?s)- c\n.*3 columns, of which this data frame has 2: make the missing"
     ):
         ranker.predict(X[["a", "b"]], qid=QID)
+
+
+@pytest.mark.parametrize("ranker", [RidgeRanker(), ObliviousBoosting(n_estimators=5, depth=2), RankBoost(5)])
+def test_contributions_add_up_to_the_score_less_one_number(ranker):
+    ranker.fit(X, Y, qid=QID)
+    found = ranker.contributions(X[["c", "b", "a"]])
+    assert found.shape == (40, 3)
+    rest = ranker.predict(X) - found.sum(axis=1)
+    np.testing.assert_allclose(rest, rest[0], atol=1e-9)
+    some = ranker.contributions(X[:7], reference=X)
+    np.testing.assert_allclose(some, found[:7], atol=1e-12)
+
+
+def test_a_ranker_whose_scores_are_no_sum_has_no_contributions():
+    with pytest.raises(InvalidInputError, match="permutation_importance"):
+        RandomRanker().fit(X, Y, qid=QID).contributions(X)
 
 
 def test_a_column_of_dates_is_told_what_to_make_of_it():

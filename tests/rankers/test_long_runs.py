@@ -9,12 +9,12 @@ import warnings
 
 import numpy as np
 import pytest
+from reproductions.protocol import letor_folds, load_collection
 from sklearn.exceptions import ConvergenceWarning
 
 from truerank import RankingData
 from truerank.measures import AP
 from truerank.models.registry import RANKERS, ranker_class
-from truerank.papers.protocol import letor_folds, load_collection
 
 LEARNERS = [name for name in RANKERS if name != "random"]
 MAP = AP(ties="average")

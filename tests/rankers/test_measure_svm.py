@@ -50,6 +50,28 @@ def test_n_slack_has_the_same_optimum():
     assert many.n_iter_ < one.n_iter_
 
 
+@pytest.mark.parametrize("slack_tol", [0.1, 0.01, 0.001])
+def test_a_tolerance_on_each_slack_bounds_the_gap(slack_tol):
+    """Algorithm 1 stops when no constraint is violated by more than ε; then P - D <= C Σ v_i ε = C ε."""
+    X, y, qid = judged(1)
+    C = 30.0
+    exact = MeasureSVM(C=C, tol=1e-8, solver="n-slack").fit(X, y, qid=qid)
+    loose = MeasureSVM(C=C, tol=1e-8, solver="n-slack", slack_tol=slack_tol).fit(X, y, qid=qid)
+    assert loose.n_iter_ < exact.n_iter_
+    assert (
+        1e-8 * loose.objective_ < loose.gap_ <= 1.2 * C * slack_tol
+    )  # the small program is solved to a tenth of a gap
+    assert loose.objective_ >= exact.dual_objective_
+    assert loose.status_ == Status.CONVERGED.value
+
+
+def test_a_tolerance_on_each_slack_needs_a_slack_for_each_query():
+    X, y, qid = judged(1)
+    for settings in ({}, {"measure": "nDCG@3", "solver": "n-slack"}):
+        with pytest.raises(InvalidInputError, match="slack_tol needs"):
+            MeasureSVM(slack_tol=0.1, **settings).fit(X, y, qid=qid)
+
+
 def test_weights_are_those_of_rank_svm_for_roc():
     """ROC with v = 2w is the pairwise hinge with weights 1/(R N); the squared hinge only points the same way."""
     X, y, qid = judged(2, m=12)

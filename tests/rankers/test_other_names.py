@@ -110,61 +110,22 @@ def test_a_script_for_catboost_runs(sets):
     assert len(model.evals_result_["eval"]) == 1
 
 
-def test_pools_of_catboost_are_taken(sets):
-    catboost = pytest.importorskip("catboost")
+def test_objects_of_other_libraries_say_what_to_pass(sets):
+    catboost, xgboost = pytest.importorskip("catboost"), pytest.importorskip("xgboost")
     train = sets[0]
-    pools = [catboost.Pool(one.X, one.y, group_id=one.qid) for one in sets]
     with pytest.warns(TruerankWarning, match="custom_metric.*evaluate"):
         model = CatBoostRanker(loss_function="YetiRank", custom_metric=["NDCG:top=10"], iterations=4, random_seed=0,
                                verbose=False)  # fmt: skip
     with pytest.warns(TruerankWarning, match="plot has no effect"):
-        model.fit(pools[0], eval_set=pools[1], plot=True)
-    single = [RankingData(one.X.astype(np.float32), one.y, one.qid) for one in sets]
-    ours = ObliviousBoosting(objective="yetirank", n_estimators=4, random_state=0).fit(single[0], eval_set=single[1])
-    np.testing.assert_array_equal(model.predict(pools[2]), ours.predict(single[2]))
-    assert model.best_score_["valid_0"]["ndcg@10"] == model.best_score == ours.validation_scores_[-1]
-    weighed = catboost.Pool(train.X, train.y, group_id=train.qid, weight=np.full(train.n_rows, 2.0))
-    assert CatBoostRanker(n_estimators=1).fit(weighed, eval_set=[pools[1]], plot=False).n_queries_in_ == 12
-    words = catboost.Pool([["a"], ["b"]], [0, 1], group_id=[1, 1], cat_features=[0])
-    with pytest.raises(InvalidInputError, match="categories, texts or embeddings"):
-        CatBoostRanker().fit(words)
-
-
-def test_a_pool_stands_for_its_queries_wherever_rows_are_taken(sets):
-    catboost = pytest.importorskip("catboost")
-    train, valid, test = (RankingData(one.X.astype(np.float32), one.y, one.qid) for one in sets)
-    pools = [catboost.Pool(one.X, one.y, group_id=one.qid) for one in (train, valid, test)]
-    model = CatBoostRanker(iterations=3).fit(pools[0], eval_set={"held out": pools[1]})
-    ours = ObliviousBoosting(n_estimators=3).fit(train, eval_set={"held out": valid})
-    np.testing.assert_array_equal(model.evals_result_["held out"]["nDCG@10"], ours.validation_scores_)
-    three = CatBoostRanker(iterations=3).fit(pools[0], eval_set=pools)
-    assert list(three.evals_result_) == ["valid_0", "valid_1", "valid_2"]
-    np.testing.assert_array_equal(model.rank(pools[2]), ours.rank(test))
-    assert model.score(pools[2]) == ours.score(test)
-    np.testing.assert_array_equal(list(model.staged_predict(pools[2])), list(ours.staged_predict(test)))
-    importance = model.permutation_importance(pools[2], repeats=1)
-    np.testing.assert_array_equal(importance, ours.permutation_importance(test, repeats=1))
-
-
-def test_what_a_pool_asks_beyond_rows_is_refused():
-    catboost = pytest.importorskip("catboost")
-    X, y, qid = np.ones((1001, 1), dtype=np.float32), np.arange(1001) % 2, np.zeros(1001, dtype=int)
-    with pytest.raises(InvalidInputError, match="1001 rows and no qid.*group_id"):
-        CatBoostRanker().fit(catboost.Pool(X, y))
-    for more in ({"baseline": y.astype(float)}, {"pairs": [[1, 0]]}):
-        with pytest.raises(InvalidInputError, match="pairs are made of the grades"):
-            CatBoostRanker().fit(catboost.Pool(X, y, group_id=qid, **more))
-
-
-def test_rows_of_a_pool_are_scored_whatever_their_queries():
-    catboost = pytest.importorskip("catboost")
-    X, y = np.arange(1001, dtype=np.float32)[:, None], np.arange(1001) % 2
-    model = CatBoostRanker(iterations=2).fit(X, y, qid=np.arange(1001) // 7)
-    pool = catboost.Pool(X, y)
-    np.testing.assert_array_equal(model.predict(pool), model.predict(X))
-    np.testing.assert_array_equal(list(model.staged_predict(pool))[-1], model.predict(X))
-    with pytest.raises(InvalidInputError, match="1001 rows and no qid"):
-        model.score(pool)
+        model.fit(train, plot=True)
+    for theirs in (catboost.Pool(train.X, train.y, group_id=train.qid), xgboost.DMatrix(train.X)):
+        calls = (
+            lambda X: model.fit(X), lambda X: model.fit(train, eval_set=[X]), model.predict, model.rank, model.score,
+            lambda X: list(model.staged_predict(X)), model.permutation_importance,
+        )  # fmt: skip
+        for call in calls:
+            with pytest.raises(InvalidInputError, match=f"X is a {type(theirs).__name__} of .*pass the rows"):
+                call(theirs)
 
 
 @pytest.mark.parametrize(

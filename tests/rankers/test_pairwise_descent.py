@@ -144,21 +144,6 @@ def test_nothing_to_draw_leaves_the_weights_zero():
         PairwiseDescent(sampling=sampling, max_iter=5).fit([[1.0], [2.0]], [1, 1])
 
 
-def test_the_old_name_of_alpha_is_taken(tmp_path):
-    with pytest.warns(FutureWarning, match="reg_lambda is now called alpha"):
-        ranker = PairwiseDescent(reg_lambda=0.01, max_iter=10)
-    assert ranker.alpha == 0.01
-    save_model(ranker.fit([[1.0], [2.0]], [1, 0], qid=[1, 1]), tmp_path / "model.json")
-    text = (tmp_path / "model.json").read_text()
-    assert '"alpha"' in text
-    assert '"alpha_"' in text
-    # As an earlier release wrote it.
-    (tmp_path / "old.json").write_text(text.replace('"alpha"', '"reg_lambda"').replace('"alpha_"', '"reg_lambda_"'))
-    old = load_model(tmp_path / "old.json")
-    assert (old.alpha, old.alpha_) == (0.01, 0.01)
-    assert old.coef_.tolist() == ranker.coef_.tolist()
-
-
 def test_squared_loss_on_single_rows_finds_the_regression():
     rng = np.random.default_rng(11)
     X = rng.normal(size=(400, 3))

@@ -90,14 +90,6 @@ def test_weights_that_do_not_reach_a_ranker_are_named(judged):
     fit_ranker(RidgeRanker(), weighed)
 
 
-def test_a_pool_keeps_its_queries_in_a_pipeline(judged):
-    catboost = pytest.importorskip("catboost")
-    X, y, qid = judged
-    pool = catboost.Pool(X, y, group_id=qid)
-    fitted = RankerPipeline("min-max-in-query", RidgeRanker()).fit(pool)
-    np.testing.assert_array_equal(fitted.predict(pool), fitted.predict(X.astype(np.float32), qid=qid))
-
-
 def test_a_calibrated_pipeline(judged, tmp_path):
     X, y, qid = judged
     pipeline = RankerPipeline("z-score-in-query", RidgeRanker())
@@ -147,7 +139,7 @@ def test_the_command_line(judged, tmp_path, capsys):
     assert main(["predict", model, file]) == 0
     scores = np.array(capsys.readouterr().out.split(), dtype=float)
     np.testing.assert_allclose(scores, load_model(model).predict(X, qid=qid))
-    assert main(["rank", model, file, "-o", str(tmp_path / "run")]) == 0
+    assert main(["predict", "--format", "run", model, file, "-o", str(tmp_path / "run")]) == 0
     assert main(["calibrate", model, file, "--method", "platt", "--cv", "2", "-o", calibrated]) == 0
     assert main(["decide", calibrated, file, "-o", str(tmp_path / "decided")]) == 0
     assert main(["cross-validate", file, *words, "--splits", "3", "--grid", "C=[0.1,1]", "--json"]) == 0

@@ -274,7 +274,7 @@ def test_infinite_values_are_refused():
 
 @pytest.mark.data
 def test_mq2008_fold_equals_the_reference_for_the_first_rounds(collections):
-    from truerank.papers.protocol import letor_folds, load_collection
+    from reproductions.protocol import letor_folds, load_collection
 
     fold = letor_folds(load_collection(collections, "mq2008"))[0]
     small = fold.train.take_queries(np.arange(60))

@@ -1,4 +1,5 @@
-"""What docs/row-order.md promises: models do not change with the order of a file's rows and queries, or by rounding."""
+"""What docs/development/row-order.md promises: the order of rows and queries changes models not at all, or by
+rounding."""
 
 from __future__ import annotations
 
@@ -95,7 +96,7 @@ def test_adarank_in_any_order_for_any_measure(measure):
 
 def test_every_ranker_says_what_it_promises():
     assert set(PROMISED) == set(RANKERS)
-    page = Path(__file__).parents[2] / "docs" / "row-order.md"
+    page = Path(__file__).parents[2] / "docs" / "development" / "row-order.md"
     rows = [line.split("|") for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
     table = {cells[1].strip().strip("`"): cells[2].strip() for cells in rows}
     assert table == PROMISED

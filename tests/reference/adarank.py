@@ -46,6 +46,8 @@ def adarank(
     update: str = "paper",
     drop_constant: bool = True,
     signed: bool = False,
+    repeat: bool = True,
+    sample: Callable[[int, list[float]], Sequence[float]] | None = None,
     weights: Sequence[float] | None = None,
 ) -> list[dict[str, Any]]:
     """One record a round: feature, sign, alpha, phi, delta, bound, P, f's measure by query, combined weights."""
@@ -73,10 +75,17 @@ def adarank(
     before = dict.fromkeys(active, 0.0)
     product = 1.0
     records = []
-    for _ in range(n_rounds):
+    for t in range(n_rounds):
+        weak = [(k, sign) for k, sign in weak if repeat or k not in [r["feature"] for r in records]]
+        if not weak:
+            break
         sums = [sum(P[i] * value(i, unit(k, sign)) for i in active) for k, sign in weak]
-        best = max(sums)
-        chosen = next(j for j, s in enumerate(sums) if s >= best - 1e-12)
+        chosen_by = sums
+        if sample is not None:
+            share = dict(zip(active, sample(t, [P[i] for i in active])))
+            chosen_by = [sum(share[i] * value(i, unit(k, sign)) for i in active) for k, sign in weak]
+        best = max(chosen_by)
+        chosen = next(j for j, s in enumerate(chosen_by) if s >= best - 1e-12)
         k, sign = weak[chosen]
         phi = sums[chosen]
         if phi <= 0:

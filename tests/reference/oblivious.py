@@ -103,3 +103,30 @@ def joint_polynomials(features, leaf, target, weight, n_leaves, penalty, l2=0.0)
                 lines.append(line.ravel())
                 right.append(0.0)
     return np.linalg.lstsq(np.array(lines), np.array(right), rcond=1e-9)[0].reshape(n_leaves, m)
+
+
+def place_marginals(n, p):
+    """P(the value at place i is at place j) under P(permutation) ∝ p^inversions, an n × n list of rows.
+
+    Values are inserted one by one: the k-th (from 0) into slot s of k + 1 with probability ∝ p^(k - s); that adds k - s
+    inversions. A value moves up by one place when a later one is inserted at or before it.
+    """
+    rows = []
+    for i in range(n):
+        z = sum(p**t for t in range(i + 1))
+        at = [p ** (i - s) / z for s in range(i + 1)]
+        for k in range(i + 1, n):
+            z = sum(p**t for t in range(k + 1))
+            after = [0.0] * (k + 1)
+            for place, share in enumerate(at):
+                moved = sum(p ** (k - s) for s in range(place + 1)) / z
+                after[place] += share * (1 - moved)
+                after[place + 1] += share * moved
+            at = after
+        rows.append(at)
+    return rows
+
+
+def place_formula(n, p):
+    """The same as equation 4 has it: ∝ p^|i - j|."""
+    return [[p ** abs(i - j) / sum(p ** abs(i - k) for k in range(n)) for j in range(n)] for i in range(n)]

@@ -92,3 +92,21 @@ def every_theta(family, x, weight=None, points=10):
             if value > best[0]:
                 best = (value, theta, left, right)
     return best
+
+
+def constrained(family, x, smallest, points=8):
+    """The log likelihood at the best of all scores and `points` places a gap, scales searched above `smallest`."""
+    weight = np.ones(len(x))
+    distinct = np.unique(x)
+    places = np.concatenate([np.linspace(a, b, points) for a, b in zip(distinct[:-1], distinct[1:])])
+    low, high = np.log(smallest), np.log(10 * np.ptp(x) + smallest)
+    best = -np.inf
+    for theta in np.unique(places):
+
+        def loss(p, theta=theta):
+            return -log_likelihood(family, x, weight, theta, *np.exp(p))
+
+        for start in ((low, low), (low, high - 3), (high - 3, low), (high - 3, high - 3)):
+            found = minimize(loss, np.array(start), method="L-BFGS-B", bounds=[(low, high)] * 2)
+            best = max(best, -float(found.fun))
+    return best

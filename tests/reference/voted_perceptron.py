@@ -24,6 +24,6 @@ def train(rows, signs, orders):
 
 
 def score(vectors, votes, row):
-    """log(1 + votes for) - log(1 + votes against)."""
-    for_it = sum(c for v, c in zip(vectors, votes) if sum(a * b for a, b in zip(v, row)) > 0)
-    return math.log(1 + for_it) - math.log(1 + sum(votes) - for_it)
+    """log(1 + votes for) - log(1 + votes against), the votes scaled to a sum of 10,000."""
+    share = sum(c for v, c in zip(vectors, votes) if sum(a * b for a, b in zip(v, row)) > 0) / sum(votes)
+    return math.log(1 + 10_000 * share) - math.log(1 + 10_000 * (1 - share))

@@ -59,6 +59,31 @@ def test_what_it_says():
     assert len(page) < 3_000_000
 
 
+def test_p_is_corrected_over_all_systems_and_measures():
+    from truerank import evaluate
+    from truerank.significance import MeasuredValues, compare_measures
+
+    systems = made_systems(systems=3)
+    page = make_report(systems, measures="AP nDCG@10", convention="trec")
+    about = "AP, nDCG@10, convention trec; 30 queries; randomisation test, two-sided (10000 resamples); p corrected by "
+    assert about + "max-T for 4 comparisons (2 pairs × 2 measures)" in page
+    found = [evaluate("AP nDCG@10", s.judgements, s.scores, convention="trec").per_query for s in systems]
+    values = [MeasuredValues({s.name: one[m] for s, one in zip(systems, found)}) for m in ("AP", "nDCG@10")]
+    expected = compare_measures(values, baseline="system 0")
+    pair = expected[0].pairs[1]
+    assert f"(p = {pair.p_adjusted:.3g} after correction)" in page
+
+
+def test_a_measure_without_any_value_is_not_compared():
+    systems = made_systems()
+    judged = systems[0].judgements
+    none = Judgements(np.zeros(len(judged.grades)), judged.offsets, query_ids=judged.query_ids)
+    page = make_report(
+        [System(s.name, none, s.scores) for s in systems], measures=["P@5", "AP(empty='skip')"], convention="trec"
+    )
+    assert "for 1 comparison," in page
+
+
 def test_it_asks_for_nothing_and_ends_no_script_early():
     systems = made_systems(queries=3)
     names = np.array(["</script><b>", "<!--", "q"])
@@ -68,6 +93,15 @@ def test_it_asks_for_nothing_and_ends_no_script_early():
     assert "</script><b>" not in page
     assert not re.findall(r'(?:src|href)="(?!#|data:)', re.sub(r"<script.*?</script>", "", page, flags=re.S))
     assert page.count("<script") == page.count("</script>")
+
+
+def test_the_verdict_is_the_headline():
+    systems = made_systems(queries=40)
+    text = make_report(systems)
+    summary = text[text.index('id="summary"') : text.index('id="measures"')]
+    assert "system 1 is better than system 0.</p>" in summary
+    alone = make_report(systems[:1])
+    assert 'font-weight: 600">' not in alone[alone.index('id="summary"') : alone.index('id="measures"')]
 
 
 def test_what_is_refused():
@@ -100,7 +134,7 @@ def pages(tmp_path_factory):
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_models_are_explained(pages):
     text = (pages / "models.html").read_text(encoding="utf-8")
-    for part in ("Weights and importance", "Do the probabilities mean what they say?", "What is odd about the data"):
+    for part in ("Weights and importance", "Do the probabilities mean what they say?", "Data quality"):
         assert part in text
     (ranked,) = data_of(text, "systems")
     document = next(iter(ranked["queries"].values()))[0][0]
@@ -108,6 +142,7 @@ def test_models_are_explained(pages):
 
 
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+@pytest.mark.filterwarnings("ignore:.*used for training")
 def test_models_of_different_columns_find_their_own(pages, tmp_path):
     write = ["--features", "1-4"], ["--features", "3-8"]
     models = []
@@ -116,7 +151,10 @@ def test_models_of_different_columns_find_their_own(pages, tmp_path):
         train = ["train", str(pages / "test.txt"), "--ranker", "ridge", *columns, "--model", models[-1]]
         assert main(train) == 0
     output = tmp_path / "both.html"
-    assert main(["report", *models, "--data", str(pages / "test.txt"), "-o", str(output)]) == 0
+    assert main(["report", *models, "--data", str(pages / "test.txt"), "-o", str(output)]) == 1
+    allowed = ["--data", str(pages / "test.txt"), "--allow-training-queries", "-o", str(output)]
+    assert main(["report", *models, *allowed]) == 0
+    assert "No verdict" in output.read_text(encoding="utf-8")
     (ranked,) = data_of(output.read_text(encoding="utf-8"), "systems")
     sides = next(iter(ranked["queries"].values()))
     asked = [{name for document in side for name, _ in document["why"]} for side in sides]
@@ -131,7 +169,7 @@ def test_runs(tmp_path, capsys):
     (tmp_path / "two.run").write_text("1 Q0 b 1 2.0 x\n1 Q0 z 2 1.0 x\n")
     output = str(tmp_path / "r.html")
     runs = [str(tmp_path / "one.run"), str(tmp_path / "two.run")]
-    assert main(["report", "--qrels", str(tmp_path / "q.txt"), "--run", *runs, "-o", output]) == 0
+    assert main(["report", "--qrels", str(tmp_path / "q.txt"), "--run", *runs, "--topics", "all", "-o", output]) == 0
     assert "convention trec" in (tmp_path / "r.html").read_text(encoding="utf-8")
     assert main(["report", "-o", output]) == 2
     assert main(["report", "--qrels", str(tmp_path / "q.txt"), "-o", output]) == 2

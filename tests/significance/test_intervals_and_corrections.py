@@ -11,31 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from truerank.core.errors import InvalidInputError
-from truerank.significance import bonferroni, bootstrap_interval, holm, smallest_detectable_difference
-
-
-def test_bootstrap_of_a_mean_is_near_the_normal_interval():
-    values = np.random.default_rng(0).normal(0.4, 0.2, 400)
-    found = bootstrap_interval(values)
-    half = 1.96 * values.std(ddof=1) / 20
-    assert found.estimate == pytest.approx(values.mean())
-    assert found.low == pytest.approx(values.mean() - half, abs=0.003)
-    assert found.high == pytest.approx(values.mean() + half, abs=0.003)
-
-
-def test_bootstrap_covers():
-    rng = np.random.default_rng(1)
-    inside = 0
-    for seed in range(200):
-        low, high = bootstrap_interval(rng.normal(0, 1, 60), level=0.9, n_resamples=400, random_state=seed)[1:]
-        inside += low <= 0 <= high
-    assert 0.82 <= inside / 200 <= 0.96
-
-
-def test_bootstrap_degenerate():
-    assert bootstrap_interval([0.3]) == (0.3, 0.3, 0.3)
-    assert bootstrap_interval([0.1] * 3, [0.1] * 3) == (0.0, 0.0, 0.0)
-    assert bootstrap_interval([0.2, np.nan, 0.4], n_resamples=10).estimate == pytest.approx(0.3)
+from truerank.significance import bonferroni, holm, mean_interval, smallest_detectable_difference
 
 
 def test_detectable_difference_is_found_four_times_in_five():
@@ -49,7 +25,7 @@ def test_detectable_difference_is_found_four_times_in_five():
 
 def test_detectable_difference_degenerate():
     assert smallest_detectable_difference([0.5], [0.1]) == math.inf
-    assert smallest_detectable_difference([0.5, 0.6], [0.25, 0.35]) == 0.0
+    assert math.isnan(smallest_detectable_difference([0.5, 0.6], [0.25, 0.35]))
 
 
 def test_holm_by_hand():
@@ -78,4 +54,4 @@ def test_refusals():
     with pytest.raises(InvalidInputError, match=r"\[0, 1\]"):
         holm([0.5, 1.5])
     with pytest.raises(InvalidInputError, match="level"):
-        bootstrap_interval([1, 2], level=1.0)
+        mean_interval([1, 2], level=1.0)

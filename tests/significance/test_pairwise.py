@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations, permutations, product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -18,22 +18,27 @@ from truerank.measures import AP, GMAP, NumRet
 from truerank.rankers.baselines import SingleFeature
 from truerank.significance import (
     benjamini_hochberg,
-    bootstrap_interval,
     compare_rankers,
     compare_values,
     effect_size,
     groups_alike,
     measure_interval,
-    pairwise_bootstrap,
-    pairwise_randomisation,
     randomisation,
-    tukey_hsd,
+    step_down_max_t,
 )
+from truerank.significance.paired import TESTS, paired_tests
 from truerank.significance.pairwise import resamples_for
 
 
 def values_of(seed, k=4, m=9, step=0.05):
     return np.random.default_rng(seed).random((k, m)).round(2) + step * np.arange(k)[:, None]
+
+
+def pairwise_randomisation(values, pairs, n_resamples=10_000):
+    first, second = (list(one) for one in zip(*pairs))
+    size = np.abs(values).sum(axis=1)
+    options = {"magnitude": size[first] + size[second], "n_resamples": n_resamples}
+    return paired_tests("randomisation", (values[first] - values[second]).T, **options).p
 
 
 def every_sign(a, b):
@@ -102,30 +107,11 @@ def test_resamples_grow_with_the_family():
     # Thirty rankers, one far above: Holm over 435 pairs can show it.
     rng = np.random.default_rng(0)
     per_query = {f"r{i}": rng.random(50) + (i == 0) for i in range(30)}
-    result = compare_values(per_query, baseline=None)
+    result = compare_values(per_query, baseline=None, correction="holm")
     assert result.smallest_p < 0.05
     assert sum(pair.p_adjusted < 0.05 for pair in result.pairs) == 29
     assert result.groups[0] == ["r0"]
     assert len(result.groups) == 2
-
-
-def test_intervals_are_those_of_each_pair_alone():
-    values = values_of(2, k=3, m=40)
-    low, high = pairwise_bootstrap(values, [(0, 1), (2, 0)], random_state=3)
-    for place, (a, b) in enumerate([(0, 1), (2, 0)]):
-        alone = bootstrap_interval(values[a], values[b], n_resamples=2_000, random_state=3)
-        assert (low[place], high[place]) == pytest.approx((alone.low, alone.high), abs=1e-12)
-
-
-def test_tukey_estimates_all_arrangements():
-    values = values_of(3, k=3, m=4, step=0.3)
-    ranges = []
-    for arrangement in product(list(permutations(range(3))), repeat=4):
-        sums = sum(values[list(order), q] for q, order in enumerate(arrangement))
-        ranges.append(sums.max() - sums.min())
-    pairs = [(0, 1), (0, 2), (1, 2)]
-    exact = [np.mean(np.array(ranges) >= abs((values[a] - values[b]).sum()) - 1e-12) for a, b in pairs]
-    assert tukey_hsd(values, pairs, n_resamples=40_000) == pytest.approx(exact, abs=0.012)
 
 
 def test_tests_are_calibrated_under_the_null():
@@ -137,12 +123,6 @@ def test_tests_are_calibrated_under_the_null():
         shown += int((pairwise_randomisation(values, [(0, 1), (2, 3), (4, 5), (6, 7)], n_resamples=999) <= level).sum())
     low, high = stats.binom.ppf([0.0005, 0.9995], n, level)
     assert low <= shown <= high
-    false = sum(
-        bool((tukey_hsd(rng.random((4, 20)), list(combinations(range(4), 2)), n_resamples=199) <= level).any())
-        for _ in range(400)
-    )
-    low, high = stats.binom.ppf([0.0005, 0.9995], 400, level)
-    assert low <= false <= high
 
 
 def test_benjamini_hochberg_is_scipys():
@@ -196,8 +176,8 @@ def test_queries_that_are_skipped():
     alone = compare_values(per_query, baseline=None)
     assert [pair.queries for pair in alone.pairs] == [18, 18, 19]
     assert alone.pairs[2].p == pytest.approx(shared.pairs[2].p, abs=0.02)
-    with pytest.raises(InvalidInputError, match="Tukey"):
-        compare_values(per_query, baseline=None, correction="tukey")
+    with pytest.raises(InvalidInputError, match="max-t.*choose 'holm'"):
+        compare_values(per_query, baseline=None, test="sign", correction="max-t")
 
 
 def test_tables_in_every_style():
@@ -212,15 +192,15 @@ def test_tables_in_every_style():
 
 
 @pytest.mark.parametrize(
-    ("test", "correction"), [("randomisation", "holm"), ("sign", "none"), ("randomisation", "tukey"), ("t", "holm")]
+    ("test", "correction"),
+    [("randomisation", "holm"), ("sign", "none"), ("randomisation", "max-t"), ("wilcoxon", None)],
 )
 def test_few_queries_can_show_nothing(test, correction):
     for n, shown in ((4, False), (7, True)):
         better = {"new": np.linspace(0.5, 0.9, n), "old": np.linspace(0.1, 0.3, n)}
         result = compare_values(better, test=test, correction=correction)
         assert result.pairs[0].p_adjusted >= 0.8 * result.smallest_p
-        if test != "t":
-            assert (result.smallest_p < 0.05) == (result.pairs[0].p_adjusted < 0.05) == shown
+        assert (result.smallest_p < 0.05) == (result.pairs[0].p_adjusted < 0.05) == shown
 
 
 def test_a_geometric_mean_is_not_compared_as_a_mean():
@@ -255,11 +235,61 @@ def test_cross_validation_aggregates_each_measure_as_a_report_does():
     assert found.compare("AP").measure == "AP"
 
 
-@pytest.mark.parametrize("measure", [AP, GMAP, NumRet])
-def test_an_interval_is_of_what_a_report_shows(measure):
-    values = np.array([0.5, 0.01, np.nan, 0.2, 0.0, 0.9])
-    found = measure_interval(measure, values, n_resamples=300)
-    draws = np.random.default_rng(0).integers(0, 5, (300, 5))
-    resampled = [measure.aggregate(row) for row in values[~np.isnan(values)][draws]]
+@pytest.mark.parametrize(("measure", "to", "back"), [(AP, np.asarray, np.asarray), (GMAP, np.log, np.exp)])
+def test_an_interval_is_of_what_a_report_shows(measure, to, back):
+    values = np.array([0.5, 0.01, np.nan, 0.2, 0.1, 0.9])
+    found = measure_interval(measure, values)
+    own = to(values[~np.isnan(values)])
     assert found.estimate == pytest.approx(measure.aggregate(values))
-    assert found[1:] == pytest.approx(tuple(np.quantile(resampled, [0.025, 0.975])), rel=0.1)
+    ends = stats.t.interval(0.95, 4, own.mean(), stats.sem(own))
+    assert found[1:] == pytest.approx(tuple(back(np.array(ends))))
+
+
+def test_a_count_has_no_interval():
+    found = measure_interval(NumRet, np.array([3.0, 4.0, np.nan]))
+    assert found.estimate == 7.0
+    assert np.isnan(found[1:]).all()
+
+
+def test_an_interval_contains_0_exactly_where_its_p_is_at_least_the_level():
+    rng = np.random.default_rng(12)
+    checked = dict.fromkeys(TESTS, 0)
+    for k in range(1000):
+        n = int(rng.choice([1, 2, 3, 5, 6, 8, 13, 14, 20, 51]))
+        d = rng.normal(rng.choice([0.0, 0.4]), 1.0, (n, 2)) * (rng.random((n, 2)) < rng.choice([0.4, 1.0]))
+        d = d.round(0) if k % 3 == 0 else d
+        for test in TESTS:
+            found = paired_tests(test, d, n_resamples=int(rng.choice([199, 400])), random_state=k)
+            low, high = found.ends[0.95]
+            known = ~np.isnan(low)
+            middle = 0.5 if test == "sign" else 0.0
+            inside = (low <= middle) & (middle <= high)
+            np.testing.assert_array_equal(inside[known], found.p[known] >= 0.05)
+            checked[test] += known.sum()
+    assert min(checked.values()) > 500
+
+
+def test_the_interval_of_the_randomisation_test_holds_the_shifts_that_it_does_not_reject():
+    d = np.random.default_rng(3).normal(0.4, 1.0, 10)
+    low, high = (float(end[0]) for end in paired_tests("randomisation", d).ends[0.95])
+    for shift, rejected in ((low - 1e-6, True), (low + 1e-6, False), (high - 1e-6, False), (high + 1e-6, True)):
+        assert (every_sign(d - shift, np.zeros(10)) < 0.05) == rejected
+
+
+def test_the_default_correction_is_max_t_of_all_pairs():
+    values = dict(zip("abcd", values_of(6, m=30)))
+    found = compare_values(values, baseline=None)
+    assert found.correction == "max-t"
+    d = np.stack([values[pair.a] - values[pair.b] for pair in found.pairs], axis=1)
+    expected = step_down_max_t(d).p_adjusted
+    np.testing.assert_allclose([pair.p_adjusted for pair in found.pairs], expected, atol=1e-12)
+    assert all(pair.p_adjusted >= pair.p for pair in found.pairs)
+    assert (found.n_resamples, compare_values({"a": [0.1, 0.2], "b": [0.3, 0.1]}).n_resamples) == (10_000, 4)
+    assert compare_values(values, test="wilcoxon").correction == "holm"
+
+
+def test_the_mark_stands_at_the_adjusted_p():
+    values = {"old": np.linspace(0.1, 0.3, 30), "new": np.linspace(0.1, 0.3, 30) + np.linspace(0.1, 0.2, 30)}
+    found = compare_values(values)
+    assert found.pairs[0].marked == "0.0001**"
+    assert "30/0/0 " in found.systems_table()

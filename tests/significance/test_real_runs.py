@@ -11,7 +11,6 @@ from truerank.measures import AP, nDCG
 from truerank.significance import (
     benjamini_hochberg,
     bonferroni,
-    compare_values,
     holm,
     paired_t,
     randomisation,
@@ -50,8 +49,8 @@ def pairs(values):
 def test_tests_equal_scipy(values):
     for a, b in pairs(values):
         assert paired_t(a, b).p == pytest.approx(stats.ttest_rel(a, b).pvalue, rel=1e-12)
-        nonzero = (a - b)[a != b]  # given with zeros, SciPy approximates where the exact distribution is at hand
-        assert wilcoxon(a, b).p == pytest.approx(stats.wilcoxon(nonzero).pvalue, rel=1e-12)
+        if (a != b).all():  # given with zeros, SciPy approximates
+            assert wilcoxon(a, b).p == pytest.approx(stats.wilcoxon(a - b).pvalue, rel=1e-12)
         wins, losses = int((a > b).sum()), int((a < b).sum())
         assert sign_test(a, b).p == pytest.approx(stats.binomtest(wins, wins + losses).pvalue, rel=1e-12)
 
@@ -69,21 +68,6 @@ def test_tests_and_corrections_equal_statsmodels(values):
         assert sign_test(a, b).p == pytest.approx(their_sign_test(a - b, 0.0)[1], rel=1e-10)
     for ours, name in ((holm, "holm"), (bonferroni, "bonferroni"), (benjamini_hochberg, "fdr_bh")):
         np.testing.assert_allclose(ours(found), multipletests(found, method=name)[1], rtol=1e-12)
-
-
-def test_tukey_agrees_with_the_studentised_range(values):
-    """Under the null the k means of n topics spread as normal theory says, with the variance within topics."""
-    pytest.importorskip("statsmodels")
-    from statsmodels.stats.libqsturng import psturng
-
-    one = values[0][:5]
-    k, n = one.shape
-    variance = ((one - one.mean(axis=0)) ** 2).sum() / (n * (k - 1))
-    ours = compare_values({str(row): one[row] for row in range(k)}, baseline=None, correction="tukey")
-    for pair in ours.pairs:
-        q = abs(pair.difference) / np.sqrt(variance / n)
-        theirs = float(np.squeeze(psturng(q, k, np.inf)))  # between .001 and .9, whatever is true
-        assert np.clip(pair.p_adjusted, 0.001, 0.9) == pytest.approx(theirs, abs=0.03)
 
 
 def test_randomisation_agrees_with_ranx(values, monkeypatch):

@@ -57,7 +57,7 @@ def test_nothing_to_learn():
 @pytest.mark.parametrize("cutoff", [1, 5, 10])
 def test_ndcg_at_k_learns_on_real_queries(collections, cutoff):
     """On queries of real length the margin bound of nDCG@k has its optimum at zero weights; the ramp bound learns."""
-    from truerank.papers import protocol
+    from reproductions import protocol
 
     data = protocol.load_collection(collections, "ohsumed").data.take_queries(range(60))
     ranker = MeasureSVM(f"nDCG@{cutoff}").fit(data)

@@ -91,11 +91,3 @@ def test_query_weights_count_in_the_choice():
     copies = data.take_queries(np.repeat(np.arange(30), np.arange(30) % 3 + 1))
     one = EarlyStopping("AP", "ranklib", valid=weighted).value_of(weighted.X[:, 0])
     assert one == pytest.approx(EarlyStopping("AP", "ranklib", valid=copies).value_of(copies.X[:, 0]), rel=1e-12)
-
-
-def test_the_old_name_of_a_parameter_warns_and_works():
-    with pytest.warns(FutureWarning, match="AdaRank: eval_measure is now called validation_measure"):
-        ranker = AdaRank(eval_measure="RR")
-    assert ranker.get_params()["validation_measure"] == "RR"
-    with pytest.warns(FutureWarning, match="eval_measure is now called"):
-        assert ranker.set_params(eval_measure="AP").validation_measure == "AP"

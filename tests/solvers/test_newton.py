@@ -27,3 +27,12 @@ def test_columns_that_conjugate_gradients_cannot_tell_apart(monkeypatch):
     assert by_matrix.objective <= result[0].objective * (1 + 1e-7)
     value, gradient = pair_objective(by_matrix.coef, X, y, offsets, 10.0)
     assert 0.5 * gradient @ gradient <= 2e-7 * value
+
+
+def test_columns_whose_spread_is_lost_in_rounding():
+    """A column of 10^15 beside small ones left a negative curvature by rounding; its root was nan, and fit failed."""
+    from support.fuzz_exports import drawn
+    from truerank.rankers.rank_svm import RankSVM
+
+    data, *_ = drawn(410)
+    assert np.isfinite(RankSVM().fit(data).coef_).all()

@@ -1,6 +1,7 @@
-"""Damaged input of every kind, the commands that meet it, and docs/damaged-input.md, which is what they say.
+"""Damaged input of every kind, the commands that meet it, and the page docs/development/damaged-input.md
+of what they say.
 
-PYTHONPATH=src:tests python tests/support/damaged_input.py > docs/damaged-input.md
+PYTHONPATH=src:tests python tests/support/damaged_input.py > docs/development/damaged-input.md
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def cases() -> dict[str, list[Case]]:
                  [*DESCRIBE, "--n-features", "3"]),
             Case("more features than the model has", "1 qid:1 1:1 2:1 3:1 4:1\n", PREDICT),
             Case("a row without document id among others, for `rank`",
-                 "1 qid:1 1:1 2:1 # docid = a\n0 qid:1 2:2\n", ["rank", "model.json", "file"]),
+                 "1 qid:1 1:1 2:1 # docid = a\n0 qid:1 2:2\n", ["predict", "--format", "run", "model.json", "file"]),
         ],
         "Archives": [
             Case("gzip, cut off", packed[: len(packed) // 2], DESCRIBE, "damaged.txt.gz"),
@@ -233,7 +234,7 @@ HEAD = """# Damaged input
 What truerank says to files that are not what they should be. Every row is a command that was run on a damaged file; the
 page is what they printed:
 
-    PYTHONPATH=src:tests python tests/support/damaged_input.py > docs/damaged-input.md
+    PYTHONPATH=src:tests python tests/support/damaged_input.py > docs/development/damaged-input.md
 
 | exit code | meaning |
 | --- | --- |

@@ -3,9 +3,10 @@
     PYTHONPATH=src:tests python tests/support/fault_trials.py --interrupts 500 --kills 500 --full-disks 100 --minutes 60
 
 A trial starts a command in a process of its own (forked, so that modules are loaded), lets something happen to it at a
-random moment and looks at what is left. An interrupt must end it within a second with code 130 (or find it done, code
-0). After anything, each output is the old file or the new one, whole, nothing else lies beside it (after a kill: once
-the command was run again), and pieces of results that are stored are those of a run that nothing disturbed.
+random moment, or starts it a second time on the same outputs, and looks at what is left. An interrupt must end it
+within a second with code 130 (or find it done, code 0). After anything, each output is the old file or the new one,
+whole, nothing else lies beside it (after a kill: once the command was run again), and pieces of results that are stored
+are those of a run that nothing disturbed.
 """
 
 from __future__ import annotations
@@ -32,11 +33,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from reproductions.protocol import ResultStore
 
 from truerank.cli import COMMANDS, _main
 from truerank.cli.guard import as_program
 from truerank.core import files
-from truerank.papers.protocol import ResultStore
+from truerank.core.errors import InvalidInputError
 from truerank.rankers.adarank import AdaRank
 
 OLD = b"what stood here before\n"
@@ -61,7 +63,7 @@ class Command:
 
 
 def commands() -> list[Command]:
-    """Every command of truerank, and pieces of results as `reproduce` stores them; the first word of a name is it."""
+    """Every command of truerank, and pieces of results as experiments store them; the first word of a name is it."""
     text = ["--documents", "docs.jsonl", "--queries", "queries.jsonl", "--qrels", "docs.qrels"]
     engine = ["--engine", "http://127.0.0.1:9", "--name", "m", "--timeout", "1"]  # nobody answers there
     runs = ["--qrels", "qrels.txt", "--runs", "a.run", "b.run"]
@@ -75,12 +77,17 @@ def commands() -> list[Command]:
         Command("train rank-boost", [*train, "rank-boost", "--set", "n_estimators=200"], ["out.json"]),
         Command("train rank-svm", [*train, "rank-svm", "--set", "C=10"], ["out.json"]),
         Command("predict", ["predict", "model.json", "big.txt", "-o", "out.scores"], ["out.scores"]),
-        Command("rank", ["rank", "model.json", "big.txt", "-o", "out.run"], ["out.run"]),
+        Command("rank", ["predict", "--format", "run", "model.json", "big.txt", "-o", "out.run"], ["out.run"]),
         Command("convert", ["convert", "big.txt", "out.txt.gz"], ["out.txt.gz"]),
         Command("convert lightgbm", ["convert", "big.txt", "out.txt", "--to", "lightgbm"],
                 ["out.txt", "out.txt.query"]),
-        Command("features", ["features", "--runs", "a.run", "b.run", "-o", "out.txt"], ["out.txt"]),
-        Command("calibrate", ["calibrate", "model.json", "d.txt", "--method", "platt", "-o", "out.json"],
+        Command("split", ["split", "big.txt", "-o", "divided", "--replace"], ["divided/train.txt", "divided/test.txt"]),
+        Command("features", ["text", "features", "--runs", "a.run", "b.run", "-o", "out.txt"], ["out.txt"]),
+        Command("trec-eval", ["trec-eval", "-q", "qrels.txt", "a.run", "b.run"], []),
+        Command("power", ["power", "--qrels", "qrels.txt", "a.run", "b.run", "--effect", "0.05", "--json"], []),
+        Command("clicks", ["clicks", "interleave", "a.run", "b.run", "-o", "out.jsonl"], ["out.jsonl"]),
+        Command("judge", ["judge", "plan", "a.run", "b.run", "--budget", "200", "-o", "out.csv"], ["out.csv"]),
+        Command("calibrate", ["calibrate", "model.json", "new.txt", "--method", "platt", "-o", "out.json"],
                 ["out.json"]),
         Command("decide", ["decide", "calibrated.json", "big.txt", "-o", "out.txt"], ["out.txt"]),
         Command("cross-validate", ["cross-validate", "d.txt", "--ranker", "adarank"], []),
@@ -90,35 +97,33 @@ def commands() -> list[Command]:
         Command("tune", ["tune", "d.txt", "--ranker", "ridge", "--space", "alpha=[0.1,1,10]", "--splits", "3",
                          "--state", "tuned/trials.jsonl", "--model", "out.json"], ["out.json"], stored="tuned"),
         Command("describe", ["describe", "big.txt", "--json"], []),
-        Command("pipeline", ["pipeline", *text, "--ranker", "ridge", "--out", "out", "--families", "functions",
+        Command("pipeline", ["text", "pipeline", *text, "--ranker", "ridge", "--out", "out", "--families", "functions",
                              "--splits", "3", "--replace"],
                 ["out/index/", "out/model.json", "out/probabilities.csv", "out/summary.json", "out/summary.txt"],
                 one_step=False),
-        Command("index", ["index", "docs.jsonl", "-o", "new-index"], ["new-index/"]),
-        Command("search", ["search", "index", "queries.jsonl", "-o", "out.run"], ["out.run"]),
-        Command("explain", ["explain", "model.json", "d.txt", "--query", "3", "--json"], []),
+        Command("index", ["text", "index", "docs.jsonl", "-o", "new-index"], ["new-index/"]),
+        Command("search", ["text", "search", "index", "queries.jsonl", "-o", "out.run"], ["out.run"]),
+        Command("explain", ["explain", "model.json", "new.txt", "--query", "3", "--json"], []),
         Command("fuse learn", ["fuse", *runs, "--model", "out.json"], ["out.json"]),
         Command("fuse", ["fuse", "--runs", "a.run", "b.run", "--method", "rrf", "-o", "out.run"], ["out.run"]),
-        Command("links", ["links", "edges.txt", "-o", "out.csv"], ["out.csv"]),
-        Command("classify", ["classify", "docs.jsonl", "--train", "docs.jsonl", "--classifier", "naive-bayes",
+        Command("links", ["text", "links", "edges.txt", "-o", "out.csv"], ["out.csv"]),
+        Command("classify", ["text", "classify", "docs.jsonl", "--train", "docs.jsonl", "--classifier", "naive-bayes",
                              "--method", "platt", "--model", "out.json", "-o", "out.jsonl"],
                 ["out.json", "out.jsonl"], one_step=False),
         Command("export", ["export", "model.json", "--to", "onnx", "-o", "out.onnx"], ["out.onnx"]),
         Command("deploy", ["deploy", "model.json", *engine], [], code=1),
-        Command("verify", ["verify", "model.json", *engine, "--index", "i", "--queries", "queries.jsonl", "--requests",
-                           "request.json"], [], code=1),
+        Command("verify", ["deploy", "--verify-only", "model.json", *engine, "--index", "i", "--queries",
+                           "queries.jsonl", "--requests", "request.json"], [], code=1),
         Command("import", ["import", "model.xgb.json", "-o", "out.json"], ["out.json"]),
-        Command("rankers", ["rankers", "--json"], []),
-        Command("retrain", ["retrain", "model.json", "d.txt", "--margin", "1", "--model", "out.json"], ["out.json"]),
+        Command("rankers", ["train", "--list", "--json"], []),
+        Command("retrain", ["retrain", "model.json", "new.txt", "--margin", "1", "--model", "out.json",
+                            "--state", "history.json"], ["out.json"]),
         Command("report", ["report", "--qrels", "qrels.txt", "--run", "a.run", "b.run", "-o", "out.html"],
                 ["out.html"]),
-        Command("reproduce", ["reproduce", "svm-map", "--runs", "runs", "--qrels", "qrels.txt", "--trials", "1",
-                              "--structural-only",
-                              "--min-documents", "1", "--out", "made", "--json"], [], stored="made"),
         Command("sample", ["sample", "sampled", "--replace"],
                 ["sampled/qrels.txt", "sampled/bm25.run", "sampled/train.txt.gz"], one_step=False),
         Command("completion", ["completion", "bash"], []),
-        Command("demo", ["demo", "--json"], []),
+        Command("demo", ["sample", "--demo", "--json"], []),
     ]  # fmt: skip
 
 
@@ -137,6 +142,7 @@ def prepare(folder: Path) -> None:
 
     letor("d.txt", 150, 12)
     letor("big.txt", 500, 12)
+    letor("new.txt", 150, 12)
     for name in ("a.run", "b.run"):
         with open(folder / name, "w") as file:
             for query in range(100):
@@ -160,12 +166,12 @@ def prepare(folder: Path) -> None:
         file.writelines(f"d{a} d{b}\n" for a, b in rng.integers(0, 120, size=(600, 2)).tolist())
     (folder / "request.json").write_text('{"query": {"match": {"text": "{query}"}}}')
     for words in (
-        ["index", "docs.jsonl", "-o", "index"],
+        ["text", "index", "docs.jsonl", "-o", "index"],
         ["train", "d.txt", "--ranker", "ridge", "--model", "model.json"],
         ["train", "d.txt", "--ranker", "rank-boost", "--set", "n_estimators=5", "--model", "trees.json"],
         ["export", "trees.json", "--to", "xgboost", "-o", "model.xgb.json"],
-        ["calibrate", "model.json", "d.txt", "--method", "platt", "-o", "calibrated.json"],
-        ["index", "queries.jsonl", "-o", "old-index"],
+        ["calibrate", "model.json", "new.txt", "--method", "platt", "-o", "calibrated.json"],
+        ["text", "index", "queries.jsonl", "-o", "old-index"],
     ):
         # Not forked: the certificate may ask a library of others, whose threads do not outlive a fork.
         code = subprocess.run([sys.executable, "-m", "truerank", *words], cwd=folder, capture_output=True).returncode
@@ -173,11 +179,15 @@ def prepare(folder: Path) -> None:
 
 
 def main_of(words: list[str]) -> int:
-    """The command line, or a made-up experiment of 40 pieces that are stored as `reproduce` stores them."""
+    """The command line, or a made-up experiment of 40 pieces that are stored as experiments store them."""
     if words != ["pieces"]:
-        assert words[0] in COMMANDS
+        assert words[0] in COMMANDS or " ".join(words[:2]) in COMMANDS
         return _main(list(words))
-    store = ResultStore("results/pieces.jsonl", {"seed": 0})
+    try:
+        store = ResultStore("results/pieces.jsonl", {"seed": 0})
+    except InvalidInputError as error:
+        print(error, file=sys.stderr, flush=True)
+        return 1
     X = np.random.default_rng(0).uniform(size=(300, 5))
     for number in range(40):
         y = (X[:, number % 5] > 0.5).astype(float)
@@ -353,7 +363,7 @@ def clean(folder: Path, command: Command) -> None:
 
 def left(folder: Path) -> list[str]:
     """Temporary files and folders."""
-    kinds = ("*.truerank-tmp", "*.truerank-step", ".*.partial", ".*.old")
+    kinds = ("*.truerank-tmp", ".*.partial", ".*.old")
     return [str(path) for kind in kinds for path in folder.rglob(kind)]
 
 
@@ -372,7 +382,6 @@ def faults(folder: Path, command: Command, code: int, kind: str) -> list[str]:
     wrong = []
     states = set()
     for name in command.outputs:
-        files.finish_step(folder / name)  # as whoever reads it does
         there, before = content(folder / name), old(folder, name)
         if there is None and name.endswith("/") and kind == "kill":  # set aside: `Index` finds it there
             there = content((folder / name).with_name(f".{Path(name).name}.old"))
@@ -380,7 +389,7 @@ def faults(folder: Path, command: Command, code: int, kind: str) -> list[str]:
         if there != before and not is_whole(there, command.whole[name]) and not named:
             wrong.append(f"{name} is neither the old file nor the new one")
         states.add(there == before)
-    if len(states) > 1 and command.one_step:
+    if len(states) > 1 and command.one_step and kind != "kill":
         wrong.append("one of the outputs is old and one is new")
     if code == 0 and True in states:
         wrong.append("exit code 0, and the old output")
@@ -410,6 +419,8 @@ def trial(folder: Path, command: Command, kind: str, rng: random.Random) -> tupl
         return code, took, wrong + ([] if code == 1 else [f"exit code {code}"])
     if kind in ("closed", "pipe", "fifo"):
         return descriptor_trial(folder, command, kind, rng)
+    if kind == "two":
+        return trial_of_two(folder, command, rng)
     delay = rng.uniform(0.0, command.seconds * 1.05)
     number = signal.SIGINT if kind == "interrupt" else signal.SIGKILL
 
@@ -435,6 +446,27 @@ def trial(folder: Path, command: Command, kind: str, rng: random.Random) -> tupl
     return code, took, wrong + ([] if again == command.code else [f"the next run ended with {again}"])
 
 
+def trial_of_two(folder: Path, command: Command, rng: random.Random) -> tuple[int, float, list[str]]:
+    """Two processes of a command on the same outputs: one does it, the other does it too or is refused."""
+    delay, codes = rng.choice((0.0, rng.uniform(0.0, command.seconds))), []
+
+    def second(pid: int) -> None:
+        time.sleep(delay)
+        codes.append(run(folder, command.words, lambda pid: None)[1])
+
+    took, code = run(folder, command.words, second)
+    codes.append(code)
+    wrong = faults(folder, command, 0, "two") if command.outputs or command.stored else []
+    messages = (folder / "messages").read_text(errors="replace")
+    refused = sum(one == 1 for one in codes) if command.code != 1 else 0
+    wrong += (
+        [] if command.code in codes and {*codes} <= {command.code, 1} else [f"exit codes {codes}: {messages[-300:]}"]
+    )
+    if len(re.findall("is writing here", messages)) != refused:
+        wrong.append(f"{refused} refused, and they say: {messages[-300:]}")
+    return max(codes), took, wrong
+
+
 def descriptor_trial(folder: Path, command: Command, kind: str, rng: random.Random) -> tuple[int, float, list[str]]:
     """Closed standard descriptors; an output that is read slowly, or not to its end; an input that comes slowly."""
     wrong, known = [], {command.code}
@@ -448,7 +480,7 @@ def descriptor_trial(folder: Path, command: Command, kind: str, rng: random.Rand
         most = rng.choice((None, 0, 1, len(command.printed) // 2))
         code, came = run_into_pipe(folder, command.words, rng.choice((1, 7, 512)), most)
         came, printed = untimed(came), untimed(command.printed)
-        if command.name != "reproduce" and (came != printed if most is None else not printed.startswith(came[:most])):
+        if came != printed if most is None else not printed.startswith(came[:most]):
             wrong.append(f"printed {came[:200]!r} …, undisturbed {command.printed[:200]!r} …")
     else:
         names = [word for word in command.words if (folder / word).is_file() and word not in command.outputs]
@@ -489,6 +521,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=500)
     parser.add_argument("--full-disks", type=int, default=100)
     parser.add_argument("--descriptors", type=int, default=100, help="of each of: closed, pipes, FIFOs")
+    parser.add_argument("--twos", type=int, default=100, help="trials of two processes on the same outputs")
     parser.add_argument("--command", action="append", help="this one alone, by name; may be repeated")
     parser.add_argument("--minutes", type=float, default=60.0, help="stop after so many, the kinds having taken turns")
     parser.add_argument("--seed", type=int, default=0)
@@ -497,6 +530,7 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="faults-"))
     chosen = prepared(folder, args.command or [command.name for command in commands()], verbose=True)
     numbers = {"interrupt": args.interrupts, "kill": args.kills, "full disk": args.full_disks}
+    numbers["two"] = args.twos
     numbers |= dict.fromkeys(("closed", "pipe", "fifo"), args.descriptors)
     running = {
         kind: trials(folder, [c for c in chosen if kind != "full disk" or c.outputs], kind, n, args.seed)

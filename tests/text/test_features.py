@@ -7,6 +7,7 @@ import io
 import json
 import math
 import random
+import shlex
 from collections import Counter
 from itertools import product
 
@@ -15,12 +16,13 @@ import pytest
 
 from reference.retrieval import FORMULAS, Collection, rocchio, windows, xu_li
 from truerank import AdaRank, MeasureSVM, ScoreBinning, TextFeatures, TextRanker, evaluate, load_model, save_model
-from truerank.cli import main
+from truerank.cli import main, pipeline
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.io.documents import Document, read_judgements
 from truerank.io.letor.read import read_letor
 from truerank.io.trec import Run, read_run
 from truerank.measures import parse_measure
+from truerank.significance import compare_values
 from truerank.text import feedback, latent
 from truerank.text.features import FAMILIES, PAPERS
 from truerank.text.index import Index, build_index
@@ -369,7 +371,7 @@ def collection(world, tmp_path):
 
 
 def test_the_pipeline_ends_with_a_model_that_ranks(collection, capsys):
-    words = ["pipeline", "--documents", str(collection / "d.jsonl"), "--queries", str(collection / "q.jsonl")]
+    words = ["text", "pipeline", "--documents", str(collection / "d.jsonl"), "--queries", str(collection / "q.jsonl")]
     words += ["--qrels", str(collection / "qrels"), "--ranker", "adarank", "--out", str(collection / "out")]
     words += ["--families", "functions", "coverage", "--leave-one-out", "--json"]
     assert main(words) == 0
@@ -385,10 +387,20 @@ def test_the_pipeline_ends_with_a_model_that_ranks(collection, capsys):
     assert {row[1] for row in rows} <= {f"d,{k}" for k in range(80)}
     model = (collection / "out" / "model.json").read_bytes()
     assert main(words) == 1  # refused before any work
-    assert "model.json, probabilities.csv and 2 more are there already" in json.loads(capsys.readouterr().out)["error"]
+    assert (
+        "model.json, probabilities.csv and 2 more. Choose another folder"
+        in json.loads(capsys.readouterr().out)["error"]
+    )
     assert (collection / "out" / "model.json").read_bytes() == model
     run = collection / "new.run"
-    words = ["rank", str(collection / "out" / "model.json"), "--index", str(collection / "out" / "index")]
+    words = [
+        "predict",
+        "--format",
+        "run",
+        str(collection / "out" / "model.json"),
+        "--index",
+        str(collection / "out" / "index"),
+    ]
     assert main([*words, "--queries", str(collection / "q.jsonl"), "-o", str(run), "--depth", "7"]) == 0
     assert np.diff(read_run(run).offsets).tolist() == [7] * 15
     assert main(words) == 2
@@ -397,9 +409,71 @@ def test_the_pipeline_ends_with_a_model_that_ranks(collection, capsys):
     assert "--query-column belongs to a data file" in capsys.readouterr().err
 
 
+def test_the_reported_log_loss_is_of_rankers_that_had_not_seen_the_test_fold(collection, monkeypatch, capsys):
+    calls, scored = [], pipeline._Learner.scored
+
+    def recorded(self, data, train, test, settings):
+        calls.append((set(train.tolist()), set(test.tolist())))
+        return scored(self, data, train, test, settings)
+
+    monkeypatch.setattr(pipeline._Learner, "scored", recorded)
+    words = ["text", "pipeline", "--documents", str(collection / "d.jsonl"), "--queries", str(collection / "q.jsonl")]
+    words += ["--qrels", str(collection / "qrels"), "--ranker", "ridge", "--families", "coverage", "--splits", "3"]
+    assert main([*words, "--out", str(collection / "nested"), "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    tests, inner = [test for _, test in calls[:3]], calls[3:]
+    assert [sorted(train | test) for train, test in inner] == [
+        sorted(set(range(15)) - test) for test in tests for _ in range(2)
+    ]
+    assert all(not train & test for train, test in calls)
+    verdict = summary["verdict"]
+    assert (verdict["serve"] is None) == (verdict["outcome"] == "better")
+
+
+def test_the_pipeline_says_that_the_ranker_lost_and_keeps_queries_that_find_nothing(collection, capsys):
+    # A ranker by length alone; two of the queries have relevant documents and find none.
+    with open(collection / "q.jsonl", "a") as stream:
+        stream.write('\n{"id": "odd", "text": "xyzzy"}\n{"id": "odder", "text": "plugh"}')
+    texts = [json.loads(line)["text"].split() for line in (collection / "d.jsonl").read_text().splitlines()]
+    rows = ["odd 0 d,1 1", "odder 0 d,2 1"]
+    for line in (collection / "q.jsonl").read_text().splitlines()[:-2]:
+        words = set(json.loads(line)["text"].split())
+        best = sorted(range(80), key=lambda k: -len(words & set(texts[k])) / len(texts[k]))
+        rows += [f"{json.loads(line)['id']} 0 d,{k} {int(k in best[:8])}" for k in range(80)]
+    (collection / "qrels").write_text("\n".join(rows))
+    words = ["text", "pipeline", "--documents", str(collection / "d.jsonl"), "--queries", str(collection / "q.jsonl")]
+    words += ["--qrels", str(collection / "qrels"), "--ranker", "single-feature", "--set", "feature=length.all"]
+    assert main([*words, "--families", "lengths", "--out", str(collection / "lost"), "--json"]) == 0
+    printed = capsys.readouterr()
+    summary = json.loads(printed.out)
+    assert "2 queries with relevant documents find no document and count 0 for every ranking: odd, odder" in printed.err
+    assert (summary["queries"], summary["queries_without_candidates"]) == (17, ["odd", "odder"])
+    assert summary["per_query"]["odd"] == {"ranker": 0, "bm25": 0, "best-base": 0}
+    each = np.array([[row["ranker"], row["bm25"]] for row in summary["per_query"].values()])
+    assert summary["MAP"]["ranker"] == pytest.approx(each[:, 0].mean())
+    verdict = summary["verdict"]
+    expected = compare_values({"a": each[:, 0], "b": each[:, 1]}, baseline="b").pairs[0]
+    assert verdict["outcome"] == "worse"
+    assert (verdict["difference"], verdict["p"], verdict["queries"]) == (expected.difference, expected.p, 17)
+    text = (collection / "lost" / "summary.txt").read_text()
+    assert "verdict: the ranker is worse than BM25: -" in text
+    assert f"to serve BM25 (set by all queries): {verdict['serve']}\n" in text
+    *command, run = shlex.split(verdict["serve"])
+    assert main([*command[1:], str(collection / run)]) == 0
+    assert read_run(collection / "bm25.run").query_ids.tolist()[0] == "q0"
+    # Probabilities that are worse than one constant are not saved, and that is said.
+    calibrated = summary["probabilities"]["calibrated"]
+    losses = summary["probabilities"]
+    assert calibrated == (losses["log_loss"] <= losses["log_loss_of_share"])
+    assert ("the model was saved without a calibrator" in text) != calibrated
+    assert (load_model(collection / "lost" / "model.json").calibrator_ is not None) == calibrated
+    with open(collection / "lost" / "probabilities.csv", newline="") as stream:
+        assert all(bool(row["probability"]) == calibrated for row in csv.DictReader(stream))
+
+
 def test_the_pipeline_says_when_ids_do_not_agree(collection, capsys):
     (collection / "qrels").write_text("other 0 d1 1\n")
-    words = ["pipeline", "--documents", str(collection / "d.jsonl"), "--queries", str(collection / "q.jsonl")]
+    words = ["text", "pipeline", "--documents", str(collection / "d.jsonl"), "--queries", str(collection / "q.jsonl")]
     words += ["--qrels", str(collection / "qrels"), "--ranker", "adarank", "--out", str(collection / "out")]
     assert main(words) == 1
     assert "do the ids of the two files agree?" in capsys.readouterr().err
@@ -414,31 +488,33 @@ def test_documents_are_added_to_a_query_as_directions():
 
 def test_the_commands_for_single_steps(collection, capsys):
     index, queries = str(collection / "index"), str(collection / "q.jsonl")
-    assert main(["index", str(collection / "d.jsonl"), "-o", index, "--json"]) == 0
+    assert main(["text", "index", str(collection / "d.jsonl"), "-o", index, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["documents"] == 80
     run = collection / "first.run"
-    assert main(["search", index, queries, "--function", "dirichlet(mu=50)", "--depth", "5", "-o", str(run)]) == 0
+    assert (
+        main(["text", "search", index, queries, "--function", "dirichlet(mu=50)", "--depth", "5", "-o", str(run)]) == 0
+    )
     assert np.diff(read_run(run).offsets).max() == 5
-    words = ["features", "--index", index, "--queries", queries, "--qrels", str(collection / "qrels"), "--json"]
+    words = ["text", "features", "--index", index, "--queries", queries, "--qrels", str(collection / "qrels"), "--json"]
     assert main([*words, "--families", "xu-li", "-o", str(collection / "f.txt")]) == 0
     summary = json.loads(capsys.readouterr().out)
     assert (summary["queries"], summary["features"]) == (15, 7)
     data = read_letor(collection / "f.txt")
     assert data.feature_names[0] == "xu-li-tf.all"
-    assert main(["features", "--index", index, "-o", str(collection / "g.txt")]) == 2
+    assert main(["text", "features", "--index", index, "-o", str(collection / "g.txt")]) == 2
     assert "--index needs --queries" in capsys.readouterr().err
 
 
 def test_queries_that_find_nothing_or_are_not_judged_are_named(collection, capsys):
     index, queries = str(collection / "index"), collection / "more.jsonl"
-    assert main(["index", str(collection / "d.jsonl"), "-o", index]) == 0
+    assert main(["text", "index", str(collection / "d.jsonl"), "-o", index]) == 0
     known = (collection / "q.jsonl").read_text().rstrip("\n") + "\n"
     text = json.loads(known.splitlines()[0])["text"]
     queries.write_text(known + json.dumps({"id": "new", "text": text}) + '\n{"id": "odd", "text": "xyzzy"}\n')
     capsys.readouterr()
-    assert main(["search", index, str(queries), "-o", str(collection / "more.run")]) == 0
+    assert main(["text", "search", index, str(queries), "-o", str(collection / "more.run")]) == 0
     assert "1 of the queries find no document: odd" in capsys.readouterr().err
-    words = ["features", "--index", index, "--queries", str(queries), "--qrels", str(collection / "qrels")]
+    words = ["text", "features", "--index", index, "--queries", str(queries), "--qrels", str(collection / "qrels")]
     assert main([*words, "--families", "xu-li", "-o", str(collection / "f.txt")]) == 0
     out = capsys.readouterr().err
     assert "1 of the queries find no document: odd" in out

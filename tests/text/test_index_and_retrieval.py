@@ -22,6 +22,7 @@ from truerank.measures import parse_measure
 from truerank.text.index import Index, build_index
 from truerank.text.retrieval import parse_function, retrieve
 from truerank.text.retrieval_functions import query_weights
+from truerank.text.topic_classifiers import WordCounts
 
 
 def documents_of(texts):
@@ -226,7 +227,7 @@ def bytes_of(folder):
 def test_a_second_run_after_a_kill_ends_with_the_same_bytes(tmp_path):
     lines = "".join(f'{{"id": "{n}", "text": "word{n % 97} and word{n % 89} flow"}}\n' for n in range(15_000))
     (tmp_path / "d.jsonl").write_text(lines)
-    words = [sys.executable, "-m", "truerank", "index", str(tmp_path / "d.jsonl"), "-o", str(tmp_path / "i")]
+    words = [sys.executable, "-m", "truerank", "text", "index", str(tmp_path / "d.jsonl"), "-o", str(tmp_path / "i")]
     process = subprocess.Popen(words, stderr=subprocess.PIPE)
     for _ in range(20_000):
         if (tmp_path / ".i.partial" / "tokens.raw").exists() or process.poll() is not None:
@@ -383,3 +384,15 @@ def test_a_header_without_its_entries_is_refused(tmp_path):
             place.write_text(json.dumps(changed), encoding="utf-8")
             with pytest.raises(DataFileError, match=r"damaged|fit together"):
                 Index(tmp_path / "index")
+
+
+def test_forms_of_one_letter_are_one_word(tmp_path):
+    # A decomposed accent, full-width letters and a ligature are found by their plain forms, and the other way round.
+    texts = {"a": "Cafe\u0301 noir", "b": "\uff34\uff36 set", "c": "the \ufb01sh", "d": "caf\u00e9"}
+    index = build_index([Document(name, {"text": text}, {}, {}) for name, text in texts.items()], tmp_path / "index")
+    queries = {"1": "caf\u00e9", "2": "tv", "3": "fish", "4": "cafe\u0301"}
+    run = retrieve(index, queries, "bm25(analyser=plain)").to_dict()
+    assert [set(run[name]) for name in queries] == [{"a", "d"}, {"b"}, {"c"}, {"a", "d"}]
+    words = WordCounts(min_documents=1).fit(["Cafe\u0301 caf\u00e9"])
+    assert words.vocabulary_.tolist() == ["caf\u00e9"]
+    assert words.transform(["CAFE\u0301"]).toarray().tolist() == [[1.0]]

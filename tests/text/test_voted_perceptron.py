@@ -37,3 +37,25 @@ def test_it_is_the_algorithm_as_printed(tmp_path):
     fitted.mistaken_columns_ = fitted.mistaken_columns_ + 3
     with pytest.raises(ModelFileError, match="do not fit together"):
         fitted.check_model()
+
+
+def test_scores_do_not_grow_with_the_number_of_votes():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 4))
+    fitted = VotedPerceptron(3, random_state=0).fit(X, (X[:, 0] + 0.3 * rng.normal(size=60) > 0).astype(int))
+    scores = fitted.decision_function(X)
+    assert np.ptp(scores) > 1
+    fitted.votes_ = fitted.votes_ * 7
+    np.testing.assert_allclose(fitted.decision_function(X), scores, rtol=1e-12)
+
+
+def test_the_last_weights_are_the_sum_of_the_mistakes():
+    rng = np.random.default_rng(2)
+    X = rng.integers(-2, 3, (30, 3)).astype(float)
+    y = (X[:, 0] + rng.normal(size=30) > 0).astype(int)
+    fitted = VotedPerceptron(2, random_state=3).fit(X, y)
+    orders = [stream(3, "voted-perceptron", epoch).permutation(30) for epoch in range(2)]
+    rows = np.column_stack([X, np.ones(30)]).tolist()
+    vectors, _ = reference.train(rows, np.where(y == 1, 1, -1).tolist(), orders)
+    assert fitted.mistakes_.shape == (len(fitted.votes_), 3)
+    np.testing.assert_allclose(np.asarray(fitted.mistakes_.sum(axis=0)).ravel(), vectors[-1][:3])

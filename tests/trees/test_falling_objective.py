@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+from reproductions import protocol
 from truerank import ObliviousBoosting, RankingData
 from truerank.core.errors import InvalidInputError
 from truerank.losses.boosting import YetiRank
 from truerank.losses.lambda_rank import LambdaRank
 from truerank.losses.swap_costs import SwapCosts
 from truerank.measures import parse_measure
-from truerank.papers import protocol
 
 LEAVES = ["constant", "fuzzy", "polynomial"]
 

@@ -1,3 +1,5 @@
+from itertools import permutations
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,8 +11,8 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.threads import Workers
 from truerank.data.samples import load_sample
 from truerank.matrices.binning import code_rows, find_borders
-from truerank.trees.grower import TreeStructure, _smooth
-from truerank.trees.leaves.border_shares import answer, knots_first
+from truerank.trees.grower import TreeStructure, Weights, _smooth
+from truerank.trees.leaves.border_shares import StateFactors, answer, knots_first
 from truerank.trees.leaves.fuzzy import FuzzyFitter
 from truerank.trees.leaves.knots import find_states, knot_index
 from truerank.trees.leaves.places import Norms, make_places, make_shares, smoothing_of
@@ -33,7 +35,7 @@ def test_states_are_those_of_a_search_through_all_knots(dtype, train, limit):
     slow_states = 2 * (x[:, None] > places.upper).sum(axis=1)
     slow_states += ((places.lower <= x[:, None]) & (x[:, None] <= places.upper)).any(axis=1)
     slow_states[0] = 2 * len(places.upper) + 1
-    np.testing.assert_array_equal(find_states(x.astype(dtype), *index.arrays(dtype)), slow_states)
+    np.testing.assert_array_equal(find_states(x.astype(dtype), index.of_type(dtype)), slow_states)
 
 
 @pytest.mark.parametrize("ties", ["near", "average"])
@@ -69,19 +71,18 @@ def test_answers_for_a_tile_are_the_shares_by_state(p):
     tables = [make_places(values[part], np.array([0.5, 9.5]), 30) for part in (slice(0, 500), slice(500, 900))]
     shares = [make_shares(table, Norms(p), "average") for table in tables]
     assert [own.steep for own in shares] == [p == 0.1] * 2
-    factors = np.concatenate([np.stack([own.up, own.down], axis=1) for own in shares])
-    factors = factors[knots_first(np.array([len(table.upper) for table in tables]))]
+    sizes = np.array([len(table.upper) for table in tables])
+    pairs = np.concatenate([np.stack([own.up, own.down], axis=1) for own in shares])[knots_first(sizes)]
     blocks = np.concatenate([np.stack([own.start, own.stop]) for own in shares], axis=1)
+    steep = np.array([own.steep for own in shares])
+    factors = StateFactors(np.append(0, np.cumsum(sizes)), pairs.ravel(), blocks, steep, shares[0].log_p)
     own, table, lost = shares[1], tables[1], len(shares[1].up)
     borders = [(*table.place_of_border(c), missing) for c, missing in [(25.0, False), (33.0, True), (-1.0, False)]]
     questions = np.array([[state + 1, *own.border_factors(b), b, side] for b, state, side in borders])
     states = np.random.default_rng(4).integers(0, lost + 1, 80).astype(np.uint16)
     states[[9, 40, 79]] = lost
     found = np.full((5, 64), 7.0)
-    answer(
-        states, 16, factors.ravel(), blocks, len(shares[0].up), lost, own.steep, own.log_p, 1, 4,
-        np.vstack([questions[:1], questions]).ravel(), found.ravel(),
-    )  # fmt: skip
+    answer(states, 16, factors, 1, 1, 4, np.vstack([questions[:1], questions]).ravel(), found)
     expected = np.stack([own.right_of(*border)[states[16:]] for border in borders])
     np.testing.assert_array_equal(found[1:4], expected)
     assert (found[[0, 4]] == 7.0).all()
@@ -145,12 +146,12 @@ def test_smoothed_histogram_is_the_sum_over_places():
         hist = np.zeros(256, dtype=np.int64)
         np.add.at(hist, code, (g << 20) + h)
         left = np.array([[g[code <= b].sum(), h[code <= b].sum()] for b in range(len(borders) + 1)], dtype=float)
-        gl, hl = left[:, 0].copy(), left[:, 1].copy()
-        _smooth(hist, len(borders) + 1, (1 << 20) - 1, 20, smoothing[0], gl, hl)
+        left = np.ascontiguousarray(left.T)
+        _smooth(hist, len(borders) + 1, Weights(0.0, 0.0, 0.0, 20), smoothing[0], left)
         for b, c in enumerate(borders):
             share = 1 - np.array([slow.right_share(x, v, c, p, "average") for v in x])
-            assert gl[b] == pytest.approx((share * g).sum(), abs=1e-9)
-            assert hl[b] == pytest.approx((share * h).sum(), abs=1e-9)
+            assert left[0, b] == pytest.approx((share * g).sum(), abs=1e-9)
+            assert left[1, b] == pytest.approx((share * h).sum(), abs=1e-9)
 
 
 @pytest.fixture(scope="module")
@@ -219,3 +220,18 @@ def test_width_or_p_not_both(judged):
         ObliviousBoosting(FuzzyLeaves(fuzziness=0.1, p_swap=0.9)).fit(judged[0])
     ranker = ObliviousBoosting(FuzzyLeaves(fuzziness=0.1), n_estimators=1).fit(judged[0])
     assert ranker.p_swap_ == pytest.approx(1 - 10 / judged[0].n_rows)
+
+
+def test_equation_4_is_exact_at_the_ends_alone():
+    """Marginals of P(permutation) ∝ p^inversions, by all permutations and by insertion, against ∝ p^|i - j|."""
+    n, p = 6, 0.7
+    weight = np.zeros((n, n))
+    for order in permutations(range(n)):
+        inversions = sum(order[a] > order[b] for a in range(n) for b in range(a + 1, n))
+        for place, value in enumerate(order):
+            weight[value, place] += p**inversions
+    exact = weight / weight.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(slow.place_marginals(n, p), exact, rtol=1e-12)
+    formula = np.array(slow.place_formula(n, p))
+    np.testing.assert_allclose(formula[[0, -1]], exact[[0, -1]], rtol=1e-12)
+    assert np.abs(np.cumsum(formula, axis=1) - np.cumsum(exact, axis=1)).max() > 0.03

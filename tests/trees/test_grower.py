@@ -1,14 +1,20 @@
-import threading
-
 import numpy as np
 import pytest
 
 from reference import oblivious as slow
 from truerank.core.threads import Workers, row_blocks
 from truerank.matrices.binning import code_rows, find_borders, scan_columns
-from truerank.trees import dense_grower, histogram
-from truerank.trees.dense_grower import DenseGrower, work_at_level
-from truerank.trees.grower import Grower, GrowthRules, leaf_numbers
+from truerank.trees import histogram
+from truerank.trees.grower import (
+    Columns,
+    Found,
+    Grower,
+    GrowthRules,
+    Weights,
+    leaf_numbers,
+    search_level,
+    search_level_with_rules,
+)
 from truerank.trees.histogram import accumulate, accumulate_all, pack_gradients, split_histograms
 from truerank.trees.leaves.constant import constrain, newton_values
 
@@ -17,7 +23,7 @@ def grown(X, g, h, depth, parts=4, drawn=None, n_jobs=1, **rules):
     borders = scan_columns(X, lambda k, values, _: find_borders(values, parts))
     matrix = code_rows(X, borders)
     with Workers(n_jobs) as workers:
-        grower = DenseGrower(matrix, GrowthRules(depth, **rules), workers)
+        grower = Grower(matrix, GrowthRules(depth, **rules), workers)
         tree = grower.grow(pack_gradients(g, h, drawn, workers), np.ones(X.shape[1], dtype=bool))
         leaf = leaf_numbers(matrix, tree, workers)
     questions = []
@@ -104,58 +110,41 @@ def test_any_number_of_threads_grows_the_same_tree():
             np.testing.assert_array_equal(getattr(tree, name), getattr(trees[0], name))
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2, 5])
 @pytest.mark.parametrize("share", [1.0, 0.3])
-def test_a_level_in_one_kernel_equals_block_by_block(monkeypatch, n_jobs, share):
+def test_blocks_of_rows_and_samples_grow_the_tree_of_all_borders(monkeypatch, share):
     monkeypatch.setattr(histogram, "row_blocks", lambda n, block: row_blocks(n, 97))
     rng = np.random.default_rng(3)
-    X = rng.standard_normal((1200, 20))
-    X[rng.random(X.shape) < 0.1] = np.nan
-    matrix = code_rows(X, scan_columns(X, lambda k, values, _: find_borders(values, 30)))
-    allowed = np.arange(20) < 17
-    trees = []
-    with Workers(n_jobs) as workers:
-        growers = [kind(matrix, GrowthRules(4), workers) for kind in (Grower, DenseGrower)]
-        for _ in range(3):
-            g, h = np.nan_to_num(X[:, 2] * X[:, 16]) + rng.standard_normal(1200), rng.random(1200)
-            drawn = None if share == 1.0 else (rng.random(1200) < share).astype(np.int64)
-            packed = pack_gradients(g, h, drawn, workers)
-            trees.append([grower.grow(packed, allowed) for grower in growers])
-    for plain, dense in trees:
-        assert plain.depth == 4
-        for name in ("features", "codes", "missing_right", "gains", "gradients", "hessians", "leaf"):
-            np.testing.assert_array_equal(getattr(dense, name), getattr(plain, name))
+    X = rng.integers(0, 9, (600, 12)).astype(float)
+    g, h = X[:, 2] * X[:, 10] + rng.standard_normal(600), rng.random(600)
+    drawn = None if share == 1.0 else (rng.random(600) < share).astype(np.int64)
+    again = np.arange(600) if drawn is None else np.flatnonzero(drawn)
+    for n_jobs in (1, 3):
+        _, questions, _, borders = grown(X, g, h, 4, parts=30, drawn=drawn, n_jobs=n_jobs)
+        assert questions == slow.level_search(X[again], borders, g[again], h[again], 4)
 
 
-def test_nobody_waits_for_what_a_failed_thread_has_begun(monkeypatch):
-    rng = np.random.default_rng(4)
-    X = rng.standard_normal((500, 20))
-    matrix = code_rows(X, scan_columns(X, lambda k, values, _: find_borders(values, 30)))
-    errors, other_has_begun = [], threading.Event()
-
-    def fail_once(own, progress, *others):
-        if others[15] == 1:  # the level that answers the first question
-            if not errors:
-                errors.append(None)
-                progress[0] += 1
-                assert other_has_begun.wait(20)
-                raise ValueError("out of memory, say")
-            other_has_begun.set()
-        return work_at_level(own, progress, *others)
-
-    def grow():
-        with Workers(2) as workers:
-            packed = pack_gradients(X[:, 0], np.ones(500), None, workers)
-            try:
-                DenseGrower(matrix, GrowthRules(3), workers).grow(packed, np.ones(20, dtype=bool))
-            except ValueError as error:
-                errors.append(error)
-
-    monkeypatch.setattr(dense_grower, "work_at_level", fail_once)
-    thread = threading.Thread(target=grow, daemon=True)
-    thread.start()
-    thread.join(60)
-    assert len(errors) == 2
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("alpha", [0.0, 50.0])
+def test_estimated_gains_find_what_all_rules_find(missing, alpha):
+    """Both searches of a level, on histograms in which many borders tie."""
+    rng = np.random.default_rng(7)
+    for n_leaves in (1, 4, 32):
+        n_bins, has_missing = rng.integers(1, 200, 8).astype(np.int32), np.full(8, missing)
+        hist = np.zeros((n_leaves, 8 * 256), dtype=np.int64)
+        for own in hist:  # every feature divides the same rows
+            n = int(rng.integers(0, 60))
+            words = (rng.integers(-1000, 1000, n) << 20) + rng.integers(1, 200, n)
+            for j in range(8):
+                codes = rng.integers(0, n_bins[j], n)
+                np.add.at(own, 256 * j + np.where(missing & (rng.random(n) < 0.2), 255, codes), words)
+        columns = Columns(rng.random(8) < 0.8, n_bins, has_missing, np.zeros(8, np.int8), np.empty((0, 4, 256)))
+        found = []
+        for search in (search_level, search_level_with_rules):
+            one = Found(np.zeros(8), np.zeros((8, 2), dtype=np.int32), np.zeros((8, 2, n_leaves), dtype=np.int64))
+            before = search(hist, n_leaves, np.arange(8), columns, Weights(alpha, 0.0, 100.0, 20), one)
+            found.append([before, *one])
+        for plain, ruled in zip(*found):
+            np.testing.assert_array_equal(plain, ruled)
 
 
 def test_packed_sums_are_exact_for_whole_hessians():
@@ -188,7 +177,7 @@ def test_histogram_of_the_other_child_is_the_difference():
     taken = taken[np.argsort(leaf[taken] & 1, kind="stable")]
     counts = np.bincount(leaf[taken] & 1, minlength=2)[None, :]
     eight = np.ascontiguousarray(codes.view(np.uint64)[:, 0])
-    accumulate(eight, 0, 50, taken, words[taken], counts, hist[2:])
+    accumulate(eight, taken, words[taken], counts, hist[2:])
     split_histograms(parents, hist, small_is_right)
     np.testing.assert_array_equal(hist, child)
     root = np.zeros(2048, dtype=np.int64)

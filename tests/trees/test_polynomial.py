@@ -5,13 +5,13 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from reference import oblivious as slow
+from reproductions import protocol
 from truerank import ObliviousBoosting, PolynomialLeaves, RankingData, load_model, save_model
 from truerank.core.errors import InvalidInputError
 from truerank.core.threads import Workers
 from truerank.data.samples import load_sample
 from truerank.matrices.binning import code_rows, find_borders
 from truerank.measures import parse_measure
-from truerank.papers import protocol
 from truerank.trees.grower import TreeStructure
 from truerank.trees.leaves.polynomial import (
     PolynomialFitter,

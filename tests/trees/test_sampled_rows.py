@@ -3,12 +3,12 @@ import pytest
 
 from truerank.core.threads import Workers
 from truerank.matrices.binning import CodedMatrix
-from truerank.trees.histogram import LARGE, PackedGradients, PackingScales
+from truerank.trees.histogram import ROWS, PackedGradients, PackingScales
 from truerank.trees.sampled_rows import SampledRows
 
 
 @pytest.mark.parametrize(
-    ("n", "share"), [(2_000, 1.0), (LARGE + 9_001, 1.0), (LARGE + 9_001, 0.7), (LARGE + 9_001, 0.1)]
+    ("n", "share"), [(2_000, 1.0), (2 * ROWS + 9_001, 1.0), (2 * ROWS + 9_001, 0.7), (2 * ROWS + 9_001, 0.1)]
 )
 def test_histograms_of_smaller_children(n, share):
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""What every calibrator shares: scores and classes at the border, log-odds out, scikit-learn's manners."""
+"""What every calibrator shares: scores and classes at the border, log-odds out, the scikit-learn API."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from truerank.core.errors import InvalidInputError, ModelFileError, WrongTypeErr
 from truerank.core.errors import warn as warn_caller
 from truerank.core.fitting import whole_fit
 from truerank.core.kernel import kernel
+from truerank.core.types import ArrayLike
 
 # Squares of scores must not overflow when a million of them are added up.
 LARGEST_SCORE = 1e145
@@ -83,7 +84,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             fresh._fit(*fresh._take(scores, y, sample_weight))
         return self
 
-    def _take(self, scores: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    def _take(
+        self, scores: ArrayLike, y: ArrayLike, sample_weight: ArrayLike
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """Check what `fit` was given and count the classes: scores, whether positive, weights; no row of weight 0."""
         values = as_scores(scores, type(self).__name__)
         self.classes_, positive = two_classes(y, len(values))
@@ -112,7 +115,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         """
         return probability_pairs(self.log_odds(scores))
 
-    def predict_log_proba(self, scores: Any) -> np.ndarray:
+    def predict_log_proba(self, scores: ArrayLike) -> np.ndarray:
         """log P(negative | score) and log P(positive | score), float64 (n, 2); they do not saturate."""
         return log_probability_pairs(self.log_odds(scores))
 
@@ -181,7 +184,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             )
 
 
-def as_scores(scores: Any, name: str = "a calibrator") -> np.ndarray:
+def as_scores(scores: ArrayLike, name: str = "a calibrator") -> np.ndarray:
     """Scores as a C-contiguous float64 array (n,), finite; the caller's array where it is one already."""
     check_not_masked(scores, "scores")
     check_not_dates(scores, "scores")
@@ -209,7 +212,7 @@ def as_scores(scores: Any, name: str = "a calibrator") -> np.ndarray:
     return values if values.flags.writeable else values.copy()
 
 
-def two_classes(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+def two_classes(y: ArrayLike, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """The labels (2,), negative first, and whether each row has the positive one, bool (n,)."""
     if y is None:
         raise InvalidInputError("a calibrator requires y to be passed, but the target y is None")
@@ -254,7 +257,7 @@ def two_classes(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     return classes, labels == classes[1]
 
 
-def as_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
+def as_weight(sample_weight: ArrayLike, n_rows: int) -> np.ndarray | None:
     """Weights as float64 (n,), or None where all rows count 1."""
     if sample_weight is None:
         return None

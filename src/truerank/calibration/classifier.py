@@ -23,9 +23,11 @@ from truerank.calibration.joint import (
     log_odds_of,
 )
 from truerank.calibration.names import make_calibrator as make_calibrator
+from truerank.core.checks import check_not_masked
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import fits_whole
 from truerank.core.threads import run_blocks
+from truerank.core.types import ArrayLike, Matrix, MatrixLike
 
 # What the joint forms are where there are two classes.
 _BINARY_FORMS = {"vector": "platt", "matrix": "platt", "dirichlet": "beta"}
@@ -33,7 +35,7 @@ _BINARY_FORMS = {"vector": "platt", "matrix": "platt", "dirichlet": "beta"}
 _LARGEST_LOG_ODDS = float(np.log(1e6))
 
 
-def classifier_scores(estimator: Any, X: Any) -> np.ndarray:
+def classifier_scores(estimator: object, X: MatrixLike) -> np.ndarray:
     """Scores of the second class of a fitted binary classifier, float64 (n,), that do not saturate.
 
     The decision function where there is one; else the difference of the joint log probabilities (naive Bayes, also as
@@ -49,6 +51,7 @@ def class_scores(estimator: Any, X: Any) -> tuple[np.ndarray, bool]:
 
     From the same places as `classifier_scores`; the decision function of two classes has one column.
     """
+    check_not_masked(X, "X")
     if hasattr(estimator, "decision_function"):
         scores = np.asarray(estimator.decision_function(X), dtype=np.float64)
         return scores[:, None] if scores.ndim == 1 else scores, False
@@ -134,7 +137,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         "feature_names_in_",
     )
 
-    def __init__(self, estimator: Any, method: Any = "pool", cv: Any = 5, n_jobs: int | None = None) -> None:
+    def __init__(self, estimator: object, method: object = "pool", cv: Any = 5, n_jobs: int | None = None) -> None:
         self.estimator = estimator
         self.method = method
         self.cv = cv
@@ -152,7 +155,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return tags
 
     @fits_whole
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Any:
         """Cross-validate, calibrate, refit.
 
         Parameters
@@ -160,9 +163,14 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         X : whatever the estimator takes, n rows
         y : array (n,) of labels, or 0/1 indicator (n, labels)
         sample_weight : array (n,), optional
-            Passed to the estimator where it takes weights, and to the calibrator.
+            Passed to the estimator where it takes weights (else it is trained without them, with a warning), and to
+            the calibrator.
+        **fit_params
+            Further arguments of the estimator's `fit`; those with n entries are cut to the rows of each fold.
         """
         _check_method(self.method)
+        check_not_masked(X, "X")
+        check_not_masked(y, "y")
         (X,) = indexable(X)
         if y is None:
             raise InvalidInputError("CalibratedClassifier requires y to be passed, but the target y is None")
@@ -171,11 +179,16 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if len(targets[0]) != n:
             raise InvalidInputError(f"y has {len(targets[0])} rows but X has {n}: inconsistent numbers of samples")
         weight = as_weight(sample_weight, n)
+        if weight is not None and not has_fit_parameter(self.estimator, "sample_weight"):
+            warn(
+                f"{type(self.estimator).__name__} takes no sample_weight: it is trained with equal weights, and the "
+                "weights count in the calibration alone"
+            )
         if not isinstance(classes, list) and len(classes) > 2:
-            fits = [self._fit_jointly(X, targets[0], classes, weight)]
+            fits = [self._fit_jointly(X, targets[0], classes, weight, fit_params)]
         else:
             fits = run_blocks(
-                lambda number: self._fit_one(X, targets[number], names[number], weight),
+                lambda number: self._fit_one(X, targets[number], names[number], weight, fit_params),
                 [(number,) for number in range(len(targets))],
                 self.n_jobs,
             )
@@ -190,7 +203,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 delattr(self, attribute)
         return self
 
-    def _targets(self, y: Any) -> tuple[Any, list[np.ndarray], list[str]]:
+    def _targets(self, y: ArrayLike) -> tuple[Any, list[np.ndarray], list[str]]:
         """The classes, and one target (n,) for each label, as the labels that the estimator is to see."""
         if getattr(getattr(y, "dtype", None), "kind", "") == "f" and not hasattr(y, "tocsr"):
             assert_all_finite(y, input_name="y")
@@ -209,7 +222,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             raise InvalidInputError(f"y must have at least two classes, got one class: {names.tolist()}")
         return names, [labels], [repr(names[-1].item() if isinstance(names[-1], np.generic) else names[-1])]
 
-    def _fit_one(self, X: Any, target: np.ndarray, name: str, weight: Any) -> tuple[Any, Calibrator]:
+    def _fit_one(
+        self, X: Matrix, target: np.ndarray, name: str, weight: Any, given: dict[str, Any]
+    ) -> tuple[Any, Calibrator]:
         """Estimator and calibrator for two classes."""
         classes, index = np.unique(target, return_inverse=True)
         positive = index == 1 if len(classes) == 2 else target != 0
@@ -222,14 +237,15 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             return None, make_calibrator("platt").fit(np.zeros(len(positive)), positive, weight)
         scores = np.full(len(positive), np.nan)
         for train, test in self._splitter(target, rarest).split(X, target):
-            fold_weight = None if weight is None else weight[train]
-            fitted = self._fit_estimator(self.estimator, _safe_indexing(X, train), target[train], fold_weight)
+            fitted = self._fit_estimator(self.estimator, X, target, weight, given, train)
             scores[test] = classifier_scores(fitted, _safe_indexing(X, test))
         held_out = ~np.isnan(scores)
         calibrator.fit(scores[held_out], positive[held_out], None if weight is None else weight[held_out])
-        return self._fit_estimator(self.estimator, X, target, weight), calibrator
+        return self._fit_estimator(self.estimator, X, target, weight, given), calibrator
 
-    def _fit_jointly(self, X: Any, target: np.ndarray, classes: np.ndarray, weight: Any) -> tuple[Any, Any]:
+    def _fit_jointly(
+        self, X: Matrix, target: np.ndarray, classes: np.ndarray, weight: Any, given: dict[str, Any]
+    ) -> tuple[Any, Any]:
         """Estimator and joint calibrator for several classes."""
         estimator = _for_several_classes(self.estimator)
         index = np.searchsorted(classes, target)
@@ -246,15 +262,14 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             warnings.filterwarnings("ignore", message="The least populated class in y")
             splits = list(self._splitter(target, rarest).split(X, target))
         for train, test in splits:
-            fold_weight = None if weight is None else weight[train]
-            fitted = self._fit_estimator(estimator, _safe_indexing(X, train), target[train], fold_weight)
+            fitted = self._fit_estimator(estimator, X, target, weight, given, train)
             scores[test], are_log_p = _scores_of_classes(fitted, _safe_indexing(X, test), classes)
         held_out = ~np.isnan(scores).any(axis=1)
         calibrator = _make_joint(self.method, are_log_p)
         calibrator.fit(
             scores[held_out], target[held_out], None if weight is None else weight[held_out], classes=classes
         )
-        return self._fit_estimator(estimator, X, target, weight), calibrator
+        return self._fit_estimator(estimator, X, target, weight, given), calibrator
 
     def _splitter(self, target: np.ndarray, rarest: int) -> Any:
         if isinstance(self.cv, int | np.integer) and not isinstance(self.cv, bool):
@@ -263,13 +278,20 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             return StratifiedKFold(min(int(self.cv), rarest))
         return check_cv(self.cv, target, classifier=True)
 
-    def _fit_estimator(self, estimator: Any, X: Any, target: np.ndarray, weight: Any) -> Any:
-        fresh = clone(estimator)
-        if isinstance(fresh, EachAgainstTheRest) and not has_fit_parameter(fresh.estimator, "sample_weight"):
-            weight = None
-        if weight is not None and has_fit_parameter(fresh, "sample_weight"):
-            return fresh.fit(X, target, sample_weight=weight)
-        return fresh.fit(X, target)
+    def _fit_estimator(
+        self, estimator: object, X: Any, target: np.ndarray, weight: Any, given: dict[str, Any], rows: Any = None
+    ) -> Any:
+        """A clone fitted to some of the rows, or to all."""
+        fresh, n = clone(estimator), _num_samples(X)
+        if rows is not None:
+            by_row = {name for name, value in given.items() if not isinstance(value, str) and _length(value) == n}
+            given = given | {name: _safe_indexing(given[name], rows) for name in by_row}
+        inner = fresh.estimator if isinstance(fresh, EachAgainstTheRest) else fresh
+        if weight is not None and has_fit_parameter(inner, "sample_weight"):
+            given = given | {"sample_weight": weight if rows is None else weight[rows]}
+        if rows is not None:
+            X, target = _safe_indexing(X, rows), target[rows]
+        return fresh.fit(X, target, **given)
 
     def log_odds(self, X: Any) -> np.ndarray:
         """Calibrated log-odds of each class or label, float64 (n, classes or labels); (n,) for two classes."""
@@ -307,7 +329,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             return (self.log_odds(X) >= 0).astype(np.int64)
         return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
 
-    def decide(self, X: Any, **costs: float) -> np.ndarray:
+    def decide(self, X: MatrixLike, **costs: float) -> np.ndarray:
         """Decisions of least expected cost, `decisions.decide(probabilities, **costs)`: (n,) or (n, labels).
 
         Raises
@@ -343,6 +365,12 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             raise ModelFileError("CalibratedClassifier: the calibrator has another number of classes")
 
 
+def _length(value: object) -> int | None:
+    """Rows of what has rows, else None."""
+    shape = getattr(value, "shape", None)
+    return shape[0] if shape else len(value) if hasattr(value, "__len__") else None
+
+
 class EachAgainstTheRest(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """One classifier for each class against the rest, with scores that do not saturate.
 
@@ -361,18 +389,19 @@ class EachAgainstTheRest(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     model_attributes: ClassVar[tuple[str, ...]] = ("classes_", "estimators_")
 
-    def __init__(self, estimator: Any) -> None:
+    def __init__(self, estimator: object) -> None:
         self.estimator = estimator
 
     @fits_whole
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Fit a clone of the estimator to each class of y (n,)."""
+    def fit(self, X: Any, y: Any, **fit_params: Any) -> Any:
+        """Fit a clone of the estimator to each class of y (n,), with its arguments."""
         self.classes_ = np.unique(y)
-        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        self.estimators_ = [clone(self.estimator).fit(X, (y == c).astype(np.int64), **weights) for c in self.classes_]
+        self.estimators_ = [
+            clone(self.estimator).fit(X, (y == c).astype(np.int64), **fit_params) for c in self.classes_
+        ]
         return self
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: MatrixLike) -> np.ndarray:
         """Score of each class, float64 (n, classes)."""
         check_is_fitted(self, "estimators_")
         return np.stack([classifier_scores(estimator, X) for estimator in self.estimators_], axis=1)
@@ -387,13 +416,13 @@ class EachAgainstTheRest(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             raise ModelFileError(f"EachAgainstTheRest: {len(self.estimators_)} for {len(self.classes_)} classes")
 
 
-def _check_method(method: Any) -> None:
+def _check_method(method: object) -> None:
     """Raise where `method` is neither the name of a calibrator nor one."""
     if not isinstance(method, JointCalibrator) and not (isinstance(method, str) and method in _BINARY_FORMS):
         make_calibrator(method)
 
 
-def _make_joint(method: Any, are_log_p: bool) -> JointCalibrator:
+def _make_joint(method: object, are_log_p: bool) -> JointCalibrator:
     """A new calibrator of several classes from what `CalibratedClassifier(method=…)` takes."""
     if isinstance(method, JointCalibrator):
         return clone(method)
@@ -418,7 +447,7 @@ def _for_several_classes(estimator: Any) -> Any:
     return estimator
 
 
-def _scores_of_classes(estimator: Any, X: Any, classes: np.ndarray) -> tuple[np.ndarray, bool]:
+def _scores_of_classes(estimator: Any, X: Matrix, classes: np.ndarray) -> tuple[np.ndarray, bool]:
     """Scores (n, classes), and whether they are log probabilities; a class the estimator lacks has the lowest one."""
     scores, are_log_p = class_scores(estimator, X)
     seen = estimator.classes_

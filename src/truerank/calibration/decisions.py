@@ -8,6 +8,7 @@ import numpy as np
 
 from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
+from truerank.core.types import ArrayLike
 from truerank.data.grouping import group_rows
 
 ABSTAIN = -1
@@ -62,7 +63,7 @@ def utility_threshold(gain_tp: float, loss_fp: float, *, loss_fn: float = 0.0, g
 
 
 def decide(
-    probabilities: Any,
+    probabilities: ArrayLike,
     *,
     cost_fp: float = 1.0,
     cost_fn: float = 1.0,
@@ -105,14 +106,14 @@ def decide(
 
 
 def expected_costs(
-    probabilities: Any, *, cost_fp: float = 1.0, cost_fn: float = 1.0, cost_tp: float = 0.0, cost_tn: float = 0.0
+    probabilities: ArrayLike, *, cost_fp: float = 1.0, cost_fn: float = 1.0, cost_tp: float = 0.0, cost_tn: float = 0.0
 ) -> np.ndarray:
     """Expected cost of deciding 0 and of deciding 1, float64 (n, 2)."""
     p = as_probabilities(probabilities)
     return np.stack([p * cost_fn + (1 - p) * cost_tn, p * cost_tp + (1 - p) * cost_fp], axis=1)
 
 
-def least_expected_cost(probabilities: Any, costs: Any) -> np.ndarray:
+def least_expected_cost(probabilities: ArrayLike, costs: ArrayLike) -> np.ndarray:
     """For several classes: the decision with the least expected cost, int64 (n,); the first of equal ones.
 
     Parameters
@@ -138,7 +139,9 @@ def least_expected_cost(probabilities: Any, costs: Any) -> np.ndarray:
     return np.argmin(p @ table, axis=1)
 
 
-def expected_relevant(probabilities: Any, k: int, *, qid: Any = None, scores: Any = None) -> np.ndarray:
+def expected_relevant(
+    probabilities: ArrayLike, k: int, *, qid: Any = None, scores: ArrayLike | None = None
+) -> np.ndarray:
     """Expected number of relevant documents among the first k of each query, float64 (m,).
 
     By linearity the sum of the probabilities of those k, whether or not documents are independent.
@@ -171,7 +174,7 @@ def expected_relevant(probabilities: Any, k: int, *, qid: Any = None, scores: An
     return np.bincount(query, weights=np.where(place < k, p[order], 0.0), minlength=grouping.n_queries)
 
 
-def as_probabilities(probabilities: Any) -> np.ndarray:
+def as_probabilities(probabilities: ArrayLike) -> np.ndarray:
     """P(positive) as float64 (n,), checked to lie in [0, 1]."""
     p = np.asarray(probabilities, dtype=np.float64)
     if p.ndim == 2 and p.shape[1] == 2:

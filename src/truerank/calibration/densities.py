@@ -5,13 +5,17 @@
 All densities are fitted by exact maximum likelihood (`density_fits`). They need not give log-odds that rise with the
 score: `monotone=True` forces that.
 
-Limits. With R the range of all scores, a scale that comes out below `smallest_scale · R` (a side without spread, where
-the likelihood grows as the scale shrinks) is raised to it; a class without rows has its mode in the middle of the
-scores and the scale `WIDEST_SCALE · R`. No row was seen on a side without spread, but one may come: log-odds there
-follow the rule of succession, a mass of 1/(|c| + 2) with the scale of the other side; and a class whose scores are all
-equal counts with the scale R/10 in them. (`density` and the fitted scales are the maximum of the likelihood as it is.)
-Log-odds are constant further than 1,000 R outside the scores. When all scores
-are equal (or R < 1e-130) the scores say nothing and the probability is the prior everywhere.
+Limits. With R the range of all scores, the likelihood is maximised over scales of at least `smallest_scale · R`: on a
+side without spread it grows without end as the scale shrinks. A class without rows has its mode in the middle of the
+scores and the scale `WIDEST_SCALE · R`. What a side at the smallest scale predicts is `limits`:
+
+* "succession": few or no rows were seen there, but one may come. Log-odds follow the rule of succession, a mass of
+  1/(|c| + 2) with the scale of the other side; a class whose scores are all equal counts with the scale R/10 in them.
+* "paper": the fitted density as it is, Bennett's β = INF with INF = 1/(smallest_scale · R). His ε is 1/(WIDEST_SCALE ·
+  R). The paper prints neither number.
+
+`density` and the fitted scales do not depend on `limits`. Log-odds are constant further than 1,000 R outside the
+scores. When all scores are equal (or R < 1e-130) the scores say nothing and the probability is the prior everywhere.
 
 Reference: P. N. Bennett (2003). Using asymmetric distributions to improve text classifier probability estimates. SIGIR.
 """
@@ -27,9 +31,10 @@ from sklearn.utils.validation import check_is_fitted
 from truerank.calibration import density_fits
 from truerank.calibration.base import Calibrator, as_scores
 from truerank.calibration.density_fits import HALF_GAUSSIAN
-from truerank.core.checks import check_number
+from truerank.core.checks import check_choice, check_number
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.kernel import kernel
+from truerank.core.types import ArrayLike
 
 SMALLEST_SCALE = 1e-12
 WIDEST_SCALE = 10.0
@@ -59,11 +64,14 @@ class DensityCalibrator(Calibrator):
     # Whether the mode may lie between scores: the scores are then centred first, which keeps it exact on huge offsets.
     _centred: ClassVar[bool] = True
 
-    def __init__(self, *, monotone: bool = False, smallest_scale: float = SMALLEST_SCALE) -> None:
+    def __init__(
+        self, *, monotone: bool = False, smallest_scale: float = SMALLEST_SCALE, limits: str = "succession"
+    ) -> None:
         self.monotone = monotone
         self.smallest_scale = smallest_scale
+        self.limits = limits
 
-    def density(self, scores: Any, cls: Any) -> np.ndarray:
+    def density(self, scores: ArrayLike, cls: Any) -> np.ndarray:
         """The fitted density p(score | class), float64 (n,), in 1/(unit of the scores).
 
         Parameters
@@ -84,6 +92,7 @@ class DensityCalibrator(Calibrator):
     def _fit(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> None:
         low, high = float(scores.min()), float(scores.max())
         floor = check_number(self.smallest_scale, "smallest_scale", minimum=1e-15, maximum=1.0) * (high - low)
+        succession = check_choice(self.limits, "limits", ("succession", "paper")) == "succession"
         self.centre_ = low + (high - low) / 2.0 if self._centred else 0.0
         ascending = self._ascending(scores, positive, weight)
         fits, empty = [], np.zeros((2, 2), dtype=bool)
@@ -96,9 +105,8 @@ class DensityCalibrator(Calibrator):
                 wide = WIDEST_SCALE * (high - low)
                 fits.append((low + (high - low) / 2.0 - self.centre_, wide, wide))
             else:
-                theta, left, right = self._fit_class(x, w, outer_right)
-                empty[len(fits)] = np.array([left, right]) <= SMALLEST_SCALE * (high - low)
-                fits.append((theta, max(left, floor), max(right, floor)))
+                fits.append(self._fit_class(x, w, outer_right, floor))
+                empty[len(fits) - 1] = succession & (np.array(fits[-1][1:]) <= floor)
         self.shape_ = np.array(
             [self._shape(*fit, outer_right) for fit, outer_right in zip(fits, (not ascending, ascending))]
         )
@@ -110,7 +118,9 @@ class DensityCalibrator(Calibrator):
         self.flat_ = np.array([low - self.centre_ - far, high - self.centre_ + far])
         self._make_monotone(scores, weight, empty)
 
-    def _fit_class(self, x: np.ndarray, weight: np.ndarray | None, outer_right: bool) -> tuple[float, float, float]:
+    def _fit_class(
+        self, x: np.ndarray, weight: np.ndarray | None, outer_right: bool, smallest: float
+    ) -> tuple[float, float, float]:
         """Mode (relative to the centre), left and right scale of one class."""
         if weight is None:
             x = np.sort(x)
@@ -119,7 +129,7 @@ class DensityCalibrator(Calibrator):
             x, weight = x[order], weight[order]
         if self._centred:
             x -= self.centre_
-        return self._fit_sorted(x, weight, outer_right)
+        return self._fit_sorted(x, weight, outer_right, smallest)
 
     def _ascending(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> bool:
         """Whether the positive class lies to the right; only the hybrid asks."""
@@ -151,7 +161,9 @@ class DensityCalibrator(Calibrator):
 
     # What a family says.
 
-    def _fit_sorted(self, x: np.ndarray, weight: np.ndarray | None, outer_right: bool) -> tuple[float, float, float]:
+    def _fit_sorted(
+        self, x: np.ndarray, weight: np.ndarray | None, outer_right: bool, smallest: float
+    ) -> tuple[float, float, float]:
         raise NotImplementedError
 
     def _shape(self, theta: float, left: float, right: float, outer_right: bool) -> list[float]:
@@ -222,7 +234,9 @@ class GaussianCalibrator(DensityCalibrator):
     monotone : bool, default False
         Force log-odds that never fall as the score rises (by isotonic projection).
     smallest_scale : float, default 1e-12
-        Floor of a scale as a fraction of the range of all scores. Raise it (0.01) against spikes on few rows.
+        Least value of a scale as a fraction of the range of all scores. Raise it (0.01) against spikes on few rows.
+    limits : {"succession", "paper"}, default "succession"
+        What is predicted where a scale is at that value (module docstring); "paper" keeps the density as it is.
 
     Attributes
     ----------
@@ -239,9 +253,11 @@ class GaussianCalibrator(DensityCalibrator):
 
     model_attributes: ClassVar[tuple[str, ...]] = (*DensityCalibrator.model_attributes, "mu_", "sigma_")
 
-    def _fit_class(self, x: np.ndarray, weight: np.ndarray | None, outer_right: bool) -> tuple[float, float, float]:
+    def _fit_class(
+        self, x: np.ndarray, weight: np.ndarray | None, outer_right: bool, smallest: float
+    ) -> tuple[float, float, float]:
         mu, sigma = density_fits.fit_gaussian(x - self.centre_, weight)
-        return mu, sigma, sigma
+        return mu, max(sigma, smallest), max(sigma, smallest)
 
     def _shape(self, theta: float, left: float, right: float, outer_right: bool) -> list[float]:
         return [theta, -math.log(2.0 * HALF_GAUSSIAN * left), 0.0, 0.5 / left**2, 0.0, 0.5 / right**2]
@@ -263,7 +279,9 @@ class AsymmetricGaussianCalibrator(DensityCalibrator):
     monotone : bool, default False
         Force log-odds that never fall as the score rises (by isotonic projection).
     smallest_scale : float, default 1e-12
-        Floor of a scale as a fraction of the range of all scores.
+        Least value of a scale as a fraction of the range of all scores.
+    limits : {"succession", "paper"}, default "succession"
+        What is predicted where a scale is at that value (module docstring); "paper" keeps the density as it is.
 
     Attributes
     ----------
@@ -286,8 +304,10 @@ class AsymmetricGaussianCalibrator(DensityCalibrator):
         "sigma_r_",
     )
 
-    def _fit_sorted(self, x: np.ndarray, weight: np.ndarray | None, outer_right: bool) -> tuple[float, float, float]:
-        return density_fits.fit_asymmetric_gaussian(x, weight)
+    def _fit_sorted(
+        self, x: np.ndarray, weight: np.ndarray | None, outer_right: bool, smallest: float
+    ) -> tuple[float, float, float]:
+        return density_fits.fit_asymmetric_gaussian(x, weight, smallest)
 
     def _shape(self, theta: float, left: float, right: float, outer_right: bool) -> list[float]:
         return [theta, -math.log(HALF_GAUSSIAN * (left + right)), 0.0, 0.5 / left**2, 0.0, 0.5 / right**2]
@@ -306,7 +326,9 @@ class LaplaceCalibrator(DensityCalibrator):
     monotone : bool, default False
         Force log-odds that never fall as the score rises.
     smallest_scale : float, default 1e-12
-        Floor of 1/β as a fraction of the range of all scores.
+        Least value of 1/β as a fraction of the range of all scores.
+    limits : {"succession", "paper"}, default "succession"
+        What is predicted where a scale is at that value (module docstring); "paper" keeps the density as it is.
 
     Attributes
     ----------
@@ -324,9 +346,11 @@ class LaplaceCalibrator(DensityCalibrator):
     model_attributes: ClassVar[tuple[str, ...]] = (*DensityCalibrator.model_attributes, "theta_", "beta_")
     _centred: ClassVar[bool] = False
 
-    def _fit_sorted(self, x: np.ndarray, weight: np.ndarray | None, outer_right: bool) -> tuple[float, float, float]:
+    def _fit_sorted(
+        self, x: np.ndarray, weight: np.ndarray | None, outer_right: bool, smallest: float
+    ) -> tuple[float, float, float]:
         theta, scale = density_fits.fit_laplace(x, weight)
-        return theta, scale, scale
+        return theta, max(scale, smallest), max(scale, smallest)
 
     def _shape(self, theta: float, left: float, right: float, outer_right: bool) -> list[float]:
         return [theta, -math.log(left + right), 1.0 / left, 0.0, 1.0 / right, 0.0]
@@ -349,7 +373,9 @@ class AsymmetricLaplaceCalibrator(LaplaceCalibrator):
         Force log-odds that never fall as the score rises: with θ₋ ≤ θ₊ a falling end is made flat, else by isotonic
         projection.
     smallest_scale : float, default 1e-12
-        Floor of 1/β and 1/γ as a fraction of the range of all scores. Raise it (0.01) against spikes on few rows.
+        Least value of 1/β and 1/γ as a fraction of the range of all scores. Raise it (0.01) against spikes on few rows.
+    limits : {"succession", "paper"}, default "succession"
+        What is predicted where a scale is at that value (module docstring); "paper" keeps the density as it is.
 
     Attributes
     ----------
@@ -371,8 +397,10 @@ class AsymmetricLaplaceCalibrator(LaplaceCalibrator):
 
     model_attributes: ClassVar[tuple[str, ...]] = (*LaplaceCalibrator.model_attributes, "gamma_")
 
-    def _fit_sorted(self, x: np.ndarray, weight: np.ndarray | None, outer_right: bool) -> tuple[float, float, float]:
-        return density_fits.fit_asymmetric_laplace(x, weight)
+    def _fit_sorted(
+        self, x: np.ndarray, weight: np.ndarray | None, outer_right: bool, smallest: float
+    ) -> tuple[float, float, float]:
+        return density_fits.fit_asymmetric_laplace(x, weight, smallest)
 
     def _name_parameters(self, fits: np.ndarray, ascending: bool) -> None:
         super()._name_parameters(fits, ascending)
@@ -394,7 +422,9 @@ class HybridCalibrator(DensityCalibrator):
     monotone : bool, default False
         Force log-odds that never fall as the score rises (by isotonic projection).
     smallest_scale : float, default 1e-12
-        Floor of a scale as a fraction of the range of all scores.
+        Least value of a scale as a fraction of the range of all scores.
+    limits : {"succession", "paper"}, default "succession"
+        What is predicted where a scale is at that value (module docstring); "paper" keeps the density as it is.
 
     Attributes
     ----------
@@ -429,11 +459,13 @@ class HybridCalibrator(DensityCalibrator):
             np.average(shifted[positive], weights=w[positive]) >= np.average(shifted[~positive], weights=w[~positive])
         )
 
-    def _fit_sorted(self, x: np.ndarray, weight: np.ndarray | None, outer_right: bool) -> tuple[float, float, float]:
+    def _fit_sorted(
+        self, x: np.ndarray, weight: np.ndarray | None, outer_right: bool, smallest: float
+    ) -> tuple[float, float, float]:
         if outer_right:
-            return density_fits.fit_hybrid(x, weight)
+            return density_fits.fit_hybrid(x, weight, smallest)
         theta, u, sigma = density_fits.fit_hybrid(
-            np.ascontiguousarray(-x[::-1]), None if weight is None else np.ascontiguousarray(weight[::-1])
+            np.ascontiguousarray(-x[::-1]), None if weight is None else np.ascontiguousarray(weight[::-1]), smallest
         )
         return -theta, sigma, u
 

@@ -9,16 +9,19 @@ of θ alone, non-decreasing in D_l and in D_r. Over the sorted scores both sums 
 
 and the same from the right, so nothing ever cancels: scores may sit on any offset.
 
-* Asymmetric Laplace: -log likelihood = 2n log(√A_l + √A_r) + constants is concave in each gap: the best θ is a score.
-* Asymmetric Gaussian: minimise Q_l^{1/3} + Q_r^{1/3}. Hybrid (exponential left, Gaussian right): minimise the profile
-  `_profile`. Their best θ may lie inside a gap. Every score is tried; a gap [a, b] is searched only where its
-  lower bound, the objective of (D_l(a), D_r(b)), is below the best value so far; there ten points are tried,
-  and between the neighbours of each local minimum among them a bisection finds where the slope changes its sign: values
-  are equal at a flat top over the root of the machine's precision. SciPy's bounded search in each gap takes hundreds
-  of times as long, and is as exact as that root allows.
+No scale may be below `smallest`: where the closed form has one that is, the best scales have at least one side at
+`smallest`, and the other follows from one equation (`_other_scale`). `_scales` has both cases, so the floor is a part
+of the likelihood that is maximised over θ, and not a correction afterwards.
 
-Functions take sorted scores (n,), n ≥ 1, and weights (n,) > 0 or None, and return θ and the two scales, which are 0 on
-a side without spread; floors are the caller's to apply.
+* Asymmetric Laplace: for given scales -log likelihood is linear in θ inside a gap, so that its least value over the
+  scales is concave there: the best θ is a score.
+* Asymmetric Gaussian and hybrid (exponential left, Gaussian right): the best θ may lie inside a gap. Every score is
+  tried; a gap [a, b] is searched only where its lower bound, the objective of (D_l(a), D_r(b)), is below the best value
+  so far; there ten points are tried, and between the neighbours of each local minimum among them a bisection finds
+  where the slope changes its sign: values are equal at a flat top over the root of the machine's precision. SciPy's
+  bounded search in each gap takes hundreds of times as long, and is as exact as that root allows.
+
+Functions take sorted scores (n,), n ≥ 1, weights (n,) > 0 or None, and `smallest` > 0, and return θ and the two scales.
 
 References
 ----------
@@ -37,7 +40,8 @@ from truerank.core.kernel import kernel
 # Normaliser of half a Gaussian: ∫_0^∞ exp(-t²/(2σ²)) dt = HALF_GAUSSIAN · σ.
 HALF_GAUSSIAN = math.sqrt(math.pi / 2.0)
 _ONES = np.empty(0)
-_ASYMMETRIC_GAUSSIAN, _HYBRID = 0, 1
+# Family by number: which side has a Gaussian (power 2) in place of an exponential (power 1).
+_ASYMMETRIC_LAPLACE, _ASYMMETRIC_GAUSSIAN, _HYBRID = 0, 1, 2
 
 
 def fit_gaussian(x: np.ndarray, weight: np.ndarray | None) -> tuple[float, float]:
@@ -64,85 +68,36 @@ def fit_laplace(x: np.ndarray, weight: np.ndarray | None) -> tuple[float, float]
     return theta, float(np.average(np.abs(x - theta), weights=weight))
 
 
-def fit_asymmetric_laplace(x: np.ndarray, weight: np.ndarray | None) -> tuple[float, float, float]:
-    """θ, 1/β and 1/γ: the score with the least √A_l + √A_r (the lowest of several) and equation (3) there.
+def fit_asymmetric_laplace(x: np.ndarray, weight: np.ndarray | None, smallest: float) -> tuple[float, float, float]:
+    """θ, 1/β and 1/γ: the best score (the lowest of several) and equation (3) there.
 
     `1/β = (A_l + √(A_l A_r))/n`, `1/γ = (A_r + √(A_l A_r))/n`.
     """
-    n = float(len(x)) if weight is None else float(weight.sum())
-    i, left, right = _asymmetric_laplace_mode(x, _ONES if weight is None else weight, np.empty(len(x)))
-    cross = math.sqrt(left) * math.sqrt(right)
-    return float(x[i]), (left + cross) / n, (right + cross) / n
+    return _fit_two_sided(x, weight, smallest, _ASYMMETRIC_LAPLACE)
 
 
-def fit_asymmetric_gaussian(x: np.ndarray, weight: np.ndarray | None) -> tuple[float, float, float]:
+def fit_asymmetric_gaussian(x: np.ndarray, weight: np.ndarray | None, smallest: float) -> tuple[float, float, float]:
     """θ, σ_l and σ_r: `σ_l² = (Q_l + Q_l^{2/3} Q_r^{1/3})/n`, and the same with l and r exchanged."""
-    n = float(len(x)) if weight is None else float(weight.sum())
-    i, offset, _, left, right = _two_sided_mode(x, weight, n, _ASYMMETRIC_GAUSSIAN)
-    a, b = left ** (1.0 / 3.0), right ** (1.0 / 3.0)
-    return float(x[i] + offset), a * math.sqrt((a + b) / n), b * math.sqrt((a + b) / n)
+    return _fit_two_sided(x, weight, smallest, _ASYMMETRIC_GAUSSIAN)
 
 
-def fit_hybrid(x: np.ndarray, weight: np.ndarray | None) -> tuple[float, float, float]:
-    """θ, u and σ: `exp(-(θ - x)/u)` left of θ, `exp(-(x - θ)²/(2σ²))` right of it, normaliser `1/(u + √(π/2) σ)`."""
-    n = float(len(x)) if weight is None else float(weight.sum())
-    i, offset, left, _, right = _two_sided_mode(x, weight, n, _HYBRID)
-    u, sigma = hybrid_scales(left / n, math.sqrt(right / n))
-    return float(x[i] + offset), u, sigma
+def fit_hybrid(x: np.ndarray, weight: np.ndarray | None, smallest: float) -> tuple[float, float, float]:
+    """θ, u and σ: `exp(-(θ - x)/u)` left of θ, `exp(-(x - θ)²/(2σ²))` right of it, normaliser `1/(u + √(π/2) σ)`.
 
-
-def hybrid_scales(m1: float, m2: float) -> tuple[float, float]:
-    """u and σ that maximise the hybrid's likelihood for a fixed θ.
-
-    Parameters
-    ----------
-    m1 : float
-        D₁/n: sum of distances on the exponential side over the rows of both sides.
-    m2 : float
-        √(D₂/n), D₂ the sum of squared distances on the Gaussian side.
-
-    With c = √(π/2) and σ = m2 ω², the stationary equations `n/(u + cσ) = D₁/u² = D₂/(c σ³)` become `ω⁴ - k ω - 1 = 0`
-    with `k = √(m1/(c m2))`, and `u + cσ = c m2 ω⁶`.
+    With m1 = A_l/n, m2 = √(Q_r/n), c = √(π/2) and σ = m2 ω², the stationary equations
+    `n/(u + cσ) = A_l/u² = Q_r/(c σ³)` become `ω⁴ - k ω - 1 = 0` with `k = √(m1/(c m2))`, and `u = √(c m2 m1) ω³`.
     """
-    if m2 == 0.0:
-        return m1, 0.0
-    if m1 == 0.0:
-        return 0.0, m2
-    omega = _hybrid_root(math.sqrt(m1 / (HALF_GAUSSIAN * m2)))
-    return math.sqrt(HALF_GAUSSIAN * m2 * m1) * omega**3, m2 * omega * omega
+    return _fit_two_sided(x, weight, smallest, _HYBRID)
 
 
-def _two_sided_mode(
-    x: np.ndarray, weight: np.ndarray | None, n: float, family: int
-) -> tuple[int, float, float, float, float]:
-    """Number of the score at or below the best θ, θ minus that score, and A_l, Q_l and Q_r at θ."""
-    i, offset, a, q_left, q_right = _mode_search(
-        x, _ONES if weight is None else weight, np.empty(len(x)), np.empty(len(x)), n, family
+def _fit_two_sided(
+    x: np.ndarray, weight: np.ndarray | None, smallest: float, family: int
+) -> tuple[float, float, float]:
+    n = float(len(x)) if weight is None else float(weight.sum())
+    i, offset, left, right = _mode_search(
+        x, _ONES if weight is None else weight, np.empty(len(x)), np.empty(len(x)), n, family, smallest
     )
-    return int(i), offset, a, q_left, q_right
-
-
-@kernel
-def _asymmetric_laplace_mode(x, weight, right):
-    """Score with the least √A_l + √A_r, and A_l and A_r there; `right` (n,) is scratch."""
-    n = len(x)
-    weighted = len(weight) > 0
-    a, w = 0.0, 0.0
-    for i in range(n - 1, 0, -1):
-        right[i] = a
-        w += weight[i] if weighted else 1.0
-        a += w * (x[i] - x[i - 1])
-    right[0] = a
-    a, w = 0.0, 0.0
-    best, best_i, best_a = math.inf, 0, 0.0
-    for i in range(n):
-        value = math.sqrt(a) + math.sqrt(right[i])
-        if value < best:
-            best, best_i, best_a = value, i, a
-        if i + 1 < n:
-            w += weight[i] if weighted else 1.0
-            a += w * (x[i + 1] - x[i])
-    return best_i, best_a, right[best_i]
+    return float(x[i] + offset), float(left), float(right)
 
 
 @kernel
@@ -159,55 +114,107 @@ def _hybrid_root(k):
 
 
 @kernel
-def _profile(family, n, a_left, q_left, q_right):
-    """What is minimised over θ: non-decreasing in each of the sums on the two sides."""
-    if family == 0:
-        return q_left ** (1.0 / 3.0) + q_right ** (1.0 / 3.0)
-    m1 = a_left / n
-    m2 = math.sqrt(q_right / n)
-    c = math.sqrt(math.pi / 2.0)
-    if m2 == 0.0:
-        return math.log(m1) + 1.0 if m1 > 0.0 else -math.inf
-    omega = _hybrid_root(math.sqrt(m1 / (c * m2)))
-    width = c * m2 * omega**6  # u + c σ
-    return math.log(width) + 1.0 - 0.5 * c * m2 * omega * omega / width
+def _other_scale(power, n, d, rest, smallest):
+    """The scale s >= smallest of one side that is best where the other side's share `rest` of the width is given.
+
+    It solves n c s^(power + 1) - d c s - d rest = 0, c the width of one unit of scale. In units of `smallest`, so that
+    no power of a small scale underflows.
+    """
+    if d <= 0.0:
+        return smallest
+    c = 1.0 if power == 1 else math.sqrt(math.pi / 2.0)
+    share = rest / (c * smallest)
+    if power == 1:
+        a = d / n / smallest
+        t = 0.5 * (a + math.sqrt(a) * math.sqrt(a + 4.0 * share))
+    else:
+        root = math.sqrt(d / n) / smallest
+        a = root * root
+        t = max(math.sqrt(2.0) * root, (2.0 * a * share) ** (1.0 / 3.0))  # above the root; the cubic is convex there
+        for _ in range(100):
+            step = ((t * t - a) * t - a * share) / (3.0 * t * t - a)
+            t -= step
+            if step <= 1e-15 * t:
+                break
+    return max(t * smallest, smallest)
 
 
 @kernel
-def _value_in_gap(family, n, t, gap, w, a, q, r, ar, qr):
+def _negative_log_likelihood(family, n, d_left, d_right, left, right):
+    """-log likelihood of a row on average, up to constants; sums of distances, squared on a Gaussian side."""
+    c = math.sqrt(math.pi / 2.0)
+    left_share = d_left / n / left if family != 1 else 0.5 * (d_left / n / left) / left
+    right_share = d_right / n / right if family == 0 else 0.5 * (d_right / n / right) / right
+    width = (left if family != 1 else c * left) + (right if family == 0 else c * right)
+    return math.log(width) + left_share + right_share
+
+
+@kernel
+def _scales(family, n, d_left, d_right, smallest):
+    """The two scales, none below `smallest`, that are best for the sums on the two sides."""
+    c = math.sqrt(math.pi / 2.0)
+    if d_left > 0.0 and d_right > 0.0:
+        if family == 0:
+            cross = math.sqrt(d_left) * math.sqrt(d_right)
+            left, right = (d_left + cross) / n, (d_right + cross) / n
+        elif family == 1:
+            a, b = d_left ** (1.0 / 3.0), d_right ** (1.0 / 3.0)
+            left, right = a * math.sqrt((a + b) / n), b * math.sqrt((a + b) / n)
+        else:
+            m1, m2 = d_left / n, math.sqrt(d_right / n)
+            omega = _hybrid_root(math.sqrt(m1 / (c * m2)))
+            left, right = math.sqrt(c * m2 * m1) * omega**3, m2 * omega * omega
+        if left >= smallest and right >= smallest:
+            return left, right
+    # One side at least has the smallest scale.
+    left_power, right_power = 2 if family == 1 else 1, 1 if family == 0 else 2
+    right = _other_scale(right_power, n, d_right, smallest if left_power == 1 else c * smallest, smallest)
+    left = _other_scale(left_power, n, d_left, smallest if right_power == 1 else c * smallest, smallest)
+    if _negative_log_likelihood(family, n, d_left, d_right, smallest, right) <= _negative_log_likelihood(
+        family, n, d_left, d_right, left, smallest
+    ):
+        return smallest, right
+    return left, smallest
+
+
+@kernel
+def _profile(family, n, a_left, q_left, a_right, q_right, smallest):
+    """What is minimised over θ: non-decreasing in each of the sums on the two sides."""
+    d_left, d_right = (q_left if family == 1 else a_left), (a_right if family == 0 else q_right)
+    left, right = _scales(family, n, d_left, d_right, smallest)
+    return _negative_log_likelihood(family, n, d_left, d_right, left, right)
+
+
+@kernel
+def _value_in_gap(family, n, t, gap, w, a, q, r, ar, qr, smallest):
     """Objective at x_i + t inside the gap to x_{i+1}: n_l, A_l, Q_l at x_i and n_r, A_r, Q_r at x_{i+1} are given."""
     u = gap - t
-    return _profile(family, n, a + w * t, q + t * (2.0 * a + w * t), qr + u * (2.0 * ar + r * u))
+    left_square, right_square = q + t * (2.0 * a + w * t), qr + u * (2.0 * ar + r * u)
+    return _profile(family, n, a + w * t, left_square, ar + r * u, right_square, smallest)
 
 
 @kernel
-def _slope_in_gap(family, n, t, gap, w, a, q, r, ar, qr):
-    """A number with the sign of the slope of `_value_in_gap` at t.
+def _slope_in_gap(family, n, t, gap, w, a, q, r, ar, qr, smallest):
+    """A number with the sign of the slope of `_value_in_gap` at t, for Gaussian sides and the hybrid.
 
-    Of the hybrid the two scales are best for its sums, so that the likelihood changes with θ through the sums alone.
+    The two scales are best for the sums, so that the likelihood changes with θ through the sums alone.
     """
     u = gap - t
     a_left, a_right = a + w * t, ar + r * u
     q_left, q_right = q + t * (2.0 * a + w * t), qr + u * (2.0 * ar + r * u)
-    if q_right == 0.0:
-        return 1.0
-    if q_left == 0.0:
-        return -1.0
-    if family == 0:
-        return a_left / q_left ** (2.0 / 3.0) - a_right / q_right ** (2.0 / 3.0)
-    c = math.sqrt(math.pi / 2.0)
-    m1 = a_left / n
-    m2 = math.sqrt(q_right / n)
-    omega = _hybrid_root(math.sqrt(m1 / (c * m2)))
-    return w * (m2 * omega * omega) ** 2 - a_right * math.sqrt(c * m2 * m1) * omega**3
+    left, right = _scales(family, n, q_left if family == 1 else a_left, q_right, smallest)
+    if family == 1:
+        ratio = right / left
+        return a_left * ratio * ratio - a_right
+    return w * (right / left) * right - a_right
 
 
 @kernel
-def _search_gap(values, best, family, n, gap, w, a, q, r, ar, qr):
+def _search_gap(values, best, family, n, gap, w, a, q, r, ar, qr, smallest):
     """The least objective in a gap, where it is below `best`, and its place t; else `best` and -1."""
     best_t = -1.0
     for j in range(10):
-        values[j] = _value_in_gap(family, n, gap * j / 9.0, gap, w, a, q, r, ar, qr)
+        values[j] = _value_in_gap(family, n, gap * j / 9.0, gap, w, a, q, r, ar, qr, smallest)
     for j in range(10):
         before, after = max(j - 1, 0), min(j + 1, 9)
         if values[j] > values[before] or values[j] > values[after]:
@@ -215,26 +222,27 @@ def _search_gap(values, best, family, n, gap, w, a, q, r, ar, qr):
         low, high = gap * before / 9.0, gap * after / 9.0
         u = gap - high
         # Nothing between low and high can be below this: each sum is at its least.
-        bound = _profile(family, n, a + w * low, q + low * (2.0 * a + w * low), qr + u * (2.0 * ar + r * u))
+        left_square, right_square = q + low * (2.0 * a + w * low), qr + u * (2.0 * ar + r * u)
+        bound = _profile(family, n, a + w * low, left_square, ar + r * u, right_square, smallest)
         if bound >= best:
             continue
         for _ in range(60):
             t = 0.5 * (low + high)
-            if _slope_in_gap(family, n, t, gap, w, a, q, r, ar, qr) > 0.0:
+            if _slope_in_gap(family, n, t, gap, w, a, q, r, ar, qr, smallest) > 0.0:
                 high = t
             else:
                 low = t
-        value = _value_in_gap(family, n, t, gap, w, a, q, r, ar, qr)
+        value = _value_in_gap(family, n, t, gap, w, a, q, r, ar, qr, smallest)
         if value < best:
             best, best_t = value, t
     return best, best_t
 
 
 @kernel
-def _mode_search(x, weight, a_right, q_right, n, family):
+def _mode_search(x, weight, a_right, q_right, n, family, smallest):
     """The best θ over all scores and inside all gaps; `a_right` and `q_right` (n,) are scratch.
 
-    Returns i, t with θ = x_i + t, and A_l, Q_l, Q_r at θ.
+    Returns i, t with θ = x_i + t, and the two scales at θ.
     """
     rows = len(x)
     weighted = len(weight) > 0
@@ -251,7 +259,7 @@ def _mode_search(x, weight, a_right, q_right, n, family):
     best, best_i, best_t = math.inf, 0, 0.0
     a, q, w = 0.0, 0.0, 0.0
     for i in range(rows):
-        value = _profile(family, n, a, q, q_right[i])
+        value = _profile(family, n, a, q, a_right[i], q_right[i], smallest)
         if value < best:
             best, best_i = value, i
         if i + 1 < rows:
@@ -262,12 +270,12 @@ def _mode_search(x, weight, a_right, q_right, n, family):
 
     values = np.empty(10)
     a, q, w = 0.0, 0.0, 0.0
-    for i in range(rows - 1):
+    for i in range(rows - 1 if family != 0 else 0):  # the asymmetric Laplace's best θ is a score
         w += weight[i] if weighted else 1.0
         gap = x[i + 1] - x[i]
-        if gap > 0.0 and _profile(family, n, a, q, q_right[i + 1]) < best:
+        if gap > 0.0 and _profile(family, n, a, q, a_right[i + 1], q_right[i + 1], smallest) < best:
             r = max(total - w, 0.0)
-            value, t = _search_gap(values, best, family, n, gap, w, a, q, r, a_right[i + 1], q_right[i + 1])
+            value, t = _search_gap(values, best, family, n, gap, w, a, q, r, a_right[i + 1], q_right[i + 1], smallest)
             if value < best:
                 best, best_i, best_t = value, i, t
         q += gap * (2.0 * a + w * gap)
@@ -280,8 +288,10 @@ def _mode_search(x, weight, a_right, q_right, n, family):
         gap = x[i + 1] - x[i] if i < best_i else best_t
         q += gap * (2.0 * a + w * gap)
         a += w * gap
-    right = q_right[best_i]
+    ar, qr = a_right[best_i], q_right[best_i]
     if best_t > 0.0:
         u = x[best_i + 1] - x[best_i] - best_t
-        right = q_right[best_i + 1] + u * (2.0 * a_right[best_i + 1] + max(total - w, 0.0) * u)
-    return best_i, best_t, a, q, right
+        r = max(total - w, 0.0)
+        ar, qr = a_right[best_i + 1] + r * u, q_right[best_i + 1] + u * (2.0 * a_right[best_i + 1] + r * u)
+    left, right = _scales(family, n, q if family == 1 else a, ar if family == 0 else qr, smallest)
+    return best_i, best_t, left, right

@@ -1,7 +1,9 @@
 """Do the probabilities mean what they say? Losses, sign tests, reliability, calibration error, Brier decomposition.
 
 Functions take the classes `y` (n,), 1 or True for positive, and P(positive) (n,) or (n, 2); `losses` takes log-odds,
-which do not saturate.
+which do not saturate. Documents of a query depend on each other: pass their queries as `groups`, or intervals, bands
+and tests are too narrow. With groups the sampling unit is the group, and with fewer than two groups there is neither
+interval nor band nor p-value (nan).
 """
 
 from __future__ import annotations
@@ -16,7 +18,11 @@ from truerank.calibration.decisions import as_probabilities
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import seed_of, stream
+from truerank.core.types import ArrayLike, RandomState
+from truerank.data.grouping import group_rows
 from truerank.significance.two_samples import sign_test_of_counts
+
+_FEWEST = 10  # rows, or groups, that are resampled for an interval
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,7 @@ class Losses:
         )
 
 
-def losses(y: Any, log_odds: Any) -> Losses:
+def losses(y: ArrayLike, log_odds: Any) -> Losses:
     """Losses of each decision from the classes (n,) and the log-odds of the positive class (n,) in nats.
 
     Examples
@@ -95,7 +101,7 @@ class SignTest:
     p: float
 
 
-def micro_sign_test(a: Any, b: Any) -> SignTest:
+def micro_sign_test(a: ArrayLike, b: ArrayLike) -> SignTest:
     """The micro sign test over decisions: where losses `a` (n,) and `b` (n,) differ, how often is a lower?
 
     Reference: Y. Yang, X. Liu (1999). A re-examination of text categorization methods. SIGIR.
@@ -124,7 +130,8 @@ class Reliability:
     predicted, observed : float64 array (bins,)
         Mean probability and share of positives.
     band_low, band_high : float64 array (bins,)
-        Consistency band: the central `level` of the share of positives if every probability were true.
+        Consistency band: the central `level` of the share of positives if every probability were true; nan with fewer
+        than two groups.
     level : float
     """
 
@@ -139,19 +146,22 @@ class Reliability:
 
     @property
     def inside(self) -> float:
-        """Share of bins whose observed share lies in the band; about `level` for calibrated probabilities."""
+        """Share of bins whose observed share lies in the band; about `level` for calibrated probabilities, or nan."""
+        if np.isnan(self.band_low).any():
+            return math.nan
         return float(((self.observed >= self.band_low) & (self.observed <= self.band_high)).mean())
 
 
 def reliability(
-    y: Any,
-    probabilities: Any,
+    y: ArrayLike,
+    probabilities: ArrayLike,
     *,
+    groups: ArrayLike | None = None,
     n_bins: int = 10,
     strategy: str = "quantile",
     level: float = 0.95,
     n_resamples: int = 1000,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> Reliability:
     """Predicted against observed shares of positives, with consistency bands.
 
@@ -160,6 +170,10 @@ def reliability(
 
     Parameters
     ----------
+    groups : array (n,), optional
+        The query of each row. The bands are widened by the square root of the design effect: the variance of a bin's
+        gap between groups (with Student's t for the number of groups in the bin), divided by the variance of
+        independent rows, and at least 1.
     n_bins : int, default 10
     strategy : {"quantile", "uniform"}
         Bins of equal counts (equal probabilities stay together, so there may be fewer), or of equal width.
@@ -172,7 +186,7 @@ def reliability(
     ----------
     J. Bröcker, L. A. Smith (2007). Increasing the reliability of reliability diagrams. Weather and Forecasting 22.
     """
-    p, positive = _checked(y, probabilities)
+    p, positive, group = _checked(y, probabilities, groups)
     level = check_number(level, "level", minimum=0, maximum=1, open_minimum=True, open_maximum=True)
     place, borders = _bins(p, n_bins, strategy)
     counts = np.bincount(place, minlength=len(borders) - 1)
@@ -181,9 +195,16 @@ def reliability(
     draws = np.stack([_shares(generator.random(len(p)) < p, place, counts)[kept] for _ in range(n_resamples)])
     tail = (1 - level) / 2
     low, high = np.quantile(draws, [tail, 1 - tail], axis=0)
+    predicted, observed = (_shares(values, place, counts)[kept] for values in (p, positive))
+    if group is not None:
+        between, n_groups = _variance_between(positive - p, place, counts, group)
+        independent = np.bincount(place, weights=p * (1 - p), minlength=len(counts)) / np.maximum(counts, 1) ** 2
+        effect = between * (_student(tail, n_groups) / _student(tail)) ** 2 / np.maximum(independent, 1e-300)
+        widened = np.sqrt(np.maximum(effect, 1.0))[kept] if group.max() else math.nan
+        low = np.maximum(predicted - widened * (predicted - low), 0.0)
+        high = np.minimum(predicted + widened * (high - predicted), 1.0)
     return Reliability(
-        borders[:-1][kept], borders[1:][kept], counts[kept], _shares(p, place, counts)[kept],
-        _shares(positive, place, counts)[kept], low, high, level,
+        borders[:-1][kept], borders[1:][kept], counts[kept], predicted, observed, low, high, level
     )  # fmt: skip
 
 
@@ -198,7 +219,7 @@ class CalibrationError:
     debiased : float
         `plain` less what the scatter of the observed shares adds to it, not below 0.
     low, high : float
-        Bootstrap interval of the debiased error at `level`.
+        Bootstrap interval of the debiased error at `level`; nan with fewer than two groups.
     n_bins : int
         Bins that hold rows.
     strategy : str
@@ -215,14 +236,15 @@ class CalibrationError:
 
 
 def expected_calibration_error(
-    y: Any,
-    probabilities: Any,
+    y: ArrayLike,
+    probabilities: ArrayLike,
     *,
+    groups: ArrayLike | None = None,
     n_bins: int = 15,
     strategy: str = "quantile",
     level: float = 0.95,
     n_resamples: int = 300,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> CalibrationError:
     """Expected calibration error with its bias taken off and an interval.
 
@@ -231,11 +253,15 @@ def expected_calibration_error(
     off. The gaps are therefore shrunk by the factor s with `s² = Σ mass (gap² - σ²)/Σ mass gap²` (the unbiased estimate
     of the squared error, cut off at 0), and `Σ mass (E|s gap + σ Z| - |s gap|)`, Z standard normal, is subtracted. The
     interval takes quantiles of the same estimate over resampled rows, where σ² counts twice. Bins are those of the
-    given rows.
+    given rows. Fewer than 10 rows, or groups, have no interval (NaN).
+
+    With `groups` (the query of each row) whole groups are resampled, and σ² is the larger of the above and the variance
+    of the bin's gap between groups, `Σ_g (R_g - n_g gap)² · G/(G - 1)/count²`, R_g the sum of (class - probability) and
+    n_g the number of the group's rows in the bin, over the G groups that it holds.
 
     Reference: A. Kumar, P. Liang, T. Ma (2019). Verified uncertainty calibration. NeurIPS (the unbiased squared error).
     """
-    p, positive = _checked(y, probabilities)
+    p, positive, group = _checked(y, probabilities, groups)
     level = check_number(level, "level", minimum=0, maximum=1, open_minimum=True, open_maximum=True)
     place, borders = _bins(p, n_bins, strategy)
     size = len(borders) - 1
@@ -245,18 +271,23 @@ def expected_calibration_error(
     variance = smoothed * (1.0 - smoothed) / np.maximum(counts, 1)
     mass = counts / len(p)
     gaps = observed - _shares(p, place, counts)
+    if group is not None:
+        variance = np.maximum(variance, _variance_between(positive - p, place, counts, group)[0])
+    n_drawn = len(p) if group is None else int(group.max()) + 1
     generator = stream(seed_of(random_state), "calibration-error")
     resampled = np.empty(n_resamples)
     for k in range(n_resamples):
-        weight = np.bincount(generator.integers(len(p), size=len(p)), minlength=len(p)).astype(np.float64)
+        weight = np.bincount(generator.integers(n_drawn, size=n_drawn), minlength=n_drawn).astype(np.float64)
+        weight = weight if group is None else weight[group]
         drawn = np.maximum(np.bincount(place, weights=weight, minlength=size), 1e-300)
         difference = np.bincount(place, weights=weight * (positive - p), minlength=size) / drawn
         resampled[k] = _debiased_error(difference, 2.0 * variance, drawn / len(p))
     tail = (1 - level) / 2
     debiased = _debiased_error(gaps, variance, mass)
     low, high = np.quantile(resampled, [tail, 1 - tail])
+    low, high = (min(float(low), debiased), max(float(high), debiased)) if n_drawn >= _FEWEST else (math.nan, math.nan)
     return CalibrationError(
-        float((mass * np.abs(gaps)).sum()), debiased, min(float(low), debiased), max(float(high), debiased),
+        float((mass * np.abs(gaps)).sum()), debiased, low, high,
         int((counts > 0).sum()), strategy, level,
     )  # fmt: skip
 
@@ -301,7 +332,7 @@ class BrierDecomposition:
 
 
 def brier_decomposition(
-    y: Any, probabilities: Any, *, n_bins: int | None = 10, strategy: str = "quantile"
+    y: ArrayLike, probabilities: ArrayLike, *, n_bins: int | None = 10, strategy: str = "quantile"
 ) -> BrierDecomposition:
     """Reliability, resolution and uncertainty of the Brier score; they add up exactly with `within`.
 
@@ -316,7 +347,7 @@ def brier_decomposition(
     >>> parts.brier, parts.reliability, parts.resolution, parts.uncertainty, parts.within
     (0.15625, 0.03125, 0.0625, 0.1875, 0.0)
     """
-    p, positive = _checked(y, probabilities)
+    p, positive, _ = _checked(y, probabilities)
     if n_bins is None:
         _, place = np.unique(p, return_inverse=True)
         counts = np.bincount(place)
@@ -337,25 +368,31 @@ def brier_decomposition(
 
 @dataclass(frozen=True)
 class Spiegelhalter:
-    """Spiegelhalter's z (standard normal under calibration) and the two-sided p-value."""
+    """Spiegelhalter's z (standard normal under calibration; with G groups Student's t) and the two-sided p-value."""
 
     z: float
     p: float
 
 
-def spiegelhalter_test(y: Any, probabilities: Any) -> Spiegelhalter:
+def spiegelhalter_test(y: ArrayLike, probabilities: ArrayLike, *, groups: ArrayLike | None = None) -> Spiegelhalter:
     """Test of "the probabilities are true" by the Brier score's own null distribution.
 
         z = Σ (y - p)(1 - 2p)/√(Σ (1 - 2p)² p (1 - p))
 
+    With `groups` (the query of each row), whose rows may depend on each other, the sums of the G groups are tested by
+    Johnson's t-test with G - 1 degrees of freedom: these sums are skewed, and Student's t rejects up to 8 % with 20.
+
     p-value 1 where every probability is 0, 1/2 or 1 (nothing to test) and all certain ones are right; a certain
     probability that is wrong gives z = ±infinity and p 0.
 
-    Reference: D. J. Spiegelhalter (1986). Probabilistic prediction in patient management. Statistics in Medicine 5.
+    References: D. J. Spiegelhalter (1986). Probabilistic prediction in patient management. Statistics in Medicine 5.
+    N. J. Johnson (1978). Modified t tests and confidence intervals for asymmetrical populations. JASA 73.
     """
     from scipy.special import erfc
 
-    p, positive = _checked(y, probabilities)
+    p, positive, group = _checked(y, probabilities, groups)
+    if group is not None:
+        return _johnson_test(np.bincount(group, weights=(positive - p) * (1 - 2 * p)))
     numerator = float(((positive - p) * (1 - 2 * p)).sum())
     variance = float(((1 - 2 * p) ** 2 * p * (1 - p)).sum())
     if variance == 0.0:
@@ -364,18 +401,62 @@ def spiegelhalter_test(y: Any, probabilities: Any) -> Spiegelhalter:
     return Spiegelhalter(z, float(erfc(abs(z) / math.sqrt(2.0))))
 
 
-def as_classes(y: Any, n_rows: int) -> np.ndarray:
+def _johnson_test(values: np.ndarray) -> Spiegelhalter:
+    """Test that the mean of the values (n,) is 0: Student's t with a correction by their third moment."""
+    from scipy.special import stdtr
+
+    n = len(values)
+    if n < 2:
+        return Spiegelhalter(math.nan, math.nan)
+    mean, variance = float(values.mean()), float(values.var(ddof=1))
+    if variance == 0.0:
+        return Spiegelhalter(0.0, 1.0) if mean == 0.0 else Spiegelhalter(math.nan, math.nan)
+    third = float(((values - mean) ** 3).sum()) * n / ((n - 1) * (n - 2)) if n > 2 else 0.0
+    corrected = mean + third / (6 * variance * n) + third * mean**2 / (3 * variance**2)
+    t = corrected / math.sqrt(variance / n)
+    return Spiegelhalter(t, float(2.0 * stdtr(n - 1, -abs(t))))
+
+
+def as_classes(y: ArrayLike, n_rows: int) -> np.ndarray:
     """Classes as bool (n,) from 0/1, False/True or -1/1."""
     from truerank.calibration.base import two_classes
 
     return two_classes(y, n_rows)[1]
 
 
-def _checked(y: Any, probabilities: Any) -> tuple[np.ndarray, np.ndarray]:
+def _checked(
+    y: ArrayLike, probabilities: ArrayLike, groups: ArrayLike | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """P(positive), the classes as 0 and 1, and the number of each row's group, all (n,)."""
     p = as_probabilities(probabilities)
     if not len(p):
         raise InvalidInputError("no rows: a diagnostic needs at least one probability")
-    return p, as_classes(y, len(p)).astype(np.float64)
+    group = None if groups is None else group_rows(groups, len(p))
+    return (
+        p,
+        as_classes(y, len(p)).astype(np.float64),
+        None if group is None else group.restore(group.query_index),
+    )
+
+
+def _variance_between(
+    residual: np.ndarray, place: np.ndarray, counts: np.ndarray, group: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Variance of each bin's mean residual between groups (0 with fewer than two), and its groups, both (bins,)."""
+    cell, own = np.unique(place * (int(group.max()) + 1) + group, return_inverse=True)
+    bins = cell // (int(group.max()) + 1)
+    rows, sums = np.bincount(own), np.bincount(own, weights=residual)
+    beside = sums - rows * _shares(residual, place, counts)[bins]
+    n_groups = np.bincount(bins, minlength=len(counts))
+    squares = np.bincount(bins, weights=beside * beside, minlength=len(counts))
+    return squares / np.maximum(counts, 1) ** 2 * n_groups / np.maximum(n_groups - 1, 1), n_groups
+
+
+def _student(tail: float, n_groups: Any = np.inf) -> Any:
+    """Upper quantile of Student's t with `n_groups` - 1 degrees of freedom (at least 1)."""
+    from scipy.special import ndtri, stdtrit
+
+    return -ndtri(tail) if n_groups is np.inf else -stdtrit(np.maximum(n_groups - 1, 1), tail)
 
 
 def _bins(p: np.ndarray, n_bins: int, strategy: str) -> tuple[np.ndarray, np.ndarray]:

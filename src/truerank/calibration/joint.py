@@ -33,6 +33,7 @@ from truerank.core.checks import check_choice, check_number
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.fitting import fits_whole
 from truerank.core.threads import one_blas_thread
+from truerank.core.types import ArrayLike
 
 FORMS = ("temperature", "vector", "matrix")
 INPUTS = ("scores", "log-softmax", "log-sigmoid")
@@ -99,7 +100,7 @@ class JointCalibrator(ClassifierMixin, BaseEstimator):
         self._fit(values, index, weight)
         return self
 
-    def log_probabilities(self, scores: Any) -> np.ndarray:
+    def log_probabilities(self, scores: ArrayLike) -> np.ndarray:
         """log P(class | scores), float64 (n, K), in nats: unlike the probabilities they do not saturate."""
         check_is_fitted(self, "classes_")
         values = as_score_vectors(scores, type(self).__name__)
@@ -115,7 +116,7 @@ class JointCalibrator(ClassifierMixin, BaseEstimator):
         """P(class | scores), float64 (n, K); rows add up to 1."""
         return np.exp(self.log_probabilities(scores))
 
-    def predict_log_proba(self, scores: Any) -> np.ndarray:
+    def predict_log_proba(self, scores: ArrayLike) -> np.ndarray:
         """The same as `log_probabilities`, by scikit-learn's name."""
         return self.log_probabilities(scores)
 
@@ -265,7 +266,7 @@ class OneVsRestCalibrator(JointCalibrator):
 
     model_attributes: ClassVar[tuple[str, ...]] = (*JointCalibrator.model_attributes, "calibrators_")
 
-    def __init__(self, method: Any = "platt", *, from_log_probabilities: bool = False) -> None:
+    def __init__(self, method: object = "platt", *, from_log_probabilities: bool = False) -> None:
         self.method = method
         self.from_log_probabilities = from_log_probabilities
 
@@ -294,7 +295,7 @@ class OneVsRestCalibrator(JointCalibrator):
             raise ModelFileError(f"OneVsRestCalibrator: {len(self.calibrators_)} calibrators for {n_classes} classes")
 
 
-def as_score_vectors(scores: Any, name: str) -> np.ndarray:
+def as_score_vectors(scores: ArrayLike, name: str) -> np.ndarray:
     """Scores as a C-contiguous float64 array (n, K), finite."""
     from sklearn.utils.validation import check_array
 

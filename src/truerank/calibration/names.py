@@ -37,7 +37,7 @@ def calibrator_class(name: str) -> type:
     return look_up(CALIBRATORS, SYNONYMS.get(name, name), "calibrator")
 
 
-def make_calibrator(method: Any, *, monotone: bool | None = None) -> Calibrator:
+def make_calibrator(method: object, *, monotone: bool | None = None) -> Calibrator:
     """A new calibrator from its name ("asymmetric-laplace"), or from an unfitted one, which is cloned.
 
     `monotone` sets that parameter of a calibrator that is given by name and has it; None leaves its default.

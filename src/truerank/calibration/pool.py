@@ -32,7 +32,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.calibration.base import Calibrator, as_scores, as_weight, quietly, two_classes
+from truerank.calibration.base import Calibrator, as_scores, as_weight, probability_pairs, quietly, two_classes
 from truerank.calibration.densities import DensityCalibrator
 from truerank.calibration.names import CALIBRATORS, make_calibrator
 from truerank.core.checks import check_positive_int
@@ -40,6 +40,7 @@ from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import fits_whole
 from truerank.core.parameters import parameters
 from truerank.core.random_streams import seed_of, stream
+from truerank.core.types import ArrayLike, RandomState
 from truerank.data.grouping import group_rows, name_order
 from truerank.significance.two_samples import Outcome, paired_t
 
@@ -136,7 +137,9 @@ class PooledCalibrator(Calibrator):
         self.fit_and_hold_out(scores, y, sample_weight, groups)
         return self
 
-    def fit_and_hold_out(self, scores: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> HeldOut:
+    def fit_and_hold_out(
+        self, scores: Any, y: Any, sample_weight: Any = None, groups: ArrayLike | None = None
+    ) -> HeldOut:
         """`fit`, and what the members and the pool said of rows that they had not seen.
 
         Returns
@@ -270,7 +273,7 @@ def cross_validated_log_odds(
     group: np.ndarray | None,
     cv: int,
     n_repeats: int,
-    random_state: Any,
+    random_state: RandomState,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Log-odds of each row by calibrators that were fitted to the other folds.
 
@@ -303,7 +306,7 @@ def held_out_losses(log_odds: np.ndarray, positive: np.ndarray) -> np.ndarray:
     return np.logaddexp(0.0, np.where(positive, -log_odds, log_odds))
 
 
-def group_numbers(groups: Any, n_rows: int) -> np.ndarray:
+def group_numbers(groups: ArrayLike, n_rows: int) -> np.ndarray:
     """Number of the group of each row, int64 (n,), in the order of names: folds do not depend on the rows' order."""
     grouping = group_rows(groups, n_rows)
     rank = np.empty(grouping.n_queries, dtype=np.int64)
@@ -316,17 +319,19 @@ def rarest_class(positive: np.ndarray) -> int:
     return int(min(positive.sum(), (~positive).sum()))
 
 
-def method_name(method: Any) -> str:
+def method_name(method: object) -> str:
     """A method's name, or the text of a calibrator."""
     return method if isinstance(method, str) else repr(method)
 
 
-def fits_densities(method: Any) -> bool:
+def fits_densities(method: object) -> bool:
     """Whether a method is one of fitted densities."""
     return isinstance(make_calibrator(method), DensityCalibrator)
 
 
-def quietly_fitted(method: Any, monotone: bool, scores: np.ndarray, y: Any, weight: np.ndarray | None) -> Calibrator:
+def quietly_fitted(
+    method: object, monotone: bool, scores: np.ndarray, y: ArrayLike, weight: np.ndarray | None
+) -> Calibrator:
     """A new calibrator, fitted without the warnings that a single one would give (separable folds and the like)."""
     with quietly():
         return make_calibrator(method, monotone=monotone).fit(scores, y, weight)
@@ -385,6 +390,8 @@ class CalibratorChoice:
     n_positive, n_negative : int
     weights : dict of str to float
         What the probabilities are an average of: the members of a pool by falling weight, or the one method.
+    held_out : float64 array (n,), or None with fewer than two rows in a class
+        P(positive) of the rows whose weight is not 0, by the chosen method fitted to the other folds (first draw).
     """
 
     method: str
@@ -393,19 +400,20 @@ class CalibratorChoice:
     n_positive: int
     n_negative: int
     weights: dict[str, float] = field(default_factory=dict)
+    held_out: np.ndarray | None = field(default=None, repr=False)
 
 
 def choose_calibrator(
-    scores: Any,
-    y: Any,
+    scores: ArrayLike,
+    y: ArrayLike,
     *,
     methods: Sequence[Any] = DEFAULT_METHODS,
     monotone: bool = True,
-    groups: Any = None,
+    groups: ArrayLike | None = None,
     cv: int = 5,
     n_repeats: int = 2,
     sample_weight: Any = None,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> CalibratorChoice:
     """Compare calibrators by cross-validated log loss and fit one that is as good as the best.
 
@@ -499,7 +507,9 @@ def choose_calibrator(
         best = _first_as_good_as_the_best(methods, names, log_loss, weight, group, rarest)
         calibrator, weights = quietly_fitted(methods[best], monotone, values, labels, weight), {names[best]: 1.0}
     comparisons = _comparisons(names, log_loss, brier, best, weight, group)
-    return CalibratorChoice(names[best], calibrator, comparisons, n_positive, n_negative, weights)
+    chosen = held_out.pool if names[best] == POOL else log_odds[singles.index(best)]
+    p = probability_pairs(chosen[0])[:, 1] if rarest >= 2 else None
+    return CalibratorChoice(names[best], calibrator, comparisons, n_positive, n_negative, weights, p)
 
 
 def _comparisons(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
@@ -13,23 +14,23 @@ from truerank.calibration.decisions import decide, expected_relevant
 from truerank.calibration.joint import joint_probability_pairs
 from truerank.calibration.log_odds_fits import fit_log_odds
 from truerank.calibration.names import make_calibrator
+from truerank.compat.fit_arguments import check_predict_arguments
 from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
-from truerank.core.parameters import parameters
+from truerank.core.types import ArrayLike, Matrix, MatrixLike, Scorer
 from truerank.data.grouping import group_rows, ranks_by_query
 from truerank.data.ranking_data import RankingData
+from truerank.data.row_source import RowSource
 from truerank.data.splits import query_folds
 from truerank.rankers.base import Ranker
-from truerank.rankers.constructor_names import taking_other_names
-from truerank.rankers.fit_arguments import check_predict_arguments
+from truerank.rankers.constructor_names import estimator
 from truerank.rankers.pipeline import RankerPipeline, as_ranking_data, fit_ranker, ranker_scores
 
 # Ridge on the standardised query statistics, in rows.
 _RIDGE = 1.0
 
 
-@taking_other_names
-@parameters
+@estimator
 class CalibratedRanker(Ranker):
     """P(relevant | score) for any ranker.
 
@@ -81,6 +82,8 @@ class CalibratedRanker(Ranker):
         "statistics_scale_",
     )
 
+    learns_elsewhere = True
+
     ranker: Any
     method: Any = "pool"
     cv: Any = 5
@@ -104,7 +107,7 @@ class CalibratedRanker(Ranker):
         """Whether the ranker has a use for validation queries."""
         return bool(getattr(self.ranker, "uses_eval_set", False))
 
-    def _take_category_names(self, data: RankingData) -> None:
+    def _take_category_names(self, data: RankingData | RowSource) -> None:
         """Nothing: the ranker inside takes columns of categories, or refuses them."""
 
     def _own_category_names(self) -> dict[str, list[str]]:
@@ -113,6 +116,10 @@ class CalibratedRanker(Ranker):
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         make_calibrator(self.method)
         check_number(self.rel, "rel")
+        if isinstance(data, RowSource) and not isinstance(self.ranker, Ranker):
+            raise InvalidInputError(
+                f"on a cluster CalibratedRanker takes one of truerank's rankers, got {type(self.ranker).__name__}"
+            )
         if isinstance(self.cv, str):
             if self.cv != "prefit":
                 raise InvalidInputError(f'cv must be a number of folds or "prefit", got {self.cv!r}')
@@ -121,11 +128,11 @@ class CalibratedRanker(Ranker):
             self.ranker_ = self.ranker
             scores = ranker_scores(self.ranker_, data)
         else:
-            self.ranker_ = fit_ranker(self.ranker, data, valid)
+            self.ranker_ = fit_ranker(self.ranker, data.inside(data, "all"), valid)
             scores = cross_fitted_scores(
                 self.ranker, data, self.cv, fitted=self.ranker_, valid=valid, random_state=self.random_state
             )
-        self._calibrate(scores, data)
+        self._calibrate(scores, data.without_features())
 
     def _calibrate(self, scores: np.ndarray, data: RankingData) -> None:
         """Fit the calibrators to held-out scores (n,) in grouped order; of `data` X is not read."""
@@ -185,8 +192,8 @@ class CalibratedRanker(Ranker):
         """The ranker's own scores (n,), float64, in the caller's row order; `qid` where it looks at the query."""
         check_is_fitted(self)
         check_predict_arguments(self, other)
-        if getattr(X, "is_cluster_data", False):
-            return X.predict_with(self)
+        if isinstance(X, RowSource):
+            return X.each(_answered, self, "predict")  # type: ignore[return-value]
         if isinstance(self.ranker_, RankerPipeline) and not isinstance(X, RankingData):
             return self.ranker_.predict(X, qid=qid)
         data = as_ranking_data(self, X, qid)
@@ -194,11 +201,13 @@ class CalibratedRanker(Ranker):
 
     def log_odds(self, X: Any, *, qid: Any = None) -> np.ndarray:
         """Log-odds of relevance (grade ≥ `rel`), float64 (n,), in the caller's row order."""
-        p = self._at_least(X, qid)
+        return self._relevant(self._at_least(X, qid))
+
+    def _relevant(self, at_least: np.ndarray) -> np.ndarray:
         place = int(np.searchsorted(self.grades_, check_number(self.rel, "rel")))
         if place == len(self.grades_):
             raise InvalidInputError(f"rel={self.rel} is above every grade seen in fit: {self.grades_.tolist()}")
-        return p[:, place]
+        return at_least[:, place]
 
     def predict_proba(self, X: Any, *, qid: Any = None) -> np.ndarray:
         """P(not relevant) and P(relevant) of each document, float64 (n, 2), in the caller's row order.
@@ -209,11 +218,11 @@ class CalibratedRanker(Ranker):
         qid : array (n,), optional
             Needed with `query_statistics` when the rows are of several queries.
         """
-        if getattr(X, "is_cluster_data", False):
-            return X.predict_with(self, "predict_proba")
+        if isinstance(X, RowSource):
+            return X.each(_answered, self, "predict_proba")  # type: ignore[return-value]
         return probability_pairs(self.log_odds(X, qid=qid))
 
-    def predict_log_proba(self, X: Any, *, qid: Any = None) -> np.ndarray:
+    def predict_log_proba(self, X: MatrixLike, *, qid: ArrayLike | None = None) -> np.ndarray:
         """Logarithms of `predict_proba` (n, 2), which do not saturate."""
         return log_probability_pairs(self.log_odds(X, qid=qid))
 
@@ -223,17 +232,17 @@ class CalibratedRanker(Ranker):
         n = len(at_least)
         return -np.diff(np.concatenate([np.ones((n, 1)), at_least, np.zeros((n, 1))], axis=1), axis=1)
 
-    def decide(self, X: Any, *, qid: Any = None, **costs: float) -> np.ndarray:
+    def decide(self, X: MatrixLike, *, qid: ArrayLike | None = None, **costs: float) -> np.ndarray:
         """Decisions of least expected cost for each document; see `decisions.decide`."""
         return decide(self.predict_proba(X, qid=qid), **costs)
 
-    def expected_relevant(self, X: Any, k: int, *, qid: Any = None) -> np.ndarray:
+    def expected_relevant(self, X: MatrixLike, k: int, *, qid: ArrayLike | None = None) -> np.ndarray:
         """Expected number of relevant documents among the ranker's first k of each query, float64 (m,)."""
         scores, p = self.predict(X, qid=qid), self.predict_proba(X, qid=qid)
         query = X.restore(X.query_index) if isinstance(X, RankingData) else qid
         return expected_relevant(p, k, qid=query, scores=scores)
 
-    def _at_least(self, X: Any, qid: Any) -> np.ndarray:
+    def _at_least(self, X: Matrix, qid: ArrayLike) -> np.ndarray:
         """Log-odds of grade ≥ g for each of `grades_`, non-increasing along the row."""
         scores = self.predict(X, qid=qid)
         if not len(self.statistics_coef_):
@@ -243,6 +252,9 @@ class CalibratedRanker(Ranker):
                 raise InvalidInputError("query_statistics need qid: pass the query of each row")
             grouping = X if isinstance(X, RankingData) else group_rows(qid, len(scores))
             values = grouping.restore(self._calibrated_from(grouping.grouped(scores), grouping.offsets))
+        return self._at_least_of(values)
+
+    def _at_least_of(self, values: np.ndarray) -> np.ndarray:
         columns = [calibrator.log_odds(values) for calibrator in self.calibrators_]
         return np.minimum.accumulate(np.stack(columns, axis=1), axis=1)
 
@@ -255,9 +267,31 @@ class CalibratedRanker(Ranker):
             )
 
 
+def cross_fitted_probabilities(
+    calibrated: CalibratedRanker, scores: np.ndarray, data: RankingData, cv: int = 5
+) -> np.ndarray:
+    """P(relevant) of each row (n,), grouped order, by calibrators that were fitted to the scores of other queries.
+
+    `scores` (n,), grouped order, are those that the fitted `calibrated` was calibrated on; of `data` X is not read.
+    """
+    part, log_odds = copy(calibrated), np.empty(data.n_rows)
+    folds = min(cv, data.n_queries)
+    for fold in query_folds(data.n_queries, folds, random_state=calibrated.random_state, query_ids=data.query_ids):
+        held = np.isin(data.query_index, fold)
+        part._calibrate(scores[~held], data.take_queries(np.setdiff1d(np.arange(data.n_queries), fold)))
+        values = part._calibrated_from(scores[held], data.take_queries(fold).offsets)
+        log_odds[held] = part._relevant(part._at_least_of(values))
+    return probability_pairs(log_odds)[:, 1]
+
+
+def _answered(rows: RankingData, ranker: CalibratedRanker, method: str) -> np.ndarray:
+    answer: np.ndarray = getattr(ranker, method)(rows)
+    return answer
+
+
 def cross_fitted_scores(
     ranker: Any,
-    data: RankingData,
+    data: Any,  # RankingData or RowSource
     cv: int = 5,
     *,
     fitted: Any = None,
@@ -270,18 +304,20 @@ def cross_fitted_scores(
     fitted to all of `data` (None: it is fitted here), on whose level the scores are brought by `on_one_level`.
     """
     cv = check_positive_int(cv, "cv", 2)
-    fitted = fit_ranker(ranker, data, valid) if fitted is None else fitted
+    if data.n_queries < 2 and isinstance(data, RowSource):
+        raise InvalidInputError('one query leaves none to hold out; on a cluster give two queries, or cv="prefit"')
+    fitted = fit_ranker(ranker, data.inside(data, "all"), valid) if fitted is None else fitted
     own = ranker_scores(fitted, data)
     scores = np.empty(data.n_rows)
     if data.n_queries > 1:
-        n_folds = min(cv, data.n_queries)
-        for fold in query_folds(data.n_queries, n_folds, random_state=random_state, query_ids=data.query_ids):
-            held = np.isin(data.query_index, fold)
+        n_folds, query = min(cv, data.n_queries), data.query_index
+        folds = query_folds(data.n_queries, n_folds, random_state=random_state, query_ids=data.query_ids)
+        for number, fold in enumerate(folds, 1):
+            held = np.isin(query, fold)
             rest = data.take_queries(np.setdiff1d(np.arange(data.n_queries), fold))
-            part = fit_ranker(ranker, rest, valid)
-            scores[held] = on_one_level(
-                ranker_scores(part, data.take_queries(fold)), ranker_scores(part, rest), own[~held]
-            )
+            part = fit_ranker(ranker, rest.inside(data, f"fold {number}"), valid)
+            theirs = ranker_scores(part, data)
+            scores[held] = on_one_level(theirs[held], theirs[~held], own[~held])
         return scores
     if data.n_rows < 2:
         return own
@@ -359,7 +395,7 @@ def _grades(data: RankingData) -> np.ndarray:
     return data.y
 
 
-def _tags(ranker: Any) -> Any:
+def _tags(ranker: Scorer) -> Any:
     from sklearn.utils import get_tags
 
     return get_tags(ranker).input_tags

@@ -14,9 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 from truerank.calibration.classifier import CalibratedClassifier
 from truerank.calibration.decisions import decide
 from truerank.core.checks import check_choice, check_positive_int
-from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import fits_whole
 from truerank.core.parameters import parameters
+from truerank.core.types import Matrix, MatrixLike
+from truerank.data.grouping import is_missing
 
 CLASSIFIERS = ("naive-bayes", "linear-svm", "voted-perceptron")
 
@@ -89,7 +91,13 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         InvalidInputError
-            Where texts and labels do not fit together, or there is but one label.
+            Where texts and labels do not fit together, there is but one label, or labels are missing values or of
+            types that do not compare.
+
+        Warns
+        -----
+        TruerankWarning
+            Where some documents have no label and the others have one each: labels are then decided one by one.
         """
         if isinstance(self.classifier, str):
             check_choice(self.classifier, "classifier", CLASSIFIERS)
@@ -105,8 +113,15 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         sets = [_as_labels(entry) for entry in y]
         if len(sets) != len(X):
             raise InvalidInputError(f"y has {len(sets)} entries for {len(X)} documents")
-        names = sorted({label for labels in sets for label in labels})
+        names = _names(sets)
         self.multi_label_ = any(len(labels) != 1 for labels in sets)
+        bare = sum(not labels for labels in sets)
+        if bare and len(names) > 1 and all(len(labels) < 2 for labels in sets):
+            warn(
+                f"{bare} of {len(sets)} documents {'has' if bare == 1 else 'have'} no label, and no document has "
+                "several: each label is decided for itself, so that a document may get none or several. For one label "
+                "a document leave out those without a label"
+            )
         if not names or (len(names) < 2 and not self.multi_label_):
             raise InvalidInputError(f"the documents must have at least two labels, got {names}")
         self.classes_ = np.array(names)
@@ -168,7 +183,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         """The most probable label (n,); for several labels a list of those with P ≥ 1/2 for each document."""
         return self.decide(X)
 
-    def decide(self, X: Any, **costs: float) -> Any:
+    def decide(self, X: MatrixLike, **costs: float) -> Any:
         """Labels of least expected cost.
 
         With one label a document the most probable one: (n,). With several a list for each document, by the costs of
@@ -189,7 +204,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             return self.classes_[(decide(self.predict_proba(X)[:, 1], **costs) == 1).astype(np.int64)]
         return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
 
-    def _rows(self, X: Any) -> Any:
+    def _rows(self, X: Matrix) -> Any:
         given, wanted = _columns(X), getattr(self, "feature_names_in_", None)
         if given is not None and wanted is not None:
             missing = [name for name in wanted.tolist() if name not in given]
@@ -214,13 +229,13 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             raise ModelFileError(f"TextClassifier: {len(self.classes_)} labels for a classifier of {n}")
 
 
-def _columns(X: Any) -> dict[str, Any] | None:
+def _columns(X: Matrix) -> dict[str, Any] | None:
     """The labels of a data frame's columns by their text; None of anything else."""
     labels = getattr(X, "column_names", getattr(X, "columns", None))  # Arrow's, or any other's
     return None if labels is None else {str(label): label for label in labels}
 
 
-def _as_rows(X: Any) -> tuple[Any, bool]:
+def _as_rows(X: Matrix) -> tuple[Any, bool]:
     """Texts as a list, or numbers as they are; and whether these are texts."""
     if hasattr(X, "tocsr"):
         return X.tocsr(), False
@@ -231,14 +246,34 @@ def _as_rows(X: Any) -> tuple[Any, bool]:
     array = np.asarray(X, dtype=object) if isinstance(X, Sequence) else np.asarray(X)
     if array.dtype.kind in "OUT" and array.ndim == 1 and any(isinstance(text, str) for text in array):
         return list(map(str, texts_of(array))), True
-    values = np.asarray(X, dtype=np.float64)
+    values = np.asarray(X, dtype=np.float64, order="C")  # sums of a row in one order, however a frame keeps its columns
     if values.ndim != 2:
         raise InvalidInputError(f"expected texts (n,) or a table (n, p), got the shape {values.shape}")
     return values, False
 
 
-def _as_labels(entry: Any) -> list[Any]:
+def _as_labels(entry: object) -> list[Any]:
     """Labels of one document, without repeats."""
     if isinstance(entry, str) or not isinstance(entry, list | tuple | set | frozenset | np.ndarray):
         return [entry.item() if isinstance(entry, np.generic) else entry]
-    return sorted({label.item() if isinstance(label, np.generic) else label for label in entry})
+    return list(dict.fromkeys(label.item() if isinstance(label, np.generic) else label for label in entry))
+
+
+def _names(sets: list[list[Any]]) -> list[Any]:
+    """All labels in ascending order."""
+    first: dict[bool, tuple[Any, int]] = {}
+    for number, labels in enumerate(sets):
+        for label in labels:
+            if is_missing(label):
+                raise InvalidInputError(
+                    f"y[{number}] is {label!r}, which is no label. Leave the document out, or pass [] for a document "
+                    "without labels"
+                )
+            first.setdefault(isinstance(label, str), (label, number))
+    if len(first) > 1:
+        (text, at), (other, place) = first[True], first[False]
+        raise InvalidInputError(
+            f"labels must be all text or all numbers: y[{at}] is {text!r} and y[{place}] is {other!r}. Convert them "
+            "with str"
+        )
+    return sorted({label for labels in sets for label in labels})

@@ -8,55 +8,84 @@ A sub-command's module has `configure(parser)` and `run(args) -> int | None`.
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-# Name -> (module, one line of help). The order is that of `truerank --help`.
-COMMANDS: dict[str, tuple[str, str]] = {
-    "train": ("truerank.cli.train", "learn a ranker from judged rankings and save it"),
-    "predict": ("truerank.cli.predict", "score the rows of a file with a model"),
-    "rank": ("truerank.cli.rank", "rank the documents of a file with a model, as a TREC run"),
-    "evaluate": ("truerank.cli.evaluate", "measure a score file or a TREC run"),
-    "compare": ("truerank.cli.compare", "wins, losses and tests between score files or TREC runs"),
-    "cross-validate": ("truerank.cli.cross_validate", "train and test over folds of queries"),
-    "tune": ("truerank.cli.tune", "choose a ranker's settings by cross-validation, and keep the best model"),
-    "retrain": (
-        "truerank.cli.retrain",
-        "train the model in production again, and replace it where a test shows a gain",
-    ),
+from truerank.core.plugins import Table
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+# Name -> (module, one line of help).
+_COMMANDS: dict[str, tuple[str, str]] = {
+    "describe": ("truerank.cli.describe", "summarise judged rankings and report data quality"),
     "convert": ("truerank.cli.convert", "convert judged rankings between file formats"),
-    "describe": ("truerank.cli.describe", "describe judged rankings and find what in them may surprise"),
-    "pipeline": ("truerank.cli.pipeline", "documents, queries and judgements to a trained and tested ranker"),
-    "index": ("truerank.cli.index", "index a collection of documents"),
-    "search": ("truerank.cli.search", "retrieve documents of an index, as a TREC run"),
-    "explain": ("truerank.cli.explain", "why one document stands above another, and which features matter"),
-    "features": ("truerank.cli.features", "a feature matrix from TREC runs, an index of text, or a live engine"),
-    "fuse": ("truerank.cli.fuse", "one run of several systems' runs, learned from judged topics or by a rule"),
-    "links": ("truerank.cli.links", "PageRank, HostRank and relevance propagation over an edge list"),
+    "split": ("truerank.cli.split", "divide a file by query into training, validation and test files"),
+    "sample": ("truerank.cli.sample", "write sample data as files, or run a demonstration (--demo)"),
+    "train": ("truerank.cli.train", "train a ranker and save it, or list the rankers (--list)"),
+    "tune": ("truerank.cli.tune", "choose a ranker's parameters by cross-validation, and save the best model"),
+    "cross-validate": ("truerank.cli.cross_validate", "train and test over folds of queries"),
+    "retrain": ("truerank.cli.retrain", "train the model in production again, and replace it if a test shows a gain"),
+    "evaluate": ("truerank.cli.evaluate", "compute ranking measures of a model, scores or a TREC run"),
+    "compare": ("truerank.cli.compare", "test whether models, scores or runs differ"),
+    "power": ("truerank.cli.power", "predict how many queries a test needs to find a difference"),
+    "report": ("truerank.cli.report", "write one HTML page of evidence on models, scores or runs"),
+    "explain": ("truerank.cli.explain", "show which features matter, and why a document ranks above another"),
+    "trec-eval": ("truerank.cli.trec_eval", "NIST's trec_eval 10.0, with its options and output"),
+    "judge": ("truerank.cli.judge", "plan which documents to judge, and estimate measures from few judgements"),
+    "clicks": ("truerank.cli.clicks", "value rankers from click logs, make rows to train on, and interleave"),
+    "predict": ("truerank.cli.predict", "score rows with a model, or rank them as a TREC run (--format run)"),
     "calibrate": ("truerank.cli.calibrate", "turn a ranker's scores into probabilities of relevance"),
-    "decide": ("truerank.cli.decide", "probabilities, and decisions of least expected cost"),
-    "classify": ("truerank.cli.classify", "learn to classify texts or rows, with calibrated probabilities, and do it"),
-    "export": ("truerank.cli.export", "a model in the format of a search engine or another tool, with a certificate"),
-    "deploy": ("truerank.cli.deploy", "put a model into a live search engine"),
-    "verify": ("truerank.cli.verify", "rerank test queries in a live search engine and compare with the model"),
-    "import": ("truerank.cli.import_", "turn a model of another tool into a truerank model"),
-    "rankers": ("truerank.cli.rankers", "list the rankers and their parameters"),
-    "report": ("truerank.cli.report", "one HTML page of evidence on score files, runs or models"),
-    "reproduce": (
-        "truerank.cli.reproduce",
-        "run a published experiment and print its tables beside the published ones",
-    ),
-    "sample": ("truerank.cli.sample", "write the data that ship with truerank as files, to try every command on"),
-    "completion": ("truerank.cli.completion", "completion of commands, options and rankers for bash, zsh and fish"),
-    "demo": ("truerank.cli.demo", "train and test on the data that ship with truerank"),
+    "decide": ("truerank.cli.decide", "compute probabilities, and decisions of least expected cost"),
+    "cutoff": ("truerank.cli.cutoff", "find the threshold on scores that keeps a promise, and apply it"),
+    "export": ("truerank.cli.export", "write a model in the format of a search engine, and verify the export"),
+    "import": ("truerank.cli.import_", "convert a model of another tool into a truerank model"),
+    "deploy": ("truerank.cli.deploy", "put a model into a live search engine, and verify it there (--verify)"),
+    "fuse": ("truerank.cli.fuse", "fuse runs of several systems, by a rule or by learned weights"),
+    "text index": ("truerank.cli.index", "index a collection of documents"),
+    "text search": ("truerank.cli.search", "retrieve documents of an index, as a TREC run"),
+    "text features": ("truerank.cli.features", "compute features from runs, an index or a live engine"),
+    "text links": ("truerank.cli.links", "PageRank, HostRank and relevance propagation over an edge list"),
+    "text pipeline": ("truerank.cli.pipeline", "train and test a ranker from documents, queries and judgements"),
+    "text classify": ("truerank.cli.classify", "learn to classify texts or rows, with calibrated probabilities"),
+    "completion": ("truerank.cli.completion", "print a completion script for bash, zsh or fish"),
 }
-# Options that name files to be written, beside those that do everywhere.
+
+
+def _command(point: EntryPoint) -> tuple[str, str]:
+    """A command of an installed package: the entry point names a module with `configure`, `run` and a docstring."""
+    summary = (getattr(point.load(), "__doc__", None) or "").strip().partition("\n")[0]
+    return point.value, summary.rstrip(".")
+
+
+# With those of installed packages: entry points "truerank.commands", name -> module.
+COMMANDS = Table("truerank.commands", _COMMANDS, _command)
+# The order of `truerank --help`; commands of two words are listed by their first, those without a group at the end.
+GROUPS: dict[str, tuple[str, ...]] = {
+    "Data": ("describe", "convert", "split", "sample"),
+    "Learn": ("train", "tune", "cross-validate", "retrain"),
+    "Measure": ("evaluate", "compare", "power", "report", "explain", "trec-eval"),
+    "Judge": ("judge", "clicks"),
+    "Use": ("predict", "calibrate", "decide", "cutoff", "export", "import", "deploy"),
+    "Runs": ("fuse",),
+    "Text": ("text",),
+}
+SHARED = {"text": "work with documents: "}
+"""What help says of the first word of several commands, before their second words."""
+# Options that name files to be written, apart from -o and --params.
 OUTPUTS = {
     "train": ("model",),
     "tune": ("model",),
     "retrain": ("model", "candidate", "previous"),
     "cross-validate": ("scores",),
     "export": ("statistics",),
+    "cutoff": ("plot",),
+    "clicks": ("plot",),
 }
+# Options for large files and clusters, which only --help-all shows.
+RARE = {
+    "n_features", "sparse", "max_line", "out_of_core", "cluster", "checkpoint", "stream", "timeout", "threads", "label",
+    "position",
+}  # fmt: skip
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -70,57 +99,105 @@ def main(argv: list[str] | None = None) -> int:
 
 def _main(argv: list[str]) -> int:
     import argparse
+    from importlib import import_module
 
-    parser = argparse.ArgumentParser(
-        prog="truerank",
-        description="From judged rankings to a ranker that can be trusted.",
-        epilog="truerank COMMAND --help describes a command.",
-    )
-    from truerank import __version__
     from truerank.cli.guard import guarded
 
-    parser.add_argument("--version", action="version", version=f"truerank {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    named = next((word for word in argv if not word.startswith("-")), None)
-    if named is not None and named not in COMMANDS:
-        from truerank.core.names import nearest
+    if argv[:1] == ["trec-eval"]:  # has another program's options
+        from truerank.cli.trec_eval import run as trec_eval
 
-        parser.error(f"unknown command {named!r}{nearest(named, COMMANDS)}; `truerank --help` lists the commands")
-    run, chosen = None, parser
-    options: frozenset[str] = frozenset()
-    for name, (module_name, summary) in COMMANDS.items():
-        sub = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
-        if name == named:
-            from importlib import import_module
-
-            module = import_module(module_name)
-            module.configure(sub)
-            run, chosen = module.run, sub
-            options = frozenset(sub._option_string_actions)
-            if "--json" in options and "--json" in argv:
-                _fail_as_json(sub)
-                _fail_as_json(parser)
-    args, strange = parser.parse_known_args(argv)
-    if run is None:
-        parser.error("no command given")
+        return guarded(trec_eval, argparse.Namespace(command="trec-eval", arguments=argv[1:]), argv, ())
+    name, rest = _named(argv)
+    module_name, summary = COMMANDS[name]
+    parser = argparse.ArgumentParser(prog=f"truerank {name}", description=summary, allow_abbrev=False)
+    module = import_module(module_name)
+    module.configure(parser)
+    _hide_rare(parser, rest)
+    options = frozenset(parser._option_string_actions)
+    if "--json" in options and "--json" in rest:
+        _fail_as_json(parser)
+    args, strange = parser.parse_known_args(rest, argparse.Namespace(command=name))
     if strange:
         from truerank.core.names import nearest
 
         if strange[0].startswith("-"):
             more = nearest(strange[0].partition("=")[0], options)
         else:
-            places = [str(own.metavar or own.dest) for own in chosen._get_positional_actions()]
-            more = f"; beside its options, {named} takes {' '.join(places) or 'none'}"
-        chosen.error(f"unknown argument {strange[0]!r}{more}")
+            places = [str(own.metavar or own.dest) for own in parser._get_positional_actions()]
+            more = f"; apart from its options, {name} accepts {' '.join(places) or 'nothing'}"
+        parser.error(f"unknown argument {strange[0]!r}{more}")
     same = _output_that_is_read(args)
     if same is not None:
-        message = f"{same} is read and would be overwritten; name another file for the output"
-        if getattr(args, "json", False):
-            from truerank.cli.guard import print_failure
+        parser.error(f"{same} is read and would be overwritten; name another file for the output")
+    return guarded(module.run, args, argv, options)
 
-            print_failure(message, 2)
-        parser.error(message)
-    return guarded(run, args, argv, options)
+
+def _named(argv: list[str]) -> tuple[str, list[str]]:
+    """The command that is called, and its arguments; ends the program for help, the version and unknown names."""
+    import argparse
+
+    from truerank import __version__
+    from truerank.core.names import nearest
+
+    parser = argparse.ArgumentParser(prog="truerank", usage="truerank COMMAND …", add_help=False)
+    parser.add_argument("--version", action="version", version=f"truerank {__version__}")
+    first = argv[0] if argv else ""
+    if first in ("-h", "--help", "--help-all", "help"):
+        print(overview())
+        parser.exit()
+    if not first or first.startswith("-"):
+        parser.parse_args(argv)
+        parser.error("no command given; `truerank --help` lists the commands")
+    if first in COMMANDS:
+        return first, argv[1:]
+    seconds = [name.partition(" ")[2] for name in COMMANDS if name.startswith(f"{first} ")]
+    if not seconds:
+        known = {name.rpartition(" ")[2]: name for name in COMMANDS}
+        if first in known:
+            parser.error(f"unknown command {first!r}; write `truerank {known[first]}`")
+        near = nearest(first, dict.fromkeys([*COMMANDS, *known]))
+        parser.error(f"unknown command {first!r}{near}; `truerank --help` lists the commands")
+    second = argv[1] if len(argv) > 1 else ""
+    if second in ("-h", "--help", "--help-all"):
+        width = max(map(len, seconds))
+        print(f"usage: truerank {first} COMMAND …\n")
+        print("\n".join(f"  {own:{width}}  {COMMANDS[f'{first} {own}'][1]}" for own in seconds))
+        parser.exit()
+    if second not in seconds:
+        parser.error(f"truerank {first} requires one of {', '.join(seconds)}{nearest(second, seconds)}")
+    return f"{first} {second}", argv[2:]
+
+
+def overview() -> str:
+    """The commands by what people do with them."""
+    listed: dict[str, str] = {}
+    for name, (_, summary) in COMMANDS.items():
+        first, _, second = name.partition(" ")
+        if second:
+            summary = f"{listed[first]}, {second}" if first in listed else SHARED.get(first, "") + second
+        listed[first] = summary
+    grouped = {title: [name for name in names if name in listed] for title, names in GROUPS.items()}
+    grouped["More"] = [name for name in listed if not any(name in names for names in GROUPS.values())]
+    width = max(map(len, listed))
+    lines = ["usage: truerank COMMAND …", "", "Train ranking models and find out whether they are really better.", ""]
+    for title, names in grouped.items():
+        if names:
+            lines += [title, *(f"  {name:{width}}  {listed[name]}" for name in names), ""]
+    return "\n".join([*lines, "truerank COMMAND --help describes a command; truerank --version prints the version."])
+
+
+def _hide_rare(parser: Any, argv: list[str]) -> None:
+    """Add `--help-all`, and leave rare options out of the help unless it is given."""
+    import argparse
+
+    hidden = [action for action in parser._actions if action.dest in RARE]
+    if not hidden:
+        parser.add_argument("--help-all", action="help", help=argparse.SUPPRESS)
+        return
+    parser.add_argument("--help-all", action="help", help="show this message with rare options, too")
+    if "--help-all" not in argv:
+        for action in hidden:
+            action.help = argparse.SUPPRESS
 
 
 def _fail_as_json(parser: Any) -> None:
@@ -142,7 +219,7 @@ def _output_that_is_read(args: Any) -> str | None:
 
     given = {key: value for key, value in vars(args).items() if key != "command"}
     outputs = {"output", "params", *OUTPUTS.get(args.command, ())}
-    if args.command in ("classify", "fuse") and (given.get("train") or given.get("qrels")):
+    if args.command in ("text classify", "fuse") and (given.get("train") or given.get("qrels")):
         outputs.add("model")  # they learn; else it is read
     if args.command == "retrain":
         del given["production"]  # it is there to be replaced

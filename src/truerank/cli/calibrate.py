@@ -4,11 +4,27 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 from truerank.cli import common, options
 
 CHOOSE = "choose"
+
+
+class _Found(NamedTuple):
+    """The calibrated model, the choice of its calibrator, and of each row P(relevant) held out, relevance and query."""
+
+    model: Any
+    choice: Any
+    probabilities: Any
+    relevant: Any
+    query: Any
+    about: str
+    seen: Any = None
+
+
+FEWEST = 10
+"""Queries below which no calibration error is printed: resampling them says nothing of its uncertainty."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -50,6 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="where the calibrated model goes, as JSON",
     )
     options.add_cluster_option(parser)
+    options.add_training_option(parser)
     options.add_data_options(parser)
     options.add_json_option(parser)
 
@@ -62,30 +79,41 @@ def run(args: argparse.Namespace) -> int:
     common.check_file("-o", args.output)
     _check_usage(args)
     common.announce_compilation()
-    if args.model is not None:
-        model, choice, probabilities, relevant, query = _ranker(args)
-    else:
-        model, choice, probabilities, relevant, query = _scores(args)
-    save_model(model, args.output)
-    error = expected_calibration_error(relevant, probabilities, random_state=args.seed)
+    found = _scores(args) if args.model is None else _ranker(args)
+    choice, relevant, seen = found.choice, found.relevant, found.seen
+    common.remember_reading(found.model, args, getattr(found.model, "ranker_", None))
+    save_model(found.model, args.output)
+    error, about_error = None, "calibration error: not measured, a class has fewer than two rows"
+    n_queries = len(set(found.query.tolist()))
+    if n_queries < FEWEST:
+        about_error = f"calibration error: not measured on {n_queries} queries, {FEWEST} are needed"
+    elif found.probabilities is not None:
+        error = expected_calibration_error(relevant, found.probabilities, groups=found.query, random_state=args.seed)
+        about_error = (
+            f"calibration error {error.debiased:.4f} on queries that the calibrator was not fitted to (cross-fitted by "
+            f"query; debiased; 95 % interval {error.low:.4f} to {error.high:.4f}, queries resampled)"
+        )
     report: dict[str, Any] = {
         "method": choice.method,
         "weights": choice.weights,
         "rows": len(relevant),
-        "queries": len(set(query.tolist())),
+        "queries": n_queries,
         "relevant": int(relevant.sum()),
         "rel": args.rel,
         "cross_validated": [vars(row) for row in choice.comparisons],
-        "calibration_error": {"plain": error.plain, "debiased": error.debiased, "low": error.low, "high": error.high},
+        "calibration_error": error
+        and {"plain": error.plain, "debiased": error.debiased, "low": error.low, "high": error.high},
+        "training_queries": None if seen is None else seen.report[args.model],
         "model": args.output,
     }
     parts = ", ".join(f"{name} {weight:.2f}" for name, weight in choice.weights.items())
     name = f"{choice.method} ({parts})" if len(choice.weights) > 1 else choice.method
     rows = [[row.method, row.log_loss, row.brier, row.difference, row.p] for row in choice.comparisons]
     text = (
-        f"{name}: {report['rows']} rows, {report['queries']} queries, {report['relevant']} relevant "
+        f"{found.about}\n{name}: {common.counted(report['rows'], 'row')}, "
+        f"{n_queries} queries, {report['relevant']} relevant "
         f"(grade {args.rel:g} and more)\n{common.table(rows, ['method', 'log loss', 'Brier', 'difference', 'p'])}\n"
-        f"calibration error on these rows {error.debiased:.4f} (debiased; 95% {error.low:.4f} to {error.high:.4f})\n"
+        f"{about_error}\n"
         f"calibrated model written to {args.output}"
     )
     return common.tell(args, report, text)
@@ -118,6 +146,12 @@ def _choice(args: argparse.Namespace, scores: Any, relevant: Any, query: Any) ->
     """The calibrator fitted to the scores, its name and cross-validated losses (a `CalibratorChoice`)."""
     from truerank.calibration.pool import DEFAULT_METHODS, choose_calibrator
 
+    if (n_queries := len(set(query.tolist()))) < 2:
+        raise common.InvalidInputError(
+            f"{args.judged or args.data} has {common.counted(n_queries, 'query')}, and a calibrator is cross-validated "
+            "over whole queries. Give the judgements of 2 queries at least"
+        )
+
     monotone = args.monotone or args.method == CHOOSE
     methods = DEFAULT_METHODS if args.method == CHOOSE else [args.method]
     with warnings.catch_warnings():
@@ -128,8 +162,7 @@ def _choice(args: argparse.Namespace, scores: Any, relevant: Any, query: Any) ->
         )
 
 
-def _ranker(args: argparse.Namespace) -> tuple[Any, Any, Any, Any, Any]:
-    """The calibrated ranker, the choice of its calibrator, P(relevant), relevance and query of each row."""
+def _ranker(args: argparse.Namespace) -> _Found:
     import numpy as np
 
     from truerank.calibration.ranker import cross_fitted_scores
@@ -145,16 +178,51 @@ def _ranker(args: argparse.Namespace) -> tuple[Any, Any, Any, Any, Any]:
         with common.cluster_of(args) as client:
             return _ranker_of_parts(args, model, common.read_partitions(args.judged, args, client, like=model))
     data = common.read_graded(args.judged, args, like=model)
-    grouped = data.take_queries(np.arange(data.n_queries))
-    relevant = np.asarray(_grades(grouped, args.judged)) >= args.rel
+    seen = _seen(args, model, data)
+    grouped = data.take_queries(np.arange(data.n_queries) if seen is None else seen.keep.nonzero()[0])
+    _grades(grouped, args.judged)
     if args.cv is None:
         scores = np.asarray(model.predict(grouped))
     else:
         scores = cross_fitted_scores(model, grouped, args.cv, random_state=args.seed)
-    choice = _choice(args, scores, relevant, grouped.query_index)
-    calibrated = _calibrated(args, model, choice).fit(grouped)
-    probabilities = calibrated.predict_proba(grouped)[:, 1]
-    return calibrated, choice, probabilities, relevant, grouped.query_index
+    return _fitted(args, model, scores, grouped, grouped, seen)
+
+
+def _ranker_of_parts(args: argparse.Namespace, model: Any, data: Any) -> _Found:
+    """What `_ranker` gives, of partitions on a cluster."""
+    from truerank.calibration.ranker import cross_fitted_scores
+
+    seen = _seen(args, model, data)
+    if seen is not None and not seen.keep.all():
+        data = data.take_queries(seen.keep)
+    light = data.without_features()
+    _grades(light, args.judged)
+    if args.cv is None:
+        scores = data.scores(model)
+    else:
+        scores = cross_fitted_scores(model, data, args.cv, random_state=args.seed)
+    return _fitted(args, model, scores, data, light, seen)
+
+
+def _seen(args: argparse.Namespace, model: Any, data: Any) -> Any:
+    """What is known of the model's training queries; with `--cv` the model itself scores nothing."""
+    if args.cv is not None:
+        return None
+    return common.about_training(args, {args.model: model}, data, instead="Use other queries, or --cv 5")
+
+
+def _fitted(args: argparse.Namespace, model: Any, scores: Any, data: Any, light: Any, seen: Any) -> _Found:
+    """The ranker calibrated on its scores (n,); `light` are the data whose features may be missing."""
+    from truerank.calibration.ranker import cross_fitted_probabilities
+
+    relevant = light.y >= args.rel
+    choice = _choice(args, scores, relevant, light.query_index)
+    calibrated = _calibrated(args, model, choice).fit(data)
+    probabilities = choice.held_out
+    if args.query_statistics and probabilities is not None:
+        probabilities = cross_fitted_probabilities(calibrated, scores, light)
+    about = "scores: by rankers that were trained on other queries" if seen is None else seen.text
+    return _Found(calibrated, choice, probabilities, relevant, light.query_index, about, seen)
 
 
 def _calibrated(args: argparse.Namespace, model: Any, choice: Any) -> Any:
@@ -169,25 +237,7 @@ def _calibrated(args: argparse.Namespace, model: Any, choice: Any) -> Any:
     )  # fmt: skip
 
 
-def _ranker_of_parts(args: argparse.Namespace, model: Any, data: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """What `_ranker` gives, of partitions on a cluster."""
-    import numpy as np
-
-    from truerank.cluster.fits.calibrated_ranker import held_out_scores
-
-    light = data.without_features()
-    relevant = np.asarray(_grades(light, args.judged)) >= args.rel
-    if args.cv is None:
-        scores = data.grouped_scores(model)
-    else:
-        scores, _ = held_out_scores(model, data, args.cv, None, args.seed)
-    choice = _choice(args, scores, relevant, light.query_index)
-    calibrated = _calibrated(args, model, choice).fit(data)
-    probabilities = data.grouped_scores([one[:, 1] for one in calibrated.predict_proba(data)])
-    return calibrated, choice, probabilities, relevant, light.query_index
-
-
-def _scores(args: argparse.Namespace) -> tuple[Any, Any, Any, Any, Any]:
+def _scores(args: argparse.Namespace) -> _Found:
     """The same with a calibrator of scores in the ranker's stead."""
     import numpy as np
 
@@ -198,8 +248,8 @@ def _scores(args: argparse.Namespace) -> tuple[Any, Any, Any, Any, Any]:
     relevant = data.restore(np.asarray(_grades(data, args.data))) >= args.rel
     query = data.restore(data.query_index)
     choice = _choice(args, scores, relevant, query)
-    probabilities = choice.calibrator.predict_proba(scores)[:, 1]
-    return choice.calibrator, choice, probabilities, relevant, query
+    about = f"{args.scores}: the figures hold if the ranker was not trained on these queries, which scores do not show"
+    return _Found(choice.calibrator, choice, choice.held_out, relevant, query, about)
 
 
 def _grades(data: Any, path: str) -> Any:

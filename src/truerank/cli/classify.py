@@ -1,4 +1,4 @@
-"""`truerank classify`: texts or rows in, calibrated probabilities of labels and decisions out."""
+"""`truerank text classify`: texts or rows in, calibrated probabilities of labels and decisions out."""
 
 from __future__ import annotations
 
@@ -147,34 +147,54 @@ def _classify(args: argparse.Namespace, model: Any, report: dict[str, Any]) -> N
     report["classified"] = len(lines)
     if examples.labels is not None:
         report["test"] = figures = _figures(model, examples.labels, decided, model.predict_log_proba(examples.rows), p)
-        common.note(", ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in figures.items()))
+        common.note(
+            ", ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in figures.items() if value is not None)
+        )
+        if unseen := figures["unseen_labels"]:
+            what = "label" if unseen == 1 else "labels"
+            common.note(
+                f"{unseen} {what} of these documents did not occur in training: counted as errors, and in the squared "
+                "error as probability 0; the log loss is of the other labels"
+            )
+        if bare := figures.get("without_label"):
+            common.note(f"{bare} documents have no label and are left out of these figures")
 
 
-def _figures(model: Any, labels: list[list[str]], decided: list[list[str]], log_p: Any, p: Any) -> dict[str, float]:
-    """Losses where the documents' labels are known: a document, or with several labels a decision, in nats."""
+def _figures(
+    model: Any, labels: list[list[str]], decided: list[list[str]], log_p: Any, p: Any
+) -> dict[str, float | None]:
+    """Losses where the documents' labels are known: a document, or with several labels a decision, in nats.
+
+    A label that the model does not know is a decision that was missed; its log loss would be infinite.
+    """
     import numpy as np
 
     names = [str(name) for name in model.classes_]
     true = np.array([[name in some for name in names] for some in labels])
     given = np.array([[name in some for name in names] for some in decided])
+    unseen = np.array([len(set(some) - set(names)) for some in labels])
+    missed = int(unseen.sum())
     if model.multi_label_:
         log_rest = np.log1p(-np.minimum(p, 1 - 1e-16))
-        both = int((true & given).sum())
+        both, decisions = int((true & given).sum()), true.size + missed
         return {
-            "decisions": true.size,
+            "decisions": decisions,
+            "unseen_labels": missed,
             "log_loss": float(-np.where(true, log_p, log_rest).mean()),
-            "squared_error": float(((p - true) ** 2).mean()),
-            "error": float((true != given).mean()),
-            "f1": 2 * both / max(int(true.sum() + given.sum()), 1),
+            "squared_error": float(((p - true) ** 2).sum() + missed) / decisions,
+            "error": float((true != given).sum() + missed) / decisions,
+            "f1": 2 * both / max(int(true.sum() + given.sum()) + missed, 1),
         }
-    known = true.any(axis=1)
-    if not known.any():
-        raise common.InvalidInputError(f"none of the documents has a label that the model knows: {names[:5]} …")
+    there = true.any(axis=1) | (unseen > 0)
+    if not there.any():
+        raise common.InvalidInputError("none of the documents has a label")
     return {
-        "documents": int(known.sum()),
-        "log_loss": float(-log_p[true].mean()),
-        "squared_error": float(((p[known] - true[known]) ** 2).sum(axis=1).mean()),
-        "error": float((true[known] != given[known]).any(axis=1).mean()),
+        "documents": int(there.sum()),
+        "without_label": int((~there).sum()),
+        "unseen_labels": missed,
+        "log_loss": float(-log_p[true].mean()) if true.any() else None,
+        "squared_error": float((((p - true) ** 2).sum(axis=1) + unseen)[there].mean()),
+        "error": float(((true != given).any(axis=1) | (unseen > 0))[there].mean()),
     }
 
 
@@ -183,9 +203,9 @@ def read_examples(path: str, args: argparse.Namespace, columns: Iterable[str] | 
     if path != "-" and Path(path).is_dir():
         records = list(_of_folder(Path(path)))
         return Examples([r[0] for r in records], [r[1] for r in records], [[r[2]] for r in records])
-    from truerank.io.documents import read_documents
+    from truerank.io.documents import BETWEEN, read_documents
 
-    separator = (args.separator or ";") if _is_table(path) else "\n"
+    separator = (args.separator or ";") if _is_table(path) else BETWEEN
     fields = LABELS if args.label_field is None else (args.label_field,)
     documents = list(read_documents(path, bad=args.bad, texts=fields))
     there = {name for document in documents for name in document.text}
@@ -193,7 +213,10 @@ def read_examples(path: str, args: argparse.Namespace, columns: Iterable[str] | 
     wrong = [name for name in args.text_field or () if name not in there - {field}]
     if wrong or (args.label_field is not None and field is None):
         raise common.InvalidInputError(f"{path}: no document has the field {(wrong or fields)[0]!r} of text")
-    labels = None if field is None else [_labels(document.text.get(field, ""), separator) for document in documents]
+    labels = None
+    if field is not None:
+        cells = [document.text.get(field, "").replace(BETWEEN, separator) for document in documents]
+        labels = [_labels(cell, separator) for cell in cells]
     ids = [document.id for document in documents]
     texts = [_text(document, field, args.text_field) for document in documents]
     if any(text is not None for text in texts):

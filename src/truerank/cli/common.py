@@ -8,15 +8,16 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from truerank.cli import options
 from truerank.core.errors import InvalidInputError as InvalidInputError
 from truerank.core.errors import TruerankError
 from truerank.core.names import nearest
+from truerank.core.printing import counted as counted
 from truerank.core.printing import note as note
 from truerank.core.printing import plain as plain
 from truerank.core.printing import print_json as print_json
@@ -105,7 +106,7 @@ def check_beside(args: argparse.Namespace, rankers: Sequence[Any], data: Ranking
 
 @contextmanager
 def cluster_of(args: argparse.Namespace) -> Iterator[Any]:
-    """A client for `--cluster`, closed in the end, or None; says where the dashboard is."""
+    """A client for `--cluster`, closed in the end, or None; says where the dashboard is, if there is one."""
     if args.cluster is None:
         yield None
         return
@@ -114,7 +115,8 @@ def cluster_of(args: argparse.Namespace) -> Iterator[Any]:
     client = connect(args.cluster)
     try:
         n_workers = len(client.scheduler_info(n_workers=-1)["workers"])
-        note(f"truerank: {n_workers} workers; dashboard {client.dashboard_link}")
+        link = None if client.cluster is not None else client.dashboard_link
+        note(f"truerank: {n_workers} workers" + (f"; dashboard {link}" if link else ""))
         yield client
     finally:
         cluster = client.cluster
@@ -152,7 +154,8 @@ def read_partitions(pattern: str, args: argparse.Namespace, client: Any, *, like
     if len(tables) > 1:
         raise UsageError(f"{pattern}: names both tables and LETOR text; give one kind of files")
     _check_kind(args, pattern, tables == {True})
-    common_options: dict[str, Any] = {"client": client, "hold": not args.out_of_core, "missing": args.missing}
+    common_options: dict[str, Any] = {"client": client, "hold": not args.out_of_core}
+    common_options["missing"] = args.missing or reading_of(like).get("missing", "error")
     if tables == {True}:
         if args.document_column is not None:
             common_options["document"] = args.document_column
@@ -196,6 +199,19 @@ def _columns(args: argparse.Namespace | None, like: Any) -> Columns:
     return Columns(names=[*map(str, names), *(_beside(args) if is_model and args is not None else [])])
 
 
+def reading_of(like: Any) -> dict[str, str]:
+    """How a model's training data were read: columns by role, and "missing"; {} if nothing is known."""
+    return dict(getattr(like, "reading_", None) or {})
+
+
+def remember_reading(model: Any, args: argparse.Namespace, like: Any = None) -> None:
+    """Have the model keep how its data were read, so that later commands need not be told."""
+    given = {role: getattr(args, f"{role}_column", None) for role in ("query", "grade", "document")}
+    kept = reading_of(like) | {role: name for role, name in (given | {"missing": args.missing}).items() if name}
+    if kept:
+        model.reading_ = kept
+
+
 def read_data(
     path: str,
     args: argparse.Namespace,
@@ -205,17 +221,22 @@ def read_data(
     dtype: str = "float64",
     comments: bool = True,
     groups: str | None = None,
+    graded: bool = False,
+    reading: Mapping[str, str] | None = None,
 ) -> RankingData:
     """A LETOR file (`.gz`, `.xz`, `.zst`; `-` is stdin), or a table by its ending (.csv .parquet .arrow .feather).
 
     Its columns are those of `like`, a model or training data that know theirs by name; else what `--features` and
     `--exclude` say, else all; with `features=False` a table's are not read. `groups` is a file of the group sizes of
-    LETOR text without qid, where it has another name than the text.
+    LETOR text without qid, where it has another name than the text. What `like` knows of the columns of query, grade
+    and document, and of missing values, need not be given again; `graded` refuses a table without grades.
     """
     if getattr(args, "out_of_core", False):
         raise UsageError("--out-of-core is for partitions on a cluster, and no cluster is named")
     columns = _columns(args, like)
     categories = getattr(like, "category_names", None) or getattr(args, "categorical", None)
+    known = reading_of(like) if reading is None else dict(reading)
+    missing = args.missing or known.pop("missing", "error")
     check_positive("--n-features", args.n_features)
     check_positive("--max-line", args.max_line)
     from truerank.io.tables import read_table, table_kind
@@ -227,7 +248,9 @@ def read_data(
             query=args.query_column,
             grade=args.grade_column,
             document=args.document_column,
-            missing=args.missing,
+            missing=missing,
+            defaults=known,
+            graded=graded,
             features=[] if not features else columns.features if columns.names is None else columns.names,
             exclude=columns.exclude if features else None,
             categories=categories if features else None,
@@ -246,7 +269,7 @@ def read_data(
     return columns.of(
         read_letor(
             source,
-            missing=args.missing,
+            missing=missing,
             dtype=dtype,
             sparse=args.sparse,
             n_features=args.n_features,
@@ -256,23 +279,75 @@ def read_data(
     )
 
 
-def read_graded(path: str, args: argparse.Namespace, *, like: Any = None, features: bool = True) -> RankingData:
+def read_graded(
+    path: str,
+    args: argparse.Namespace,
+    *,
+    like: Any = None,
+    features: bool = True,
+) -> RankingData:
     """As `read_data`, of data whose grades are learned or measured; says what becomes of negative ones."""
-    data = read_data(path, args, like=like, features=features)
+    data = read_data(path, args, like=like, features=features, graded=True)
     negative = 0 if data.y is None else int((data.y < 0).sum())
     if negative:
         note(
-            f"truerank: {path}: {negative} rows have a negative grade; measures take them as not judged, as trec_eval "
-            "does, and rankers learn them as worse than grade 0: give grade 0 to what is just not relevant"
+            f"truerank: {path}: {counted(negative, 'row')} of a negative grade: measures take them as not judged, as "
+            "trec_eval does, and rankers learn them as worse than grade 0: give grade 0 to what is just not relevant"
         )
     return data
+
+
+class Provenance(NamedTuple):
+    """What is known of the training queries in some data: queries to keep (bool (m,)), text, and entry for JSON."""
+
+    keep: np.ndarray
+    text: str
+    report: dict[str, Any]
+
+
+def about_training(
+    args: argparse.Namespace, models: Mapping[str, Any], data: Any, *, instead: str = "Use other queries"
+) -> Provenance:
+    """The queries of `data` that models, by file, were not trained on; the text is to be printed first.
+
+    With `--allow-training-queries` all are kept. `instead` is the remedy that the error names first.
+
+    Raises
+    ------
+    InvalidInputError
+        Where more than half of the queries trained a model.
+    """
+    import numpy as np
+
+    from truerank.data.provenance import training_queries
+
+    allowed = args.allow_training_queries
+    keep, lines, report = np.ones(data.n_queries, dtype=bool), [], {}
+    for path, model in models.items():
+        found = training_queries(model, data)
+        about = f"{path}: {found}"
+        if found.mostly and not allowed:
+            raise InvalidInputError(
+                f"{about}. Figures on training queries are no evidence. {instead}, or add "
+                "--allow-training-queries to print the figures, marked"
+            )
+        if found.recognised and allowed:
+            about += "; the figures include them and are no evidence of quality on new queries"
+        elif found.recognised:
+            about += "; they are left out"
+            keep &= ~found.matched
+        lines.append(about)
+        report[path] = found.to_dict() | {"left_out": 0 if allowed else found.recognised}
+    if not keep.any():
+        raise InvalidInputError(f"{'; '.join(lines)}. No query is left. Use queries that trained none of the models")
+    return Provenance(keep, "\n".join(lines), report)
 
 
 def with_note(path: str, qrels: Qrels) -> Qrels:
     """The qrels of a file; says what becomes of negative grades."""
     negative = int((qrels.grades < 0).sum())
     if negative:
-        note(f"truerank: {path}: {negative} documents of a negative grade count as not judged, as in trec_eval")
+        note(f"truerank: {path}: {counted(negative, 'document')} of a negative grade: not judged, as in trec_eval")
     return qrels
 
 
@@ -293,13 +368,13 @@ def run_paths(arguments: Iterable[str]) -> list[str]:
 
 
 def run_names(paths: list[str], *, or_paths: bool = False) -> list[str]:
-    """File names without `.gz`, `.xz`, `.zst`, `.run`, `.txt`, `.trec`.
+    """File names without `.json`, `.gz`, `.xz`, `.zst`, `.run`, `.txt`, `.trec`.
 
     Two runs of one name are misuse; with `or_paths` the paths are the names then.
     """
     from truerank.io.trec import run_name
 
-    names = [run_name(path) for path in paths]
+    names = [run_name(path.removesuffix(".json")) for path in paths]
     if len(set(names)) < len(names):
         if or_paths:
             return paths
@@ -333,6 +408,17 @@ def check_ranks(model: Any, path: str) -> None:
             f"{path}: holds a {type(last).__name__}, which does not rank; expected a model of `truerank train`, or a "
             "calibrated ranker"
         )
+
+
+def predicted(model: Any, data: RankingData) -> np.ndarray:
+    """Scores in the file's row order, from a ranker or a pipeline that ends in one."""
+    from truerank.data.columns import as_in_training
+
+    announce_compilation()
+    data = as_in_training(data, getattr(model, "feature_names_in_", None))
+    if hasattr(model, "steps"):
+        return model.predict(data.restore(data.X), qid=data.restore(data.qid))
+    return model.predict(data)
 
 
 def key_values(option: str, form: str, pairs: Iterable[str]) -> dict[str, str]:
@@ -415,7 +501,7 @@ def make_ranker(
 
     Unknown names and parameters are misuse; a seed without a use for it gets a line on stderr.
     """
-    from truerank.rankers.other_names import advice
+    from truerank.compat.other_names import advice
 
     announce_compilation()
     cls = ranker_class(name)
@@ -430,7 +516,7 @@ def make_ranker(
         if "random_state" in known:
             settings = {"random_state": seed} | settings
         else:
-            note(f"truerank: {name} draws nothing at random; --seed {seed} changes nothing")
+            note(f"truerank: --seed {seed} has no effect: {name} does not use random numbers")
     ranker = cls(**settings)
     if not prepare:
         return ranker
@@ -459,6 +545,11 @@ def output(path: str | None) -> Iterator[IO[str]]:
         stream.detach()  # what it wraps ends by itself
 
 
+def size_of(data: RankingData) -> str:
+    """Rows, queries and features in words."""
+    return f"{counted(data.n_rows, 'row')}, {counted(data.n_queries, 'query')}, {counted(data.n_features, 'feature')}"
+
+
 def write_scores(path: str | None, scores: np.ndarray) -> None:
     """Scores (n,), one a line; the text of each gives back its exact bits."""
     with output(path) as stream:
@@ -479,8 +570,8 @@ def check_folder(folder: Path, taken: Sequence[str]) -> None:
     if taken:
         names = ", ".join(taken[:3]) + (f" and {len(taken) - 3} more" if len(taken) > 3 else "")
         raise InvalidInputError(
-            f"{folder}: {names} {'is' if len(taken) == 1 else 'are'} there already and would be overwritten; name "
-            "another folder, or say --replace"
+            f"{folder} already contains {names}. Choose another folder, or add --replace to overwrite "
+            f"{'it' if len(taken) == 1 else 'them'}"
         )
 
 
@@ -559,14 +650,14 @@ def check_writable(path: str | None) -> None:
 def check_file(option: str, path: str | None) -> None:
     """As `check_writable`, of what goes into a file and never to stdout."""
     if path == "-":
-        raise UsageError(f"{option} writes a file, and - is stdout; name a file (./- where it is to be called so)")
+        raise UsageError(f"{option} cannot write to standard output (-). Give a file name")
     check_writable(path)
 
 
 def check_folder_name(option: str, path: str | None) -> None:
     """Fail before the work where a folder would be called `-`."""
     if path == "-":
-        raise UsageError(f"{option} names a folder, and - is stdout; name one (./- where it is to be called so)")
+        raise UsageError(f"{option} must be a folder, and - is standard output. Give the name of a folder")
 
 
 def check_tag(tag: str) -> None:
@@ -586,7 +677,7 @@ def refuse_idle(args: argparse.Namespace, names: Iterable[str], why: str) -> Non
 def refuse_reading(args: argparse.Namespace, why: str) -> None:
     """The same of all options on how data are read, where no data file is."""
     refuse_idle(args, [name for name in (*options.READING, "out_of_core") if hasattr(args, name)], why)
-    if args.missing != "error":
+    if args.missing is not None:
         raise UsageError(f"--missing {why}")
 
 

@@ -32,26 +32,44 @@ def script(shell: str) -> str:
         lines = []
         for command, (words, summary) in options.items():
             described = summary.replace("'", "")
-            lines.append(f"complete -c truerank -n __fish_use_subcommand -f -a {command} -d '{described}'")
+            first, _, second = command.partition(" ")
+            if second:  # after its first word, unless a second one stands there already
+                after = f"__fish_seen_subcommand_from {first}; and not __fish_seen_subcommand_from {second}"
+                lines.append(f"complete -c truerank -n __fish_use_subcommand -f -a {first}")
+                lines.append(f"complete -c truerank -n '{after}' -f -a {second} -d '{described}'  # {command}")
+            else:
+                lines.append(f"complete -c truerank -n __fish_use_subcommand -f -a {command} -d '{described}'")
             for word in words:
                 known = {"--ranker": RANKERS, "--convention": CONVENTIONS}.get(word)
                 values = f" -x -a '{' '.join(known)}'" if known else ""
-                after = f"__fish_seen_subcommand_from {command}"
+                after = "; and ".join(f"__fish_seen_subcommand_from {part}" for part in command.split())
                 lines.append(f"complete -c truerank -n '{after}' -l {word.removeprefix('--')}{values}")
         return "\n".join(lines) + "\n"
-    cases = "\n".join(f'        {command}) words="{" ".join(words)}" ;;' for command, (words, _) in options.items())
+    firsts = list(dict.fromkeys(command.partition(" ")[0] for command in options))
+    seconds = {first: [c.partition(" ")[2] for c in options if c.startswith(f"{first} ")] for first in firsts}
+    pairs = {first: own for first, own in seconds.items() if own}
+    inner = "\n".join(
+        f'    if [ "$COMP_CWORD" -eq 2 ] && [ "${{COMP_WORDS[1]}}" = {first} ]; then\n'
+        f'        COMPREPLY=( $(compgen -W "{" ".join(own)}" -- "$current") ); return\n    fi'
+        for first, own in pairs.items()
+    )
+    cases = "\n".join(
+        f'        "{command}{"" if " " in command else " "}"*) words="{" ".join(words)}" ;;'
+        for command, (words, _) in options.items()
+    )
     start = "autoload -U +X bashcompinit && bashcompinit\n" if shell == "zsh" else ""
     return f"""{start}_truerank() {{
     local current="${{COMP_WORDS[COMP_CWORD]}}" before="${{COMP_WORDS[COMP_CWORD-1]}}" words=""
     if [ "$COMP_CWORD" -eq 1 ]; then
-        COMPREPLY=( $(compgen -W "{" ".join(options)}" -- "$current") )
+        COMPREPLY=( $(compgen -W "{" ".join(firsts)}" -- "$current") )
         return
     fi
+{inner}
     case "$before" in
         --ranker) COMPREPLY=( $(compgen -W "{" ".join(RANKERS)}" -- "$current") ); return ;;
         --convention) COMPREPLY=( $(compgen -W "{" ".join(CONVENTIONS)}" -- "$current") ); return ;;
     esac
-    case "${{COMP_WORDS[1]}}" in
+    case "${{COMP_WORDS[1]}} ${{COMP_WORDS[2]}}" in
 {cases}
     esac
     case "$current" in

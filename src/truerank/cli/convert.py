@@ -65,9 +65,7 @@ def run(args: argparse.Namespace) -> int:
         if lost := data.beyond_rows():
             common.note(f"truerank: warning: files for {target} have no place for {lost}")
     if args.output != "-":
-        common.note(
-            f"wrote {' and '.join(written)}: {data.n_rows} rows, {data.n_queries} queries, {data.n_features} features"
-        )
+        common.note(f"wrote {' and '.join(written)}: {common.size_of(data)}")
     return 0
 
 

@@ -22,6 +22,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     options.add_ranker_options(parser)
     parser.add_argument(
+        "--against",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="rankers, with default parameters, to compare with --ranker over the same folds of one file",
+    )
+    parser.add_argument(
+        "--about",
+        choices=("rankers", "learners"),
+        help="with --against: test the fitted rankers over queries, or the learners over folds, where training is part "
+        "of the uncertainty (default: rankers)",
+    )
+    parser.add_argument(
+        "--repeats", type=int, metavar="N", help="with --against: times that the folds are drawn anew (default: 1)"
+    )
+    parser.add_argument(
         "--grid",
         action="extend",
         nargs="+",
@@ -52,6 +68,9 @@ def run(args: argparse.Namespace) -> int:
     names = args.measures.split()
     measures = [parse_measure(name, convention=args.convention) for name in names]
     settings = common.parse_settings(args.set)
+    if args.against:
+        return _compared(args, settings)
+    common.refuse_idle(args, ("about", "repeats"), "compares rankers: give --against NAME")
     candidates = [settings | choice for choice in _choices(args.grid)]
     if len(candidates) == 1:
         common.refuse_idle(args, ["select"], "chooses among several settings; give --grid key=v1,v2")
@@ -84,10 +103,10 @@ def run(args: argparse.Namespace) -> int:
             if len(candidates) == 1:
                 best_ranker, best_params = ranker, candidate
                 break
-            value = float(select.mean(valid.judgements(), _grouped_scores(ranker, valid)))
+            value = float(select.mean(valid.judgements(), valid.scores(ranker)))
             if select.improves(value, best_value):
                 best_value, best_ranker, best_params = value, ranker, candidate
-        judgements, scores = test.judgements(), _grouped_scores(best_ranker, test)
+        judgements, scores = test.judgements(), test.scores(best_ranker)
         kept.add(name, test, scores)
         figures = {label: float(measure.mean(judgements, scores)) for label, measure in zip(names, measures)}
         results.append({"fold": name, "params": best_params, "measures": figures})
@@ -112,10 +131,32 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _grouped_scores(ranker: Any, data: Any) -> Any:
-    if getattr(data, "is_cluster_data", False):
-        return data.grouped_scores(ranker)
-    return data.grouped(ranker.predict(data))
+def _compared(args: argparse.Namespace, settings: dict[str, Any]) -> int:
+    """Several rankers over the same folds: their means, and each against `--ranker` by the first measure."""
+    from truerank.inspection.cross_validation import cross_validate
+
+    alone = ("grid", "select", "scores", "cluster", "position", "label", "categorical")
+    common.refuse_idle(args, alone, "does not go with --against")
+    if not Path(args.folds).is_file():
+        raise common.UsageError(f"--against draws folds of one file, and {args.folds} is none")
+    common.check_positive("--repeats", args.repeats)
+    settle_splits(args)
+    names = [args.ranker, *args.against]
+    if len(set(names)) < len(names):
+        raise common.UsageError(f"each ranker is named once, got {', '.join(names)}")
+    rankers = {
+        name: common.make_ranker(name, settings if name == args.ranker else {}, prepare=args.prepare) for name in names
+    }
+    data = common.read_graded(args.folds, args)
+    found = cross_validate(
+        rankers, data, args.measures, folds=args.splits, repeats=args.repeats or 1, validate=True,
+        convention=args.convention, random_state=args.seed or 0,
+    )  # fmt: skip
+    test = found.compare(about=args.about or "rankers", baseline=args.ranker)
+    report = {"means": found.means, "convention": args.convention, "folds": args.splits, "repeats": found.repeats}
+    report |= {"about": test.about, "comparison": test.to_dict()}
+    text = f"{found}\n{args.measures}, convention {args.convention}; {common.size_of(data)}\n\n{test}"
+    return common.show(args, report, text)
 
 
 class _Scores:

@@ -27,6 +27,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--top", type=int, metavar="K", help="instead of decisions: expected relevant documents in the top K by query"
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="where the lines go (default: stdout)")
+    parser.add_argument(
+        "--allow-training-queries",
+        action="store_true",
+        help="print expected costs and means although CALIBRATED was trained or calibrated on some of the queries",
+    )
     options.add_data_options(parser)
     options.add_json_option(parser)
 
@@ -42,26 +47,30 @@ def run(args: argparse.Namespace) -> int:
         common.refuse_idle(args, (*names, "cost_abstain"), "belongs to decisions, and --top makes none")
     threshold = cost_threshold(**costs)
     common.check_positive("--top", args.top)
-    probabilities, scores, data = _probabilities(args)
+    probabilities, scores, data, seen = _probabilities(args)
     if args.top is not None:
         if data is None:
             raise common.UsageError("--top needs DATA: scores alone do not name their queries")
         query = data.restore(data.query_index)
         expected = expected_relevant(probabilities, args.top, qid=data.restore(data.qid), scores=scores)
         queries = data.query_ids[list(dict.fromkeys(query.tolist()))]
-        return _print_top(args, queries.tolist(), expected.tolist())
+        return _print_top(args, queries.tolist(), expected.tolist(), seen)
     decisions = decide(probabilities, cost_abstain=args.cost_abstain, **costs)
     table = expected_costs(probabilities, **costs)
     abstain = 0.0 if args.cost_abstain is None else args.cost_abstain
-    cost = sum(abstain if d < 0 else row[d] for row, d in zip(table.tolist(), decisions.tolist()))
+    cost = (
+        None
+        if seen.get("withheld")
+        else sum(abstain if d < 0 else row[d] for row, d in zip(table.tolist(), decisions.tolist()))
+    )
     counts = {name: int((decisions == value).sum()) for name, value in (("take", 1), ("leave", 0), ("abstain", -1))}
     report = {"rows": len(decisions), "threshold": threshold, "decisions": counts, "expected_cost": cost}
-    report |= {"probabilities": probabilities.tolist(), "decided": decisions.tolist()}
+    report |= seen | {"probabilities": probabilities.tolist(), "decided": decisions.tolist()}
     _write(args, report, (f"{p!r} {d}\n" for p, d in zip(probabilities.tolist(), decisions.tolist())))
     if not args.json:
         common.note(
             f"threshold {threshold:.4f}; take {counts['take']}, leave {counts['leave']}, abstain {counts['abstain']}; "
-            f"expected cost {cost:.4g}"
+            + ("expected cost withheld" if cost is None else f"expected cost {cost:.4g}")
         )
     return 0
 
@@ -75,8 +84,8 @@ def _write(args: argparse.Namespace, report: dict[str, Any], lines: Iterator[str
         common.print_json(report)
 
 
-def _probabilities(args: argparse.Namespace) -> tuple[Any, Any, Any]:
-    """P(relevant) and score of each row in the file's order, and the data where there are any."""
+def _probabilities(args: argparse.Namespace) -> tuple[Any, Any, Any, dict[str, Any]]:
+    """P(relevant) and score of each row in the file's order, the data where there are any, and what `_seen` found."""
     from truerank.calibration.base import Calibrator
     from truerank.calibration.ranker import CalibratedRanker
     from truerank.models.model_file import load_model
@@ -87,7 +96,8 @@ def _probabilities(args: argparse.Namespace) -> tuple[Any, Any, Any]:
             raise common.UsageError(f"{args.calibrated} holds a calibrated ranker: give DATA (and no --scores)")
         documents = common.read_data(args.data, args, like=model)
         common.announce_compilation()
-        return model.predict_proba(documents)[:, 1], model.predict(documents), documents
+        seen = _seen(args, model, documents)
+        return model.predict_proba(documents)[:, 1], model.predict(documents), documents, seen
     if not isinstance(model, Calibrator):
         raise common.InvalidInputError(
             f"{args.calibrated} holds a {type(model).__name__}, which gives no probabilities; run truerank calibrate"
@@ -102,12 +112,28 @@ def _probabilities(args: argparse.Namespace) -> tuple[Any, Any, Any]:
     data = None if args.data is None else common.read_data(args.data, args, features=False)
     scores = read_scores(args.scores, None if data is None else data.n_rows)
     common.announce_compilation()
-    return model.predict_proba(scores)[:, 1], scores, data
+    return model.predict_proba(scores)[:, 1], scores, data, {}
 
 
-def _print_top(args: argparse.Namespace, names: list[Any], expected: list[float]) -> int:
+def _seen(args: argparse.Namespace, model: Any, data: Any) -> dict[str, Any]:
+    """For JSON: the queries that trained or calibrated the model, and whether figures are withheld; said if any are."""
+    from truerank.data.provenance import training_queries
+
+    found = training_queries(model, data)
+    withheld = bool(found.recognised) and not args.allow_training_queries
+    if found.recognised:
+        effect = (
+            "expected costs and means are withheld; add --allow-training-queries to print them"
+            if withheld
+            else "the figures include them and are no evidence about new queries"
+        )
+        common.note(f"{args.calibrated}: {found}; {effect}")
+    return {"training_queries": found.to_dict(), "withheld": withheld}
+
+
+def _print_top(args: argparse.Namespace, names: list[Any], expected: list[float], seen: dict[str, Any]) -> int:
     by_query = {str(name): value for name, value in zip(names, expected)}
-    mean = sum(expected) / len(expected)
-    report = {"top": args.top, "queries": len(names), "mean": mean, "expected_relevant": by_query}
+    mean = None if seen.get("withheld") else sum(expected) / len(expected)
+    report = {"top": args.top, "queries": len(names), "mean": mean, "expected_relevant": by_query} | seen
     _write(args, report, (f"{name} {value!r}\n" for name, value in zip(names, expected)))
     return 0

@@ -1,21 +1,14 @@
-"""`truerank demo`: the main job, end to end, on the data that ship with truerank."""
+"""`truerank sample --demo`: the main job, end to end, on the data that ship with truerank."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from truerank.cli import common, options
+from truerank.cli import common
 
 MEASURES = ("AP", "nDCG@10", "RR", "P@5")
 BM25 = "bm25.porter-stop.all"
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
-    parser.add_argument("--out", default="demo-output", metavar="DIR", help="where model and summary go")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the folds of queries (default: 0)")
-    options.add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -29,14 +22,15 @@ def run(args: argparse.Namespace) -> int:
     from truerank.models.model_file import load_model, save_model
     from truerank.rankers.adarank import AdaRank
 
-    common.check_folder_name("--out", args.out)
+    folder = "demo-output" if args.out is None else args.out
+    common.check_folder_name("DIR", folder)
     common.announce_compilation()
     data = load_sample("cranfield-text")
     names = list(data.feature_names or [])
     # AdaRank adds features up: on one scale within the query no feature outweighs the others by its unit.
     data.X = MinMaxInQuery().fit_transform(data.X, qid=data.qid)
     parts = query_folds(data.n_queries, 5, random_state=args.seed)
-    out = Path(args.out)
+    out = Path(folder)
     out.mkdir(parents=True, exist_ok=True)
     scores = np.zeros(data.n_rows)
     best_feature = np.zeros(data.n_rows)

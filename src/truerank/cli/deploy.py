@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from truerank.cli import common, options
+from truerank.cli import common, options, verify
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -19,8 +19,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="rows as the engine logs them: a model whose float32 scores put one of them in another place is refused, "
         "after other roundings were tried",
     )
-    parser.add_argument("--replace", action="store_true", help="overwrite what has this name")
+    parser.add_argument("--replace", action="store_true", help="overwrite what has this name, which is kept in a file")
     parser.add_argument("--params", metavar="FILE", help="where the script's parameters go, which each request carries")
+    verify.add_verification_options(parser)
     options.add_data_options(parser, columns=False)
     options.add_json_option(parser)
 
@@ -55,6 +56,16 @@ def run(args: argparse.Namespace) -> int:
     from truerank.core.files import atomic_write
     from truerank.export.deployment import deploy, kind_of
 
+    if not args.verify and not args.verify_only:
+        common.refuse_idle(args, verify.OWN, "belongs to --verify")
+    asked = verify.check_verification(args) if args.verify or args.verify_only else {}
+    if args.verify_only:
+        common.refuse_idle(
+            args, ("verify", "feature_set", "certify", "replace", "params"), "does not go with --verify-only"
+        )
+        common.refuse_reading(args, "belongs to rows that are read, and --verify-only reads none")
+        return verify.run(args, asked, 1.0 if args.times is None else args.times)
+    common.refuse_idle(args, ["times"], "belongs to --verify-only; after a deployment the factor is known")
     kind = kind_of(args.kind, args.engine)
     if kind != "painless":
         common.refuse_idle(args, ["params"], f"belongs to painless scripts, and this is {kind}")
@@ -75,6 +86,11 @@ def run(args: argparse.Namespace) -> int:
             json.dump(params, stream)
     done = "replaced" if result["replaced"] else "stored"
     text = f"{result['kind']} {result['name']}: {done} at {result['url']}"
+    if result["previous"]:
+        text += f"\nthe old model is in {result['previous']}, as it can be sent again"
     if result["times"] != 1.0:
         text += f"\nrounded otherwise to keep the order: its scores are the model's times {result['times']!r}"
-    return common.tell(args, result, text)
+    if not args.verify:
+        return common.tell(args, result, text)
+    common.note(text)
+    return verify.run(args, asked, result["times"])

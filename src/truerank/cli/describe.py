@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import warnings
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,7 @@ def _examined(path: str, args: argparse.Namespace, client: Any) -> tuple[Any, di
     on_cluster = client is not None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # joined queries become a finding
-        data: Any = common.read_partitions(path, args, client) if on_cluster else common.read_data(path, args)
+        data: Any = common.read_partitions(path, args, client) if on_cluster else _read(path, args)
     grades_alone = data.without_features() if on_cluster else data
     found = [*examine(data), *file_order_finding(grades_alone)]
     if args.scores is not None:
@@ -89,6 +90,30 @@ def _examined(path: str, args: argparse.Namespace, client: Any) -> tuple[Any, di
 
         found += scored(data, data.grouped(read_scores(args.scores, data.n_rows)))
     return data, _grades(grades_alone), found, {} if on_cluster else spreads(data)
+
+
+def _read(path: str, args: argparse.Namespace) -> Any:
+    """One file. If a table's columns need options, these are found, used, and printed for the next command."""
+    from truerank.core.errors import DataFileError
+    from truerank.io.tables import table_kind
+
+    if path == "-" or not table_kind(path):
+        return common.read_data(path, args)
+    try:
+        return common.read_data(path, args, graded=args.grade_column is None)
+    except DataFileError as error:
+        words = getattr(error.__cause__, "options", None)
+        if words is None:
+            raise
+        parser = argparse.ArgumentParser()
+        options.add_data_options(parser, categorical=True)
+        own = parser.parse_args(words, argparse.Namespace(**vars(args)))
+        try:
+            data = common.read_data(path, own)
+        except DataFileError:  # nothing would be left: the first message says more
+            raise error from error.__cause__
+        common.note(f"truerank describe: {path} is read with these options: {shlex.join(words)}")
+        return data
 
 
 def _show(files: list[dict[str, Any]], findings: list[Any], as_json: bool) -> None:

@@ -6,13 +6,15 @@ import argparse
 from typing import Any
 
 from truerank.cli import common, options
-from truerank.cli.predict import predicted
+from truerank.cli.common import predicted
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument("--data", metavar="FILE", help="judged documents: a LETOR file (.gz .xz .zst), a table, or -")
-    parser.add_argument("--scores", metavar="FILE", help="one score a line, in the order of the rows of --data")
+    parser.add_argument(
+        "--scores", metavar="FILE", help="one score a line, in the order of the rows of --data, or a column of --data"
+    )
     parser.add_argument("--qrels", metavar="FILE", help="TREC judgments, in place of --data")
     parser.add_argument("run", nargs="?", metavar="RUN", help="a TREC run (with --qrels)")
     parser.add_argument("--run", metavar="FILE", help="the same, by name", dest="run_file")
@@ -36,6 +38,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--every-convention", action="store_true", help="what each tool's convention makes of the same ranking"
     )
     parser.add_argument("--per-query", action="store_true", help="print the value of every query too")
+    options.add_topics_option(parser)
+    options.add_training_option(parser)
     options.add_convention_option(parser, default=None)
     options.add_json_option(parser)
     options.add_cluster_option(parser)
@@ -44,31 +48,44 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Evaluate, and say what the figures rest on: convention, empty queries, missing topics, ties."""
-    from truerank.measures import evaluate, parse_measures
+    from truerank.data.provenance import UNRECOGNISED
+    from truerank.measures import parse_measures
+    from truerank.measures.coverage import exceptions, over_topics
+    from truerank.measures.evaluation import evaluate_judged
 
     if args.run is not None:
         if args.run_file is not None:
-            raise common.UsageError(f"one run, got {args.run} and --run {args.run_file}; `truerank compare` takes many")
+            raise common.UsageError(
+                f"evaluate accepts one run, but got two: {args.run} and {args.run_file}. Use `truerank compare` for "
+                "several runs"
+            )
         args.run_file = args.run
     _check_idle(args)
     default = common.settle_convention(args)
     names = " ".join(args.measures)
-    parse_measures(names, args.convention)  # misspelt names fail before any file is read
+    measures = parse_measures(names, args.convention)  # misspelt names fail before any file is read
     if args.stability and args.model is None:
         raise common.UsageError("--stability needs --model MODEL: scores in a file cannot change with the features")
     if args.cluster is not None and (args.model is None or args.stability):
         raise common.UsageError("--cluster goes with --model MODEL --data PATTERN, and without --stability")
     if args.explain is not None:
         return _explain(args, names)
-    stability = None
+    stability = seen = None
     if args.model is not None:
-        judgements, scores, stability = _scored(args)
+        judgements, scores, stability, seen = _scored(args)
     else:
         judgements, scores = _judged(args)
+    if seen is not None and not args.json:
+        print(seen.text + "\n")
     if args.every_convention:
         return _every_convention(args, names, judgements, scores[0])
-    result = evaluate(names, judgements, scores[0], convention=args.convention)
-    report = _report(result, args.per_query)
+    if args.qrels is not None:
+        measures = over_topics(measures, args.topics)
+    result = evaluate_judged(measures, args.convention, judgements, scores[0])
+    report = _report(result, args.per_query) | {
+        "topics": args.topics,
+        "training_queries": None if seen is None else seen.report,
+    }
     if stability is not None:
         import numpy as np
 
@@ -79,7 +96,11 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         common.print_json(report)
         return 0
+    if args.qrels is not None:
+        print(f"{_coverage(args, judgements)}{exceptions(measures, args.topics)}\n")
     _print(report, result, args.per_query, default)
+    if seen is None:
+        print(UNRECOGNISED)
     return 0
 
 
@@ -92,7 +113,10 @@ def _check_idle(args: argparse.Namespace) -> None:
         common.refuse_idle(args, own, "does not go with --explain, which is of a run")
     if args.qrels is not None and args.data is None:
         common.refuse_reading(args, "belongs to --data")
+    if args.qrels is None:
+        common.refuse_idle(args, ["topics"], "belongs to --qrels")
     if args.model is None:
+        common.refuse_idle(args, ["allow_training_queries"], "goes with --model")
         common.refuse_idle(args, ("features", "exclude"), "chooses columns for a model: give --model")
 
 
@@ -111,10 +135,23 @@ def _every_convention(args: argparse.Namespace, names: str, judgements: Any, sco
     from truerank.measures import parse_measures
     from truerank.measures.claim import convert_claim
 
-    claims = {name: convert_claim(judgements, scores, name) for name in parse_measures(names, args.convention)}
+    topics = None if args.qrels is None else args.topics or "common"
+    claims = {n: convert_claim(judgements, scores, n, topics=topics) for n in parse_measures(names, args.convention)}
     first = next(iter(claims.values()))
     text = common.table([[name, *(one[name] for one in claims.values())] for name in first], ["convention", *claims])
+    if args.qrels is not None:
+        text = f"{_coverage(args, judgements)}\n\n{text}"
     return common.show(args, {"conventions": claims}, text)
+
+
+def _coverage(args: argparse.Namespace, judgements: Any) -> Any:
+    """The topics that means of a run are over, in the words of `compare`, so that one name never has two figures."""
+    from truerank.measures.coverage import Coverage
+
+    n, has = judgements.n_queries, int((judgements.sizes > 0).sum())
+    return Coverage(
+        "all" if args.topics == "all" else None, n, {args.run_file: has}, n if args.topics == "all" else has
+    )
 
 
 def _judged(args: argparse.Namespace) -> tuple[Any, list[Any]]:
@@ -143,12 +180,10 @@ def _judged(args: argparse.Namespace) -> tuple[Any, list[Any]]:
 
 def read_scored(args: argparse.Namespace, files: list[str]) -> tuple[Any, list[Any]]:
     """Judgements of `--data`, and the scores of each file in grouped order."""
-    from truerank.io.scores import read_scores
+    from truerank.cli.systems import score_systems
 
-    common.check_one_stdin([args.data, *files])
-    data = common.read_graded(args.data, args, features=False)
-    scores = [read_scores(path, data.n_rows) for path in files]
-    return data.judgements(), [data.grouped(one) for one in scores]
+    found = score_systems(args, [], files)
+    return found.judgements, found.scores
 
 
 def judged_run(qrels: Any, run: Any, path: str, qrels_path: str) -> tuple[Any, Any]:
@@ -161,8 +196,8 @@ def judged_run(qrels: Any, run: Any, path: str, qrels_path: str) -> tuple[Any, A
     return judgements, scores
 
 
-def _scored(args: argparse.Namespace) -> tuple[Any, list[Any], Any]:
-    """Judgements, a model's scores and, where asked for, its rankings' stability by query."""
+def _scored(args: argparse.Namespace) -> tuple[Any, list[Any], Any, common.Provenance]:
+    """Judgements, a model's scores, where asked for its rankings' stability by query, and its training queries."""
     if args.data is None or args.scores is not None or args.qrels is not None or args.run_file is not None:
         raise common.UsageError("--model scores the rows of --data FILE; give it without --scores, --qrels and --run")
     model = common.load_ranker(args.model)
@@ -173,19 +208,26 @@ def _scored(args: argparse.Namespace) -> tuple[Any, list[Any], Any]:
     if args.cluster is not None:
         with common.cluster_of(args) as client:
             parts = common.read_partitions(args.data, args, client, like=model)
-            return parts.judgements(), [parts.grouped_scores(model)], None
+            seen = common.about_training(args, {args.model: model}, parts)
+            judgements, rows = parts.judgements().take_queries(seen.keep.nonzero()[0])
+            return judgements, [parts.grouped_scores(model)[rows]], None, seen
     data = common.read_graded(args.data, args, like=model)
+    seen = common.about_training(args, {args.model: model}, data)
+    data = data if seen.keep.all() else data.take_queries(seen.keep)
     scores = predicted(model, data)
     stability = None
     if args.stability:
         from truerank.inspection.stability import ranking_stability
 
         stability = ranking_stability(model, data)
-    return data.judgements(), [data.grouped(scores)], stability
+    return data.judgements(), [data.grouped(scores)], stability, seen
 
 
 def _report(result: Any, per_query: bool) -> dict[str, Any]:
-    from truerank.significance import detectable_against_another, measure_interval
+    import numpy as np
+
+    from truerank.significance import measure_interval
+    from truerank.significance.unjudged import judged_shares
 
     ties, expected = result.tie_range(), result.tie_expected()
     counts = result.empty_by_measure()
@@ -203,9 +245,11 @@ def _report(result: Any, per_query: bool) -> dict[str, Any]:
         values = result.per_query[name]
         if values.size and not (values != values).all():
             interval = measure_interval(result.measures[name], values)
-            entry["interval"] = [interval.low, interval.high]
-            if result.measures[name].AGGREGATE == "mean":
-                entry["detectable"] = detectable_against_another(values)
+            if interval.low == interval.low:  # equal values and counts have none
+                entry["interval"] = [interval.low, interval.high]
+        if not result.judgements.known.all():
+            shares = judged_shares(result.measures[name], {name: (result.judgements, result.scores)})
+            entry["judged"] = float(np.nanmean(shares[name]))
         largest = getattr(result.measures[name], "largest", None)
         if largest is not None:
             entry["max_grade"] = largest(result.judgements)
@@ -223,6 +267,8 @@ def _report(result: Any, per_query: bool) -> dict[str, Any]:
 
 
 def _print(report: dict[str, Any], result: Any, per_query: bool, default: str) -> None:
+    from truerank.measures.conventions import titled
+
     if per_query:
         names = list(result)
         columns = [result.per_query[name].tolist() for name in names]
@@ -236,16 +282,25 @@ def _print(report: dict[str, Any], result: Any, per_query: bool, default: str) -
         low, high = entry.get("interval", (None, None))
         interval = "" if low is None else f"[{low:.4f}, {high:.4f}]"
         notes = [] if entry["convention"] == report["convention"] else [entry["convention"]]
+        notes += ["total over queries"] if result.measures[name].AGGREGATE == "sum" else []
         notes += [f"max_grade={entry['max_grade']:g}"] if "max_grade" in entry else []
-        rows.append([name, entry["mean"], interval, entry.get("detectable"), moved, ", ".join(notes)])
-    print(common.table(rows, ["measure", "mean", "95% interval", "shows", "by order of ties", "note"]))
-    missing = f", {report['missing_topics']} of them missing from the run" if report["missing_topics"] else ""
+        rows.append([name, entry["mean"], interval, moved, ", ".join(notes)])
+    print(common.table(rows, ["measure", "mean", "95% interval", "by order of ties", "note"]))
+    missing = ""
+    if report["missing_topics"]:
+        counted = "count 0" if report["topics"] == "all" else "are left out of the means (--topics all counts 0)"
+        missing = f", of which the run has {report['queries'] - report['missing_topics']}; the others {counted}"
     print(
-        f"\nconvention {report['convention']}{default}; {report['queries']} queries{missing}; "
+        f"\nconvention {titled(report['convention'])}{default}; {common.counted(report['queries'], 'query')}{missing}; "
         f"{report['empty']} without a relevant document, {report['tied']} with ties between grades\n"
-        "bootstrap intervals over queries; `shows`: the difference that a t-test on these queries would find four "
-        "times in five, to a ranking whose values correlate with these by .8"
+        "Student's intervals over queries, of each measure alone; no test is made. `truerank power` predicts how many "
+        "queries a test of a difference needs"
     )
+    for name, entry in report["measures"].items():
+        if "judged" in entry:
+            cutoff = result.measures[name].cutoff
+            first = "list" if cutoff is None else f"first {cutoff} ranks"
+            print(f"judged documents in the {first} of {name}: {entry['judged']:.4f}")
     if "stability" in report:
         print(
             f"stability {report['stability']['mean']:.4f}: mean share of a query's pairs that change their order when "

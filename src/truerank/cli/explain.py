@@ -36,6 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--measure", metavar="NAME", help="of an exchange, of what is lost (default: the ranker's, or nDCG@10)"
     )
     parser.add_argument("--most", type=int, metavar="N", help="features to list (default: 12)")
+    options.add_training_option(parser)
     options.add_convention_option(parser, default=None, shown="ranklib")
     options.add_json_option(parser)
     options.add_data_options(parser)
@@ -43,6 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the contributions; rows without document ids are named by their number in the file, from 1."""
+    from truerank.data.provenance import training_queries
     from truerank.inspection.explanation import explain
 
     common.check_positive("--most", args.most)
@@ -60,8 +62,14 @@ def run(args: argparse.Namespace) -> int:
     model = common.load_ranker(args.model)
     data = common.read_data(args.data, args, like=model)
     common.announce_compilation()
-    if args.query is None:
-        (_one_feature if args.dependence else _features)(args, model, data)
+    if args.query is None and not args.dependence:
+        _features(args, model, data)
+        return 0
+    common.refuse_idle(args, ["allow_training_queries"], "is about figures of all queries, without --query")
+    if not args.json:
+        print(f"{args.model}: {training_queries(model, data)}\n")
+    if args.dependence:
+        _one_feature(args, model, data)
         return 0
     above, below = args.above, args.below
     if data.doc_ids is None:
@@ -77,6 +85,10 @@ def _features(args: argparse.Namespace, model: Any, data: Any) -> None:
     from truerank.inspection.importance import permutation_importance, removal_importance
     from truerank.rankers.own_importance import own_importance
 
+    seen = common.about_training(args, {args.model: model}, data)
+    if not args.json:
+        print(seen.text + "\n")
+    data = data if seen.keep.all() else data.take_queries(seen.keep)
     measured = {"measure": args.measure, "convention": args.convention}
     shuffled = permutation_importance(model, data, random_state=0, **measured)
     found = {"shuffled": shuffled}
@@ -85,30 +97,33 @@ def _features(args: argparse.Namespace, model: Any, data: Any) -> None:
     kind, own = own_importance(model) or ("weight", {})
     rows: list[dict[str, Any]] = [
         {"feature": name, "own": own.get(name)}
-        | {how: {"loss": loss, "low": low, "high": high} for how, (loss, low, high) in losses.items()}
+        | {how: dict(zip(("loss", "low", "high", "p_adjusted", "noise_floor"), known)) for how, known in losses.items()}
         for name, losses in _by_feature(found).items()
     ]
     if args.json:
-        common.print_json({"measure": shuffled.measure, "own": kind, "features": rows})
+        for row in rows if "gone" in found else ():
+            del row["gone"]["noise_floor"]
+        common.print_json({"measure": shuffled.measure, "own": kind, "training_queries": seen.report, "features": rows})
         return
-    header = ["feature", kind]
+    header, shown = ["feature", kind], {"shuffled": 5, "gone": 4}  # the last is the noise floor
     for how in found:
-        header += [f"loss, {how}", "95% from", "to"]
+        header += [f"loss, {how}", "95% from", "to", "p, max-T", "noise floor"][: shown[how]]
     cells = [
-        [row["feature"], row["own"], *(v for how in found for v in row[how].values())] for row in rows[: args.most]
+        [row["feature"], row["own"], *(v for how in found for v in list(row[how].values())[: shown[how]])]
+        for row in rows[: args.most]
     ]
     print(common.table(cells, header))
     rest = len(rows) - len(cells)
     print(
         (f"and {rest} more (--most)\n" if rest else "")
-        + f"\nloss of {shuffled.measure} on {data.n_queries} queries, with a bootstrap interval over them; "
-        "shuffled: the feature's values were exchanged among the documents of each query"
+        + "".join(f"\nloss, {how}: {one.about}" for how, one in found.items())
+        + "\nshuffled: the feature's values were exchanged among the documents of each query"
         + ("; gone: the model was trained anew without it" if args.train else "")
     )
 
 
 def _by_feature(found: dict[str, Any]) -> dict[str, dict[str, list[float]]]:
-    """Loss, low, high by feature and kind; the features in the first kind's order."""
+    """Loss, low, high, adjusted p, noise floor by feature and kind; the features in the first kind's order."""
     first, *others = ({name: values for name, *values in one.to_rows()} for one in found.values())
     return {name: dict(zip(found, [first[name], *(one[name] for one in others)])) for name in first}
 
@@ -128,7 +143,7 @@ def _one_feature(args: argparse.Namespace, model: Any, data: Any) -> None:
 
 
 def _row(name: str | None) -> int | None:
-    """Number of a row from 0; the command line counts from 1, as `truerank rank` does."""
+    """Number of a row from 0; the command line counts from 1, as `truerank predict --format run` does."""
     if name is None:
         return None
     if not name.isdecimal() or int(name) < 1:

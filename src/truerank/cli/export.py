@@ -16,7 +16,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
     parser.add_argument("model", metavar="MODEL", help="a model that `truerank train` or `truerank import` wrote")
     parser.add_argument("--to", required=True, choices=list(FORMATS), metavar="FORMAT", help=", ".join(FORMATS))
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="where the export goes")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="output file")
     parser.add_argument("--name", default="model", help="name of the model, where the format has one (default: model)")
     parser.add_argument(
         "--features",
@@ -25,15 +25,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="what the engine calls the columns, one name a line, in order",
     )
     parser.add_argument(
-        "--certify", metavar="DATA", help="compare on these rows (without: on made-up ones), and print the certificate"
+        "--certify", metavar="DATA", help="verify the export on these rows (default: on generated rows)"
     )
     parser.add_argument(
         "--absent",
         choices=("zero", "nan"),
-        help="what a feature is that a document does not have (default: as the format's programs have it)",
+        help="value of a feature that a document lacks (default: as in programs that read the format)",
     )
     parser.add_argument(
-        "--distil", metavar="DATA", help="where the format cannot hold the model: plain trees fitted to its scores here"
+        "--distil", metavar="DATA", help="export plain trees that are fitted to the model's scores of these rows"
     )
     parser.add_argument(
         "--statistics",
@@ -42,7 +42,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "as JSON, by column and category; what computes the features looks them up (null, else 0, where a category is "
         "not there)",
     )
-    parser.add_argument("--force", action="store_true", help="write also when the certificate says that a rank differs")
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="write the export even if it ranks otherwise or treats missing features otherwise",
+    )
+    parser.add_argument(
+        "--show-request", action="store_true", help="print the JSON body of a search request that uses the export"
+    )
     options.add_data_options(parser, columns=False)
     options.add_json_option(parser)
 
@@ -51,7 +58,13 @@ def run(args: argparse.Namespace) -> int:
     """Write the export, unless a rank differs, and print its certificate."""
     from truerank.core.files import atomic_writes
     from truerank.export.formats import export_model
+    from truerank.export.search_request import LARGE, SMALLER, search_request
 
+    if args.show_request:
+        if search_request('{"script": {}}', args.to) is None:
+            raise common.UsageError(f"--show-request is for search engines with JSON requests, and --to is {args.to}")
+        if args.json:
+            raise common.UsageError("--show-request and --json both print JSON; give one")
     common.check_file("-o", args.output)
     if args.certify is None and args.distil is None:
         common.refuse_reading(args, "belongs to rows that are read: give --certify or --distil")
@@ -77,22 +90,12 @@ def run(args: argparse.Namespace) -> int:
         for stream, written in zip(streams, files.values()):
             stream.write(written)
     own = content.certificate
+    request = search_request(content, args.to, args.name)
+    size = None if request is None else len(json.dumps(request))
     if args.json:
-        common.print_json(own.as_dict())
+        common.print_json(own.as_dict() | {"request_bytes": size})
         return 0
-    rows = [[name, difference] for name, difference in own.evaluators.items()]
-    where = f"{own.rows} made-up rows" if own.made_up else f"{own.rows} rows, {own.queries} queries"
-    common.note(f"{args.to}: {where}; {own.policy['features']} features, absent ones are {own.policy['missing']}")
-    common.note("\n".join(f"{name}: largest difference {difference:.3g}" for name, difference in rows))
-    common.note(
-        f"rank agreement {own.rank_agreement:.4f} of queries, ties made {own.ties_made}, ties broken {own.ties_broken}"
-    )
-    common.note(
-        f"{own.border_cases} border cases, {own.border_differences} differ; "
-        f"{own.missing_cases} cases of missing features, {own.missing_differences} differ"
-    )
-    for line in own.notes:
-        common.note(line)
+    common.note(str(own))
     if own.distilled is not None:
         cost = own.distilled
         measures = "".join(
@@ -104,7 +107,14 @@ def run(args: argparse.Namespace) -> int:
             f"distilled to {cost['trees']} trees of constant leaves: {cost['rank_agreement']:.4f} of pairs in the same "
             f"order{measures}"
         )
-    common.note(f"written to {args.output} (sha256 {own.export_hash[:16]})")
+    common.note(f"written to {args.output} (sha256 {own.export_hash[:16]}, {len(content) / 1000:.1f} kB)")
+    if size is not None:
+        carries = "the model travels with it" if args.to == "painless" else "the engine stores the model"
+        common.note(f"each search request has {size / 1000:.1f} kB: {carries}")
+        if size > LARGE:
+            common.note(f"truerank: warning: requests above {LARGE // 1000} kB slow every search down. {SMALLER}")
+    if args.show_request:
+        print(json.dumps(request, indent=1, ensure_ascii=False))
     return 0
 
 

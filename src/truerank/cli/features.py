@@ -1,8 +1,9 @@
-"""`truerank features`: a feature matrix from what there is: TREC runs, an index of documents, or a live engine."""
+"""`truerank text features`: a feature matrix from what there is: TREC runs, an index of documents, or a live engine."""
 
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
 from typing import Any
 
 from truerank.cli import common, options
@@ -21,9 +22,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--runs", nargs="+", metavar="RUN", help="TREC runs, or folders of them")
-    source.add_argument("--index", metavar="DIR", help="an index that `truerank index` wrote")
+    source.add_argument("--index", metavar="DIR", help="an index that `truerank text index` wrote")
     source.add_argument("--engine", metavar="URL", help="a search engine, such as http://127.0.0.1:9200")
-    parser.add_argument("--queries", metavar="Q", help="as `truerank search` takes them (--index, --engine)")
+    parser.add_argument("--queries", metavar="Q", help="as `truerank text search` takes them (--index, --engine)")
     parser.add_argument("--query-field", metavar="FIELD", help="the field that is the query (TREC: title, desc, narr)")
     parser.add_argument(
         "--families", nargs="+", metavar="FAMILY", help="of --index: which features (default: all; see the guide)"
@@ -104,7 +105,7 @@ def _of_text(args: argparse.Namespace) -> int:
         unjudged = sorted(set(data.query_ids.tolist()) - set(qrels.query_ids.tolist()))
         if unjudged:
             common.note(
-                f"truerank features: {len(unjudged)} queries are not judged, so all their rows have grade 0: "
+                f"truerank text features: {len(unjudged)} queries are not judged, so all their rows have grade 0: "
                 f"{', '.join(unjudged[:3])}{' …' if len(unjudged) > 3 else ''}"
             )
     return _written(args, data)
@@ -133,7 +134,8 @@ def _of_engine(args: argparse.Namespace) -> int:
     )
     text = f"; the engine lacks {missing} of the judged documents, which are left out" if missing else ""
     code = _written(args, _mapped(data, args), text, missing_in_engine=missing)
-    os.unlink(partial)
+    with suppress(FileNotFoundError):  # another run of the same command may have removed it
+        os.unlink(partial)
     return code
 
 
@@ -159,5 +161,5 @@ def _written(args: argparse.Namespace, data: Any, remark: str = "", **more: Any)
         return 0
     (write_table if table_kind(args.output) else write_letor)(data, args.output)
     summary = {"rows": data.n_rows, "queries": data.n_queries, "features": data.n_features}
-    text = f"wrote {args.output}: {data.n_rows} rows, {data.n_queries} queries, {data.n_features} features{remark}"
+    text = f"wrote {args.output}: {common.size_of(data)}{remark}"
     return common.tell(args, summary | {"relevant": int((data.y > 0).sum())} | more, text)

@@ -12,7 +12,7 @@ METHODS = (
     "isr", "log-isr", "logn-isr", "rbc", "borda", "condorcet",
 )  # fmt: skip
 LEARNING = (
-    "ranker", "set", "features", "nonnegative", "training_depth", "folds", "measures", "curve", "pool_check",
+    "ranker", "set", "features", "nonnegative", "training_depth", "folds", "measures", "curve", "pool_check", "topics",
 )  # fmt: skip
 """Options of learning; those that belong to --curve and --pool-check need these."""
 DEPTH = 1000  # documents of a topic
@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--depth", type=int, metavar="N", help="documents kept for each topic (1000)")
     parser.add_argument("--tag", metavar="NAME", help="tag of the fused run (default: fusion, or the method)")
     learn = parser.add_argument_group("learning (with --qrels)")
-    learn.add_argument("--ranker", metavar="NAME", help="see `truerank rankers` (default: list-net)")
+    learn.add_argument("--ranker", metavar="NAME", help="see `truerank train --list` (default: list-net)")
     options.add_set_option(learn, "parameters of the ranker")
     learn.add_argument(
         "--features",
@@ -49,6 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     learn.add_argument("--training-depth", type=int, metavar="N", help="learn from the runs' first N ranks (200)")
     learn.add_argument("--folds", type=int, metavar="N", help="folds of topics (default: 5)")
     learn.add_argument("--measures", nargs="+", metavar="NAME", help='(default: "AP nDCG@10")')
+    options.add_topics_option(learn)
     learn.add_argument("--curve", action="store_true", help="how many topics and runs it takes until learning wins")
     learn.add_argument(
         "--curve-runs", nargs="+", type=int, metavar="N", help="of --curve: numbers of runs (2 3 5 10 20)"
@@ -191,9 +192,9 @@ def _learn(args: argparse.Namespace, paths: list[str], names: list[str]) -> int:
     pool = RunPool({name: read_run(path) for name, path in zip(names, paths)}, qrels)
     _report_findings(pool)
     _check_points(args, pool)
-    unfound = sorted(set(qrels.query_ids.tolist()) - set(pool.query_ids.tolist()))
     evidence = cross_validate_fusion(
-        pool, model, measures=measures, convention=args.convention, depth=args.depth, random_state=args.seed, **folds,
+        pool, model, measures=measures, convention=args.convention, depth=args.depth, topics=args.topics,
+        random_state=args.seed, **folds,
     )  # fmt: skip
     model.fit(pool)
     assert pool.unretrieved is not None
@@ -202,13 +203,13 @@ def _learn(args: argparse.Namespace, paths: list[str], names: list[str]) -> int:
         "ranker": ranker_name,
         "features": str(model._features()),
         "convention": args.convention,
-        "topics_without_runs": unfound,
+        "topics_without_runs": pool.topics_without_runs,
         "relevant_not_retrieved": int((pool.unretrieved > 0).sum()),
         "findings": pool.findings(),
     }
     if args.nonnegative:
         report["weights"] = model.run_weights()
-    settings = {"convention": args.convention, "random_state": args.seed}
+    settings = {"convention": args.convention, "topics": args.topics, "random_state": args.seed}
     if args.curve:
         report["curve"] = fusion_curve(
             pool, model, measure=first, n_topics=args.curve_topics, n_runs=args.curve_runs,
@@ -254,26 +255,30 @@ def _print(report: dict[str, Any], evidence: Any, args: argparse.Namespace) -> N
     print(evidence)
     print(
         f"\n{len(report['runs'])} runs, {report['topics']} topics in {report['folds']} folds, "
-        f"{report['ranker']} on {report['features']}; convention {report['convention']}, lists cut at {args.depth}; "
+        f"{report['ranker']} on {report['features']}; lists cut at {args.depth}; "
         f"{report['relevant_not_retrieved']} relevant documents that no run found count against every method; "
         f"best run on the training topics: {', '.join(sorted(set(report['best_runs'])))}"
     )
-    if report["topics_without_runs"]:
-        print(f"left out: {len(report['topics_without_runs'])} judged topics that no run has")
+    absent = report["topics_without_runs"]
+    if absent:
+        rule = "count 0 for every method" if args.topics == "all" else "left out"
+        print(f"{rule}: {common.counted(len(absent), 'judged topic')} that no run has")
     if "weights" in report:
         print("\n" + common.table([[name, weight] for name, weight in report["weights"].items()], ["run", "weight"]))
     if "curve" in report:
-        keys = ["runs", "topics", "draws", "learned", "rrf", "best-run", "wins", "p"]
+        keys = ["runs", "topics", "draws", "learned", "rrf", "best-run", "wins"]
         print("\n" + common.table([[row[key] for key in keys] for row in report["curve"]], keys))
+        label = next(iter(evidence.measures))
+        print(f"{label} on the topics left, means over draws; these share topics, so no test is made")
     if "pool_check" in report:
-        full = report["pool_check"][0]["gain"]
         rows = [
             [row["group"] or "(all judged)", len(row["runs"]) or None, row["unjudged"], row["relevant"], row["learned"],
-             row["rrf"], row["gain"], row["gain"] / full if full else None]
+             row["rrf"], row["gain"]]
             for row in report["pool_check"]
         ]  # fmt: skip
-        header = ["left out", "runs", "unjudged", "relevant", "learned", "rrf", "gain", "of the whole"]
+        header = ["left out", "runs", "unjudged", "relevant", "learned", "rrf", "gain"]
         print("\n" + common.table(rows, header))
+        print(f"means of {next(iter(evidence.measures))} over the same folds; no test is made")
     if args.model is not None:
         common.note(f"model written to {args.model}")
 
@@ -294,7 +299,11 @@ def _write(fused: Any, args: argparse.Namespace) -> str:
     """Write the run; what was written, "" where stdout shows it."""
     output = args.output or "-"
     fused.write(output)
-    return "" if output == "-" else f"wrote {output}: {fused.n_queries} topics, {fused.n_rows} documents"
+    return (
+        ""
+        if output == "-"
+        else f"wrote {output}: {common.counted(fused.n_queries, 'topic')}, {common.counted(fused.n_rows, 'document')}"
+    )
 
 
 def _report_findings(pool: Any) -> None:
@@ -306,8 +315,7 @@ def _report_findings(pool: Any) -> None:
     for finding in pool.findings():
         topics = finding["topics"]
         shown = ", ".join(topics[:3]) + (" …" if len(topics) > 3 else "")
-        plural = "s" if len(topics) > 1 else ""
-        common.note(f"run {finding['run']} {words[finding['code']]} {len(topics)} topic{plural}: {shown}")
+        common.note(f"run {finding['run']} {words[finding['code']]} {common.counted(len(topics), 'topic')}: {shown}")
 
 
 def _groups(path: str | None) -> dict[str, str] | None:

@@ -26,16 +26,21 @@ def as_program(command: Callable[[], int]) -> int:
         _watch_interrupts()
     try:
         code = command()
-    except KeyboardInterrupt:  # outside of a command: while modules were imported
+        _ignore_interrupts()
+    except KeyboardInterrupt:  # outside of a command: while modules were imported, or when it had ended
         code = INTERRUPTED
     except SystemExit as end:  # argparse
         code = end.code if isinstance(end.code, int) else 1 if end.code else 0
-    # What is left is to end: an interrupt from here on changes nothing.
-    with suppress(ValueError, OSError):
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _ignore_interrupts()
     if (files := sys.modules.get("truerank.core.files")) is not None:
         files.remove_unfinished()  # of a writer that was interrupted before its `with` was entered
     return _flushed(code)
+
+
+def _ignore_interrupts() -> None:
+    """What is left is to end: an interrupt from here on changes nothing."""
+    with suppress(ValueError, OSError):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _unraisable(found: Any) -> None:
@@ -82,10 +87,16 @@ def guarded(run: Callable[[Any], int | None], args: Namespace, argv: list[str], 
     except Exception as error:
         if os.environ.get("TRUERANK_DEBUG"):
             raise
-        if isinstance(error, OSError) and error.filename is None:
+        if isinstance(error, OSError) and error.filename is None and not isinstance(error, TruerankError):
             _silence_stdout()  # most likely what could not be written: do not fail again at the end
         if isinstance(error, TruerankError | OSError | MemoryError) or _is_about_input(error):
-            return failed(with_options(message(error), options), 1)
+            text = message(error)
+            problems = getattr(error.__cause__, "problems", None)  # of a table's columns
+            if problems is not None:
+                from truerank.io.table_problems import message as of_columns
+
+                text = text.replace(str(error.__cause__), of_columns(problems, options))
+            return failed(with_options(text, options), 1)
         return failed(_reported(error, argv), INTERNAL_ERROR)
 
 
@@ -139,8 +150,10 @@ def _reported(error: BaseException, argv: list[str]) -> str:
     import traceback
 
     from truerank import __version__
+    from truerank.io.engine import masked_address, without_credentials
 
-    text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    text = without_credentials(" ".join(f"{type(error).__name__}: {error}".split()))[:300]
+    argv = [masked_address(word) if "://" in word or "@" in word else word for word in argv]
     lines = [
         f"truerank {__version__}, Python {platform.python_version()}, {platform.platform()}\n",
         f"arguments: {argv!r}\n\n",
@@ -149,7 +162,7 @@ def _reported(error: BaseException, argv: list[str]) -> str:
     try:
         descriptor, path = tempfile.mkstemp(prefix="truerank-report-", suffix=".txt")
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as stream:
-            stream.writelines(lines)
+            stream.write(without_credentials("".join(lines)))
     except OSError as failed:
         return f"an error inside truerank: {text} (no report could be written: {failed})"
     return f"an error inside truerank: {text}; the full report is {path}, please send it along with what you ran"

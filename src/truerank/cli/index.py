@@ -1,4 +1,4 @@
-"""`truerank index`: an index of a collection of documents."""
+"""`truerank text index`: an index of a collection of documents."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def add_bad_option(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read, index, say what there is."""
     from truerank.io.documents import read_documents
-    from truerank.text.index import build_index
+    from truerank.text.index import ALL, build_index
 
     common.check_folder_name("-o", args.index)
     common.announce_compilation()
-    index = build_index(
-        read_documents(args.documents, bad=args.bad), args.index, analysers=args.analysers, fields=args.fields
-    )
+    reserved = {ALL} if args.fields is None else {ALL} & set(args.fields)
+    documents = read_documents(args.documents, bad=args.bad, reserved=reserved)
+    index = build_index(documents, args.index, analysers=args.analysers, fields=args.fields)
     summary = {
         "index": str(index.path),
         "documents": index.n_documents,
@@ -62,5 +62,5 @@ def run(args: argparse.Namespace) -> int:
         "fields": index.fields,
         "terms": {analyser: index.n_terms(analyser) for analyser in index.analysers},
     }
-    text = f"wrote {index.path}: {index.n_documents} documents, {len(index.tokens)} tokens"
+    text = f"wrote {index.path}: {common.counted(index.n_documents, 'document')}, {len(index.tokens)} tokens"
     return common.tell(args, summary, f"{text}, fields {', '.join(index.fields)}")

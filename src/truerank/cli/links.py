@@ -1,4 +1,4 @@
-"""`truerank links`: PageRank, HostRank and relevance propagation over an edge list."""
+"""`truerank text links`: PageRank, HostRank and relevance propagation over an edge list."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.description = (
         "PageRank of every node of an edge list, and HostRank where URLs are known, as a CSV table. With --index and "
-        "--queries, ten variants of relevance propagation instead, as TREC runs that `truerank features --runs` joins."
+        "--queries, ten variants of relevance propagation instead, as TREC runs, which `truerank text features --runs` "
+        "joins."
     )
     parser.add_argument("edges", metavar="EDGES", help="a line for each link: source target (.gz .xz .zst, or -)")
     parser.add_argument("--urls", metavar="FILE", help="a line for each node: id URL (default: ids that are URLs)")
     parser.add_argument("--damping", type=float, metavar="D", help="of PageRank (default: 0.85)")
     parser.add_argument("--index", metavar="DIR", help="an index whose document ids are the nodes")
-    parser.add_argument("--queries", metavar="Q", help="as `truerank search` takes them")
+    parser.add_argument("--queries", metavar="Q", help="as `truerank text search` takes them")
     parser.add_argument("--alpha", type=float, metavar="A", help="a page's own share (default: 0.8)")
     parser.add_argument("--depth", type=int, metavar="K", help="documents of each query (default: 1000)")
     parser.add_argument(
@@ -54,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     if urls:
         columns["hostrank"] = hostrank(graph, urls, **damping)
     else:
-        common.note("truerank links: no URLs, so no HostRank (--urls)")
+        common.note("truerank text links: no URLs, so no HostRank (--urls)")
     import csv
 
     with common.output(args.output) as stream:
@@ -111,5 +112,5 @@ def _propagate(args: argparse.Namespace, graph: Any, urls: dict[str, str]) -> in
         found = propagated_run(index, queries, own, variant, parents=parents, **settings)
         found.write(out / f"{variant}.run", tag=variant)
     if parents is None:
-        common.note("truerank links: no URLs, so no variants along the tree of a site (--urls)")
+        common.note("truerank text links: no URLs, so no variants along the tree of a site (--urls)")
     return 0

@@ -7,6 +7,7 @@ from typing import Any
 
 CONVENTIONS = (
     "trec",
+    "trec9",
     "gdeval",
     "letor3",
     "letor4",
@@ -32,14 +33,14 @@ def add_data_options(parser: argparse.ArgumentParser, *, columns: bool = True, c
     group.add_argument(
         "--missing",
         choices=("error", "nan"),
-        default="error",
-        help="what NULL and nan in the data mean: an error (default) or a missing value",
+        help="treat NULL and nan in features as an error, or as missing values (default: as the model's training data "
+        "were read, else error)",
     )
     group.add_argument(
         "--n-features",
         type=int,
         metavar="N",
-        help="number of features of LETOR text, where a file may lack the last ones in all of its rows",
+        help="number of features in LETOR text; set it if the last features are missing in all rows of a file",
     )
     group.add_argument(
         "--sparse",
@@ -61,8 +62,11 @@ def add_data_options(parser: argparse.ArgumentParser, *, columns: bool = True, c
         return
     group = parser.add_argument_group("columns")
     for name, text in (
-        ("features", "columns that are features: names, patterns ('bm25*'), or numbers from 1 (1-10,15); default: all"),
-        ("exclude", "columns that are no features, named in the same ways"),
+        (
+            "features",
+            "columns to use as features: names, patterns ('bm25*'), or numbers from 1 (1-10,15); default: all",
+        ),
+        ("exclude", "columns to ignore, named in the same ways"),
     ):
         group.add_argument(f"--{name}", action="extend", nargs="+", metavar="COLUMN", help=text)
     if categorical:
@@ -109,6 +113,31 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
+def add_topics_option(parser: argparse._ActionsContainer) -> None:
+    """`--topics`: what means of runs are over."""
+    parser.add_argument(
+        "--topics",
+        choices=("common", "all"),
+        help="with --qrels: the topics that all runs have, or all of the qrels, where a missing topic counts 0 as with "
+        "trec_eval -c (default: the topics of the runs, which must then be the same)",
+    )
+
+
+def add_plan_options(parser: argparse.ArgumentParser) -> None:
+    """`--plan` and `--judges`: few human judgements in place of qrels, as `truerank judge` has them."""
+    parser.add_argument("--plan", metavar="CSV", help="a judged plan of `truerank judge plan`, in place of qrels")
+    parser.add_argument("--judges", nargs="+", metavar="FILE", help="with --plan: labels of model judges, as qrels")
+
+
+def add_training_option(parser: argparse.ArgumentParser) -> None:
+    """`--allow-training-queries`: take queries that the model was trained on as evidence of it."""
+    parser.add_argument(
+        "--allow-training-queries",
+        action="store_true",
+        help="include queries that the model was trained on (default: they are left out)",
+    )
+
+
 def add_test_option(parser: argparse.ArgumentParser) -> None:
     """`--test`: what compares the values of two rankings by query."""
     parser.add_argument(
@@ -137,7 +166,8 @@ def add_convention_option(
         "--convention",
         choices=CONVENTIONS,
         default=default,
-        help=f"what a measure's name leaves open: gain, discount, ties, empty queries (default: {default or shown})",
+        help="evaluation convention: gain, discount, ties, queries without relevant documents "
+        f"(default: {default or shown})",
     )
 
 
@@ -145,10 +175,11 @@ def add_ranker_options(parser: argparse.ArgumentParser, *, prepare: bool = True)
     """`--ranker NAME --set key=value … --prepare NAME … --seed N`, as `make_ranker` reads them."""
     parser.add_argument(
         "--ranker",
-        required=True,
+        default="oblivious-boosting",
         metavar="NAME",
         action=_RankerName,
-        help="see `truerank rankers`; --ranker NAME --help describes its parameters",
+        help="ranker to train (default: oblivious-boosting); see `truerank train --list`, and --ranker NAME --help for "
+        "the parameters of one",
     )
     add_set_option(parser, "parameters of the ranker; values are read as JSON, else taken as strings")
     if prepare:
@@ -157,10 +188,10 @@ def add_ranker_options(parser: argparse.ArgumentParser, *, prepare: bool = True)
             action="extend",
             nargs="+",
             metavar="NAME",
-            help="what happens to the columns first, in order: score-binning, percentile-in-query, min-max-in-query, "
-            "z-score-in-query, unit-deviation",
+            help="transformations applied to the features, in this order: score-binning, percentile-in-query, "
+            "min-max-in-query, z-score-in-query, unit-deviation",
         )
-    parser.add_argument("--seed", type=int, metavar="N", help="seed of everything that is drawn (default: 0)")
+    parser.add_argument("--seed", type=int, metavar="N", help="random seed (default: 0)")
 
 
 def add_set_option(parser: Any, text: str) -> None:
@@ -195,6 +226,4 @@ def parameters_text(name: str) -> str:
 
 def add_replace_option(parser: argparse.ArgumentParser) -> None:
     """`--replace`, in a command that writes files of its own names into a folder."""
-    parser.add_argument(
-        "--replace", action="store_true", help="write over files of these names that stand in the folder already"
-    )
+    parser.add_argument("--replace", action="store_true", help="overwrite files of the same names in the folder")

@@ -1,13 +1,14 @@
-"""`truerank pipeline`: documents, queries and judgements in; a trained, tested, calibrated ranker out."""
+"""`truerank text pipeline`: documents, queries and judgements in; a trained, tested, calibrated ranker out."""
 
 from __future__ import annotations
 
 import argparse
 import csv
 import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from truerank.cli import common, options
 from truerank.cli.index import add_bad_option
@@ -24,6 +25,9 @@ BINNED = ("measure-svm",)
 
 OUTPUTS = ("index", "model.json", "probabilities.csv", "summary.json", "summary.txt")
 
+LEVEL = 0.05
+"""Of the verdict."""
+
 BASE = ("bm25", "cosine", "dirichlet", "jelinek-mercer", "tfidf")
 
 
@@ -32,10 +36,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Index documents, make features of the candidates of each judged query, train and test a ranker over folds of "
         "queries, compare it by paired tests with BM25 and with the best base function (both tuned on the training "
-        "folds), and save a model of all queries that `truerank rank MODEL --index DIR/index --queries Q` takes."
+        "folds), and save a model of all queries for `truerank predict MODEL --index DIR/index --queries Q`."
     )
-    parser.add_argument("--documents", required=True, metavar="D", help="as `truerank index` takes them")
-    parser.add_argument("--queries", required=True, metavar="Q", help="as `truerank search` takes them")
+    parser.add_argument("--documents", required=True, metavar="D", help="as `truerank text index` takes them")
+    parser.add_argument("--queries", required=True, metavar="Q", help="as `truerank text search` takes them")
     parser.add_argument(
         "--qrels", required=True, metavar="QRELS", help="TREC qrels, or Cranfield's and CISI's own form"
     )
@@ -60,6 +64,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Every step, with a note of what was done; the summary at the end."""
+    import numpy as np
+
     from truerank.data.splits import query_folds
     from truerank.io.documents import read_documents, read_judgements
     from truerank.models.model_file import save_model
@@ -82,26 +88,32 @@ def run(args: argparse.Namespace) -> int:
     data: Any = features.transform(queries, index, qrels)
     numbered = NumberedQrels(index, qrels, data.query_ids.tolist())
     known = set(data.query_ids.tolist())
+    nothing = [query.id for query in queries if query.id not in known]
     queries = [query for query in queries if query.id in known]
     common.note(f"{data.n_rows} candidates of {data.n_queries} queries, {data.n_features} features")
+    if nothing:
+        common.note(_about_nothing(nothing))
     parts = query_folds(data.n_queries, args.splits, random_state=args.seed)
-    learner = _Learner(args, candidates)
+    learner = _Learner(args, candidates, len(nothing))
 
     values, scores, chosen = learner.cross_validate(data, parts)
-    trained = learner.trained
-    baselines, names = _baselines(index, queries, numbered, parts, args)
+    folds = learner.folds
+    baselines, names, bm25 = _baselines(index, queries, numbered, parts, args)
+    baselines = {name: np.append(each, np.zeros(len(nothing))) for name, each in baselines.items()}
     model = learner.model(features, chosen)
     model.fit_rows(data)
     model.features_ = features
-    levelled = _on_one_level(model, scores, data, parts, trained)
-    probabilities = _calibrate(model, levelled, data, parts)
+    levelled = _on_one_level(model.predict(data), scores, data, folds)
+    probabilities = _calibrate(model, scores, levelled, data, folds, learner)
     save_model(model, out / "model.json")
     summary: dict[str, Any] = {
         "ranker": args.ranker,
         "MAP": {"ranker": float(values.mean())} | {name: float(each.mean()) for name, each in baselines.items()},
         "convention": "trec",
+        "verdict": _verdict(values, baselines["bm25"], bm25, args),
         "documents": index.n_documents,
-        "queries": data.n_queries,
+        "queries": len(values),
+        "queries_without_candidates": nothing,
         "folds": args.splits,
         "candidates": data.n_rows,
         "features": {"columns": data.n_features, "families": families},
@@ -112,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
         "probabilities": probabilities,
         "per_query": {
             name: {"ranker": float(values[i])} | {key: float(each[i]) for key, each in baselines.items()}
-            for i, name in enumerate(data.query_ids.tolist())
+            for i, name in enumerate([*data.query_ids.tolist(), *nothing])
         },
         "model": str(out / "model.json"),
     }
@@ -179,6 +191,29 @@ def _answered_queries(args: argparse.Namespace, qrels: Any) -> tuple[list[Any], 
     return queries, len(asked)
 
 
+def _about_nothing(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
+    return f"{len(names)} queries with relevant documents find no document and count 0 for every ranking: {shown}"
+
+
+def _verdict(values: Any, baseline: Any, bm25: Any, args: argparse.Namespace) -> dict[str, Any]:
+    """The ranker against tuned BM25 on held-out queries; unless it is better, the command that serves BM25."""
+    from truerank.significance import compare_values
+
+    pair = compare_values({"ranker": values, "bm25": baseline}, baseline="bm25", measure="AP").pairs[0]
+    better = "no difference shown" if pair.p >= LEVEL else "better" if pair.difference > 0 else "worse"
+    function = "bm25" + repr(bm25)[len("BM25") :].replace("'", "")
+    index, queries, function = map(shlex.quote, (str(Path(args.out) / "index"), args.queries, function))
+    serve = f"truerank text search {index} {queries} --function {function}"
+    if args.query_field:
+        serve += f" --query-field {shlex.quote(args.query_field)}"
+    return {
+        "outcome": better, "against": "bm25", "measure": "AP", "difference": pair.difference, "low": pair.low,
+        "high": pair.high, "p": pair.p, "test": "randomisation", "queries": pair.queries,
+        "serve": None if better == "better" else f"{serve} -o bm25.run",
+    }  # fmt: skip
+
+
 def _without_each(
     families: Sequence[str], index: Any, learner: _Learner, data: Any, parts: Any, values: Any
 ) -> dict[str, Any]:
@@ -198,13 +233,22 @@ def _without_each(
     return found
 
 
+class _Fold(NamedTuple):
+    """Numbers of the test and the training queries, what the fold's ranker says of the latter's rows, its settings."""
+
+    test: Any
+    train: Any
+    trained: Any
+    settings: dict[str, Any]
+
+
 class _Learner:
     """The chosen ranker over the folds: settings by held-out queries, then a fit to all training queries."""
 
-    def __init__(self, args: argparse.Namespace, candidates: list[dict[str, Any]]) -> None:
-        self.args, self.candidates = args, candidates
-        self.trained: list[tuple[Any, Any]] = []
-        """Training queries of each fold of the last `cross_validate`, and what its ranker says of their rows."""
+    def __init__(self, args: argparse.Namespace, candidates: list[dict[str, Any]], nothing: int = 0) -> None:
+        self.args, self.candidates, self.nothing = args, candidates, nothing
+        self.folds: list[_Fold] = []
+        """Of the last `cross_validate`."""
 
     def model(self, features: Any, settings: dict[str, Any]) -> Any:
         from truerank.features.score_binning import ScoreBinning
@@ -216,13 +260,15 @@ class _Learner:
     def cross_validate(self, data: Any, parts: Sequence[Any]) -> tuple[Any, Any, dict[str, Any]]:
         """AP of each query and scores of each row, from models that did not see the query; settings for all queries.
 
+        The queries that find nothing follow the others, with AP 0.
+
         The settings of a fold are those with the highest MAP on one of its training parts, trained on the others; the
         settings for all queries those with the highest MAP over all parts so held out.
         """
         import numpy as np
 
         scores = np.zeros(data.n_rows)
-        self.trained = []
+        self.folds = []
         totals = np.zeros(len(self.candidates))
         for fold, test in enumerate(common.progress(parts, "folds")):
             train = [parts[(fold + shift) % len(parts)] for shift in range(1, len(parts))]
@@ -233,11 +279,15 @@ class _Learner:
                 best = int(np.argmax(means))
                 totals += means
             rest = np.sort(np.concatenate(train))
-            model = self.model(None, self.candidates[best]).fit_rows(data.take_queries(rest))
-            scores[_rows(data, test)] = model.predict(data.take_queries(test))
-            self.trained.append((rest, model.predict(data.take_queries(rest))))
+            scores[_rows(data, test)], trained = self.scored(data, rest, test, self.candidates[best])
+            self.folds.append(_Fold(test, rest, trained, self.candidates[best]))
         values = self._average_precision().per_query(data.judgements(), scores)
-        return values, scores, self.candidates[int(totals.argmax())]
+        return np.append(values, np.zeros(self.nothing)), scores, self.candidates[int(totals.argmax())]
+
+    def scored(self, data: Any, train: Any, test: Any, settings: dict[str, Any]) -> tuple[Any, Any]:
+        """Scores of the rows of test queries, and of training queries, by a ranker of the latter."""
+        model = self.model(None, settings).fit_rows(data.take_queries(train))
+        return model.predict(data.take_queries(test)), model.predict(data.take_queries(train))
 
     def _held_out(self, data: Any, train: Any, held: Any, settings: dict[str, Any]) -> float:
         part = data.take_queries(held)
@@ -257,8 +307,8 @@ def _rows(data: Any, queries: Any) -> Any:
     return places_of(data.offsets, queries)[0]
 
 
-def _baselines(index: Any, queries: Any, numbered: Any, parts: Any, args: argparse.Namespace) -> tuple[Any, Any]:
-    """AP by query of tuned BM25 and of the best tuned base function, and what was chosen in each fold."""
+def _baselines(index: Any, queries: Any, numbered: Any, parts: Any, args: argparse.Namespace) -> tuple[Any, Any, Any]:
+    """AP by query of tuned BM25 and of the best tuned base function, what each fold chose, and BM25 for all queries."""
     import numpy as np
 
     from truerank.text.tuning import chosen_by_fold, grid_of, values_of_functions
@@ -271,51 +321,66 @@ def _baselines(index: Any, queries: Any, numbered: Any, parts: Any, args: argpar
     bm25, chosen = chosen_by_fold(values["bm25"], parts)
     everything = [function for grid in functions.values() for function in grid]
     best, chosen_of_all = chosen_by_fold(np.concatenate([values[name] for name in BASE]), parts)
-    return {"bm25": bm25, "best-base": best}, {
+    names = {
         "bm25": [repr(functions["bm25"][number]) for number in chosen],
         "best-base": [repr(everything[number]) for number in chosen_of_all],
     }
+    return {"bm25": bm25, "best-base": best}, names, functions["bm25"][int(values["bm25"].mean(axis=1).argmax())]
 
 
 def _compared(a: Any, b: Any, name: str) -> dict[str, Any]:
     return {"b": name, "MAP": float(b.mean())} | common.compared(a, b)
 
 
-def _on_one_level(model: Any, scores: Any, data: Any, parts: Any, trained: Any) -> Any:
-    """The held-out scores of each fold's ranker on the level of the model of all queries."""
+def _on_one_level(whole: Any, scores: Any, data: Any, folds: Sequence[_Fold]) -> Any:
+    """The held-out scores of each fold's ranker on the level of `whole`, the scores of the ranker of all queries."""
     from truerank.calibration.ranker import on_one_level
 
-    whole, levelled = model.predict(data), scores.copy()
-    for test, (rest, known) in zip(parts, trained):
-        rows = _rows(data, test)
-        levelled[rows] = on_one_level(scores[rows], known, whole[_rows(data, rest)])
+    levelled = scores.copy()
+    for fold in folds:
+        rows = _rows(data, fold.test)
+        levelled[rows] = on_one_level(scores[rows], fold.trained, whole[_rows(data, fold.train)])
     return levelled
 
 
-def _calibrate(model: Any, scores: Any, data: Any, parts: Any) -> dict[str, Any]:
-    """Fit the model's calibrator to scores of models that did not see the query; its log loss over the same folds."""
+def _calibrate(
+    model: Any, scores: Any, levelled: Any, data: Any, folds: Sequence[_Fold], learner: _Learner
+) -> dict[str, Any]:
+    """Fit the model's calibrator to held-out scores; the log loss of the same within each fold's training queries.
+
+    A fold's calibrator sees scores of rankers that were trained without the fold and without the rows that they score.
+    """
     import numpy as np
 
     from truerank.calibration.pool import PooledCalibrator
 
     relevant = (data.y > 0).astype(np.int64)
+
+    def fitted(scores: Any, rows: Any) -> Any:
+        query = data.query_index[rows]  # the documents of a query depend on each other
+        return PooledCalibrator(random_state=0).fit(scores[rows], relevant[rows], groups=query)
+
     log_loss = base = 0.0
-    for test in parts:
-        rows = _rows(data, test)
-        others = np.setdiff1d(np.arange(data.n_rows), rows)
-        p = PooledCalibrator(random_state=0).fit(scores[others], relevant[others]).predict_proba(scores[rows])
+    for fold in common.progress(folds, "folds of calibration"):
+        whole, held = np.zeros(data.n_rows), np.zeros(data.n_rows)
+        rows, others = _rows(data, fold.test), _rows(data, fold.train)
+        whole[others] = fold.trained
+        inner = []
+        for part in (other.test for other in folds if other is not fold):
+            rest = np.setdiff1d(fold.train, part)
+            held[_rows(data, part)], trained = learner.scored(data, rest, part, fold.settings)
+            inner.append(_Fold(part, rest, trained, fold.settings))
+        held = _on_one_level(whole, held, data, inner)
+        p = fitted(held, others).predict_proba(scores[rows])
         chosen = np.clip(p[np.arange(len(rows)), relevant[rows]], 1e-15, 1.0)
         log_loss -= float(np.log(chosen).sum())
         share = relevant[others].mean()
         base -= float(np.log(np.where(relevant[rows] == 1, share, 1 - share)).sum())
-    model.calibrator_ = PooledCalibrator(random_state=0).fit(scores, relevant)
-    if log_loss > base:
-        common.note(
-            "truerank pipeline: the probabilities are worse than one constant (log loss "
-            f"{log_loss / data.n_rows:.4f} against {base / data.n_rows:.4f}): this ranker's scores say too little "
-            "across queries; do not use them, rank by the scores"
-        )
-    return {"log_loss": log_loss / data.n_rows, "log_loss_of_share": base / data.n_rows}
+    if log_loss <= base:
+        model.calibrator_ = fitted(levelled, np.arange(data.n_rows))
+    return {
+        "log_loss": log_loss / data.n_rows, "log_loss_of_share": base / data.n_rows, "calibrated": log_loss <= base,
+    }  # fmt: skip
 
 
 def _write(out: Path, summary: dict[str, Any], data: Any, scores: Any, model: Any, parts: Any, args: Any) -> None:
@@ -323,7 +388,8 @@ def _write(out: Path, summary: dict[str, Any], data: Any, scores: Any, model: An
 
     from truerank.core.files import atomic_write
 
-    probabilities = model.predict_proba(scores)[:, 1]
+    calibrated = summary["probabilities"]["calibrated"]
+    texts = [f"{p:.6g}" for p in model.predict_proba(scores)[:, 1]] if calibrated else [""] * data.n_rows
     fold = np.zeros(data.n_queries, dtype=np.int64)
     for number, part in enumerate(parts, 1):
         fold[part] = number
@@ -332,7 +398,7 @@ def _write(out: Path, summary: dict[str, Any], data: Any, scores: Any, model: An
         rows.writerow(["query", "document", "fold", "score", "probability"])
         for i, name in enumerate(data.query_ids.tolist()):
             for row in range(int(data.offsets[i]), int(data.offsets[i + 1])):
-                rows.writerow([name, data.doc_ids[row], fold[i], float(scores[row]), f"{probabilities[row]:.6g}"])
+                rows.writerow([name, data.doc_ids[row], fold[i], float(scores[row]), texts[row]])
     text = _text(summary)
     common.write_summary(out, summary, text)
     common.show(args, summary, text.removesuffix("\n"))
@@ -347,12 +413,30 @@ def _text(summary: dict[str, Any]) -> str:
         )
     header = ["", "MAP", "wins", "losses", "ties", "p (paired t)", "p (randomisation)"]
     cells = [[*row[:5], *(None if p is None else f"{p:.2g}" for p in row[5:])] for row in rows]
-    probabilities = summary["probabilities"]
+    probabilities, verdict = summary["probabilities"], summary["verdict"]
+    outcome = verdict["outcome"]
+    about = f"the ranker is {outcome} than BM25" if outcome in ("better", "worse") else f"{outcome} against BM25"
+    lines = [
+        f"verdict: {about}: {verdict['difference']:+.4f} MAP (95 % interval {verdict['low']:+.4f} to "
+        f"{verdict['high']:+.4f}), p = {verdict['p']:.2g} (paired randomisation test), "
+        f"{common.counted(verdict['queries'], 'held-out query')}, BM25 tuned on the training folds"
+    ]
+    if verdict["serve"] is not None:
+        lines.append(f"to serve BM25 (set by all queries): {verdict['serve']}")
+    if summary["queries_without_candidates"]:
+        lines.append(_about_nothing(summary["queries_without_candidates"]))
+    if not probabilities["calibrated"]:
+        lines.append(
+            "the probabilities are worse than one constant: the model was saved without a calibrator, and "
+            "probabilities.csv has none. Rank by the scores"
+        )
     return (
         f"{summary['documents']} documents, {summary['queries']} queries with relevant documents, {summary['folds']} "
         f"folds of queries (convention trec); {summary['candidates']} candidates, "
         f"{summary['features']['columns']} features\n\n{common.table(cells, header)}\n\n"
         "wins, losses: queries on which the ranker is better, worse; bm25, best-base: tuned on the training folds\n"
         f"probabilities: log loss {probabilities['log_loss']:.5f}, of the share of relevant documents "
-        f"{probabilities['log_loss_of_share']:.5f}\nmodel {summary['model']}\n"
+        f"{probabilities['log_loss_of_share']:.5f} (held-out queries)\n"
+        + "\n".join(lines)
+        + f"\nmodel {summary['model']}\n"
     )

@@ -1,35 +1,52 @@
-"""`truerank predict`: one score a line, in the order of the rows."""
+"""`truerank predict`: one score a line, in the order of the rows, or a TREC run."""
 
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from truerank.cli import common, options
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from truerank.data.ranking_data import RankingData
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument("model", metavar="MODEL", help="a model that `truerank train` wrote")
-    parser.add_argument("data", metavar="DATA", help="a LETOR file (.gz .xz .zst), a table, or -")
-    parser.add_argument("-o", "--output", metavar="FILE", help="where the scores go (default: stdout)")
+    parser.add_argument("data", metavar="DATA", nargs="?", help="a LETOR file (.gz .xz .zst), a table, or -")
+    parser.add_argument("-o", "--output", metavar="FILE", help="output file (default: standard output)")
+    parser.add_argument(
+        "--format",
+        choices=("scores", "run"),
+        help="scores: one a line, in the order of the rows; run: a TREC run (default: scores, or run with --index)",
+    )
+    runs = parser.add_argument_group("with --format run")
+    runs.add_argument("--tag", help="name of the run (default: truerank)")
+    runs.add_argument("--depth", type=int, metavar="K", help="keep the best K documents of each query")
+    text = parser.add_argument_group("with a model of `truerank text pipeline`")
+    text.add_argument("--index", metavar="DIR", help="index of the documents")
+    text.add_argument("--queries", metavar="Q", help='JSON lines {"id", "text"}, a table, TREC topics or SMART queries')
+    text.add_argument("--query-field", metavar="FIELD", help="the field that is the query (TREC: title, desc, narr)")
     options.add_cluster_option(parser)
     options.add_data_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Score every row; the text of a score gives back its exact bits."""
+    if args.format is None:
+        args.format = "scores" if args.index is None and args.queries is None else "run"
+    if args.format == "run":
+        from truerank.cli import rank
+
+        args.tag = "truerank" if args.tag is None else args.tag
+        return rank.run(args)
+    common.refuse_idle(args, ("tag", "depth", "index", "queries", "query_field"), "belongs to --format run")
+    if args.data is None:
+        raise common.UsageError("name the data to score")
     if args.cluster is None:
         common.check_writable(args.output)
     model = common.load_ranker(args.model)
     if args.cluster is not None:
         return _parts(args, model)
-    scores = predicted(model, common.read_data(args.data, args, like=model))
+    scores = common.predicted(model, common.read_data(args.data, args, like=model))
     common.write_scores(args.output, scores)
     return 0
 
@@ -42,14 +59,3 @@ def _parts(args: argparse.Namespace, model: Any) -> int:
     for number, scores in enumerate(parts):
         common.write_scores(str(folder / f"part-{number:05d}.txt"), scores)
     return 0
-
-
-def predicted(model: Any, data: RankingData) -> np.ndarray:
-    """Scores in the file's row order, from a ranker or a pipeline that ends in one."""
-    from truerank.data.columns import as_in_training
-
-    common.announce_compilation()
-    data = as_in_training(data, getattr(model, "feature_names_in_", None))
-    if hasattr(model, "steps"):
-        return model.predict(data.restore(data.X), qid=data.restore(data.qid))
-    return model.predict(data)

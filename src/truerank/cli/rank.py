@@ -1,11 +1,11 @@
-"""`truerank rank`: a TREC run from a model and a data file, or from a model of raw text, an index and queries."""
+"""TREC runs of `truerank predict --format run`: from a model and a data file, or a model of raw text and an index."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from truerank.cli import common, options
+from truerank.cli import common
 
 if TYPE_CHECKING:
     import numpy as np
@@ -13,26 +13,11 @@ if TYPE_CHECKING:
     from truerank.data.ranking_data import RankingData
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
-    parser.add_argument("model", metavar="MODEL", help="a model that `truerank train` wrote")
-    parser.add_argument("data", metavar="DATA", nargs="?", help="a LETOR file (.gz .xz .zst), a table, or -")
-    text = parser.add_argument_group("ranking raw text, with a model that `truerank pipeline` wrote")
-    text.add_argument("--index", metavar="DIR", help="an index of the documents")
-    text.add_argument("--queries", metavar="Q", help='JSON lines {"id", "text"}, a table, TREC topics or SMART queries')
-    text.add_argument("--query-field", metavar="FIELD", help="the field that is the query (TREC: title, desc, narr)")
-    parser.add_argument("-o", "--output", metavar="FILE", help="where the run goes (default: stdout)")
-    parser.add_argument("--tag", default="truerank", help="name of the run (default: truerank)")
-    parser.add_argument("--depth", type=int, metavar="K", help="keep the best K documents of each query")
-    options.add_cluster_option(parser)
-    options.add_data_options(parser)
-
-
 def run(args: argparse.Namespace) -> int:
     """Rank each query; equal scores keep the file's order. Rows without a document id are named by their number."""
     import numpy as np
 
-    from truerank.cli.predict import predicted
+    from truerank.cli.common import predicted
     from truerank.io.trec import write_run
     from truerank.models.model_file import load_model
 
@@ -54,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     data = common.read_data(args.data, args, like=model)
     scores = data.grouped(predicted(model, data))
     if data.doc_ids is None:
-        common.note("truerank rank: the data have no document ids; rows are named by their number, from 1")
+        common.note("truerank predict: the data have no document ids; rows are named by their number, from 1")
         doc_ids = (data.grouped(np.arange(data.n_rows)) + 1).astype(str)
     else:
         doc_ids = data.doc_ids
@@ -71,7 +56,7 @@ def _rank_parts(args: argparse.Namespace, model: Any) -> int:
 
     folder = common.parts_folder(args)
     with common.cluster_of(args) as client:
-        parts = common.read_partitions(args.data, args, client, like=model).scored_with(model)
+        parts = common.read_partitions(args.data, args, client, like=model).ranked(model)
     for number, (query_ids, offsets, doc_ids, scores) in enumerate(parts):
         if doc_ids is None:
             doc_ids = np.char.add(f"{number}-", (np.arange(len(scores)) + 1).astype(str))
@@ -91,7 +76,7 @@ def _rank_text(args: argparse.Namespace, model: Any) -> int:
     common.refuse_reading(args, "belongs to a data file, and raw text is ranked")
     if not hasattr(model, "features_"):
         raise common.InvalidInputError(
-            f"{args.model}: this model ranks rows of features; make one for raw text with `truerank pipeline`"
+            f"{args.model}: this model ranks rows of features; make one for raw text with `truerank text pipeline`"
         )
     common.announce_compilation()
     queries = read_queries(args.queries, field=args.query_field)

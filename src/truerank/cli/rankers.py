@@ -1,4 +1,4 @@
-"""`truerank rankers`: what can be trained, with parameters and defaults."""
+"""`truerank train --list`: what can be trained, with parameters and defaults."""
 
 from __future__ import annotations
 
@@ -6,26 +6,20 @@ import argparse
 import inspect
 from typing import Any
 
-from truerank.cli import common, options
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
-    parser.add_argument("name", nargs="?", metavar="NAME", help="show this ranker's whole documentation")
-    options.add_json_option(parser)
+from truerank.cli import common
 
 
 def run(args: argparse.Namespace) -> int:
     """List every ranker, or describe one."""
     from truerank.models.registry import RANKERS
 
-    names = list(RANKERS) if args.name is None else [args.name]
+    names = list(RANKERS) if args.list == "" else [args.list]
     classes = {name: common.ranker_class(name) for name in names}
     described = {name: _describe(cls) for name, cls in classes.items()}
     if args.json:
         common.print_json(described)
-    elif args.name is not None:
-        print(f"{args.name}: truerank.{classes[args.name].__name__}\n\n{inspect.getdoc(classes[args.name])}")
+    elif args.list:
+        print(f"{args.list}: truerank.{classes[args.list].__name__}\n\n{inspect.getdoc(classes[args.list])}")
     else:
         for name, entry in described.items():
             params = ", ".join(f"{key}={value!r}" for key, value in entry["params"].items())

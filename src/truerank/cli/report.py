@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 from truerank.cli import common, options
+from truerank.cli.systems import score_systems
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -19,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", default="report.html", help="the page (default: report.html)")
     parser.add_argument("--data", metavar="FILE", help="judged documents: a LETOR file (.gz .xz .zst), a table, or -")
     parser.add_argument(
-        "--scores", nargs="+", action="extend", default=[], metavar="FILE", help="score files of --data"
+        "--scores", nargs="+", action="extend", default=[], metavar="FILE", help="score files of --data, or its columns"
     )
     parser.add_argument("--qrels", metavar="FILE", help="TREC judgments, in place of --data")
     parser.add_argument(
@@ -36,6 +37,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--measures", nargs="+", default=["AP nDCG@10 RR"], metavar="NAME", help="the first is compared"
     )
     parser.add_argument("--title", default="Ranking report", help="heading of the page")
+    options.add_plan_options(parser)
+    options.add_topics_option(parser)
+    options.add_training_option(parser)
     options.add_convention_option(parser, default=None)
     options.add_data_options(parser)
 
@@ -46,6 +50,9 @@ def run(args: argparse.Namespace) -> int:
     from truerank.report.evidence import make_report
 
     common.check_writable(args.output)
+    if args.plan is not None:
+        return _of_plan(args)
+    common.refuse_idle(args, ["judges"], "belongs to --plan")
     convention = args.convention or ("trec" if args.qrels else "ranklib")
     names = " ".join(args.measures)
     parse_measures(names, convention)
@@ -53,7 +60,16 @@ def run(args: argparse.Namespace) -> int:
         raise common.UsageError("give --data FILE with models or --scores FILE …, or --qrels FILE with --run FILE …")
     if args.qrels is not None:
         common.refuse_reading(args, "belongs to --data")
-    systems, data = _of_data(args) if args.data is not None else (_of_runs(args), None)
+        common.refuse_idle(args, ["allow_training_queries"], "belongs to --data")
+    else:
+        common.refuse_idle(args, ["topics"], "belongs to --qrels")
+    about = None
+    if args.data is None:
+        systems, data = _of_runs(args), None
+    else:
+        systems, data, about = _of_data(args)
+        if about:
+            common.note(about)
     files = [
         path for path in (args.data, args.qrels, *args.models, *args.scores, *args.runs) if path not in (None, "-")
     ]
@@ -64,6 +80,8 @@ def run(args: argparse.Namespace) -> int:
         data=data,
         title=args.title,
         made_by=shlex.join(["truerank", *sys.argv[1:]]),
+        topics=args.topics,
+        about_training=about,
         sources={os.path.basename(path): _digest(path) for path in files},
     )
     with common.output(args.output) as stream:
@@ -73,28 +91,31 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _of_data(args: argparse.Namespace) -> tuple[list[Any], Any]:
-    from truerank.cli.predict import predicted
-    from truerank.io.scores import read_scores
+def _of_plan(args: argparse.Namespace) -> int:
+    from truerank.cli.judge import from_plan
+    from truerank.report.judging import estimate_section
+    from truerank.report.page import page
+
+    found = from_plan(args, args.measures, ["qrels", "data", "scores", "models"])
+    made_by = f"Made by {shlex.join(['truerank', *sys.argv[1:]])}; {args.plan}: {_digest(args.plan)}"
+    with common.output(args.output) as stream:
+        stream.write(page(args.title, made_by, [estimate_section(found)]))
+    return 0
+
+
+def _of_data(args: argparse.Namespace) -> tuple[list[Any], Any, str | None]:
     from truerank.report.evidence import System
 
     if args.runs:
         raise common.UsageError("runs belong to --qrels; with --data give models or --scores")
     if not args.models and not args.scores:
         raise common.UsageError("--data needs models or --scores FILE …")
-    models = [common.load_ranker(path) for path in args.models]
-    known = [[str(name) for name in getattr(model, "feature_names_in_", ())] for model in models]
-    same = bool(known) and bool(known[0]) and all(names == known[0] for names in known)
-    if known and all(known) and not same and not args.features and not args.exclude:
-        args.features = list(dict.fromkeys(name for names in known for name in names))
-    data = common.read_graded(args.data, args, like=models[0] if same else None)
-    judgements = data.judgements()
-    found = [(path, predicted(model, data), model) for path, model in zip(args.models, models)]
-    found += [(path, read_scores(path, data.n_rows), None) for path in args.scores]
-    names = _names([path for path, _, _ in found])
-    return [
-        System(name, judgements, data.grouped(scores), model) for name, (_, scores, model) in zip(names, found)
-    ], data
+    found = score_systems(args, args.models, args.scores)
+    systems = [
+        System(name, found.judgements, scores, model)
+        for name, scores, model in zip(found.names, found.scores, found.models)
+    ]
+    return systems, found.data, None if found.seen is None else found.seen.text
 
 
 def _of_runs(args: argparse.Namespace) -> list[Any]:
@@ -107,7 +128,11 @@ def _of_runs(args: argparse.Namespace) -> list[Any]:
         raise common.UsageError("--qrels needs --run FILE …")
     common.check_one_stdin([args.qrels, *args.runs])
     qrels = common.with_note(args.qrels, read_qrels(args.qrels))
-    return [System(name, *judge_run(qrels, read_run(path))) for name, path in zip(_names(args.runs), args.runs)]
+    systems = [System(name, *judge_run(qrels, read_run(path))) for name, path in zip(_names(args.runs), args.runs)]
+    for system, path in zip(systems, args.runs):
+        if not len(system.scores):
+            raise common.InvalidInputError(f"{path}: no topic of this run is in {args.qrels}")
+    return systems
 
 
 def _names(paths: list[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +48,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=0.0,
         metavar="M",
-        help="promote what is shown to be less than M worse: a fresher model without a loss (default: 0, a gain)",
+        help="promote also a model that is not worse by more than M (default: 0, a gain is required)",
     )
     parser.add_argument("--model", metavar="FILE", help="where a better model goes (default: MODEL is replaced)")
     parser.add_argument("--previous", metavar="FILE", help="where the model that is replaced is kept")
+    parser.add_argument(
+        "--state",
+        metavar="FILE",
+        help="history of comparisons: how often held-out queries were used (default: MODEL.history.json)",
+    )
     parser.add_argument("--candidate", metavar="FILE", help="where the new model goes in any case")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the split and the test (default: 0)")
     options.add_convention_option(parser, default=None)
@@ -60,19 +66,47 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read, train, compare, replace or keep."""
+    """Read, train, compare, replace or keep; no other run may write the history or the model meanwhile."""
+    from truerank.core.locks import locked
+
+    compared = Path(args.production).read_bytes()
+    target, state = args.model or args.production, args.state or f"{args.production}.history.json"
+    for option, own, path in (("--model", args.model, target), ("--state", args.state, state)):
+        _check_place(option, own, path)
+    places = [os.path.realpath(path) for path in (target, state, args.previous, args.candidate) if path is not None]
+    if len(set(places)) < len(places) or os.path.realpath(args.production) in places[1:]:
+        raise common.UsageError("--model, --state, --previous and --candidate must be different files, and not MODEL")
+    with ExitStack() as locks:
+        for path in (state, target):
+            locks.enter_context(locked(path))
+        return _run(args, state, target, compared)
+
+
+def _check_place(option: str, own: str | None, path: str) -> None:
+    """Fail before anything is compared where a file cannot be written; of a place beside MODEL, name the option."""
+    try:
+        common.check_file(option, path)
+    except common.InvalidInputError as error:
+        if own is not None:
+            raise
+        raise common.InvalidInputError(f"{error}. Name another place with {option} FILE") from error
+
+
+def _run(args: argparse.Namespace, state: str, target: str, compared: bytes) -> int:
     from truerank.data.columns import names_of
     from truerank.data.ranking_data import RankingData
     from truerank.inspection.retraining import SHARE, retrain
+    from truerank.inspection.retraining_history import History, digest, digest_of
     from truerank.io.tables import UNSEEN
-    from truerank.models.model_file import save_model
+    from truerank.models.model_file import model_text, save_model
 
-    target = args.model or args.production
-    for option, path in (("--model", target), ("--previous", args.previous), ("--candidate", args.candidate)):
-        common.check_file(option, path)
-    places = [os.path.realpath(path) for path in (target, args.previous, args.candidate) if path is not None]
-    if len(set(places)) < len(places) or os.path.realpath(args.production) in places[1:]:
-        raise common.UsageError("--model, --previous and --candidate must be different files, and not MODEL")
+    common.check_file("--previous", args.previous)
+    common.check_file("--candidate", args.candidate)
+    if args.margin > 0 and args.model is not None and args.state is None:
+        raise common.UsageError(
+            "--margin with --model needs --state FILE: the history of all models in turn, so that losses within the "
+            "margin do not add up from model to model"
+        )
     if args.share is not None and args.held_out is not None:
         raise common.UsageError("--share takes from the newer queries what --held-out names; give one of the two")
     if args.how == "refit":
@@ -82,6 +116,16 @@ def run(args: argparse.Namespace) -> int:
     if twice:
         raise common.UsageError(f"{twice[0]} is named twice, and its queries would count twice")
     production = common.load_ranker(args.production)
+    history, own_digest = History.read(state), digest(compared)
+    earlier = history.references.get(own_digest)
+    reference = None
+    if args.margin > 0 and earlier is not None:
+        if not os.path.exists(earlier["path"]) or digest_of(earlier["path"]) != earlier["digest"]:
+            raise common.InvalidInputError(
+                f"--margin compares with the last model that was promoted as better, which {earlier['path']} no longer "
+                "holds. Put it back, or leave --margin out"
+            )
+        reference = common.load_ranker(earlier["path"])
     common.announce_compilation()
     parts = [common.with_beside(common.read_graded(path, args, like=production), args) for path in args.data]
     data = parts[0] if len(parts) == 1 else RankingData.concatenate(parts)
@@ -114,25 +158,44 @@ def run(args: argparse.Namespace) -> int:
         test=args.test,
         level=args.level,
         margin=args.margin,
+        reference=reference,
+        history=history,
         share=SHARE if args.share is None else args.share,
         random_state=args.seed,
         **common.given(args, "more"),
     )
+    history.write(state)
     if args.candidate is not None:
+        common.remember_reading(found.candidate, args, production)
         save_model(found.candidate, args.candidate)
     if found.promoted:
+        if Path(args.production).read_bytes() != compared:
+            raise common.InvalidInputError(
+                f"{args.production} has changed since it was read, and the new model was compared with what it held "
+                "then; nothing was replaced. Run the command again"
+            )
         if args.previous is not None:
-            _copy(args.production, args.previous)
-        save_model(found.candidate, target)
+            _write(compared, args.previous)
+        shown_better = found.decision.verdict == "better" and (earlier is None or reference is not None)
+        if not shown_better and earlier is None:
+            earlier = {"digest": own_digest, "path": os.path.abspath(f"{target}.reference.json")}
+            _write(compared, earlier["path"])
+        # The history names the new model before it is in place: an interruption in between loses no reference.
+        common.remember_reading(found.candidate, args, production)
+        new = model_text(found.candidate).encode()
+        if earlier is not None and not shown_better:
+            history.references[digest(new)] = earlier
+            history.write(state)
+        _write(new, target)  # follows a link and keeps permissions
     _report(args, found, target, both)
     return 0 if found.promoted else KEPT
 
 
-def _copy(source: str, target: str) -> None:
+def _write(content: bytes, target: str) -> None:
     from truerank.core.files import atomic_write
 
     with atomic_write(target, "wb") as stream:
-        stream.write(Path(source).read_bytes())
+        stream.write(content)
 
 
 def _report(args: argparse.Namespace, found: Any, target: str, both: int) -> None:
@@ -149,14 +212,23 @@ def _report(args: argparse.Namespace, found: Any, target: str, both: int) -> Non
                 "convention": comparison.convention,
                 "means": comparison.means,
                 "difference": {"mean": pair.difference, "low": pair.low, "high": pair.high},
+                "interval_of": comparison.interval_of,
                 "wins": pair.wins,
                 "losses": pair.losses,
                 "ties": pair.ties,
                 "test": comparison.test,
+                "verdict": found.decision.verdict,
                 "p": found.p,
                 "level": args.level,
+                "level_spent": found.decision.level,
+                "look": found.look,
                 "margin": args.margin,
-                "queries": {"train": found.n_train, "held_out": found.n_held_out, "in_both": both},
+                "queries": {
+                    "train": found.n_train,
+                    "held_out": found.n_held_out,
+                    "in_both": both,
+                    "training_queries": found.training_queries,
+                },
                 "status": getattr(found.candidate, "status_", None),
                 "model": target if found.promoted else args.production,
                 "previous": args.previous if found.promoted else None,
@@ -164,10 +236,13 @@ def _report(args: argparse.Namespace, found: Any, target: str, both: int) -> Non
             }
         )
         return
-    print(comparison.systems_table())
+    print(found.about_training)
+    print("\n".join([comparison.systems_table(), comparison.caption, *comparison.remarks()]))
+    if args.margin > 0:
+        print("p of the table is against no difference, that of the verdict against a loss of the margin")
     kept = f"{args.production} stays" if not found.promoted else f"{target} is the new model"
     print(
-        f"{found.how} on {found.n_train} queries, compared on {found.n_held_out} held-out ones by a {comparison.test} "
-        f"test ({comparison.convention}); {found.reason}\n{'promoted' if found.promoted else 'kept'}: {kept}"
+        f"{found.how} on {common.counted(found.n_train, 'query')}, compared on {found.n_held_out} held-out ones; "
+        f"{found.reason}\n{'promoted' if found.promoted else 'kept'}: {kept}"
         + (f"; the one before is in {args.previous}" if found.promoted and args.previous else "")
     )

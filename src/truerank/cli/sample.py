@@ -20,13 +20,19 @@ RUNS = {
     "feedback": "rm3-10",
     "latent": "latent-300",
 }
+_FEW = 25  # queries for `truerank judge`
 TERMS = "cranfield.md"
 """Not README.md: the folder may be somebody's project."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("out", metavar="DIR", help="folder to write into; it is made where there is none")
+    parser.add_argument("out", metavar="DIR", nargs="?", help="output folder; created if it does not exist")
+    parser.add_argument(
+        "--demo",
+        action="store_true",
+        help="train and test a ranker on the sample, and write its model and a summary into DIR (default: demo-output)",
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the split of queries (default: 0)")
     options.add_replace_option(parser)
     options.add_json_option(parser)
@@ -38,6 +44,13 @@ def run(args: argparse.Namespace) -> int:
     Everything is made in a folder beside and moved where it belongs: what stands there with the same bytes stays, and
     other files of these names are not written over without `--replace`.
     """
+    if args.demo:
+        from truerank.cli import demo
+
+        common.refuse_idle(args, ["replace"], "does not go with --demo")
+        return demo.run(args)
+    if args.out is None:
+        raise common.UsageError("name the output folder: truerank sample DIR")
     common.check_folder_name("DIR", args.out)
     out = Path(args.out)
     out.mkdir(parents=True, exist_ok=True)
@@ -71,7 +84,7 @@ def write_sample(out: Path, seed: int) -> dict[str, str]:
     from truerank.data.splits import query_folds
     from truerank.io.letor.write import write_letor
     from truerank.io.tables import write_table
-    from truerank.io.trec import read_qrels, write_qrels, write_run
+    from truerank.io.trec import Qrels, read_qrels, write_qrels, write_run
 
     data = load_sample("cranfield-text")
     parts = query_folds(data.n_queries, 5, random_state=seed, query_ids=data.query_ids)
@@ -84,6 +97,9 @@ def write_sample(out: Path, seed: int) -> dict[str, str]:
         if find_spec("pyarrow") is not None:
             write_table(part, out / f"{role}.parquet")
             written[f"{role}.parquet"] = "the same as a table"
+    if find_spec("pyarrow") is not None:
+        write_table(data, out / "judgements.parquet")
+        written["judgements.parquet"] = "all queries as one table, for `truerank split`"
     write_qrels(read_qrels(sample_path("cranfield-qrels")), out / "qrels.txt")
     written["qrels.txt"] = "the judgements of all 225 queries"
     assert data.doc_ids is not None
@@ -92,6 +108,22 @@ def write_sample(out: Path, seed: int) -> dict[str, str]:
         scores = data.X[:, names.index(column)]
         write_run(out / f"{name}.run", data.query_ids, data.offsets, data.doc_ids, scores, tag=name)
         written[f"{name}.run"] = f"a TREC run by the feature {column}"
+    few, n = data.take_queries(np.arange(_FEW)), f"{_FEW} queries"
+    assert few.doc_ids is not None
+    assert few.y is not None
+    for name, column in {name: RUNS[name] for name in ("bm25", "latent")}.items():
+        scores = few.X[:, names.index(column)]
+        write_run(out / f"few-{name}.run", few.query_ids, few.offsets, few.doc_ids, scores, tag=name)
+        written[f"few-{name}.run"] = f"{n} of {name}.run"
+    similarity = few.X[:, names.index("rocchio-5")]
+    labels = np.searchsorted(np.quantile(similarity, [0.85, 0.93, 0.98]), similarity).astype(np.float64)
+    for name, grades, what in (
+        ("human", few.y, f"grades of all documents of {n}"),
+        ("judge", labels, f"labels of a made-up model judge, by similarity, for {n}"),
+    ):
+        qrels = Qrels(np.asarray(few.query_ids).astype(str), few.offsets, few.doc_ids, grades)
+        write_qrels(qrels, out / f"few-{name}.txt")
+        written[f"few-{name}.txt"] = what
     shutil.copyfile(sample_path().parent / "README.md", out / TERMS)
     written[TERMS] = "origin, terms, and what the features are"
     return written

@@ -1,4 +1,4 @@
-"""`truerank search`: the best documents of each query under a retrieval function, as a TREC run."""
+"""`truerank text search`: the best documents of each query under a retrieval function, as a TREC run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from truerank.cli import common
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("index", metavar="INDEX", help="a folder that `truerank index` wrote")
+    parser.add_argument("index", metavar="INDEX", help="a folder that `truerank text index` wrote")
     parser.add_argument(
         "queries", metavar="QUERIES", help='JSON lines {"id", "text"}, a table, TREC topics or SMART queries'
     )

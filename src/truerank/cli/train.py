@@ -12,7 +12,9 @@ from truerank.core.errors import InvalidInputError
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("train", metavar="TRAIN", help="judged rankings: a LETOR file (.gz .xz .zst), a table, or -")
+    parser.add_argument(
+        "train", metavar="TRAIN", nargs="?", help="judged rankings: a LETOR file (.gz .xz .zst), a table, or -"
+    )
     options.add_ranker_options(parser)
     parser.add_argument("--valid", metavar="FILE", help="validation queries, for early stopping and selection")
     parser.add_argument(
@@ -22,7 +24,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="for a LETOR file larger than memory: read it block by block, once to count and PASSES times to learn "
         "(rankers that can: pairwise-descent)",
     )
-    parser.add_argument("--model", required=True, metavar="FILE", help="where the model goes, as JSON")
+    parser.add_argument("--model", metavar="FILE", help="output file of the model, as JSON (required)")
+    parser.add_argument(
+        "--list", nargs="?", const="", metavar="NAME", help="list the rankers and their parameters, or describe one"
+    )
     options.add_cluster_option(parser)
     parser.add_argument(
         "--checkpoint",
@@ -37,6 +42,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, fit, save; a summary goes to stderr, or with --json to stdout."""
+    if args.list is not None:
+        from truerank.cli import rankers
+
+        return rankers.run(args)
+    if args.train is None or args.model is None:
+        raise common.UsageError("name the training data and the model's file: truerank train TRAIN --model model.json")
     common.check_file("--model", args.model)
     start = time.process_time()
     ranker = common.make_ranker(args.ranker, common.parse_settings(args.set), args.seed, args.prepare)
@@ -85,9 +96,11 @@ def _train(args: argparse.Namespace, ranker: Any, client: Any, start: float) -> 
     ranker.fit(data, eval_set=valid)
     fitted = time.process_time()
     from truerank.models.model_file import save_model
+    from truerank.rankers.pipeline import ranker_scores
 
+    common.remember_reading(ranker, args)
     save_model(ranker, args.model)
-    training = float(ranker.score(data))
+    training = float(ranker._measure().mean(data.judgements(), ranker_scores(ranker, data)))
     validation = None if valid is None else float(ranker.score(valid))
     measure = getattr(ranker, "measure", None) or "nDCG@10"
     summary = {
@@ -107,7 +120,7 @@ def _train(args: argparse.Namespace, ranker: Any, client: Any, start: float) -> 
     }
     held = "" if validation is None else f", {validation:.4f} on the validation queries"
     text = (
-        f"{args.ranker}: {data.n_rows} rows, {data.n_queries} queries, {data.n_features} features; "
+        f"{args.ranker}: {common.size_of(data)}; "
         f"{summary['measure']} ({summary['convention']}) {training:.4f} on the training queries{held}\n"
         f"{ranker.status_}\n"
         f"model written to {args.model} (CPU seconds: reading {read - loaded:.2f}, fitting {fitted - read:.2f})"
@@ -127,7 +140,7 @@ def _stream(args: argparse.Namespace, ranker: Any) -> int:
         raise InvalidInputError("--stream reads the file several times; give the name of a file instead of -")
     own = ("max_line", "query_column", "grade_column", "document_column", "out_of_core")
     common.refuse_idle(args, own, "does not go with --stream")
-    if args.missing != "error":
+    if args.missing == "nan":
         raise common.UsageError("--missing nan does not go with --stream")
     start = time.process_time()
     ranker.fit_file(args.train, n_passes=args.stream, sparse=args.sparse, n_features=args.n_features)
@@ -148,7 +161,8 @@ def _stream(args: argparse.Namespace, ranker: Any) -> int:
     }
     held = "" if valid is None else f"; nDCG@10 ({ranker.convention}) {valid:.4f} on the validation queries"
     text = (
-        f"{args.ranker}: {ranker.n_queries_in_} queries, {ranker.n_features_in_} features{held}\n{ranker.status_}\n"
+        f"{args.ranker}: {common.counted(ranker.n_queries_in_, 'query')}, "
+        f"{common.counted(ranker.n_features_in_, 'feature')}{held}\n{ranker.status_}\n"
         f"model written to {args.model} (CPU seconds, reading and fitting: {seconds:.2f})"
     )
     return common.tell(args, summary, text)

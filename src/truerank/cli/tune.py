@@ -99,6 +99,7 @@ def run(args: argparse.Namespace) -> int:
         state=args.state,
         watch=watch,
     )
+    common.remember_reading(found.ranker, args)
     save_model(found.ranker, args.model)
     if args.json:
         common.print_json(

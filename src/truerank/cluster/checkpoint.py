@@ -1,7 +1,8 @@
 """The answers of a fit's rounds in a file: a client that was killed goes on where it stopped, with the same bits.
 
 A fit is a function of the answers to its rounds. Read from the file they bring it to where it was; the workers follow
-by the journal, and the next round is a real one. A tree stands in the file as one answer, not its histograms.
+by the journal, and the next round is a real one. A tree stands in the file as one answer, not its histograms. Answers
+have numbers and the names of their rounds, which are compared when they are read.
 """
 
 from __future__ import annotations
@@ -9,14 +10,23 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import shutil
 import struct
 import zlib
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from truerank import __version__
+from truerank.core.digests import content_digest
 from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.core.locks import locked
 
 _NAME = "rounds.bin"
+INSIDE = "rounds.inside"  # the folder of fits inside a fit
+_TEXT = np.dtypes.StringDType()
 _HEAD = struct.Struct("<QI")  # length and checksum of a record
 # What an answer may be made of, beside Python's own containers and numbers: nothing else is loaded from a file.
 _KNOWN = {
@@ -28,56 +38,78 @@ _KNOWN = {
     ("numpy.core.multiarray", "_reconstruct"),
     ("numpy.core.multiarray", "scalar"),
     ("numpy.core.numeric", "_frombuffer"),
-    ("truerank.cluster.column_summaries", "ColumnSummary"),
-    ("truerank.cluster.fits.oblivious_boosting", "_Sums"),
+    ("scipy.sparse._csr", "csr_array"),
+    ("scipy.sparse._csr", "csr_matrix"),
+    ("truerank.cluster.checkpoint", "_texts"),
+    ("truerank.rankers.sums.column_summaries", "ColumnSummary"),
+    ("truerank.rankers.sums.boosted_trees", "_Sums"),
     ("truerank.trees.grower", "TreeStructure"),
     ("truerank.data.ranking_data", "RankingData"),
 }
 
 
 class Checkpoint:
-    """The file of one fit, in a folder that is made where it is not there.
+    """The file of one fit, in a folder that is made where it is not there; the folder is locked until `close`.
 
-    `fit` says what is fitted to what: a file with the rounds of another fit is an `InvalidInputError`.
+    `fit` says what is fitted to what: a file with the rounds of another fit is an `InvalidInputError`, and so is a
+    folder that another process uses.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], fit: str) -> None:
+    def __init__(self, folder: str | os.PathLike[str], fit: dict[str, str]) -> None:
         self.path = Path(folder) / _NAME
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = open(self.path, "a+b")  # noqa: SIM115  (closed by `close`)
-        self._file.seek(0)
-        self._ahead: Any = None
+        self._lock = ExitStack()
+        self._number, self._ahead = 0, (0, "", None)
         try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock.enter_context(locked(folder))
+            self._file = self._lock.enter_context(open(self.path, "a+b"))  # noqa: SIM115
+            self._file.seek(0)
             self._begin(fit)
+        except OSError as error:
+            self.close()
+            raise DataFileError(f"{self.path}: the checkpoint cannot be opened: {error}") from error
         except BaseException:
             self.close()
             raise
 
-    def _begin(self, fit: str) -> None:
+    def _begin(self, fit: dict[str, str]) -> None:
         self.replaying = self._advance()
         if not self.replaying:
-            self.add(fit)
-        elif self.answer() != fit:
+            self.add("fit", fit)
+            return
+        found = self.answer("fit")
+        other = [what for what, digest in fit.items() if found.get(what) != digest]
+        if other:
             raise InvalidInputError(
-                f"{self.path} holds the rounds of another fit (other settings, data or version); name another folder, "
-                "or delete this file to begin anew"
+                f"{self.path} holds the rounds of another fit: the {', '.join(other)} differ. Name another folder, or "
+                "delete this file to begin anew"
             )
 
-    def answer(self) -> Any:
-        """The next answer of the file."""
-        value = self._ahead
+    def answer(self, what: str) -> Any:
+        """The next answer of the file, which must be that of the round `what`."""
+        number, of, value = self._ahead
+        if (number, of) != (self._number, what):
+            raise DataFileError(
+                f"{self.path}: expected round {self._number} ({what}), and the file has round {number} ({of}): more "
+                "than one fit has written to it. Delete the file to begin anew"
+            )
+        self._number += 1
         self.replaying = self._advance()
         return value
 
     def close(self, done: bool = False) -> None:
-        """Close the file, and delete it when the fit is done."""
-        self._file.close()
+        """Close the file, and delete it, with those of fits inside this one, when the fit is done."""
         if done:
             self.path.unlink(missing_ok=True)
+            shutil.rmtree(self.path.parent / INSIDE, ignore_errors=True)
+        self._lock.close()
 
-    def add(self, value: Any) -> None:
-        """Keep an answer; it is on the disk when this returns."""
-        payload = pickle.dumps(value, protocol=5)
+    def add(self, what: str, value: object) -> None:
+        """Keep the answer to the round `what`; it is on the disk when this returns."""
+        written = io.BytesIO()
+        _Writer(written, protocol=5).dump((self._number, what, value))
+        payload = written.getvalue()
+        self._number += 1
         try:
             self._file.write(_HEAD.pack(len(payload), zlib.crc32(payload)) + payload)
             self._file.flush()
@@ -107,37 +139,38 @@ class _Known(pickle.Unpickler):
         raise pickle.UnpicklingError(f"{module}.{name}")
 
 
-def _load(payload: bytes, path: Path) -> Any:
+class _Writer(pickle.Pickler):
+    def reducer_override(self, value: Any) -> Any:
+        """Arrays of texts as lists: NumPy's own form of them names functions that differ between its versions."""
+        return (_texts, (value.tolist(),)) if getattr(value, "dtype", None) == _TEXT else NotImplemented
+
+
+def _texts(values: list[str]) -> np.ndarray:
+    return np.array(values, dtype=_TEXT)
+
+
+def _load(payload: bytes, path: Path) -> tuple[int, str, Any]:
     try:
-        return _Known(io.BytesIO(payload)).load()
+        number, what, value = _Known(io.BytesIO(payload)).load()
     except Exception as error:
         raise DataFileError(f"{path}: not a checkpoint of this version ({error}); delete the file") from error
+    return number, what, value
 
 
-def name_of_fit(ranker: Any, data: Any, valid: Any) -> str:
-    """Version, learner, settings, the trees that it goes on from, and the partitions' rows, queries and files."""
-    from hashlib import blake2b
+def name_of_fit(ranker: Any, data: Any, valid: Any) -> dict[str, str]:
+    """What is fitted to what, by content: digests of the settings, and of the rows as the workers hold them.
 
-    import truerank
-
-    given = sorted(ranker.get_params(deep=False).items())
-    settings = {name: _plain(value) for name, value in given if name != "callbacks"}
-    parts = []
-    if getattr(ranker, "warm_start", False) and hasattr(ranker, "tree_values_"):
-        parts.append(blake2b(ranker.tree_values_.tobytes(), digest_size=16).hexdigest())
-    for one in (data, valid):
-        if one is not None:
-            digest = blake2b(digest_size=16)
-            digest.update(one.rows_by_partition.tobytes())
-            digest.update(repr(one.query_ids.tolist()).encode())
-            for source in one.crew.sources:
-                path = getattr(source, "path", None)
-                if path is not None and os.path.exists(path):
-                    found = os.stat(path)
-                    digest.update(f"{path} {found.st_size} {found.st_mtime_ns}".encode())
-            parts.append(digest.hexdigest())
-    return repr((truerank.__version__, type(ranker).__name__, settings, parts))
-
-
-def _plain(value: Any) -> str:
-    return getattr(value, "__qualname__", None) or repr(value)
+    The workers read their partitions for it, once more where they do not hold the rows.
+    """
+    settings = {name: value for name, value in ranker.get_params(deep=False).items() if name != "callbacks"}
+    begun = {}
+    if getattr(ranker, "warm_start", False):
+        begun = {name: getattr(ranker, name) for name in ranker.model_attributes if hasattr(ranker, name)}
+    return {
+        "truerank version": __version__,
+        "rankers": content_digest(type(ranker)),
+        "settings": content_digest(settings),
+        "model that the fit goes on from": content_digest(begun),
+        "training data": content_digest(data.digests()),
+        "validation data": content_digest(None if valid is None else valid.digests()),
+    }

@@ -7,7 +7,7 @@ from typing import Any
 from truerank.core.errors import InvalidInputError, imports_of_extra
 
 
-def current_client(client: Any) -> Any:
+def current_client(client: object) -> Any:
     """The client given, or that of this process, or None."""
     if client is not None:
         return client
@@ -33,27 +33,36 @@ _LOOK_SELDOM = {
     "distributed.worker.memory.monitor-interval": "500ms",
     "distributed.worker.profile.enabled": False,
 }
+# Pages about the cluster that every user of the machine could read.
+_NO_PAGES: dict[str, Any] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
 
 
 def connect(where: str) -> Any:
     """A client: `"local:N"` starts N worker processes on this machine, `"tcp://host:port"` joins a scheduler.
 
+    Processes on this machine talk under TLS, with a certificate that exists for as long as they do and in their memory
+    alone, so that no other user of the machine can reach them; there is no dashboard, and no other page.
+
     A `MissingExtraError` without the extra `cluster`; an `InvalidInputError` when `where` is neither.
     """
     with imports_of_extra("distributed", "cluster", "training on a cluster"):
         from dask import config
-        from distributed import Client, LocalCluster
+        from distributed import Client, LocalCluster, Security
     kind, _, rest = where.partition(":")
     if kind == "local" and rest.isdigit() and int(rest) >= 1:
+        with imports_of_extra("cryptography", "cluster", "a local cluster"):
+            security = Security.temporary()
         environment = "distributed.nanny.pre-spawn-environ"
         kept = {environment: {**config.get(environment), **_KEEP_MEMORY}}
-        with config.set({**kept, **_LOOK_SELDOM}):
+        with config.set({**kept, **_LOOK_SELDOM, **_NO_PAGES}):
             cluster = LocalCluster(
                 n_workers=int(rest),
                 threads_per_worker=1,
                 processes=True,
                 host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",
+                dashboard_address=None,
+                protocol="tls://",
+                security=security,
             )
         # A worker that is killed while it starts is not started again by its nanny: this asks for another one.
         cluster.adapt(minimum=int(rest), maximum=int(rest), interval="2s")

@@ -35,11 +35,11 @@ class Communicator:
         self._ended = threading.Event()
         self._error: Exception | None = None
 
-    def begin(self, rank: int, doors: Sequence[Door], context: Any = None) -> None:
+    def begin(self, rank: int, doors: Sequence[Door], context: object = None) -> None:
         """Take the place `rank` among the members with these doors, for which `context` is that of TLS, if any."""
         self.rank, self.size, self._doors, self._context = rank, len(doors), doors, context
 
-    def tell(self, other: int, value: Any) -> None:
+    def tell(self, other: int, value: object) -> None:
         """Begin to send a value, which must not change any more, to another member.
 
         Raises
@@ -107,7 +107,7 @@ class Communicator:
             self._check()
             return self._from.setdefault(other, Future())
 
-    def _send(self, other: int, value: Any) -> None:
+    def _send(self, other: int, value: object) -> None:
         try:
             if other not in self._to:
                 link = self._reach(self._doors[other])

@@ -24,15 +24,17 @@ from truerank.cluster.communicator import Communicator
 from truerank.cluster.links import Door
 from truerank.cluster.member import Call, Failure, Member, Step
 from truerank.cluster.partition import Source
-from truerank.cluster.sums import Merge, Nodes, add, fold, size_of
+from truerank.cluster.sums import Nodes, fold, size_of
 from truerank.core.errors import ClusterError
 from truerank.core.printing import note
 from truerank.core.threads import resolve_n_jobs
+from truerank.data.rows import Merge, add
+from truerank.rankers.sums.shared_growth import FAN_IN
 
 T = TypeVar("T")
 
-FAN_IN = 8  # workers whose sums one process adds up
 SILENCE_SECONDS = 60.0  # after which a worker that answers nothing is given up, and the scheduler too
+_RETURN_SECONDS = 5.0  # in which a scheduler that has closed its connection may come back
 _LOOK_SECONDS = 2.0  # between two looks at who is there
 _UNKNOWN_LOOKS = 3  # after which a call that a member does not know of is sent again
 _ATTEMPTS = 20  # at one round, or at giving partitions to workers
@@ -83,6 +85,10 @@ class Crew:
         self._log, self._behind = log, False
         self._try("replay", ([],))
 
+    def end(self) -> None:
+        """Leave the checkpoint of a fit, which may have failed."""
+        self._log = None
+
     def _try(self, method: str, arguments: tuple[Any, ...]) -> None:
         """A method of all members."""
         if self.client is None:
@@ -127,7 +133,7 @@ class Crew:
             When no worker is left, or the scheduler does not answer.
         """
         call = self._call(step, arguments)
-        result = self.remembered(lambda: self._answer(call, merge))
+        result = self.remembered(step.__qualname__, lambda: self._answer(call, merge))
         if keep:
             self._journal.append(call)
         if self.progress is not None:
@@ -174,16 +180,16 @@ class Crew:
         self.n_rounds += 1
         return self._serial, step, arguments
 
-    def remembered(self, work: Callable[[], Any]) -> Any:
-        """`work()`, which may be several rounds: a checkpoint keeps what it gives in place of their answers."""
+    def remembered(self, what: str, work: Callable[[], Any]) -> Any:
+        """`work()`, which may be several rounds: a checkpoint keeps what it gives, as `what`, not their answers."""
         log, self._log = self._log, None
         try:
             if log is not None and log.replaying:
                 self._behind = True
-                return log.answer()
+                return log.answer(what)
             value = work()
             if log is not None:
-                log.add(value)
+                log.add(what, value)
             return value
         finally:
             self._log = log
@@ -293,6 +299,14 @@ class Crew:
 
     def _addresses(self) -> list[str]:
         """Workers that the scheduler knows of and that have not been given up."""
+        until = time.monotonic() + _RETURN_SECONDS
+        while self.client.status != "running":
+            if self.client.status != "connecting" or time.monotonic() > until:
+                raise ClusterError(
+                    f"the scheduler at {self.client.scheduler.address} has ended or closed its connection, and was not "
+                    f"back within {_RETURN_SECONDS:g} s; start it and fit again (a checkpoint keeps the rounds so far)"
+                )
+            time.sleep(0.2)
         try:
             known = self.client.sync(
                 self.client.scheduler.identity, n_workers=-1, callback_timeout=SILENCE_SECONDS

@@ -2,14 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from truerank.cluster.data import ClusterRankingData, refuse_persisted
 from truerank.cluster.partition import Source, Whole
 from truerank.core.checks import is_dask
 from truerank.core.errors import InvalidInputError
+from truerank.core.types import ArrayLike
 from truerank.data.ranking_data import RankingData
+
+
+@dataclass(frozen=True)
+class DaskBlocks:
+    """A Dask array, data frame or series at the border of a ranker: what is done block by block, where they are."""
+
+    values: Any
+
+    def source(self, y: object, qid: object) -> ClusterRankingData:
+        """Its rows with their grades and queries; see `from_dask_collections`."""
+        return from_dask_collections(self.values, y, qid=qid)
+
+    def each(self, function: Callable[..., Any], *state: Any) -> Any:
+        """`function(rows, *state)` as a Dask array, of a data frame as a series; not yet computed."""
+        if hasattr(self.values, "map_partitions"):
+            from dask.delayed import delayed
+
+            # Delayed, so that Dask does not look for a name of the ranker in its contents.
+            given = [delayed(one, pure=False) for one in state]
+            return self.values.map_partitions(_of_frame, function, *given, meta=("score", "float64"))
+        rows = self.values.rechunk({1: -1})
+        return rows.map_blocks(lambda block: function(block, *state), dtype=np.float64, drop_axis=1, meta=np.empty(0))
+
+    def queries(self, numbered: Callable[[Any], np.ndarray]) -> Any:
+        """Query of each row, from sizes of consecutive queries (m,) that are cut as the rows are.
+
+        A Dask array of int64 (n,) in as many blocks, of unknown lengths; a query's number has its block's in the upper
+        32 bits.
+        """
+        sizes = self.values if hasattr(self.values, "map_blocks") else self.values.to_dask_array()
+
+        def queries_of_block(block: np.ndarray, block_id: tuple[int, ...]) -> np.ndarray:
+            return numbered(block) + (block_id[0] << 32)
+
+        lengths = ((np.nan,) * len(sizes.chunks[0]),)
+        return sizes.map_blocks(queries_of_block, dtype=np.int64, chunks=lengths, meta=np.empty(0, dtype=np.int64))
+
+
+def _of_frame(frame: Any, function: Callable[..., Any], *state: Any) -> Any:
+    import pandas
+
+    return pandas.Series(function(frame, *state), index=frame.index, name="score")
 
 
 @dataclass(frozen=True)
@@ -74,7 +120,7 @@ def from_dask_collections(X: Any, y: Any = None, *, qid: Any, client: Any = None
     return ClusterRankingData(sources, client, hold)
 
 
-def _blocks_of(values: Any, name: str) -> list[Any]:
+def _blocks_of(values: ArrayLike, name: str) -> list[Any]:
     """A collection's blocks of rows, as Dask's delayed objects."""
     if not is_dask(values) or not hasattr(values, "to_delayed"):
         raise InvalidInputError(

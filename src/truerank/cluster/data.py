@@ -7,10 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from truerank.cluster.clients import current_client
-from truerank.cluster.fits import fit
-from truerank.cluster.fits.adarank import PartitionedCombined
-from truerank.cluster.fits.linear import PartitionedMatrix, PartitionedProblem
-from truerank.cluster.fits.rank_boost import PartitionedPairWeights, PartitionedStumpScores
 from truerank.cluster.partition import (
     FrameSource,
     GivenSource,
@@ -22,7 +18,7 @@ from truerank.cluster.partition import (
 )
 from truerank.cluster.partitioned_data import PartitionedData
 from truerank.core.checks import check_positive_int
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.data.columns import Columns
 from truerank.data.ranking_data import RankingData
 from truerank.io.tables import table_kind
@@ -33,7 +29,7 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 def read_letor(
     paths: Paths,
     *,
-    client: Any = None,
+    client: object = None,
     hold: bool = True,
     n_jobs: int | None = None,
     columns: Columns | None = None,
@@ -79,7 +75,7 @@ def read_parquet(
     *,
     qid: str | None = None,
     y: str | None = None,
-    client: Any = None,
+    client: object = None,
     hold: bool = True,
     n_jobs: int | None = None,
     rows_per_partition: int = 1_000_000,
@@ -87,7 +83,8 @@ def read_parquet(
 ) -> Any:
     """Judged rankings from Parquet files (or other tables), which the workers read.
 
-    A file is a partition; a Parquet file of more rows and of several row groups is cut between these.
+    A file is a partition; a Parquet file of more rows and of several row groups is cut between these, and one without
+    rows is left out. Columns are matched by name: those of the first file give their order.
 
     Parameters
     ----------
@@ -117,11 +114,13 @@ def read_parquet(
     sources: list[Source] = []
     for path in expand(paths):
         sources += row_groups(path, rows, options) if table_kind(path) == "parquet" else [TableSource(path, options)]
+    if not sources:
+        raise DataFileError("neither this file nor another one holds rows", expand(paths)[0])
     return ClusterRankingData(sources, client, hold, n_jobs)
 
 
 def from_dask_dataframe(
-    ddf: Any, qid: str = "qid", y: str | None = "y", *, client: Any = None, hold: bool = True, **options: Any
+    ddf: Any, qid: str = "qid", y: str | None = "y", *, client: object = None, hold: bool = True, **options: Any
 ) -> Any:
     """Judged rankings from a Dask data frame, one partition each; queries split over partitions are joined.
 
@@ -165,7 +164,7 @@ def refuse_persisted(collection: Any) -> None:
         )
 
 
-def from_parts(parts: Sequence[RankingData], *, client: Any = None, n_jobs: int | None = None) -> Any:
+def from_parts(parts: Sequence[RankingData], *, client: object = None, n_jobs: int | None = None) -> Any:
     """Partitions that are in memory here and are sent to the workers: for tests, and for data made by code."""
     return ClusterRankingData([GivenSource(part) for part in parts], client, True, n_jobs)
 
@@ -190,34 +189,3 @@ class ClusterRankingData(PartitionedData):
         same settings and data, and ends with the same bits. The file in it grows by the answers of the rounds (of trees
         some kilobytes each) and is deleted when the fit is done.
     """
-
-    @property
-    def X(self) -> Any:
-        """A stand-in for the matrix of features, which knows its shape and linear scores (gathered here)."""
-        return PartitionedMatrix(self)
-
-    def fit_ranker(self, ranker: Any, eval_set: Any = None, callbacks: Any = None, **given: Any) -> Any:
-        """What `ranker.fit(self)` does: see `truerank.cluster.fits`."""
-        named = [name for name, value in given.items() if value is not None]
-        if named:
-            raise InvalidInputError(
-                f"data on a cluster learn from their own queries, grades and weights alone; do not pass "
-                f"{', '.join(named)}, or fit to `data.gather()` if the rows fit here"
-            )
-        return fit(ranker, self, eval_set, callbacks or ())
-
-    def linear_problem(self, scale: str, intercept: float = 0.0) -> Any:
-        """What linear learners ask of the rows, as sums over partitions."""
-        return PartitionedProblem(self, scale, intercept)
-
-    def combined(self, measure: Any) -> Any:
-        """What AdaRank asks of the rows."""
-        return PartitionedCombined(self, measure)
-
-    def pair_weights(self) -> Any:
-        """What RankBoost asks of the rows."""
-        return PartitionedPairWeights(self)
-
-    def stump_scores(self, curve: Any) -> Any:
-        """What RankBoost asks of validation queries."""
-        return PartitionedStumpScores(self, curve)

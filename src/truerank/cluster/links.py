@@ -22,7 +22,8 @@ from typing import Any
 from truerank.core.errors import ClusterError
 
 _GREETING = struct.Struct("!16sQI")  # token, number of the program, rank of the member that sends
-_GREETING_SECONDS = 10.0
+_GREETING_SECONDS = 10.0  # for all of a greeting, that of TLS included
+_MOST_GREETINGS = 32  # at a time; who comes later waits with the system
 _CONNECT_SECONDS = 5.0
 _LONGEST_WAIT = 3600.0  # whoever knows better interrupts
 _SIZE = struct.Struct("!Q")
@@ -58,7 +59,7 @@ class Link:
             raise
         return cls(connection)
 
-    def send(self, value: Any) -> None:
+    def send(self, value: object) -> None:
         """Send a value; returns when the machine has taken all of it."""
         buffers: list[pickle.PickleBuffer] = []
         parts = [memoryview(pickle.dumps(value, protocol=5, buffer_callback=buffers.append))]
@@ -121,27 +122,42 @@ def _first_free(host: str, ports: range) -> socket.socket:
     )
 
 
-def _listen(listening: socket.socket, token: bytes, context: Any, greeted: weakref.WeakMethod[Any]) -> None:
+def _listen(listening: socket.socket, token: bytes, context: object, greeted: weakref.WeakMethod[Any]) -> None:
+    places = threading.Semaphore(_MOST_GREETINGS)
+
+    def greet(connection: socket.socket) -> None:
+        try:
+            _greet(connection, token, context, greeted)
+        finally:
+            places.release()
+
     with listening:
         while greeted() is not None:
+            places.acquire()
             try:
                 connection, _ = listening.accept()
             except OSError:
+                places.release()
                 time.sleep(0.1)  # too many open files, or the end
                 continue
-            threading.Thread(target=_greet, args=(connection, token, context, greeted), daemon=True).start()
+            threading.Thread(target=greet, args=(connection,), daemon=True).start()
 
 
 def _greet(connection: socket.socket, token: bytes, context: Any, greeted: weakref.WeakMethod[Any]) -> None:
-    """Hand over a link, if it knows the token."""
+    """Hand over a link, if it knows the token in time."""
+    deadline = threading.Timer(_GREETING_SECONDS, lambda: _interrupt(connection))
+    deadline.daemon = True
     try:
-        connection.settimeout(_GREETING_SECONDS)
+        deadline.start()
         if context is not None:
-            connection = context.wrap_socket(connection, server_side=True)
+            connection = context.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+            connection.do_handshake()  # type: ignore[attr-defined]
         shown, number, rank = _GREETING.unpack(_exactly(connection, _GREETING.size))
-    except OSError:
+    except (OSError, ValueError):
         connection.close()
         return
+    finally:
+        deadline.cancel()
     welcome = greeted()
     if welcome is None or not hmac.compare_digest(shown, token):
         connection.close()
@@ -162,7 +178,7 @@ def _exactly(connection: socket.socket, size: int) -> bytearray:
 
 def _interrupt(connection: socket.socket) -> None:
     with suppress(OSError):
-        connection.shutdown(socket.SHUT_RDWR)
+        socket.socket.shutdown(connection, socket.SHUT_RDWR)  # that of an SSL socket would go on in clear text
 
 
 def connection_context(worker: Any) -> Any:

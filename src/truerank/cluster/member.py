@@ -13,9 +13,10 @@ from typing import Any
 from truerank.cluster.communicator import Communicator, Parted
 from truerank.cluster.links import Door, Link, Listener, connection_context, listener_of
 from truerank.cluster.partition import Partition, Source
-from truerank.cluster.sums import Merge, Nodes, fold, size_of
+from truerank.cluster.sums import Nodes, fold, size_of
 from truerank.core.errors import ClusterError
 from truerank.core.threads import Workers
+from truerank.data.rows import Merge
 
 _REMEMBERED = 256  # calls that a member remembers to have ended
 

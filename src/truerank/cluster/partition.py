@@ -11,9 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from truerank.core.errors import DataFileError, InvalidInputError
-from truerank.data.columns import Columns
+from truerank.data.columns import Columns, chosen_columns, names_of, take_columns
 from truerank.data.ranking_data import RankingData
-from truerank.matrices.rows import linear_scores
 
 
 class Source(Protocol):
@@ -109,7 +108,7 @@ class RowGroupSource:
 
 
 def row_groups(path: str, rows: int, options: dict[str, Any]) -> list[Source]:
-    """A Parquet file as sources of whole row groups of at most about `rows` rows each, at least one group."""
+    """A Parquet file as sources of whole row groups of at most about `rows` rows each; none of a file without rows."""
     from pyarrow import ArrowException
     from pyarrow.parquet import ParquetFile
 
@@ -118,13 +117,12 @@ def row_groups(path: str, rows: int, options: dict[str, Any]) -> list[Source]:
             sizes = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
     except (ArrowException, OSError) as error:
         raise DataFileError(f"not a Parquet file that can be read: {error}", path) from error
-    if not sum(sizes):
-        raise DataFileError("the file holds no rows", path)
     sources: list[Source] = []
     first = 0
     for i in range(len(sizes)):
         if i + 1 == len(sizes) or sum(sizes[first : i + 2]) > rows:
-            sources.append(RowGroupSource(path, first, i + 1, options))
+            if any(sizes[first : i + 1]):  # Spark and Dask write parts without rows
+                sources.append(RowGroupSource(path, first, i + 1, options))
             first = i + 1
     return sources
 
@@ -188,6 +186,23 @@ class JoinedSource:
 
 
 @dataclass(frozen=True)
+class OrderedSource:
+    """A source whose columns are in another order than those of the first partition, in that one's order."""
+
+    own: Source
+    names: tuple[str, ...]
+
+    def narrowed(self, features: Sequence[str]) -> Source | None:
+        """The same rows with these columns alone."""
+        return self.own.narrowed(features)
+
+    def read(self) -> RankingData:
+        """The rows."""
+        data = self.own.read()
+        return take_columns(data, chosen_columns(names_of(data), self.names))
+
+
+@dataclass(frozen=True)
 class QueriesSource:
     """Some queries of a source, by their numbers in it, ascending."""
 
@@ -247,39 +262,6 @@ class Partition:
             return source.read()
         except OSError as error:
             raise DataFileError(f"partition {self.number}: {error}") from error
-
-
-class MatrixOfSource:
-    """The matrix of a partition whose rows are not held: what is asked of it is read from the source.
-
-    Attributes
-    ----------
-    shape : tuple of int
-    """
-
-    def __init__(self, partition: Partition, data: RankingData) -> None:
-        self._partition, self._names, self.shape = partition, data.feature_names, data.X.shape
-
-    def __getitem__(self, key: tuple[slice, int]) -> np.ndarray:
-        rows, column = key
-        return self._partition.columns([column], self._names)[rows, 0]
-
-    def linear_scores(self, coef: np.ndarray) -> np.ndarray:
-        """`linear_scores` of all rows (n,)."""
-        return linear_scores(self._partition.data.X, coef)
-
-
-class SparseOfSource(MatrixOfSource):
-    """The same of a sparse matrix, of which no columns are read."""
-
-    def tocsr(self) -> Any:
-        """The matrix itself."""
-        return self._partition.data.X
-
-
-def matrix_of_source(partition: Partition, data: RankingData) -> MatrixOfSource:
-    """What stands for the X of `data`, the rows of a partition that does not hold them."""
-    return (SparseOfSource if hasattr(data.X, "tocsr") else MatrixOfSource)(partition, data)
 
 
 def expand(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:

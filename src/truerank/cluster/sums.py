@@ -2,32 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from truerank.data.rows import Merge
+
 Nodes = dict[tuple[int, int], Any]
-Merge = Callable[[Any, Any], Any]
-
-
-def add(a: Any, b: Any) -> Any:
-    """Sum of two arrays, numbers, or tuples of these."""
-    if isinstance(a, tuple):
-        return tuple(add(x, y) for x, y in zip(a, b, strict=True))
-    return None if a is None else a + b
-
-
-def largest(a: Any, b: Any) -> Any:
-    """Entrywise maximum of two arrays, or tuples of these."""
-    if isinstance(a, tuple):
-        return tuple(largest(x, y) for x, y in zip(a, b, strict=True))
-    return np.maximum(a, b)
-
-
-def beside(a: Any, b: Any) -> Any:
-    """Lists one after the other: what each partition says, in the order of the partitions."""
-    return a + b
 
 
 def fold(nodes: Nodes, merge: Merge, n: int) -> Nodes:
@@ -65,7 +46,7 @@ def fold(nodes: Nodes, merge: Merge, n: int) -> Nodes:
     return done
 
 
-def size_of(value: Any) -> int:
+def size_of(value: object) -> int:
     """Bytes of the arrays in a message; objects that do not say theirs count by their pickled size."""
     if hasattr(value, "nbytes") and not (isinstance(value, np.ndarray) and value.dtype.hasobject):
         return int(value.nbytes)

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
+from truerank.core.types import ArrayLike
 
 LARGEST_EXACT = 2.0**53
 """From here on float64 does not hold every integer."""
 
 
-def check_not_masked(values: Any, name: str) -> None:
+def check_not_masked(values: ArrayLike, name: str) -> None:
     """Refuse a masked array with masked entries, which every conversion to a plain array would take as values."""
     if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
         raise InvalidInputError(
@@ -53,7 +54,7 @@ def as_array(values: Any, name: str) -> np.ndarray:
     return array
 
 
-def as_numbers(values: Any, name: str) -> np.ndarray:
+def as_numbers(values: ArrayLike, name: str) -> np.ndarray:
     """Values as float64, nan and infinite ones among them, or an error where they are no real numbers."""
     array = as_array(values, name)
     check_not_dates(array, name)
@@ -65,7 +66,7 @@ def as_numbers(values: Any, name: str) -> np.ndarray:
         raise InvalidInputError(f"{name} must be numbers: {error}") from error
 
 
-def is_dask(values: Any) -> bool:
+def is_dask(values: ArrayLike) -> bool:
     """Whether these are a Dask array, data frame or series, whose values are not here before they are asked for."""
     graph = getattr(values, "__dask_graph__", None)
     if graph is None:
@@ -84,7 +85,7 @@ def check_not_dask(X: Any) -> None:
         )
 
 
-def check_positive_int(value: Any, name: str, minimum: int = 1) -> int:
+def check_positive_int(value: object, name: str, minimum: int = 1) -> int:
     """`value` as int, or an error unless it is an integer >= `minimum`."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral) or value < minimum:
         raise InvalidInputError(f"{name} must be an integer >= {minimum}, got {value!r}")
@@ -112,7 +113,7 @@ def check_number(
     return float(value)
 
 
-def check_choice(value: Any, name: str, choices: Iterable[str]) -> str:
+def check_choice(value: object, name: str, choices: Iterable[str]) -> str:
     """`value`, or an error that lists the choices."""
     options = list(choices)
     if not isinstance(value, str) or value not in options:

@@ -7,11 +7,9 @@ written to.
 from __future__ import annotations
 
 import errno
-import json
 import os
 import re
 import secrets
-import shutil
 import signal
 import stat
 import threading
@@ -28,7 +26,7 @@ try:
 except ImportError:  # Windows: files of killed runs are not told from those of running ones, and stay
     fcntl = None  # type: ignore[assignment]
 
-_SUFFIX, _NOTE = ".truerank-tmp", ".truerank-step"
+_SUFFIX = ".truerank-tmp"
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/(?:self|thread-self|\d+))/fd/(\d+)")
 _STANDARD = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
 _swept: set[Path] = set()
@@ -84,42 +82,17 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
 def atomic_writes(paths: Iterable[str | os.PathLike[str]], mode: str = "w") -> Iterator[list[IO[Any]]]:
     """Several files as one step: none is replaced before all are complete on disk.
 
-    Interrupts are held back while the files are renamed, one straight after the other. Before the first is, a note of
-    all of them lies beside each: after a kill between two renames `finish_step` does the rest, when one of the files is
-    read by truerank or something is written into the folder.
+    Interrupts are held back while the files are renamed, one straight after the other. A kill between two renames
+    leaves some files new and the others old, each of them whole.
     """
     with ExitStack() as stack:
         opened = [stack.enter_context(_opened(path, mode)) for path in paths]
         yield [one.stream for one in opened]
         for one in opened:
             one.complete()
-        with _interrupts_held_back(), _noted([one for one in opened if one.temporary]):
+        with interrupts_held_back():
             for one in opened:
                 one.replace()
-
-
-@contextmanager
-def _noted(opened: list[_Opened]) -> Iterator[None]:
-    """Notes beside several files that are about to be renamed, locked while this process lives; removed at the end."""
-    pairs = [[os.path.abspath(one.temporary), str(one.target)] for one in opened]
-    notes: list[tuple[str, int]] = []
-    try:
-        for one in opened if len(opened) > 1 and fcntl is not None else ():
-            note = _note_beside(one.target)
-            with suppress(FileNotFoundError):
-                os.unlink(note)
-            descriptor = os.open(note, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
-            notes.append((note, descriptor))
-            with suppress(OSError):
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-            os.write(descriptor, json.dumps(pairs).encode())
-            os.fsync(descriptor)
-        yield
-    finally:
-        for note, descriptor in notes:
-            with suppress(FileNotFoundError):
-                os.unlink(note)
-            os.close(descriptor)
 
 
 def append_whole(path: str | os.PathLike[str], text: str) -> None:
@@ -142,96 +115,92 @@ def append_whole(path: str | os.PathLike[str], text: str) -> None:
             raise
 
 
-def finish_step(path: str | os.PathLike[str]) -> None:
-    """Do the renames that a killed run had begun, where a note beside `path` says that there are any left.
-
-    Whoever may write into the folder may lay a note there: one that names anything but temporary files beside their own
-    targets, or is not this user's, does nothing. Neither is a target replaced that was written after the note.
-    """
-    if fcntl is None:
-        return
-    note = path if str(path).endswith(_NOTE) else _note_beside(Path(path))
-    try:
-        descriptor = os.open(note, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
-    except OSError:
-        return
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # held by a run that is renaming now
-        made = os.fstat(descriptor)
-        if stat.S_ISREG(made.st_mode) and made.st_uid == os.geteuid():
-            for temporary, target in _renames_of(os.read(descriptor, 1 << 20), note):
-                with suppress(FileNotFoundError):
-                    left = os.lstat(temporary)
-                    with suppress(FileNotFoundError):
-                        if os.lstat(target).st_mtime_ns > made.st_mtime_ns:
-                            continue
-                    if stat.S_ISREG(left.st_mode):
-                        os.replace(temporary, target)
-        os.unlink(note)
-    except OSError:
-        pass
-    finally:
-        os.close(descriptor)
-
-
-def _renames_of(text: bytes, note: str | os.PathLike[str]) -> list[tuple[str, str]]:
-    """The renames that a note tells of; none of one that is not whole, or that no run of `atomic_writes` made."""
-    try:
-        pairs = json.loads(text)
-        renames = [(str(temporary), str(target)) for temporary, target in pairs]
-    except (ValueError, TypeError, RecursionError):  # not written whole: nothing had been renamed
-        return []
-    for temporary, target in renames:
-        place = Path(target)
-        own = re.escape(f".{place.name[:100]}.") + "[0-9a-f]{8}" + re.escape(_SUFFIX)
-        if Path(temporary).parent != place.parent or not re.fullmatch(own, Path(temporary).name):
-            return []
-    beside = {os.path.realpath(_note_beside(Path(target))) for _, target in renames}
-    return renames if os.path.realpath(note) in beside else []
-
-
-def _note_beside(target: Path) -> str:
-    return str(target.parent / f".{target.name[:200]}{_NOTE}")
-
-
 @contextmanager
-def sole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+def sole_folder(path: str | os.PathLike[str], known: str) -> Iterator[Path]:
     """An empty folder for this process alone, until the block ends; what a killed run has left in it is removed.
 
     The block may rename it away. On an exception it is removed.
 
+    Parameters
+    ----------
+    path : path
+    known : str
+        Regular expression of the names of all files that may be removed.
+
     Raises
     ------
     InvalidInputError
-        Where another run is writing into it.
+        Where another run is writing into it, where it is a symbolic link or belongs to another user, and where it
+        holds a file of another name.
     """
     folder = Path(path)
     descriptor = _locked_folder(folder)
     try:
-        for left in folder.iterdir():
-            left.unlink()
+        _empty(folder, known)
         yield folder
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError, InvalidInputError):
+            remove_folder(folder, known)
         raise
     finally:
         if descriptor is not None:
             os.close(descriptor)
 
 
+def remove_folder(folder: Path, known: str) -> None:
+    """Remove a folder with its files.
+
+    Raises
+    ------
+    InvalidInputError
+        As `sole_folder`; nothing is removed then.
+    """
+    refuse_planted(folder)
+    _empty(folder, known)
+    folder.rmdir()
+
+
+def refuse_planted(path: str | os.PathLike[str]) -> None:
+    """Raise where something lies at a place of this program's own that another user may have put there.
+
+    Raises
+    ------
+    InvalidInputError
+        On a symbolic link, and on what belongs to another user.
+    """
+    try:
+        there = os.lstat(path)
+    except FileNotFoundError:
+        return
+    if stat.S_ISLNK(there.st_mode) or (hasattr(os, "geteuid") and there.st_uid != os.geteuid()):
+        raise InvalidInputError(
+            f"{os.fspath(path)}: is a symbolic link, or belongs to another user; remove it, or choose another place"
+        )
+
+
+def _empty(folder: Path, known: str) -> None:
+    names = os.listdir(folder)
+    strange = [name for name in names if not re.fullmatch(known, name)]
+    if strange:
+        raise InvalidInputError(f"{folder}: holds {min(strange)!r}, which no run of truerank leaves; move it elsewhere")
+    for name in names:
+        os.unlink(folder / name)
+
+
 def _locked_folder(folder: Path) -> int | None:
     """The descriptor that locks a folder, made where it is not there; None where there are no locks."""
     while True:
+        refuse_planted(folder)
         folder.mkdir(parents=True, exist_ok=True)
         if fcntl is None:
             return None
         try:
-            descriptor = os.open(folder, os.O_RDONLY)
+            descriptor = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
         except FileNotFoundError:
             continue
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.stat(folder), os.fstat(descriptor)):
+            if os.path.samestat(os.lstat(folder), os.fstat(descriptor)):
                 return descriptor
         except FileNotFoundError:
             pass  # another run has renamed it before it was locked
@@ -394,13 +363,9 @@ def _sweep(folder: Path) -> None:
     _swept.add(folder)
     try:
         with os.scandir(folder) as entries:
-            hidden = [entry.path for entry in entries if entry.name.startswith(".")]
+            left = [entry.path for entry in entries if re.fullmatch(r"\..*" + re.escape(_SUFFIX), entry.name)]
     except OSError:
         return
-    for path in hidden:
-        if path.endswith(_NOTE):
-            finish_step(path)
-    left = [path for path in hidden if path.endswith(_SUFFIX)]
     for path in left:
         try:
             descriptor = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
@@ -442,7 +407,7 @@ def _target(name: str) -> Path:
 
 
 @contextmanager
-def _interrupts_held_back() -> Iterator[None]:
+def interrupts_held_back() -> Iterator[None]:
     """Interrupts are noted, and raised at the end; a process that is about to be ended waits for it too."""
     with RENAMING:
         if threading.current_thread() is not threading.main_thread() or not callable(signal.getsignal(signal.SIGINT)):

@@ -6,27 +6,36 @@ from typing import Any
 
 import numpy as np
 
+from truerank.core.types import ArrayLike, Matrix
 
-def float32_threshold(border: np.ndarray, exact: bool) -> np.ndarray:
-    """Float32 t such that `float32(x) ≤ t` answers as `x ≤ border` does, as far as float32 can tell them apart.
+INPUTS = {"float32": "float32 numbers", "float64": "float64 numbers", "decimal": "decimal texts"}
+"""Kinds of numbers that columns hold: which float64 numbers a float32 number can come from."""
+_SAMPLE, _LONG = 4096, 256
+_ROWS = 65_536
 
-    A float32 number v stands for the float64 that has its shortest decimal text (0.3 for 0.3f), which is what a log or
-    a LETOR file of an engine's features holds; with `exact` it stands for itself, for rows that were float32 from the
-    start.
+
+def float32_threshold(border: np.ndarray, inputs: str) -> np.ndarray:
+    """Float32 t such that `float32(x) ≤ t` answers as `x ≤ border` does, for all x of the kind `inputs`.
+
+    In "decimal" rows a float32 number v comes from the float64 of its shortest decimal text (0.3 for 0.3f), which is
+    what a log or a LETOR file of an engine's features holds. In "float32" rows it is itself. In "float64" rows it may
+    be any number that rounds to it, of which the border is one: those just above a border cannot be told apart from it.
     """
     border = np.asarray(border, dtype=np.float64)
     with np.errstate(over="ignore"):
         near = border.astype(np.float32)
     near = np.where(np.isinf(near) & np.isfinite(border), np.copysign(np.finfo(np.float32).max, near), near)
-    seen = near.astype(np.float64) if exact else shortest_decimal(near)
+    if inputs == "float64":
+        return near.astype(np.float32)
+    seen = near.astype(np.float64) if inputs == "float32" else shortest_decimal(near)
     with np.errstate(over="ignore"):
         below = np.nextafter(near, np.float32(-np.inf))
     return np.where(seen > border, below, near).astype(np.float32)
 
 
-def finite_threshold(border: np.ndarray, exact: bool, below: bool = False) -> np.ndarray:
+def finite_threshold(border: np.ndarray, inputs: str, below: bool = False) -> np.ndarray:
     """`float32_threshold` for formats without infinity; with `below` for programs that ask `float32(x) < t`."""
-    threshold = float32_threshold(border, exact)
+    threshold = float32_threshold(border, inputs)
     if below:
         with np.errstate(over="ignore"):
             threshold = np.nextafter(threshold, np.float32(np.inf))
@@ -34,7 +43,7 @@ def finite_threshold(border: np.ndarray, exact: bool, below: bool = False) -> np
     return np.clip(threshold, -largest, largest)
 
 
-def shortest_decimal(values: Any) -> np.ndarray:
+def shortest_decimal(values: ArrayLike) -> np.ndarray:
     """The float64 numbers that have the shortest decimal texts of `values` as float32."""
     values = np.asarray(values, dtype=np.float32)
     return np.array([float(str(value)) for value in values.ravel()], dtype=np.float64).reshape(values.shape)
@@ -54,3 +63,52 @@ def largest_rounding_to(threshold: np.ndarray) -> np.ndarray:
     even = (t.view(np.uint32) & np.uint32(1)) == 0
     result = np.where(even, middle, np.nextafter(middle, -np.inf))
     return np.where(np.isfinite(t), result, t.astype(np.float64))
+
+
+def inputs_of(X: Matrix) -> str:
+    """The kind of numbers in a matrix, of `INPUTS`: "decimal" where a sample has short texts, whole numbers too.
+
+    Examples
+    --------
+    >>> inputs_of(np.array([[0.3, 2.0]])), inputs_of(np.array([[1 / 3]])), inputs_of(np.float32([[0.3, 2.0]]))
+    ('decimal', 'float64', 'float32')
+    """
+    values = stored(X)
+    step = max(1, len(values) // max(1, _SAMPLE // max(1, values.size // max(1, len(values)))))
+    if values.dtype != np.float32 and _are_decimals(values[::step].ravel()):
+        return "decimal"
+    return "float32" if are_float32(values) else "float64"
+
+
+def stored(X: Any) -> np.ndarray:
+    """The numbers of a dense matrix, or those that a sparse one holds."""
+    return np.asarray(X.data if hasattr(X, "tocsr") else X)
+
+
+def holds_missing(values: np.ndarray) -> bool:
+    """Whether a number is nan."""
+    return any(bool(np.isnan(values[start : start + _ROWS]).any()) for start in range(0, len(values), _ROWS))
+
+
+def are_float32(values: np.ndarray) -> bool:
+    """Whether all numbers are float32 numbers (missing ones and infinity too)."""
+    if values.dtype == np.float32:
+        return True
+    with np.errstate(over="ignore", invalid="ignore"):
+        return all(
+            np.array_equal(part, part.astype(np.float32), equal_nan=True)
+            for part in (values[start : start + _ROWS] for start in range(0, len(values), _ROWS))
+        )
+
+
+def _are_decimals(values: np.ndarray) -> bool:
+    """Whether all numbers have the shortest decimal text of a float32 number."""
+    values = values[np.isfinite(values) & (values != 0)]
+    # Six digits always are one: whole multiples of a power of ten that float64 holds.
+    digits = 5.0 - np.floor(np.log10(np.abs(values)))
+    usual = np.abs(digits) <= 22
+    power = 10.0 ** np.where(usual, digits, 0.0)
+    with np.errstate(over="ignore"):
+        short = usual & (digits >= 0) & (np.rint(values * power) / power == values)
+        rest = values[~short][:_LONG]
+        return bool(np.array_equal(rest, shortest_decimal(rest)))

@@ -38,7 +38,7 @@ class KernelCache(FunctionCache):
             _warn(self.cache_path, f"a compiled function there is damaged ({_line(error)}) and is compiled again")
             return None
 
-    def save_overload(self, sig: Any, data: Any) -> None:
+    def save_overload(self, sig: Any, data: object) -> None:
         """Keep a compiled function, if the folder can be written."""
         try:
             super().save_overload(sig, data)

@@ -16,7 +16,7 @@ def resolve(target: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def look_up(table: dict[str, str], name: str, kind: str) -> type:
+def look_up(table: Mapping[str, str], name: str, kind: str) -> type:
     """The class that `table` (name -> "module:class") has for `name`; an unknown name is an `InvalidInputError`."""
     if name not in table:
         raise InvalidInputError(f"unknown {kind} {name!r}{nearest(name, table)}; known are: {', '.join(table)}")

@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable
 from typing import Any
 
+# Control characters but tabs and line ends, marks that turn the direction of writing, halves of surrogate pairs.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
-def plain(value: Any) -> Any:
+
+def shown(text: str) -> str:
+    r"""A text from outside, fit for a terminal: control characters escaped, `***` for user and password in a URL.
+
+    >>> print(shown("\x1b[2J http://me:secret@host/"))
+    \x1b[2J http://***@host/
+    """
+    text = re.sub(r"://\S*@", "://***@", text)
+    return _UNSEEN.sub(lambda found: found.group().encode("unicode_escape").decode("ascii"), text)
+
+
+def counted(n: int, noun: str) -> str:
+    """A number with its noun, singular for 1: "1 query", "3 queries"."""
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{n} {noun if n == 1 else plural}"
+
+
+def plain(value: object) -> Any:
     """`value` in JSON's own types: NumPy numbers and arrays become plain ones, nan and infinities null."""
     if hasattr(value, "tolist"):
         value = value.tolist()
@@ -23,7 +43,7 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """One JSON object on stdout."""
     json.dump(plain(value), sys.stdout, ensure_ascii=False, allow_nan=False)
     sys.stdout.write("\n")
@@ -32,7 +52,7 @@ def print_json(value: Any) -> None:
 def note(message: str) -> None:
     """A message for the person, on stderr; where nobody reads it, it is dropped."""
     try:
-        sys.stderr.write(f"{message}\n")
+        sys.stderr.write(f"{shown(message)}\n")
         sys.stderr.flush()
     except (OSError, AttributeError, ValueError):  # closed, a pipe without a reader, a full disk
         pass
@@ -53,10 +73,10 @@ def table(rows: list[list[Any]], header: list[str]) -> str:
 STYLES = ("text", "markdown", "latex", "html")
 
 
-def styled_table(rows: list[list[Any]], header: list[str], style: str = "text") -> str:
-    """As `table`, as text, Markdown, a LaTeX tabular or an HTML table."""
+def styled_table(rows: list[list[Any]], header: list[str], style: str = "text", caption: str = "") -> str:
+    """As `table`, as text, Markdown, a LaTeX tabular (with a caption a table) or an HTML table."""
     if style == "text":
-        return table(rows, header)
+        return table(rows, header) + (f"\n\n{caption}" if caption else "")
     cells = [[_cell(cell) for cell in row] for row in rows]
     right = [all(not isinstance(row[i], str) for row in rows) for i in range(len(header))]
     if style == "markdown":
@@ -65,16 +85,24 @@ def styled_table(rows: list[list[Any]], header: list[str], style: str = "text") 
             return "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"
 
         rule = "| " + " | ".join("--:" if r else "---" for r in right) + " |"
-        return "\n".join([line(header), rule, *map(line, cells)])
+        return "\n".join(
+            [line(header), rule, *map(line, cells), *(["", caption.replace("*", "\\*")] if caption else [])]
+        )
     if style == "latex":
         special = str.maketrans({mark: f"\\{mark}" for mark in "&%$#_{}"} | {"~": r"\textasciitilde{}", "^": r"\^{}"})
 
+        def escaped(text: str) -> str:
+            return text.replace("\\", "/").translate(special)
+
         def ended(texts: list[str]) -> str:
-            return " & ".join(text.replace("\\", "/").translate(special) for text in texts) + r" \\"
+            return " & ".join(map(escaped, texts)) + r" \\"
 
         columns = "".join("r" if r else "l" for r in right)
         body = [rf"\begin{{tabular}}{{{columns}}}", r"\hline", ended(header), r"\hline", *map(ended, cells)]
-        return "\n".join([*body, r"\hline", r"\end{tabular}"])
+        body += [r"\hline", r"\end{tabular}"]
+        if caption:
+            body = [r"\begin{table}", rf"\caption{{{escaped(caption)}}}", *body, r"\end{table}"]
+        return "\n".join(body)
     if style != "html":
         raise ValueError(f"style must be one of {', '.join(STYLES)}, got {style!r}")
     from html import escape
@@ -86,7 +114,8 @@ def styled_table(rows: list[list[Any]], header: list[str], style: str = "text") 
         )
 
     head, body_rows = row(header, 'th scope="col"'), "\n".join(row(texts, "td") for texts in cells)
-    return f"<table>\n<thead>\n{head}\n</thead>\n<tbody>\n{body_rows}\n</tbody>\n</table>"
+    above = f"<caption>{escape(caption)}</caption>\n" if caption else ""
+    return f"<table>\n{above}<thead>\n{head}\n</thead>\n<tbody>\n{body_rows}\n</tbody>\n</table>"
 
 
 class Tabular:
@@ -110,10 +139,10 @@ class Tabular:
         return self._table("text")
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if value is None or (isinstance(value, float) and value != value):
         return ""
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
+    return f"{value:.4f}" if isinstance(value, float) else shown(str(value))
 
 
 def progress(iterable: Iterable[Any], description: str, total: int | None = None) -> Iterable[Any]:

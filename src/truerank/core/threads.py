@@ -20,6 +20,8 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 
 T = TypeVar("T")
+MOST_THREADS = 1024
+"""The most that are made, however many are asked for: each takes memory, and results do not depend on their number."""
 
 
 def resolve_n_jobs(n_jobs: int | None) -> int:
@@ -29,7 +31,7 @@ def resolve_n_jobs(n_jobs: int | None) -> int:
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or n_jobs == 0:
         raise InvalidInputError(f"n_jobs must be None, a positive number of threads or -1 for all, got {n_jobs!r}")
     if n_jobs > 0:
-        return int(n_jobs)
+        return min(int(n_jobs), MOST_THREADS)
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
     return max(1, available + 1 + int(n_jobs))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
@@ -9,8 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from truerank.core.printing import counted
 from truerank.data.grouping import mixed_queries, queries_with_mixed_ties
 from truerank.data.ranking_data import RankingData
+from truerank.data.row_source import Part, Rows
 
 _NAMED = 8  # places that a finding names in words
 
@@ -116,7 +119,8 @@ CODES = {
 
 _HUGE_GRADE = 15
 _SCALE = 8.0  # ratio of two files' spreads of a feature that other documents and queries do not explain
-_FEWEST_QUERIES = 3  # fewer may be ordered as the grades by chance
+_DEVIATING = 20  # values of a feature that its spread in a file requires; of fewer it is chance
+_BY_CHANCE = 0.001  # expected features of random numbers that order all documents as the grades do; more show nothing
 _FIRST_QUERIES = 30  # looked at before all: most features fail to order them as the grades do
 
 
@@ -152,7 +156,7 @@ class Look:
     """What a check-up has seen of some whole queries; looks at different queries add up."""
 
     n_rows: int
-    n_mixed: int  # queries whose documents differ in grade
+    log_chance: float  # logarithm of the chance that random numbers order every query just as its grades do
     names: list[str]  # of the features
     seen: dict[str, tuple[int, list[Any]]]  # findings about queries and rows by code: how many, and the queries
     columns: list[Column]  # empty where there are no rows
@@ -168,7 +172,7 @@ class Look:
             seen[code] = before + count, earlier + items
         answers = None if self.answers is None or other.answers is None else self.answers & other.answers
         columns = [one.beside(two) for one, two in zip(self.columns, other.columns, strict=True)]
-        return Look(self.n_rows + other.n_rows, self.n_mixed + other.n_mixed, self.names, seen, columns, answers)
+        return Look(self.n_rows + other.n_rows, self.log_chance + other.log_chance, self.names, seen, columns, answers)
 
 
 def look(data: RankingData) -> Look:
@@ -176,16 +180,20 @@ def look(data: RankingData) -> Look:
     seen = {code: (count, items) for code, count, items in (*_queries(data), *_rows(data))}
     columns = list((_sparse_columns if hasattr(data.X, "tocsr") else _dense_columns)(data)) if data.n_rows else []
     mixed = np.zeros(0, np.bool_) if data.y is None else mixed_queries(data.y, data.offsets)
-    return Look(data.n_rows, int(mixed.sum()), _feature_names(data), seen, columns, _answers(data, mixed))
+    return Look(data.n_rows, _log_chance(data), _feature_names(data), seen, columns, _answers(data, mixed))
 
 
-def examine(data: Any) -> list[Finding]:
-    """Findings on one data set, a RankingData or ClusterRankingData, in the order of `CODES`.
+def examine(data: Rows) -> list[Finding]:
+    """Findings on one data set, a RankingData or a RowSource, in the order of `CODES`.
 
     O(n p) time; hashes each column and each row.
     """
-    whole: Look = data.look() if getattr(data, "is_cluster_data", False) else look(data)
+    whole: Look = data.statistics(_look)
     return in_order([*_of_queries_and_rows(whole), *_of_features(whole)])
+
+
+def _look(part: Part) -> Look:
+    return look(part.data)
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
@@ -219,17 +227,21 @@ def fold_scales(names: Sequence[str], parts: Sequence[dict[str, float]]) -> list
 
 
 def spreads(data: RankingData) -> dict[str, float]:
-    """Robust spread of each feature that varies: the distance of its 5 % and 95 % quantiles, where they differ."""
+    """Robust spread of each feature: the .9 quantile of the distances from its median that are not 0.
+
+    Features with fewer than 20 such distances are left out, since their spread is a matter of chance. Features that
+    are mostly 0 count by their other values.
+    """
     if hasattr(data.X, "tocsr") or not data.n_rows:
         return {}
     result = {}
     for k, name in enumerate(_feature_names(data)):
         column = np.asarray(data.X[:, k], dtype=np.float64)
         column = column[np.isfinite(column)]
-        if len(column):
-            low, high = np.quantile(column, [0.05, 0.95])
-            if high > low:
-                result[name] = float(high - low)
+        distances = np.abs(column - np.median(column)) if len(column) else column
+        distances = distances[distances > 0]
+        if len(distances) >= _DEVIATING:
+            result[name] = float(np.quantile(distances, 0.9))
     return result
 
 
@@ -321,6 +333,20 @@ def _answers(data: RankingData, mixed: np.ndarray) -> np.ndarray | None:
     return np.array([orders(few, k) and orders(every, k) for k in range(data.n_features)], dtype=np.bool_)
 
 
+def _log_chance(data: RankingData) -> float:
+    """Logarithm of the chance that every query of n documents, n_g of them of grade g, is ordered as by its grades.
+
+    In random order that is the product over queries of (Π_g n_g!) / n!, whatever the ties of the feature.
+    """
+    if data.y is None:
+        return 0.0
+    y = data.y[np.lexsort((data.y, data.query_index))]
+    starts = np.union1d(data.offsets[:-1], np.flatnonzero(np.diff(y)) + 1)  # of the rows of one grade in a query
+    log_factorial = np.concatenate([[0.0], np.log(np.arange(1, data.group_sizes.max(initial=0) + 1)).cumsum()])
+    same_grade = np.diff(starts, append=data.n_rows)
+    return float(log_factorial[same_grade].sum() - log_factorial[data.group_sizes].sum())
+
+
 def _rows(data: RankingData) -> Iterable[_Seen]:
     if not data.n_features:
         return
@@ -347,7 +373,7 @@ def _rows(data: RankingData) -> Iterable[_Seen]:
 
 def _of_queries_and_rows(whole: Look) -> Iterable[Finding]:
     for code, (count, items) in whole.seen.items():
-        yield Finding(code, _list("query", items) if items else f"{count} queries", count, items)
+        yield Finding(code, _list("query", items) if items else counted(count, "query"), count, items)
 
 
 def _of_features(whole: Look) -> Iterable[Finding]:
@@ -367,7 +393,7 @@ def _of_features(whole: Look) -> Iterable[Finding]:
             duplicate.append(name)
             pairs.append(f"{name} = {first[column.digest]}")
     answers: list[str] = []
-    if whole.answers is not None and whole.n_mixed >= _FEWEST_QUERIES:
+    if whole.answers is not None and len(whole.names) * math.exp(whole.log_chance) < _BY_CHANCE:
         answers = [whole.names[k] for k in np.flatnonzero(whole.answers)]
     for code, features in (
         ("constant-feature", constant), ("query-level-feature", query_level), ("feature-equals-grade", answers),

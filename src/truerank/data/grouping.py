@@ -7,26 +7,27 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.checks import LARGEST_EXACT, as_array, check_not_masked, is_dask
+from truerank.core.checks import LARGEST_EXACT, as_array, check_not_masked
 from truerank.core.errors import InvalidInputError
+from truerank.core.types import ArrayLike
 
 ONE_LIST = 1_000
 """Rows beyond which a missing qid is taken for a forgotten one: the usual depth of one result list."""
 
 
-def offsets_of(sizes: Any) -> np.ndarray:
+def offsets_of(sizes: ArrayLike) -> np.ndarray:
     """Where each group starts, and the end: int64 (m + 1,), from the groups' sizes (m,)."""
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: object) -> bool:
     """Whether a value says that there is none: None, nan, pandas' NA and NaT."""
     if value is None or type(value).__name__ == "NAType":
         return True
     return not isinstance(value, np.ndarray) and bool(value != value)
 
 
-def id_text(value: Any) -> str:
+def id_text(value: object) -> str:
     """An id as text; a whole float is an integer that a column with gaps has made a float: 7.0 is "7".
 
     Raises
@@ -49,7 +50,7 @@ def id_texts(values: Iterable[Any]) -> list[str]:
     return ["" if is_missing(value) else id_text(value) for value in values]
 
 
-def places_of(offsets: np.ndarray, groups: Any) -> tuple[np.ndarray, np.ndarray]:
+def places_of(offsets: np.ndarray, groups: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Places of some groups' elements, in the order given, and where each group starts among them, int64 (g + 1,)."""
     chosen = np.asarray(groups, dtype=np.int64)
     sizes = np.diff(offsets)[chosen]
@@ -71,7 +72,7 @@ def sums_by_query(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     return result
 
 
-def queries_of_sizes(sizes: Any, name: str, least: int) -> np.ndarray:
+def queries_of_sizes(sizes: ArrayLike, name: str, least: int) -> np.ndarray:
     """Number of each row's query, int64 (n,), from the rows of each query: integers >= `least`, also as floats."""
     values = np.asarray(sizes)
     if (
@@ -179,7 +180,7 @@ class Grouping(RowsByQuery):
         """The caller's values `(n, …)` in grouped order; `values` itself where no row was moved."""
         return values if self.order is None else values[self.order]
 
-    def restore(self, values: Any) -> np.ndarray:
+    def restore(self, values: ArrayLike) -> np.ndarray:
         """Values of the grouped rows `(n, …)` in the caller's row order."""
         values = np.asarray(values)
         if len(values) != self.n_rows:
@@ -202,7 +203,7 @@ def refuse_one_long_list(n_rows: int, who: str = "", advice: str = "qid=…") ->
         )
 
 
-def group_rows(qid: Any, n_rows: int | None = None) -> Grouping:
+def group_rows(qid: ArrayLike, n_rows: int | None = None) -> Grouping:
     """Group rows by query id.
 
     Parameters
@@ -317,8 +318,8 @@ def _as_array(qid: Iterable[Any]) -> np.ndarray:
     """`qid` as a one-dimensional array whose elements are the caller's values (tuples stay whole)."""
     if hasattr(qid, "to_numpy"):
         return as_array(qid, "qid")
-    if is_dask(qid):
-        return np.asarray(qid)  # gathered: one entry a row
+    if hasattr(qid, "__array__"):
+        return np.asarray(qid)  # of Dask gathered: one entry a row
     values: Sequence[Any] = list(qid)
     kinds = {type(value) for value in values}
     if len(kinds) == 1 and kinds <= {int, float, str, bool, bytes}:

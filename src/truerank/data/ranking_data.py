@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
 from truerank.core.checks import as_array, as_numbers, check_not_dask, check_not_dates, check_not_masked
 from truerank.core.errors import InvalidInputError
+from truerank.core.types import ArrayLike, Matrix, Scorer
 from truerank.data.grouping import Grouping, RowsByQuery, group_rows, id_texts, offsets_of, one_query, places_of
+from truerank.data.rows import Description, HeldPart, Merge, add
 
 _BY_ROW = ("X", "y", "doc_ids", "comments", "sample_weight", "judged", "pooled", "position")
 _BY_QUERY = ("query_ids", "query_weight")
@@ -119,6 +122,7 @@ class RankingData(Grouping):
         sample_weight: Any = None,
     ) -> None:
         if feature_names is None and hasattr(X, "columns"):
+            check_column_names(X)
             feature_names = [str(name) for name in X.columns]
         X = as_matrix(X)
         n = X.shape[0]
@@ -138,7 +142,7 @@ class RankingData(Grouping):
     @classmethod
     def from_grouped(
         cls,
-        X: Any,
+        X: Matrix,
         y: np.ndarray | None,
         offsets: np.ndarray,
         query_ids: np.ndarray | None = None,
@@ -214,6 +218,14 @@ class RankingData(Grouping):
             raise TypeError(f"RankingData has no {', '.join(changes)}")
         return made
 
+    def digested(self) -> dict[str, Any]:
+        """What a fit depends on: all that these data hold but ids of documents, comments and the caller's order."""
+        X = self.X
+        rows = (X.data, X.indices, X.indptr, X.shape) if hasattr(X, "tocsr") else X
+        names = ("y", "offsets", "query_ids", "query_weight", "sample_weight", "judged", "pooled", "position", "labels")
+        more = ("missing_grades", "missing_offsets", "feature_names", "category_names")
+        return {"X": rows} | {name: getattr(self, name) for name in (*names, *more)}
+
     @property
     def n_features(self) -> int:
         """Number of columns p."""
@@ -232,11 +244,11 @@ class RankingData(Grouping):
         by_row = np.repeat(self.query_weight, self.group_sizes)
         return by_row if self.sample_weight is None else self.sample_weight * by_row
 
-    def with_sample_weight(self, weight: Any) -> RankingData:
+    def with_sample_weight(self, weight: ArrayLike) -> RankingData:
         """The same data with other weights of single rows (n,), in the caller's row order; nothing else is copied."""
         return self.replaced(sample_weight=self.grouped(as_sample_weight(weight, self.n_rows)))
 
-    def with_beside(self, *, labels: Any = None, position: Any = None) -> RankingData:
+    def with_beside(self, *, labels: object = None, position: Any = None) -> RankingData:
         """The same data with labels by name and positions, arrays (n,) in the caller's row order; nothing is copied.
 
         They stay with the rows where queries are taken or data concatenated, and boosted trees whose objective reads
@@ -262,7 +274,7 @@ class RankingData(Grouping):
             changes["position"] = self._beside(position, "position")
         return self.replaced(**changes)
 
-    def _beside(self, given: Any, name: str) -> np.ndarray:
+    def _beside(self, given: object, name: str) -> np.ndarray:
         try:
             column = np.asarray(given, dtype=np.float64)
         except (TypeError, ValueError) as error:
@@ -275,7 +287,41 @@ class RankingData(Grouping):
             raise InvalidInputError(f"{name} must be finite, got {column[~np.isfinite(column)][0]}")
         return self.grouped(column)
 
-    def take_queries(self, queries: Any) -> RankingData:
+    # What `Rows` is asked wherever rows are; here there is one part, which remembers nothing.
+
+    def statistics(self, function: Callable[..., Any], *state: Any, merge: Merge = add, keep: bool = False) -> Any:
+        """`function(part, *state)` of these rows; see `truerank.data.row_source`."""
+        return function(HeldPart(self), *state)
+
+    def scores(self, model: Any) -> np.ndarray:
+        """Scores (n,), float64, in grouped order, by a fitted ranker."""
+        return np.asarray(model.predict(self.as_grouped()), dtype=np.float64)
+
+    def as_grouped(self) -> RankingData:
+        """The same rows, whose grouped order counts as the caller's; nothing is copied."""
+        return self.replaced(order=None)
+
+    def sample(self, queries: np.ndarray) -> RankingData:
+        """The rows of some queries, by number."""
+        return self.take_queries(queries)
+
+    def fitting(self, ranker: Scorer, valid: Any) -> AbstractContextManager[None]:
+        """Around a fit: nothing that rows here need to know."""
+        return nullcontext()
+
+    def inside(self, outer: Any, name: str) -> RankingData:
+        """The same rows for a fit inside one to `outer`."""
+        return self
+
+    def without_features(self) -> RankingData:
+        """The data without X."""
+        return self.replaced(X=np.zeros((self.n_rows, 0)), feature_names=None, comments=None, order=None)
+
+    def describe(self) -> Description:
+        """What a fit must know of the rows before it begins; O(n p)."""
+        return Description.of(self)
+
+    def take_queries(self, queries: ArrayLike) -> RankingData:
         """The data of some queries, in the order given (indices as NumPy's, or a boolean mask); one may be taken twice.
 
         Rows are copied (a contiguous run of queries becomes views). Taken data count as grouped: `restore` of the
@@ -433,7 +479,9 @@ class Judgements(RowsByQuery):
         self.cache: dict[Any, Any] = {}  # what measures derive from the grades alone (ideal DCG, tie ranks)
 
     @classmethod
-    def from_labels(cls, y: Any, qid: Any = None, *, doc_ids: Any = None) -> tuple[Judgements, Grouping]:
+    def from_labels(
+        cls, y: ArrayLike, qid: Any = None, *, doc_ids: ArrayLike | None = None
+    ) -> tuple[Judgements, Grouping]:
         """Judgements of rows in any order, with the grouping that brings scores into the same order."""
         grades = as_grades(y, None)
         grouping = group_rows(qid, len(grades))
@@ -452,18 +500,40 @@ class Judgements(RowsByQuery):
         known = self.grades >= 0
         return known if self.judged is None else known & self.judged
 
+    def take_queries(self, queries: ArrayLike) -> tuple[Judgements, np.ndarray]:
+        """The judgements of some queries, by number in the order given, and the rows they have here, int64."""
+        index = np.asarray(queries, dtype=np.int64)
+        rows, offsets = places_of(self.offsets, index)
+        missing: dict[str, Any] = {}
+        if self.missing_grades is not None and self.missing_offsets is not None:
+            places, missing["missing_offsets"] = places_of(self.missing_offsets, index)
+            missing["missing_grades"] = self.missing_grades[places]
+        by_row = {name: getattr(self, name) for name in ("judged", "tie_keys")}
+        taken = {name: None if values is None else values[rows] for name, values in by_row.items()}
+        return Judgements(self.grades[rows], offsets, query_ids=self.query_ids[index], **taken, **missing), rows
+
     @property
     def longest(self) -> int:
         """Ranked documents of the longest query; 0 without queries."""
         return int(self.sizes.max(initial=0))
 
 
-def check_ranking_data(data: Any, name: str = "data") -> None:
+def check_ranking_data(data: object, name: str = "data") -> None:
     """Raise where something else was given."""
     if not isinstance(data, RankingData):
         raise InvalidInputError(
             f"{name} must be a RankingData, got {type(data).__name__}; make one of a table with read_table, or of "
             "arrays with RankingData(X, y, qid)"
+        )
+
+
+def check_column_names(X: object) -> None:
+    """Refuse a data frame with two columns of one name."""
+    names = [] if hasattr(X, "column_names") else [str(name) for name in getattr(X, "columns", ())]
+    if len(set(names)) < len(names):
+        double = next(name for name in names if names.count(name) > 1)
+        raise InvalidInputError(
+            f"X has two columns named {double!r}. Rename one, or keep the first: X.loc[:, ~X.columns.duplicated()]."
         )
 
 
@@ -503,7 +573,7 @@ def as_matrix(X: Any) -> Any:
     return np.ascontiguousarray(array)
 
 
-def as_grades(y: Any, n_rows: int | None) -> np.ndarray:
+def as_grades(y: ArrayLike, n_rows: int | None) -> np.ndarray:
     """Grades as float64 (n,), finite, one for each row."""
     grades = as_numbers(y, "y")
     if grades.ndim == 2 and grades.shape[1] == 1:
@@ -518,7 +588,7 @@ def as_grades(y: Any, n_rows: int | None) -> np.ndarray:
     return np.ascontiguousarray(grades)
 
 
-def as_query_weight(weight: Any, offsets: np.ndarray, *, order: np.ndarray | None = None) -> np.ndarray:
+def as_query_weight(weight: ArrayLike, offsets: np.ndarray, *, order: np.ndarray | None = None) -> np.ndarray:
     """Weights by query, float64 (m,), from weights by query (m,) or by row (n,) and constant within each query.
 
     Weights by row are read in the caller's row order when `order` is given.
@@ -550,7 +620,7 @@ def as_query_weight(weight: Any, offsets: np.ndarray, *, order: np.ndarray | Non
     return np.ascontiguousarray(values)
 
 
-def as_sample_weight(weight: Any, n_rows: int) -> np.ndarray:
+def as_sample_weight(weight: ArrayLike, n_rows: int) -> np.ndarray:
     """Weights by row, float64 (n,), in the caller's row order."""
     values = as_numbers(weight, "sample_weight")
     if values.shape != (n_rows,):
@@ -560,7 +630,7 @@ def as_sample_weight(weight: Any, n_rows: int) -> np.ndarray:
     return np.ascontiguousarray(values)
 
 
-def _as_text(values: Any, n_rows: int, name: str) -> np.ndarray:
+def _as_text(values: ArrayLike, n_rows: int, name: str) -> np.ndarray:
     array = as_array(values, name)
     if array.shape != (n_rows,):
         raise InvalidInputError(f"{name} must have one entry for each of the {n_rows} rows, got shape {array.shape}")

@@ -10,6 +10,7 @@ import numpy as np
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import seed_of, stream
+from truerank.core.types import ArrayLike, Matrix, RandomState
 from truerank.data.grouping import group_rows, name_order
 
 
@@ -18,7 +19,7 @@ def query_folds(
     n_splits: int,
     *,
     shuffle: bool = True,
-    random_state: Any = None,
+    random_state: RandomState = None,
     query_ids: np.ndarray | None = None,
 ) -> list[np.ndarray]:
     """Numbers of the queries in each of `n_splits` folds, sizes differing by one at most, each fold ascending.
@@ -66,11 +67,11 @@ class QueryKFold:
     [[0, 1], [2], [3, 4]]
     """
 
-    def __init__(self, n_splits: int = 5, *, shuffle: bool = True, random_state: Any = None) -> None:
+    def __init__(self, n_splits: int = 5, *, shuffle: bool = True, random_state: RandomState = None) -> None:
         self.n_splits, self.shuffle, self.random_state = n_splits, shuffle, random_state
 
     def split(
-        self, X: Any, y: Any = None, groups: Any = None, *, qid: Any = None
+        self, X: Any, y: ArrayLike | None = None, groups: ArrayLike | None = None, *, qid: ArrayLike | None = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Row numbers of the training and the test rows of each fold, in the caller's row order.
 
@@ -96,7 +97,14 @@ class QueryKFold:
             test = in_test[query]
             yield np.flatnonzero(~test), np.flatnonzero(test)
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None, *, qid: Any = None) -> int:
+    def get_n_splits(
+        self,
+        X: Matrix | None = None,
+        y: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
+    ) -> int:
         """Number of folds."""
         return self.n_splits
 

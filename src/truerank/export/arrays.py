@@ -76,13 +76,14 @@ def _fuzzy(form: ModelForm) -> Arrays:
     body = form.body
     assert isinstance(body, Fuzzy)
     own = FuzzyPredictor(body.ensemble, body.places, body.p_swap, body.ties)
-    (start, stop), by_state = own.blocks, np.empty((2, len(own.factors)))
-    by_state[:, knots_first(body.places.sizes)] = own.factors.T
+    factors = own.factors
+    (start, stop), by_state = factors.blocks, np.empty((2, len(factors.pairs) // 2))
+    by_state[:, knots_first(body.places.sizes)] = factors.pairs.reshape(-1, 2).T
     up, down = by_state
-    steep = {"log_p": float(own.log_p), "state_start": start, "state_stop": stop} if own.steep.any() else {}
+    steep = {"log_p": float(factors.log_p), "state_start": start, "state_stop": stop} if factors.steep.any() else {}
     return {
-        "used": body.places.features, "first": own.first, "lower": body.places.lower, "upper": body.places.upper,
-        "up": up, "down": down, "steep": own.steep, "columns": own.columns, "border_states": own.border_states,
+        "used": body.places.features, "first": factors.first, "lower": body.places.lower, "upper": body.places.upper,
+        "up": up, "down": down, "steep": factors.steep, "columns": own.columns, "border_states": own.border_states,
         "left_factor": own.border_factors[..., 0], "right_factor": own.border_factors[..., 1],
         "border_place": own.border_factors[..., 2], "missing_right": own.missing_right, "values": own.values, **steep,
     }  # fmt: skip

@@ -5,7 +5,6 @@ Compile without contraction of products and sums (`-std=c99`, or `-ffp-contract=
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 from truerank.export.arrays import arrays_of
 from truerank.export.form import ModelForm
+from truerank.export.texts import PLAIN, identifier
 
 _LINEAR = """
 static double body(const double *x, double total) {
@@ -251,9 +251,9 @@ static double probability(double s) {
 """
 
 
-def write(form: ModelForm, name: str, exact: bool) -> str:
+def write(form: ModelForm, name: str, inputs: str) -> str:
     """The file's text, with a header comment that says how it is called."""
-    prefix = re.sub(r"\W", "_", name)
+    prefix = identifier(name)
     if not prefix or prefix[0].isdigit():
         raise InvalidInputError(f"the name must begin as a name in C does, got {name!r}")
     arrays, numbers, start, intercept = _arrays_and_sizes(form)
@@ -434,7 +434,7 @@ def _block_rows(form: ModelForm, prefix: str, start: float, intercept: float, si
     ]
 
 
-def _array(name: str, value: Any) -> str:
+def _array(name: str, value: object) -> str:
     flat = np.atleast_1d(np.asarray(value)).ravel()
     kind = "double" if flat.dtype.kind == "f" else "int"
     words = [_number(item) for item in flat.tolist()] or ["0"]
@@ -449,5 +449,5 @@ def _number(item: Any) -> str:
 
 
 def _string(text: str) -> str:
-    plain = [chr(byte) if 32 <= byte < 127 and byte not in b'"\\?' else f"\\{byte:03o}" for byte in text.encode()]
+    plain = [chr(byte) if chr(byte) in PLAIN else f"\\{byte:03o}" for byte in text.encode()]
     return f'"{"".join(plain)}"'

@@ -100,7 +100,7 @@ def calibration_of(model: Any) -> Calibration:
     return Calibration(tuple(tuple(_members(own)) for own in model.calibrators_[: place + 1]))
 
 
-def _members(calibrator: Any) -> Iterator[tuple[float, Member]]:
+def _members(calibrator: object) -> Iterator[tuple[float, Member]]:
     if not isinstance(calibrator, PooledCalibrator):
         yield 1.0, _member(calibrator)
         return
@@ -109,7 +109,7 @@ def _members(calibrator: Any) -> Iterator[tuple[float, Member]]:
             yield weight * share, member
 
 
-def _member(calibrator: Any) -> Member:
+def _member(calibrator: object) -> Member:
     if isinstance(calibrator, LogisticCalibrator):
         return _lines([], [calibrator.centre_], [calibrator.b_], [calibrator.level_])
     if isinstance(calibrator, IdentityCalibrator):

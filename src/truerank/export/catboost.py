@@ -12,13 +12,13 @@ from truerank.data.grouping import offsets_of
 from truerank.export.form import ModelForm, as_oblivious
 
 
-def write(form: ModelForm, name: str, exact: bool) -> str:
+def write(form: ModelForm, name: str, inputs: str) -> str:
     """The JSON that `CatBoost().load_model(…, format="json")` reads; `name` has no place in it.
 
     CatBoost sends missing values one way for all borders of a feature: right only where every question does.
     """
     ensemble = as_oblivious(form).body.ensemble
-    limits = finite_threshold(ensemble.borders, exact)
+    limits = finite_threshold(ensemble.borders, inputs)
     asked = np.isfinite(ensemble.borders) | ensemble.missing_right
     borders = [np.unique(limits[asked & (ensemble.features == k)]) for k in range(form.n_features)]
     first = offsets_of([len(own) for own in borders])

@@ -14,6 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from truerank.core.errors import InvalidInputError
+from truerank.core.float32 import INPUTS, are_float32, shortest_decimal
+from truerank.core.names import resolve
+from truerank.core.printing import counted
+from truerank.data.provenance import training_queries
 from truerank.data.ranking_data import RankingData
 from truerank.export.form import Linear, ModelForm, Plain, Stumps, as_linear
 from truerank.export.run import evaluators
@@ -39,8 +44,12 @@ class Certificate:
         Share of queries in which no two documents stand in reversed order.
     out_of_order : int
         Documents that stand after one that should be below them.
+    neighbours : int
+        Pairs of neighbours in the model's order that have different scores: what can be compared of it.
     ties_made, ties_broken : int
         Neighbours with different scores here and equal ones there, and the other way round.
+    tied : float
+        Share of documents that have the same score as another of their query in the model.
     border_cases, border_differences : int
         Rows with a feature at, or next to, a threshold, and how many of them score differently.
     missing_cases, missing_differences : int
@@ -65,8 +74,10 @@ class Certificate:
     largest_difference: float
     rank_agreement: float
     out_of_order: int
+    neighbours: int
     ties_made: int
     ties_broken: int
+    tied: float
     border_cases: int
     border_differences: int
     missing_cases: int
@@ -82,7 +93,40 @@ class Certificate:
 
     def as_dict(self) -> dict[str, Any]:
         """As a dict, for JSON."""
-        return asdict(self)
+        return {"subject": self.subject} | asdict(self)
+
+    @property
+    def subject(self) -> str:
+        """What was compared, in words."""
+        if self.made_up:
+            return (
+                f"{self.format}: no row of yours was compared, only {self.rows} generated ones. Give certify=data "
+                "(--certify DATA) to compare yours."
+            ) + " No order was compared: all have the same score." * (not self.neighbours)
+        return (
+            f"{self.format}: compared with predict on {counted(self.rows, 'row')} of {counted(self.queries, 'query')}"
+            + "; no order was compared: no query has two documents of different scores" * (not self.neighbours)
+        )
+
+    def __str__(self) -> str:
+        """What was compared and what came out, in lines."""
+        lines = [
+            self.subject,
+            f"features: {self.policy['features']}, absent ones are {self.policy['missing']}; exported for "
+            f"{self.policy['inputs']}, trained on {self.policy['trained_on']}",
+            *(f"{name}: largest difference {difference:.3g}" for name, difference in self.evaluators.items()),
+            f"same order in {100 * self.rank_agreement:.2f} % of queries, {self.ties_made} ties created, "
+            f"{self.ties_broken} ties broken; {100 * self.tied:.1f} % of rows tie with another in predict",
+            *(
+                f"{what}: {differ} of {cases} cases differ" if cases else f"{what}: no case to compare"
+                for what, cases, differ in (
+                    ("rows next to thresholds", self.border_cases, self.border_differences),
+                    ("missing features", self.missing_cases, self.missing_differences),
+                )
+            ),
+            *self.notes,
+        ]
+        return "\n".join(lines)
 
 
 class _Differences:
@@ -96,7 +140,8 @@ class _Differences:
 
     def add_rows(self, evaluator: str, expected: np.ndarray, scores: np.ndarray, offsets: Any, rounding: float) -> None:
         """Compare the scores of rows, and their orders within queries."""
-        self.by_evaluator[evaluator] = float(np.abs(scores - expected).max(initial=0.0))
+        with np.errstate(invalid="ignore"):
+            self.by_evaluator[evaluator] = float(np.where(scores == expected, 0.0, np.abs(scores - expected)).max())
         reversed_queries, places, made, broken = compare_orders(expected, scores, offsets, rounding)
         self.agreeing &= ~reversed_queries
         self.out_of_order, self.ties_made = max(self.out_of_order, places), max(self.ties_made, made)
@@ -116,7 +161,7 @@ def certify_export(
     properties: Any,
     data: Any,
     missing: str,
-    exact: bool,
+    inputs: str,
     notes: tuple[str, ...],
     distilled: dict[str, Any] | None,
     factor: float = 1.0,
@@ -126,8 +171,15 @@ def certify_export(
     from truerank import __version__
 
     made_up = data is None
-    X = made_up_rows(form) if made_up else dense_rows(data)
+    X = made_up_rows(form, inputs) if made_up else dense_rows(data)
     offsets = np.array([0, len(X)]) if made_up else data.offsets
+    if not made_up:
+        notes = (str(training_queries(form.model, data)), *notes)
+    if properties.float32:
+        _check_float32(form, X, format)
+        if inputs == "float32" and not are_float32(X):
+            notes += (_rounded_as_in_training(form, X),)
+            X = X.astype(np.float32).astype(np.float64)
     given = X
     if missing == "zero":
         X = np.nan_to_num(X, nan=0.0)
@@ -137,7 +189,7 @@ def certify_export(
         notes += (_scored_as_zero(form, given[absent], expected[absent]),)
     left_out = constant_left_out(form, format, properties)
     cases = {
-        "border": border_cases(form, X, properties.float32, exact, properties.tiny),
+        "border": border_cases(form, X, properties.float32, inputs, properties.tiny),
         "missing": missing_cases(form, X, missing),
     }
     expected_of = {kind: reference_scores(form, rows) for kind, rows in cases.items() if len(rows)}
@@ -145,17 +197,19 @@ def certify_export(
     tolerance = scale * (4e-6 if properties.float32 or properties.float32_scores or form.float32_sums else 1e-10)
     rounding = _ROUNDING if form.calibration is not None else 0.0
     found = _Differences(len(offsets) - 1)
-    for evaluator, score in evaluators(content, form, format).items():
+    own = {"mimic": resolve(properties.scorer)(content, form.names)} if properties.scorer else None
+    for evaluator, score in (own or evaluators(content, form, format)).items():
         scores = score(X) / factor + left_out
         found.add_rows(evaluator, expected, scores, offsets, rounding)
         for kind, values in expected_of.items():
             found.add_cases(kind, score(cases[kind]) / factor + left_out - values, tolerance)
-    largest = max(found.by_evaluator.values(), default=float("nan"))
+    largest = float(np.max(list(found.by_evaluator.values())))  # nan where one is
+    neighbours, tied = ties(expected, offsets)
     if properties.float32 and largest > tolerance:
         notes += (_moved_by_rounding(form, X, expected, tolerance),)
     if format == "catboost":
         notes += _mixed_directions(form)
-    policy = _policy(form, properties, missing, exact) | {"constant_left_out": left_out}
+    policy = _policy(form, properties, missing, inputs) | {"constant_left_out": left_out}
     if factor != 1.0 or step is not None:
         policy |= {"times": factor, "leaf_grid": step}
         notes += (f"rounded otherwise to keep the order of these rows: scores are predict's times {factor!r}",)
@@ -163,7 +217,8 @@ def certify_export(
     return Certificate(
         format=format, rows=len(X), queries=len(offsets) - 1, made_up=made_up,
         largest_difference=largest, rank_agreement=float(found.agreeing.mean()) if len(found.agreeing) else 1.0,
-        out_of_order=found.out_of_order, ties_made=found.ties_made, ties_broken=found.ties_broken,
+        out_of_order=found.out_of_order, neighbours=neighbours, ties_made=found.ties_made,
+        ties_broken=found.ties_broken, tied=tied / max(len(X), 1),
         border_cases=len(cases["border"]), border_differences=found.of_cases.get("border", 0),
         missing_cases=len(cases["missing"]), missing_differences=found.of_cases.get("missing", 0),
         evaluators=found.by_evaluator, policy=policy,
@@ -173,12 +228,13 @@ def certify_export(
     )  # fmt: skip
 
 
-def _policy(form: ModelForm, properties: Any, missing: str, exact: bool) -> dict[str, Any]:
+def _policy(form: ModelForm, properties: Any, missing: str, inputs: str) -> dict[str, Any]:
     """What the export takes for missing, in what precision, and what comes out."""
     policy: dict[str, Any] = {
         "missing": missing,
         "features": "float32" if properties.float32 else "float64",
-        "inputs": "float32 numbers" if exact else "decimal texts",
+        "inputs": INPUTS[inputs if properties.float32 else "float64"],
+        "trained_on": INPUTS.get(str(form.inputs), "numbers of an unknown kind"),
         "output": "score",
     }
     return policy if form.calibration is None else policy | {"output": "probability", "equal_within": _ROUNDING}
@@ -191,6 +247,35 @@ def _scored_as_zero(form: ModelForm, X: np.ndarray, expected: np.ndarray) -> str
     return (
         f"{len(X)} rows hold missing values, which this export scores as 0; {differ} of them have another score in "
         "predict, which knows them as missing: their places are NOT certified"
+    )
+
+
+def _check_float32(form: ModelForm, X: np.ndarray, format: str) -> None:
+    """Refuse rows and thresholds that are infinite to programs that hold features as float32."""
+    largest = float(np.finfo(np.float32).max)
+    features, thresholds = thresholds_of(form)
+    ends = np.abs(thresholds) == np.finfo(np.float64).max  # what undoing a scaling makes of a question without effect
+    for what, columns, values in (
+        ("thresholds", features[~ends], thresholds[~ends]),
+        ("rows", np.tile(np.arange(X.shape[1]), len(X)), X.ravel()),
+    ):
+        beyond = np.flatnonzero(np.isfinite(values) & (np.abs(values) > largest))
+        if len(beyond):
+            name, value = form.names[columns[beyond[0]]], values[beyond[0]]
+            raise InvalidInputError(
+                f"the {what} hold {value:.3g} in column {name!r}, and programs that read {format} hold features as "
+                "float32, at most 3.4e38. Scale the column and train again, or export to a format of float64: "
+                "lightgbm, python, c, painless, vespa."
+            )
+
+
+def _rounded_as_in_training(form: ModelForm, X: np.ndarray) -> str:
+    """A note of rows in more digits than the training rows had."""
+    rounded = X.astype(np.float32).astype(np.float64)
+    moved = int((reference_scores(form, rounded) != reference_scores(form, X)).sum())
+    return (
+        f"the model was trained on float32 numbers and these rows have more digits: they were compared as float32 "
+        f"numbers. {moved} of {len(X)} rows have another score in predict unless they are rounded first"
     )
 
 
@@ -258,6 +343,16 @@ def compare_orders(
     return wrong, places, made, broken
 
 
+def ties(scores: np.ndarray, offsets: Any) -> tuple[int, int]:
+    """Neighbours with different scores in the order of their query, and documents that share a score with another."""
+    neighbours = tied = 0
+    for start, stop in zip(offsets[:-1], offsets[1:]):
+        sizes = np.unique(scores[start:stop], return_counts=True)[1]
+        neighbours += max(len(sizes) - 1, 0)
+        tied += int(sizes[sizes > 1].sum())
+    return neighbours, tied
+
+
 def thresholds_of(form: ModelForm) -> tuple[np.ndarray, np.ndarray]:
     """Features and thresholds of all different questions, in the units of the rows."""
     body = form.body
@@ -279,13 +374,11 @@ def thresholds_of(form: ModelForm) -> tuple[np.ndarray, np.ndarray]:
     return features, thresholds
 
 
-def border_cases(form: ModelForm, X: np.ndarray, float32: bool, exact: bool, tiny: float = 0.0) -> np.ndarray:
+def border_cases(form: ModelForm, X: np.ndarray, float32: bool, inputs: str, tiny: float = 0.0) -> np.ndarray:
     """Rows of X with one feature at a threshold or at the next number on either side, in the engine's precision.
 
     Numbers that the engine reads as 0 (of magnitude up to `tiny`) are left out, 0 itself is not.
     """
-    from truerank.core.float32 import shortest_decimal
-
     features, thresholds = thresholds_of(form)
     if not len(features) or not len(X):
         return np.empty((0, form.n_features))
@@ -293,7 +386,9 @@ def border_cases(form: ModelForm, X: np.ndarray, float32: bool, exact: bool, tin
         with np.errstate(over="ignore"):
             near = thresholds.astype(np.float32)
             sides = [np.nextafter(near, np.float32(-np.inf)), near, np.nextafter(near, np.float32(np.inf))]
-        values = [side.astype(np.float64) if exact else shortest_decimal(side) for side in sides]
+        values = [shortest_decimal(side) if inputs == "decimal" else side.astype(np.float64) for side in sides]
+        if inputs == "float64":  # the float32 number may lie on the other side of the border that it rounds
+            values[1] = thresholds
     else:
         values = [np.nextafter(thresholds, -np.inf), thresholds, np.nextafter(thresholds, np.inf)]
     columns, numbers = np.tile(features, 3), np.concatenate(values)
@@ -316,7 +411,7 @@ def missing_cases(form: ModelForm, X: np.ndarray, missing: str) -> np.ndarray:
     return rows
 
 
-def made_up_rows(form: ModelForm) -> np.ndarray:
+def made_up_rows(form: ModelForm, inputs: str = "decimal") -> np.ndarray:
     """Rows for a certificate without data: features drawn between and beyond their thresholds, seed 0."""
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(_MADE_UP, form.n_features))
@@ -326,9 +421,14 @@ def made_up_rows(form: ModelForm) -> np.ndarray:
         low, high = float(own.min()), float(own.max())
         width = max(high - low, 1e-3 * max(abs(low), abs(high)), 1e-12)
         rows[:, k] = rng.uniform(low - width, high + width, size=_MADE_UP)
-    # Rounded as a log would hold them.
-    with np.errstate(over="ignore"):
-        return np.array([[float(str(np.float32(v))) for v in row] for row in rows]).reshape(rows.shape)
+    if inputs == "float64":
+        return rows
+    with np.errstate(over="ignore"):  # rounded as a log would hold them
+        rounded = rows.astype(np.float32)
+    rounded = np.where(
+        np.isinf(rounded), rows, rounded.astype(np.float64) if inputs == "float32" else shortest_decimal(rounded)
+    )
+    return rounded
 
 
 def _mixed_directions(form: ModelForm) -> tuple[str, ...]:
@@ -352,7 +452,7 @@ def _mixed_directions(form: ModelForm) -> tuple[str, ...]:
 def _model_bytes(form: ModelForm) -> bytes:
     from truerank.export.python import write
 
-    return write(form, "model", False).encode()
+    return write(form, "model", "float64").encode()
 
 
 def _hash(data: bytes) -> str:

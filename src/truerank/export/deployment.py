@@ -1,25 +1,28 @@
-"""A model is put into a live engine. Nothing is deleted or overwritten without `replace`."""
+"""A model is put into a live engine. Nothing is deleted or overwritten without `replace`, and a copy in a file."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
-import urllib.parse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from truerank.core.checks import check_choice
 from truerank.core.errors import EngineError, InvalidInputError
+from truerank.core.files import atomic_write, interrupts_held_back
+from truerank.core.printing import note
+from truerank.core.types import Scorer
 from truerank.export.form import form_of
 from truerank.export.formats import export_model
 from truerank.export.ranklib import with_places
-from truerank.io.engine import Engine
+from truerank.io.engine import Engine, checked, quoted, told
 
 KINDS = ("painless", "ltr", "solr")
 
 
 def deploy(
-    model: Any,
+    model: Scorer,
     url: str,
     name: str,
     *,
@@ -50,20 +53,22 @@ def deploy(
         Rows as the engine logs them, for the certificate of the export: a model that puts one of their documents in
         another place is refused, after other roundings were tried (`export_model`).
     replace : bool, default False
-        Overwrite what has this name; what was there is put back when the engine refuses the new model.
+        Overwrite what has this name. What is there is first written to a file NAME.DIGEST.json of the working folder,
+        and put back when the new model is refused, not confirmed, or its coming is interrupted.
     timeout : float, default 30
         Seconds for each request.
 
     Returns
     -------
     dict
-        "kind", "name", "url", "replaced", "times" (the engine's scores are the model's times this number), and for
-        painless "params".
+        "kind", "name", "url", "replaced", "previous" (the file of what was replaced, or None), "times" (the engine's
+        scores are the model's times this number), and for painless "params".
 
     Raises
     ------
     EngineError
-        When the engine refuses or does not answer.
+        When the engine refuses, does not answer, or does not confirm that it has the model: Solr's store and scripts
+        are read back and compared.
     InvalidInputError
         When the name is taken and `replace` is False, and when the feature set lacks a feature.
     """
@@ -76,7 +81,7 @@ def deploy(
         )
     if kind == "ltr" and not feature_set:
         raise InvalidInputError("the LTR plugin keeps models by feature set: pass feature_set (--feature-set)")
-    export = export_model(model, {"ltr": "opensearch"}.get(kind, kind), feature_names, name=name, certify=certify)
+    export = export_model(model, {"ltr": "opensearch-ltr"}.get(kind, kind), feature_names, name=name, certify=certify)
     body = json.loads(export)
     if kind == "painless":
         result = _put_script(engine, name, body["script"], replace)
@@ -101,66 +106,122 @@ def _taken(name: str, where: str) -> InvalidInputError:
 
 
 def _put_script(engine: Engine, name: str, script: Any, replace: bool) -> dict[str, Any]:
-    there = engine.request("GET", f"_scripts/{name}", missing_ok=True)
-    old = there.get("script") if isinstance(there, dict) and there.get("found", True) else None
-    same = old is not None and old.get("source") == script["source"]
-    if old is not None and not same and not replace:
+    place = f"_scripts/{name}"
+    old = _there(engine, place, {"script": {"source": str}}, lambda there: there["script"])
+    source = script["source"]
+    if old is not None and old["source"] == source:
+        return {"replaced": False, "previous": None, "params": script["params"]}
+    if old is not None and not replace:
         raise _taken(name, "the engine's script store")
-    if not same:
-        engine.request("PUT", f"_scripts/{name}", {"script": {"lang": "painless", "source": script["source"]}})
-    return {"replaced": old is not None and not same, "params": script["params"]}
+
+    def put(body: Any) -> None:
+        _confirm(engine.request("PUT", place, body, form={"acknowledged": bool})["acknowledged"], "stored", name)
+        there = engine.request("GET", place, form={"script": {"source": str}})
+        _confirm(there["script"]["source"] == body["script"]["source"], "holds", name)
+
+    new = {"script": {"lang": "painless", "source": source}}
+    return _exchanged(name, lambda: put(new), put, old and {"script": old}) | {"params": script["params"]}
+
+
+def _there(engine: Engine, place: str, form: object, part: Callable[[Any], Any]) -> Any:
+    """The part of an answer that holds what an engine has at a place; None where it has nothing there."""
+    answer = engine.request("GET", place, missing_ok=True, form={"found?": bool})
+    return None if answer is None or not answer.get("found", True) else part(checked(answer, form))
+
+
+def _confirm(holds: Any, what: str, name: str) -> None:
+    if not holds:
+        raise EngineError(f"the engine did not confirm that it {what} {name!r}; see what it holds, and deploy again")
 
 
 def _order_features(
-    engine: Engine, feature_set: str, stored: dict[str, Any], model: Any, names: Sequence[str] | None
+    engine: Engine, feature_set: str, stored: dict[str, Any], model: Scorer, names: Sequence[str] | None
 ) -> None:
     """RankLib's models know features by their places, which become those of the feature set."""
-    there = engine.request("GET", f"_ltr/_featureset/{urllib.parse.quote(feature_set)}", missing_ok=True)
+    form = {"_source": {"featureset": {"features": [{"name": str}]}}}
+    there = _there(engine, f"_ltr/_featureset/{quoted(feature_set)}", form, lambda there: there["_source"])
     if there is None:
         raise InvalidInputError(f"the LTR plugin has no feature set {feature_set!r}; put it to _ltr/_featureset first")
-    known = [own["name"] for own in there["_source"]["featureset"]["features"]]
-    form = form_of(model, names, calibrated=False)
-    used = [form.names[k] for k in form.used]
+    known = [own["name"] for own in there["featureset"]["features"]]
+    own_form = form_of(model, names, calibrated=False)
+    used = [own_form.names[k] for k in own_form.used]
     lacking = [own for own in used if own not in known]
     if lacking:
         raise InvalidInputError(
-            f"the feature set {feature_set!r} lacks {lacking[0]!r}, which the model uses; it has: {', '.join(known)}. "
-            "Add it there, or name the model's columns as there (--features)"
+            f"the feature set {feature_set!r} lacks {lacking[0]!r}, which the model uses; it has: "
+            f"{told(', '.join(known))}. Add it there, or name the model's columns as there (--features)"
         )
     if stored["type"] == "model/ranklib":
-        places = {column: known.index(form.names[column]) for column in form.used.tolist()}
+        places = {column: known.index(own_form.names[column]) for column in own_form.used.tolist()}
         stored["definition"] = with_places(stored["definition"], places)
 
 
-def _put_into_plugin(engine: Engine, name: str, feature_set: str, body: Any, replace: bool) -> dict[str, Any]:
-    there = engine.request("GET", f"_ltr/_model/{name}", missing_ok=True)
-    old = there["_source"]["model"] if isinstance(there, dict) and there.get("found", True) else None
+def _put_into_plugin(engine: Engine, name: str, feature_set: str, body: object, replace: bool) -> dict[str, Any]:
+    place = f"_ltr/_model/{name}"
+    old = _there(engine, place, {"_source": {"model": {"name": str}}}, lambda there: there["_source"]["model"])
     if old is not None and not replace:
         raise _taken(name, "the LTR plugin's store")
-    place = f"_ltr/_model/{name}"
-    new = ("POST", f"_ltr/_featureset/{urllib.parse.quote(feature_set)}/_createmodel", body)
-    return _exchanged(engine, place, new, None if old is None else ("PUT", place, {"model": old}))
+
+    def put(body: object, method: str = "PUT", place: str = place) -> None:
+        result = engine.request(method, place, body, form={"result": str})["result"]
+        _confirm(result in ("created", "updated"), "stored", name)
+
+    def new() -> None:
+        if old is not None:
+            engine.request("DELETE", place)
+        put(body, "POST", f"_ltr/_featureset/{quoted(feature_set)}/_createmodel")
+
+    return _exchanged(name, new, put, old and {"model": old})
 
 
-def _put_into_solr(engine: Engine, name: str, body: Any, replace: bool) -> dict[str, Any]:
-    there = engine.request("GET", "schema/model-store") or {}
-    old = next((own for own in there.get("models", []) if own.get("name") == name), None)
+def _put_into_solr(engine: Engine, name: str, body: object, replace: bool) -> dict[str, Any]:
+    store = "schema/model-store"
+
+    def there() -> Any:
+        models = engine.request("GET", store, form={"models": [{"name": str, "class": str}]})["models"]
+        return next((own for own in models if own["name"] == name), None)
+
+    old = there()
     if old is not None and not replace:
         raise _taken(name, "Solr's model store")
-    store = "schema/model-store"
-    return _exchanged(engine, f"{store}/{name}", ("PUT", store, body), None if old is None else ("PUT", store, old))
+
+    def put(body: Any) -> None:
+        found = None if old is None else there()
+        if found == body:  # the old model, which was never deleted
+            return
+        if found is not None:  # Solr overwrites nothing
+            engine.request("DELETE", f"{store}/{name}")
+        answer = engine.request("PUT", store, body, form={"responseHeader": {"status": float}})
+        _confirm(answer["responseHeader"]["status"] == 0, "stored", name)
+        found = there() or {}
+        _confirm(all(found.get(part) == body.get(part) for part in ("class", "params")), "holds", name)
+
+    return _exchanged(name, lambda: put(body), put, old)
 
 
-def _exchanged(
-    engine: Engine, place: str, new: tuple[str, str, Any], old: tuple[str, str, Any] | None
-) -> dict[str, Any]:
-    """Put a model in the place of an old one (None: of none), which is put back where the engine refuses the new."""
+def _exchanged(name: str, new: Callable[[], None], put: Callable[[Any], None], old: Any) -> dict[str, Any]:
+    """Put a new model in the place of an old one (a request's body; None: of none), which is kept in a file."""
+    path = None
     if old is not None:
-        engine.request("DELETE", place)
+        text = json.dumps(old)
+        path = f"{name}.{hashlib.sha256(text.encode()).hexdigest()[:8]}.json"
+        with atomic_write(path) as stream:
+            stream.write(text)
     try:
-        engine.request(*new)
-    except EngineError:
+        new()
+    except BaseException as error:
         if old is not None:
-            engine.request(*old)
+            with interrupts_held_back():
+                _put_back(put, old, path, error)
         raise
-    return {"replaced": old is not None}
+    return {"replaced": old is not None, "previous": path}
+
+
+def _put_back(put: Callable[[Any], None], old: Any, path: Any, error: BaseException) -> None:
+    try:
+        put(old)
+    except Exception as failed:
+        text = f"the old model could not be put back ({failed}), and the engine may be without one; it is in {path}"
+        if isinstance(error, Exception):
+            raise EngineError(f"{error}; {text}") from error
+        note(f"truerank: {text}")  # of an interrupt, which may end the process before anything else is printed

@@ -21,18 +21,18 @@ from truerank.export.nested import breadth_first
 from truerank.trees.binary import BinaryTrees
 
 
-def write(form: ModelForm, name: str, exact: bool) -> str:
+def write(form: ModelForm, name: str, inputs: str) -> str:
     """The body as JSON; absent features are 0. Trees know features by their places in the feature set, from 1."""
     if isinstance(form.body, Linear):
         return _body(name, _linear(form))
-    return _body(name, {"type": "model/ranklib", "definition": ranklib.write(form, name, exact)})
+    return _body(name, {"type": "model/ranklib", "definition": ranklib.write(form, name, inputs)})
 
 
-def write_nan(form: ModelForm, name: str, exact: bool) -> str:
+def write_nan(form: ModelForm, name: str, inputs: str) -> str:
     """The body as JSON; absent features are nan. Trees know features by their names."""
     if isinstance(form.body, Linear):
         return _body(name, _linear(form))
-    definition = json.dumps(_trees(form, exact), ensure_ascii=False)
+    definition = json.dumps(_trees(form, inputs), ensure_ascii=False)
     return _body(name, {"type": "model/xgboost+json", "definition": definition})
 
 
@@ -54,9 +54,9 @@ def _linear(form: ModelForm) -> dict[str, Any]:
     return model
 
 
-def _trees(form: ModelForm, exact: bool) -> list[Any]:
+def _trees(form: ModelForm, inputs: str) -> list[Any]:
     trees = as_plain(form).body.trees
-    limits = finite_threshold(trees.thresholds, exact, below=True)
+    limits = finite_threshold(trees.thresholds, inputs, below=True)
     roots = [_tree(form.names, trees, limits, root) for root in trees.roots.tolist()]
     constant = form.start + form.intercept
     return [{"nodeid": 0, "leaf": _float(constant)}, *roots] if constant else roots

@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
+from truerank.core.types import Scorer
 from truerank.data.columns import default_names
+from truerank.export.texts import check_name
 from truerank.trees.binary import BinaryTrees, binary_of_oblivious
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.leaves.fuzzy import FlatPlaces, FuzzyLeaves
@@ -118,6 +120,8 @@ class ModelForm:
         Whether the model scores missing values.
     float32_sums : bool
         Whether the sum is rounded to float32 after each tree, as the tool that trained the model does.
+    inputs : str or None
+        What the training columns held, of `truerank.core.float32.INPUTS`; None where nobody knows.
     """
 
     names: tuple[str, ...]
@@ -129,6 +133,7 @@ class ModelForm:
     calibration: Any = None
     allow_nan: bool = True
     float32_sums: bool = False
+    inputs: str | None = None
     model: Any = field(default=None, repr=False, compare=False)
 
     def with_columns(self, columns: Sequence[int], names: tuple[str, ...]) -> ModelForm:
@@ -202,7 +207,7 @@ def _columns(body: Any) -> np.ndarray:
 # From rankers.
 
 
-def form_of(model: Any, feature_names: Sequence[str] | None = None, *, calibrated: bool = True) -> ModelForm:
+def form_of(model: Scorer, feature_names: Sequence[str] | None = None, *, calibrated: bool = True) -> ModelForm:
     """The intermediate form of a fitted ranker, a `CalibratedRanker`, or a `Pipeline` of column scalings and a ranker.
 
     Parameters
@@ -233,10 +238,11 @@ def form_of(model: Any, feature_names: Sequence[str] | None = None, *, calibrate
         form = form_of(model.ranker_, feature_names)
         return replace(form, calibration=calibration_of(model) if calibrated else None, model=model)
     form = _form_of_ranker(model)
-    return replace(form, names=_names(model, form.n_features, feature_names), model=model)
+    names = _names(model, form.n_features, feature_names)
+    return replace(form, names=names, inputs=getattr(model, "inputs_", None), model=model)
 
 
-def _names(model: Any, n_features: int, given: Sequence[str] | None) -> tuple[str, ...]:
+def _names(model: Scorer, n_features: int, given: Sequence[str] | None) -> tuple[str, ...]:
     if given is None:
         given = getattr(model, "feature_names_in_", getattr(model, "feature_names_", None))
     names = default_names(n_features) if given is None else [str(name) for name in given]
@@ -245,10 +251,12 @@ def _names(model: Any, n_features: int, given: Sequence[str] | None) -> tuple[st
     if len(set(names)) < len(names) or "" in names:
         twice = sorted(name for name, count in Counter(names).items() if count > 1)
         raise InvalidInputError(f"feature names must be different and not empty, got {twice or ['']!r}")
+    for name in names:
+        check_name(name, "feature name", "Give the engine's names: feature_names=[...] (--features FILE).")
     return tuple(names)
 
 
-def _form_of_steps(model: Any, steps: list[Any], feature_names: Sequence[str] | None) -> ModelForm:
+def _form_of_steps(model: Scorer, steps: list[Any], feature_names: Sequence[str] | None) -> ModelForm:
     ranker, before = steps[-1], steps[:-1]
     if not before:
         return replace(form_of(ranker, feature_names), model=model)
@@ -274,7 +282,7 @@ def _form_of_steps(model: Any, steps: list[Any], feature_names: Sequence[str] | 
             form = replace(form, normalizers=_normalizers(step))
     named = model if getattr(model, "feature_names_in_", None) is not None else before[0]
     names = _names(named, int(before[0].n_features_in_), feature_names)
-    return replace(form, names=names, model=model)
+    return replace(form, names=names, inputs=getattr(model, "inputs_", form.inputs), model=model)
 
 
 def _unbinned(form: ModelForm, binning: Any) -> ModelForm:
@@ -414,7 +422,7 @@ def as_linear(form: ModelForm) -> ModelForm:
     return replace(form, body=Linear(weights), intercept=form.intercept + shift, normalizers=None)
 
 
-def _oblivious_stumps(body: Any) -> Any:
+def _oblivious_stumps(body: object) -> Any:
     """Stumps as a tree of one question each (equal ones are not joined); any other body as it is."""
     if not isinstance(body, Stumps):
         return body

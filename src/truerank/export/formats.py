@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError
+from truerank.core.float32 import holds_missing, inputs_of, stored
 from truerank.core.names import resolve
+from truerank.core.plugins import Table
+from truerank.core.types import Scorer
 from truerank.export.certificate import Certificate, certify_export, dense_rows, missing_cases, reference_scores
 from truerank.export.form import ModelForm, Stumps, form_of
 from truerank.export.roundings import roundings
+from truerank.export.texts import check_name
 
 _TREES = ("stumps", "oblivious", "trees")
 _ALL = ("linear", *_TREES, "fuzzy", "polynomial")
@@ -39,6 +43,9 @@ class Format:
         A linear model keeps its constant.
     float32_scores : bool
         A score is rounded to float32.
+    scorer : str
+        "module:function" of an export and the names of the features; returns a function of rows (n, p) to scores, as
+        the format's program computes them, for the certificate. "" for a format that truerank reads itself.
     tiny : float
         Its programs read numbers of at most this magnitude as 0.
     """
@@ -52,16 +59,17 @@ class Format:
     tiny: float = 0.0
     float32_scores: bool = False
     nan_module: str = ""
+    scorer: str = ""
 
 
 _PLUGIN = Format(
     "truerank.export.elasticsearch:write", ("linear", *_TREES), True, "zero", keeps_constant=False,
     nan_module="truerank.export.elasticsearch:write_nan",
 )  # fmt: skip
-FORMATS: dict[str, Format] = {
+_FORMATS: dict[str, Format] = {
     "solr": Format("truerank.export.solr:write", ("linear", *_TREES), True, "zero", keeps_constant=False),
-    "elasticsearch": _PLUGIN,
-    "opensearch": _PLUGIN,
+    "elasticsearch-ltr": _PLUGIN,
+    "opensearch-ltr": _PLUGIN,
     "ranklib": Format("truerank.export.ranklib:write", ("linear", *_TREES), True, "zero", keeps_constant=False),
     "lightgbm": Format("truerank.export.lightgbm:write", _TREES, tiny=1e-35),
     "xgboost": Format("truerank.export.xgboost:write", ("linear", *_TREES), True, keeps_constant=False),
@@ -72,6 +80,11 @@ FORMATS: dict[str, Format] = {
     "python": Format("truerank.export.python:write", _ALL, expression=True),
     "c": Format("truerank.export.c:write", _ALL, expression=True),
 }
+# With those of installed packages: entry points "truerank.formats", name -> a `Format`.
+FORMATS: Table[Format] = Table("truerank.formats", _FORMATS, lambda point: point.load())
+
+
+_AS_ZERO = "missing='zero' (--absent zero) if absent features are 0"
 
 
 class TextExport(str):
@@ -87,7 +100,7 @@ class BytesExport(bytes):
 
 
 def export_model(
-    ranker: Any,
+    ranker: Scorer,
     format: str,
     feature_names: Sequence[str] | None = None,
     *,
@@ -119,14 +132,18 @@ def export_model(
     name : str, default "model"
         Name of the model, where the format has one.
     certify : RankingData, optional
-        Rows to compare on; made-up ones by default.
+        Rows to compare on; by default generated ones, which the certificate says first. Programs that hold features as
+        float32 get thresholds for the kind of numbers that the model was trained on (`inputs_`); a model trained on
+        float64 numbers gets those for float32 numbers where these rows are such.
     missing : {"zero", "nan"}, optional
         What a document's absent feature is; by default as the format's programs have it. With "zero" nan in the data
-        counts as 0 on both sides.
+        counts as 0 on both sides. With "nan" an export that scores missing features differently is refused; by
+        default only where the model's training data, or `certify`, held missing values (else a note states it).
     distil : RankingData, optional
         Rows to fit plain trees to where the format cannot hold the model.
     force : bool, default False
-        Return an export also when the certificate says that a rank differs.
+        Return an export also when the certificate says that a rank, or the score of a row with missing features,
+        differs.
 
     Returns
     -------
@@ -137,7 +154,8 @@ def export_model(
     ------
     InvalidInputError
         When the format cannot hold the model (the message says which can), and when scores in the format's arithmetic
-        put a document in another place than `predict` does.
+        put a document in another place than `predict` does, make most of its neighbours tie, or give missing features
+        another score.
 
     Examples
     --------
@@ -148,6 +166,7 @@ def export_model(
     1.0
     """
     own = FORMATS[check_choice(format, "format", FORMATS)]
+    check_name(name, "name", "Give another one: name=... (--name NAME).")
     if missing is not None:
         check_choice(missing, "missing", ("zero", "nan"))
     form = form_of(ranker, feature_names, calibrated=own.expression)
@@ -162,18 +181,26 @@ def export_model(
         from truerank.export.distillation import distilled_form
 
         form, distilled = distilled_form(form, distil, certify)
-    exact = _exact_float32(certify)
-    if format == "painless":
-        from truerank.export.painless import write
+    if certify is not None and certify.n_rows == 0:
+        raise InvalidInputError("certify has no rows, so nothing would be compared. Give rows as the engine logs them.")
+    inputs = _inputs(form, certify)
+    try:
+        if format == "painless":
+            from truerank.export.painless import write
 
-        content: str | bytes = write(form, name, exact, least_score(form, certify, missing or own.missing))
-    else:
-        writer = resolve(own.nan_module if own.nan_module and missing == "nan" else own.module)
-        content = writer(form, name, exact)
+            content: str | bytes = write(form, name, inputs, least_score(form, certify, missing or own.missing))
+        else:
+            writer = resolve(own.nan_module if own.nan_module and missing == "nan" else own.module)
+            content = writer(form, name, inputs)
+    except RecursionError:
+        raise InvalidInputError(
+            f"the model's trees are too deep for {format}, which nests their questions. Train with a smaller depth, or "
+            "export to lightgbm, xgboost, python or c."
+        ) from None
 
     def compared(content: str | bytes, factor: float = 1.0, step: float | None = None) -> Certificate:
         return certify_export(
-            content, form, format, own, certify, missing or own.missing, exact, tuple(notes), distilled, factor, step
+            content, form, format, own, certify, missing or own.missing, inputs, tuple(notes), distilled, factor, step
         )
 
     certificate = compared(content)
@@ -182,21 +209,46 @@ def export_model(
         for rounded, factor, step in roundings(form):
             if not certificate.out_of_order and not certificate.ties_made:
                 break
-            other = writer(rounded, name, exact)
+            other = writer(rounded, name, inputs)
             found = compared(other, factor, step)
             if (found.out_of_order, found.ties_made) < (certificate.out_of_order, certificate.ties_made):
                 content, certificate = other, found
-    if not force and certificate.rank_agreement < 1.0:
-        unscored = any(difference != difference for difference in certificate.evaluators.values())
+    unscored = certificate.largest_difference != certificate.largest_difference  # nan
+    if not force and (certificate.rank_agreement < 1.0 or unscored):
         why = ", and has no score where a column that it adds up is missing" if unscored else ""
         raise InvalidInputError(
             f"the {format} export puts {certificate.out_of_order} documents in another place than predict does (rank "
             f"agreement {certificate.rank_agreement:.4f} of queries){why}; pass force=True (--force) to take it all "
-            "the same" + (", or missing='zero' (--absent zero) where absent features are 0" if unscored else "")
+            "the same" + (f", or {_AS_ZERO}" if unscored else "")
+        )
+    if not force and 2 * certificate.ties_made > certificate.neighbours:
+        raise InvalidInputError(
+            f"the {format} export gives equal scores to {certificate.ties_made} of {certificate.neighbours} neighbours "
+            "that predict tells apart, so that its order says little. Export to a format of float64 (lightgbm, python, "
+            "c, vespa), or pass force=True (--force) to take it all the same"
+        )
+    if certificate.missing_differences and not _missing_matters(form, certify, missing):
+        note = (
+            f"the model saw no missing value in training, and this export scores documents without a feature otherwise "
+            f"than predict ({certificate.missing_differences} of {certificate.missing_cases} cases)"
+        )
+        certificate = replace(certificate, notes=(note, *certificate.notes))
+    elif not force and certificate.missing_differences:
+        raise InvalidInputError(
+            f"the {format} export scores missing features differently from predict in "
+            f"{certificate.missing_differences} of {certificate.missing_cases} cases. Add {_AS_ZERO}; or accept the "
+            "differences with force=True (--force)."
         )
     result = BytesExport(content) if isinstance(content, bytes) else TextExport(content)
     result.certificate = certificate
     return result
+
+
+def _missing_matters(form: ModelForm, data: Any, missing: str | None) -> bool:
+    """Whether missing features were asked for, learned, or met in the rows of the certificate."""
+    if missing == "nan" or getattr(form.model, "saw_missing_", True):
+        return True
+    return data is not None and holds_missing(stored(data.X))
 
 
 def reason_against(form: ModelForm, format: str) -> str | None:
@@ -209,9 +261,11 @@ def reason_against(form: ModelForm, format: str) -> str | None:
         return f"it is of {form.kind} form, which these formats hold: {holding}{advice}"
     if form.linear_start is not None and not own.expression:
         return f"its trees start from a linear ranker, which only formats with expressions hold: {can}; or distil it"
-    stumps = isinstance(form.body, Stumps) and format in ("ranklib", "elasticsearch", "opensearch")
+    if format == "catboost" and not len(form.used):
+        return "it has one score for all documents, and CatBoost needs a question about a feature"
+    stumps = isinstance(form.body, Stumps) and format in ("ranklib", "elasticsearch-ltr", "opensearch-ltr", "onnx")
     if stumps and not len(form.body.features):
-        return "it has no stump"
+        return "it has no stump, so that all documents have one score"
     return None
 
 
@@ -228,14 +282,10 @@ def least_score(form: ModelForm, data: Any, missing: str) -> float | None:
     return float(reference_scores(form, X).min(initial=0.0))
 
 
-def _exact_float32(data: Any) -> bool:
-    """Whether the rows are float32 numbers themselves and not decimal texts that an engine rounds."""
-    import numpy as np
-
-    if data is None:
-        return False
-    X = data.X.data if hasattr(data.X, "tocsr") else data.X
-    if X.dtype == np.float32:
-        return True
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.array_equal(X, X.astype(np.float32).astype(np.float64), equal_nan=True))
+def _inputs(form: ModelForm, data: Any) -> str:
+    """The kind of numbers that the export is for: what the model was trained on, or other kinds that the rows show."""
+    known = form.inputs
+    if data is None or known == "float32":
+        return known or "decimal"
+    given = inputs_of(data.X)
+    return given if known is None or given == "float32" or known == "decimal" else known

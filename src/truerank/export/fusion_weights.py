@@ -10,6 +10,7 @@ import numpy as np
 
 from truerank.core.checks import check_choice, check_positive_int
 from truerank.core.errors import InvalidInputError
+from truerank.export.texts import comment
 from truerank.features.run_features import MinMax, ReciprocalRank, RunFeature, Score, digits, parse_features
 from truerank.features.run_pool import RunPool
 from truerank.rankers.run_fusion import RunFusion
@@ -104,8 +105,8 @@ def export_fusion(
         return json.dumps({"hybrid": {"alpha": weights[names[1]], "fusionType": "relativeScoreFusion"}})
     functions, terms = [], []
     for number, (name, weight) in enumerate(weights.items(), 1):
-        expression = given.get(name, f"SCORE OF {name}")
-        functions.append(f"    function run_{number}() {{  # {name}\n      expression: {expression}\n    }}")
+        expression = given.get(name, f"SCORE OF {comment(name)}")
+        functions.append(f"    function run_{number}() {{  # {comment(name)}\n      expression: {expression}\n    }}")
         term = f"normalize_linear(run_{number})"
         if isinstance(feature, ReciprocalRank):
             term = f"reciprocal_rank(run_{number}, {digits(feature.k)})"
@@ -149,7 +150,7 @@ def engine_scores(model: RunFusion, engine: str, pool: RunPool) -> np.ndarray:
     return pool.add_up((each * weight[pool.run_of_entry]).astype(np.float64)).astype(np.float32)
 
 
-def certify_fusion(model: RunFusion, engine: str, runs: Any, *, depth: int = 100) -> dict[str, Any]:
+def certify_fusion(model: RunFusion, engine: str, runs: object, *, depth: int = 100) -> dict[str, Any]:
     """How far the engine's order is ours, on given runs: the certificate.
 
     Returns

@@ -12,7 +12,7 @@ from truerank.export.nested import breadth_first
 from truerank.trees.binary import BinaryTrees
 
 
-def write(form: ModelForm, name: str, exact: bool) -> str:
+def write(form: ModelForm, name: str, inputs: str) -> str:
     """The text that `Booster(model_file=…)` reads; `name` has no place in it."""
     bad = next((own for own in form.names if any(c.isspace() or c in '",:[]{}' for c in own)), None)
     if bad is not None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError, imports_of_extra
 from truerank.core.float32 import finite_threshold
+from truerank.core.types import DTypeLike
 from truerank.export.arrays import arrays_of
 from truerank.export.calibration import BETA, PROBABILITY, Calibration, Member
 from truerank.export.form import ModelForm, as_oblivious, as_plain, undo_normalizers
@@ -25,7 +26,7 @@ class _Graph:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
-    def constant(self, value: Any, dtype: Any = None) -> str:
+    def constant(self, value: object, dtype: DTypeLike | None = None) -> str:
         """Name of a constant."""
         from onnx import numpy_helper
 
@@ -46,7 +47,7 @@ class _Graph:
         return self.add("ReduceSum", x, self.constant([axis], np.int64), keepdims=0)
 
 
-def write(form: ModelForm, name: str, exact: bool) -> bytes:
+def write(form: ModelForm, name: str, inputs: str) -> bytes:
     """The model, serialised."""
     with imports_of_extra("onnx", "onnx", "an export to ONNX"):
         from onnx import TensorProto, helper
@@ -54,7 +55,7 @@ def write(form: ModelForm, name: str, exact: bool) -> bytes:
     if form.kind == "stumps":
         form = as_oblivious(form)
     if form.kind == "trees":
-        total = _trees(graph, form, exact)
+        total = _trees(graph, form, inputs)
     else:
         raw = x = graph.add("Cast", "features", to=TensorProto.DOUBLE)
         if form.normalizers is not None:
@@ -62,7 +63,7 @@ def write(form: ModelForm, name: str, exact: bool) -> bytes:
             steps = ("Mul", "Add") if form.normalizers.affine else ("Sub", "Div")
             x = graph.add(steps[1], graph.add(steps[0], x, first), second)
         arrays = arrays_of(form)
-        _round_questions(form, arrays, exact)
+        _round_questions(form, arrays, inputs)
         total = {"linear": _linear, "oblivious": _oblivious, "fuzzy": _fuzzy, "polynomial": _polynomial}[form.kind](
             graph, raw if form.kind in ("oblivious", "fuzzy") else x, arrays, raw
         )
@@ -86,7 +87,7 @@ def write(form: ModelForm, name: str, exact: bool) -> bytes:
     return bytes(model.SerializeToString())
 
 
-def _round_questions(form: ModelForm, arrays: dict[str, Any], exact: bool) -> None:
+def _round_questions(form: ModelForm, arrays: dict[str, Any], inputs: str) -> None:
     """Borders and knots for the features as they come: before any normaliser, and rounded to float32.
 
     A float32 feature is not the float64 number that it was rounded from; a question at a value of the data would
@@ -97,15 +98,20 @@ def _round_questions(form: ModelForm, arrays: dict[str, Any], exact: bool) -> No
         flat = limits.ravel()
         if form.normalizers is not None:
             flat = undo_normalizers(form.normalizers, features.ravel(), flat)
-        return finite_threshold(flat, exact).astype(np.float64).reshape(limits.shape)
+        return finite_threshold(flat, inputs).astype(np.float64).reshape(limits.shape)
+
+    def first(features: np.ndarray, values: np.ndarray) -> np.ndarray:
+        if inputs == "float64" and form.normalizers is None:  # a value of the data, which rounds as they do
+            return rounded(features, values)
+        below = rounded(features, np.nextafter(values, -np.inf)).astype(np.float32)
+        return np.nextafter(below, np.float32(np.inf)).astype(np.float64)
 
     if form.kind in ("oblivious", "polynomial"):
         arrays["borders"] = rounded(arrays["features"], arrays["borders"])
     elif form.kind == "fuzzy":
         features = np.repeat(arrays["used"], np.diff(arrays["first"]))
         arrays["upper"] = rounded(features, arrays["upper"])
-        below = rounded(features, np.nextafter(arrays["lower"], -np.inf)).astype(np.float32)
-        arrays["lower"] = np.nextafter(below, np.float32(np.inf)).astype(np.float64)
+        arrays["lower"] = first(features, arrays["lower"])
 
 
 def _columns(graph: _Graph, x: str, columns: np.ndarray) -> str:
@@ -236,11 +242,11 @@ def _fuzzy(graph: _Graph, x: str, a: dict[str, Any], raw: str) -> str:
     return graph.sum(graph.sum(value, 2), 1)
 
 
-def _trees(graph: _Graph, form: ModelForm, exact: bool) -> str:
+def _trees(graph: _Graph, form: ModelForm, inputs: str) -> str:
     trees = as_plain(form).body.trees
     if trees.zero_missing.any():
         raise InvalidInputError("ONNX has no trees in which zero means missing")
-    limits = finite_threshold(trees.thresholds, exact)
+    limits = finite_threshold(trees.thresholds, inputs)
     ids: dict[str, list[Any]] = {key: [] for key in (
         "nodes_treeids", "nodes_nodeids", "nodes_featureids", "nodes_values", "nodes_modes", "nodes_truenodeids",
         "nodes_falsenodeids", "nodes_missing_value_tracks_true", "target_treeids", "target_nodeids", "target_ids",

@@ -184,7 +184,7 @@ total = least;
 _LARGEST = float(np.finfo(np.float64).max)
 
 
-def write(form: ModelForm, name: str, exact: bool, least: float | None = None) -> str:
+def write(form: ModelForm, name: str, inputs: object, least: float | None = None) -> str:
     """The JSON text; `name` has no place in it.
 
     Parameters
@@ -256,7 +256,7 @@ def least_shift(form: ModelForm) -> float:
     return max(0.0, -least)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if not isinstance(value, np.ndarray):
         return value
     flat = value.ravel()

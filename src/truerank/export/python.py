@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from truerank.export.arrays import Arrays, arrays_of
 from truerank.export.form import ModelForm
+from truerank.export.texts import comment
 
 _LINEAR = """
 def _body(x, total):
@@ -157,7 +156,7 @@ if __name__ == "__main__":
 '''
 
 
-def write(form: ModelForm, name: str, exact: bool) -> str:
+def write(form: ModelForm, name: str, inputs: str) -> str:
     """The file's text: constants, `FEATURES`, `score(x)`, `score_rows(rows)`, and rows from standard input."""
     return _text(form, name, arrays_of(form))
 
@@ -181,14 +180,14 @@ def _text(form: ModelForm, name: str, arrays: Arrays) -> str:
     if form.kind == "linear":
         arrays["lanes_until"] = arrays.pop("lanes")
     text = [
-        f'"""Scores of the model {name!r}, written by truerank. `score(x)` takes {form.n_features} numbers, in the',
-        'order of FEATURES, nan for a missing one; higher ranks first."""',
+        f"# Scores of the model {comment(name)}, written by truerank.",
+        f"# `score(x)` takes {form.n_features} numbers in the order of FEATURES, nan if missing; higher is better.",
         "from bisect import bisect_left",
         "from math import exp, log1p",
         *(["from struct import pack, unpack"] if form.float32_sums else []),
         "",
         'inf, nan = float("inf"), float("nan")',
-        f"FEATURES = {form.names!r}",
+        f"FEATURES = {form.names!a}",
         *(f"{key} = {_literal(value)}" for key, value in arrays.items()),
         "",
         *_rounding(form),
@@ -216,7 +215,7 @@ def _rounding(form: ModelForm) -> list[str]:
     return ["", "def _round(x):", "    return x", ""]
 
 
-def _literal(value: Any) -> str:
+def _literal(value: object) -> str:
     if isinstance(value, np.ndarray):
         value = value.tolist()
     return repr(value)

@@ -14,7 +14,7 @@ from truerank.export.form import Linear, ModelForm, Stumps, as_linear, as_plain
 from truerank.export.nested import nested_trees
 
 
-def write(form: ModelForm, name: str, exact: bool) -> str:
+def write(form: ModelForm, name: str, inputs: str) -> str:
     """The model's text; `name` has no place in it. Constants are left out of linear models, the order is the same."""
     if isinstance(form.body, Linear):
         weights = as_linear(form).body.weights
@@ -27,12 +27,12 @@ def write(form: ModelForm, name: str, exact: bool) -> str:
         body = form.body
         if not len(body.features):
             raise InvalidInputError("RankLib's RankBoost cannot hold a model without stumps")
-        thresholds = float32_threshold(body.thresholds, exact).astype(np.float64)
+        thresholds = float32_threshold(body.thresholds, inputs).astype(np.float64)
         rows = zip(body.features.tolist(), thresholds.tolist(), body.weights.tolist())
         text = " ".join(f"{k + 1}:{threshold!r}:{weight!r}" for k, threshold, weight in rows)
         return f"## RankBoost\n## Iteration = {len(body.features)}\n## No. of threshold candidates = 10\n{text}"
     trees = as_plain(form).body.trees
-    limits = finite_threshold(trees.thresholds, exact)
+    limits = finite_threshold(trees.thresholds, inputs)
 
     def split(node: int, left: list[str], right: list[str]) -> list[str]:
         sides = [("left", left), ("right", right)]

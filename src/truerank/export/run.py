@@ -1,13 +1,17 @@
-"""Exports at work: the interpreter that mimics an engine, and the engine's own library where it is installed."""
+"""Exports at work: the interpreter that mimics an engine, and the engine's own library where it is installed.
+
+Exports that are programs (Python, C) run in a process of their own, with limits of time and memory.
+"""
 
 from __future__ import annotations
 
-import ctypes
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from typing import Any
@@ -21,6 +25,68 @@ from truerank.models.foreign.read import read_foreign
 
 Evaluator = Callable[[np.ndarray], np.ndarray]
 
+_SECONDS, _BYTES = 1800, 8 << 30  # of a program that scores rows: processor time (and as much by the clock), memory
+# Without site packages or environment; rows and scores are float64 numbers in files.
+_RUNNER = """
+import sys
+from array import array
+kind, folder, width, seconds, size = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5])
+try:
+    import resource
+    for limit, most in ((resource.RLIMIT_CPU, seconds), (resource.RLIMIT_AS, size), (resource.RLIMIT_CORE, 0)):
+        hard = resource.getrlimit(limit)[1]
+        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(limit, (most, most))
+except ImportError:
+    pass
+with open(folder + "/rows", "rb") as stream:
+    rows = array("d", stream.read())
+count = len(rows) // width
+if kind == "python":
+    space = {"__name__": "exported"}
+    with open(folder + "/model.py", encoding="utf-8") as stream:
+        exec(compile(stream.read(), "exported model", "exec"), space)
+    score = space["score"]
+    scores = array("d", (score(rows[i * width:(i + 1) * width].tolist()) for i in range(count)))
+else:
+    import ctypes
+    scores = array("d", bytes(8 * count))
+    def pointer(values):
+        return ctypes.cast(values.buffer_info()[0], ctypes.POINTER(ctypes.c_double))
+    getattr(ctypes.CDLL(folder + "/model.so"), kind)(pointer(rows), ctypes.c_size_t(count), pointer(scores))
+with open(folder + "/scores", "wb") as stream:
+    scores.tofile(stream)
+"""
+
+
+def _scores_of_program(kind: str, file: str, program: bytes, X: np.ndarray) -> np.ndarray:
+    """Scores (n,) of rows (n, p) by a new process: of `model.py`, or of the function `kind` of `model.so`."""
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, file), "wb") as stream:
+            stream.write(program)
+        with open(os.path.join(folder, "rows"), "wb") as stream:
+            np.ascontiguousarray(X, dtype=np.float64).tofile(stream)
+        arguments = [kind, folder, str(X.shape[1]), str(_SECONDS), str(_BYTES)]
+        try:
+            ended = subprocess.run(
+                [sys.executable, "-I", "-S", "-c", _RUNNER, *arguments], stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=_SECONDS, check=False,
+                env={name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "TMPDIR") if name in os.environ},
+            )  # fmt: skip
+            last = ended.stderr.decode(errors="replace").strip().splitlines()[-1:] or [f"code {ended.returncode}"]
+            if ended.returncode == 0:
+                scores = np.fromfile(os.path.join(folder, "scores"), dtype=np.float64)
+                if len(scores) == len(X):
+                    return scores
+        except subprocess.TimeoutExpired:
+            last = ["stopped"]
+        except FileNotFoundError:
+            last = ["it wrote no scores"]
+    raise InvalidInputError(
+        f"the exported program did not score {len(X)} rows within {_SECONDS} s and {_BYTES >> 30} GB of memory "
+        f"({ascii(last[0])[:300]})"
+    )
+
 
 def evaluators(content: str | bytes, form: ModelForm, format: str) -> dict[str, Evaluator]:
     """Scores of float64 rows by each evaluator of the export: "mimic" first, then the engines that are installed."""
@@ -31,7 +97,7 @@ def evaluators(content: str | bytes, form: ModelForm, format: str) -> dict[str, 
         if compiler is None:
             from truerank.export.python import write
 
-            return {"mimic": run_python(write(form, "model", False))}
+            return {"mimic": run_python(write(form, "model", "float64"))}
         return {"c": run_c(str(content), compiler)}
     if format == "painless":
         return {"mimic": run_painless(str(content), form)}
@@ -52,9 +118,7 @@ def evaluators(content: str | bytes, form: ModelForm, format: str) -> dict[str, 
 
 def run_python(text: str) -> Evaluator:
     """The function of a file that `export.python` wrote."""
-    space: dict[str, Any] = {"__name__": "exported"}
-    exec(compile(text, "exported model", "exec"), space)
-    return lambda X: np.array([space["score"](row) for row in X.tolist()], dtype=np.float64)
+    return lambda X: _scores_of_program("python", "model.py", text.encode(), X)
 
 
 def run_painless(text: str, form: ModelForm) -> Evaluator:
@@ -98,29 +162,27 @@ def _onnx(content: Any) -> dict[str, Evaluator]:
 
 
 def run_c(text: str, compiler: str, options: tuple[str, ...] = ("-O2",)) -> Evaluator:
-    """The function of a file that `export.c` wrote, compiled to a shared library in a temporary folder."""
-    import re
-
-    found = re.search(r"void (\w+)_score_rows\(", text)
+    """The function of a file that `export.c` wrote."""
+    found = re.search(r"void (\w+_score_rows)\(", text)
     assert found is not None
+    function = found.group(1)
     with tempfile.TemporaryDirectory() as folder:
-        source, library = os.path.join(folder, "model.c"), os.path.join(folder, "model.so")
-        with open(source, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        command = [compiler, "-std=c99", *options, "-shared", "-fPIC", "-o", library, source, "-lm"]
-        result = subprocess.run(command, capture_output=True, text=True, timeout=600)
-        if result.returncode:
-            raise InvalidInputError(f"the C compiler refused the export: {result.stderr[:500]}")
-        function = getattr(ctypes.CDLL(library), f"{found.group(1)}_score_rows")
-    pointer = ctypes.POINTER(ctypes.c_double)
-    function.argtypes, function.restype = [pointer, ctypes.c_size_t, pointer], None
+        path = os.path.join(folder, "model.so")
+        compile_c(text, compiler, options, path)
+        with open(path, "rb") as stream:
+            library = stream.read()
+    return lambda X: _scores_of_program(function, "model.so", library, X)
 
-    def score(X: np.ndarray) -> np.ndarray:
-        rows, scores = np.ascontiguousarray(X, dtype=np.float64), np.empty(len(X))
-        function(rows.ctypes.data_as(pointer), len(rows), scores.ctypes.data_as(pointer))
-        return scores
 
-    return score
+def compile_c(text: str, compiler: str, options: tuple[str, ...], library: str) -> None:
+    """A file that `export.c` wrote as a shared library."""
+    source = f"{library}.c"
+    with open(source, "w", encoding="utf-8") as stream:
+        stream.write(text)
+    command = [compiler, "-std=c99", *options, "-shared", "-fPIC", "-o", library, source, "-lm"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    if result.returncode:
+        raise InvalidInputError(f"the C compiler refused the export: {result.stderr[:500]}")
 
 
 def _lightgbm(content: Any, form: ModelForm) -> tuple[str, Evaluator]:

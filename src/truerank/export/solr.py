@@ -13,7 +13,7 @@ from truerank.export.nested import nested_trees
 from truerank.models.foreign.solr import PACKAGE, SLACK
 
 
-def write(form: ModelForm, name: str, exact: bool) -> str:
+def write(form: ModelForm, name: str, inputs: str) -> str:
     """The model's JSON; only the features in use are listed, so that the feature store needs no others."""
     used = form.used if len(form.used) else np.array([0])
     values: dict[str, Any]
@@ -29,7 +29,7 @@ def write(form: ModelForm, name: str, exact: bool) -> str:
     else:
         plain = as_plain(form)
         trees = plain.body.trees
-        thresholds = before_slack(float32_threshold(trees.thresholds, exact))
+        thresholds = before_slack(float32_threshold(trees.thresholds, inputs))
 
         def split(node: int, left: Any, right: Any) -> Any:
             feature = form.names[trees.features[node]]

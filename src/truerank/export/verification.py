@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
-import urllib.parse
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
+from truerank.core.checks import check_number
 from truerank.core.errors import EngineError, InvalidInputError
-from truerank.export.certificate import constant_left_out, reference_scores
+from truerank.core.printing import shown
+from truerank.core.types import Scorer
+from truerank.export.certificate import constant_left_out, reference_scores, ties
 from truerank.export.deployment import kind_of
 from truerank.export.form import ModelForm, form_of
 from truerank.export.formats import FORMATS
 from truerank.export.painless import write as write_painless
-from truerank.io.engine import Engine, filled
-from truerank.io.engine_features import dense_values, logged_values, logging_by_plugin
+from truerank.io.engine import Engine, checked, filled, told
+from truerank.io.engine_features import check_unique, dense_values, logged_values, logging_by_plugin, select
 
 _NAMED_SCORES = "include_named_queries_score"
 
@@ -29,10 +31,27 @@ class Verification:
     Attributes
     ----------
     queries, documents : int
+        What was compared.
+    empty : int
+        Further queries, which found no document.
     orders_equal : int
         Queries whose documents came in the model's order (equal scores in any).
+    neighbours, ties_made : int
+        Pairs of neighbours that the model tells apart, and those of them with one score in the engine's float32.
+    tied : float
+        Share of documents that have another's score in float32.
     largest_difference : float
         Of the engine's scores, less the shift, from the model's on the features that the engine logged.
+    largest_score : float
+        The largest magnitude of the scores, with and without the shift.
+    share : float
+        `largest_difference` as a share of `largest_score`.
+    tolerance : float
+        The largest share that is accepted.
+    passed : bool
+        All orders are equal, the share is within the tolerance, and the order says something (`says_order`).
+    says_order : bool
+        At least half of the neighbours that the model tells apart differ in the engine, and there are any.
     took_base, took_rescored : float
         Median milliseconds of a query that the engine states, without and with the model.
     request_bytes : int
@@ -41,19 +60,40 @@ class Verification:
 
     queries: int
     documents: int
+    empty: int
     orders_equal: int
+    neighbours: int
+    ties_made: int
+    tied: float
     largest_difference: float
+    largest_score: float
+    tolerance: float
     took_base: float
     took_rescored: float
     request_bytes: int
 
+    @property
+    def share(self) -> float:
+        """The largest difference as a share of the largest score; 0 where nothing differs."""
+        return self.largest_difference and self.largest_difference / (self.largest_score or 5e-324)
+
+    @property
+    def says_order(self) -> bool:
+        """Whether the engine's order can tell the model's documents apart."""
+        return 0 < self.neighbours >= 2 * self.ties_made
+
+    @property
+    def passed(self) -> bool:
+        """Whether the engine ranks and scores as the model does."""
+        return self.says_order and self.orders_equal == self.queries and self.share <= self.tolerance
+
     def as_dict(self) -> dict[str, Any]:
         """As a dict, for JSON."""
-        return asdict(self)
+        return asdict(self) | {"share": self.share, "says_order": self.says_order, "passed": self.passed}
 
 
 def verify(
-    model: Any,
+    model: Scorer,
     url: str,
     name: str,
     index: str | None,
@@ -65,6 +105,7 @@ def verify(
     window: int = 200,
     feature_names: Sequence[str] | None = None,
     times: float = 1.0,
+    tolerance: float = 1e-5,
     timeout: float = 30.0,
 ) -> Verification:
     """Rerank queries with a deployed model, and compare with ours on the features that the engine logs.
@@ -97,43 +138,73 @@ def verify(
         As in `deploy`.
     times : float, default 1
         What `deploy` said that the engine's scores are multiplied by.
+    tolerance : float, default 1e-5
+        As `Verification.tolerance`. Engines compute in float32.
     timeout : float, default 30
         Seconds for each request.
 
     Raises
     ------
     EngineError
-        When the engine refuses, does not answer, or logs other features than the model's.
+        When the engine refuses, does not answer, or logs other features than the model's; when not every document can
+        be compared: no query found one, an answer holds one twice, or two answers to a query hold different ones.
     InvalidInputError
         When `queries` lacks what this kind of engine needs.
     """
+    check_number(times, "times", minimum=0.0, open_minimum=True)
+    check_number(tolerance, "tolerance", minimum=0.0, maximum=1.0)
     engine = Engine(url, timeout)
     way = _WAYS[kind_of(kind, url)](engine, model, name, index, queries, feature_names, window, key)
-    equal = documents = largest_request = 0
-    difference, plain, rescored = 0.0, [], []
+    equal = documents = empty = largest_request = neighbours = kept = tied = 0
+    difference, largest, plain, rescored = 0.0, 0.0, [], []
     for text in texts:
         found, rows = way.logged(text)
         if not found:
-            equal += 1
+            empty += 1
             continue
         scores = reference_scores(way.form, rows)
         ranked, shift, size = way.reranked(text, found, rows, scores)
-        plain.append(way.base_time(text))
+        base = way.base(text)
+        for answer in (ranked, base):
+            _check_same(found, answer.documents, text)
+        plain.append(base.took)
         rescored.append(ranked.took)
         largest_request = max(largest_request, size)
         place = {document: i for i, document in enumerate(found)}
         ours = scores[[place[document] for document in ranked.documents]]
-        difference = max(difference, float(np.abs(ranked.scores / times - shift - ours).max()))
+        difference = np.maximum(difference, np.abs(ranked.scores / times - shift - ours).max())  # keeps nan
+        largest = max(largest, float(np.abs(ours).max()), float(np.abs(ours + shift).max()))
         rounded = ((ours + shift) * times).astype(np.float32)
-        equal += int(len(ours) == len(found) and bool((rounded[1:] <= rounded[:-1]).all()))
+        equal += int(bool((rounded[1:] <= rounded[:-1]).all()))
         documents += len(found)
-    middle = [float(np.median(own)) if own else 0.0 for own in (plain, rescored)]
-    return Verification(len(texts), documents, equal, difference, middle[0], middle[1], largest_request)
+        told_apart, _ = ties(ours, [0, len(ours)])
+        still, equals = ties(rounded, [0, len(rounded)])
+        neighbours, kept, tied = neighbours + told_apart, kept + still, tied + equals
+    if not documents:
+        raise EngineError(f"{engine.url}: nothing was compared: none of the {len(texts)} queries found a document")
+    if not np.isfinite(difference + largest):
+        raise EngineError(f"{engine.url}: scores cannot be compared: some are not finite, or overflow")
+    return Verification(
+        len(texts) - empty, documents, empty, equal, neighbours, max(neighbours - kept, 0), tied / documents,
+        float(difference), largest, tolerance,
+        float(np.median(plain)), float(np.median(rescored)), largest_request,
+    )  # fmt: skip
+
+
+def _check_same(found: list[str], others: list[str], text: str) -> None:
+    """Raise EngineError where two answers to one query hold different documents."""
+    odd = set(found) ^ set(others)
+    if odd:
+        raise EngineError(
+            f"two answers to the query {shown(text)[:80]!r} differ in {len(odd)} documents, such as "
+            f"{told(min(odd), 80)!r}, so that not all were compared. Rescoring works by shard: verify an index of "
+            "one shard, or pass a window of at least the number of hits (--window); and index nothing meanwhile"
+        )
 
 
 @dataclass(frozen=True)
 class _Ranked:
-    """Documents and scores of an answer, and the milliseconds that the engine states."""
+    """Documents and scores of an answer, and the milliseconds that the engine states (nan: none)."""
 
     documents: list[str]
     scores: np.ndarray
@@ -146,7 +217,7 @@ class _Way:
     kind: str
 
     def __init__(
-        self, engine: Engine, model: Any, name: str, index: str | None, queries: dict[str, Any],
+        self, engine: Engine, model: Scorer, name: str, index: str | None, queries: dict[str, Any],
         feature_names: Sequence[str] | None, window: int, key: str,
     ) -> None:  # fmt: skip
         self.form: ModelForm = form_of(model, feature_names, calibrated=self.kind == "painless")
@@ -175,9 +246,9 @@ class _Search(_Way):
     def _ask(self, body: dict[str, Any]) -> _Ranked:
         return _asked(self.engine, str(self.index), body, self.key)[0]
 
-    def base_time(self, text: str) -> float:
-        """Milliseconds of the query without the model."""
-        return self._ask(self._body(text)).took
+    def base(self, text: str) -> _Ranked:
+        """The answer without the model."""
+        return self._ask(self._body(text))
 
     def _rescored(self, text: str, query: dict[str, Any]) -> tuple[_Ranked, int]:
         rescore = {"rescore_query": query, "query_weight": 0.0, "rescore_query_weight": 1.0}
@@ -229,7 +300,7 @@ class _Plugin(_Search):
     def reranked(self, text: str, *_: Any) -> tuple[_Ranked, float, int]:
         """The reranked documents, the shift of their scores, and the bytes of the request."""
         ranked, size = self._rescored(text, {"sltr": self._asked(text)})
-        return ranked, -constant_left_out(self.form, "opensearch", FORMATS["opensearch"]), size
+        return ranked, -constant_left_out(self.form, "opensearch-ltr", FORMATS["opensearch-ltr"]), size
 
 
 class _Solr(_Way):
@@ -241,9 +312,14 @@ class _Solr(_Way):
         if "q" not in self.queries.get("base", {}):
             raise InvalidInputError("the base query of Solr must be an object of request parameters with q")
 
-    def base_time(self, text: str) -> float:
-        """Milliseconds of the query without the model."""
-        return _selected(self.engine, _solr_request(self.queries, text, self.window)[0] | {"fl": self.key})[1]
+    def base(self, text: str) -> _Ranked:
+        """The answer without the model."""
+        return self._ask(_solr_request(self.queries, text, self.window)[0])
+
+    def _ask(self, params: dict[str, Any]) -> _Ranked:
+        found, took = select(self.engine, params | {"fl": f"{self.key},score"}, {self.key: None, "score": float})
+        names = _keys([own[self.key] for own in found], self.key)
+        return _Ranked(names, np.array([float(own["score"]) for own in found]), took)
 
     def logged(self, text: str) -> tuple[list[str], np.ndarray]:
         """Documents of the base ranking, and their features (n, p)."""
@@ -253,11 +329,9 @@ class _Solr(_Way):
         """The reranked documents, the shift of their scores, and the bytes of the request."""
         params, efi = _solr_request(self.queries, text, self.window)
         rerank = f"{{!ltr model={self.name} reRankDocs={self.window} {efi}}}"
-        params |= {"fl": f"{self.key},score", "rq": rerank}
-        found, took = _selected(self.engine, params)
-        scores = np.array([float(own["score"]) for own in found])
+        params |= {"rq": rerank}
         shift = -constant_left_out(self.form, "solr", FORMATS["solr"])
-        return _Ranked([str(own[self.key]) for own in found], scores, took), shift, len(json.dumps({"params": params}))
+        return self._ask(params), shift, len(json.dumps({"params": params}))
 
 
 _WAYS: dict[str, Any] = {"painless": _Painless, "ltr": _Plugin, "solr": _Solr}
@@ -282,8 +356,8 @@ def log_features(
     try:
         ranked, hits = _asked(engine, index, named, key, f"?{_NAMED_SCORES}=true")
         matched = [hit.get("matched_queries", {}) for hit in hits]
-        if all(isinstance(own, dict) for own in matched):
-            found, scores = ranked.documents, matched
+        if not any(isinstance(own, list) for own in matched):  # else names alone
+            found, scores = ranked.documents, checked(matched, [{...: float}])
     except EngineError as error:
         if _NAMED_SCORES not in str(error).partition(": status 400: ")[2]:
             raise
@@ -293,6 +367,7 @@ def log_features(
         for name, query in features.items():
             one = body | {"query": {"bool": {"must": [query], "filter": [{"terms": {key: found}}]}}}
             ranked, _ = _asked(engine, index, one, key)
+            _check_same(found, list({*found, *ranked.documents}), text)
             for document, value in zip(ranked.documents, ranked.scores.tolist()):
                 scores[found.index(document)][name] = value
     rows = [[float(own.get(name, 0.0)) for name in names] for own in scores]
@@ -319,9 +394,9 @@ def logged_by_solr(
     params, efi = _solr_request(queries, text, window)
     store = f"store={queries['store']} " if queries.get("store") else ""
     fields = f"{key},truerank_logged:[features {store}format=dense {efi}]"
-    found, _ = _selected(engine, params | {"fl": fields})
-    rows = [list(dense_values(str(own.get("truerank_logged", "")), names).values()) for own in found]
-    return [str(own[key]) for own in found], np.array(rows).reshape(len(rows), len(names))
+    found, _ = select(engine, params | {"fl": fields}, {key: None, "truerank_logged?": str})
+    rows = [list(dense_values(own.get("truerank_logged", ""), names).values()) for own in found]
+    return _keys([own[key] for own in found], key), np.array(rows).reshape(len(rows), len(names))
 
 
 def _solr_request(queries: dict[str, Any], text: str, window: int) -> tuple[dict[str, Any], str]:
@@ -333,17 +408,22 @@ def _solr_request(queries: dict[str, Any], text: str, window: int) -> tuple[dict
     return params, " ".join(f"efi.{name}=$truerank.{name}" for name in efi)
 
 
-def _selected(engine: Engine, params: dict[str, Any]) -> tuple[list[Any], float]:
-    """Solr's documents, and the milliseconds that it states."""
-    answer = engine.request("POST", "select", {"params": params})
-    return answer["response"]["docs"], float(answer["responseHeader"]["QTime"])
+def _keys(values: list[Any], key: str) -> list[str]:
+    """The documents that the values of a field identify, each by one text or integer."""
+    names = []
+    for value in values:
+        one = value[0] if isinstance(value, list) and len(value) == 1 else value
+        if type(one) not in (str, int):
+            raise EngineError(f"a document's {key!r} must be one text or integer, got {told(json.dumps(value), 80)}")
+        names.append(str(one))
+    check_unique(names)
+    return names
 
 
 def _asked(
     engine: Engine, index: str, body: dict[str, Any], key: str, parameters: str = ""
 ) -> tuple[_Ranked, list[Any]]:
     """OpenSearch's answer: documents, scores and time, and the hits themselves."""
-    answer = engine.request("POST", f"{urllib.parse.quote(index)}/_search{parameters}", body)
-    hits = answer["hits"]["hits"]
-    names = [str(hit["fields"][key][0]) for hit in hits]
-    return _Ranked(names, np.array([float(hit["_score"]) for hit in hits]), float(answer["took"])), hits
+    hits, took = engine.search(index, body, {"fields": {key: None}, "_score": float}, parameters)
+    names = _keys([hit["fields"][key] for hit in hits], key)
+    return _Ranked(names, np.array([float(hit["_score"]) for hit in hits]), took), hits

@@ -16,6 +16,7 @@ from truerank.export.arrays import Arrays, arrays_of
 from truerank.export.calibration import BETA, PROBABILITY, Calibration, Member
 from truerank.export.form import ModelForm, as_plain
 from truerank.export.nested import nested_trees
+from truerank.export.texts import identifier
 
 _FEATURE = re.compile(r"[A-Za-z_@][A-Za-z0-9_@$]*(\([A-Za-z0-9_@$., ]*\))?(\.[A-Za-z0-9_]+)*")
 _WORDS = ("if", "min", "max", "exp", "log", "abs", "isNan")  # functions of the expressions written here
@@ -37,14 +38,14 @@ class _Profile:
         return name
 
 
-def write(form: ModelForm, name: str, exact: bool) -> str:
+def write(form: ModelForm, name: str, inputs: str) -> str:
     """The text of the file `NAME.profile`."""
     bad = next((own for own in form.names if own in _WORDS or not _FEATURE.fullmatch(own)), None)
     if bad is not None:
         raise InvalidInputError(
             f"{bad!r} is no feature of Vespa, which are like bm25(title), attribute(age) or age; pass feature_names"
         )
-    prefix = re.sub(r"\W", "_", name)
+    prefix = identifier(name)
     prefix = prefix if prefix[:1].isalpha() else f"m{prefix}"
     while any(own.startswith(prefix) for own in form.names):
         prefix += "_"

@@ -15,7 +15,7 @@ from truerank.export.nested import breadth_first
 _NO_PARENT = 2147483647
 
 
-def write(form: ModelForm, name: str, exact: bool) -> str:
+def write(form: ModelForm, name: str, inputs: str) -> str:
     """The JSON that `Booster(model_file=…)` reads; `name` has no place in it."""
     bad = next((own for own in form.names if any(c in "[]<" for c in own)), None)
     if bad is not None:
@@ -26,7 +26,7 @@ def write(form: ModelForm, name: str, exact: bool) -> str:
         weights = [_float(w) for w in form.body.weights]
         booster: dict[str, Any] = {"name": "gblinear", "model": {"boosted_rounds": 1, "weights": [*weights, 0.0]}}
     else:
-        trees = _trees(form, exact)
+        trees = _trees(form, inputs)
         model = {
             "cats": {"enc": [], "feature_segments": [], "sorted_idx": []},
             "gbtree_model_param": {"num_parallel_tree": "1", "num_trees": str(len(trees))},
@@ -49,9 +49,9 @@ def write(form: ModelForm, name: str, exact: bool) -> str:
     return json.dumps({"learner": learner, "version": [3, 2, 0]}, ensure_ascii=False) + "\n"
 
 
-def _trees(form: ModelForm, exact: bool) -> list[dict[str, Any]]:
+def _trees(form: ModelForm, inputs: str) -> list[dict[str, Any]]:
     trees = as_plain(form).body.trees
-    limits = finite_threshold(trees.thresholds, exact, below=True)
+    limits = finite_threshold(trees.thresholds, inputs, below=True)
     result = []
     for number, root in enumerate(trees.roots.tolist()):
         order, left = breadth_first(trees, root)

@@ -10,6 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from truerank.core.errors import ModelFileError
+from truerank.core.types import MatrixLike
 from truerank.matrices.content import powers_of_two
 
 _MOST = 1e100
@@ -55,7 +56,7 @@ class UnitDeviation(StandardScaler):
                     setattr(self, name, np.minimum(getattr(self, name) * factor, np.finfo(np.float64).max))
         return self
 
-    def transform(self, X: Any, copy: Any = None) -> Any:
+    def transform(self, X: MatrixLike, copy: Any = None) -> Any:
         """As `StandardScaler.transform`."""
         check_is_fitted(self)
         scale, mean = self.scale_, self.mean_

@@ -14,6 +14,7 @@ import numpy as np
 
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError
+from truerank.core.types import ArrayLike
 from truerank.features import condorcet, rank_rules, score_rules
 from truerank.features.run_pool import RunPool
 
@@ -42,7 +43,7 @@ WEIGHTED_METHODS: dict[str, Callable[[RunPool, Any], np.ndarray]] = {
 }
 
 
-def fuse(runs: Any, method: str = "rrf", *, depth: int | None = 1000, weights: Any = None) -> Any:
+def fuse(runs: object, method: str = "rrf", *, depth: int | None = 1000, weights: ArrayLike | None = None) -> Any:
     """One run of several, without learning.
 
     Parameters

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from truerank.core.fitting import fits_whole
+from truerank.core.types import ArrayLike, Matrix, MatrixLike
 from truerank.data.grouping import group_rows, offsets_of, query_of_rows
 from truerank.features.columns import unit_of
 
@@ -35,7 +36,7 @@ class _InQuery(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self._checked(X, reset=True)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, *, qid: Any = None) -> np.ndarray:
+    def fit_transform(self, X: MatrixLike, y: ArrayLike | None = None, *, qid: ArrayLike | None = None) -> np.ndarray:
         """`fit` and `transform` in one."""
         return self.fit(X).transform(X, qid=qid)
 
@@ -48,7 +49,7 @@ class _InQuery(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return X
         return grouping.restore(self._map(grouping.grouped(X), grouping.offsets))
 
-    def _checked(self, X: Any, *, reset: bool) -> np.ndarray:
+    def _checked(self, X: Matrix, *, reset: bool) -> np.ndarray:
         return validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
 
     def _map(self, X: np.ndarray, offsets: np.ndarray) -> np.ndarray:

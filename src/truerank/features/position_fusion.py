@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.types import ArrayLike
 from truerank.features.run_pool import RunPool, judged_pool
 from truerank.features.score_rules import min_max_scores
 from truerank.io.trec import Run
@@ -281,7 +282,7 @@ class SegFuse(PositionFusion):
         return chance * (1.0 + min_max_scores(pool))
 
 
-def _sum_by_run(pool: RunPool, group: np.ndarray, n_groups: int, values: Any = 1.0) -> np.ndarray:
+def _sum_by_run(pool: RunPool, group: np.ndarray, n_groups: int, values: ArrayLike = 1.0) -> np.ndarray:
     """Sum of the relevant entries' values by run and group of ranks, (r, n_groups)."""
     assert pool.grades is not None  # fit has checked
     relevant = (pool.grades[pool.rows] > 0) * values

@@ -255,7 +255,7 @@ class FeatureSet:
         return blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
 
 
-def parse_features(text: Any) -> FeatureSet:
+def parse_features(text: object) -> FeatureSet:
     """Features from text such as "min-max + reciprocal-rank(k=60)"; a feature or a set of them stays what it is.
 
     Raises

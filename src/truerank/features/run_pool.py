@@ -11,6 +11,7 @@ import numpy as np
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
+from truerank.core.types import ArrayLike
 from truerank.data.grouping import RowsByQuery, offsets_of, places_of, query_of_rows
 from truerank.data.ranking_data import Judgements
 from truerank.features.document_union import join_lists
@@ -53,6 +54,8 @@ class RunPool(RowsByQuery):
         NaN where unjudged; None without qrels.
     unretrieved, unretrieved_offsets : arrays or None
         Grades of the judged documents that no run retrieved, by topic.
+    topics_without_runs : list of str
+        Topics of the qrels that no run has, in alphabetical order; they are not among `query_ids`.
 
     Raises
     ------
@@ -66,7 +69,7 @@ class RunPool(RowsByQuery):
     (['d3', 'd2', 'd1'], [2, 1, 0, 1], [1, 2, 1, 2])
     """
 
-    def __init__(self, runs: Any, qrels: Qrels | None = None) -> None:
+    def __init__(self, runs: object, qrels: Qrels | None = None) -> None:
         named = named_runs(runs)
         self.names = list(named)
         places = [{topic: i for i, topic in enumerate(run.query_ids.tolist())} for run in named.values()]
@@ -80,6 +83,7 @@ class RunPool(RowsByQuery):
                     f"have {qrels.query_ids[:3].tolist()}…; topics are compared as text"
                 )
         self.query_ids = np.array(topics, dtype=str)
+        self.topics_without_runs = [] if qrels is None else sorted({*qrels.query_ids.tolist()} - {*topics})
         lists = np.zeros((len(topics), len(named), 2), dtype=np.int64)  # first entry and length of every list
         for j, (run, place) in enumerate(zip(named.values(), places)):
             here = [i for i, topic in enumerate(topics) if topic in place]
@@ -254,13 +258,14 @@ class RunPool(RowsByQuery):
         offsets = offsets_of(self._kept(depth))
         return Run(self.query_ids, offsets, self.ids.take(rows), scores[rows], tag)
 
-    def take(self, queries: Any) -> RunPool:
+    def take(self, queries: ArrayLike) -> RunPool:
         """The pool of some topics (numbers), in the order given."""
         chosen = np.asarray(queries, dtype=np.int64)
         rows, offsets = places_of(self.offsets, chosen)
         lists = (chosen[:, None] * self.n_runs + np.arange(self.n_runs)).ravel()
         entries, list_offsets = places_of(self.list_offsets, lists)
         part = self._like(self.names, chosen)
+        part.topics_without_runs = []
         new_row = np.empty(self.n_rows, dtype=np.int64)
         new_row[rows] = np.arange(len(rows))
         part.offsets, part.ids = offsets, self.ids.take(rows)
@@ -311,6 +316,7 @@ class RunPool(RowsByQuery):
     def _like(self, names: list[str], queries: np.ndarray) -> RunPool:
         part = RunPool.__new__(RunPool)
         part.names, part.query_ids = list(names), self.query_ids[queries]
+        part.topics_without_runs = self.topics_without_runs
         part.grades = part.unretrieved = part.unretrieved_offsets = None
         return part
 
@@ -318,7 +324,7 @@ class RunPool(RowsByQuery):
         return f"RunPool({self.n_runs} runs, {self.n_queries} topics, {self.n_rows} documents)"
 
 
-def named_runs(runs: Any) -> dict[str, Run]:
+def named_runs(runs: object) -> dict[str, Run]:
     """Runs by name, from a mapping or a sequence of runs, paths or `{topic: {document: score}}`."""
     if isinstance(runs, RunPool | Run | str | bytes) or not isinstance(runs, Mapping | Sequence):
         raise InvalidInputError(
@@ -335,7 +341,7 @@ def named_runs(runs: Any) -> dict[str, Run]:
     return named
 
 
-def judged_pool(runs: Any, qrels: Any = None) -> RunPool:
+def judged_pool(runs: object, qrels: object = None) -> RunPool:
     """A pool with judgements, from runs and qrels (or their paths), or as it is."""
     if isinstance(runs, RunPool):
         if qrels is not None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from truerank.core.checks import check_choice, check_number
 from truerank.core.errors import InvalidInputError
+from truerank.core.types import DTypeLike
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.features.run_pool import RunPool
 from truerank.io.trec import Qrels, Run, judge_lists
@@ -43,7 +43,7 @@ def join_runs(
     names: Sequence[str] | None = None,
     missing: str = "min",
     margin: float = MARGIN,
-    dtype: Any = np.float64,
+    dtype: DTypeLike = np.float64,
 ) -> RunFeatures:
     """One row for each (topic, document) that some run retrieved, one column for each run.
 

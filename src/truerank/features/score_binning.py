@@ -13,6 +13,7 @@ from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.fitting import fits_whole
 from truerank.core.parameters import parameters
+from truerank.core.types import ArrayLike, Matrix
 from truerank.matrices.binned import MAX_EDGES, BinnedMatrix
 
 STRATEGIES = ("geometric", "quantile", "uniform")
@@ -98,7 +99,7 @@ class ScoreBinning(TransformerMixin, BaseEstimator):
         self.edges_ = [self._edges(X[:, column]) for column in range(X.shape[1])]
         return self
 
-    def transform(self, X: Any, *, qid: Any = None) -> Any:
+    def transform(self, X: Any, *, qid: ArrayLike | None = None) -> Any:
         """Binary features of X's values: CSR (n, binary features), or their codes as a `BinnedMatrix` (n, p)."""
         check_is_fitted(self)
         values = self._checked(X, reset=False)
@@ -121,7 +122,7 @@ class ScoreBinning(TransformerMixin, BaseEstimator):
         if not isinstance(edges, list) or len(edges) != getattr(self, "n_features_in_", None):
             raise ModelFileError("ScoreBinning: edges_ must hold one array for each column")
 
-    def _checked(self, X: Any, *, reset: bool) -> np.ndarray:
+    def _checked(self, X: Matrix, *, reset: bool) -> np.ndarray:
         return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
 
     def _edges(self, column: np.ndarray) -> np.ndarray:

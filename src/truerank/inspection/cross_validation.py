@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.checks import check_positive_int
+from truerank.core.checks import check_choice, check_positive_int
 from truerank.core.errors import InvalidInputError, imports_of_extra
 from truerank.core.printing import Tabular, styled_table
-from truerank.core.random_streams import seed_of
+from truerank.core.random_streams import seed_of, stream
 from truerank.data.ranking_data import check_ranking_data
+from truerank.data.row_source import RowSource
 from truerank.data.splits import query_folds
+from truerank.inspection.learner_comparison import compare_learners
 from truerank.measures import Measure, parse_measures
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
-from truerank.significance.comparison import Comparison, compare_values
+from truerank.significance.comparison import compare_values
 
 
 @dataclass(frozen=True)
@@ -26,15 +28,19 @@ class CrossValidation(Tabular):
     Attributes
     ----------
     per_query : dict of dict of float64 array (m,)
-        By ranker and measure: the value of each query, by a ranker that has not seen it.
+        By ranker and measure: the value of each query, by a ranker that has not seen it; the mean over the repeats.
     scores : dict of float64 array (n,)
-        Out-of-fold scores of each ranker, in the caller's row order; of a cluster's partitions in that of `predict`.
+        Out-of-fold scores of each ranker in the first repeat, in the caller's row order; of a cluster's partitions in
+        that of `predict`.
     folds : int64 array (m,)
-        The fold, from 0, in which each query was tested.
+        The fold, from 0, in which each query was tested in the first repeat.
     query_ids : array (m,)
     convention : str
     measures : dict of Measure
         By the names that they were asked for.
+    fold_means : dict of dict of list of float
+        Mean over the queries of each fold, by ranker and measure; folds of all repeats, one repeat after the other.
+    repeats : int
     """
 
     per_query: dict[str, dict[str, np.ndarray]] = field(repr=False)
@@ -43,6 +49,8 @@ class CrossValidation(Tabular):
     query_ids: np.ndarray = field(repr=False)
     convention: str
     measures: dict[str, Measure] = field(repr=False)
+    fold_means: dict[str, dict[str, list[float]]] = field(repr=False)
+    repeats: int = 1
 
     @property
     def means(self) -> dict[str, dict[str, float]]:
@@ -52,35 +60,43 @@ class CrossValidation(Tabular):
             for name, own in self.per_query.items()
         }
 
-    @property
-    def fold_means(self) -> dict[str, dict[str, list[float]]]:
-        """Mean over the queries of each fold, by ranker and measure."""
-        return {
-            name: {
-                m: [self.measures[m].aggregate(values[self.folds == k]) for k in np.unique(self.folds)]
-                for m, values in own.items()
-            }
-            for name, own in self.per_query.items()
-        }
+    def compare(self, measure: str | None = None, *, about: str = "rankers", **options: Any) -> Any:
+        """Compare the rankers with each other, or with `baseline`, on one of the measures (the first).
 
-    def compare(self, measure: str | None = None, **options: Any) -> Comparison:
-        """The rankers against each other, or against `baseline`, on one of the measures (the first).
-
-        Options are those of `compare_rankers`: `baseline`, `test`, `correction`, `random_state`.
+        Parameters
+        ----------
+        measure : str, optional
+        about : {"rankers", "learners"}, default "rankers"
+            "rankers": these fitted rankers on queries like these, by a test over queries; a `Comparison`. Training is
+            not part of its uncertainty: two learners that are equally good are told apart too often. "learners": these
+            learning procedures on data like these, by the corrected resampled t-test over folds; a `LearnerComparison`.
+        options
+            "rankers": `baseline`, `test`, `correction`, `random_state` as of `compare_rankers`; "learners": `baseline`.
         """
+        check_choice(about, "about", ("rankers", "learners"))
         known = list(self.measures)
         name = known[0] if measure is None else measure
         if name not in known:
             raise InvalidInputError(f"measure must be one of {', '.join(known)}, got {measure!r}")
         options.setdefault("baseline", None)
-        return compare_values(
+        higher = self.measures[name].check_mean().higher_is_better
+        if about == "learners":
+            folds = {ranker: own[name] for ranker, own in self.fold_means.items()}
+            means = {ranker: own[name] for ranker, own in self.means.items()}
+            return compare_learners(folds, means, name, self.convention, self.repeats, higher, **options)
+        found = compare_values(
             {ranker: own[name] for ranker, own in self.per_query.items()},
             measure=name,
             convention=self.convention,
             query_ids=self.query_ids,
-            higher_is_better=self.measures[name].check_mean().higher_is_better,
+            higher_is_better=higher,
             **options,
         )
+        found.about = (
+            f"about the fitted rankers on {found.pairs[0].queries} queries: {found.test} test over queries; training "
+            'is not part of its uncertainty, compare(about="learners") (--about learners) includes it'
+        )
+        return found
 
     def to_frame(self) -> Any:
         """The means as a pandas data frame, a row a ranker."""
@@ -99,6 +115,7 @@ def cross_validate(
     measures: str | Sequence[Any] = "AP nDCG@10",
     *,
     folds: int = 5,
+    repeats: int = 1,
     validate: bool = False,
     convention: str = "ranklib",
     random_state: Any = None,
@@ -115,6 +132,8 @@ def cross_validate(
     measures : str or sequence, default "AP nDCG@10"
     folds : int in 2 … m, default 5
         Of whole queries, drawn by their names.
+    repeats : int, default 1
+        Times that the folds are drawn anew. Ten make `compare(about="learners")` less dependent on the draw.
     validate : bool, default False
         Hand the fold before the tested one to rankers with a use for validation queries, and train on the rest; others
         are trained on both.
@@ -133,8 +152,8 @@ def cross_validate(
 
     Notes
     -----
-    Each query is tested once, so tests over queries hold; models of different folds share training queries, which they
-    do not know of. Costs `folds` fits a ranker.
+    Models of different folds share training queries. A test over queries takes the fitted models as given; a statement
+    about learners needs `compare(about="learners")`. Costs `folds * repeats` fits for each ranker.
 
     Examples
     --------
@@ -149,34 +168,44 @@ def cross_validate(
     if not named:
         raise InvalidInputError("cross_validate got no rankers")
     folds = check_positive_int(folds, "folds", 3 if validate else 2)
-    if not getattr(data, "is_cluster_data", False):
+    if not isinstance(data, RowSource):
         check_ranking_data(data)
     parsed = parse_measures(measures, convention)
     judgements = data.judgements()  # raises without grades
     query = data.query_index
-    parts = query_folds(data.n_queries, folds, random_state=seed_of(random_state), query_ids=data.query_ids)
-    every = np.arange(data.n_queries)
-    tested = np.empty(data.n_queries, dtype=np.int64)
-    scores = {name: np.empty(data.n_rows) for name in named}
-    for k, part in enumerate(parts):
-        tested[part] = k
-        rest, test = np.setdiff1d(every, part), data.take_queries(part)
-        rows = np.isin(query, part)
-        for name, ranker in named.items():
-            valid = None
-            own = rest
-            if validate and getattr(ranker, "uses_eval_set", False):
-                valid, own = data.take_queries(parts[k - 1]), np.setdiff1d(rest, parts[k - 1])
-            scores[name][rows] = ranker_scores(fit_ranker(ranker, data.take_queries(own), valid), test)
-    values = {
-        name: {label: measure.per_query(judgements, own) for label, measure in parsed.items()}
-        for name, own in scores.items()
-    }
+    seed, every = seed_of(random_state), np.arange(data.n_queries)
+    sums: dict[str, dict[str, np.ndarray]] = {name: dict.fromkeys(parsed, np.zeros(1)) for name in named}
+    fold_means: dict[str, dict[str, list[float]]] = {name: {label: [] for label in parsed} for name in named}
+    for repeat in range(check_positive_int(repeats, "repeats")):
+        drawn = seed if repeat == 0 else stream(seed, "repeat", repeat)
+        parts = query_folds(data.n_queries, folds, random_state=drawn, query_ids=data.query_ids)
+        own_scores = {name: np.empty(data.n_rows) for name in named}
+        for k, part in enumerate(parts):
+            rest, test = np.setdiff1d(every, part), data.take_queries(part)
+            rows = np.isin(query, part)
+            for name, ranker in named.items():
+                valid = None
+                own = rest
+                if validate and getattr(ranker, "uses_eval_set", False):
+                    valid, own = data.take_queries(parts[k - 1]), np.setdiff1d(rest, parts[k - 1])
+                own_scores[name][rows] = ranker_scores(fit_ranker(ranker, data.take_queries(own), valid), test)
+        for name, of_rows in own_scores.items():
+            for label, measure in parsed.items():
+                values = measure.per_query(judgements, of_rows)
+                sums[name][label] = sums[name][label] + values
+                fold_means[name][label] += [float(measure.aggregate(values[part])) for part in parts]
+        if repeat == 0:
+            scores, tested = own_scores, np.empty(data.n_queries, dtype=np.int64)
+            for k, part in enumerate(parts):
+                tested[part] = k
+    per_query = {name: {label: total / repeats for label, total in own.items()} for name, own in sums.items()}
     return CrossValidation(
-        values,
+        per_query,
         {name: data.restore(own) for name, own in scores.items()},
         tested,
         data.query_ids,
         convention,
         parsed,
+        fold_means,
+        repeats,
     )

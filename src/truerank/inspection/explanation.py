@@ -13,6 +13,7 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import styled_table, table
 from truerank.core.random_streams import stream
+from truerank.core.types import Scorer
 from truerank.data.columns import shown_names
 from truerank.data.grouping import mixed_queries
 from truerank.data.ranking_data import RankingData, check_ranking_data
@@ -269,21 +270,31 @@ def document_contributions(ranker: Any, data: RankingData, start: int, stop: int
     Linear rankers: weight times value; RankBoost: the feature's steps; boosted oblivious trees: Shapley values against
     all rows. None for rankers whose scores are no sum over features.
     """
-    ranker = _below_probabilities(ranker)
     if getattr(data.X, "is_binned_matrix", False):
         return None
-    if hasattr(ranker, "coef_") and np.shape(ranker.coef_) == (data.n_features,):
-        X = _dense(data.X, slice(start, stop))
-        return np.where(ranker.coef_ == 0, 0.0, X * ranker.coef_)
+    return row_contributions(ranker, data.X[start:stop], data.X)
+
+
+def row_contributions(ranker: Any, X: Any, reference: Any) -> np.ndarray | None:
+    """Contributions (n, p) of each feature to the scores of the rows X, against the rows of `reference`.
+
+    Rankers and the None for others are those of `document_contributions`.
+    """
+    ranker = _below_probabilities(ranker)
+    if getattr(X, "is_binned_matrix", False):
+        return None
+    if hasattr(ranker, "coef_") and np.shape(ranker.coef_) == (X.shape[1],):
+        rows = _dense(X, slice(None))
+        return np.where(ranker.coef_ == 0, 0.0, rows * ranker.coef_)
     if hasattr(ranker, "step_functions"):
-        steps: np.ndarray = ranker.step_functions().contributions(_dense(data.X, slice(start, stop)))
+        steps: np.ndarray = ranker.step_functions().contributions(_dense(X, slice(None)))
         return steps
-    if hasattr(ranker, "_ensemble") and isinstance(data.X, np.ndarray):
-        return tree_shapley(ranker, data.X[start:stop], data.X).values
+    if hasattr(ranker, "_ensemble") and isinstance(X, np.ndarray):
+        return tree_shapley(ranker, X, reference).values
     return None
 
 
-def _below_probabilities(ranker: Any) -> Any:
+def _below_probabilities(ranker: Scorer) -> Any:
     """The ranker inside a calibrated one: its scores are what the order comes from."""
     while hasattr(ranker, "calibrators_") and hasattr(ranker, "ranker_"):
         ranker = ranker.ranker_
@@ -308,7 +319,7 @@ def _dense(X: Any, rows: Any) -> np.ndarray:
     return np.ascontiguousarray(part.toarray() if hasattr(part, "toarray") else part, dtype=np.float64)
 
 
-def _query_rows(data: RankingData, query: Any, above: Any, below: Any) -> tuple[int, np.ndarray]:
+def _query_rows(data: RankingData, query: object, above: Any, below: Any) -> tuple[int, np.ndarray]:
     """Number of the query and its rows, in grouped order."""
     if query is None:
         if above is None:
@@ -329,7 +340,7 @@ def _query_rows(data: RankingData, query: Any, above: Any, below: Any) -> tuple[
     return number, np.arange(data.offsets[number], data.offsets[number + 1])
 
 
-def _place(data: RankingData, row: Any) -> int:
+def _place(data: RankingData, row: object) -> int:
     """Grouped place of a row of the caller."""
     if isinstance(row, bool) or not isinstance(row, int | np.integer) or not 0 <= row < data.n_rows:
         raise InvalidInputError(f"a row's number must be an integer in 0 … {data.n_rows - 1}, got {row!r}")
@@ -341,7 +352,7 @@ def _pair(
     rows: np.ndarray,
     order: np.ndarray,
     grades: np.ndarray | None,
-    query: Any,
+    query: object,
     above: Any,
     below: Any,
 ) -> tuple[int, int]:
@@ -349,7 +360,7 @@ def _pair(
     if len(rows) < 2:
         raise InvalidInputError("the query has one document; nothing stands above another")
 
-    def place(document: Any) -> int:
+    def place(document: object) -> int:
         if query is not None and data.doc_ids is not None:
             found = np.flatnonzero(data.doc_ids[rows] == str(document))
             if not len(found):
@@ -390,7 +401,7 @@ def _name(data: RankingData, rows: np.ndarray, i: int) -> str:
     return f"row {place if data.order is None else int(data.order[place])}"
 
 
-def _contributions(ranker: Any, X: np.ndarray, i: int, j: int, reference: np.ndarray) -> tuple[np.ndarray, str]:
+def _contributions(ranker: Scorer, X: np.ndarray, i: int, j: int, reference: np.ndarray) -> tuple[np.ndarray, str]:
     """Contributions (p,) to the difference of rows i and j of one query, and how they were found."""
     if hasattr(ranker, "coef_") and np.shape(ranker.coef_) == (X.shape[1],):
         difference = np.where(ranker.coef_ == 0, 0.0, X[i] - X[j])
@@ -410,7 +421,7 @@ def _contributions(ranker: Any, X: np.ndarray, i: int, j: int, reference: np.nda
     return contributions, f"Shapley values of exchanging the two documents' values, over {_ORDERS} orders"
 
 
-def _exchange_game(ranker: Any, X: np.ndarray, i: int, j: int, players: np.ndarray) -> np.ndarray:
+def _exchange_game(ranker: Scorer, X: np.ndarray, i: int, j: int, players: np.ndarray) -> np.ndarray:
     """Shapley values of v(S) = score of row j with row i's values in S, less the same of row i with row j's values.
 
     Where steps of a pipeline look at the whole query the other rows stay, and v is the difference of the two scores.
@@ -464,7 +475,7 @@ def _of_the_query(data: RankingData, X: np.ndarray, k: int) -> bool:
 
 
 def _changes(
-    ranker: Any,
+    ranker: Scorer,
     X: np.ndarray,
     scores: np.ndarray,
     i: int,

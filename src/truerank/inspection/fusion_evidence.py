@@ -13,6 +13,7 @@ from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import progress, table
 from truerank.core.random_streams import seed_of, stream
+from truerank.core.types import MeasureLike, MeasuresLike, RandomState
 from truerank.data.grouping import offsets_of, places_of
 from truerank.data.splits import query_folds
 from truerank.features.fusion import METHODS
@@ -21,8 +22,10 @@ from truerank.features.run_pool import RunPool
 from truerank.features.score_rules import weighted_sum
 from truerank.measures import mean_of, parse_measures
 from truerank.measures.base import Measure
+from truerank.measures.coverage import Coverage, covered_topics
 from truerank.rankers.run_fusion import RunFusion
-from truerank.significance import bootstrap_interval, compare_values
+from truerank.significance import mean_interval
+from truerank.significance.comparison import MeasuredValues, compare_measures
 
 DEPTH = 1000  # documents of a fused list that are measured, as TREC has it
 UNLEARNED: dict[str, Callable[[RunPool], np.ndarray]] = {
@@ -46,13 +49,16 @@ class FusionEvidence:
     query_ids : str array (m,)
     best_runs : list of str
         The best run of each fold's training topics.
-    recommended : {"learned", "rrf"}
-        "learned" where it is better than RRF by the first measure and a two-sided test has p < .05 after Holm's
-        correction over all unlearned methods; else "rrf", which needs no judgements.
+    recommended : str
+        "learned" where it is better by the first measure than every other method, the best single run included, each
+        with p < 0.05 after the correction over all of them. Else the method of the highest mean among those that the
+        learned fusion is not shown to be better than.
     reason : str
         Why, in words and figures.
     comparisons : dict of str to Comparison
-        Each unlearned method against "learned", by measure.
+        Each unlearned method against "learned", by measure; p is corrected over all measures together.
+    coverage : Coverage or None
+        Topics that the means are over.
     """
 
     def __init__(
@@ -63,20 +69,19 @@ class FusionEvidence:
         query_ids: np.ndarray,
         best_runs: list[str],
         n_folds: int,
-        random_state: Any,
+        random_state: RandomState,
+        coverage: Coverage | None = None,
     ) -> None:
         self.measures, self.per_query, self.judged_only = measures, per_query, judged_only
-        self.query_ids, self.best_runs, self.n_folds = query_ids, best_runs, n_folds
-        self.comparisons = {
-            name: compare_values(
-                values, baseline=LEARNED, measure=measures[name].name, convention=measures[name].convention,
-                random_state=random_state, higher_is_better=measures[name].higher_is_better,
-            )
+        self.query_ids, self.best_runs, self.n_folds, self.coverage = query_ids, best_runs, n_folds, coverage
+        measured = [
+            MeasuredValues(values, name, measures[name].convention, measures[name].higher_is_better)
             for name, values in per_query.items()
-        }  # fmt: skip
+        ]
+        found = compare_measures(measured, baseline=LEARNED, random_state=random_state, query_ids=query_ids)
+        self.comparisons = dict(zip(per_query, found))
         self.intervals = {
-            name: {method: bootstrap_interval(one, random_state=random_state) for method, one in values.items()}
-            for name, values in per_query.items()
+            name: {method: mean_interval(one) for method, one in values.items()} for name, values in per_query.items()
         }
         self.recommended, self.reason = self._recommend()
 
@@ -87,24 +92,30 @@ class FusionEvidence:
 
     def _recommend(self) -> tuple[str, str]:
         name, comparison = next(iter(self.comparisons.items()))
-        pair = next(pair for pair in comparison.pairs if pair.a == "rrf")
-        gain = -pair.difference
-        figures = (
-            f"{name} {comparison.means[LEARNED]:.4f} learned, {comparison.means['rrf']:.4f} RRF, over {pair.queries} "
-            f"topics in {self.n_folds} folds: difference {gain:+.4f} [{-pair.high:+.4f}, {-pair.low:+.4f}], "
-            f"p = {pair.p_adjusted:.3g} after Holm"
-        )
-        best = comparison.means["best-run"]
-        if best > max(comparison.means[LEARNED], comparison.means["rrf"]):
-            figures += f"; the best run alone ({', '.join(sorted(set(self.best_runs)))}) has {best:.4f}"
-        if gain > 0 and pair.p_adjusted < LEVEL:
-            return LEARNED, f"use the learned fusion: {figures}"
-        if gain > 0:
-            return "rrf", (
-                f"use RRF: the learned fusion is not shown to be better ({figures}); these topics would show a "
-                f"difference of {pair.detectable:.4f} four times in five, so judge more topics"
+        means, higher = comparison.means, comparison.higher_is_better
+
+        def shown(pair: Any) -> str:
+            runs = f" ({', '.join(sorted(set(self.best_runs)))})" if pair.a == "best-run" else ""
+            return (
+                f"{pair.a}{runs} {means[pair.a]:.4f}, difference {-pair.difference:+.4f} "
+                f"[{-pair.high:+.4f}, {-pair.low:+.4f}], p = {pair.p_adjusted:.3g}"
             )
-        return "rrf", f"use RRF: the learned fusion is not better ({figures})"
+
+        ordered = sorted(comparison.pairs, key=lambda pair: means[pair.a], reverse=higher)
+        level = [pair for pair in ordered if not (pair.difference < 0 and pair.p_adjusted < LEVEL)]
+        about = f"over {ordered[0].queries} topics in {self.n_folds} folds, p corrected for {comparison.counted}"
+        learned = f"{name} {means[LEARNED]:.4f} learned"
+        if not level:
+            return (
+                LEARNED,
+                f"use the learned fusion: {learned}, better than every alternative; next {shown(ordered[0])} {about}",
+            )
+        best = level[0].a
+        if any(pair.p_adjusted < LEVEL for pair in level):
+            worse = next(pair for pair in level if pair.p_adjusted < LEVEL)
+            return worse.a, f"use {worse.a}: the learned fusion is worse; {learned}, {shown(worse)} {about}"
+        others = "; ".join(shown(pair) for pair in level)
+        return best, f"use {best}: no difference shown to the learned fusion; {learned}; {others} {about}"
 
     def to_dict(self) -> dict[str, Any]:
         """What `truerank fuse --json` prints: means by measure and method, and what they rest on."""
@@ -121,6 +132,7 @@ class FusionEvidence:
             "topics": len(self.query_ids),
             "folds": self.n_folds,
             "best_runs": self.best_runs,
+            "coverage": None if self.coverage is None else self.coverage.to_dict(),
         }
         return result
 
@@ -131,26 +143,41 @@ class FusionEvidence:
             rows: list[list[Any]] = []
             for method, _ in sorted(values.items(), key=lambda item: -mean_of(item[1])):
                 interval, pair = self.intervals[name][method], against.get(method)
-                row: list[Any] = [method, interval.estimate, f"[{interval.low:.4f}, {interval.high:.4f}]"]
+                row: list[Any] = [
+                    method,
+                    interval.estimate,
+                    "" if interval.low != interval.low else f"[{interval.low:.4f}, {interval.high:.4f}]",
+                ]
                 row += [mean_of(self.judged_only[name][method])]
-                row += ["", "", None] if pair is None else [
-                    f"{-pair.difference:+.4f}", f"{pair.losses}/{pair.wins}/{pair.ties}", pair.p_adjusted,
+                row += ["", "", ""] if pair is None else [
+                    f"{-pair.difference:+.4f}", f"{pair.losses}/{pair.wins}/{pair.ties}", pair.marked,
                 ]  # fmt: skip
                 rows.append(row)
-            header = [name, "mean", "95% interval", "judged only", "learned is", "wins/losses/ties", "p, holm"]
+            header = [
+                name,
+                "mean",
+                "95% interval",
+                "judged only",
+                "learned is",
+                "wins/losses/ties",
+                f"p, {self.comparisons[name].correction}",
+            ]
             texts.append(table(rows, header))
-        return "\n\n".join([*texts, self.reason])
+        first = next(iter(self.comparisons.values()))
+        about = f"{', '.join(self.measures)}, convention {first.convention}; {first.tested}; intervals are of each mean"
+        return "\n\n".join([*texts, about if self.coverage is None else f"{about}\n{self.coverage}", self.reason])
 
 
 def cross_validate_fusion(
     pool: RunPool,
     model: RunFusion | None = None,
     *,
-    measures: Any = "AP nDCG@10",
+    measures: MeasuresLike = "AP nDCG@10",
     convention: str = "trec",
     n_folds: int = 5,
     depth: int = DEPTH,
-    random_state: Any = 0,
+    topics: str | None = None,
+    random_state: RandomState = 0,
 ) -> FusionEvidence:
     """A learned fusion beside the unlearned ones, on topics that nothing was fitted on.
 
@@ -166,16 +193,20 @@ def cross_validate_fusion(
     n_folds : int, default 5
         Folds of topics, drawn by the seed and the topics' names.
     depth : int, default 1000
-    random_state : seed of the folds, the tests and the intervals
+    topics : {"common", "all"}, optional
+        Of runs that have different topics: learn from and measure on the topics that all runs have, or those of the
+        qrels, where a topic that a list lacks counts 0. Required there; see `measures.coverage`.
+    random_state : seed of the folds and the tests
 
     Raises
     ------
     InvalidInputError
-        On fewer topics than folds, or no judgements.
+        On fewer topics than folds, no judgements, or runs of different topics without `topics`.
     """
     if pool.grades is None:
         raise InvalidInputError("cross-validation needs judgements: make the pool with qrels")
     model = RunFusion() if model is None else model
+    pool, coverage = covered_pool(pool, topics)
     parsed = titled(measures, convention)
     condensed = {name: f"{name}, judged only" for name in parsed}
     measured = parsed | {condensed[name]: measure(judged_only=True) for name, measure in parsed.items()}
@@ -198,11 +229,16 @@ def cross_validate_fusion(
     scores = {LEARNED: learned} | {name: method(pool) for name, method in UNLEARNED.items()}
     scores["weighted-sum"] = weighted
     found = {method: list_values(pool, one, measured, depth) for method, one in scores.items()} | {"best-run": best_run}
+    absent = pool.topics_without_runs if topics == "all" else []
     per_query, judged_only = (
-        {name: {method: own[label] for method, own in found.items()} for name, label in labels.items()}
+        {
+            name: {method: np.append(own[label], np.zeros(len(absent))) for method, own in found.items()}
+            for name, label in labels.items()
+        }
         for labels in ({name: name for name in parsed}, condensed)
     )
-    return FusionEvidence(parsed, per_query, judged_only, pool.query_ids, best_runs, len(folds), random_state)
+    ids = np.array([*pool.query_ids.tolist(), *absent], dtype=str)
+    return FusionEvidence(parsed, per_query, judged_only, ids, best_runs, len(folds), random_state, coverage)
 
 
 def fusion_curve(
@@ -212,22 +248,23 @@ def fusion_curve(
     n_topics: Sequence[int] = (5, 10, 20, 40),
     n_runs: Sequence[int] = (2, 3, 5, 10),
     draws: int = 8,
-    measure: Any = "AP",
+    measure: MeasureLike = "AP",
     convention: str = "trec",
     depth: int = DEPTH,
-    random_state: Any = 0,
+    topics: str | None = None,
+    random_state: RandomState = 0,
 ) -> list[dict[str, Any]]:
     """How many judged topics, and how many runs, until learning beats RRF: one row for each number of both.
 
     Each draw takes runs at random, a training set of `n_topics` topics, and measures on the topics left. Values are
-    means over draws; "wins" counts the draws in which the learned fusion has the higher mean, and p is of a
-    randomisation test over draws. Numbers that leave fewer than two test topics, or runs that are not there, are left
-    out. Where no training row is relevant the learned fusion is RRF.
+    means over draws; "wins" counts the draws in which the learned fusion has the higher mean. Draws share topics, so no
+    test is made over them. Numbers that leave fewer than two test topics, or runs that are not there, are left out.
+    Where no training row is relevant the learned fusion is RRF. `topics` is as for `cross_validate_fusion`, but that
+    topics which no run has are not drawn.
     """
-    from truerank.significance import randomisation
-
     check_positive_int(draws, "draws")
     model = RunFusion() if model is None else model
+    pool, _ = covered_pool(pool, topics)
     parsed = titled(measure, convention)
     name = next(iter(parsed))
     by_run = run_values(pool, parsed)[name]
@@ -237,11 +274,11 @@ def fusion_curve(
         for draw in range(draws):
             generator = stream(seed_of(random_state), f"fusion-curve {r} {draw}")
             runs = np.sort(generator.permutation(pool.n_runs)[:r])
-            topics = generator.permutation(pool.n_queries)
+            drawn = generator.permutation(pool.n_queries)
             part = pool.select_runs(runs.tolist())
             unlearned = list_values(part, reciprocal_rank_fusion(part), parsed, depth)[name]
             for t, found in means.items():
-                train, test = np.sort(topics[:t]), np.sort(topics[t:])
+                train, test = np.sort(drawn[:t]), np.sort(drawn[t:])
                 tested = part.take(test)
                 values = list_values(tested, _learned_scores(model, part.take(train), tested), parsed, depth)[name]
                 best = runs[int(np.argmax(by_run[runs][:, train].mean(axis=1)))]
@@ -253,7 +290,6 @@ def fusion_curve(
                     "runs": r, "topics": t, "draws": len(found), LEARNED: float(values[:, 0].mean()),
                     "rrf": float(values[:, 1].mean()), "best-run": float(values[:, 2].mean()),
                     "wins": int((values[:, 0] > values[:, 1]).sum()),
-                    "p": randomisation(values[:, 0], values[:, 1], random_state=0).p,
                 }
             )  # fmt: skip
     return result
@@ -265,10 +301,11 @@ def pool_bias(
     *,
     groups: Mapping[str, str] | None = None,
     pool_depth: int = 100,
-    measure: Any = "AP",
+    measure: MeasureLike = "AP",
     convention: str = "trec",
     n_folds: int = 5,
-    random_state: Any = 0,
+    topics: str | None = None,
+    random_state: RandomState = 0,
 ) -> list[dict[str, Any]]:
     """How much of the gain stays when a group of runs had not been in the pool.
 
@@ -282,6 +319,8 @@ def pool_bias(
     groups : mapping of run name to group, optional
         By default `group_of(name)`: the letters before a digit or a change of case, as in TREC's run tags.
     pool_depth : int, default 100
+    topics : {"common", "all"}, optional
+        As for `cross_validate_fusion`.
 
     Returns
     -------
@@ -292,6 +331,9 @@ def pool_bias(
     if pool.grades is None:
         raise InvalidInputError("the check of the pool needs judgements: make the pool with qrels")
     model = RunFusion() if model is None else model
+    pool, coverage = covered_pool(pool, topics)
+    assert pool.grades is not None
+    share = pool.n_queries / coverage.used  # topics that no run has count 0
     named = {name: (groups or {}).get(name, group_of(name)) for name in pool.names}
     parsed = titled(measure, convention)
     name = next(iter(parsed))
@@ -310,8 +352,8 @@ def pool_bias(
         for fold, train in _folds(pool, n_folds, random_state):
             rows = places_of(pool.offsets, fold)[0]
             learned[rows] = _learned_scores(model, reduced.take(train), pool.take(fold))
-        values = mean_of(list_values(reduced, learned, parsed, DEPTH)[name])
-        unlearned = mean_of(list_values(reduced, reciprocal_rank_fusion(pool), parsed, DEPTH)[name])
+        values = share * mean_of(list_values(reduced, learned, parsed, DEPTH)[name])
+        unlearned = share * mean_of(list_values(reduced, reciprocal_rank_fusion(pool), parsed, DEPTH)[name])
         result.append(
             {
                 "group": kind, "runs": [] if g < 0 else [one for one in pool.names if named[one] == kind],
@@ -322,7 +364,16 @@ def pool_bias(
     return result
 
 
-def _folds(pool: RunPool, n_folds: int, random_state: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+def covered_pool(pool: RunPool, topics: str | None) -> tuple[RunPool, Coverage]:
+    """Return the pool of the topics that a comparison is about, and its coverage; see `cross_validate_fusion`."""
+    absent = np.zeros(len(pool.topics_without_runs), dtype=bool)
+    there = {name: np.append(own, absent) for name, own in zip(pool.names, (pool.lengths > 0).T)}
+    kept, coverage = covered_topics(there, topics)
+    of_pool = kept[: pool.n_queries]
+    return pool if of_pool.all() else pool.take(np.flatnonzero(of_pool)), coverage
+
+
+def _folds(pool: RunPool, n_folds: int, random_state: RandomState) -> list[tuple[np.ndarray, np.ndarray]]:
     """Topics that are tested and topics to learn from, by fold; the order of a file's topics plays no part."""
     order = np.argsort(pool.query_ids, kind="stable")
     parts = query_folds(pool.n_queries, n_folds, random_state=random_state)
@@ -348,7 +399,7 @@ def group_of(name: str) -> str:
     return found[0] if found else name
 
 
-def titled(measures: Any, convention: str) -> dict[str, Measure]:
+def titled(measures: MeasuresLike, convention: str) -> dict[str, Measure]:
     """Measures by the name of their mean, a topic without documents counting 0; an error for one without a mean."""
     parsed = parse_measures(measures, convention)
     return {("MAP" if name == "AP" else name): one(missing_topics="zero").check_mean() for name, one in parsed.items()}

@@ -9,13 +9,19 @@ import numpy as np
 
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
-from truerank.core.printing import Tabular, styled_table
+from truerank.core.printing import Tabular, counted, styled_table
 from truerank.core.random_streams import seed_of, stream
+from truerank.core.types import DTypeLike, MeasureLike, RandomState, Scorer
 from truerank.data.columns import shown_names, take_columns
+from truerank.data.provenance import Overlap, training_queries, warn_of_training_queries
 from truerank.data.ranking_data import RankingData
 from truerank.measures import Measure, parse_measure
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
-from truerank.significance.intervals import bootstrap_interval
+from truerank.significance.families import step_down_max_t, step_down_of_copies
+from truerank.significance.intervals import mean_interval
+from truerank.significance.two_samples import paired_t
+
+LEVEL = 0.05
 
 
 @dataclass(frozen=True)
@@ -27,16 +33,44 @@ class Importance(Tabular):
     importances : float64 array (p, repeats)
         Measure of the data as they are, less the same after one shuffle; positive where the feature helps.
     low, high : float64 arrays (p,)
-        95 % bootstrap interval, over queries, of the mean over the repeats.
+        Student's 95 % interval, over queries, of the mean over the repeats; NaN where all queries have the same loss.
+    p_adjusted : float64 array (p,)
+        Two-sided, corrected over the features (step-down max-T), and at least Student's p, to which the interval
+        belongs.
+    noise_floor : float64 array (p,)
+        Loss that chance exceeds for some feature in 5 % of resamples; NaN of importances by removal.
+    n_queries : int
+        Queries that the measure is defined for.
     measure : str
     feature_names : list of str
+    training_queries : Overlap or None
+        Which of the queries trained the ranker; None of importances by removal.
     """
 
     importances: np.ndarray = field(repr=False)
     low: np.ndarray = field(repr=False)
     high: np.ndarray = field(repr=False)
+    p_adjusted: np.ndarray = field(repr=False)
+    noise_floor: np.ndarray = field(repr=False)
+    n_queries: int
     measure: str
     feature_names: list[str] = field(repr=False)
+    training_queries: Overlap | None = field(default=None, repr=False)
+
+    @property
+    def shown(self) -> list[str]:
+        """Features with a loss above 0 and an adjusted p below 0.05, the most important first."""
+        return [name for name, mean, _, _, p, _ in self.to_rows() if mean > 0 and p < LEVEL]
+
+    @property
+    def about(self) -> str:
+        """The test, the correction, and the features whose loss is shown, in words."""
+        test = "random signs of the queries" if np.isnan(self.noise_floor).all() else "exchange with shuffled copies"
+        return (
+            f"{self.measure} on {counted(self.n_queries, 'query')}; p by {test}, corrected over "
+            f"{counted(len(self.p_adjusted), 'feature')} (step-down max-T), never below Student's. "
+            f"Loss shown at {LEVEL:.2f}: {', '.join(self.shown) or 'none'}"
+        )
 
     @property
     def importances_mean(self) -> np.ndarray:
@@ -48,18 +82,22 @@ class Importance(Tabular):
         """Standard deviation over the repeats (p,)."""
         return self.importances.std(axis=1)
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: Any = None) -> np.ndarray:
         return self.importances_mean.astype(dtype or np.float64)
 
     def to_rows(self) -> list[list[Any]]:
-        """Name, mean, low, high of each feature, the most important first."""
-        mean = self.importances_mean
-        order = np.argsort(-mean, kind="stable")
-        return [[self.feature_names[k], float(mean[k]), float(self.low[k]), float(self.high[k])] for k in order]
+        """Name, mean, low, high, adjusted p, noise floor of each feature, the most important first."""
+        columns = (self.importances_mean, self.low, self.high, self.p_adjusted, self.noise_floor)
+        order = np.argsort(-columns[0], kind="stable")
+        return [[self.feature_names[k], *(float(column[k]) for column in columns)] for k in order]
 
     def _table(self, style: str) -> str:
-        header = ["feature", f"loss of {self.measure}", "95% from", "to"]
-        return styled_table(self.to_rows(), header, style)
+        header = ["feature", f"loss of {self.measure}", "95% from", "to", "p, max-T", "noise floor"]
+        known = len(header) - bool(np.isnan(self.noise_floor).all())
+        return styled_table([row[:known] for row in self.to_rows()], header[:known], style)
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}\n{self.about}"
 
 
 def permutation_importance(
@@ -69,7 +107,7 @@ def permutation_importance(
     measure: Any = None,
     convention: str = "ranklib",
     repeats: int = 5,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> Importance:
     """Loss of a measure when one feature's values are shuffled among the documents of each query.
 
@@ -80,7 +118,7 @@ def permutation_importance(
     ----------
     ranker : fitted ranker, pipeline, or anything with `predict(X)`
     data : RankingData
-        Judged rows, best of queries that the ranker was not trained on.
+        Judged rows of queries that the ranker was not trained on.
     measure, convention
         What is measured; default the ranker's `measure`, else nDCG@10. For a measure where lower is better the sign is
         turned, so that a helpful feature is positive all the same.
@@ -94,7 +132,10 @@ def permutation_importance(
 
     Notes
     -----
-    `p * repeats + 1` predictions.
+    `p * repeats + 1` predictions. Under the null, the values of a query with the original column and with its shuffled
+    copies are exchangeable: a resample draws for each query, for all features together, which of them plays the
+    original (`step_down_of_copies`). The statement is about this fitted ranker on queries that it was not trained on;
+    a shuffled feature also loses what it shares with others.
 
     Examples
     --------
@@ -107,6 +148,8 @@ def permutation_importance(
     repeats = check_positive_int(repeats, "repeats")
     if not isinstance(data.X, np.ndarray):
         raise InvalidInputError("permutation_importance needs dense rows; call X.toarray()")
+    overlap = training_queries(ranker, data)
+    warn_of_training_queries(ranker, overlap)
     seed = seed_of(random_state)
     pinned = measure_of(ranker, measure, convention)
     judgements, query = data.judgements(), data.query_index
@@ -115,22 +158,20 @@ def permutation_importance(
     def values(X: np.ndarray) -> np.ndarray:
         return sign * pinned.per_query(judgements, scores_of(ranker, X, data))
 
-    whole = values(data.X)
     changed = data.X.copy()
     p = data.n_features
-    losses, low, high = np.zeros((p, repeats)), np.zeros(p), np.zeros(p)
+    found = np.empty((p, data.n_queries, 1 + repeats))
+    found[:, :, 0] = values(data.X)
     for k in range(p):
-        by_query = np.zeros(data.n_queries)
         for repeat in range(repeats):
             keys = stream(seed, "importance", k, repeat).random(data.n_rows)
             changed[:, k] = data.X[np.lexsort((keys, query)), k]
-            loss = whole - values(changed)
-            by_query += loss / repeats
-            losses[k, repeat] = np.nanmean(loss) if np.isfinite(loss).any() else 0.0
+            found[k, :, 1 + repeat] = values(changed)
         changed[:, k] = data.X[:, k]
-        if np.isfinite(by_query).any():
-            _, low[k], high[k] = bootstrap_interval(by_query, n_resamples=1_000, random_state=seed)
-    return Importance(losses, low, high, pinned.label, shown_names(data.feature_names, data.n_features))
+    found = found[:, np.isfinite(found).all(axis=(0, 2))]
+    losses = found[:, :, :1] - found[:, :, 1:]
+    p_adjusted, floor = step_down_of_copies(found, level=LEVEL, random_state=seed)
+    return _importance(losses, p_adjusted, floor, pinned.label, data, overlap)
 
 
 def removal_importance(
@@ -181,15 +222,34 @@ def removal_importance(
 
     every = np.arange(train.n_features)
     whole = values(every)
-    losses, low, high = np.zeros((len(every), 1)), np.zeros(len(every)), np.zeros(len(every))
-    for k in every:
-        loss = whole - values(np.delete(every, k))
-        if np.isfinite(loss).any():
-            losses[k, 0], low[k], high[k] = bootstrap_interval(loss, n_resamples=1_000)
-    return Importance(losses, low, high, pinned.label, shown_names(test.feature_names, test.n_features))
+    losses = np.stack([whole - values(np.delete(every, k)) for k in every])
+    losses = losses[:, np.isfinite(losses).all(axis=0)]
+    p_adjusted = step_down_max_t(losses.T).p_adjusted if losses.size else np.ones(len(every))
+    return _importance(losses[:, :, None], p_adjusted, np.full(len(every), np.nan), pinned.label, test)
 
 
-def partial_dependence(ranker: Any, data: RankingData, feature: Any, *, points: int = 20) -> tuple[np.ndarray, ...]:
+def _importance(
+    losses: np.ndarray,
+    p_adjusted: np.ndarray,
+    floor: np.ndarray,
+    label: str,
+    data: RankingData,
+    overlap: Overlap | None = None,
+) -> Importance:
+    """The result for losses (p, queries, repeats); nothing is known without a query."""
+    p, n, repeats = losses.shape
+    ends = np.full((p, 2), np.nan)
+    for k, by_query in enumerate(losses.mean(axis=2)):
+        if n:
+            ends[k] = mean_interval(by_query)[1:]
+        own = paired_t(by_query, np.zeros(n)).p if n > 1 and np.isfinite(ends[k]).all() else 1.0
+        p_adjusted[k] = max(p_adjusted[k], own)
+    means = losses.mean(axis=1) if n else np.zeros((p, repeats))
+    names = shown_names(data.feature_names, data.n_features)
+    return Importance(means, ends[:, 0], ends[:, 1], p_adjusted, floor, n, label, names, overlap)
+
+
+def partial_dependence(ranker: Scorer, data: RankingData, feature: Any, *, points: int = 20) -> tuple[np.ndarray, ...]:
     """Mean score of all rows when one feature has the same value in every row.
 
     Parameters
@@ -250,12 +310,12 @@ def partial_dependence(ranker: Any, data: RankingData, feature: Any, *, points: 
     return values, scores
 
 
-def scores_of(ranker: Any, X: np.ndarray, data: RankingData) -> np.ndarray:
+def scores_of(ranker: Scorer, X: np.ndarray, data: RankingData) -> np.ndarray:
     """Scores of rows in the grouped order of `data`, from a ranker of ours, a pipeline or another library's model."""
     return ranker_scores(ranker, data.replaced(X=X, order=None))
 
 
-def measure_of(ranker: Any, measure: Any, convention: str) -> Measure:
+def measure_of(ranker: Scorer, measure: MeasureLike, convention: str) -> Measure:
     """The measure asked for, else the ranker's own, else nDCG@10."""
     chosen = measure if measure is not None else getattr(ranker, "measure", None) or "nDCG@10"
     return parse_measure(chosen, convention=convention).check_mean()

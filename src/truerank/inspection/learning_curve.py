@@ -10,12 +10,12 @@ import numpy as np
 
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
-from truerank.core.printing import table
+from truerank.core.printing import counted, table
 from truerank.core.random_streams import seed_of, stream
 from truerank.data.ranking_data import RankingData, check_ranking_data
 from truerank.inspection.importance import measure_of
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
-from truerank.significance.intervals import bootstrap_interval
+from truerank.significance.intervals import mean_interval
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,11 @@ class LearningCurve:
     train_scores, test_scores : float64 arrays (s, draws)
         Mean of the measure on the training queries and on the test queries of each draw.
     low, high : float64 arrays (s,)
-        95 % bootstrap interval, over test queries, of the mean over the draws.
+        95 % interval (Student's), over test queries, of the mean over the draws; NaN where there is none.
     measure : str
+        With its convention.
+    n_test : int
+        Test queries.
     """
 
     train_sizes: np.ndarray
@@ -38,6 +41,7 @@ class LearningCurve:
     low: np.ndarray = field(repr=False)
     high: np.ndarray = field(repr=False)
     measure: str
+    n_test: int = 0
 
     def __str__(self) -> str:
         rows: list[list[Any]] = [
@@ -46,7 +50,13 @@ class LearningCurve:
                 self.train_sizes, self.train_scores.mean(axis=1), self.test_scores.mean(axis=1), self.low, self.high
             )
         ]
-        return table(rows, ["training queries", f"{self.measure} train", "test", "95 % from", "to"])
+        lines = [
+            table(rows, ["training queries", f"{self.measure} train", "test", "95 % from", "to"]),
+            f"{self.measure}; means over {counted(self.train_scores.shape[1], 'draw')} "
+            f"of training queries, measured on {counted(self.n_test, 'held-out query')}; Student's intervals over "
+            "these, of each size alone; no test is made",
+        ]
+        return "\n".join(lines)
 
 
 def learning_curve(
@@ -82,7 +92,7 @@ def learning_curve(
 
     Notes
     -----
-    `len(train_sizes) * draws` fits.
+    `len(train_sizes) * draws` fits; one for all training queries.
     """
     check_ranking_data(train, "train")
     check_ranking_data(test, "test")
@@ -100,12 +110,16 @@ def learning_curve(
     for draw in range(draws):
         order = stream(seed, "learning curve", draw).permutation(m)
         for k, size in enumerate(sizes):
+            if size == m and draw:  # every draw of all queries is the same
+                train_scores[k, draw], test_scores[k, draw] = train_scores[k, 0], test_scores[k, 0]
+                by_query[k] *= (draw + 1) / draw
+                continue
             part = train.take_queries(np.sort(order[:size]))
             fitted = fit_ranker(ranker, part)
             train_scores[k, draw] = pinned.mean(part.judgements(), ranker_scores(fitted, part))
             values = pinned.per_query(test.judgements(), ranker_scores(fitted, test))
             test_scores[k, draw] = np.nanmean(values)
             by_query[k] += values / draws
-    intervals = [bootstrap_interval(values, n_resamples=1_000, random_state=seed) for values in by_query]
+    intervals = [mean_interval(values) for values in by_query]
     low, high = np.array([i.low for i in intervals]), np.array([i.high for i in intervals])
-    return LearningCurve(sizes, train_scores, test_scores, low, high, pinned.label)
+    return LearningCurve(sizes, train_scores, test_scores, low, high, pinned.label, test.n_queries)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -14,17 +14,100 @@ from truerank.calibration.ranker import CalibratedRanker
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import seed_of, stream
+from truerank.core.types import RandomState, Scorer
+from truerank.data.columns import as_in_training
+from truerank.data.provenance import query_digests, training_queries
 from truerank.data.ranking_data import RankingData, check_ranking_data
 from truerank.inspection.importance import measure_of
+from truerank.inspection.retraining_history import History, level_of
 from truerank.rankers.base import Ranker
 from truerank.rankers.oblivious_boosting import ObliviousBoosting
 from truerank.rankers.pipeline import RankerPipeline, fit_ranker, ranker_scores
 from truerank.significance.comparison import Comparison, compare_values
+from truerank.significance.paired import TESTS
+from truerank.significance.pairwise import resamples_for
+from truerank.significance.signs import smallest_p
+from truerank.significance.two_samples import paired_differences, paired_t, randomisation, sign_test, wilcoxon
 
 HOW = ("auto", "continue", "refit")
 MORE = 20  # trees that a continued model gets
 SHARE = 0.3  # queries held out
 FOLDS = 5  # of a calibrated model whose ranker was fitted before
+
+
+class Decision(NamedTuple):
+    """What held-out queries show of a candidate.
+
+    Attributes
+    ----------
+    verdict : {"better", "not worse", "worse", "undecided"}
+        "not worse": by more than the margin.
+    p : float
+        Of the test that decided: with a margin, of "not worse" and "undecided", of the differences plus the margin.
+    level : float
+        What p must be below, after spending the level over the comparisons on the same queries.
+    """
+
+    verdict: str
+    p: float
+    level: float
+
+    @property
+    def promoted(self) -> bool:
+        """Whether the candidate is to replace the model in production."""
+        return self.verdict in ("better", "not worse")
+
+
+def decide(
+    candidate: Any,
+    against: Any,
+    *,
+    test: str = "randomisation",
+    level: float = 0.05,
+    margin: float = 0.0,
+    look: int = 1,
+    random_state: RandomState = 0,
+) -> Decision:
+    """Return what per-query values (m,) of a candidate show against those of another model; more is better.
+
+    "better" requires p below the level, the direction of the test itself (of the sign test the wins, of Wilcoxon's the
+    rank sums) and a mean that does not fall. With a margin, which needs a test of the mean, "not worse" requires the
+    same of the differences plus the margin. `look` is the number of this comparison on these queries, from 1.
+    """
+    check_choice(test, "test", TESTS)
+    if margin > 0 and test in ("sign", "wilcoxon"):
+        raise InvalidInputError(
+            f"margin={margin:g} is about the mean, which the {test} test is not; take randomisation or t"
+        )
+    level = level_of(look, level)
+    differences = paired_differences(candidate, against)
+
+    def tested(shift: float) -> tuple[float, float]:
+        """p, and a number with the sign of what the test shows."""
+        d = differences + shift
+        zero = np.zeros(len(d))
+        if test == "randomisation":
+            p = randomisation(d, zero, n_resamples=resamples_for(1, level), random_state=random_state).p
+        else:
+            p = {"t": paired_t, "wilcoxon": wilcoxon, "sign": sign_test}[test](d, zero).p
+        sign = np.sign(d)
+        if test == "wilcoxon":
+            _, ranks, counts = np.unique(np.abs(d[d != 0]), return_inverse=True, return_counts=True)
+            sign = sign[d != 0] * (np.cumsum(counts) - (counts - 1) / 2)[ranks]
+        shown = d.mean() if test in ("randomisation", "t") else sign.sum()
+        if d.mean() < 0 < shown:
+            shown = 0.0
+        return max(p, float(smallest_p(np.count_nonzero(d)))), float(shown)
+
+    p, shown = tested(0.0)
+    if p < level and shown and (shown > 0 or margin == 0):
+        return Decision("better" if shown > 0 else "worse", p, level)
+    if margin > 0:
+        p_margin, shown_margin = tested(margin)
+        if p_margin < level and shown_margin > 0:
+            return Decision("not worse", p_margin, level)
+        return Decision("worse", p, level) if p < level and shown < 0 else Decision("undecided", p_margin, level)
+    return Decision("undecided", p, level)
 
 
 @dataclass
@@ -43,8 +126,14 @@ class Retraining:
         "candidate" against "production" on the held-out queries.
     n_train, n_held_out : int
         Queries.
-    p : float
-        Of the test that decided, margin included.
+    decision : Decision
+        The verdict, p and level.
+    look : int
+        Number of this comparison on the same held-out queries, from 1, as the history counts it.
+    training_queries : int
+        Held-out queries that one of the models was trained on; they are left out.
+    about_training : str
+        The same in words.
     """
 
     promoted: bool
@@ -54,7 +143,15 @@ class Retraining:
     comparison: Comparison = field(repr=False)
     n_train: int
     n_held_out: int
-    p: float
+    decision: Decision
+    look: int
+    training_queries: int
+    about_training: str
+
+    @property
+    def p(self) -> float:
+        """Of the test that decided, margin included."""
+        return self.decision.p
 
 
 def retrain(
@@ -71,8 +168,10 @@ def retrain(
     test: str = "randomisation",
     level: float = 0.05,
     margin: float = 0.0,
+    reference: Any = None,
+    history: History | None = None,
     share: float = SHARE,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> Retraining:
     """Train a model again on newer queries and say whether it is to replace the one in production.
 
@@ -100,12 +199,18 @@ def retrain(
     convention : str, optional
         By default the model's, else "ranklib".
     test : {"randomisation", "t", "wilcoxon", "sign"}, default "randomisation"
-        Paired, two-sided.
+        Paired, two-sided. The candidate is promoted only in the direction that the test itself shows.
     level : float in (0, 1), default 0.05
-        The candidate is promoted where it is better with p below this.
+        The candidate is promoted where it is better with p below this. The k-th comparison on the same queries, as
+        `history` counts them, has level / (k (k - 1)) from the second on.
     margin : float >= 0, default 0
-        Of the measure: the candidate is tested against production less this, so that a fresher model is promoted that
-        is shown to be no more than `margin` worse.
+        Promote also a candidate that is not worse by more than this (non-inferiority, in the unit of the measure).
+        Requires a test of the mean.
+    reference : fitted ranker, optional
+        With a margin, the last model that was promoted as better: the candidate is compared with it, so that losses
+        of `margin` do not add up. None means production.
+    history : History, optional
+        Counts the comparisons on the same held-out queries; this one is added. None counts nothing.
     share : float in (0, 1), default 0.3
     random_state : None, int or generator
         Of the split and the test.
@@ -117,8 +222,12 @@ def retrain(
     Raises
     ------
     InvalidInputError
-        When the model cannot be trained (imported ones), `how="continue"` is asked of one that cannot be continued, or
-        there are fewer than two queries on either side.
+        When the model cannot be trained (imported ones), `how="continue"` is asked of one that cannot be continued,
+        there are fewer than two queries on either side, or more than half of the held-out queries trained a model.
+
+    Notes
+    -----
+    Held-out queries that a model was trained on, which its sketch recognises, are left out of the comparison.
 
     Examples
     --------
@@ -144,30 +253,57 @@ def retrain(
         if queries < 2:
             raise InvalidInputError(f"retrain needs at least two queries {side}, got {queries}")
     candidate, continued = trained_again(production, data, valid, how, more, params)
+    models = {"candidate": candidate, "production": production}
+    if margin > 0 and reference is not None:
+        models["reference"] = reference
+    found = {name: training_queries(model, held_out) for name, model in models.items()}
+    left_out = {name: "; they are left out" if overlap.recognised else "" for name, overlap in found.items()}
+    about = "; ".join(f"{name}: {overlap}{left_out[name]}" for name, overlap in found.items())
+    seen = np.any([overlap.matched for overlap in found.values()], axis=0)
+    if any(overlap.mostly for overlap in found.values()) or held_out.n_queries - seen.sum() < 2:
+        about = "; ".join(f"{name}: {overlap}" for name, overlap in found.items())
+        raise InvalidInputError(
+            f"{about}. No verdict rests on training queries: hold out queries that trained no model"
+        )
+    held_out = held_out.take_queries(~seen) if seen.any() else held_out
+    digests = query_digests(as_in_training(held_out, getattr(production, "feature_names_in_", None)))[0]
+    history = History() if history is None else history
+    look = history.look(digests)
     judgements = held_out.judgements()
-    values = {
-        name: judged.per_query(judgements, ranker_scores(model, held_out))
-        for name, model in (("candidate", candidate), ("production", production))
-    }
-
-    def compared(shift: float) -> Comparison:
-        better = values["candidate"] + (shift if judged.higher_is_better else -shift)
-        return compare_values(
-            values | {"candidate": better}, baseline="production", measure=plain.name, convention=plain.convention,
-            test=test, random_state=seed, query_ids=held_out.query_ids, higher_is_better=judged.higher_is_better,
-        )  # fmt: skip
-
-    comparison = compared(0.0)
-    deciding = comparison if margin == 0 else compared(margin)
-    gain, p = deciding.pairs[0].difference, deciding.pairs[0].p
-    promoted = gain > 0 and p < level
-    verdict = "the candidate is better" if promoted else f"no gain is shown at the level {level:g}"
-    if gain <= 0:
-        verdict = "the candidate is no better"
-    against = "production" if margin == 0 else f"production less {margin:g}"
-    reason = f"{verdict}: {comparison.pairs[0].difference:+.4f} {plain.name}, p = {p:.2g} against {against}"
+    values = {name: judged.per_query(judgements, ranker_scores(model, held_out)) for name, model in models.items()}
+    comparison = compare_values(
+        {name: values[name] for name in ("candidate", "production")}, baseline="production", measure=plain.name,
+        convention=plain.convention, test=test, random_state=seed, query_ids=held_out.query_ids,
+        higher_is_better=judged.higher_is_better,
+    )  # fmt: skip
+    against = "reference" if "reference" in values else "production"
+    sign = 1.0 if judged.higher_is_better else -1.0
+    decision = decide(
+        sign * values["candidate"], sign * values[against],
+        test=test, level=level, margin=margin, look=look, random_state=seed,
+    )  # fmt: skip
+    history.count(digests)
+    gain = sign * float(paired_differences(values["candidate"], values[against]).mean())
+    verdict = {
+        "better": "the candidate is better",
+        "not worse": f"the candidate is not worse by more than {margin:g}",
+        "worse": "the candidate is worse",
+        "undecided": "no gain is shown" if margin == 0 else f"it is not shown that the loss is at most {margin:g}",
+    }[decision.verdict]
+    than = "production" if against == "production" else "the last model that was promoted as better"
+    p = f"p = {decision.p:.2g} at level {decision.level:.2g}"
+    if decision.p != decision.p:
+        p = f"no p by the {test} test, since all queries differ by the same amount; the randomisation test has one"
+    elif margin > 0 and decision.verdict in ("not worse", "undecided"):
+        p = f"p = {decision.p:.2g} against a loss of {margin:g}, at level {decision.level:.2g}"
+    reason = f"{verdict}: {gain:+.4f} {plain.name} against {than}, {p}"
+    if look > 1:
+        reason += f" (comparison {look} on these held-out queries)"
     done = "continued" if continued else "refitted"
-    return Retraining(promoted, reason, done, candidate, comparison, data.n_queries, held_out.n_queries, p)
+    return Retraining(
+        decision.promoted, reason, done, candidate, comparison, data.n_queries, held_out.n_queries, decision, look,
+        int(seen.sum()), about,
+    )  # fmt: skip
 
 
 def split_by_name(data: RankingData, share: float, seed: int) -> tuple[RankingData, RankingData]:
@@ -181,7 +317,7 @@ def split_by_name(data: RankingData, share: float, seed: int) -> tuple[RankingDa
     return data.take_queries(~held), data.take_queries(held)
 
 
-def can_continue(model: Any) -> bool:
+def can_continue(model: Scorer) -> bool:
     """Whether a fitted model can go on learning from where it stands."""
     if isinstance(model, RankerPipeline):
         return can_continue(model.ranker_)

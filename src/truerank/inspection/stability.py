@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 from truerank.core.random_streams import seed_of, stream
+from truerank.core.types import RandomState, Scorer
 from truerank.data.ranking_data import RankingData
 from truerank.inspection.importance import scores_of
 
 
 def ranking_stability(
-    ranker: Any, data: RankingData, *, share: float = 1.0, repeats: int = 10, random_state: Any = None
+    ranker: Scorer, data: RankingData, *, share: float = 1.0, repeats: int = 10, random_state: RandomState = None
 ) -> np.ndarray:
     """Mean Kendall distance of each query between its ranking and those after small changes of its features.
 

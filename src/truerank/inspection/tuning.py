@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from hashlib import sha256
 from numbers import Real
 from typing import Any
 
@@ -21,12 +20,15 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from truerank import __version__
 from truerank.core.checks import check_positive_int
+from truerank.core.digests import content_digest
 from truerank.core.errors import DataFileError, InvalidInputError, imports_of_extra
 from truerank.core.files import check_target
 from truerank.core.json_lines import JsonLines
 from truerank.core.printing import plain
 from truerank.core.random_streams import seed_of
+from truerank.core.types import MeasureLike, RandomState
 from truerank.data.ranking_data import RankingData, check_ranking_data
 from truerank.data.splits import query_folds
 from truerank.measures import parse_measure
@@ -106,11 +108,11 @@ def tune(
     data: RankingData | Sequence[tuple[RankingData, RankingData]],
     space: Mapping[str, Any],
     *,
-    measure: Any = "nDCG@10",
+    measure: MeasureLike = "nDCG@10",
     convention: str = "ranklib",
     trials: int | None = None,
     folds: int = 5,
-    random_state: Any = None,
+    random_state: RandomState = None,
     jobs: int = 1,
     state: Any = None,
     refit: bool = True,
@@ -139,7 +141,8 @@ def tune(
     jobs : int, default 1
         Folds fitted at once. The result does not depend on it.
     state : path, optional
-        JSON lines, one a trial; what is there from a run with the same question is not run again.
+        JSON lines, one a trial; what is there from a run with the same question is not run again. The file is locked
+        while trials run.
     refit : bool, default True
         Fit the best settings to all queries; of pairs, to those of the first.
     watch : callable of a trial, optional
@@ -152,7 +155,7 @@ def tune(
     Raises
     ------
     InvalidInputError
-        On an empty space, when every trial fails, and when `state` is of another question.
+        On an empty space, when every trial fails, and when `state` is of another question, or in use by another run.
     MissingExtraError
         When Optuna is needed and not installed.
 
@@ -180,13 +183,12 @@ def tune(
     pairs, whole = _pairs(data, folds, seed)
     search = trials is not None or any(isinstance(values, Between) for values in ranges.values())
     n_trials = check_positive_int(30 if trials is None else trials, "trials") if search else None
-    question = _question(build({}), ranges, judged, pairs, seed, search)
     jobs = check_positive_int(jobs, "jobs")
-    lines = JsonLines(state, _NO_TRIALS)
-    done = _trials_of(lines, question)[:n_trials]
-    proposals = _searched(ranges, n_trials or 0, seed, judged.higher_is_better, done) if search else _grid(ranges, done)
-    with ThreadPoolExecutor(jobs) as pool:
-        for settings in proposals:
+    with JsonLines(state, _NO_TRIALS) as lines, ThreadPoolExecutor(jobs) as pool:
+        asked = "" if state is None else content_digest([__version__, build({}), ranges, judged, pairs, seed, search])
+        done = _trials_of(lines, asked)[:n_trials]
+        upwards = judged.higher_is_better
+        for settings in _searched(ranges, n_trials or 0, seed, upwards, done) if search else _grid(ranges, done):
             trial = _tried(build, settings, pairs, judged, pool if jobs > 1 else None, len(done))
             done.append(trial)
             lines.append(trial)
@@ -210,7 +212,7 @@ def tune(
     return Tuning(chosen, float(best["mean"]), ranker, done, named.name)
 
 
-def _builder(make: Any) -> Callable[[dict[str, Any]], Any]:
+def _builder(make: Callable[..., Any]) -> Callable[[dict[str, Any]], Any]:
     """A function from settings to an unfitted ranker, of a class, a ranker or such a function."""
     if isinstance(make, type):
         return lambda settings: make(**settings)
@@ -236,7 +238,7 @@ def _checked_space(space: Mapping[str, Any]) -> dict[str, Any]:
     return checked
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
@@ -359,26 +361,7 @@ def _trials_of(lines: JsonLines, question: str) -> list[dict[str, Any]]:
         raise DataFileError(_NO_TRIALS, lines.path)
     if first["question"] != question:
         raise InvalidInputError(
-            f"{lines.path}: holds trials of another ranker, space, measure, seed or other data; name another, or "
-            "remove it"
+            f"{lines.path}: holds trials of another ranker, space, measure, seed or version, or of other data. Name "
+            "another file, or remove this one"
         )
     return trials
-
-
-def _question(ranker: Any, ranges: dict[str, Any], judged: Any, pairs: Any, seed: int, search: bool) -> str:
-    """A digest of all that a trial's value depends on."""
-    # All parameters: scikit-learn's text of a ranker leaves out what is long.
-    settings = ranker.get_params() if hasattr(ranker, "get_params") else ranker
-    digest = sha256(f"{settings!r}|{type(ranker).__name__}|{ranges!r}|{judged!r}|{seed}|{search}".encode())
-    for pair in pairs:
-        for data in pair:
-            X = data.X
-            rows = (X.data, X.indices, X.indptr) if hasattr(X, "tocsr") else (getattr(X, "codes", X),)
-            for array in (*rows, data.y, data.offsets):
-                digest.update(np.ascontiguousarray(array).tobytes())
-            for name in ("query_weight", "sample_weight", "judged", "missing_grades", "missing_offsets", "position"):
-                if getattr(data, name) is not None:
-                    digest.update(name.encode() + np.ascontiguousarray(getattr(data, name)).tobytes())
-            for name, values in sorted((data.labels or {}).items()):
-                digest.update(name.encode() + np.ascontiguousarray(values).tobytes())
-    return digest.hexdigest()

@@ -29,12 +29,15 @@ import numpy as np
 
 from truerank.core.checks import check_choice
 from truerank.core.errors import DataFileError, imports_of_extra, warn
+from truerank.core.types import PathLike
 from truerank.data.grouping import id_text, is_missing, offsets_of
 from truerank.io.letor.grammar import is_word
 from truerank.io.streams import Source
 from truerank.io.tables import first_line, holds_rows, table_kind
 from truerank.io.trec import Qrels, read_qrels
 
+BETWEEN = "\x1e"
+"""Joins the entries of a list in a field of `texts`: labels may have line ends."""
 LONGEST_LINE = 1 << 26
 """Bytes of a line, or of a record, that readers hold."""
 
@@ -44,6 +47,9 @@ QUERY_FIELDS = ("text", "title", "query")
 SMART_FIELDS = {"T": "title", "A": "author", "B": "source", "K": "keywords", "W": "text"}
 # Cranfield's best grade is 1; -1 marks pairs that are not relevant.
 CRANFIELD_GRADES = {"1": 4.0, "2": 3.0, "3": 2.0, "4": 1.0, "-1": 0.0}
+
+
+_HTML = re.compile(r"</(?:html|body|div|span|p|a|b|i|em|strong|li|ul|td|tr|h[1-6])>|<br ?/?>", re.IGNORECASE)
 
 
 class Document(NamedTuple):
@@ -64,7 +70,9 @@ class _Bad(Exception):
         self.reason, self.line = reason, line
 
 
-def read_documents(source: Any, *, bad: str = "error", texts: Collection[str] = ()) -> Iterator[Document]:
+def read_documents(
+    source: object, *, bad: str = "error", texts: Collection[str] = (), reserved: Collection[str] = ()
+) -> Iterator[Document]:
     """Documents of a file, one after another; only one is held at a time.
 
     Parameters
@@ -73,7 +81,10 @@ def read_documents(source: Any, *, bad: str = "error", texts: Collection[str] = 
         Plain, gzip, xz or zstd.
     bad : {"error", "skip"}, default "error"
     texts : collection of str, optional
-        Fields of JSON lines and tables that are text whatever they look like: labels such as 007, 12, true.
+        Fields of JSON lines and tables that are text whatever they look like: labels such as 007, 12, true. The entries
+        of a list are joined by `BETWEEN`.
+    reserved : collection of str, optional
+        Names that no text field may have: such documents are bad.
 
     Raises
     ------
@@ -83,7 +94,7 @@ def read_documents(source: Any, *, bad: str = "error", texts: Collection[str] = 
     Warns
     -----
     TruerankWarning
-        At the end: how many documents were skipped and why, and how many have no text.
+        At the end: how many documents were skipped and why, how many have no text, and how many contain HTML tags.
 
     Examples
     --------
@@ -96,16 +107,21 @@ def read_documents(source: Any, *, bad: str = "error", texts: Collection[str] = 
     name, records = _records(source, "docs", texts)
     seen: set[str] = set()
     skipped: list[str] = []
-    n_skipped = n_empty = 0
+    n_skipped = n_empty = n_html = 0
     for number, record in enumerate(records, 1):
         if isinstance(record, Document):
             document = record
-            if document.id not in seen:
+            taken = next((field for field in document.text if field in reserved), None)
+            if taken is not None:
+                record = _Bad(f"document {document.id!r}: a text field must not be called {taken!r}")
+            elif document.id not in seen:
                 seen.add(document.id)
                 n_empty += not any(map(str.strip, document.text.values()))
+                n_html += any(_HTML.search(text) for text in document.text.values() if "<" in text)
                 yield document
                 continue
-            record = _Bad(f"document {document.id!r} came before, and again as number {number}; ids must differ")
+            else:
+                record = _Bad(f"document {document.id!r} came before, and again as number {number}; ids must differ")
         if bad == "error":
             raise DataFileError(
                 f"{record.reason}; bad='skip' (--bad skip) leaves such documents out", name, record.line
@@ -118,11 +134,13 @@ def read_documents(source: Any, *, bad: str = "error", texts: Collection[str] = 
     if n_skipped:
         more = "" if n_skipped <= len(skipped) else f"; and {n_skipped - len(skipped)} more"
         warn(f"{name}: {n_skipped} bad documents were left out ({'; '.join(skipped)}{more})")
+    if n_html:
+        warn(f"{name}: {n_html} documents contain HTML tags, whose names are indexed as words. Remove the tags first")
     if n_empty:
         warn(f"{name}: {n_empty} documents have no text; they are kept with length 0, and no query will find them")
 
 
-def read_queries(source: Any, *, field: str | None = None) -> list[Document]:
+def read_queries(source: object, *, field: str | None = None) -> list[Document]:
     """Queries of a file in its order; the text that is searched for stands in `text["text"]`.
 
     Parameters
@@ -292,7 +310,7 @@ def _of_mapping(record: dict[str, Any], line: int | None = None, texts: Collecti
     vectors: dict[str, list[float]] = {}
     for field, value in record.items():
         if field in texts and value is not None:
-            text[field] = "\n".join(_plain_texts(value if isinstance(value, list) else [value]))
+            text[field] = BETWEEN.join(_plain_texts(value if isinstance(value, list) else [value]))
         elif isinstance(value, str):
             text[field] = value
         elif isinstance(value, bool) or value is None:
@@ -318,7 +336,7 @@ def _plain_texts(values: Iterable[Any]) -> Iterator[str]:
     return (str(value).lower() if isinstance(value, bool) else id_text(value) for value in there)
 
 
-def _of_table(path: Any, texts: Collection[str]) -> Iterator[Document | _Bad]:
+def _of_table(path: PathLike, texts: Collection[str]) -> Iterator[Document | _Bad]:
     """Rows of a CSV, Parquet, Arrow or Feather file, in blocks."""
     with imports_of_extra("pyarrow", "tables", "a table of documents"):
         import pyarrow as pa
@@ -488,7 +506,7 @@ def _decoded(raw: bytes) -> str:
         return raw.decode("latin-1")
 
 
-def _dataset(source: Any) -> Any:
+def _dataset(source: object) -> Any:
     """The `ir_datasets` collection that "ir_datasets:NAME" names, else None."""
     if not isinstance(source, str) or not source.startswith("ir_datasets:"):
         return None

@@ -1,33 +1,31 @@
 """JSON over HTTP with a live search engine: the one place of its limits, credentials, retries, and of filled requests.
 
 Credentials come from the environment: TRUERANK_ENGINE_USER and TRUERANK_ENGINE_PASSWORD, or TRUERANK_ENGINE_API_KEY.
-Every request has a time limit; nothing is sent to another address than the one that was given.
+Every request has one deadline and a limit of size. Nothing is sent to another address than the one that was given, and
+certificates are always checked. What an engine answers is checked here before any other part of the program sees it.
 """
 
 from __future__ import annotations
 
 import base64
 import http.client
+import io
 import json
 import os
+import re
+import socket
 import time
-import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Mapping
 from typing import Any
 
 from truerank.core.errors import EngineError, InvalidInputError
+from truerank.core.printing import shown
 
 _AGAIN = (429, 500, 502, 503, 504)
-_MOST_BYTES = 1 << 28
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Answers that send elsewhere are errors: no request leaves for another address."""
-
-    def redirect_request(self, *_: Any, **__: Any) -> None:
-        return None
+_MOST_BYTES = 1 << 26
+_LONGEST = 86_400.0  # seconds
+_USER, _PASSWORD, _KEY = "TRUERANK_ENGINE_USER", "TRUERANK_ENGINE_PASSWORD", "TRUERANK_ENGINE_API_KEY"
 
 
 class Engine:
@@ -36,73 +34,284 @@ class Engine:
     Parameters
     ----------
     url : str
-        Address, http or https, without a password in it; of Solr with the collection, `http://host:8983/solr/NAME`.
+        Address, http or https, without a password, a query or a fragment in it; of Solr with the collection,
+        `http://host:8983/solr/NAME`. The certificate of an https address is checked
+        against those of the system, or of the file that the variable SSL_CERT_FILE names.
     timeout : float, default 30
-        Seconds for each request.
+        Seconds for each try of a request, from the connection to the last byte of the answer, at most a day. The
+        look-up of the host's name has the limits of the system.
     retries : int, default 0
         Further tries after no answer, or the answers 429 and 5xx; the wait doubles from half a second.
     """
 
     def __init__(self, url: str, timeout: float = 30.0, *, retries: int = 0) -> None:
-        parts = urllib.parse.urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
+        host = _host_of(url)
+        if host is None:
             raise InvalidInputError(
-                "expected a URL such as http://127.0.0.1:9200, http://… or https://… without a password in it, got "
-                f"{parts._replace(netloc=parts.netloc.rpartition('@')[2]).geturl()!r}; credentials are read from "
-                "TRUERANK_ENGINE_USER and TRUERANK_ENGINE_PASSWORD, or TRUERANK_ENGINE_API_KEY"
+                "expected a URL such as http://127.0.0.1:9200, http://… or https://… without a password in it, and "
+                f"without ? and #, got {shown(masked_address(url))!r}; credentials are read from {_USER} "
+                f"and {_PASSWORD}, or {_KEY}"
             )
-        if not timeout > 0:
-            raise InvalidInputError(f"timeout must be a number of seconds > 0, got {timeout!r}")
+        if not 0 < timeout <= _LONGEST:
+            raise InvalidInputError(
+                f"timeout must be a number of seconds > 0 and at most {_LONGEST:g}, got {timeout!r}"
+            )
         self.url, self.timeout, self.retries, self.wait = url.rstrip("/"), timeout, retries, 0.5
-        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirect())
+        self._host = host
+        self._tls: Any = None
+        if urllib.parse.urlsplit(url).scheme == "https":  # in small letters, however it was written
+            import ssl
 
-    def request(self, method: str, path: str, body: Any = None, missing_ok: bool = False) -> Any:
-        """The answer as JSON; None for 404 where that is expected.
+            self._tls = ssl.create_default_context()
+
+    def request(
+        self, method: str, path: str, body: object = None, missing_ok: bool = False, form: object = None
+    ) -> Any:
+        """The answer as JSON of a given form (`checked`); None for 404 where that is expected.
 
         Raises
         ------
         EngineError
-            When the engine refuses the request, gives no answer after all tries, too long a one, or no JSON.
+            When the engine refuses the request, gives no answer after all tries, too long a one, no JSON, or JSON of
+            another form.
+        InvalidInputError
+            When the request holds what JSON cannot.
         """
         place = f"{method} {self.url}/{path}"
-        request = urllib.request.Request(f"{self.url}/{path}", method=method, headers=_headers())
-        request.data = None if body is None else json.dumps(body, allow_nan=False).encode()
+        try:
+            data = None if body is None else json.dumps(body, allow_nan=False).encode()
+        except (ValueError, TypeError, RecursionError) as error:
+            raise InvalidInputError(f"the request cannot be written as JSON: {error}") from error
+        headers = _headers()
         for attempt in range(self.retries + 1):
             try:
-                with self._opener.open(request, timeout=self.timeout) as answer:
-                    content = answer.read(_MOST_BYTES + 1)
-                if len(content) > _MOST_BYTES:
-                    raise EngineError(f"{place}: the answer has more than {_MOST_BYTES} bytes")
-                return json.loads(content or b"null")
-            except EngineError:
-                raise
-            except urllib.error.HTTPError as error:
-                if error.code == 404 and missing_ok:
+                status, content = self._answer(method, path, data, headers)
+                if status == 404 and missing_ok:
                     return None
-                reason = f"status {error.code}: {error.read(2000).decode('utf-8', 'replace')[:600]}"
-                if error.code not in _AGAIN:
-                    raise EngineError(f"{place}: {reason}") from error
-            except ValueError:
-                reason = "the answer is no JSON"
-            except (OSError, http.client.HTTPException) as error:
-                reason = f"no answer within {self.timeout:g} s: {getattr(error, 'reason', error)}"
+                if status // 100 == 2:
+                    return _read(content, form)
+                reason = f"status {status}: {told(content.decode('utf-8', 'replace'), 600)}"
+                if status not in _AGAIN:
+                    raise EngineError(reason)
+            except EngineError as error:
+                raise EngineError(f"{place}: {told(error)}") from error
+            except TimeoutError:
+                reason = f"no answer within {self.timeout:g} s"
+            except (OSError, UnicodeError, http.client.HTTPException) as error:
+                reason = f"no answer: {told(error)}"
+                if "CERTIFICATE_VERIFY_FAILED" in reason:
+                    reason += "; set SSL_CERT_FILE to the certificate of its issuer"
             if attempt < self.retries:
                 time.sleep(self.wait * 2**attempt)
-        raise EngineError(f"{place}: {reason}" + f" (tried {self.retries + 1} times)" * (self.retries > 0))
+        raise EngineError(told(f"{place}: {reason}" + f" (tried {self.retries + 1} times)" * (self.retries > 0)))
+
+    def search(self, index: str, body: dict[str, Any], hit: Any, parameters: str = "") -> tuple[list[Any], float]:
+        """Hits of OpenSearch or Elasticsearch, each of the form `hit`, and the milliseconds that the engine states.
+
+        Raises
+        ------
+        EngineError
+            As `request`, and when the answer is one of some shards only, or has more hits than were asked for.
+        """
+        form = {"took?": float, "timed_out?": bool, "_shards?": {"failed?": float}, "hits": {"hits": [hit]}}
+        answer = self.request("POST", f"{quoted(index)}/_search{parameters}", body, form=form)
+        hits = answer["hits"]["hits"]
+        if answer.get("timed_out") or answer.get("_shards", {}).get("failed"):
+            raise EngineError(
+                f"{self.url}: the engine answered in part only: {told(json.dumps(answer.get('_shards')), 300)}"
+            )
+        if len(hits) > body["size"]:
+            raise EngineError(f"{self.url}: the answer has {len(hits)} documents, and {body['size']} were asked for")
+        return hits, float(answer.get("took", "nan"))
+
+    def _answer(self, method: str, path: str, data: bytes | None, headers: dict[str, str]) -> tuple[int, bytes]:
+        """Status and content of one try."""
+        end = time.monotonic() + self.timeout
+        with _Wire(*self._host, self._tls, end) as wire:
+            connection = http.client.HTTPConnection(*self._host)
+            connection.sock = wire
+            connection.request(method, f"{urllib.parse.urlsplit(self.url).path}/{path}", data, headers)
+            answer = http.client.HTTPResponse(wire, method=method)  # type: ignore[arg-type]
+            answer.begin()
+            content = bytearray()
+            while part := answer.read(1 << 16):
+                content += part
+                if len(content) > _MOST_BYTES:
+                    raise EngineError(f"the answer has more than {_MOST_BYTES} bytes")
+            if answer.length:
+                raise http.client.IncompleteRead(b"", answer.length)
+            return answer.status, bytes(content)
+
+
+class _Wire(io.RawIOBase):
+    """A connection of which every wait ends at one deadline. Raises TimeoutError then."""
+
+    def __init__(self, host: str, port: int, tls: Any, end: float) -> None:
+        self._end = end
+        self._socket = socket.socket()  # there is always one to close
+        failed: OSError | None = None
+        for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+            self._socket.close()
+            self._socket = socket.socket(family, kind, protocol)
+            try:
+                self._limited().connect(address)
+                self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                if tls is not None:
+                    self._socket = tls.wrap_socket(self._limited(), server_hostname=host)
+                return
+            except OSError as error:
+                failed = error
+        self.close()
+        raise failed or OSError("the host has no address")
+
+    def _limited(self) -> socket.socket:
+        """The socket, whose next wait ends at the deadline."""
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._socket.settimeout(left)
+        return self._socket
+
+    def sendall(self, data: Any) -> None:
+        """Send everything."""
+        self._limited().sendall(data)
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        """What comes, to be read; closing it closes the connection."""
+        return io.BufferedReader(self)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        return self._limited().recv_into(buffer)
+
+    def close(self) -> None:
+        self._socket.close()
+        super().close()
+
+
+def _host_of(url: str) -> tuple[str, int] | None:
+    """Host and port of an address that is fit for use, else None."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return None
+    fit = url.isascii() and url.isprintable() and not re.search("[?#@ ]", url) and port != 0
+    if not fit or not host or parts.scheme not in ("http", "https"):
+        return None
+    return host, port or (443 if parts.scheme == "https" else 80)
+
+
+def masked_address(url: str) -> str:
+    """An address without what stands before an `@`, and after `?` or `#`."""
+    return re.split("[?#]", re.sub(r"(?s)^(\w+://)?.*@", r"\1***@", url))[0]
 
 
 def _headers() -> dict[str, str]:
     headers = {"Content-Type": "application/json", "Accept": "application/json"}
-    key = os.environ.get("TRUERANK_ENGINE_API_KEY")
-    user, password = os.environ.get("TRUERANK_ENGINE_USER"), os.environ.get("TRUERANK_ENGINE_PASSWORD")
+    key, user, password = os.environ.get(_KEY), os.environ.get(_USER), os.environ.get(_PASSWORD)
     if key:
+        if not (key.isascii() and key.isprintable()):
+            raise InvalidInputError(f"{_KEY} holds a character that no header can, such as a line end; set it anew")
         headers["Authorization"] = f"ApiKey {key}"
     elif user:
-        headers["Authorization"] = "Basic " + base64.b64encode(f"{user}:{password or ''}".encode()).decode()
+        headers["Authorization"] = "Basic " + _basic(user, password or "")
     return headers
 
 
-def filled(value: Any, words: Mapping[str, str]) -> Any:
+def _basic(user: str, password: str) -> str:
+    return base64.b64encode(f"{user}:{password}".encode("utf-8", "surrogateescape")).decode()
+
+
+def without_credentials(text: str) -> str:
+    """A text with `***` for the password and the key of the environment, also as Base64, JSON or part of a URL."""
+    key, user, password = (os.environ.get(name, "") for name in (_KEY, _USER, _PASSWORD))
+    for secret in (key, password, _basic(user, password)) if key or password else ():
+        for form in (secret, json.dumps(secret)[1:-1], urllib.parse.quote(secret, safe="", errors="replace")):
+            text = text.replace(form, "***") if form else text
+    return text
+
+
+def told(what: Any, most: int = 1000) -> str:
+    """What an engine or the system says, fit to be printed: credentials are masked before it is cut."""
+    return shown(" ".join(without_credentials(str(what)).split()))[:most]
+
+
+def _read(content: bytes, form: object) -> Any:
+    """The JSON of an answer, checked."""
+
+    def refuse(constant: str) -> Any:
+        raise ValueError(constant)
+
+    try:
+        value = json.loads(content or b"null", parse_constant=refuse)
+    except (ValueError, RecursionError):
+        raise EngineError("the answer is no JSON") from None
+    return checked(value, form)
+
+
+def checked(value: Any, form: Any, place: str = "") -> Any:
+    """A value of JSON, of which all parts that `form` names are as it says.
+
+    Parameters
+    ----------
+    value : JSON value
+    form : type, dict, list or None
+        A type, where `float` is any finite number and `str` is text that a file can hold; a dict of the forms of an
+        object's parts, where a name that ends in `?` may be missing and `...` stands for all names; a list with the
+        form of each item; None for anything.
+    place : str
+        Of the value in the answer.
+
+    Raises
+    ------
+    EngineError
+        With the place of the first part that is not so.
+
+    Examples
+    --------
+    >>> checked({"took": 3, "hits": []}, {"took": float, "hits": [{"_score": float}]})
+    {'took': 3, 'hits': []}
+    """
+    where = place.lstrip(".") or "the answer"
+    if isinstance(form, dict):
+        _demand(isinstance(value, dict), where, "an object", value)
+        names = value if ... in form else form
+        for name in names:
+            key = name.removesuffix("?") if name in form else name
+            if key in value:
+                checked(value[key], form.get(name, form.get(...)), f"{place}.{key}")
+            elif key == name:
+                raise EngineError(f"the answer has another form than expected: {told(where, 200)} has no {key!r}")
+    elif isinstance(form, list):
+        _demand(isinstance(value, list), where, "a list", value)
+        for number, item in enumerate(value):
+            checked(item, form[0], f"{place}[{number}]")
+    elif form is float:
+        _demand(type(value) in (int, float) and abs(value) < 1.7e308, where, "a finite number", value)
+    elif form is str:
+        _demand(isinstance(value, str) and not re.search("[\ud800-\udfff]", value), where, "a text", value)
+    elif form is not None:
+        _demand(isinstance(value, form), where, f"a {form.__name__}", value)
+    return value
+
+
+def _demand(holds: bool, where: str, what: str, value: object) -> None:
+    if not holds:
+        found = "an object" if isinstance(value, dict) else "a list" if isinstance(value, list) else json.dumps(value)
+        raise EngineError(
+            f"the answer has another form than expected: {told(where, 200)} must be {what}, got {told(found, 80)}"
+        )
+
+
+def quoted(name: str) -> str:
+    """A name as part of an address."""
+    return urllib.parse.quote(name, safe="", errors="surrogateescape")
+
+
+def filled(value: object, words: Mapping[str, str]) -> Any:
     """`value` with `{{NAME}}` filled in, in every string.
 
     Raises

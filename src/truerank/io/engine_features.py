@@ -17,22 +17,24 @@ gives 0. `ltr-log` reads the log of the Elasticsearch and OpenSearch LTR plugins
 
 from __future__ import annotations
 
+import collections
 import hashlib
 import json
 import os
-import urllib.parse
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from truerank.core.errors import DataFileError, EngineError, InvalidInputError, imports_of_extra
-from truerank.core.files import read_text
+from truerank.core.files import atomic_write, read_text, refuse_planted
+from truerank.core.locks import locked
 from truerank.core.printing import note, progress
 from truerank.data.ranking_data import RankingData
 from truerank.io.documents import Document
-from truerank.io.engine import Engine, filled
+from truerank.io.engine import Engine, checked, filled, quoted, told
 from truerank.io.trec import Qrels
 
 KINDS = ("named-queries", "ltr-log", "solr")
@@ -51,14 +53,14 @@ def read_spec(path: str | os.PathLike[str]) -> dict[str, Any]:
     if name.endswith(".json"):
         try:
             spec = json.loads(text)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise DataFileError(f"not JSON ({error})", name) from error
     else:
         with imports_of_extra("yaml", "text", "a specification in YAML (JSON needs nothing)"):
             import yaml
         try:
             spec = yaml.safe_load(text)
-        except yaml.YAMLError as error:
+        except (yaml.YAMLError, RecursionError) as error:
             raise DataFileError(f"not YAML ({error})", name) from error
     if not isinstance(spec, dict):
         raise DataFileError("expected a mapping with index and features", name)
@@ -73,6 +75,16 @@ def read_spec(path: str | os.PathLike[str]) -> dict[str, Any]:
     if not isinstance(spec.get("index"), str) or not isinstance(spec.get("features"), wanted) or not spec["features"]:
         form = "a mapping of name to query" if wanted is dict else "a list of names"
         raise DataFileError(f"expected index: NAME and features: {form}", name)
+    parts = {"id": str, "store": str, "featureset": str, "efi": dict, "params": dict}
+    for key, kind in parts.items():
+        if key in spec and not isinstance(spec[key], kind):
+            raise DataFileError(f"{key} must be a {'name' if kind is str else 'mapping'}, got {spec[key]!r}", name)
+    if not all(isinstance(feature, str) for feature in spec["features"]):
+        raise DataFileError("the names of the features must be texts; write numbers in quotes", name)
+    try:
+        json.dumps(spec, allow_nan=False)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise DataFileError(f"holds a value that JSON cannot ({error}); write dates in quotes", name) from error
     if spec["kind"] == "ltr-log" and not isinstance(spec.get("featureset"), str):
         raise DataFileError("ltr-log needs featureset: NAME", name)
     batch = spec.setdefault("batch", 200)
@@ -128,21 +140,10 @@ def engine_features(
     key = hashlib.sha256(
         json.dumps([engine.url, spec, batches, {t: by_id[t].text for t, _ in batches}], sort_keys=True).encode()
     ).hexdigest()
-    answers = _kept(resume, key, len(batches))
-    if answers:
-        note(f"{len(answers)} of {len(batches)} requests were answered before")
-    stream = None if resume is None else _append(resume, key, answers)
-    try:
-        for place in progress(range(len(answers), len(batches)), "asking the engine", len(batches) - len(answers)):
-            topic, documents = batches[place]
-            found = _ask(engine, spec, by_id[topic], documents)
-            answers.append({name: [float(row.get(n, 0.0)) for n in names] for name, row in found.items()})
-            if stream is not None:
-                stream.write(json.dumps(answers[-1]) + "\n")
-                stream.flush()
-    finally:
-        if stream is not None:
-            stream.close()
+    if resume is not None:
+        refuse_planted(resume)
+    with nullcontext() if resume is None else locked(resume):
+        answers = _answers(engine, spec, by_id, batches, resume, key)
     grades = qrels.by_topic(qrels.grades)
     rows, y, qid, doc_ids, missing = [], [], [], [], 0
     for (topic, documents), answer in zip(batches, answers):
@@ -159,26 +160,53 @@ def engine_features(
     return RankingData(np.array(rows), y, qid, doc_ids=doc_ids, feature_names=names), missing
 
 
-def _kept(resume: Any, key: str, most: int) -> list[dict[str, list[float]]]:
+def _answers(
+    engine: Engine, spec: Mapping[str, Any], queries: Mapping[str, Document], batches: list[tuple[str, list[str]]],
+    resume: Any, key: str,
+) -> list[dict[str, list[float]]]:  # fmt: skip
+    """Values of all features by document, for each batch: those of an earlier run, and the engine's."""
+    names = list(spec["features"])
+    answers = _kept(resume, key, batches, len(names))
+    if answers:
+        note(f"{len(answers)} of {len(batches)} requests were answered before")
+    stream = None if resume is None else _append(resume, key, answers)
+    try:
+        for place in progress(range(len(answers), len(batches)), "asking the engine", len(batches) - len(answers)):
+            topic, documents = batches[place]
+            found = _ask(engine, spec, queries[topic], documents)
+            answers.append({name: [float(row.get(n, 0.0)) for n in names] for name, row in found.items()})
+            if stream is not None:
+                stream.write(json.dumps(answers[-1]) + "\n")
+                stream.flush()
+    finally:
+        if stream is not None:
+            stream.close()
+    return answers
+
+
+def _kept(resume: Any, key: str, batches: list[tuple[str, list[str]]], n_features: int) -> list[dict[str, list[float]]]:
     """Answers of an earlier run; a last line that a kill cut off is dropped."""
     if resume is None or not Path(resume).exists():
         return []
     lines = Path(resume).read_bytes().split(b"\n")
     try:
-        header = json.loads(lines[0])
-    except ValueError:
-        return []  # killed while the first line was written
-    if not isinstance(header, dict) or header.get("key") != key:
-        raise InvalidInputError(
-            f"{resume}: holds answers to other requests (another engine, specification, queries or judgements); "
-            "delete it to start anew"
+        header, *kept = [json.loads(line) for line in lines[:-1][: len(batches) + 1]]  # the last is not whole
+        answers = [checked(answer, {...: [float]}) for answer in kept]
+        whole = all(
+            answer.keys() <= set(documents) and all(len(values) == n_features for values in answer.values())
+            for answer, (_, documents) in zip(answers, batches)
         )
-    return [json.loads(line) for line in lines[1:-1]][:most]  # what stands after the last line end is not whole
+    except (ValueError, RecursionError, EngineError):
+        header, whole = None, False
+    if not whole or not isinstance(header, dict) or header.get("key") != key:
+        raise InvalidInputError(
+            f"{resume}: holds answers to other requests (another engine, specification, queries or judgements), or "
+            "something else; delete it to start anew"
+        )
+    return answers
 
 
 def _append(resume: Any, key: str, answers: list[dict[str, list[float]]]) -> Any:
-    from truerank.core.files import atomic_write
-
     with atomic_write(resume) as stream:
         stream.write(json.dumps({"key": key}) + "\n")
         stream.writelines(json.dumps(answer) + "\n" for answer in answers)
@@ -188,50 +216,50 @@ def _append(resume: Any, key: str, answers: list[dict[str, list[float]]]) -> Any
 def _ask(engine: Engine, spec: Mapping[str, Any], query: Document, documents: list[str]) -> dict[str, dict[str, float]]:
     """Feature values by document."""
     asked = filled(dict(spec), query.text | {"query": query.text["text"]})
-    try:
-        if spec["kind"] == "solr":
-            return _ask_solr(engine, asked, documents)
-        return _ask_search(engine, asked, documents)
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
-        raise EngineError(
-            f"{engine.url}: the answer does not have the form of {spec['kind']} ({type(error).__name__}: {error}); is "
-            "this the right kind of engine, and new enough?"
-        ) from error
+    found = _ask_solr(engine, asked, documents) if spec["kind"] == "solr" else _ask_search(engine, asked, documents)
+    check_unique([name for name, _ in found])
+    foreign = dict(found).keys() - set(documents)
+    if foreign:
+        raise EngineError(f"{engine.url}: the answer holds document {told(min(foreign), 80)!r}, not asked for")
+    return dict(found)
 
 
-def _ask_search(engine: Engine, asked: dict[str, Any], documents: list[str]) -> dict[str, dict[str, float]]:
+def check_unique(names: Sequence[str]) -> None:
+    """Raise EngineError where an answer holds two documents of one name."""
+    if len(set(names)) < len(names):
+        twice = collections.Counter(names).most_common(1)[0][0]
+        raise EngineError(f"the answer holds document {told(twice, 80)!r} twice; its key must be unique")
+
+
+def _ask_search(engine: Engine, asked: dict[str, Any], documents: list[str]) -> list[tuple[str, dict[str, float]]]:
     only: Any = {"terms": {asked["id"]: documents}} if "id" in asked else {"ids": {"values": documents}}
     body: dict[str, Any] = {"size": len(documents), "track_total_hits": False}
     body["_source"] = [asked["id"]] if "id" in asked else False
-    if asked["kind"] == "named-queries":
-        named = [{"bool": {"must": [each], "_name": name}} for name, each in asked["features"].items()]
-        body["query"] = {"bool": {"filter": [only], "should": named}}
-    else:
+    hit: dict[str, Any] = {"_source": {asked["id"]: None}} if "id" in asked else {"_id": str}
+    is_log = asked["kind"] == "ltr-log"
+    if is_log:
         logged = {"featureset": asked["featureset"], "params": asked.get("params", {})}
         if "store" in asked:
             logged["store"] = asked["store"]
         body |= logging_by_plugin(only, logged)
-    scores = "?include_named_queries_score=true" if asked["kind"] == "named-queries" else ""
-    answer = engine.request("POST", f"{urllib.parse.quote(asked['index'])}/_search{scores}", body)
-    if answer.get("timed_out") or answer.get("_shards", {}).get("failed"):
-        raise EngineError(f"{engine.url}: the engine answered in part only: {json.dumps(answer.get('_shards'))[:300]}")
-    found = {}
-    for hit in answer["hits"]["hits"]:
-        name = str(hit["_source"][asked["id"]]) if "id" in asked else hit["_id"]
-        if asked["kind"] == "named-queries":
-            matched = hit.get("matched_queries", {})
-            if not isinstance(matched, dict):
-                raise EngineError(
-                    f"{engine.url}: the engine names the queries that matched but not their scores; that needs "
-                    "OpenSearch 2.12 or Elasticsearch 8.8"
-                )
-            found[name] = {key: float(value) for key, value in matched.items()}
-        else:
-            found[name] = logged_values(hit, asked["features"])
+    else:
+        named = [{"bool": {"must": [each], "_name": name}} for name, each in asked["features"].items()]
+        body["query"] = {"bool": {"filter": [only], "should": named}}
+    parameters = "" if is_log else "?include_named_queries_score=true"
+    found = []
+    for answer in engine.search(asked["index"], body, hit, parameters)[0]:
+        name = str(answer["_source"][asked["id"]]) if "id" in asked else answer["_id"]
+        matched = answer.get("matched_queries", {})
+        if not is_log and isinstance(matched, list):
+            raise EngineError(
+                f"{engine.url}: the engine names the queries that matched but not their scores; that needs "
+                "OpenSearch 2.12 or Elasticsearch 8.8"
+            )
+        found.append((name, logged_values(answer, asked["features"]) if is_log else checked(matched, {...: float})))
     return found
 
 
-def logging_by_plugin(query: Any, features: dict[str, Any]) -> dict[str, Any]:
+def logging_by_plugin(query: object, features: dict[str, Any]) -> dict[str, Any]:
     """Parts of a request for the documents of `query` by which the LTR plugin logs the features of an `sltr` query."""
     logged = {"sltr": features | {"_name": "logged"}}
     return {
@@ -242,13 +270,20 @@ def logging_by_plugin(query: Any, features: dict[str, Any]) -> dict[str, Any]:
 
 def logged_values(hit: Any, names: Sequence[str]) -> dict[str, float]:
     """What the LTR plugin logged for a hit: a feature that the document does not match has no value there, 0 here."""
-    entries = {entry["name"]: entry.get("value", 0.0) for entry in hit["fields"]["_ltrlog"][0]["log"]}
+    logged = checked(hit, {"fields": {"_ltrlog": [{"log": [{"name": str, "value?": float}]}]}})["fields"]["_ltrlog"]
+    entries = {entry["name"]: entry.get("value", 0.0) for own in logged[:1] for entry in own["log"]}
     return _known(entries, names, "the LTR plugin", "feature set")
 
 
 def dense_values(text: str, names: Sequence[str]) -> dict[str, float]:
     """What Solr logged for a document in its dense format, `name=value,…`."""
-    entries = dict(part.rpartition("=")[::2] for part in text.split(",") if part)
+    entries: dict[str, Any] = {}
+    for part in text.split(",") if text else []:
+        name, _, value = part.rpartition("=")
+        try:
+            entries[name] = checked(float(value), float, f"feature {name}")
+        except ValueError:
+            raise EngineError(f"Solr logs {told(part, 80)!r}, and name=value was expected") from None
     return _known(entries, names, "Solr", "feature store")
 
 
@@ -259,7 +294,7 @@ def _known(entries: Mapping[str, Any], names: Sequence[str], engine: str, place:
     return {name: float(entries[name]) for name in names}
 
 
-def _ask_solr(engine: Engine, asked: dict[str, Any], documents: list[str]) -> dict[str, dict[str, float]]:
+def _ask_solr(engine: Engine, asked: dict[str, Any], documents: list[str]) -> list[tuple[str, dict[str, float]]]:
     field = asked.get("id", "id")
     efi = "".join(f" efi.{key}={_quoted(str(value))}" for key, value in asked.get("efi", {}).items())
     store = f" store={asked['store']}" if "store" in asked else ""
@@ -269,11 +304,31 @@ def _ask_solr(engine: Engine, asked: dict[str, Any], documents: list[str]) -> di
         "fl": f"{field},features:[features format=dense{store}{efi}]",
         "rows": len(documents),
     }
-    answer = engine.request("POST", f"{urllib.parse.quote(asked['index'])}/select?wt=json", {"params": parameters})
-    found = {}
-    for document in answer["response"]["docs"]:
-        found[str(document[field])] = dense_values(document["features"], asked["features"])
-    return found
+    found, _ = select(engine, parameters, {field: None, "features": str}, f"{quoted(asked['index'])}/select?wt=json")
+    return [(str(document[field]), dense_values(document["features"], asked["features"])) for document in found]
+
+
+def select(
+    engine: Engine, parameters: dict[str, Any], document: object, path: str = "select"
+) -> tuple[list[Any], float]:
+    """Solr's documents, each of the form `document`, and the milliseconds that it states.
+
+    Raises
+    ------
+    EngineError
+        As `Engine.request`, and when the answer is only a part, or has more documents than were asked for.
+    """
+    header = {"QTime?": float, "partialResults?": bool}
+    form = {"response": {"docs": [document]}, "responseHeader?": header}
+    answer = engine.request("POST", path, {"params": parameters}, form=form)
+    stated, documents = answer.get("responseHeader", {}), answer["response"]["docs"]
+    if stated.get("partialResults"):
+        raise EngineError(f"{engine.url}: the engine answered in part only")
+    if len(documents) > parameters["rows"]:
+        raise EngineError(
+            f"{engine.url}: the answer has {len(documents)} documents, and {parameters['rows']} were asked for"
+        )
+    return documents, float(stated.get("QTime", "nan"))
 
 
 def _quoted(value: str) -> str:

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.core.types import ArrayLike
 from truerank.data.grouping import group_rows, queries_of_sizes
 from truerank.io.streams import Source, open_output
 
 
-def qid_from_group_sizes(sizes: Any) -> np.ndarray:
+def qid_from_group_sizes(sizes: ArrayLike) -> np.ndarray:
     """Query of each row, 0, 1, ..., from group sizes.
 
     Parameters
@@ -38,7 +39,7 @@ def qid_from_group_sizes(sizes: Any) -> np.ndarray:
     return queries_of_sizes(sizes, "group sizes", 1)
 
 
-def group_sizes(qid: Any) -> np.ndarray:
+def group_sizes(qid: ArrayLike) -> np.ndarray:
     """Group sizes from the query of each row.
 
     Parameters
@@ -69,7 +70,7 @@ def group_sizes(qid: Any) -> np.ndarray:
     return np.diff(grouping.offsets)
 
 
-def read_group_sizes(source: Any) -> np.ndarray:
+def read_group_sizes(source: object) -> np.ndarray:
     """Group sizes from a file with one on each line (LightGBM's `.query`, XGBoost's `.group`).
 
     Parameters
@@ -96,7 +97,7 @@ def read_group_sizes(source: Any) -> np.ndarray:
     return np.array(sizes, dtype=np.int64)
 
 
-def write_group_sizes(sizes: Any, target: Any) -> None:
+def write_group_sizes(sizes: ArrayLike, target: object) -> None:
     """Write group sizes, one a line.
 
     Parameters
@@ -108,7 +109,7 @@ def write_group_sizes(sizes: Any, target: Any) -> None:
         stream.write("".join(f"{size}\n" for size in np.asarray(sizes).tolist()).encode())
 
 
-def with_query_ids(source: Any, sizes: np.ndarray) -> Any:
+def with_query_ids(source: object, sizes: np.ndarray) -> Any:
     """LETOR text of lines without query ids, as an open file whose lines have them: 0, 1, ... by group sizes.
 
     Parameters
@@ -157,7 +158,7 @@ class _Named:
         return next(self._blocks, b"")
 
     @staticmethod
-    def _rewritten(source: Any, qid: list[int]) -> Iterator[bytes]:
+    def _rewritten(source: object, qid: list[int]) -> Iterator[bytes]:
         row = line = 0
         with Source(source) as stream:
             for text in stream.line_blocks():

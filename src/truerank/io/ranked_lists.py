@@ -19,7 +19,7 @@ _VALUE = {
 }
 
 
-def as_lists(value: Any, kind: str) -> Mapping[Any, Mapping[Any, Any]] | None:
+def as_lists(value: object, kind: str) -> Mapping[Any, Mapping[Any, Any]] | None:
     """`{query: {document: value}}` of a dict, a data frame, a ranx object or ir_measures' rows; None of anything else.
 
     Parameters

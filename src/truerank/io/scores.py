@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from truerank.io.letor.grammar import NUMBER
 from truerank.io.streams import Source
 
 
-def read_scores(source: Any, n_rows: int | None = None) -> np.ndarray:
+def read_scores(source: object, n_rows: int | None = None) -> np.ndarray:
     """Read scores, plain or compressed, float64 (n,).
 
     Parameters
@@ -41,7 +40,9 @@ def read_scores(source: Any, n_rows: int | None = None) -> np.ndarray:
     scores = np.concatenate(parts) if parts else np.zeros(0)
     if n_rows is not None and len(scores) != n_rows:
         raise DataFileError(
-            f"the file has {len(scores)} scores for {n_rows} rows of data; it needs one a row, in the same order", name
+            f"the file has {len(scores)} scores, but the data have {n_rows} rows. One score for each row is required, "
+            "in the same order. Was it made from another file?",
+            name,
         )
     return scores
 

@@ -18,7 +18,7 @@ from typing import IO, Any
 import numpy as np
 
 from truerank.core.errors import DataFileError, WrongTypeError, imports_of_extra
-from truerank.core.files import atomic_write, atomic_writes, finish_step
+from truerank.core.files import atomic_write, atomic_writes
 
 CHUNK = 1 << 20
 """Bytes of text that readers take at a time."""
@@ -76,7 +76,6 @@ class Source:
         else:
             self.name = os.fspath(source)
             try:
-                finish_step(source)
                 self._raw = open(source, "rb")  # noqa: SIM115 - closed in close()
             except ValueError as error:  # a NUL, half a surrogate pair
                 raise DataFileError(f"no file can have this name ({error})", repr(self.name)) from error
@@ -408,7 +407,7 @@ def open_output(target: Any) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def open_outputs(targets: Sequence[str]) -> Iterator[list[IO[bytes]]]:
-    """Streams of bytes to several paths, as one step: either all files are new, or none is."""
+    """Streams of bytes to several paths, none of which is replaced before all are complete."""
     with atomic_writes(targets, "wb") as raws, ExitStack() as stack:
         yield [stack.enter_context(_compressed(raw, target)) for raw, target in zip(raws, targets)]
 

@@ -10,6 +10,7 @@ import io
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from importlib import import_module
 from numbers import Real
@@ -20,24 +21,27 @@ import numpy as np
 
 from truerank.core.checks import as_array, check_choice
 from truerank.core.errors import DataFileError, InvalidInputError, imports_of_extra, warn
-from truerank.core.names import nearest
 from truerank.core.threads import row_blocks
+from truerank.core.types import ArrayLike, DTypeLike, PathLike
 from truerank.data.columns import chosen_columns, names_of
 from truerank.data.grouping import id_text, is_missing
 from truerank.data.ranking_data import RankingData
 from truerank.io.letor.grammar import check_bytes
 from truerank.io.letor.store import check_dtype, query_names
 from truerank.io.streams import COMPRESSED, Source, open_output
+from truerank.io.table_problems import ColumnsError, Problem, feature_problems, lacking, likely
 
 QUERY, GRADE, DOCUMENT, COMMENT = "qid", "y", "docid", "comment"
 UNSEEN = -1.0
 """The number of a category that the list lacks which columns are coded by."""
 KINDS = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow"}
 _INDEX = re.compile(r"__index_level_\d+__")  # what pandas calls the index of a frame that it writes: a row's number
+_OF_COLUMN = re.compile(r"column '(.*)' (?:is not numeric|has no value)")
 _COLUMNS_AT_ONCE, _ROWS_AT_ONCE = 16, 4096
+_EXPANDED, _FOLD = 1 << 30, 256  # bytes that a file may always hold when read, and times its own size
 
 
-def table_kind(path: Any) -> str | None:
+def table_kind(path: PathLike) -> str | None:
     """ "csv", "tsv", "parquet" or "arrow" by a file name's ending (a text table may be compressed); None for others."""
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     if suffixes and suffixes[-1] in COMPRESSED:
@@ -48,7 +52,7 @@ def table_kind(path: Any) -> str | None:
 
 
 def read_table(
-    source: Any,
+    source: object,
     *,
     query: str | None = None,
     grade: str | None = None,
@@ -57,7 +61,9 @@ def read_table(
     exclude: Sequence[str] | None = None,
     categories: Iterable[str] | Mapping[str, Sequence[str]] | None = None,
     missing: str = "error",
-    dtype: Any = np.float64,
+    dtype: DTypeLike = np.float64,
+    defaults: Mapping[str, str] | None = None,
+    graded: bool = False,
 ) -> RankingData:
     """Judged rankings from a table.
 
@@ -82,6 +88,10 @@ def read_table(
     missing : {"error", "nan"}, default="error"
         What an empty or nan cell of a feature means.
     dtype : float32 or float64, default=float64
+    defaults : dict of "query", "grade", "document" to a column, optional
+        Names in place of "qid", "y" and "docid", used where the table has them.
+    graded : bool, default=False
+        Whether a table without a column of grades is an error.
 
     Returns
     -------
@@ -92,6 +102,7 @@ def read_table(
     ------
     InvalidInputError
         On a column that is not there, a feature that is not numeric, infinite or missing values, missing query ids.
+        Problems of several columns are listed in one message, with the options that solve them.
     DataFileError
         When a file cannot be read as what its ending says.
     MissingExtraError
@@ -110,20 +121,30 @@ def read_table(
     if isinstance(source, str | os.PathLike):
         kind = table_kind(source)
         texts = [query or QUERY, document or DOCUMENT]
+        texts += [name for role, name in (defaults or {}).items() if role != "grade"]
         if isinstance(categories, Mapping):
             texts += categories  # else those of a file of digits alone, or of "true" and "false", become other texts
-        table = _read_file(source, kind, texts)
+        table = read_file(source, kind, texts)
         if table.num_rows == 0:
             raise DataFileError("the file holds no rows", os.fspath(source))
         try:
-            return _ranking_data(table, kind, query, grade, document, features, exclude, categories, missing, dtype)
+            return _ranking_data(
+                table, kind, query, grade, document, features, exclude, categories, missing, dtype, defaults, graded
+            )
         except InvalidInputError as error:
             raise DataFileError(str(error), os.fspath(source)) from error
-    return _ranking_data(source, None, query, grade, document, features, exclude, categories, missing, dtype)
+    return _ranking_data(
+        source, None, query, grade, document, features, exclude, categories, missing, dtype, defaults, graded
+    )
+
+
+def column_names(path: PathLike) -> list[str]:
+    """Names of the columns of a table file, in their order."""
+    return [str(name) for name in read_file(path, table_kind(path), ()).column_names]
 
 
 def _ranking_data(
-    source: Any,
+    source: object,
     kind: str | None,
     query: str | None,
     grade: str | None,
@@ -132,14 +153,67 @@ def _ranking_data(
     exclude: Sequence[str] | None,
     categories: Iterable[str] | Mapping[str, Sequence[str]] | None,
     missing: str,
-    dtype: Any,
+    dtype: DTypeLike,
+    defaults: Mapping[str, str] | None,
+    graded: bool,
 ) -> RankingData:
     """The rows of a table object; `kind` is that of the file that it is from."""
     names, column = _columns(source)
-    query = _named(query, QUERY, names, required=True)
-    grade = _named(grade, GRADE, names)
-    document = _named(document, DOCUMENT, names)
+    problems: list[Problem] = []
+    roles = []
+    for role, default, given in (("query", QUERY, query), ("grade", GRADE, grade), ("document", DOCUMENT, document)):
+        usual = (defaults or {}).get(role, default)
+        usual = usual if usual in names else default
+        wanted = usual if given is None else str(given)
+        required = given is not None or role == "query" or (graded and role == "grade")
+        if wanted not in names and required:
+            problems.append(lacking(role, wanted, names, listed=not problems))
+        roles.append(wanted if wanted in names else likely(role, names) if required else None)
+    query, grade, document = roles
     taken = {query, grade, document}
+    lacked, chosen = bool(problems), list[str]()
+    try:
+        if lacked:
+            raise InvalidInputError("columns are lacking")
+        return _checked_rows(
+            names, column, kind, query, grade, document, features, exclude, categories, missing, dtype, taken
+        )
+    except InvalidInputError as error:
+        # What a single pass over the columns finds is told at once, with all options that are needed.
+        if features is None or isinstance(features, list | tuple):
+            with suppress(InvalidInputError):
+                chosen = _features(names, taken, grade, features, exclude)
+                coding = set(categories) if isinstance(categories, Mapping) else set()
+                if categories is not None and not coding:
+                    coding = {chosen[k] for k in chosen_columns(chosen, list(categories))}
+                found = likely("document", chosen, coding) if document is None and features is None else None
+                if found is not None:
+                    problems.append(Problem(f"{found!r} probably holds document ids", f"--document-column {found}"))
+                    chosen = [name for name in chosen if name != found]
+                problems += feature_problems(chosen, column, coding, missing, _is_numeric)
+        known = _OF_COLUMN.match(str(error))
+        if not lacked and not (known and known.group(1) in chosen):
+            problems.insert(0, Problem(str(error), ""))
+        if len(problems) == 1 and not problems[0].option:
+            raise
+        raise ColumnsError(problems) from error
+
+
+def _checked_rows(
+    names: list[str],
+    column: Callable[[str], np.ndarray],
+    kind: str | None,
+    query: str | None,
+    grade: str | None,
+    document: str | None,
+    features: Sequence[str] | None,
+    exclude: Sequence[str] | None,
+    categories: Iterable[str] | Mapping[str, Sequence[str]] | None,
+    missing: str,
+    dtype: DTypeLike,
+    taken: set[str | None],
+) -> RankingData:
+    """The rows of columns whose names are known."""
     comments = None
     if features is None and COMMENT in names and COMMENT not in taken and column(COMMENT).dtype.kind in "OUT":
         comments = column(COMMENT)
@@ -159,10 +233,7 @@ def _ranking_data(
     def values(name: str) -> np.ndarray:
         if name in coding:
             return _codes(column(name), name, missing, known_texts.get(name), coded)
-        return _numbers(column(name), name, missing, not_numeric)
-
-    def not_numeric() -> list[str]:
-        return [name for name in features if name not in coding and not _is_numeric(column(name))]
+        return _numbers(column(name), name, missing)
 
     # Some rows of some columns at a time: a line of the processor's cache is written once.
     for first in range(0, len(features), _COLUMNS_AT_ONCE):
@@ -253,7 +324,7 @@ def to_table(data: RankingData, kind: str = "pandas") -> Any:
     return library.DataFrame(columns)
 
 
-def write_table(data: RankingData, path: Any) -> None:
+def write_table(data: RankingData, path: PathLike) -> None:
     """Write a table file, atomically; its columns are those of `to_table`.
 
     Parameters
@@ -265,23 +336,27 @@ def write_table(data: RankingData, path: Any) -> None:
     kind = table_kind(path)
     if kind is None:
         raise InvalidInputError(f"{path}: a table's file name ends in one of {', '.join(KINDS)}")
-    table = to_table(data, "arrow")
     with open_output(path) as stream:
-        if kind in ("csv", "tsv"):
-            from pyarrow import csv
+        write_arrow(to_table(data, "arrow"), kind, stream)
 
-            options = csv.WriteOptions(delimiter="\t" if kind == "tsv" else ",", quoting_style="needed")
-            sink = io.BytesIO()
-            csv.write_csv(table, sink, options)
-            stream.write(sink.getvalue())
-        elif kind == "parquet":
-            from pyarrow import parquet
 
-            parquet.write_table(table, stream)
-        else:
-            from pyarrow import feather
+def write_arrow(table: object, kind: str, stream: Any) -> None:
+    """Write an Arrow table to a stream of bytes as "csv", "tsv", "parquet" or "arrow"."""
+    if kind in ("csv", "tsv"):
+        from pyarrow import csv
 
-            feather.write_feather(table, stream)
+        options = csv.WriteOptions(delimiter="\t" if kind == "tsv" else ",", quoting_style="needed")
+        sink = io.BytesIO()
+        csv.write_csv(table, sink, options)
+        stream.write(sink.getvalue())
+    elif kind == "parquet":
+        from pyarrow import parquet
+
+        parquet.write_table(table, stream)
+    else:
+        from pyarrow import feather
+
+        feather.write_feather(table, stream)
 
 
 def _arrow() -> Any:
@@ -290,7 +365,7 @@ def _arrow() -> Any:
     return pyarrow
 
 
-def _read_file(path: Any, kind: str | None, texts: Iterable[str]) -> Any:
+def read_file(path: PathLike, kind: str | None, texts: Iterable[str]) -> Any:
     """A file as an Arrow table; the columns `texts` of text files stay text ("007" is not 7)."""
     if kind is None:
         raise InvalidInputError(f"{path}: a table's file name ends in one of {', '.join(KINDS)}")
@@ -328,17 +403,41 @@ def _read_file(path: Any, kind: str | None, texts: Iterable[str]) -> Any:
             if kind == "parquet":
                 from pyarrow import parquet
 
-                table = parquet.read_table(file)
-            else:
+                held = parquet.ParquetFile(file)
+                with_text = any(held.schema.column(k).physical_type == "BYTE_ARRAY" for k in range(len(held.schema)))
+                batches = held.iter_batches(
+                    batch_size=4096 if with_text else 1 << 16
+                )  # a short file may repeat a long text
+                table = _bounded(batches, held.schema_arrow, file.size(), name)
+            elif file.read(4) == b"FEA1":  # Feather's first version, which is not compressed
                 from pyarrow import feather
 
-                table = feather.read_table(file)
+                table = feather.read_table(name)
+            else:
+                opened = arrow.ipc.open_file(file)
+                batches = (opened.get_batch(k) for k in range(opened.num_record_batches))
+                table = _bounded(batches, opened.schema, file.size(), name)
         table.validate(full=True)  # a damaged file names places outside of its columns, and what lies there is read
         return table
     except (arrow.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
         if isinstance(error, OSError) and error.filename is not None:
             raise
         raise DataFileError(f"cannot be read as {kind}: {first_line(error)}", name) from error
+
+
+def _bounded(batches: Iterable[Any], schema: Any, size: int, name: str) -> Any:
+    """The batches of a file of `size` bytes as a table; a file that expands beyond reason is refused on the way."""
+    kept, held = [], 0
+    for batch in batches:
+        kept.append(batch)
+        held += batch.nbytes
+        if held > max(_EXPANDED, _FOLD * size):
+            raise DataFileError(
+                f"its {size} bytes expand to more than {held >> 20} MiB, over {_FOLD} times as much. If these are your "
+                "rows, write them to several smaller files, or without compression",
+                name,
+            )
+    return _arrow().Table.from_batches(kept, schema)
 
 
 def _check_cells(table: Any, ids: set[str], delimiter: str, closed: bool, n_lines: int, name: str) -> None:
@@ -410,7 +509,7 @@ def first_line(error: BaseException) -> str:
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
-def _columns(table: Any) -> tuple[list[str], Callable[[str], np.ndarray]]:
+def _columns(table: object) -> tuple[list[str], Callable[[str], np.ndarray]]:
     """Column names of a table, and a function that gives a column as an array."""
     if hasattr(table, "column_names") and hasattr(table, "column"):  # pyarrow
         names = [str(name) for name in table.column_names]
@@ -429,51 +528,17 @@ def _columns(table: Any) -> tuple[list[str], Callable[[str], np.ndarray]]:
     )
 
 
-def _named(name: str | None, default: str, names: list[str], required: bool = False) -> str | None:
-    if name is None and default not in names and not required:
-        return None
-    wanted = default if name is None else str(name)
-    if wanted not in names:
-        shown = ", ".join(map(repr, names[:12])) + (", ..." if len(names) > 12 else "")
-        word = {QUERY: "query", GRADE: "grade", DOCUMENT: "document"}[default]
-        raise InvalidInputError(
-            f"the table has no column {wanted!r}{nearest(wanted, names)}; it has {shown}; name the column of the "
-            f'{word} with {word}="..." (--{word}-column ...)'
-        )
-    return wanted
-
-
-def _is_number(value: object) -> bool:
-    try:
-        float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
 def _is_numeric(values: np.ndarray) -> bool:
     if values.dtype.kind == "O":
         return all(is_missing(value) or isinstance(value, bool | np.bool_ | Real | Decimal) for value in values)
     return values.dtype.kind in "fiub"
 
 
-def _not_numeric(values: np.ndarray, name: str, others: Sequence[str]) -> InvalidInputError:
-    if not len(values):
-        return InvalidInputError(f"column {name!r} is not numeric")
-    row = next((row for row, value in enumerate(values.tolist()) if not _is_number(value)), 0)
-    more, it, holds = (
-        (f", nor are {', '.join(map(repr, others))}", "them", "they hold") if others else ("", "it", "it holds")
-    )
-    return InvalidInputError(
-        f"column {name!r} is not numeric ({values.tolist()[row]!r} in row {row + 1}){more}; name the feature columns "
-        f"(--features), leave {it} out (--exclude), or say that {holds} categories (--categorical)"
-    )
-
-
-def _numbers(values: np.ndarray, name: str, missing: str, others: Callable[[], Sequence[str]] = tuple) -> np.ndarray:
-    """Numbers of a column (n,); where it has others, the error names what `others` gives beside it."""
+def _numbers(values: np.ndarray, name: str, missing: str) -> np.ndarray:
+    """Numbers of a column (n,)."""
     if not _is_numeric(values):
-        raise _not_numeric(values, name, [other for other in others() if other != name])
+        shown = f": row 1 has {values.tolist()[0]!r}" if len(values) else ""
+        raise InvalidInputError(f"column {name!r} is not numeric{shown}")
     if values.dtype.kind == "O":
         values = np.array([np.nan if is_missing(value) else value for value in values], dtype=np.float64)
     values = values.astype(np.float64, copy=False)
@@ -513,7 +578,7 @@ def _codes(
     return np.array([np.nan if text is None else number.get(text, UNSEEN) for text in texts], dtype=np.float64)
 
 
-def _check_queries(qid: Any, name: str) -> None:
+def _check_queries(qid: ArrayLike, name: str) -> None:
     """Every query id must be there, and be one value rather than a list of them."""
     if not isinstance(qid, np.ndarray) or qid.dtype.kind != "O":
         return

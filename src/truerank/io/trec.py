@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.core.errors import DataFileError, InvalidInputError, warn
+from truerank.core.types import PathLike
 from truerank.data.grouping import RowsByQuery, group_rows, id_text, is_missing, offsets_of
 from truerank.data.ranking_data import Judgements
 from truerank.io.document_ids import DocumentIds
@@ -127,10 +128,11 @@ class Qrels(_Lists):
         return f"Qrels({self.n_queries} topics, {self.n_rows} judgments)"
 
 
-def read_run(source: Any) -> Run:
+def read_run(source: object) -> Run:
     """Read a TREC run.
 
-    The rank column is not looked at (trec_eval's way): the order is that of the scores.
+    As trec_eval, it does not look at the rank column (the order is that of the scores) and skips lines that begin with
+    `#`; columns after the sixth are left out with a warning.
 
     Parameters
     ----------
@@ -140,7 +142,7 @@ def read_run(source: Any) -> Run:
     Raises
     ------
     DataFileError
-        On a row that has not six columns, a score that is no finite number, or a document that stands twice under a
+        On a row of fewer than six columns, a score that is no finite number, or a document that stands twice under a
         topic, with file and line.
 
     Examples
@@ -154,8 +156,9 @@ def read_run(source: Any) -> Run:
     return Run(topics, offsets, doc_ids, scores, tags.pop() if len(tags) == 1 else "")
 
 
-def read_qrels(source: Any) -> Qrels:
-    """Read TREC qrels.
+def read_qrels(source: object) -> Qrels:
+    """Read TREC qrels; lines that begin with `#` are skipped, and judgements that stand there twice are counted once,
+    with a warning.
 
     Parameters
     ----------
@@ -165,8 +168,8 @@ def read_qrels(source: Any) -> Qrels:
     Raises
     ------
     DataFileError
-        On a row that has not four columns, a grade that is no finite number, or a document that is judged twice for
-        a topic, with file and line.
+        On a row that has not four columns, a grade that is no finite number, or a document that has two grades for a
+        topic, with file and line.
 
     Examples
     --------
@@ -179,7 +182,7 @@ def read_qrels(source: Any) -> Qrels:
     return Qrels(topics, offsets, doc_ids, grades)
 
 
-def as_run(run: Any, tag: str = "") -> Run:
+def as_run(run: object, tag: str = "") -> Run:
     """A `Run` of whatever holds one: itself, a path or open file, or what `as_lists` takes (dicts, frames, ranx …).
 
     Examples
@@ -195,7 +198,7 @@ def as_run(run: Any, tag: str = "") -> Run:
     return Run(*_from_dict(lists), tag or str(getattr(run, "name", None) or ""))
 
 
-def as_qrels(qrels: Any) -> Qrels:
+def as_qrels(qrels: object) -> Qrels:
     """`Qrels` of whatever holds them, as `as_run`."""
     if isinstance(qrels, Qrels):
         return qrels
@@ -227,7 +230,7 @@ def _from_dict(lists: Mapping[Any, Mapping[Any, Any]]) -> tuple[np.ndarray, np.n
     return np.array(topics, dtype=str), offsets, np.array(ids, dtype=TEXT), values
 
 
-def _as_id(name: Any) -> str:
+def _as_id(name: object) -> str:
     """An id as text, which must be there and have a form in a file."""
     text = id_text(name)
     if is_missing(name) or not text or re.search("[\ud800-\udfff]", text):
@@ -247,7 +250,7 @@ def run_name(path: str) -> str:
     return name or path
 
 
-def files_of(folder: Any) -> list[Path]:
+def files_of(folder: PathLike) -> list[Path]:
     """The files of a folder of runs by name, hidden ones apart; none where it is no folder."""
     root = Path(folder)
     if not root.is_dir():
@@ -256,7 +259,7 @@ def files_of(folder: Any) -> list[Path]:
 
 
 def write_run(
-    target: Any,
+    target: object,
     query_ids: Sequence[Any] | np.ndarray,
     offsets: np.ndarray,
     doc_ids: Sequence[str] | np.ndarray,
@@ -324,7 +327,7 @@ def write_run(
             stream.write("".join(lines).encode("utf-8"))
 
 
-def write_qrels(qrels: Qrels, target: Any) -> None:
+def write_qrels(qrels: Qrels, target: object) -> None:
     """Write TREC qrels: `topic 0 docno grade`. Whole grades are written without a point.
 
     Parameters
@@ -429,16 +432,18 @@ class _Block(NamedTuple):
     values: np.ndarray
     lines: np.ndarray
     tags: set[bytes]
+    n_ignored: int = 0
 
 
 def _read(
-    source: Any, n_columns: int, value_column: int, wanted: str, form: str
+    source: object, n_columns: int, value_column: int, wanted: str, form: str
 ) -> tuple[np.ndarray, np.ndarray, DocumentIds, np.ndarray, set[str]]:
     """Topics, offsets, documents, values and tags of a file with `n_columns` columns."""
     codes: dict[bytes, int] = {}
     code_parts: list[np.ndarray] = []
     blocks: list[_Block] = []
     compiled: Any = None
+    ignored = 0
     with Source(source) as stream:
         first, size = 1, 0
         for text in stream.line_blocks():
@@ -456,6 +461,7 @@ def _read(
             else:
                 block = _Block(*found)
             first += text.count(b"\n")
+            ignored = max(ignored, block.n_ignored)
             if not block.topics:
                 continue
             numbers = [codes.setdefault(topic, len(codes)) for _, topic in block.topics]
@@ -473,30 +479,46 @@ def _read(
     if grouping.order is not None:
         ids = ids.take(grouping.order)
     topics = [topic.decode("utf-8") for topic in codes]
-    row = _first_repeated(ids, grouping.offsets, compiled is not None)
+    offsets = grouping.offsets
+    row = _first_repeated(ids, offsets, compiled is not None)
+    if row >= 0 and n_columns == 4:
+        kept = _without_repeats(ids, values, offsets)
+        n_dropped = len(values) - len(kept)
+        ids, values, lines = ids.take(kept), values[kept], lines[kept]
+        offsets = np.searchsorted(kept, offsets)
+        row = _first_repeated(ids, offsets, compiled is not None)
+        if row < 0:
+            warn(f"{name}: {n_dropped} judgements stand there twice with the same grade; each counts once")
     if row >= 0:
-        topic = topics[int(np.searchsorted(grouping.offsets, row, side="right")) - 1]
+        topic = topics[int(np.searchsorted(offsets, row, side="right")) - 1]
+        once = "lists a document once" if n_columns == 6 else "has one grade for a document"
         raise DataFileError(
-            f"document {str(ids.take([row]).texts[0])!r} stands twice under topic {topic!r}; a topic lists a document "
-            "once",
+            f"document {str(ids.take([row]).texts[0])!r} stands twice under topic {topic!r}; a topic {once}",
             name,
             int(lines[row]),
         )
     tags = {tag.decode("utf-8") for block in blocks for tag in block.tags}
-    return np.array(topics), grouping.offsets, ids, values, tags
+    if ignored:
+        warn(f"{name}: rows have up to {ignored} columns more than '{form}', which were ignored")
+    return np.array(topics), offsets, ids, values, tags
 
 
 def _parse_lines(
     text: bytes, first: int, n_columns: int, value_column: int, wanted: str, form: str, name: str
 ) -> _Block:
     """Rows of a block whose first line has the number `first`, in plain Python."""
-    numbered = [(number, row) for number, line in enumerate(text.split(b"\n"), first) if (row := line.split())]
+    numbered = [
+        (number, row)
+        for number, line in enumerate(text.split(b"\n"), first)
+        if (row := line.split()) and row[0][:1] != b"#"
+    ]
     if not numbered:
         return _Block([], DocumentIds.of([]), np.zeros(0), np.zeros(0, dtype=np.int64), set())
     places, rows = zip(*numbered)
-    if set(map(len, rows)) != {n_columns}:
+    widths = set(map(len, rows))
+    if min(widths) < n_columns or (max(widths) > n_columns and n_columns == 4):
         raise _not_columns(numbered, n_columns, form, name)
-    columns = list(zip(*rows))
+    columns = list(zip(*(row[:n_columns] for row in rows)))
     topics = [(k, topic) for k, topic in enumerate(columns[0]) if k == 0 or topic != columns[0][k - 1]]
     return _Block(
         topics,
@@ -504,7 +526,20 @@ def _parse_lines(
         _values(columns[value_column], places, wanted, name),
         np.array(places, dtype=np.int64),
         set(columns[5]) if n_columns == 6 else set(),
+        max(widths) - n_columns,
     )
+
+
+def _without_repeats(ids: DocumentIds, values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Rows without those whose document has the same value before them under the same topic."""
+    texts, given = ids.texts.tolist(), values.tolist()
+    kept: list[int] = []
+    for start, stop in zip(offsets[:-1].tolist(), offsets[1:].tolist()):
+        first: dict[str, int] = {}
+        for row in range(start, stop):
+            if given[first.setdefault(texts[row], row)] != given[row] or first[texts[row]] == row:
+                kept.append(row)
+    return np.array(kept, dtype=np.int64)
 
 
 def _first_repeated(ids: DocumentIds, offsets: np.ndarray, compiled: bool) -> int:
@@ -525,7 +560,9 @@ def _first_repeated(ids: DocumentIds, offsets: np.ndarray, compiled: bool) -> in
 
 
 def _not_columns(numbered: list[tuple[int, list[bytes]]], n_columns: int, form: str, name: str) -> DataFileError:
-    number, row = next((number, row) for number, row in numbered if len(row) != n_columns)
+    number, row = next(
+        (number, row) for number, row in numbered if len(row) < n_columns or (len(row) > n_columns and n_columns == 4)
+    )
     shown = b" ".join(row)[:60].decode("utf-8", "replace")
     return DataFileError(f"expected {n_columns} columns '{form}', got {len(row)}: {shown!r}", name, number)
 

@@ -86,6 +86,8 @@ def _parse(data, n_columns, value_column, line, utf8, ends, values, lines, chang
             if byte(data, i) == 10:
                 break
             start = i
+            if column == 0 and byte(data, i) == 35:  # a comment
+                return False
             while not _is_space(data, i):
                 i += 1
             if column == value_column:

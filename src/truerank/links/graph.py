@@ -83,7 +83,7 @@ class LinkGraph:
         return f"LinkGraph({self.n_nodes} nodes, {self.n_edges} links)"
 
 
-def read_links(source: Any) -> LinkGraph:
+def read_links(source: object) -> LinkGraph:
     """Read an edge list: a line for each link, `source target`, separated by blanks or tabs; `#` begins a comment line.
 
     Raises

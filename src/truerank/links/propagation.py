@@ -23,6 +23,7 @@ from scipy import sparse
 
 from truerank.core.checks import check_choice, check_number
 from truerank.core.errors import InvalidInputError
+from truerank.core.types import ArrayLike
 from truerank.io.documents import Document
 from truerank.io.trec import Run
 from truerank.links.graph import LinkGraph
@@ -40,7 +41,7 @@ _ROUNDS = 200
 _SMALL = 1e-12
 
 
-def propagate(values: Any, way: str, *, links: Any = None, parents: Any = None, alpha: float = 0.8) -> np.ndarray:
+def propagate(values: ArrayLike, way: str, *, links: Any = None, parents: Any = None, alpha: float = 0.8) -> np.ndarray:
     """h of every page for values S, float64 (n,).
 
     Parameters

@@ -14,7 +14,7 @@ from truerank.losses.position_bias import UnbiasedLambdaRank
 
 
 def take_beside(
-    objective: Any, labels: Mapping[str, np.ndarray] | None, position: np.ndarray | None, data: RankingData
+    objective: object, labels: Mapping[str, np.ndarray] | None, position: np.ndarray | None, data: RankingData
 ) -> None:
     """Hand the labels and positions that came beside the grades to the objectives that read them.
 
@@ -40,21 +40,21 @@ def take_beside(
             reader.take_positions(position, data.row_weight)
 
 
-def read_by(objective: Any, data: RankingData) -> tuple[dict[str, np.ndarray], np.ndarray | None]:
+def read_by(objective: object, data: RankingData) -> tuple[dict[str, np.ndarray], np.ndarray | None]:
     """The labels and positions of the data that an objective reads; data may carry more, for others."""
     named, readers = _reads(objective)
     labels = {name: values for name, values in (data.labels or {}).items() if name in named}
     return labels, data.position if readers else None
 
 
-def _reads(objective: Any) -> tuple[set[str], list[Any]]:
+def _reads(objective: object) -> tuple[set[str], list[Any]]:
     """The names of the labels that an objective reads, and what in it reads positions."""
     parts = objective.parts if isinstance(objective, Mixture) else []
     every = (objective, *(part.objective for part in parts))
     return {part.label for part in parts if part.label is not None}, [o for o in every if hasattr(o, "take_positions")]
 
 
-def unbiased_part(objective: Any) -> UnbiasedLambdaRank | None:
+def unbiased_part(objective: object) -> UnbiasedLambdaRank | None:
     """The objective, or the part of a mixture, that learns propensities."""
     parts = [part.objective for part in objective.parts] if isinstance(objective, Mixture) else [objective]
     return next((one for one in parts if isinstance(one, UnbiasedLambdaRank)), None)

@@ -15,6 +15,7 @@ With s the scores of a query, y its grades and ρ_ij = 1 / (1 + exp(σ (s_i - s_
                        decay^place · (y_i - y_j) where i and j are neighbours in it
     softmax            -Σ_i t_i log(exp(s_i) / Σ_j exp(s_j)), t = softmax(y)
     xe-ndcg            the same with t in proportion to 2^y - γ, γ uniform in [0, 1) anew for each tree
+    ips-lambdarank     Σ_i y_i Σ_j of the same terms, for relevances estimated from clicks; see `ips_lambda_rank`
     unbiased-lambdarank  lambdarank with each pair over the propensities of its positions; see `position_bias`
 
 A list of objectives is their weighted sum, each over the grades or labels of its own; see `mixture`.
@@ -37,9 +38,11 @@ import numpy as np
 
 from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
+from truerank.core.types import MeasureLike
 from truerank.data.grouping import sums_by_query
 from truerank.losses.boosting_kernels import discounted_pairs, neighbour_pairs
 from truerank.losses.by_query import Block, ByQuery
+from truerank.losses.ips_lambda_rank import IPSLambdaRank
 from truerank.losses.lambda_rank import LambdaRank
 from truerank.losses.listwise import LISTWISE
 from truerank.losses.mixture import Mixture, Part
@@ -133,11 +136,12 @@ OBJECTIVES: dict[str, Callable[..., Any]] = {
     "pairwise-logistic": PairwiseLogistic,
     "yetirank": YetiRank,
     "unbiased-lambdarank": UnbiasedLambdaRank,
+    "ips-lambdarank": IPSLambdaRank,
 }
 
 
 def make_objective(
-    objective: Any, params: dict[str, Any] | None, measure: Any, n_jobs: int | None
+    objective: object, params: dict[str, Any] | None, measure: MeasureLike, n_jobs: int | None
 ) -> BoostingObjective:
     """An objective by name with its parameters, one that keeps the protocol as it is, a user's function, or a list.
 

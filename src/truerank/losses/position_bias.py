@@ -20,13 +20,12 @@ Z. Hu, Y. Wang, Q. Peng, H. Li: Unbiased LambdaMART, WWW 2019; equations 16 to 3
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
+from truerank.core.types import MeasureLike
 from truerank.losses.by_query import Block
 from truerank.losses.lambda_rank import LambdaRank
 from truerank.matrices.sorting import best_first
@@ -57,7 +56,7 @@ class UnbiasedLambdaRank(LambdaRank):
 
     def __init__(
         self,
-        measure: Any,
+        measure: MeasureLike,
         sigma: float = 1.0,
         norm: float = 1.0,
         max_position: int = 50,

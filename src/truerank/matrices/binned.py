@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
+from truerank.core.types import ArrayLike
 from truerank.data.grouping import offsets_of
 
 MAX_EDGES = 254
@@ -65,7 +66,7 @@ class BinnedMatrix:
                 )
 
     @classmethod
-    def from_values(cls, values: Any, edges: Sequence[Any]) -> BinnedMatrix:
+    def from_values(cls, values: ArrayLike, edges: Sequence[Any]) -> BinnedMatrix:
         """Codes of a matrix of values (n, p), those of `binning.code_rows` plus one; nan becomes the missing code."""
         from truerank.matrices.binning import code_rows
 

@@ -179,14 +179,13 @@ class CodedMatrix:
 def code_rows(X: np.ndarray, borders: list[np.ndarray], n_jobs: int | None = None) -> CodedMatrix:
     """The codes of X under given borders. O(n p log borders) time at most, one byte a value of memory."""
     n, p = X.shape
-    index = border_index(borders)
     dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
-    arrays = index.arrays(dtype)
+    index = border_index(borders).of_type(dtype)
     codes = np.zeros((-(-p // BLOCK), n, BLOCK), dtype=np.uint8)
 
     def work(start: int, stop: int) -> np.ndarray:
         columns = np.ascontiguousarray(X[start:stop].T, dtype=dtype)
-        return code_columns(columns, *arrays, codes, start)
+        return code_columns(columns, index, codes, start)
 
     parts = run_blocks(work, row_blocks(n, _ROWS), n_jobs)
     missing = np.zeros(p, dtype=bool)
@@ -201,19 +200,13 @@ def border_index(borders: list[np.ndarray]) -> StepIndex:
 
 
 @kernel
-def code_columns(columns, low, inverse, halvings, cells, first_cell, first_step, steps, sizes, codes, first):
-    """Codes of the rows in `columns` (p, rows) into `codes` (blocks, n, 8) from row `first` on; returns which have nan.
-
-    Many arguments: eight are the index of the borders.
-    """
+def code_columns(columns, index, codes, first):
+    """Codes of the rows in `columns` (p, rows) into `codes` (blocks, n, 8) from row `first`; returns which have nan."""
     p, rows = columns.shape
     missing = np.zeros(p, dtype=np.bool_)
     found = np.empty(rows, dtype=np.uint16)
     for k in range(p):
-        count_below(
-            columns[k], 0, rows, low[k], inverse[k], halvings[k], cells, first_cell[k], first_cell[k + 1], steps,
-            first_step[k], 255, found,
-        )  # fmt: skip
+        count_below(columns[k], 0, rows, index, k, 255, found)
         some = False
         for i in range(rows):
             codes[k >> 3, first + i, k & 7] = found[i]

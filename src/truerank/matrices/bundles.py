@@ -22,6 +22,7 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.core.threads import row_blocks, run_blocks
+from truerank.core.types import Matrix
 from truerank.data.grouping import offsets_of
 from truerank.matrices.binning import BLOCK, MISSING, CodedMatrix, sort_with_copies
 from truerank.matrices.stored_values import kernel_array
@@ -94,7 +95,7 @@ class BundledMatrix(CodedMatrix):
 
 
 def scan_sparse_columns(
-    X: Any,
+    X: Matrix,
     look: Callable[[int, np.ndarray, np.ndarray | None], Any],
     n_jobs: int | None = None,
     copies: np.ndarray | None = None,

@@ -8,6 +8,7 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.core.threads import row_blocks
+from truerank.core.types import Matrix
 from truerank.data.grouping import at_places, sums_by_query
 from truerank.matrices.stored_values import csr_parts, kernel_array
 
@@ -20,7 +21,7 @@ _FIRST_FACTOR, _SECOND_FACTOR = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D04
 
 
 def order_by_content(
-    X: Any, y: np.ndarray, offsets: np.ndarray, query_weight: np.ndarray | None = None
+    X: Matrix, y: np.ndarray, offsets: np.ndarray, query_weight: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows of X (n, p) within queries, and queries, in an order that depends on what they hold, not where they stand.
 
@@ -70,7 +71,9 @@ def _sorted_rows(grades: np.ndarray, keys: np.ndarray, offsets: np.ndarray, quer
     return rows
 
 
-def content_hashes(X: Any, y: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def content_hashes(
+    X: Matrix, y: np.ndarray, offsets: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """What `order_by_content` sorts by: hashes and grades of rows, hashes of queries without and with grades."""
     keys = _row_hashes(X)
     grades = np.asarray(y, dtype=np.float64) + 0.0  # -0.0 is 0.0
@@ -81,7 +84,7 @@ def content_hashes(X: Any, y: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarr
 
 
 def column_scales(
-    X: Any, offsets: np.ndarray, rows: np.ndarray | None = None, query_weight: np.ndarray | None = None
+    X: Matrix, offsets: np.ndarray, rows: np.ndarray | None = None, query_weight: np.ndarray | None = None
 ) -> np.ndarray | None:
     """Scales that bring columns of very different spread together, or None where they are well as they are.
 

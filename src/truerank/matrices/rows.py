@@ -13,6 +13,7 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError
 from truerank.core.threads import row_blocks, run_blocks
+from truerank.core.types import Matrix
 from truerank.matrices.content import inverse_scales
 from truerank.matrices.stored_values import BLOCK, DenseValues, SparseValues, StoredValues, binned_values, csr_parts
 
@@ -200,7 +201,7 @@ class LinearRows:
         return np.column_stack([sums, totals])
 
 
-def linear_scores(X: Any, coef: np.ndarray) -> np.ndarray:
+def linear_scores(X: Matrix, coef: np.ndarray) -> np.ndarray:
     """Scores `X @ coef`, float64 (n,), whose bits depend on a row's values alone.
 
     A row has the same score alone or among others, wherever its memory starts, and with any number of threads, so that

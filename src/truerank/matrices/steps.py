@@ -8,25 +8,24 @@ falls as its argument rises. `step_counts.count_below` is the search.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
+from truerank.core.types import DTypeLike
 from truerank.data.grouping import offsets_of
 
 
-@dataclass(frozen=True)
-class StepIndex:
-    """The steps of some features and their grids, one feature after the other."""
+class StepIndex(NamedTuple):
+    """The steps of some features and their grids, one feature after the other; kernels read it as it is."""
 
     low: np.ndarray  # float64 (u,): the cell of a value is `(x - low) * inverse`, cut to the grid
     inverse: np.ndarray  # float64 (u,)
     halvings: np.ndarray  # int64 (u,): rounds of the search within a cell
-    cells: np.ndarray = field(repr=False)  # uint16: steps before each cell; padded by one, cells are read in pairs
+    cells: np.ndarray  # uint16: steps before each cell
     first_cell: np.ndarray  # int64 (u + 1,): where each feature's cells begin
     first_step: np.ndarray  # int64 (u + 1,): and its steps
-    steps: np.ndarray = field(repr=False)  # float64: padded by infinity
+    steps: np.ndarray  # float64, or float32 for values of that type: padded by infinity
     sizes: np.ndarray  # int64 (u,): number of steps
 
     @classmethod
@@ -51,17 +50,14 @@ class StepIndex:
             steps.append(np.concatenate([own, np.full(1 << rounds, np.inf)]))
         return cls(
             np.array(low), np.array(inverse), np.array(halvings, dtype=np.int64),
-            np.concatenate([*cells, np.zeros(1, dtype=np.uint16)]),
+            np.concatenate(cells),
             offsets_of([len(own) for own in cells[1:]]), offsets_of([len(own) for own in steps[1:]]),
             np.concatenate(steps), np.array([len(own) for own in all_steps], dtype=np.int64),
         )  # fmt: skip
 
-    def arrays(self, dtype: Any) -> tuple[np.ndarray, ...]:
-        """What kernels take for values of a type, float32 or float64."""
-        return (
-            self.low, self.inverse, self.halvings, self.cells, self.first_cell, self.first_step,
-            self.steps if dtype == np.float64 else floor_float32(self.steps), self.sizes,
-        )  # fmt: skip
+    def of_type(self, dtype: DTypeLike) -> StepIndex:
+        """The index for values of a type, float32 or float64."""
+        return self if dtype == np.float64 else self._replace(steps=floor_float32(self.steps))
 
 
 def floor_float32(values: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
+from truerank.core.types import ArrayLike
 from truerank.data.ranking_data import Judgements
 from truerank.measures.conventions import CONVENTIONS, DEFAULT_CONVENTION, convention_value
 from truerank.measures.derived import LARGEST_EXPONENT
@@ -22,15 +23,15 @@ def _one_of(*choices: Any) -> Callable[[Any], bool]:
     return lambda value: any(value is choice or (isinstance(value, str) and value == choice) for choice in choices)
 
 
-def _whole(value: Any) -> bool:
+def _whole(value: object) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool) and 1 <= int(value) < 2**31
 
 
-def _number(value: Any) -> bool:
+def _number(value: object) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(float(value))
 
 
-def _pairs(value: Any) -> bool:
+def _pairs(value: object) -> bool:
     return isinstance(value, tuple) and bool(value) and all(_number(a) and _number(b) for a, b in value)
 
 
@@ -50,6 +51,10 @@ SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "empty": (_one_of("zero", "one", "skip"), "'zero', 'one' or 'skip'"),
     "missing_topics": (_one_of("zero", "skip"), "'zero' or 'skip'"),
     "judged_only": (_one_of(True, False), "True or False"),
+    "rounding": (
+        _one_of("nearest", "truncated"),
+        "'nearest' (trec_eval 10) or 'truncated' (after adding 0.9: trec_eval 9)",
+    ),
     "relative": (_one_of(True, False), "True or False"),
     "recall": (lambda value: _number(value) and 0 <= value <= 1, "a number in [0, 1]"),
     "beta": (lambda value: _number(value) and value > 0, "a number > 0"),
@@ -84,7 +89,7 @@ class Measure:
         Order among equal scores: row order; document id descending (row order where there are no ids); expected value
         over random orders; best and worst grade first; every tied document at the last rank of its group (AP).
     compare : {"float64", "float32"}
-        Precision at which scores are compared; trec_eval's and XGBoost's is float32.
+        Precision at which scores are compared; XGBoost's, and trec_eval's until version 9, is float32.
     empty : {"zero", "one", "skip"}
         Value of a query in which the measure is undefined because no document is relevant. `skip` gives NaN by query
         and leaves the query out of means.
@@ -149,7 +154,7 @@ class Measure:
         """The measure over the first `cutoff` ranks (IPrec: at a level of recall)."""
         return self(**{self.AT: cutoff})
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"measures are immutable; make another one: {self.NAME}({name}={value!r})")
 
     def __delattr__(self, name: str) -> None:
@@ -282,7 +287,7 @@ class Measure:
             return self
         return self(ties="average" if self.TIE_AVERAGE else "pessimistic")
 
-    def per_query(self, judgements: Judgements, scores: Any) -> np.ndarray:
+    def per_query(self, judgements: Judgements, scores: ArrayLike) -> np.ndarray:
         """Value of every query.
 
         Parameters
@@ -332,7 +337,7 @@ class Measure:
             values = np.where(missing, 0.0 if self.setting("missing_topics") == "zero" else np.nan, values)
         return values[0] if ranking.single else values
 
-    def mean(self, judgements: Judgements, scores: Any, query_weight: np.ndarray | None = None) -> float:
+    def mean(self, judgements: Judgements, scores: ArrayLike, query_weight: np.ndarray | None = None) -> float:
         """Mean over the queries that are not skipped, weighted if `query_weight` (m,) is given; 0 if none is left."""
         return self.aggregate(self.per_query(judgements, scores), query_weight)
 

@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 
 from truerank.core.checks import check_choice, check_number
+from truerank.core.types import ArrayLike, MeasureLike
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.io.trec import Qrels, as_qrels, as_run, judge_run
 from truerank.measures.conventions import CONVENTIONS
+from truerank.measures.coverage import over_topics
 from truerank.measures.evaluation import Evaluation, evaluate
+from truerank.measures.names import parse_measures
 
 
 class ConvertedClaim(dict[str, float]):
@@ -33,14 +36,15 @@ class ConvertedClaim(dict[str, float]):
 
 
 def convert_claim(
-    y: Any,
+    y: ArrayLike,
     scores: Any,
-    measure: Any = "nDCG@10",
+    measure: MeasureLike = "nDCG@10",
     *,
     stated: str | None = None,
     claimed: float | None = None,
     digits: int = 4,
     qid: Any = None,
+    topics: str | None = None,
 ) -> ConvertedClaim:
     """A figure under every convention: what trec_eval, LightGBM, CatBoost … would print of the same ranking.
 
@@ -57,6 +61,9 @@ def convert_claim(
     digits : int, default 4
         Decimal places of `claimed`.
     qid : array-like (n,), optional
+    topics : {"common", "all"}, optional
+        As in `evaluate` with qrels: whether topics without scores are left out or count 0; left open, as each
+        convention has it.
 
     Notes
     -----
@@ -81,5 +88,8 @@ def convert_claim(
         grades, scores = judge_run(as_qrels(y), as_run(scores))
     names = list(CONVENTIONS) if stated is None else [stated, *(name for name in CONVENTIONS if name != stated)]
     given = grades if isinstance(grades, Judgements | RankingData) else np.asarray(grades)
-    evaluations = {name: evaluate(measure, given, scores, qid=qid, convention=name) for name in names}
+    evaluations = {}
+    for name in names:
+        measures = measure if topics is None else list(over_topics(parse_measures(measure, name), topics).values())
+        evaluations[name] = evaluate(measures, given, scores, qid=qid, convention=name)
     return ConvertedClaim(next(iter(evaluations[names[0]])), evaluations, claimed, digits)

@@ -5,7 +5,8 @@ setting that is written into the measure (`nDCG(gain='linear')@10`) always wins.
 
 | convention | gain | discount | no relevant document | list shorter than k | ties |
 | --- | --- | --- | --- | --- | --- |
-| trec | grade | 1/log2(r + 1) | 0 | pad | document id, descending; scores compared as float32 |
+| trec | grade | 1/log2(r + 1) | 0 | pad | document id, descending |
+| trec9 | as trec, with scores compared as float32 and IPrec's counts truncated | | | | |
 | gdeval | 2^g - 1 | 1/log2(r + 1) | 0 | pad | document id, descending; ERR's largest grade is 4 |
 | letor3 | 2^g - 1 | 1, 1, 1/log2(r) | 0 | an absent rank counts 0: nDCG@k and P@k are 0 | row order |
 | letor4 | 2^g - 1 | 1, 1, 1/log2(r) | 0 | nDCG@k is 0 | row order |
@@ -19,6 +20,8 @@ setting that is written into the measure (`nDCG(gain='linear')@10`) always wins.
 
 AP@k divides by the smaller of R and k in lightgbm, xgboost and catboost, else by R; P@k of a list shorter than k
 divides by its length in xgboost and catboost, else by k.
+
+`trec` is NIST's trec_eval 10.0 (2026); `trec9` is version 9, which pytrec_eval and ir_measures run.
 """
 
 from __future__ import annotations
@@ -40,10 +43,18 @@ _BASE: dict[str, Any] = {
     "p": 0.8,
     "denominator": "relevant",
     "judged_only": False,
+    "rounding": "nearest",
 }
 
 CONVENTIONS: dict[str, dict[str, Any]] = {
-    "trec": {"gain": "linear", "ties": "trec", "compare": "float32", "missing_topics": "skip"},
+    "trec": {"gain": "linear", "ties": "trec", "missing_topics": "skip"},
+    "trec9": {
+        "gain": "linear",
+        "ties": "trec",
+        "compare": "float32",
+        "missing_topics": "skip",
+        "rounding": "truncated",
+    },
     "gdeval": {"ties": "trec", "ERR": {"max_grade": 4}},
     "letor3": {"discount": "letor", "nDCG": {"short": "zero"}, "P": {"short": "zero"}},
     "letor4": {"discount": "letor", "nDCG": {"short": "zero"}},
@@ -67,6 +78,15 @@ CONVENTIONS: dict[str, dict[str, Any]] = {
     "sklearn": {"gain": "linear", "ties": "average", "AP": {"ties": "end"}},
     "ranx": {"gain": "linear"},
 }
+
+
+def titled(convention: str) -> str:
+    """A convention as captions name it: with the version of the program where the name alone leaves it open.
+
+    >>> titled("trec"), titled("ranklib")
+    ('trec (trec_eval 10)', 'ranklib')
+    """
+    return {"trec": "trec (trec_eval 10)", "trec9": "trec9 (trec_eval 9)"}.get(convention, convention)
 
 
 def convention_value(convention: str, measure: str, setting: str) -> Any:

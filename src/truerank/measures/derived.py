@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ class Hits:
 
     __slots__ = ("first_row", "key", "mask", "ordinal", "queries", "query", "ranked", "starts", "total")
 
-    def __init__(self, offsets: np.ndarray, mask: np.ndarray, key: Any, missing: np.ndarray | int = 0) -> None:
+    def __init__(self, offsets: np.ndarray, mask: np.ndarray, key: object, missing: np.ndarray | int = 0) -> None:
         self.mask, self.key = mask, key
         bounds = np.searchsorted(np.flatnonzero(mask), offsets)
         self.ranked = np.diff(bounds)

@@ -11,11 +11,14 @@ import numpy as np
 from truerank.core.checks import as_array
 from truerank.core.errors import InvalidInputError, imports_of_extra
 from truerank.core.printing import Tabular, styled_table
+from truerank.core.types import ArrayLike, MeasuresLike
 from truerank.data.grouping import queries_with_mixed_ties
 from truerank.data.ranking_data import Judgements, RankingData
-from truerank.io.trec import Qrels, as_qrels, as_run, judge_run, run_name
+from truerank.data.row_source import RowSource
+from truerank.io.trec import Qrels, Run, as_qrels, as_run, judge_run, run_name
 from truerank.measures.base import Measure
 from truerank.measures.conventions import DEFAULT_CONVENTION
+from truerank.measures.coverage import check_topics, over_topics, settle_topics
 from truerank.measures.derived import best_grade
 from truerank.measures.names import parse_measures
 from truerank.measures.ranking import Ranking
@@ -49,6 +52,11 @@ class Evaluation(Tabular, dict[str, float]):
         self.empty = int(np.count_nonzero(best_grade(judgements) <= 0))
         self.missing_topics = int(np.count_nonzero(np.diff(judgements.offsets) == 0))
         self._ranking = ranking
+
+    @property
+    def scores(self) -> np.ndarray:
+        """The scores (n,), in the order of the judgements' rows."""
+        return self._ranking.scores[0]
 
     def to_frame(self, *, per_query: bool = False) -> Any:
         """A pandas data frame of one row of means; with `per_query`, of one row a query."""
@@ -124,11 +132,12 @@ def evaluate(
     y: Any = None,
     scores: Any = None,
     *,
-    qrels: Any = None,
-    run: Any = None,
-    qid: Any = None,
-    doc_ids: Any = None,
+    qrels: object = None,
+    run: object = None,
+    qid: ArrayLike | None = None,
+    doc_ids: ArrayLike | None = None,
     convention: str | None = None,
+    topics: str | None = None,
 ) -> Any:
     """Evaluate scores against relevance grades, or runs against qrels.
 
@@ -152,11 +161,16 @@ def evaluate(
     convention : str, optional
         Fills in what the names leave open; by default ranklib for rows and trec for runs. trec_eval's names are always
         pinned to trec.
+    topics : {"common", "all"}, optional
+        What the means of runs are over. By default the topics that the run and the qrels have; "all": those of the
+        qrels, where a topic that the run lacks counts 0 (trec_eval -c). Required for several runs with different
+        topics; "common" takes those that all runs have.
 
     Raises
     ------
     InvalidInputError
-        Without a ranked document, on unknown measures, on arrays that do not fit together.
+        Without a ranked document, on several runs of different topics without `topics`,
+        on unknown measures, on arrays that do not fit together.
 
     Returns
     -------
@@ -175,37 +189,56 @@ def evaluate(
     good  1.0000
     bad   0.5000
     """
+    check_topics(topics)
     y, scores = _either("y", y, "qrels", qrels), _either("scores", scores, "run", run)
     if not isinstance(measures, str) and is_qrels(measures):
         raise InvalidInputError("evaluate(measures, qrels, run): the measures come first, got qrels or a run there")
-    if getattr(y, "is_cluster_data", False):
-        return y.evaluate(measures, scores, convention=convention or DEFAULT_CONVENTION)
+    if isinstance(y, RowSource):
+        y, scores = y.judgements(), y.grouped_scores(scores)
     if is_qrels(y):
         if qid is not None or doc_ids is not None:
             raise InvalidInputError("qrels and runs bring their own queries and documents; give no qid, doc_ids")
         known, runs = as_qrels(y), runs_by_name(scores)
         if runs is not None and len(runs):
-            return Evaluations(
-                {name: evaluate(measures, known, one, convention=convention) for name, one in runs.items()}
-            )
+            return _evaluate_runs(measures, known, runs, convention or "trec", topics)
         ranked = as_run(scores)
         if known.n_queries == 0 or ranked.n_queries == 0:
             what = "the qrels judge" if known.n_queries == 0 else "the run ranks"
             raise InvalidInputError(f"there is nothing to evaluate: {what} no document of any query")
         judgements, found = judge_run(known, ranked)
-        return evaluate(measures, judgements, found, convention=convention or "trec")
+        parsed = over_topics(parse_measures(measures, convention or "trec"), topics)
+        return evaluate_judged(parsed, convention or "trec", judgements, found)
+    if topics is not None:
+        raise InvalidInputError("topics= is about runs and qrels; grades and scores of rows have the same queries")
     convention = convention or DEFAULT_CONVENTION
     parsed = parse_measures(measures, convention)
     judgements, order = judged(y, qid, doc_ids)
+    return evaluate_judged(parsed, convention, judgements, scores_in_order(scores, judgements, order))
+
+
+def _evaluate_runs(
+    measures: MeasuresLike, qrels: Qrels, runs: dict[str, Run], convention: str, topics: str | None
+) -> Any:
+    parsed = over_topics(parse_measures(measures, convention), topics)
+    found = {name: judge_run(qrels, run) for name, run in runs.items()}
+    if len(runs) > 1:
+        found, _ = settle_topics(found, topics)
+    return Evaluations({name: evaluate_judged(parsed, convention, *one) for name, one in found.items()})
+
+
+def evaluate_judged(
+    parsed: dict[str, Measure], convention: str, judgements: Judgements, scores: np.ndarray
+) -> Evaluation:
+    """As `evaluate`, of measures by name and scores in the judgements' order."""
     if judgements.n_rows == 0:
         raise InvalidInputError(
             "there is nothing to evaluate: no ranked document"
             + (" (the run and the qrels share no topic)" if judgements.n_queries else "")
         )
-    return Evaluation(parsed, convention, Ranking(judgements, scores_in_order(scores, judgements, order)))
+    return Evaluation(parsed, convention, Ranking(judgements, scores))
 
 
-def _either(name: str, value: Any, other: str, same: Any) -> Any:
+def _either(name: str, value: object, other: str, same: Any) -> Any:
     """The one that was given of an argument and its other name."""
     if (value is None) == (same is None):
         what = "neither was" if value is None else "both were"
@@ -213,7 +246,7 @@ def _either(name: str, value: Any, other: str, same: Any) -> Any:
     return same if value is None else value
 
 
-def is_qrels(y: Any) -> bool:
+def is_qrels(y: object) -> bool:
     """Whether these are judgements by query and document, rather than grades of rows."""
     if isinstance(y, Judgements | RankingData | np.ndarray):
         return False
@@ -226,7 +259,7 @@ def is_qrels(y: Any) -> bool:
     return isinstance(y, list | tuple) and len(y) > 0 and hasattr(y[0], "query_id")
 
 
-def runs_by_name(runs: Any) -> dict[str, Any] | None:
+def runs_by_name(runs: object) -> dict[str, Any] | None:
     """Several runs by name, of a dict or list of them; None of a single run."""
     if isinstance(runs, Mapping):
         first = next(iter(runs.values()), None)
@@ -265,7 +298,9 @@ def judged(y: Any, qid: Any = None, doc_ids: Any = None) -> tuple[Judgements, np
     return judgements, grouping.order
 
 
-def scores_in_order(scores: Any, judgements: Judgements, order: np.ndarray | None, name: str = "scores") -> np.ndarray:
+def scores_in_order(
+    scores: ArrayLike, judgements: Judgements, order: np.ndarray | None, name: str = "scores"
+) -> np.ndarray:
     """One ranking's scores, checked for their length, in the judgements' row order."""
     values = as_array(scores, name)
     if values.shape != (judgements.n_rows,):

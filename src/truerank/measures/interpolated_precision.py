@@ -11,17 +11,19 @@ from truerank.measures.ranking import Ordered
 class InterpolatedPrecision(Measure):
     """`IPrec@0.1`: the best precision at any rank where a share of .1 of the relevant documents has been found.
 
-    trec_eval's iprec_at_recall: the share of R documents is ⌊recall · R + .9⌋ of them; 0 where fewer were retrieved.
+    trec_eval's iprec_at_recall: the share of R documents is recall · R of them, rounded to the nearest number
+    (`rounding="nearest"`, version 10) or ⌊recall · R + .9⌋ (`"truncated"`, version 9); 0 where fewer were retrieved.
     """
 
     NAME = "IPrec"
-    OWN = ("recall", "rel")
+    OWN = ("recall", "rel", "rounding")
     AT = "recall"
     REQUIRED = ("recall",)
 
     def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
         hits = ordered.hits(self.rel)
-        wanted = np.floor(float(self.setting("recall")) * hits.total + 0.9)[hits.query]
+        added = 0.9 if self.setting("rounding") == "truncated" else 0.5
+        wanted = np.floor(float(self.setting("recall")) * hits.total + added)[hits.query]
         precision = np.where(hits.ordinal >= wanted, hits.ordinal / ordered.hit_ranks(self.rel), 0.0)
         result = np.zeros((ordered.k, ordered.judgements.n_queries))
         if len(hits.queries):

@@ -26,14 +26,16 @@ _DIGITS = {"gdeval": 5}  # that a tool prints, whose providers read them from th
 
 
 @cache
-def provider(convention: str = "trec") -> Any:
-    """The provider, which is also in `ir_measures.providers.registry` from then on, as "truerank", "truerank-gdeval".
+def provider(convention: str = "trec9") -> Any:
+    """The provider, which is also in `ir_measures.providers.registry` from then on, as "truerank",
+    "truerank-trec", "truerank-gdeval".
 
     It takes every measure of ir_measures that has an equal here; ties are broken, and grades read, as in trec_eval.
 
     Parameters
     ----------
-    convention : {"trec", "gdeval"}, default "trec"
+    convention : {"trec9", "trec", "gdeval"}, default "trec9"
+        What ir_measures' own providers compute is trec_eval 9; "trec" is version 10.
         With "gdeval" nDCG and ERR with a cutoff alone, as that program computes and prints them: exponential gains,
         five digits.
 
@@ -43,14 +45,14 @@ def provider(convention: str = "trec") -> Any:
     >>> provider().calc_aggregate([RR], {"1": {"a": 1, "b": 0}}, {"1": {"b": 2.0, "a": 1.0}})  # doctest: +SKIP
     {RR: 0.5}
     """
-    check_choice(convention, "convention", ("trec", "gdeval"))
+    check_choice(convention, "convention", ("trec9", "trec", "gdeval"))
     with imports_of_extra("ir_measures", "peers", "truerank as a provider of ir_measures"):
         import ir_measures
         from ir_measures import providers, util
 
     def settled(measure: Any) -> Measure:
-        if convention == "trec":
-            return parse_measure(measure)
+        if convention != "gdeval":
+            return parse_measure(measure)(convention=convention)
         cutoff = measure.params.get("cutoff")
         forms = (ir_measures.ERR, ir_measures.nDCG, ir_measures.nDCG(dcg="exp-log2"))
         if cutoff is None or measure not in [form @ cutoff for form in forms]:
@@ -58,12 +60,12 @@ def provider(convention: str = "trec") -> Any:
         return parse_measure(f"{measure.NAME}@{cutoff}", convention)(missing_topics="zero")
 
     class TruerankEvaluator(providers.Evaluator):
-        def __init__(self, measures: Iterable[Any], qrels: Any) -> None:
+        def __init__(self, measures: Iterable[Any], qrels: object) -> None:
             lists = util.QrelsConverter(qrels).as_dict_of_dict()
             super().__init__(list(measures), set(lists))
             self.qrels = as_qrels(lists)
 
-        def iter_calc(self, run: Any) -> Iterator[Any]:
+        def iter_calc(self, run: object) -> Iterator[Any]:
             """Topics of the judgements; one in which a measure is undefined (Accuracy) is left out, as there."""
             judgements, scores = judge_run(self.qrels, as_run(util.RunConverter(run).as_dict_of_dict()))
             for measure in self.measures:
@@ -75,7 +77,7 @@ def provider(convention: str = "trec") -> Any:
                         yield ir_measures.Metric(query_id=query, measure=measure, value=value)
 
     class TruerankProvider(providers.Provider):
-        NAME = "truerank" if convention == "trec" else f"truerank-{convention}"
+        NAME = "truerank" if convention == "trec9" else f"truerank-{convention}"
 
         def supports(self, measure: Any) -> bool:
             measure.validate_params()
@@ -87,7 +89,7 @@ def provider(convention: str = "trec") -> Any:
                 return False
             return True
 
-        def _evaluator(self, measures: Iterable[Any], qrels: Any) -> Any:
+        def _evaluator(self, measures: Iterable[Any], qrels: object) -> Any:
             return TruerankEvaluator(measures, qrels)
 
     made = TruerankProvider()

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 from truerank.core.threads import query_blocks, row_blocks, run_blocks
+from truerank.core.types import Matrix
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.matrices.sorting import room_to_sort, sort_descending
 from truerank.measures.base import EMPTY_VALUES, Measure
@@ -49,7 +49,7 @@ class QueryMeasure:
         """Mean over the queries that are not skipped for scores (n,), weighted if `query_weight` (m,) is given."""
         return self.measure.aggregate(self.of_scores(scores), query_weight)
 
-    def of_columns(self, X: Any, *, descending: bool = True, n_jobs: int | None = None) -> np.ndarray:
+    def of_columns(self, X: Matrix, *, descending: bool = True, n_jobs: int | None = None) -> np.ndarray:
         """Value of every query when it is ranked by each column: float64 (m, p).
 
         Parameters

@@ -8,6 +8,7 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import styled_table
+from truerank.core.types import MeasureLike
 from truerank.data.ranking_data import Judgements
 from truerank.io.trec import as_qrels, as_run, judge_run
 from truerank.measures.base import Measure
@@ -143,7 +144,9 @@ class MeasureExplanation:
         return self.table("html")
 
 
-def explain_measure(run: Any, qrels: Any, measure: Any, query: Any, *, convention: str = "trec") -> MeasureExplanation:
+def explain_measure(
+    run: object, qrels: object, measure: MeasureLike, query: object, *, convention: str = "trec"
+) -> MeasureExplanation:
     """Why a query has the value that it has: rank, grade, what each rank adds, for nDCG gain, discount and ideal.
 
     Parameters

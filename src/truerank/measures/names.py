@@ -10,6 +10,8 @@ from typing import Any
 
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError
+from truerank.core.plugins import Table
+from truerank.core.types import MeasureLike, MeasuresLike
 from truerank.measures.average_precision import AveragePrecision
 from truerank.measures.base import Measure
 from truerank.measures.bpref import BinaryPreference
@@ -33,6 +35,7 @@ from truerank.measures.reciprocal_rank import ReciprocalRank
 from truerank.measures.reciprocal_rank import Success as _Success
 from truerank.measures.roc_area import Accuracy as _Accuracy
 from truerank.measures.roc_area import ROCArea, WrongPairs
+from truerank.measures.trec_measure import TrecMeasure, trec_measure
 from truerank.measures.winner_takes_all import WinnerTakesAll
 
 AP = AveragePrecision()
@@ -70,7 +73,10 @@ _ALL = (
     AP, nDCG, DCG, MeanNDCG, RR, WTA, P, Success, R, Rprec, ROC, ERR, RBP, Bpref, Judged, tau, pairs, SetP, SetR, SetF,
     SetAP, GMAP, infAP, IPrec, Accuracy, NumRet, NumRel, NumRelRet, NumQ,
 )  # fmt: skip
-MEASURES: dict[str, Measure] = {measure.NAME: measure for measure in _ALL}
+# With those of installed packages: entry points "truerank.measures", name -> a class of measures.
+MEASURES: Table[Measure] = Table(
+    "truerank.measures", {measure.NAME: measure for measure in _ALL}, lambda point: point.load()()
+)
 # Other names in wide use for the same open measures; capitals and underscores do not matter (`hit_rate@10`, `MAP@5`).
 SYNONYMS = {
     "MAP": AP, "average_precision": AP, "average_precision_score": AP, "mean_average_precision": AP, "MRR": RR,
@@ -82,8 +88,8 @@ SYNONYMS = {
     "hits": NumRelRet, "r_precision": Rprec, "f1": SetF, "set_precision": SetP, "set_recall": SetR,
     "SetRelP": SetRelP, "set_map": SetAP, "gm_map": GMAP, "kendall_tau": tau, "num_rel_ret": NumRelRet,
 }  # fmt: skip
-_BY_SPELLING = {name.replace("_", "").lower(): measure for name, measure in {**SYNONYMS, **MEASURES}.items()}
-# trec_eval's names: pinned to the trec convention whatever convention is in force.
+_BY_SPELLING = {name.replace("_", "").lower(): measure for name, measure in {**SYNONYMS, **MEASURES.own}.items()}
+# trec_eval's names: pinned to the trec convention, unless trec9 is in force.
 _TREC: dict[str, Measure] = {
     "map": AP, "ndcg": nDCG, "recip_rank": RR, "bpref": Bpref, "set_P": SetP, "set_recall": SetR, "set_F": SetF,
     "set_map": SetAP, "set_relative_P": SetRelP, "gm_map": GMAP, "num_ret": NumRet, "num_rel": NumRel,
@@ -100,7 +106,7 @@ _TREC_CUT: dict[str, Measure] = {
 _GRAMMAR = re.compile(r"\s*([A-Za-zα_][A-Za-z_0-9-]*?)(?:\.p?(\d+))?\s*(?:\((.*)\))?\s*(?:@\s*(\S+?))?\s*", re.DOTALL)
 
 
-def parse_measure(measure: Any, convention: str = DEFAULT_CONVENTION) -> Measure:
+def parse_measure(measure: MeasureLike, convention: str = DEFAULT_CONVENTION) -> Measure:
     """The measure behind a name, with everything that the name leaves open taken from a convention.
 
     Parameters
@@ -110,7 +116,7 @@ def parse_measure(measure: Any, convention: str = DEFAULT_CONVENTION) -> Measure
         `"ndcg_cut_10"` is pinned to `trec`), a measure, one of ir_measures' objects (which mean what they mean there:
         `trec`, and 0 for topics that a run lacks), or a function `(grades_in_ranked_order) -> float`.
     convention : str
-        One of trec, gdeval, letor3, letor4, mslr, ranklib, lightgbm, xgboost, catboost, sklearn, ranx.
+        One of trec, trec9, gdeval, letor3, letor4, mslr, ranklib, lightgbm, xgboost, catboost, sklearn, ranx.
 
     Raises
     ------
@@ -131,17 +137,17 @@ def parse_measure(measure: Any, convention: str = DEFAULT_CONVENTION) -> Measure
         # What it means there: trec_eval's measures, and 0 for topics that the run lacks (Accuracy: none).
         made = _from_text(str(measure))
         missing = made.DEFAULTS.get("empty", "zero")
-        return made(convention="gdeval" if made.NAME == "ERR" else "trec", missing_topics=missing).check()
+        return made(convention="gdeval" if made.NAME == "ERR" else "trec9", missing_topics=missing).check()
     if callable(measure):
         return FunctionMeasure(measure).pinned(convention).check()
     if not isinstance(measure, str):
         raise InvalidInputError(
             f"a measure is a name such as 'nDCG@10', a Measure or a function of the ranked grades, got {measure!r}"
         )
-    return _from_text(measure).pinned(convention).check()
+    return _from_text(measure, convention).pinned(convention).check()
 
 
-def parse_measures(measures: Any, convention: str = DEFAULT_CONVENTION) -> dict[str, Measure]:
+def parse_measures(measures: MeasuresLike, convention: str = DEFAULT_CONVENTION) -> dict[str, Measure]:
     """Measures by the name they were asked for: from one string of names, one measure, or several of either.
 
     >>> list(parse_measures("AP nDCG(gain='linear')@10, RR"))
@@ -184,7 +190,7 @@ _CUT_OF_NAME = re.compile(r"([A-Za-z_-]*[A-Za-z])[_-]?(\d+)")
 _LONGEST, _DIGITS = 300, 9  # characters of a name, digits of its cutoff
 
 
-def _from_text(text: str) -> Measure:
+def _from_text(text: str, convention: str = "trec") -> Measure:
     if len(text) > _LONGEST:
         raise InvalidInputError(
             f"a measure's name has at most {_LONGEST} characters, got {len(text)}, which start with {text[:40]!r}"
@@ -192,9 +198,12 @@ def _from_text(text: str) -> Measure:
     odd = next((character for character in text if not character.isprintable() and character not in "\t\r\n"), None)
     if odd is not None:
         raise InvalidInputError(f"a measure's name holds the character {odd!r}, which none has: {text[:40]!r}")
-    trec = _trec_measure(text.strip())
-    if trec is not None:
+    head, parenthesis, inside = text.strip().partition("(")
+    trec = _trec_measure(head, "trec9" if convention == "trec9" else "trec")
+    if trec is not None and not parenthesis:
         return trec
+    if isinstance(trec, TrecMeasure) and inside.endswith(")"):
+        return trec(**_arguments(inside[:-1], text)[1])
     match = _GRAMMAR.fullmatch(text)
     if match is None:
         raise InvalidInputError(f"cannot read the measure {text!r}; expected NAME, NAME@cutoff or NAME(setting=value)")
@@ -234,7 +243,8 @@ def _from_text(text: str) -> Measure:
 
 def _known(name: str) -> Measure | None:
     """The measure of a name, in any usual spelling."""
-    return MEASURES.get(name) or _BY_SPELLING.get(name.replace("_", "").replace("-", "").lower())
+    own = MEASURES.own.get(name) or _BY_SPELLING.get(name.replace("_", "").replace("-", "").lower())
+    return own or MEASURES.get(name)
 
 
 def _after_at(cut: str, base: Measure, text: str) -> int | float:
@@ -250,18 +260,18 @@ def _after_at(cut: str, base: Measure, text: str) -> int | float:
     return int(cut)
 
 
-def _trec_measure(name: str) -> Measure | None:
+def _trec_measure(name: str, version: str) -> Measure | None:
     if name in _TREC:
-        return _TREC[name](convention="trec")
+        return _TREC[name](convention=version)
     if name.startswith("iprec_at_recall_"):
         try:
-            return IPrec(recall=float(name.removeprefix("iprec_at_recall_")), convention="trec")
+            return IPrec(recall=float(name.removeprefix("iprec_at_recall_")), convention=version)
         except ValueError:
             return None
     stem, _, cut = name.replace(".", "_").rpartition("_")  # trec_eval asks for ndcg_cut.10 and prints ndcg_cut_10
     if stem in _TREC_CUT and cut.isascii() and cut.isdigit() and len(cut) <= _DIGITS and int(cut) > 0:
-        return _TREC_CUT[stem](cutoff=int(cut), convention="trec")
-    return None
+        return _TREC_CUT[stem](cutoff=int(cut), convention=version)
+    return trec_measure(name, version)
 
 
 def _arguments(inside: str, text: str) -> tuple[list[Any], dict[str, Any]]:

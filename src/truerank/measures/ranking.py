@@ -12,6 +12,7 @@ import numpy as np
 
 from truerank.core.checks import as_array, as_numbers
 from truerank.core.errors import InvalidInputError
+from truerank.core.types import ArrayLike
 from truerank.data.grouping import offsets_of, query_of_rows
 from truerank.data.ranking_data import Judgements
 from truerank.measures.blocks import Blocks
@@ -32,7 +33,7 @@ class Ranking:
 
     __slots__ = ("_condensed", "_orders", "_sorted", "hit_ranks", "judgements", "scores", "single")
 
-    def __init__(self, judgements: Judgements, scores: Any) -> None:
+    def __init__(self, judgements: Judgements, scores: ArrayLike) -> None:
         array = as_array(scores, "scores")
         if array.dtype.kind not in "fiub":
             array = as_numbers(array, "scores")

@@ -49,6 +49,8 @@ class ImportedRanker(Ranker):
     parts_ : dict of arrays
     normalizers_ : dict of arrays, or None
     allow_nan_, float32_sums_ : bool
+    absent_ : float
+        What a linear model takes for a missing value: 0 for XGBoost's, nan where nobody says.
     form_ : ModelForm
         All of these together.
     """
@@ -56,7 +58,7 @@ class ImportedRanker(Ranker):
     model_attributes: ClassVar[tuple[str, ...]] = (
         *Ranker.model_attributes,
         "feature_names_", "tool_", "kind_", "start_", "intercept_", "parts_", "normalizers_",
-        "allow_nan_", "float32_sums_",
+        "allow_nan_", "float32_sums_", "absent_",
     )  # fmt: skip
 
     feature_names_: list[str]
@@ -81,6 +83,7 @@ class ImportedRanker(Ranker):
         ranker.tool_, ranker.kind_ = foreign.tool, form.kind
         ranker.start_, ranker.intercept_, ranker.allow_nan_ = form.start, form.intercept, form.allow_nan
         ranker.float32_sums_ = form.float32_sums
+        ranker.absent_ = float(foreign.absent)
         ranker.parts_ = {name: getattr(body, name) for name in _PARTS[form.kind]}
         scaling = form.normalizers
         ranker.normalizers_ = None
@@ -151,6 +154,8 @@ class ImportedRanker(Ranker):
     def _predict(self, X: Any) -> np.ndarray:
         form = self.form_
         if isinstance(form.body, Linear):
+            if self.absent_ == 0.0 and np.isnan(X).any():
+                X = np.nan_to_num(X, nan=0.0, posinf=np.inf, neginf=-np.inf)
             rows = X if form.normalizers is None else form.normalizers(X.astype(np.float64))
             return form.start + linear_scores(rows, form.body.weights) + form.intercept
         if isinstance(self._predictor, StepFunctions):
@@ -179,6 +184,8 @@ class ImportedRanker(Ranker):
         for name in ("start_", "intercept_"):
             if not isinstance(getattr(self, name, None), float | int) or not np.isfinite(getattr(self, name)):
                 raise ModelFileError(f"ImportedRanker: {name} must be a finite number")
+        if not isinstance(getattr(self, "absent_", 0.0), float):
+            raise ModelFileError("ImportedRanker: absent_ must be a number")
         flags = [getattr(self, name, None) for name in ("allow_nan_", "float32_sums_")]
         names = getattr(self, "feature_names_", None)
         named = isinstance(names, list) and len(names) == self.n_features_in_

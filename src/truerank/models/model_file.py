@@ -24,6 +24,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from truerank.calibration.names import CALIBRATORS
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.files import atomic_write
 from truerank.core.names import nearest, resolve
+from truerank.core.types import Scorer
 from truerank.models import registry, scikit_learn
 
 FORMAT = "truerank-model"
@@ -51,15 +53,22 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     ModelFileError
         When the model's fitted attributes do not fit together or its weights are not finite: no such file is written.
     """
+    text = model_text(model)
+    with atomic_write(path) as stream:
+        stream.write(text)
+
+
+def model_text(model: Any) -> str:
+    """Return what `save_model` writes; raises as it does."""
     from truerank import __version__
 
     names = getattr(type(model), "model_attributes", ())
     if names and not any(hasattr(model, name) for name in names):
         raise InvalidInputError(f"this {type(model).__name__} is not fitted; call fit before save_model")
     document = {"format": FORMAT, "version": VERSION, "truerank": __version__, "model": encode(model)}
-    with atomic_write(path) as stream:
-        json.dump(document, stream, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        stream.write("\n")
+    if getattr(model, "reading_", None):
+        document["reading"] = dict(model.reading_)
+    return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
 
 
 def load_model(path: str | os.PathLike[str]) -> Any:
@@ -93,6 +102,8 @@ def load_model(path: str | os.PathLike[str]) -> Any:
             raise ModelFileError(f'"model" must be an object with "$class", got {received}')
         _check_fitted(model)
         _try(model)
+        if document.get("reading") is not None:
+            model.reading_ = _checked_reading(document["reading"])
     except ModelFileError as error:
         raise ModelFileError(f"{name}: {error}") from error
     except RecursionError as error:
@@ -100,7 +111,19 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     return model
 
 
-def _check_fitted(model: Any) -> None:
+def _checked_reading(reading: Any) -> dict[str, str]:
+    """How the command line read the training data: columns by role, and what missing values are."""
+    known = {"query", "grade", "document", "missing"}
+    if not isinstance(reading, dict) or not all(
+        key in known and isinstance(text, str) for key, text in reading.items()
+    ):
+        raise ModelFileError(f'"reading" must name columns by {", ".join(sorted(known))}, got {_quoted(reading)}')
+    if reading.get("missing", "nan") not in ("nan", "error"):
+        raise ModelFileError(f'"missing" must be "nan" or "error", got {_quoted(reading["missing"])}')
+    return reading
+
+
+def _check_fitted(model: Scorer) -> None:
     """A model that was written without its fitted attributes cannot do anything."""
     if hasattr(model, "steps"):
         for _, step in model.steps:
@@ -111,7 +134,7 @@ def _check_fitted(model: Any) -> None:
         _guarded(type(model).__name__, lambda: scikit_learn.finish(model))
 
 
-def _try(model: Any) -> None:
+def _try(model: Scorer) -> None:
     """Have rankers score plain numbers: attributes that do not fit together show here."""
     from truerank.rankers.base import Ranker
 
@@ -153,7 +176,7 @@ def _guarded(name: str, work: Callable[[], Any]) -> Any:
         ) from error
 
 
-def _quoted(value: Any) -> str:
+def _quoted(value: object) -> str:
     """What stands in a file, as it stands there; a damaged one may say something as long as itself."""
     text = "an object" if isinstance(value, dict) else json.dumps(value)
     return text if len(text) <= 60 else text[:60] + "…"
@@ -174,10 +197,12 @@ def encode(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [encode(item) for item in value]
     if isinstance(value, dict):
-        if any(not isinstance(key, str) or key.startswith("$") for key in value):
-            raise InvalidInputError(f"a model file keeps dicts with plain string keys only, got {list(value)[:5]!r}")
-        return {key: encode(item) for key, item in value.items()}
-    name = _class_names().get(type(value).__name__)
+        if all(isinstance(key, str) and not key.startswith("$") for key in value):
+            return {key: encode(item) for key, item in value.items()}
+        if any(not isinstance(key, str | int | np.integer) for key in value):
+            raise InvalidInputError(f"a model file keeps dicts of texts and whole numbers, got {list(value)[:5]!r}")
+        return {"$dict": [[encode(key), encode(item)] for key, item in value.items()]}
+    name = _target(type(value).__name__)
     if name is not None and resolve(name) is type(value):
         return _encode_object(value)
     if scikit_learn.is_known(value):
@@ -198,7 +223,7 @@ def encode(value: Any) -> Any:
     )
 
 
-def decode(value: Any) -> Any:
+def decode(value: object) -> Any:
     """The inverse of `encode`; every object is checked."""
     if isinstance(value, list):
         return [decode(item) for item in value]
@@ -208,6 +233,13 @@ def decode(value: Any) -> Any:
         return _decode_float(value["$float"])
     if "$array" in value:
         return _decode_array(value)
+    if "$dict" in value:
+        pairs = value["$dict"]
+        if not isinstance(pairs, list) or not all(isinstance(p, list) and len(p) == 2 for p in pairs):
+            raise ModelFileError("a dict must be a list of pairs")
+        if not all(isinstance(key, str | int) for key, _ in pairs):
+            raise ModelFileError("the keys of a dict must be texts or whole numbers")
+        return {key: decode(item) for key, item in pairs}
     if "$measure" in value:
         from truerank.measures import parse_measure
 
@@ -217,12 +249,20 @@ def decode(value: Any) -> Any:
     return {key: decode(item) for key, item in value.items()}
 
 
-def _class_names() -> dict[str, str]:
-    targets = (*registry.RANKERS.values(), *CALIBRATORS.values(), *registry.MODEL_PARTS)
+@cache
+def _class_names(installed: bool = False) -> dict[str, str]:
+    """Class -> "module:class" of what a file may hold; with the rankers of other installed packages."""
+    rankers = registry.RANKERS if installed else registry.RANKERS.own
+    targets = (*rankers.values(), *CALIBRATORS.values(), *registry.MODEL_PARTS)
     return {target.partition(":")[2]: target for target in targets}
 
 
-def _decode_float(text: Any) -> float:
+def _target(name: str) -> str | None:
+    """Where the class of a name is; packages are searched for those that are not truerank's own."""
+    return _class_names().get(name) or _class_names(True).get(name)
+
+
+def _decode_float(text: object) -> float:
     if not isinstance(text, str) or text not in ("nan", "inf", "-inf"):
         raise ModelFileError(f"expected nan, inf or -inf, got {_quoted(text)}")
     return float(text)
@@ -294,10 +334,10 @@ def _decode_object(value: dict[str, Any]) -> Any:
         if not parts or not all(hasattr(part, "get_params") for _, part in parts):
             raise ModelFileError("a pipeline must have steps that are models")
         return _guarded("Pipeline", lambda: Pipeline(parts))
-    names = _class_names()
-    target = names.get(name) if isinstance(name, str) else None
+    target = _target(name) if isinstance(name, str) else None
     cls: Any = scikit_learn.class_of(name) if target is None else resolve(target)
     if cls is None:
+        names = _class_names()
         raise ModelFileError(
             f"unknown class {_quoted(name)}{nearest(_quoted(name), names)}; known are: {', '.join(sorted(names))}"
         )
@@ -305,13 +345,9 @@ def _decode_object(value: dict[str, Any]) -> Any:
     params, fitted = value.get("params"), value.get("fitted")
     if not isinstance(params, dict) or not isinstance(fitted, dict):
         raise ModelFileError(f'{name}: expected the objects "params" and "fitted"')
-    renamed = getattr(cls, "renamed_attributes", {})  # names of earlier releases
-    fitted = {renamed.get(key, key): item for key, item in fitted.items()}
     unknown = sorted(set(fitted) - set(attributes))
     if unknown:
         raise ModelFileError(f"{name}: unknown fitted attribute {_quoted(unknown[0])}")
-    renamed = getattr(cls.__init__, "renamed", {})
-    params = {renamed.get(key, key): item for key, item in params.items()}
     known = inspect.signature(cls).parameters
     strange = sorted(set(params) - set(known))
     if strange:

@@ -1,14 +1,15 @@
 """The rankers by the names of the command line, and the other classes that a model file may hold.
 
-A new ranker is one line in `RANKERS`, and one in `truerank/__init__.pyi`, where all public names stand.
+A new ranker is one line in `_RANKERS`, and one in `truerank/__init__.pyi`, where all public names stand.
 """
 
 from __future__ import annotations
 
 from truerank.core.names import look_up
+from truerank.core.plugins import Table, target_of
 
-# Name on the command line -> "module:class". Keep the order: `truerank rankers` prints it.
-RANKERS: dict[str, str] = {
+# Name on the command line -> "module:class". Keep the order: `truerank train --list` prints it.
+_RANKERS: dict[str, str] = {
     "adarank": "truerank.rankers.adarank:AdaRank",
     "rank-boost": "truerank.rankers.rank_boost:RankBoost",
     "measure-svm": "truerank.rankers.measure_svm:MeasureSVM",
@@ -22,9 +23,12 @@ RANKERS: dict[str, str] = {
     "single-feature": "truerank.rankers.baselines:SingleFeature",
     "random": "truerank.rankers.baselines:RandomRanker",
 }
+# With those of installed packages: entry points "truerank.rankers", name -> "module:class".
+RANKERS = Table("truerank.rankers", _RANKERS, target_of)
 
 # Classes that a model file may hold besides rankers and calibrators: transformers, wrappers.
 MODEL_PARTS: tuple[str, ...] = (
+    "truerank.data.provenance:TrainingSketch",
     "truerank.features.score_binning:ScoreBinning",
     "truerank.features.per_query:PercentileInQuery",
     "truerank.features.per_query:MinMaxInQuery",
@@ -55,6 +59,7 @@ MODEL_PARTS: tuple[str, ...] = (
     "truerank.calibration.joint_pool:JointPool",
     "truerank.rankers.pipeline:RankerPipeline",
     "truerank.calibration.ranker:CalibratedRanker",
+    "truerank.calibration.cutoffs:Cutoff",
 )
 
 

@@ -34,13 +34,13 @@ _ALWAYS = ("n_features_in_", "feature_names_in_")
 _MOST_TRIED = 1_000_000  # columns
 
 
-def is_known(value: Any) -> bool:
+def is_known(value: object) -> bool:
     """Whether an object is of one of these classes, and not of a class derived from it."""
     cls = type(value)
     return cls.__module__.startswith("sklearn.") and cls.__name__ in FITTED
 
 
-def class_of(name: Any) -> Any:
+def class_of(name: object) -> Any:
     """The class of this name, or None."""
     if not isinstance(name, str) or name not in FITTED:
         return None

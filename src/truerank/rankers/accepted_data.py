@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import column_or_1d, validate_data
 
+from truerank.compat.foreign_objects import refuse_foreign_data
+from truerank.compat.query_column import without_query_column
 from truerank.core.checks import check_not_dask, check_not_dates, check_not_masked
 from truerank.core.errors import InvalidInputError, WrongTypeError, warn
+from truerank.core.float32 import holds_missing, inputs_of, stored
+from truerank.core.types import ArrayLike, Matrix
+from truerank.data.columns import default_names
 from truerank.data.grouping import refuse_one_long_list
-from truerank.data.ranking_data import RankingData, as_grades, as_query_weight
-from truerank.rankers.catboost_pool import is_pool, without_pool
-from truerank.rankers.query_column import without_query_column
+from truerank.data.ranking_data import RankingData, as_grades, as_query_weight, check_column_names
+from truerank.data.row_source import Part, RowSource, source_of
+
+LARGEST_VALUE = 1e150
+"""Of the values of X: sums of many products of two stay finite."""
 
 
 class AcceptedData:
@@ -23,16 +30,21 @@ class AcceptedData:
     allow_sparse: ClassVar[bool] = False
     allow_binned: ClassVar[bool] = False
     allow_sample_weight: ClassVar[bool] = False
+    learns_elsewhere: ClassVar[bool] = False  # `_fit` takes a RowSource, of which it asks `statistics`
+    instead_of_parts: ClassVar[str] = ""  # what to do where it does not
     missing_values: ClassVar[str] = "an error"  # what becomes of nan, for people to read
 
     n_features_in_: int
     feature_names_in_: np.ndarray
+    inputs_: str
+    saw_missing_: bool
 
     def _without_query_column(self, X: Any, qid: Any) -> tuple[Any, Any]:
         return without_query_column(X, qid, getattr(self, "feature_names_in_", None))
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
         check_not_dask(X)
+        refuse_foreign_data(X)
         check_not_masked(X, "X")
         check_not_dates(X, "X")
         if hasattr(X, "tocsr") and not self.allow_sparse:
@@ -40,9 +52,11 @@ class AcceptedData:
                 f"Sparse data was passed to {type(self).__name__}, which needs a dense matrix; call X.toarray(), or "
                 "use a linear ranker that takes sparse rows"
             )
+        check_column_names(X)
+        X = X if reset else self._named_columns(X)
         with np.errstate(invalid="ignore"):  # scikit-learn adds up X to look for nan: huge float32 values overflow
             try:
-                return validate_data(
+                matrix = validate_data(
                     self,
                     X,
                     reset=reset,
@@ -51,6 +65,8 @@ class AcceptedData:
                     accept_sparse="csr" if self.allow_sparse else False,
                     ensure_all_finite="allow-nan" if self.allow_nan else True,
                 )
+                self._check_magnitude(matrix)
+                return matrix
             except ValueError as error:
                 names = getattr(X, "columns", None)
                 if names is not None and not reset and "feature names should match" in str(error):
@@ -59,6 +75,13 @@ class AcceptedData:
                     raise
                 # scikit-learn's advice is a classifier of its own.
                 raise InvalidInputError(f"Input X contains NaN. {_about_missing(type(self).__name__)}") from error
+
+    def _named_columns(self, X: Matrix) -> Any:
+        """The columns of fit by their names, of a data frame that has them all in another order or among others."""
+        own, given = getattr(self, "feature_names_in_", None), getattr(X, "columns", None)
+        if own is None or given is None or list(given) == list(own) or not set(own) <= set(given):
+            return X
+        return X[list(own)]
 
     def _about_columns(self, given: Any) -> str:
         """What to do with a data frame of other columns than those of fit."""
@@ -70,11 +93,16 @@ class AcceptedData:
             f"{self.n_features_in_ - len(lacking)}: make the missing ones, or fit again without them."
         )
 
-    def _training_data(self, X: Any, y: Any, qid: Any, query_weight: Any) -> RankingData:
-        if is_pool(X):
-            if X.get_group_id_hash() is None:
-                self._refuse_one_long_list("fit", X.num_row(), "Pool(X, y, group_id=…)")
-            X = without_pool(X)
+    def _training_data(self, X: Matrix, y: ArrayLike, qid: ArrayLike, query_weight: ArrayLike) -> RankingData:
+        data = self._judged_rows(X, y, qid, query_weight)
+        if getattr(data.X, "is_binned_matrix", False):
+            for known in ("inputs_", "saw_missing_"):  # of an earlier fit
+                self.__dict__.pop(known, None)
+        else:
+            self.inputs_, self.saw_missing_ = inputs_of(data.X), holds_missing(stored(data.X))
+        return data
+
+    def _judged_rows(self, X: Matrix, y: ArrayLike, qid: ArrayLike, query_weight: ArrayLike) -> RankingData:
         if isinstance(X, RankingData):
             return self._given_data(X, y, qid, query_weight)
         if y is None:
@@ -99,10 +127,13 @@ class AcceptedData:
     def _refuse_one_long_list(self, method: str, n_rows: int, advice: str) -> None:
         refuse_one_long_list(n_rows, f"{type(self).__name__}.{method}", advice)
 
-    def _given_data(self, data: RankingData, y: Any, qid: Any, query_weight: Any) -> RankingData:
+    def _given_data(self, data: RankingData, y: ArrayLike, qid: ArrayLike, query_weight: ArrayLike) -> RankingData:
         refuse_again(y, qid)
         if data.y is None:
-            raise InvalidInputError("these data have no grades (y); training needs them")
+            raise InvalidInputError(
+                "the data have no grades, which training requires: pass y, or name the column of grades "
+                "(--grade-column NAME)"
+            )
         if data.n_rows == 0:
             raise InvalidInputError("these data have no rows; training needs some")
         if data.feature_names is not None:
@@ -130,7 +161,7 @@ class AcceptedData:
     def _own_category_names(self) -> dict[str, list[str]]:
         return {}
 
-    def _take_category_names(self, data: RankingData) -> None:
+    def _take_category_names(self, data: RankingData | RowSource) -> None:
         """Refuse columns whose numbers stand for texts, which have no order; overridden where they are taken."""
         if data.category_names:
             name = next(iter(data.category_names))
@@ -139,7 +170,56 @@ class AcceptedData:
                 f"ObliviousBoosting(categorical=[{name!r}])"
             )
 
-    def _validation_data(self, eval_set: Any) -> RankingData:
+    def _source(self, data: RowSource) -> RowSource:
+        """Rows elsewhere that the ranker learns from."""
+        name, about = type(self).__name__, data.description
+        if not self.learns_elsewhere:
+            instead = self.instead_of_parts or "fit to `data.gather()` if the rows fit here"
+            raise InvalidInputError(f"{name} does not learn from partitions: {instead}")
+        self.n_features_in_ = data.n_features
+        self.inputs_, self.saw_missing_ = about.inputs, about.missing
+        self.__dict__.pop("feature_names_in_", None)
+        if data.feature_names is not None:
+            self.feature_names_in_ = np.asarray(data.feature_names, dtype=object)
+        self._check_source(data)
+        self._take_category_names(data)
+        return data
+
+    def _check_source(self, data: RowSource) -> None:
+        name, about = type(self).__name__, data.description
+        if not about.judged:
+            raise InvalidInputError("these data have no grades (y); training needs them")
+        if data.n_rows == 0:
+            raise InvalidInputError("these data have no rows; training needs some")
+        if not about.dense and not self.allow_sparse:
+            raise InvalidInputError(f"{name} needs a dense matrix, these data are sparse")
+        if not about.finite:
+            data.statistics(_values_checked, self)
+        if about.weighs_rows and not self.allow_sample_weight:
+            raise InvalidInputError(f"{name} does not weigh single rows, and these data have a sample_weight")
+
+    def _source_beside(self, data: RowSource, eval_set: object) -> RowSource:
+        """Validation queries of a fit to rows elsewhere, brought to the same place."""
+        if isinstance(eval_set, tuple | list) and len(eval_set) == 3:
+            X, y, qid = source_of(*eval_set)
+            eval_set = X if isinstance(X, RowSource) else RankingData(X, y, qid)
+        if isinstance(eval_set, RankingData):
+            eval_set = data.beside(eval_set)
+        if not isinstance(eval_set, RowSource):
+            raise InvalidInputError("eval_set must be (X, y, qid), a RankingData or a ClusterRankingData")
+        self._check_source(eval_set)
+        return eval_set
+
+    def _refuse_beside(self, **given: Any) -> None:
+        """Refuse what goes with rows here."""
+        named = [name for name, value in given.items() if value is not None]
+        if named:
+            raise InvalidInputError(
+                f"data on a cluster learn from their own queries, grades and weights alone; do not pass "
+                f"{', '.join(named)}, or fit to `data.gather()` if the rows fit here"
+            )
+
+    def _validation_data(self, eval_set: object) -> RankingData:
         if isinstance(eval_set, RankingData):
             self._check_columns(eval_set)
             if eval_set.y is None:
@@ -154,14 +234,14 @@ class AcceptedData:
             raise InvalidInputError("eval_set has no grades (y)")
         return RankingData(self._matrix(X, reset=False), y, qid)
 
-    def _rows_to_score(self, X: Any) -> tuple[Any, Callable[[np.ndarray], np.ndarray]]:
+    def _rows_to_score(self, X: Matrix) -> tuple[Any, Callable[[np.ndarray], np.ndarray]]:
         """Rows of a fitted ranker, and what puts their scores into the caller's order."""
         if isinstance(X, RankingData):
             self._check_columns(X)
             return X.X, X.restore
         return self._matrix(X, reset=False), lambda scores: scores
 
-    def _matrix(self, X: Any, *, reset: bool) -> Any:
+    def _matrix(self, X: Matrix, *, reset: bool) -> Any:
         """Rows (n, p) as checked values, or a BinnedMatrix where the ranker takes it."""
         if not getattr(X, "is_binned_matrix", False):
             return self._checked(X, reset=reset)
@@ -210,6 +290,7 @@ class AcceptedData:
                     f"{type(self).__name__} needs a dense matrix, these data are sparse; call X.toarray()"
                 )
             X = X.data
+        self._check_magnitude(X)
         # A sum is finite only if every entry is (or huge values overflow it, which the full test then settles).
         with np.errstate(all="ignore"):
             total = float(np.sum(X, dtype=np.float64))
@@ -224,8 +305,41 @@ class AcceptedData:
                 + ("" if self.allow_nan or np.isinf(X).any() else f". {_about_missing(type(self).__name__)}")
             )
 
+    def _check_magnitude(self, X: Any) -> None:
+        """Refuse finite numbers whose products overflow; the one such check of all learners."""
+        values = X.data if hasattr(X, "tocsr") else X
+        if values.dtype == np.float32:
+            return
+        with np.errstate(all="ignore"):
+            flat = values.ravel()
+            if np.dot(flat, flat) <= LARGEST_VALUE**2:
+                return
+            beyond = np.flatnonzero(np.isfinite(flat) & (np.abs(flat) > LARGEST_VALUE))
+        if len(beyond):
+            column = int(X.indices[beyond[0]] if hasattr(X, "tocsr") else beyond[0] % X.shape[1])
+            names = getattr(self, "feature_names_in_", None)
+            name = default_names(X.shape[1])[column] if names is None else names[column]
+            raise InvalidInputError(
+                f"column {str(name)!r} holds {flat[beyond[0]]:.3g}, and products of numbers beyond {LARGEST_VALUE:g} "
+                "overflow. Divide the column by a power of ten, or write missing values as nan."
+            )
 
-def refuse_again(y: Any, qid: Any) -> None:
+
+def watched_elsewhere(sets: list[tuple[str, Any]], more: Sequence[Any]) -> list[tuple[str, Any]]:
+    """The last of several validation sets, which alone is watched where rows are elsewhere, by no measures `more`."""
+    if sets and (more or len(sets) > 1):
+        warn(
+            f"on a cluster the last set of eval_set, {sets[-1][0]}, is watched by the last measure alone; evaluate the "
+            "others after the fit"
+        )
+    return sets[-1:]
+
+
+def _values_checked(part: Part, ranker: AcceptedData) -> None:
+    ranker._check_values(part.data.X)
+
+
+def refuse_again(y: object, qid: object) -> None:
     """Beside a RankingData, which of two grades or queries are meant nobody can say."""
     if y is not None or qid is not None:
         raise InvalidInputError("X is a RankingData, which has its own y and qid; do not pass them again")
@@ -240,6 +354,6 @@ def _about_missing(name: str) -> str:
     )
 
 
-def _column(y: Any) -> Any:
+def _column(y: ArrayLike) -> Any:
     check_not_masked(y, "y")
     return y if y is None or hasattr(y, "to_numpy") else column_or_1d(y, warn=True)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.core.checks import check_choice, check_positive_int
+from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
-from truerank.core.parameters import parameters
+from truerank.core.random_streams import seed_of, stream
 from truerank.core.rounds import tell
+from truerank.core.types import MeasureLike
 from truerank.data.ranking_data import RankingData
-from truerank.matrices.rows import FEW, combine_columns, linear_scores
-from truerank.measures.kernel import QueryMeasure
-from truerank.rankers.constructor_names import renamed_parameters, taking_other_names
+from truerank.rankers.constructor_names import estimator
 from truerank.rankers.linear import LinearRanker
-from truerank.rankers.round_results import History
+from truerank.rankers.sums.query_measures import Combined, combined
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.solvers.result import Status
 
@@ -27,9 +27,7 @@ _LARGEST_PHI = 1.0 - 1e-12  # phi = 1 would make alpha infinite; alpha is at mos
 _COLUMNS = ("feature", "sign", "alpha", "phi", "delta", "bound", "train", "train_active", "validation")
 
 
-@taking_other_names
-@renamed_parameters(eval_measure="validation_measure")
-@parameters
+@estimator
 class AdaRank(LinearRanker):
     """AdaRank: a linear combination of features, boosted towards any ranking measure.
 
@@ -61,6 +59,12 @@ class AdaRank(LinearRanker):
         `P_{t+1}(i) ∝ P_t(i) exp(-α_t E_i(h_t))`, which validation queries of MQ2008 and OHSUMED preferred.
     signed : bool, default False
         Offer every feature also with the opposite sign (not in the paper): small values first.
+    repeat : bool, default True
+        Whether a feature may be chosen in more than one round; the paper does not say. With False every round takes a
+        feature that no round before it took.
+    query_sample : float, optional
+        Choose each round's feature on a sample of the queries (section 3.2's alternative): this share of them, drawn
+        with replacement by P_t, in (0, 1]. φ_t and everything else use all queries. None uses all.
     patience : int, default 50
         Stop when the training measure has not improved for this many rounds; given `eval_set`, the validation queries'.
         The best round is kept.
@@ -69,6 +73,8 @@ class AdaRank(LinearRanker):
         have no part in the weights and in α; `"keep"` is the paper. They do count in the measures of `history_`.
     validation_measure : str, Measure or callable, optional
         What the validation queries are measured by; None means `measure`. `eval_measure` is its old name.
+    random_state : int or generator, optional
+        Draws the samples of `query_sample`; without them nothing is drawn.
     n_jobs : int, optional
         Threads for the measures of the single features. The result does not depend on it.
 
@@ -119,8 +125,11 @@ class AdaRank(LinearRanker):
     the lowest column; with `signed`, all descending features come before the ascending ones.
 
     *Stops* (`status_`): validation or training flat for `patience` rounds; φ_t ≤ 0, no feature ranks better than
-    chance; φ_t = 1, every query is ranked perfectly (α is capped at 14.2); all rounds. A feature may be chosen in any
-    number of rounds. Ctrl-C keeps the best round so far.
+    chance, or with `repeat=False` none is left; φ_t = 1, every query is ranked perfectly (α is capped at 14.2); all
+    rounds. After Ctrl-C the ranker is as it was before the fit.
+
+    *One feature under `"paper"`*: f_2 = (α_1 + α_2) h_1 ranks as h_1 does if the second round chooses h_1 too. P
+    depends on f alone and does not change then, so that every further round chooses h_1. `repeat=False` prevents this.
 
     *Query weights* multiply P_1 and, under `"paper"`, every P_t; all means are weighted. Weight 2 equals two copies.
 
@@ -145,6 +154,7 @@ class AdaRank(LinearRanker):
     [1, 3, 2, 3, 1, 2]
     """
 
+    learns_elsewhere = True
     uses_eval_set = True
     model_attributes: ClassVar[tuple[str, ...]] = (
         *LinearRanker.model_attributes, "history_", "best_round_", "n_iter_", "n_constant_queries_",
@@ -156,9 +166,12 @@ class AdaRank(LinearRanker):
     n_estimators: int = 500
     update: str = "adaboost"
     signed: bool = False
+    repeat: bool = True
+    query_sample: float | None = None
     patience: int = 50
     constant_queries: str = "drop"
     validation_measure: Any = None
+    random_state: Any = None
     n_jobs: int | None = None
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
@@ -166,11 +179,15 @@ class AdaRank(LinearRanker):
         patience = check_positive_int(self.patience, "patience")
         update = check_choice(self.update, "update", UPDATES)
         drop = check_choice(self.constant_queries, "constant_queries", ("drop", "keep")) == "drop"
-        if not isinstance(self.signed, bool | np.bool_):
-            raise InvalidInputError(f"signed must be True or False, got {self.signed!r}")
+        for name in ("signed", "repeat"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise InvalidInputError(f"{name} must be True or False, got {getattr(self, name)!r}")
+        if self.query_sample is not None:
+            check_number(self.query_sample, "query_sample", minimum=0.0, maximum=1.0, open_minimum=True)
         measure = self._measure().tie_averaged()
         stopping, validation = self._watch(valid, patience)
         state = _Boosting(data, measure, validation, update, bool(self.signed), drop, self.n_jobs)
+        state.repeat, state.sample, state.seed = bool(self.repeat), self.query_sample, seed_of(self.random_state)
         self.n_constant_queries_ = state.n_constant
         self.coef_ = np.zeros(data.n_features)
         self.best_round_ = 0
@@ -181,7 +198,7 @@ class AdaRank(LinearRanker):
             rounds = 0
         for t in range(1, rounds + 1):
             stop = state.step()
-            if stop is Status.NO_WEAK_RANKER:
+            if stop in (Status.NO_WEAK_RANKER, Status.ALL_FEATURES):
                 status = stop
                 break
             stopping.add_value(state.history["train" if validation is None else "validation"][-1])
@@ -198,12 +215,10 @@ class AdaRank(LinearRanker):
                 status = Status.CALLBACK
                 break
         self.n_iter_ = len(state.history["train"])
-        self.history_ = History(
-            {
-                name: np.array(column, dtype=np.int64 if name in ("feature", "sign") else np.float64)
-                for name, column in state.history.items()
-            }
-        )
+        self.history_ = {
+            name: np.array(column, dtype=np.int64 if name in ("feature", "sign") else np.float64)
+            for name, column in state.history.items()
+        }
         self.__dict__.pop("validation_scores_", None)
         if valid is not None:
             self.validation_scores_ = self.history_["validation"]
@@ -239,7 +254,7 @@ class _Boosting:
     def __init__(
         self,
         data: RankingData,
-        measure: Any,
+        measure: MeasureLike,
         valid: Combined | None,
         update: str,
         signed: bool,
@@ -247,6 +262,8 @@ class _Boosting:
         n_jobs: int | None,
     ) -> None:
         self.update = update
+        self.repeat, self.seed = True, 0
+        self.sample: float | None = None
         self.train = combined(data, measure)
         self.query_ids = data.query_ids
         self.valid = valid
@@ -261,6 +278,7 @@ class _Boosting:
         self.active = (weight > 0) & ~np.isnan(matrix[:, 0])  # a measure skips a query in every order
         if drop:
             self.active &= ~constant
+        self.left = np.ones(matrix.shape[1], dtype=bool)  # columns that may still be chosen
         self.matrix = matrix if self.active.all() else matrix[self.active]
         self.weight = weight[self.active] / max(weight[self.active].sum(), np.finfo(float).tiny)
         self.P = self.weight
@@ -271,6 +289,8 @@ class _Boosting:
 
     def step(self) -> Status | None:
         """One round; a status where there is nothing to add, or nothing more to gain."""
+        if not self.left.any():
+            return Status.ALL_FEATURES
         column, phi = self._choose()
         if phi <= 0:
             return Status.NO_WEAK_RANKER
@@ -280,6 +300,8 @@ class _Boosting:
         side, feature = divmod(column, len(self.coef))  # those of small values first stand behind all others
         sign = -1 if side else 1
         self.coef[feature] += sign * alpha
+        if not self.repeat:
+            self.left[feature :: len(self.coef)] = False
         values = self.train.evaluate(self.coef)
         self._check_range(values)
         after = values[self.active]
@@ -307,7 +329,13 @@ class _Boosting:
         """The column of the matrix with the largest mean, and that mean."""
         # einsum adds the queries in order, with the same bits for any number of BLAS threads.
         sums = np.einsum("i,ij->j", self.P, self.matrix)
-        column = int(np.argmax(sums >= sums.max() - _TIE))
+        chosen_by = sums
+        if self.sample is not None:
+            generator = stream(self.seed, "adarank", len(self.history["phi"]))
+            counts = generator.multinomial(math.ceil(self.sample * len(self.P)), self.P).astype(np.float64)
+            chosen_by = np.einsum("i,ij->j", counts / counts.sum(), self.matrix)
+        chosen_by = np.where(self.left, chosen_by, -np.inf)
+        column = int(np.argmax(chosen_by >= chosen_by.max() - _TIE))
         return column, float(sums[column])
 
     def _weigh(self, weighted: np.ndarray, after: np.ndarray) -> None:
@@ -340,69 +368,3 @@ class _Boosting:
         rows = np.flatnonzero(constant)
         constant[rows] = (np.abs(matrix[rows] - best[rows, None]) <= _TIE).all(axis=1)
         return constant
-
-
-def combined(data: Any, measure: Any) -> Any:
-    """E_i(f_t) of these data: `Combined`, or what data that live on a cluster give in its place."""
-    if getattr(data, "is_cluster_data", False):
-        return data.combined(measure)
-    return Combined(data, measure)
-
-
-class Combined:
-    """E_i(f_t) of some queries, from the columns that f_t uses.
-
-    E is the measure itself, or 1 less a measure of which less is better; `reported` turns a mean of it back.
-    """
-
-    def __init__(self, data: RankingData, measure: Any) -> None:
-        self.measure = QueryMeasure(data, measure)
-        self.X = data.X
-        weight = data.weight_by_query
-        # The zeros rank somehow, which is enough to see which queries the measure skips.
-        self._skipped = np.isnan(self.measure.of_scores(np.zeros(data.n_rows)))
-        self._any_skipped = bool(self._skipped.any())
-        weight = np.where(self._skipped, 0.0, weight)
-        self._weight = weight / (weight.sum() or 1.0)
-        self._columns: dict[int, np.ndarray] = {}
-
-    def evaluate(self, coef: np.ndarray) -> np.ndarray:
-        """Measure of every query (m,), from scores that have the bits of `predict`."""
-        used = np.flatnonzero(coef).tolist()
-        if hasattr(self.X, "tocsr") or not 0 < len(used) <= FEW:
-            return self.of_scores(linear_scores(self.X, coef))
-        for k in used:
-            if k not in self._columns:
-                self._columns[k] = np.ascontiguousarray(self.X[:, k])
-        return self.of_scores(combine_columns([self._columns[k] for k in used], coef[used]))
-
-    def of_scores(self, scores: np.ndarray) -> np.ndarray:
-        """E of every query (m,) for scores (n,)."""
-        return self._turned(self.measure.of_scores(scores))
-
-    def of_columns(self, *, descending: bool = True, n_jobs: int | None = None) -> np.ndarray:
-        """E of every query when it is ranked by each column, (m, p)."""
-        return self._turned(self.measure.of_columns(self.X, descending=descending, n_jobs=n_jobs))
-
-    def reported(self, value: float) -> float:
-        """The measure's mean from the mean of E."""
-        return value if self.measure.measure.higher_is_better else 1.0 - value
-
-    def _turned(self, values: np.ndarray) -> np.ndarray:
-        return values if self.measure.measure.higher_is_better else np.subtract(1.0, values, out=values)
-
-    def extremes(self) -> tuple[np.ndarray, np.ndarray]:
-        """Measures (m,) of the best and of the worst order by grade."""
-        grades = self.measure.judgements.grades
-        return self.of_scores(grades), self.of_scores(-grades)
-
-    def offers_choice(self) -> bool:
-        """Whether the order matters to some query that counts."""
-        best, worst = self.extremes()
-        return bool((np.abs(best - worst)[self._weight > 0] > _TIE).any())
-
-    def mean(self, values: np.ndarray) -> float:
-        """The measure's mean, weighted as the data say, over the queries that it does not skip, from E of each (m,)."""
-        if self._any_skipped:
-            values = np.where(self._skipped, 0.0, values)
-        return self.reported(float(np.add.reduce(self._weight * values)))

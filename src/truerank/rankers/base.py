@@ -1,4 +1,4 @@
-"""What every ranker shares: arguments at the border, scikit-learn's manners, scoring by query."""
+"""What every ranker shares: arguments at the border, the scikit-learn API, scoring by query."""
 
 from __future__ import annotations
 
@@ -11,27 +11,28 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
-from truerank.core.checks import is_dask
+from truerank.compat.fit_arguments import check_predict_arguments, refuse_the_rest, settled_fit, weights_by_row
+from truerank.compat.other_names import translated
+from truerank.compat.query_column import without_query_column
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import whole_fit
+from truerank.core.float32 import INPUTS
 from truerank.core.interrupts import Interruptible
 from truerank.core.names import resolve
 from truerank.core.printing import styled_table
 from truerank.core.rounds import fitting
+from truerank.core.types import Matrix, PathLike, RandomState
 from truerank.data.grouping import Grouping, group_rows, ranks_by_query
-from truerank.data.ranking_data import Judgements, RankingData
+from truerank.data.provenance import SIZE, Score, TrainingSketch, outermost_fit
+from truerank.data.ranking_data import Judgements, RankingData, as_matrix
+from truerank.data.row_source import Rows, RowSource, elsewhere, source_of
 from truerank.measures import parse_measure
-from truerank.rankers.accepted_data import AcceptedData, refuse_again
+from truerank.rankers.accepted_data import AcceptedData, refuse_again, watched_elsewhere
 from truerank.rankers.callbacks import taken_habits
-from truerank.rankers.catboost_pool import without_pool
-from truerank.rankers.constructor_names import taking_other_names, under_new_names
-from truerank.rankers.dask_collections import in_partitions, predicted_by_block, watched_on_cluster
-from truerank.rankers.fit_arguments import check_predict_arguments, refuse_the_rest, settled_fit, weights_by_row
+from truerank.rankers.constructor_names import taking_other_names
 from truerank.rankers.flat_scores import convergence_warning, warn_of_flat_scores
-from truerank.rankers.other_names import translated
 from truerank.rankers.own_importance import MOST_FEATURES, own_importance
-from truerank.rankers.query_column import without_query_column
-from truerank.rankers.round_results import History, RoundResults, values_by_round
+from truerank.rankers.round_results import RoundResults, values_by_round
 from truerank.solvers.result import Status
 
 
@@ -52,9 +53,21 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         Number of queries seen in fit.
     status_ : str
         Why training stopped, in words.
+    inputs_ : {"float32", "decimal", "float64"}
+        What the columns held in fit, which exports to programs of float32 features go by: float32 numbers, float64
+        numbers with short decimal texts, or any float64 numbers.
+    saw_missing_ : bool
+        Whether a value was missing in fit. If none was, the side of missing values was never learned.
+    training_sketch_ : TrainingSketch
+        Digests of the training queries, by which `training_queries(ranker, data)` recognises them. A ranker that was
+        fitted inside another one has none; the outer one has.
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = ("n_features_in_", "feature_names_in_", "n_queries_in_", "status_")
+    model_attributes: ClassVar[tuple[str, ...]] = (
+        "n_features_in_", "feature_names_in_", "n_queries_in_", "status_", "inputs_", "saw_missing_",
+        "training_sketch_",
+    )  # fmt: skip
+    training_sketch_size: ClassVar[int] = SIZE  # 0 for no sketch; on a class or an object, before fit
     uses_eval_set: ClassVar[bool] = False  # has early stopping, or a choice by validation queries
 
     history_: dict[str, np.ndarray]
@@ -108,10 +121,9 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             The same in other libraries' words: `group` (sizes of consecutive queries), `group_id`, and for
             `eval_set=[(X, y)]` either `eval_qid=[qid]` or `eval_group=[sizes]`, with `eval_names`. For this fit alone:
             `callbacks`, functions of a `truerank.core.rounds.Round` (`round`, `of`, `measures`) that may stop it by
-            returning True, and LightGBM's and XGBoost's (`early_stopping`, `log_evaluation`, `record_evaluation`,
-            `EarlyStopping`, `EvaluationMonitor`); `verbose`, every how many rounds a line is written;
-            `early_stopping_rounds`; `eval_metric`, one measure or several, of which the last chooses. Anything else is
-            an error that says what to write instead.
+            returning True; `verbose`, every how many rounds a line is written; `early_stopping_rounds`; `eval_metric`,
+            one measure or several, of which the last chooses. Anything else, objects of these libraries among them,
+            is an error that says what to write instead.
 
         Returns
         -------
@@ -147,14 +159,13 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         X, qid = without_query_column(X, qid)
         habits = taken_habits(self, other, eval_set is not None)
         qid, sets = settled_fit(self, qid, eval_set, other)
-        X, y, qid = in_partitions(X, y, qid)
-        if getattr(X, "is_cluster_data", False):
-            given = {"y": y, "qid": qid, "query_weight": query_weight, "sample_weight": sample_weight, **other}
-            with habits.holding(self):
-                X.fit_ranker(self, watched_on_cluster(sets, habits.measures), habits.callbacks, **given)
-            habits.record(getattr(self, "evals_result_", {}))
-            return self
-        refuse_the_rest(self, other)
+        X, y, qid = source_of(X, y, qid)
+        elsewhere = isinstance(X, RowSource)
+        if elsewhere:
+            self._refuse_beside(y=y, qid=qid, query_weight=query_weight, sample_weight=sample_weight, **other)
+            sets, habits.measures = watched_elsewhere(sets, habits.measures), []
+        else:
+            refuse_the_rest(self, other)
         if sets and not self.uses_eval_set:
             raise InvalidInputError(
                 f"eval_set: {type(self).__name__} has nothing that validation queries could choose (no early stopping, "
@@ -167,20 +178,28 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
                 "the one that chooses, and evaluate the others after the fit"
             )
         told: Any
+        data: Any  # rows here, or a RowSource
         with fitting(type(self).__name__, habits.callbacks) as told, whole_fit(self) as fresh, habits.holding(fresh):
-            data = fresh._training_data(X, y, qid, query_weight)
+            data = fresh._source(X) if elsewhere else fresh._training_data(X, y, qid, query_weight)
             if sample_weight is not None:
                 data = data.with_sample_weight(weights_by_row(sample_weight, data))
-            watched = [(name, fresh._validation_data(given)) for name, given in sets]
+            watched = [
+                (name, fresh._source_beside(data, given) if elsewhere else fresh._validation_data(given))
+                for name, given in sets
+            ]
+            valid: Any = watched[-1][1] if watched else None
             fresh.n_queries_in_ = data.n_queries
             fresh.__dict__.pop("evals_result_", None)  # of an earlier fit
             if watched:
                 told.watched = watched[-1][0], fresh._watched_measure().name
-            fresh._fit(data, watched[-1][1] if watched else None, **({} if beside is None else beside(data)))
-            if watched:
-                fresh.evals_result_ = values_by_round(fresh, watched, other.get("eval_at") or (), habits.measures)
-                habits.record(fresh.evals_result_)
-            fresh._warn_of_flat_scores(data)
+            more = {} if beside is None else beside(data)
+            with outermost_fit() as outermost, data.fitting(self, valid):
+                fresh._fit(data, valid, **more)
+                if watched:
+                    fresh.evals_result_ = values_by_round(fresh, watched, other.get("eval_at") or (), habits.measures)
+            fresh._keep_sketch(data if outermost else None, more.get("begun") or self._begun())
+            if not elsewhere:
+                fresh._warn_of_flat_scores(data)
         return self
 
     def _watched_measure(self) -> Any:
@@ -196,7 +215,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         """Write the fitted ranker to a file: `truerank.save_model(ranker, path)`."""
         resolve("truerank.models.model_file:save_model")(self, path)
 
-    def load_model(self, path: Any) -> None:
+    def load_model(self, path: PathLike) -> None:
         """Become the ranker of a file, which must be of this class: `ranker = truerank.load_model(path)` in place."""
         loaded = resolve("truerank.models.model_file:load_model")(path)
         if type(loaded) is not type(self):
@@ -238,11 +257,10 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         """
         check_is_fitted(self)
         check_predict_arguments(self, other)
-        if getattr(X, "is_cluster_data", False):
-            return X.predict_with(self)
-        if is_dask(X):
-            return predicted_by_block(self, X)
-        X, qid = self._without_query_column(without_pool(X, graded=False), qid)
+        there = elsewhere(X)
+        if there is not None:
+            return there.each(_predicted, self)  # type: ignore[return-value]
+        X, qid = self._without_query_column(X, qid)
         if qid is not None and isinstance(X, RankingData):
             raise InvalidInputError("X is a RankingData, which has its own qid; do not pass it again")
         with Interruptible():
@@ -256,10 +274,10 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
 
         Without `qid` all rows are one query, which is an error for more than 1,000 rows, as in `fit`.
         """
-        X, qid = self._without_query_column(without_pool(X), qid)
-        X, _, qid = in_partitions(X, None, qid)
-        if getattr(X, "is_cluster_data", False):
-            return X.rank_with(self)
+        X, qid = self._without_query_column(X, qid)
+        X, _, qid = source_of(X, None, qid)
+        if isinstance(X, RowSource):
+            return X.each(_ranked, self)  # type: ignore[return-value]
         scores = self.predict(X, qid=qid)
         if isinstance(X, RankingData):
             grouping: Grouping = X
@@ -270,14 +288,14 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         return grouping.restore(ranks_by_query(grouping.grouped(scores), grouping.offsets))
 
     def permutation_importance(
-        self, X: Any, y: Any = None, *, qid: Any = None, repeats: int = 5, random_state: Any = None
+        self, X: Any, y: Any = None, *, qid: Any = None, repeats: int = 5, random_state: RandomState = None
     ) -> Any:
         """What the ranker's measure loses when a feature is shuffled within queries: see `inspection.importance`.
 
         X may be a `RankingData`, or rows with `y` and `qid`; returns an `Importance` whose mean (p,) is its array.
         """
         check_is_fitted(self)
-        X, qid = self._without_query_column(without_pool(X), qid)
+        X, qid = self._without_query_column(X, qid)
         if isinstance(X, RankingData):
             refuse_again(y, qid)
             data = X
@@ -287,8 +305,43 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         measured = resolve("truerank.inspection.importance:permutation_importance")
         return measured(self, data, convention=convention, repeats=repeats, random_state=random_state)
 
+    def contributions(self, X: Any, *, reference: Any = None) -> np.ndarray:
+        """Contributions of the features to the score of each row: exact Shapley values for boosted trees.
+
+        Parameters
+        ----------
+        X : array-like (n, p), data frame or RankingData
+        reference : the same, optional
+            Rows that say how often each answer is given, for boosted trees; by default the rows of X.
+
+        Returns
+        -------
+        ndarray (n, p)
+            In the order of the rows of X. Each row adds up to its score less a number that is the same for all rows.
+            Linear rankers: weight times value. RankBoost: the steps of the feature.
+
+        Raises
+        ------
+        InvalidInputError
+            If the scores of this ranker are no sum over features.
+        """
+        check_is_fitted(self)
+        X = self._without_query_column(X, None)[0]
+        rows, restore = self._rows_to_score(X)
+        given = rows if reference is None else self._rows_to_score(self._without_query_column(reference, None)[0])[0]
+        values = resolve("truerank.inspection.explanation:row_contributions")(self, rows, given)
+        if values is None:
+            raise InvalidInputError(
+                f"{type(self).__name__} has no contributions: its scores are no sum over features. Use "
+                "permutation_importance"
+            )
+        return np.asarray(restore(values))
+
     def score(self, X: Any, y: Any = None, *, qid: Any = None) -> float:
         """Mean of the ranker's measure (`measure`, else nDCG@10) over the queries, under its `convention`.
+
+        The float has an attribute `training_queries`, which says how many of the queries trained the ranker. The first
+        time that some did, a warning says so.
 
         Raises
         ------
@@ -297,13 +350,12 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             with metadata routing on, `sklearn.set_config(enable_metadata_routing=True)`.
         """
         check_is_fitted(self)
-        X, qid = self._without_query_column(without_pool(X), qid)
-        X, y, qid = in_partitions(X, y, qid)
-        if getattr(X, "is_cluster_data", False):
-            return float(X.score_of(self, self._measure()))
-        if isinstance(X, RankingData):
+        X, qid = self._without_query_column(X, qid)
+        X, y, qid = source_of(X, y, qid)
+        data: Rows
+        if isinstance(X, Rows):
             refuse_again(y, qid)
-            scores, judgements = X.grouped(self.predict(X)), X.judgements()
+            scores, judgements, data = X.scores(self), X.judgements(), X
         else:
             if qid is None and self.n_queries_in_ > 1:
                 raise InvalidInputError(
@@ -313,17 +365,17 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
                 )
             judgements, grouping = Judgements.from_labels(y, qid)
             scores = grouping.grouped(self.predict(X, qid=qid))
-        return float(self._measure().mean(judgements, scores))
+            data = RankingData(as_matrix(X), y, qid)
+        return Score.of(float(self._measure().mean(judgements, scores)), self, data)
 
     def set_params(self, **params: Any) -> Any:
-        """As scikit-learn's; renamed parameters are taken under their old names, with a warning."""
-        given = under_new_names(type(self).__name__, params, getattr(type(self).__init__, "renamed", {}))
+        """As scikit-learn's; parameters are taken under the names of other libraries too."""
         known = self.get_params(deep=True)
-        if not all(name in known for name in given) or "objective" in given:
-            nested = {name: value for name, value in given.items() if "__" in name}
-            own = {name: value for name, value in given.items() if "__" not in name}
-            given = nested | translated(type(self), self.get_params(deep=False), own)
-        return super().set_params(**given)
+        if not all(name in known for name in params) or "objective" in params:
+            nested = {name: value for name, value in params.items() if "__" in name}
+            own = {name: value for name, value in params.items() if "__" not in name}
+            params = nested | translated(type(self), self.get_params(deep=False), own)
+        return super().set_params(**params)
 
     # What a subclass writes.
 
@@ -341,6 +393,19 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         if not status.ok:
             warn(f"{type(self).__name__} {status.value}", convergence_warning())
 
+    def _begun(self) -> Any:
+        """The model that a fit goes on from: its own last one with `warm_start`."""
+        return self if getattr(self, "warm_start", False) else None
+
+    def _keep_sketch(self, data: object, earlier: Any = None) -> None:
+        """Remember the training queries, and those of an earlier model that this fit went on from; None forgets."""
+        before = getattr(earlier, "training_sketch_", None)
+        self.__dict__.pop("training_sketch_", None)
+        self.__dict__.pop("_warned_of_training_queries", None)
+        if data is not None and self.training_sketch_size > 0:
+            own = TrainingSketch.of(data, self.training_sketch_size)
+            self.training_sketch_ = own if before is None else before | own
+
     def _warn_of_flat_scores(self, data: RankingData) -> None:
         if type(self)._predict is not Ranker._predict:  # a ranker around another one, which has looked itself
             warn_of_flat_scores(self, data)
@@ -352,10 +417,16 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             value = getattr(self, attribute, None)
             if type(value) is not int or value < least:
                 raise ModelFileError(f"{name}: {attribute} must be an integer >= {least}, got {value!r:.60}")
-        if isinstance(getattr(self, "history_", None), dict):
-            self.history_ = History(self.history_)
         if not isinstance(getattr(self, "status_", ""), str):
             raise ModelFileError(f"{name}: status_ must be text, got {self.status_!r:.60}")
+        if "training_sketch_" in vars(self) and not isinstance(self.training_sketch_, TrainingSketch):
+            raise ModelFileError(
+                f"{name}: training_sketch_ must be a TrainingSketch, got {self.training_sketch_!r:.60}"
+            )
+        if getattr(self, "inputs_", "decimal") not in INPUTS:
+            raise ModelFileError(f"{name}: inputs_ must be one of {', '.join(INPUTS)}, got {self.inputs_!r:.60}")
+        if type(getattr(self, "saw_missing_", True)) is not bool:
+            raise ModelFileError(f"{name}: saw_missing_ must be true or false, got {self.saw_missing_!r:.60}")
         names = getattr(self, "feature_names_in_", None)
         if names is not None:
             if not isinstance(names, np.ndarray | list) or np.ndim(names) != 1:
@@ -363,3 +434,11 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             if len(names) != self.n_features_in_:
                 raise ModelFileError(f"{type(self).__name__}: {len(names)} feature names for {self.n_features_in_}")
             self.feature_names_in_ = np.asarray(names, dtype=object)
+
+
+def _predicted(rows: Matrix, ranker: Ranker) -> np.ndarray:
+    return ranker.predict(rows)
+
+
+def _ranked(rows: Matrix, ranker: Ranker) -> np.ndarray:
+    return ranker.rank(rows)

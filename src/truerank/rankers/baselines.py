@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
 import numpy as np
 
 from truerank.core.errors import InvalidInputError, ModelFileError
-from truerank.core.kernel import kernel
-from truerank.core.parameters import parameters
 from truerank.core.random_streams import seed_of
-from truerank.core.threads import one_blas_thread, query_blocks, run_blocks
+from truerank.core.threads import one_blas_thread
 from truerank.data.ranking_data import RankingData
+from truerank.data.row_source import Part
+from truerank.data.rows import beside
 from truerank.matrices.content import hashed
-from truerank.matrices.rows import LinearRows
 from truerank.measures import Measure
 from truerank.rankers.base import Ranker
-from truerank.rankers.constructor_names import taking_other_names
-from truerank.rankers.linear import LinearRanker, Problem, make_problem
+from truerank.rankers.constructor_names import estimator
+from truerank.rankers.linear import LinearRanker, Problem
+from truerank.rankers.query_moments import within_query_moments
+from truerank.rankers.sums.linear import make_problem
 from truerank.solvers.path import path_values
 from truerank.solvers.result import SolverResult, Status
 
-_BLOCK_VALUES = 1 << 19  # numbers in a block of rows
-_PARTS_BYTES = 1 << 28  # of the blocks' matrices that are held at once, before they are added up
 _LARGEST_MATRIX = 1 << 31  # bytes of X' X
 
 
-@taking_other_names
-@parameters
+@estimator
 class RidgeRanker(LinearRanker):
     """Ridge regression of grades on features, both centred within their query.
 
@@ -93,6 +90,7 @@ class RidgeRanker(LinearRanker):
     n_jobs: int | None = None
 
     uses_eval_set = True
+    learns_elsewhere = True
     model_attributes: ClassVar[tuple[str, ...]] = (*LinearRanker.model_attributes, "alpha_", "path_")
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
@@ -122,65 +120,7 @@ class RidgeRanker(LinearRanker):
         self._finish(result.status)
 
 
-def within_query_moments(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
-    """`sum_q w_q Xc' Xc` (p, p) and `sum_q w_q Xc' yc` (p,) of centred rows: statistics that add up over partitions."""
-    rows, p = problem.rows, problem.n_weights
-    weight = np.ones(len(problem.offsets) - 1) if problem.query_weight is None else problem.query_weight
-    blocks = query_blocks(problem.offsets, max(64, _BLOCK_VALUES // max(p, 1)))
-    gram, moment = np.zeros((p, p)), np.zeros(p)
-    at_once = max(4, _PARTS_BYTES // (8 * max(p, 1) ** 2))
-    with one_blas_thread():
-        for k in range(0, len(blocks), at_once):
-            parts = run_blocks(
-                lambda a, b: _moments(rows, problem.y, problem.offsets, weight, a, b),
-                blocks[k : k + at_once],
-                problem.n_jobs,
-            )
-            for part in parts:
-                gram += part[0]
-                moment += part[1]
-    return gram, moment
-
-
-def _moments(
-    rows: LinearRows, y: np.ndarray, offsets: np.ndarray, weight: np.ndarray, first: int, last: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """`sum_q w_q Xc' Xc` and `sum_q w_q Xc' yc` of queries first … last - 1: statistics that add up over queries."""
-    start, stop = int(offsets[first]), int(offsets[last])
-    sizes = np.diff(offsets[first : last + 1])
-    query, counts = np.repeat(np.arange(last - first), sizes), np.maximum(sizes, 1)
-    own = weight[first:last]
-    grades = y[start:stop]
-    centred = grades - (np.bincount(query, weights=grades, minlength=last - first) / counts)[query]
-    X = rows.block(start, stop)
-    if not hasattr(X, "tocsr"):
-        filled = np.flatnonzero(sizes)
-        means = np.zeros((last - first, X.shape[1]))
-        if len(filled):
-            # Deviations from the query's first row, so that a column that is constant in it gives exactly 0.
-            origin = np.zeros_like(means)
-            origin[filled] = X[offsets[first:last][filled] - start]
-            _subtract_by_query(X, origin, offsets[first : last + 1])
-            means[filled] = np.add.reduceat(X, offsets[first:last][filled] - start, axis=0) / counts[filled, None]
-            _subtract_by_query(X, means, offsets[first : last + 1])
-        moment = np.einsum("ij,i->j", X, own[query] * centred)
-        if (own != 1.0).any():
-            X *= np.sqrt(own[query])[:, None]
-        return X.T @ X, moment
-    # Sparse rows stay sparse: `sum w x x'` less each query's size times w mean mean'.
-    from scipy import sparse
-
-    indicator = sparse.csr_matrix(
-        (np.ones(len(query)), (query, np.arange(len(query)))), shape=(last - first, len(query))
-    )
-    means = (indicator @ X).toarray() / counts[:, None]
-    gram = (X.T @ X.multiply(own[query][:, None]).tocsr()).toarray()
-    gram -= means.T @ (means * (own * sizes)[:, None])
-    return gram, np.asarray(X.T @ (own[query] * centred))
-
-
-@taking_other_names
-@parameters
+@estimator
 class SingleFeature(Ranker):
     """Rank by one column: BM25's, say, or the one that ranks the training queries best.
 
@@ -223,6 +163,7 @@ class SingleFeature(Ranker):
     (1, -1)
     """
 
+    learns_elsewhere = True
     model_attributes: ClassVar[tuple[str, ...]] = (*Ranker.model_attributes, "feature_", "sign_")
     allow_nan = True
     missing_values = "last"
@@ -236,28 +177,19 @@ class SingleFeature(Ranker):
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         self.__dict__.pop("train_score_", None)
         if self.feature is None:
-            judgements = data.judgements()
-
-            def mean_of(measure: Measure, k: int, sign: int) -> float:
-                scores = last_if_missing(sign * data.X[:, k].astype(np.float64))
-                return measure.mean(judgements, scores, data.query_weight)
-
-            self.choose(data.n_features, mean_of)
+            measure = self._measure().tie_averaged()
+            best: float | None = None
+            for sign in (1, -1):
+                for k in range(data.n_features):
+                    by_query = np.concatenate(data.statistics(_measured, k, sign, measure, merge=beside))
+                    value = measure.aggregate(by_query, data.query_weight)
+                    if measure.improves(value, best):
+                        best, self.feature_, self.sign_ = value, k, sign
+            self.train_score_ = best
         else:
             self.feature_ = self._column_number(data.n_features)
             self.sign_ = -1 if self.ascending else 1
         self._finish(Status.CONVERGED)
-
-    def choose(self, n_features: int, mean_of: Callable[[Measure, int, int], float]) -> None:
-        """Take the column k and direction (1, -1) with the best `mean_of(measure, k, direction)`."""
-        measure = self._measure().tie_averaged()
-        best: float | None = None
-        for sign in (1, -1):
-            for k in range(n_features):
-                value = mean_of(measure, k, sign)
-                if measure.improves(value, best):
-                    best, self.feature_, self.sign_ = value, k, sign
-        self.train_score_ = best
 
     def _column_number(self, n_features: int) -> int:
         if isinstance(self.feature, str):
@@ -287,18 +219,21 @@ class SingleFeature(Ranker):
             raise ModelFileError(f"SingleFeature: no column {feature!r} with sign {sign!r}")
 
 
+def _measured(part: Part, k: int, sign: int, measure: Measure) -> list[np.ndarray]:
+    scores = last_if_missing(sign * part.data.X[:, k].astype(np.float64))
+    return [np.asarray(measure.per_query(part.data.judgements(), scores))]
+
+
 def last_if_missing(scores: np.ndarray) -> np.ndarray:
     """Scores (n,) in which missing ones are below all others, changed in place."""
     missing = np.isnan(scores)
     if missing.any():
-        # Finite, so that every consumer of scores takes them.
-        lowest = np.min(scores[~missing], initial=0.0)
-        scores[missing] = np.finfo(np.float64).min if lowest < -1e300 else -1e300
+        # Finite, so that every consumer of scores takes them; below what columns may hold.
+        scores[missing] = -1e300
     return scores
 
 
-@taking_other_names
-@parameters
+@estimator
 class RandomRanker(Ranker):
     """Chance: a score in [0, 1) drawn for each row from the seed and the row's values.
 
@@ -323,6 +258,7 @@ class RandomRanker(Ranker):
     True
     """
 
+    learns_elsewhere = True
     model_attributes: ClassVar[tuple[str, ...]] = (*Ranker.model_attributes, "seed_")
     allow_nan = True
     missing_values = "a value like others"
@@ -345,12 +281,3 @@ class RandomRanker(Ranker):
             column[np.isnan(column)] = np.nan  # one nan
             state = hashed(state ^ column.view(np.uint64)) + np.uint64(k + 1)
         return (hashed(state) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-
-
-@kernel
-def _subtract_by_query(X, values, offsets):
-    """Take each query's `values` (m, p) off its rows; X starts at the first query's first row."""
-    for query in range(len(offsets) - 1):
-        for i in range(offsets[query] - offsets[0], offsets[query + 1] - offsets[0]):
-            for j in range(X.shape[1]):
-                X[i, j] -= values[query, j]

@@ -21,7 +21,6 @@ from truerank.matrices.content import order_by_content
 from truerank.matrices.row_copies import RowCopies
 from truerank.rankers.boosting_model import keep
 from truerank.rankers.continued_boosting import begun_progress, check_same_columns, trees_of
-from truerank.rankers.earlier_boosting_names import value_under_either_name
 from truerank.solvers.result import Status
 from truerank.trees.boosted_rows import RowsHere, WatchedHere
 from truerank.trees.boosting import boost
@@ -58,7 +57,7 @@ class BoostingFit:
         self.sparse = hasattr(data.X, "tocsc")
         self.parts = ranker._parts()
         check_choice(ranker.start, "start", ("constant", "linear"))
-        self.start_alpha = check_number(value_under_either_name(ranker, "start_alpha"), "start_alpha", minimum=0.0)
+        self.start_alpha = check_number(ranker.start_alpha, "start_alpha", minimum=0.0)
         self.progress = trees_of(ranker) if begun else begun_progress(ranker, data.n_features)
         self.continued = bool(self.progress.trees)
         self.stopping = ranker._early_stopping(valid is not None)

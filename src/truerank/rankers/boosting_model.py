@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import fields
 from typing import Any, TypeVar
 
 import numpy as np
 
 from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.random_streams import seed_of
+from truerank.core.types import Scorer
 from truerank.matrices.stored_values import kernel_array
 from truerank.rankers.column_settings import costs_of, monotone_signs
-from truerank.rankers.earlier_boosting_names import EARLIER_NAMES
 from truerank.trees.categories import CategoryTables
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.leaves.fuzzy import FlatPlaces, FuzzyLeaves
@@ -49,44 +51,43 @@ Part = TypeVar("Part", Ensemble, FlatPlaces, CategoryTables, Scaling)
 _PREFIXES: dict[type, str] = {Ensemble: "tree", FlatPlaces: "place", CategoryTables: "category", Scaling: "feature"}
 
 
-def keep(ranker: Any, part: Ensemble | FlatPlaces | CategoryTables | Scaling) -> None:
+def keep(ranker: Scorer, part: Ensemble | FlatPlaces | CategoryTables | Scaling) -> None:
     """Keep the arrays of a part of the model as attributes of the ranker."""
     for one in fields(part):
         setattr(ranker, f"{_PREFIXES[type(part)]}_{one.name}_", getattr(part, one.name))
 
 
-def kept(ranker: Any, kind: type[Part]) -> Part:
+def kept(ranker: Scorer, kind: type[Part]) -> Part:
     """A part of the model from the ranker's attributes."""
     return kind(*(kernel_array(getattr(ranker, f"{_PREFIXES[kind]}_{one.name}_")) for one in fields(kind)))
 
 
 def params_for_file(ranker: Any) -> dict[str, Any]:
-    """Parameters for a model file, which keeps neither functions nor generators nor dicts by number.
+    """Parameters for a model file, which keeps neither functions nor generators.
 
     A loaded model predicts all the same; to go on training it, set `objective` to the function again.
     """
     params: dict[str, Any] = {
-        name: value
-        for name, value in ranker.get_params(deep=False).items()
-        if name != "callbacks" and (value is not None or name not in EARLIER_NAMES)
+        name: value for name, value in ranker.get_params(deep=False).items() if name != "callbacks"
     }
-    if not isinstance(ranker.leaves, str) or ranker.leaves == "auto":
+    fitted = hasattr(ranker, "tree_values_")  # else what a wrapper was given, of which it has fitted clones
+    if not isinstance(ranker.leaves, str) or (fitted and ranker.leaves == "auto"):
         params["leaves"] = leaves_as_dict(ranker.kind_of_leaves)
     params["objective"] = _objective_of_file(ranker.objective)
     names = list(getattr(ranker, "feature_names_in_", []))
-    if isinstance(ranker.monotone, dict):
+    if fitted and isinstance(ranker.monotone, dict):
         params["monotone"] = monotone_signs(ranker.monotone, ranker.n_features_in_, names)
     if ranker.interaction_constraints is not None:
         sets = [[k if isinstance(k, str) else int(k) for k in one] for one in ranker.interaction_constraints]
         params["interaction_constraints"] = sets
-    if isinstance(ranker.feature_costs, dict):
+    if fitted and isinstance(ranker.feature_costs, dict):
         params["feature_costs"] = costs_of(ranker.feature_costs, ranker.n_features_in_, names)
-    if ranker.random_state is not None:
-        params["random_state"] = ranker.seed_
+    if ranker.random_state is not None:  # of a generator, the seed that a fit of a clone draws from it
+        params["random_state"] = ranker.seed_ if fitted else seed_of(copy.deepcopy(ranker.random_state))
     return params
 
 
-def _objective_of_file(given: Any) -> Any:
+def _objective_of_file(given: object) -> Any:
     """An objective, a list of them or an entry of one, as a model file may hold it."""
     if isinstance(given, list | tuple):
         return [_objective_of_file(entry) for entry in given]

@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
+from truerank.core.types import Matrix
 from truerank.data.grouping import id_text, is_missing
 from truerank.data.ranking_data import RankingData
+from truerank.data.row_source import RowSource
 from truerank.rankers.base import Ranker
 from truerank.rankers.column_settings import columns_of
 
 
-def frame_of(X: Any) -> Any:
+def frame_of(X: object) -> Any:
     """An Arrow table as a pandas data frame, whose categories are those of dictionary columns; anything else as it is.
 
     Raises
@@ -29,7 +31,7 @@ def frame_of(X: Any) -> Any:
         raise InvalidInputError(f"an Arrow table is read through pandas, which is missing: {error}") from error
 
 
-def is_frame(X: Any) -> bool:
+def is_frame(X: object) -> bool:
     """Whether X is a data frame."""
     return hasattr(X, "columns") and hasattr(X, "dtypes")
 
@@ -80,7 +82,7 @@ class CategoryColumns(Ranker):
 
     categorical: Any
 
-    def _checked(self, X: Any, *, reset: bool) -> Any:
+    def _checked(self, X: Matrix, *, reset: bool) -> Any:
         if reset:
             self.__dict__.pop("category_names_", None)  # of an earlier fit
         X = frame_of(X)
@@ -95,7 +97,7 @@ class CategoryColumns(Ranker):
         names = getattr(self, "feature_names_in_", [])
         return {str(names[int(k)]): list(texts) for k, texts in getattr(self, "category_names_", {}).items()}
 
-    def _take_category_names(self, data: RankingData) -> None:
+    def _take_category_names(self, data: RankingData | RowSource) -> None:
         self.__dict__.pop("category_names_", None)  # of an earlier fit
         if not data.category_names:
             return

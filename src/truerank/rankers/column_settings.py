@@ -11,14 +11,14 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 
 
-def columns_of(given: Any, what: str, n_features: int, names: list[Any]) -> np.ndarray:
+def columns_of(given: object, what: str, n_features: int, names: list[Any]) -> np.ndarray:
     """Columns by number or name as int64 (u,), ascending; `what` is the parameter that an error names."""
     if isinstance(given, str | bytes) or not isinstance(given, list | tuple | set | np.ndarray):
         raise InvalidInputError(f"{what} must be a list of column numbers or names, got {given!r}")
     return np.unique(np.array([column_of(key, what, n_features, names) for key in given], dtype=np.int64))
 
 
-def column_of(key: Any, what: str, n_features: int, names: list[Any]) -> int:
+def column_of(key: object, what: str, n_features: int, names: list[Any]) -> int:
     """A column's number, from its number or name."""
     if isinstance(key, str):
         if key not in names:
@@ -30,20 +30,20 @@ def column_of(key: Any, what: str, n_features: int, names: list[Any]) -> int:
     return int(key)
 
 
-def monotone_signs(given: Any, n_features: int, names: list[Any]) -> np.ndarray | None:
+def monotone_signs(given: object, n_features: int, names: list[Any]) -> np.ndarray | None:
     """-1, 0 or 1 for each feature, int8 (p,); None without constraints."""
     signs = _by_column(given, "monotone", n_features, names, "-1, 0 or 1", lambda v: np.isin(v, (-1, 0, 1)))
     return None if signs is None else signs.astype(np.int8)
 
 
-def costs_of(given: Any, n_features: int, names: list[Any]) -> np.ndarray | None:
+def costs_of(given: object, n_features: int, names: list[Any]) -> np.ndarray | None:
     """The cost of each feature, float64 (p,); None where all are free."""
     wanted = "a finite number >= 0"
     return _by_column(given, "feature_costs", n_features, names, wanted, lambda v: np.isfinite(v) & (v >= 0))
 
 
 def _by_column(
-    given: Any, what: str, n_features: int, names: list[Any], wanted: str, fits: Callable[[np.ndarray], np.ndarray]
+    given: object, what: str, n_features: int, names: list[Any], wanted: str, fits: Callable[[np.ndarray], np.ndarray]
 ) -> np.ndarray | None:
     """Numbers by column (p,), from an array, or a dict by number or name in which the others are 0; None: all are 0."""
     if given is None:
@@ -68,7 +68,7 @@ def _by_column(
     return values if values.any() else None
 
 
-def feature_sets(given: Any, n_features: int, names: list[Any]) -> np.ndarray | None:
+def feature_sets(given: object, n_features: int, names: list[Any]) -> np.ndarray | None:
     """Sets of features that may meet in a tree, bool (sets, p); the features in no set are one more set."""
     if given is None:
         return None

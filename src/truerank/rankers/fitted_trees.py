@@ -9,11 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from truerank.core.errors import ModelFileError, warn
+from truerank.core.errors import ModelFileError
 from truerank.matrices.bundles import add_in_dense_blocks
 from truerank.rankers.base import Ranker
 from truerank.rankers.boosting_model import CATEGORIES, OF_SOME, TREES, check_attributes, keep, kept, params_for_file
-from truerank.rankers.catboost_pool import without_pool
 from truerank.rankers.category_columns import CategoryColumns
 from truerank.rankers.continued_boosting import fit_settings
 from truerank.trees.boosting import Progress
@@ -42,7 +41,6 @@ class FittedTrees(CategoryColumns):
         "category_names_",
         *OF_SOME,
     )
-    renamed_attributes: ClassVar[dict[str, str]] = {"valid_scores_": "validation_scores_"}
 
     leaves: Any
     n_jobs: int | None
@@ -98,6 +96,7 @@ class FittedTrees(CategoryColumns):
         for name in ("category_names_", *CATEGORIES):
             plain.__dict__.pop(name, None)
         plain.categorical = None
+        plain.inputs_ = "float64"  # statistics are any numbers
         return plain
 
     def _category_tables(self) -> CategoryTables:
@@ -121,7 +120,7 @@ class FittedTrees(CategoryColumns):
     def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
         """Scores (n,) after each tree, in the caller's row order; the last are `predict`'s."""
         check_is_fitted(self)
-        rows, restore = self._rows_to_score(without_pool(X, graded=False))
+        rows, restore = self._rows_to_score(X)
         for scores in self._staged(rows):
             yield restore(scores).copy()
 
@@ -154,14 +153,8 @@ class FittedTrees(CategoryColumns):
         self._prepare()
         self._fitted_with = fit_settings(self)
 
-    @property
-    def valid_scores_(self) -> np.ndarray:
-        """The name of an earlier release of `validation_scores_`."""
-        warn("valid_scores_ is now validation_scores_", FutureWarning)
-        return self.validation_scores_
-
     def model_params(self) -> dict[str, Any]:
-        """Parameters for a model file, which keeps neither functions nor generators nor dicts by number.
+        """Parameters for a model file, which keeps neither functions nor generators.
 
         A loaded model predicts all the same; to go on training it, set `objective` to the function again.
         """
@@ -202,9 +195,6 @@ class FittedTrees(CategoryColumns):
     def check_model(self) -> None:
         """Called after loading: the arrays of the trees must fit together."""
         super().check_model()
-        if not hasattr(self, "history_") and isinstance(getattr(self, "validation_scores_", None), np.ndarray):
-            unknown = np.full(len(self.validation_scores_), np.nan)  # a file of an earlier release
-            self.history_ = {"objective": unknown, "validation": self.validation_scores_}
         check_attributes(self)
         kind, monomials = self.kind_of_leaves, None
         if isinstance(self.leaves, dict):

@@ -13,7 +13,6 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.rounds import unheard
 from truerank.data.ranking_data import RankingData
 from truerank.matrices.content import order_by_content
-from truerank.rankers.earlier_boosting_names import says_something_of_leaves
 
 _FOLDS = 3
 _FEWEST = 10  # queries that weigh something; of fewer the first kind is taken untried
@@ -34,13 +33,12 @@ def choose_leaves(ranker: Any, read: Callable[[], RankingData], measure: Any) ->
     gains of a choice are mostly luck. Kinds that cannot be fitted are left out: polynomial ones to sparse rows or under
     monotone constraints, and one whose training diverges. Callbacks do not hear of the two to nine fits.
 
-    Fuzzy leaves are taken untried with fewer than ten queries that weigh something, with a function as objective or as
-    a part of it, which may hold arrays of all rows, and where parameters of earlier releases say something of the
-    leaves. Labels and positions are left out with their queries. `read` gives the queries, all or those of
-    `queries_for_trials`, which come here from a cluster.
+    Fuzzy leaves are taken untried with fewer than ten queries that weigh something, and with a function as objective
+    or as a part of it, which may hold arrays of all rows. Labels and positions are left out with their queries. `read`
+    gives the queries, all or those of `queries_for_trials`, which come here from a cluster.
     """
     first, *others = KINDS
-    if not _by_name(ranker.objective) or says_something_of_leaves(ranker):
+    if not _by_name(ranker.objective):
         return first, {}
     data = read()
     if np.count_nonzero(data.weight_by_query) < _FEWEST:
@@ -82,7 +80,7 @@ def choose_leaves(ranker: Any, read: Callable[[], RankingData], measure: Any) ->
     return max(better, key=totals.__getitem__, default=first), means
 
 
-def _by_name(objective: Any) -> bool:
+def _by_name(objective: object) -> bool:
     """Whether an objective, or every one of a list, is a name."""
     if isinstance(objective, list | tuple):
         return all(map(_by_name, objective))

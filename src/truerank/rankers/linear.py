@@ -9,6 +9,7 @@ import numpy as np
 
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.types import Matrix, MatrixLike, MeasureLike
 from truerank.data.columns import shown_names
 from truerank.data.grouping import offsets_of, sums_by_query
 from truerank.data.ranking_data import RankingData
@@ -45,7 +46,7 @@ class Problem:
 
     middle: np.ndarray | float = 0.0
 
-    def __init__(self, data: RankingData, scale: Any, n_jobs: int | None = None, *, intercept: float = 0.0) -> None:
+    def __init__(self, data: RankingData, scale: object, n_jobs: int | None = None, *, intercept: float = 0.0) -> None:
         if not isinstance(scale, np.ndarray):
             check_choice(scale, "scale", ("auto", "never"))
         grades, weight = np.asarray(data.y), data.query_weight
@@ -60,7 +61,7 @@ class Problem:
         self.rows = self.rows_of(data.X)
         self.n_weights = self.rows.n_weights
 
-    def rows_of(self, X: Any) -> LinearRows:
+    def rows_of(self, X: MatrixLike) -> LinearRows:
         """The documents of these data, read once more."""
         return LinearRows(X, order=self.order, scale=self.scale, intercept=self._intercept, n_jobs=self.n_jobs)
 
@@ -133,14 +134,6 @@ class Problem:
         return np.repeat(self.query_weight, np.diff(self.offsets))
 
 
-def make_problem(data: Any, scale: Any, n_jobs: int | None = None, *, intercept: float = 0.0) -> Any:
-    """The problem of these data: `Problem`, or what data that live on a cluster give in its place."""
-    if getattr(data, "is_cluster_data", False):
-        check_choice(scale, "scale", ("auto", "never"))
-        return data.linear_problem(scale, intercept)
-    return Problem(data, scale, n_jobs, intercept=intercept)
-
-
 class LinearRanker(Ranker):
     """Base class of rankers whose score is `X @ coef_`; `_fit` sets `coef_`.
 
@@ -170,7 +163,7 @@ class LinearRanker(Ranker):
         solve: Callable[[float], SolverResult | Sequence[SolverResult]],
         problem: Any,
         valid: RankingData | None,
-        measure: Any,
+        measure: MeasureLike,
         details: Sequence[str] = (),
     ) -> SolverResult:
         """Solve for every value of a parameter, as `best_of_path`; keep the chosen value, its weights and the path."""
@@ -250,7 +243,7 @@ class BinnedLinearRanker(LinearRanker):
             return super()._feature_shares()
         return sums_by_query(np.abs(self.coef_), offsets_of([len(one) + 1 for one in edges]))
 
-    def _check_edges(self, X: Any) -> None:
+    def _check_edges(self, X: Matrix) -> None:
         name = type(self).__name__
         if isinstance(X, BinnedMatrix):
             if self.bin_edges_ is None:

@@ -8,21 +8,20 @@ from typing import Any
 import numpy as np
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
-from truerank.core.parameters import parameters
 from truerank.core.rounds import tell
 from truerank.data.ranking_data import RankingData
 from truerank.losses.listwise import LISTWISE
 from truerank.matrices.rows import linear_scores
-from truerank.rankers.constructor_names import taking_other_names
-from truerank.rankers.linear import BinnedLinearRanker, make_problem
+from truerank.rankers.constructor_names import estimator
+from truerank.rankers.linear import BinnedLinearRanker
+from truerank.rankers.sums.linear import make_problem
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.solvers.lbfgs import descend, minimise
 from truerank.solvers.path import path_values
 from truerank.solvers.result import SolverResult, Status
 
 
-@taking_other_names
-@parameters
+@estimator
 class ListNet(BinnedLinearRanker):
     """Linear ListNet: the cross entropy between the top-one probabilities of grades and of scores.
 
@@ -142,6 +141,7 @@ class ListNet(BinnedLinearRanker):
     scale: str = "auto"
     n_jobs: int | None = None
 
+    learns_elsewhere = True
     uses_eval_set = True
     model_attributes = (
         *BinnedLinearRanker.model_attributes, "alpha_", "objective_", "gradient_norm_", "n_iter_", "path_",

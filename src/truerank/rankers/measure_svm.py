@@ -8,20 +8,19 @@ from typing import Any, ClassVar
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
-from truerank.core.parameters import parameters
 from truerank.data.ranking_data import RankingData
 from truerank.losses.ramp import RampOracle
 from truerank.losses.worst_rankings import RankingOracle, oracle_for
 from truerank.measures import parse_measure
-from truerank.rankers.constructor_names import taking_other_names
-from truerank.rankers.linear import BinnedLinearRanker, make_problem
+from truerank.rankers.constructor_names import estimator
+from truerank.rankers.linear import BinnedLinearRanker
+from truerank.rankers.sums.linear import make_problem
 from truerank.solvers.concave_convex import descend_ramp
 from truerank.solvers.path import path_values
 from truerank.solvers.result import SolverResult
 
 
-@taking_other_names
-@parameters
+@estimator
 class MeasureSVM(BinnedLinearRanker):
     """Linear ranker that minimises an upper bound on 1 - AP (SVM-MAP), or on the loss of ROC area, RR, nDCG or nDCG@k.
 
@@ -65,6 +64,9 @@ class MeasureSVM(BinnedLinearRanker):
     solver : {"1-slack", "n-slack"}, default "1-slack"
         One slack variable for all queries, or one for each (Yue et al.'s own form). The optimum is the same; n-slack
         needs fewer rounds over the data and larger quadratic programs: it suits few queries and tight tolerances.
+    slack_tol : float, optional
+        Stop already when no query's constraint is violated by more than this: the ε of the paper's Algorithm 1, for
+        `solver="n-slack"` and the margin bound. The gap is then at most C · slack_tol.
     validation_measure : str or Measure, optional
         Chooses C; None means `measure`.
     convention : str, default "ranklib"
@@ -122,8 +124,8 @@ class MeasureSVM(BinnedLinearRanker):
 
     Differences from the paper: (1) oracles in O(n log n) for any number of relevant documents, where Algorithm 2 takes
     O(n log n + R N); (2) one plane for all queries in a round, with a duality gap as the stop, where Algorithm 1 has
-    one for each and a tolerance ε on each slack; (3) scores are divided by R N in the oracle, as Ψ demands and its
-    equation 5 leaves unsaid.
+    one for each and a tolerance ε on each slack (`solver="n-slack"` with `slack_tol`); (3) scores are divided by R N in
+    the oracle, as Ψ demands and its equation 5 leaves unsaid.
 
     References
     ----------
@@ -142,6 +144,7 @@ class MeasureSVM(BinnedLinearRanker):
     (True, True)
     """
 
+    learns_elsewhere = True
     uses_eval_set = True
     model_attributes: ClassVar[tuple[str, ...]] = (
         *BinnedLinearRanker.model_attributes,
@@ -157,6 +160,7 @@ class MeasureSVM(BinnedLinearRanker):
     tol: float = 1e-4
     max_iter: int = 10_000
     solver: str = "1-slack"
+    slack_tol: float | None = None
     validation_measure: Any = None
     convention: str = "ranklib"
     scale: str = "auto"
@@ -167,6 +171,10 @@ class MeasureSVM(BinnedLinearRanker):
         check_number(self.tol, "tol", minimum=0.0, open_minimum=True)
         check_positive_int(self.max_iter, "max_iter")
         check_choice(self.solver, "solver", ("1-slack", "n-slack"))
+        if self.slack_tol is not None:
+            check_number(self.slack_tol, "slack_tol", minimum=0.0, open_minimum=True)
+            if self.solver != "n-slack" or self._is_ramp(self._measure()):
+                raise InvalidInputError('slack_tol needs solver="n-slack" and bound="margin"')
         measure, chooser = self._measure(), self._watched_measure()
         ramp = self._is_ramp(measure)
         self._keep_edges(data, valid)
@@ -178,7 +186,7 @@ class MeasureSVM(BinnedLinearRanker):
         planes = problem.planes(margin, n_blocks)
 
         def solve(C: float) -> SolverResult:
-            return planes.solve(C, tol=self.tol, max_iter=self.max_iter)
+            return planes.solve(C, tol=self.tol, max_iter=self.max_iter, slack_tol=self.slack_tol)
 
         result = self._choose("C", values, solve, problem, valid, chooser)
         left_out = planes.n_left_out

@@ -9,15 +9,13 @@ import numpy as np
 
 from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
-from truerank.core.parameters import parameters
 from truerank.data.ranking_data import RankingData
-from truerank.rankers.constructor_names import taking_other_names
+from truerank.rankers.constructor_names import estimator
 from truerank.rankers.linear import LinearRanker, Problem
 from truerank.solvers.result import Status
 
 
-@taking_other_names
-@parameters
+@estimator
 class NonnegativeListNet(LinearRanker):
     """Linear ListNet whose weights are all at least 0.
 

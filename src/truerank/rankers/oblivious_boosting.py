@@ -8,22 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.checks import check_choice, check_number, check_positive_int, is_dask
+from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
-from truerank.core.parameters import parameters
 from truerank.data.ranking_data import RankingData
+from truerank.data.row_source import elsewhere
 from truerank.matrices.binning import MAX_BORDERS
-from truerank.rankers.boosting_fit import BoostingFit
 from truerank.rankers.column_settings import costs_of, feature_sets, monotone_signs
-from truerank.rankers.constructor_names import taking_other_names
+from truerank.rankers.constructor_names import estimator
 from truerank.rankers.continued_boosting import take_model
-from truerank.rankers.earlier_boosting_names import (
-    value_under_either_name,
-    warn_of_earlier_names,
-    with_earlier_names,
-)
 from truerank.rankers.fitted_trees import FittedTrees
 from truerank.rankers.leaf_choice import choose_leaves
+from truerank.rankers.sums.boosted_trees import boosted
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.trees.boosting import Plan
 from truerank.trees.grower import GrowthRules
@@ -33,8 +28,7 @@ from truerank.trees.leaves.polynomial import PolynomialLeaves
 MAX_DEPTH = 12
 
 
-@taking_other_names
-@parameters
+@estimator
 class ObliviousBoosting(FittedTrees):
     """Boosted oblivious trees: each tree asks one question `x_k ≤ c` a level, the same in all its leaves.
 
@@ -63,14 +57,14 @@ class ObliviousBoosting(FittedTrees):
         queries left out clearly better by `validation_measure` after a fifth of the trees (`rankers.leaf_choice`).
         These trials take about as long as the fit; name the leaves to spare them.
     objective : str, function or list, default "mse"
-        What is made small: "mse", "query-mse", "lambdarank", "unbiased-lambdarank", "softmax", "xe-ndcg",
-        "pairwise-logistic" or "yetirank"; see `truerank.losses.boosting`. A function
+        What is made small: "mse", "query-mse", "lambdarank", "unbiased-lambdarank", "ips-lambdarank", "softmax",
+        "xe-ndcg", "pairwise-logistic" or "yetirank"; see `truerank.losses.boosting`. A function
         `objective(y, scores, offsets) -> (gradients, hessians)`, or an object as `truerank.losses.protocols` has it. A
         list is a weighted sum, whose entries may read labels of their own:
         `["lambdarank", {"objective": "softmax", "weight": 0.2, "label": "clicks"}]` with
         `fit(..., labels={"clicks": c})`.
     objective_params : dict, optional
-        `sigma` (lambdarank, pairwise-logistic), `permutations` and `decay` (yetirank), `sigma`, `norm`,
+        `sigma` (lambdarank, ips-lambdarank, pairwise-logistic), `permutations` and `decay` (yetirank), `sigma`, `norm`,
         `max_position` and `rows_as_shown` (unbiased-lambdarank).
     measure : str, Measure or function, default "nDCG@10"
         Trained by lambdarank, whatever the measure; reported by `score`.
@@ -134,9 +128,6 @@ class ObliviousBoosting(FittedTrees):
         Threads. The model does not depend on their number.
     callbacks : list, optional
         Of every fit, before those of `fit(…, callbacks=[…])`; not kept in a model file.
-    l2, start_penalty, fuzziness, p_swap, ties, fuzzy_search, places, degree, neighbour_penalty
-        Names of an earlier release, which still work in this one and warn: `alpha`, `start_alpha`, and the parameters
-        of `FuzzyLeaves` and `PolynomialLeaves`.
 
     Attributes
     ----------
@@ -176,8 +167,6 @@ class ObliviousBoosting(FittedTrees):
     -----
     ConvergenceWarning
         When training diverges later: it stops, and the trees up to the least training objective are kept.
-    FutureWarning
-        On a parameter's earlier name.
 
     Notes
     -----
@@ -234,6 +223,7 @@ class ObliviousBoosting(FittedTrees):
 
     allow_nan = True
     missing_values = "to the side of each question that fits better"
+    learns_elsewhere = True
     uses_eval_set = True
     allow_sample_weight = True
 
@@ -270,15 +260,6 @@ class ObliviousBoosting(FittedTrees):
     verbose: int = 0
     n_jobs: int | None = None
     callbacks: Any = None
-    l2: float | None = None
-    start_penalty: float | None = None
-    fuzziness: float | None = None
-    p_swap: float | None = None
-    ties: str | None = None
-    fuzzy_search: bool | None = None
-    places: int | None = None
-    degree: int | None = None
-    neighbour_penalty: float | None = None
 
     @property
     def allow_sparse(self) -> bool:  # type: ignore[override]
@@ -322,7 +303,7 @@ class ObliviousBoosting(FittedTrees):
         """
         theirs = other.pop("xgb_model", None)
         begun = init_model if theirs is None else theirs
-        if getattr(X, "is_cluster_data", False) or is_dask(X):  # which refuse them
+        if elsewhere(X) is not None:  # which refuse them
             other |= {"labels": labels, "position": position, "init_model": begun}
         elif isinstance(begun, ObliviousBoosting) and hasattr(begun, "category_names_"):
             # Its categories keep their numbers; one that it has not seen counts as average.
@@ -350,8 +331,7 @@ class ObliviousBoosting(FittedTrees):
     ) -> None:
         if begun is not None:
             self._take(begun, data.n_features)
-        warn_of_earlier_names(self)
-        self._finish(BoostingFit(self, data, valid, given, begun is not None).run())
+        self._finish(boosted(data, self, valid, given, begun is not None))
 
     # Arguments.
 
@@ -363,7 +343,7 @@ class ObliviousBoosting(FittedTrees):
             if not hasattr(self, "leaves_"):
                 raise InvalidInputError('leaves="auto" is settled by fit; name the leaves to know them before')
             given = self.leaves_
-        return with_earlier_names(self, parse_leaves(given))
+        return parse_leaves(given)
 
     def _choose_leaves(self, read: Callable[[], RankingData], watch: Any, continued: bool) -> None:
         """Settle `leaves="auto"`, on queries that are read for it; the trees of a continued fit have their leaves."""
@@ -416,7 +396,7 @@ class ObliviousBoosting(FittedTrees):
             raise InvalidInputError(f"depth must be at most {MAX_DEPTH} (a tree has 2^depth leaves), got {depth}")
         if self.bootstrap is not None:
             check_choice(self.bootstrap, "bootstrap", ("row", "query"))
-        alpha = value_under_either_name(self, "alpha")
+        alpha = self.alpha
         if alpha is None:
             alpha = 0.0 if self.objective == "mse" else 1.0
         names = list(getattr(self, "feature_names_in_", []))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from truerank.core.types import Scorer
 from truerank.data.columns import shown_names
 
 MOST_FEATURES = 20  # that a page or a notebook shows of what a model says of its features
 
 
-def own_importance(model: Any) -> tuple[str, dict[str, float]] | None:
+def own_importance(model: Scorer) -> tuple[str, dict[str, float]] | None:
     """What a fitted model itself says of its features: their weights, or their shares in it, the largest first.
 
     Features of weight or share 0 are left out; a pipeline or a calibrated ranker is asked for the ranker inside.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -137,11 +136,6 @@ class PairWeights:
                 self._up, self._down, ranges, np.log(self._query_weight), *arrays, self._potentials
             )
         return exponent, total, None if grid is None else grid.histogram(self._potentials, first, last)
-
-
-def make_pair_weights(data: Any, n_jobs: int | None) -> Any:
-    """`PairWeights` of these data, or what data that live on a cluster give in their place."""
-    return data.pair_weights() if getattr(data, "is_cluster_data", False) else PairWeights(data, n_jobs)
 
 
 def add_scaled(

@@ -15,14 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.fitting import fits_whole
-from truerank.core.parameters import parameters
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.rounds import tell
+from truerank.core.types import ArrayLike
 from truerank.data.ranking_data import RankingData
 from truerank.losses.graded_pairs import HINGE, GradedPairs, weight_by
 from truerank.matrices.content import inverse_scales
 from truerank.matrices.rows import linear_scores
-from truerank.rankers.constructor_names import renamed_parameters, taking_other_names
+from truerank.rankers.constructor_names import estimator
 from truerank.rankers.linear import LinearRanker, Problem
 from truerank.solvers.pair_descent import (
     LEARNING_RATES,
@@ -68,9 +68,7 @@ class Objective:
         return (self.objective - self.optimum) / self.optimum
 
 
-@taking_other_names
-@renamed_parameters(reg_lambda="alpha")
-@parameters
+@estimator
 class PairwiseDescent(LinearRanker):
     """Stochastic pairwise descent: each step draws a pair of documents and moves the weights by its loss alone.
 
@@ -180,10 +178,10 @@ class PairwiseDescent(LinearRanker):
     [1, 2, 1, 2]
     """
 
+    instead_of_parts = "it learns from a stream: `fit_file` reads a LETOR file of any size block by block"
     model_attributes: ClassVar[tuple[str, ...]] = (
         *LinearRanker.model_attributes, "intercept_", "n_iter_", "alpha_", "descent_state_", "path_",
     )  # fmt: skip
-    renamed_attributes: ClassVar[dict[str, str]] = {"reg_lambda_": "alpha_"}
     uses_eval_set = True
     __metadata_request__partial_fit: ClassVar[dict[str, Any]] = {"qid": True, "query_weight": True, "n_steps": True}
 
@@ -227,6 +225,7 @@ class PairwiseDescent(LinearRanker):
         self.descent_state_ = states[self.alpha_]
         self._keep()
 
+    @fits_whole
     def partial_fit(
         self, X: Any, y: Any = None, *, qid: Any = None, query_weight: Any = None, n_steps: int | None = None
     ) -> PairwiseDescent:
@@ -241,12 +240,15 @@ class PairwiseDescent(LinearRanker):
         """
         self._check_parameters(self._one_value())
         first = not hasattr(self, "descent_state_")
+        names = self.__dict__.get("feature_names_in_")
         if not first:
             if isinstance(X, RankingData):
                 self._check_columns(X)
             else:
                 self._checked(X, reset=False)
         data = self._training_data(X, y, qid, query_weight)
+        if not first and names is not None:  # a batch without names does not make those of the first one unknown
+            self.feature_names_in_ = names
         steps = data.n_rows if n_steps is None else check_positive_int(n_steps, "n_steps", 0)
         if first:
             self.n_queries_in_ = 0
@@ -254,6 +256,7 @@ class PairwiseDescent(LinearRanker):
         else:  # the steps change it in place
             self.descent_state_ = deepcopy(self.__dict__["descent_state_"])
         self.n_queries_in_ += data.n_queries
+        self._keep_sketch(data, None if first else self)
         self._descend(self._batch(data), steps)
         self._keep()
         return self
@@ -319,6 +322,7 @@ class PairwiseDescent(LinearRanker):
             y = np.asarray(block.y)
             weights.append(make_sampler(pair_form, y, block.offsets, None, None).weight)
             rows.append(block.n_rows)
+            self._keep_sketch(block, self if queries else None)
             queries += block.n_queries
             grades = np.union1d(grades, y)
         if hasattr(self, "feature_names_in_"):
@@ -343,7 +347,13 @@ class PairwiseDescent(LinearRanker):
         return self
 
     def distance_to_optimum(
-        self, X: Any, y: Any = None, *, qid: Any = None, query_weight: Any = None, tol: float = 1e-4
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
+        query_weight: Any = None,
+        tol: float = 1e-4,
     ) -> Objective:
         """Objective of the fitted weights on these data, beside the exact optimum found by `RankSVM(loss="hinge")`.
 
@@ -394,10 +404,6 @@ class PairwiseDescent(LinearRanker):
         super().check_model()
         state = getattr(self, "descent_state_", None)
         width = self.n_features_in_ + 1
-        if isinstance(state, dict) and "random" in state:  # a file of an earlier release: draws go on from the seed
-            state = {"weights": np.array([state.get("v"), state.get("r")]), "scalars": state.get("scalars"), "seed": 0}
-            self.descent_state_ = state
-            self.alpha_ = float(self.alpha)
         shapes = {"weights": (2, width), "scalars": (5,)}
         if not isinstance(state, dict) or any(
             getattr(state.get(key), "shape", None) != shape or state[key].dtype != np.float64

@@ -12,14 +12,15 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from truerank.compat.fit_arguments import check_predict_arguments
+from truerank.compat.query_column import without_query_column
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.names import look_up
+from truerank.core.types import ArrayLike, MatrixLike, Scorer
 from truerank.data.ranking_data import RankingData
+from truerank.data.row_source import RowSource
 from truerank.features.score_binning import ScoreBinning
 from truerank.rankers.base import Ranker
-from truerank.rankers.catboost_pool import without_pool
-from truerank.rankers.fit_arguments import check_predict_arguments
-from truerank.rankers.query_column import without_query_column
 
 # Name of a transformer (`--prepare NAME`) -> "module:class".
 TRANSFORMERS: dict[str, str] = {
@@ -66,7 +67,7 @@ class RankerPipeline(Ranker):
 
     model_attributes: ClassVar[tuple[str, ...]] = (*Ranker.model_attributes, "transformers_", "ranker_")
 
-    def __init__(self, prepare: Any, ranker: Any) -> None:
+    def __init__(self, prepare: Any, ranker: Scorer) -> None:
         self.prepare = prepare
         self.ranker = ranker
 
@@ -118,7 +119,6 @@ class RankerPipeline(Ranker):
         """Scores (n,), float64, in the order of the caller's rows; `qid` as in the class's notes."""
         check_is_fitted(self)
         check_predict_arguments(self, other)
-        X = without_pool(X)
         X, qid = self._without_query_column(X, qid)
         data = as_ranking_data(self, X, qid)
         if qid is None and not isinstance(X, RankingData) and self.n_queries_in_ > 1:
@@ -156,7 +156,7 @@ def transformer_class(name: str) -> type:
     return look_up(TRANSFORMERS, name, "transformer")
 
 
-def fit_ranker(ranker: Any, data: RankingData, valid: RankingData | None = None) -> Any:
+def fit_ranker(ranker: Scorer, data: RankingData, valid: RankingData | None = None) -> Any:
     """A fitted clone of a ranker, whoever's it is.
 
     truerank's get the data as they are. A scikit-learn `Pipeline` is gone through step by step, with `qid` for the
@@ -169,12 +169,10 @@ def fit_ranker(ranker: Any, data: RankingData, valid: RankingData | None = None)
     InvalidInputError
         Where it has neither `fit` nor `predict`.
     """
-    on_cluster = getattr(data, "is_cluster_data", False)
     if isinstance(ranker, Ranker):
-        if not on_cluster:
-            data, valid = data.replaced(order=None), None if valid is None else valid.replaced(order=None)
+        data, valid = data.as_grouped(), None if valid is None else valid.as_grouped()
         return clone(ranker).fit(data, **({} if valid is None else {"eval_set": valid}))
-    if on_cluster:
+    if isinstance(data, RowSource):
         raise InvalidInputError(f"on a cluster learn truerank's own rankers, got {type(ranker).__name__}")
     if not hasattr(ranker, "fit") or not hasattr(ranker, "predict"):
         raise InvalidInputError(f"expected a ranker or a pipeline that ends in one, got {type(ranker).__name__}")
@@ -200,12 +198,10 @@ def fit_ranker(ranker: Any, data: RankingData, valid: RankingData | None = None)
     return clone(ranker).fit(data.X, data.y)
 
 
-def ranker_scores(ranker: Any, data: RankingData) -> np.ndarray:
+def ranker_scores(ranker: Scorer, data: RankingData) -> np.ndarray:
     """Scores (n,), float64, grouped order, of a fitted ranker, whoever's it is."""
-    if getattr(data, "is_cluster_data", False):
-        return data.grouped_scores(ranker)  # type: ignore[attr-defined]
     if isinstance(ranker, Ranker):
-        return np.asarray(ranker.predict(data.replaced(order=None)), dtype=np.float64)
+        return data.scores(ranker)
     if hasattr(ranker, "steps"):
         for _, step in ranker.steps[:-1]:
             if step is not None and step != "passthrough":
@@ -217,7 +213,7 @@ def ranker_scores(ranker: Any, data: RankingData) -> np.ndarray:
         return np.asarray(ranker.predict(data.X), dtype=np.float64).reshape(-1)
 
 
-def as_ranking_data(ranker: Ranker, X: Any, qid: Any) -> RankingData:
+def as_ranking_data(ranker: Ranker, X: MatrixLike, qid: ArrayLike) -> RankingData:
     """Rows that a fitted ranker is to score, checked at its border, with the names it was fitted with."""
     X, qid = without_query_column(X, qid, getattr(ranker, "feature_names_in_", None))
     if isinstance(X, RankingData):
@@ -245,7 +241,7 @@ def _transformed(transformer: Any, data: RankingData) -> RankingData:
     return data.replaced(X=X, feature_names=names)
 
 
-def _query(method: Any, data: RankingData) -> dict[str, Any]:
+def _query(method: object, data: RankingData) -> dict[str, Any]:
     """`qid` for a method that takes it."""
     return {"qid": data.query_index} if _takes(method, "qid") else {}
 

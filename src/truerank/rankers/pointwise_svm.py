@@ -11,22 +11,22 @@ import numpy as np
 
 from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
-from truerank.core.parameters import parameters
 from truerank.core.threads import run_aside
+from truerank.core.types import Matrix
 from truerank.data.ranking_data import RankingData
 from truerank.losses.pointwise_hinge import HingeOracle
 from truerank.matrices.binned import BinnedMatrix
 from truerank.matrices.content import inverse_scales
 from truerank.matrices.rows import LinearRows
-from truerank.rankers.constructor_names import taking_other_names
-from truerank.rankers.linear import BinnedLinearRanker, Problem, make_problem
+from truerank.rankers.constructor_names import estimator
+from truerank.rankers.linear import BinnedLinearRanker, Problem
 from truerank.rankers.measure_svm import relevant_grade
+from truerank.rankers.sums.linear import make_problem
 from truerank.solvers.path import path_values
 from truerank.solvers.result import SolverResult, Status
 
 
-@taking_other_names
-@parameters
+@estimator
 class PointwiseSVM(BinnedLinearRanker):
     """Linear SVM that separates relevant from other documents, whatever their query: accuracy as the target.
 
@@ -91,6 +91,7 @@ class PointwiseSVM(BinnedLinearRanker):
     [1, 4, 2, 3]
     """
 
+    learns_elsewhere = True
     uses_eval_set = True
     model_attributes: ClassVar[tuple[str, ...]] = (
         *BinnedLinearRanker.model_attributes,
@@ -173,7 +174,7 @@ class PointwiseSVM(BinnedLinearRanker):
             return own, other
         raise InvalidInputError(f"class_weight must be None, 'ratio' or {{0: number, 1: number}}, got {given!r}")
 
-    def _liblinear(self, X: Any, hinge: HingeOracle, C: float) -> SolverResult:
+    def _liblinear(self, X: Matrix, hinge: HingeOracle, C: float) -> SolverResult:
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.svm import LinearSVC
 

@@ -10,24 +10,20 @@ import numpy as np
 
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
-from truerank.core.parameters import parameters
 from truerank.core.rounds import tell
 from truerank.data.ranking_data import RankingData
-from truerank.measures.kernel import QueryMeasure
 from truerank.rankers.base import Ranker
-from truerank.rankers.constructor_names import taking_other_names
-from truerank.rankers.pair_weights import make_pair_weights
-from truerank.rankers.round_results import History
+from truerank.rankers.constructor_names import estimator
+from truerank.rankers.sums.rank_boost import make_pair_weights, stump_scores
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.solvers.result import Status
-from truerank.trees.stumps import TOLERANCE, StepFunctions, Stump, apply_stump
+from truerank.trees.stumps import TOLERANCE, StepFunctions, Stump
 
 _OF_STUMPS: dict[str, type] = {"feature": np.int64, "threshold": np.float64, "missing": np.int64, "edge": np.float64}
 _CAP = 1e-12  # |r| is kept this far below 1, so that a perfect stump has a finite weight (14.2)
 
 
-@taking_other_names
-@parameters
+@estimator
 class RankBoost(Ranker):
     """RankBoost: a weighted sum of threshold stumps that orders document pairs, by exponential loss.
 
@@ -124,6 +120,7 @@ class RankBoost(Ranker):
     )  # fmt: skip
     allow_nan = True
     missing_values = "to the side of each stump that fits better"
+    learns_elsewhere = True
     uses_eval_set = True
 
     n_estimators: int = 300
@@ -180,14 +177,12 @@ class RankBoost(Ranker):
             setattr(self, f"{name}_", np.array([getattr(stump, name) for stump in stumps[:kept]], dtype=kind))
         self.weight_ = np.array(weights[:kept], dtype=np.float64)
         self.exponential_loss_ = np.array(losses)
-        self.history_ = History(
-            {
-                "loss": np.array(losses),
-                "edge": np.array([s.edge for s in stumps]),
-                "alpha": np.array(weights),
-                "validation": np.full(len(weights), np.nan) if curve is None else np.array(curve.values),
-            }
-        )
+        self.history_ = {
+            "loss": np.array(losses),
+            "edge": np.array([s.edge for s in stumps]),
+            "alpha": np.array(weights),
+            "validation": np.full(len(weights), np.nan) if curve is None else np.array(curve.values),
+        }
         self.n_iter_ = kept
         self.__dict__.pop("validation_scores_", None)
         if curve is not None:
@@ -216,26 +211,3 @@ class RankBoost(Ranker):
             raise ModelFileError(f"RankBoost: feature_ must name columns 0 to {self.n_features_in_ - 1}")
         if np.isnan(self.threshold_).any() or not np.isfinite(self.weight_).all():
             raise ModelFileError("RankBoost: thresholds must be numbers and weights finite")
-
-
-class StumpScores:
-    """Scores of validation queries, and their measure after each stump."""
-
-    def __init__(self, valid: RankingData, curve: EarlyStopping) -> None:
-        self._X, self._weight = valid.X, valid.query_weight
-        self._measure = QueryMeasure(valid, curve.measure)
-        self._scores = np.zeros(valid.n_rows)
-
-    def value_with(self, stump: Stump, weight: float) -> float:
-        """Add `weight * h` to the scores; the measure's mean."""
-        return self._measure.measure.aggregate(self.by_query_with(stump, weight), self._weight)
-
-    def by_query_with(self, stump: Stump, weight: float) -> np.ndarray:
-        """The same, by query (m,)."""
-        apply_stump(self._X, stump, weight, self._scores)
-        return self._measure.of_scores(self._scores)
-
-
-def stump_scores(valid: Any, curve: EarlyStopping) -> Any:
-    """`StumpScores` of these data, or what data that live on a cluster give in its place."""
-    return valid.stump_scores(curve) if getattr(valid, "is_cluster_data", False) else StumpScores(valid, curve)

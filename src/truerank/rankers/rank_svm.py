@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
-from truerank.core.parameters import parameters
 from truerank.data.ranking_data import RankingData
-from truerank.rankers.constructor_names import taking_other_names
-from truerank.rankers.linear import BinnedLinearRanker, make_problem
+from truerank.rankers.constructor_names import estimator
+from truerank.rankers.linear import BinnedLinearRanker
+from truerank.rankers.sums.linear import make_problem
 from truerank.solvers.cutting_planes import CuttingPlanes
 from truerank.solvers.newton import minimise_pairs
 from truerank.solvers.path import path_values
@@ -20,8 +20,7 @@ from truerank.solvers.result import SolverResult, Status
 _HINGE_BLOCKS = 4  # more make fewer rounds and larger small programs
 
 
-@taking_other_names
-@parameters
+@estimator
 class RankSVM(BinnedLinearRanker):
     """Linear RankSVM, exact: hinge or squared hinge over all pairs, which are counted and never listed.
 
@@ -120,6 +119,7 @@ class RankSVM(BinnedLinearRanker):
     True
     """
 
+    learns_elsewhere = True
     uses_eval_set = True
     model_attributes: ClassVar[tuple[str, ...]] = (
         *BinnedLinearRanker.model_attributes,

@@ -7,21 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.errors import warn
+from truerank.core.types import Scorer
 from truerank.measures import parse_measure
-
-
-class History(dict[str, np.ndarray]):
-    """What happened round by round, as arrays by name; `valid` is an earlier release's name of `validation`."""
-
-    def __init__(self, columns: Mapping[str, np.ndarray]) -> None:
-        super().__init__({"validation" if name == "valid" else name: column for name, column in columns.items()})
-
-    def __missing__(self, name: str) -> np.ndarray:
-        if name == "valid" and "validation" in self:
-            warn('history_["valid"] is now history_["validation"]', FutureWarning)
-            return self["validation"]
-        raise KeyError(name)
 
 
 class EvaluationResults(dict[str, Any]):
@@ -32,7 +19,7 @@ class EvaluationResults(dict[str, Any]):
     [0.5]
     """
 
-    def __missing__(self, key: Any) -> Any:
+    def __missing__(self, key: object) -> Any:
         wanted = _spelling(key)
         for name, value in self.items():
             if _spelling(name) == wanted:
@@ -49,7 +36,7 @@ class NotHere:
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
-    def __get__(self, ranker: Any, owner: type | None = None) -> Any:
+    def __get__(self, ranker: Scorer, owner: type | None = None) -> Any:
         if ranker is None:
             return self
         raise AttributeError(f"{type(ranker).__name__} has no {self.name}: {self.instead}")
@@ -124,7 +111,7 @@ class RoundResults:
         return self.evals_result_
 
 
-def _spelling(key: Any) -> str:
+def _spelling(key: object) -> str:
     return str(key).lower().replace("validation_", "valid_").replace("-", "@")
 
 

@@ -40,7 +40,7 @@ class TextRanker(BaseEstimator):
     binning_ : ScoreBinning or None
     ranker_ : Ranker
     calibrator_ : Calibrator or None
-        Turns scores into probabilities of relevance, where one was set (`truerank pipeline` does).
+        Turns scores into probabilities of relevance, where one was set (`truerank text pipeline` does).
 
     Examples
     --------
@@ -111,7 +111,9 @@ class TextRanker(BaseEstimator):
         """
         calibrator = getattr(self, "calibrator_", None)
         if calibrator is None:
-            raise InvalidInputError("this model has no calibrator; `truerank pipeline` makes one")
+            raise InvalidInputError(
+                "this model has no calibrator; `truerank text pipeline` makes one unless a constant is better"
+            )
         return calibrator.predict_proba(scores)
 
     def check_model(self) -> None:

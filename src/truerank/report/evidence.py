@@ -16,16 +16,21 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
+from truerank.core.printing import counted
+from truerank.core.types import MeasuresLike
 from truerank.data.columns import as_in_training, shown_names
+from truerank.data.provenance import UNRECOGNISED, training_queries, warn_of_training_queries
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.inspection.explanation import document_contributions
-from truerank.measures import parse_measure, parse_measures
+from truerank.measures import mean_of, parse_measure, parse_measures
+from truerank.measures.coverage import Coverage, over_topics, settle_topics
 from truerank.measures.evaluation import Evaluation, scores_in_order
 from truerank.measures.ranking import Ranking
 from truerank.rankers.own_importance import MOST_FEATURES, own_importance
-from truerank.report.page import Section, cards, chart, data_table, page, paragraph, rankings, simple_table
-from truerank.significance import compare_values, measure_interval
-from truerank.significance.comparison import Comparison, over_all_topics
+from truerank.report.page import Section, cards, chart, data_table, headline, page, paragraph, rankings, simple_table
+from truerank.significance import measure_interval
+from truerank.significance.comparison import Comparison, MeasuredValues, compare_measures
+from truerank.significance.unjudged import about_unjudged, judged_shares
 
 _RANKED_QUERIES = 60  # queries whose rankings are on the page: those that differ most, and others evenly
 _RANKED_DOCUMENTS = 10
@@ -54,12 +59,14 @@ class System:
 def make_report(
     systems: Sequence[System],
     *,
-    measures: Any = "AP nDCG@10 RR",
+    measures: MeasuresLike = "AP nDCG@10 RR",
     convention: str = "trec",
     data: RankingData | None = None,
     title: str = "Ranking report",
     made_by: str = "",
     sources: dict[str, str] | None = None,
+    topics: str | None = None,
+    about_training: str | None = None,
 ) -> str:
     """The report as one HTML page that needs no network.
 
@@ -68,8 +75,7 @@ def make_report(
     systems : sequence of System
         The first is the baseline of all comparisons. All have the same queries.
     measures : str, Measure or a sequence
-        The first is the one that differences and tests are about. Where there are several systems, a topic that one of
-        them lacks counts 0.
+        The first is the one that differences and tests are about.
     convention : str
     data : RankingData, optional
         The rows that the models scored: their oddities, and why documents stand where they stand.
@@ -77,11 +83,17 @@ def make_report(
         Heading; the command that made the page.
     sources : dict of str to str, optional
         What the page was made from, by name, with a hash or a remark.
+    topics : {"common", "all"}, optional
+        Required where systems have different topics; see `measures.coverage`.
+    about_training : str, optional
+        What is known of training queries that were left out of the data. Of the queries that are there this function
+        finds out which ones trained a model, warns, and gives no verdict where there are any.
 
     Raises
     ------
     InvalidInputError
-        Without a system, when systems are of different queries, or when they are to be compared on GMAP.
+        Without a system, when systems are of different queries, when they have different topics and `topics` is None,
+        or when they are to be compared on GMAP.
     MissingExtraError
         Without the extra `report`.
     """
@@ -93,9 +105,20 @@ def make_report(
             raise InvalidInputError(f"{system.name} and {systems[0].name} are of different queries")
     if len({system.name for system in systems}) < len(systems):
         raise InvalidInputError("two systems have the same name")
+    overlaps = {s.name: training_queries(s.model, data) for s in systems if data is not None and s.model is not None}
+    for system in systems:
+        if system.name in overlaps:
+            warn_of_training_queries(system.model, overlaps[system.name])
+    if about_training is None:
+        about_training = "\n".join(f"{name}: {overlap}" for name, overlap in overlaps.items())
+    seen = any(overlap.recognised for overlap in overlaps.values())
+    coverage = None
     parsed = parse_measures(measures, convention)
-    if len(systems) > 1:
-        parsed = over_all_topics(parsed)
+    if any((s.judgements.sizes == 0).any() for s in systems):
+        parsed = over_topics(parsed, topics)
+        judged, coverage = settle_topics({s.name: (s.judgements, s.scores) for s in systems}, topics)
+        systems = [System(s.name, *judged[s.name], s.model) for s in systems]
+        names = [str(name) for name in systems[0].judgements.query_ids]
     results = [
         Evaluation(parsed, convention, Ranking(s.judgements, scores_in_order(s.scores, s.judgements, None)))
         for s in systems
@@ -103,10 +126,11 @@ def make_report(
     first = next(iter(results[0]))
     if len(systems) > 1:
         results[0].measures[first].check_mean()
+    compared = _compared(systems, results) if len(systems) > 1 else {}
     sections = [
-        _summary(systems, results, first),
+        _summary(systems, results, first, about_training or UNRECOGNISED, seen, coverage, compared),
         _measures(systems, results, first),
-        *_comparison(systems, results, first),
+        *_comparison(systems, compared, results),
         _by_query(systems, results, first, names),
         *_curves(systems),
         *_weights(systems),
@@ -116,32 +140,43 @@ def make_report(
         *_findings(data),
         _making(made_by, sources or {}, convention),
     ]
-    subtitle = f"{len(names)} queries, {first} under the convention {convention}"
+    subtitle = f"{counted(len(names), 'query')}, {first} under the convention {convention}"
     return page(title, subtitle, sections)
 
 
-def _summary(systems: Sequence[System], results: list[Evaluation], first: str) -> Section:
+def _summary(
+    systems: Sequence[System],
+    results: list[Evaluation],
+    first: str,
+    about_training: str,
+    seen: bool,
+    coverage: Coverage | None,
+    compared: dict[str, Comparison],
+) -> Section:
     result = results[0]
     figures: dict[str, Any] = {"queries": result.n_queries, "without a relevant document": result.empty}
     for system, one in list(zip(systems, results))[:4]:
         figures[f"{first} of {system.name}"] = f"{one[first]:.4f}"
-        if one.missing_topics:
-            counted = ", which count 0" if len(systems) > 1 else ""
-            figures[f"topics that {system.name} lacks{counted}"] = one.missing_topics
-    text = cards(figures)
-    if len(systems) > 1:
+    text = "".join(paragraph(line) for line in about_training.split("\n")) + cards(figures)
+    if coverage is not None:
+        text += paragraph(f"{coverage}.")
+    if seen:
+        text += paragraph("No verdict: the figures include queries that trained a model.")
+    elif len(systems) > 1:
         values = [one[first] for one in results]
         best = int(np.argmax(values) if result.measures[first].higher_is_better else np.argmin(values))
         if best == 0:
             text += paragraph(f"No system is above {systems[0].name} on {first}.")
         else:
-            pairs = _compared(systems, results, first).pairs
-            pair = next(p for p in pairs if systems[best].name in (p.a, p.b))
-            sure = "a difference that the test confirms" if pair.p_adjusted < 0.05 else "which may be chance"
-            text += paragraph(
-                f"{systems[best].name} has the best {first}, {abs(pair.difference):.4f} better than {systems[0].name} "
-                f"(p = {pair.p_adjusted:.3g} after correction): {sure}."
+            pair = next(p for p in compared[first].pairs if systems[best].name in (p.a, p.b))
+            figures_of = (
+                f"{first} differs by {abs(pair.difference):.4f}, with a 95 % interval from {pair.low:+.4f} to "
+                f"{pair.high:+.4f}; {pair.wins} queries gain, {pair.losses} lose (p = {pair.p_adjusted:.3g} after "
+                "correction)"
             )
+            better = f"{systems[best].name} is better than {systems[0].name}"
+            open_ = f"These queries do not show whether {better}."
+            text = headline(f"{better}." if pair.p_adjusted < 0.05 else open_) + paragraph(f"{figures_of}.") + text
     return Section("summary", "Summary", text)
 
 
@@ -153,16 +188,19 @@ def _measures(systems: Sequence[System], results: list[Evaluation], first: str) 
         for name in result:
             known = result.per_query[name][np.isfinite(result.per_query[name])]
             if not len(known):
-                rows.append([system.name, name, None, None, None, None, None])
+                rows.append([system.name, name, None, None, None, None, None, None])
                 continue
-            interval = measure_interval(result.measures[name], known, n_resamples=2_000)
+            interval = measure_interval(result.measures[name], known)
             ends = ties[name] or (None, None)
-            rows.append([system.name, name, result[name], interval.low, interval.high, *ends])
+            of_system = (system.judgements, system.scores)
+            share = None if system.judgements.known.all() else judged_shares(result.measures[name], {"": of_system})[""]
+            judged = None if share is None else mean_of(share)
+            rows.append([system.name, name, result[name], interval.low, interval.high, *ends, judged])
             if name == first:
                 points.append({"system": system.name, "mean": result[name], "low": interval.low, "high": interval.high})
     spec = {
         "data": {"values": points},
-        "height": 28 * max(1, len(points)) + 4,
+        "height": max(28 * len(points) + 4, 90),  # room for the axis of a single system
         "encoding": {"y": {"field": "system", "type": "nominal", "sort": None, "title": None}},
         "layer": [
             {
@@ -182,36 +220,57 @@ def _measures(systems: Sequence[System], results: list[Evaluation], first: str) 
         ],
     }
     header = ["system", "measure", "mean", "95 % from", "to", "worst order of ties", "best order of ties"]
+    if any(row[-1] is not None for row in rows):
+        header.append("judged")
+    else:
+        rows = [row[:-1] for row in rows]
     text = simple_table(header, rows, "measures") + chart(spec, f"{first} of each system with its 95 % interval")
     note = (
-        "Intervals: bootstrap over queries. Ties: what the mean would be in the worst and best order of equal scores."
+        "Intervals: Student's, over queries. Ties: what the mean would be in the worst and best order of equal scores. "
+        "Judged: share of judged documents to the measure's cutoff, where some are not judged."
     )
     return Section("measures", "Measures", text + paragraph(note, quiet=True))
 
 
-def _comparison(systems: Sequence[System], results: list[Evaluation], first: str) -> list[Section]:
-    if len(systems) < 2:
+def _comparison(systems: Sequence[System], compared: dict[str, Comparison], results: list[Evaluation]) -> list[Section]:
+    if not compared:
         return []
     rows: list[list[Any]] = [
-        [p.a, p.b, p.difference, p.low, p.high, p.wins, p.losses, p.ties, p.p, p.p_adjusted, p.detectable]
-        for p in _compared(systems, results, first).pairs
+        [name, p.a, p.b, p.difference, p.low, p.high, p.wins, p.losses, p.ties, p.p, p.marked, p.detectable]
+        for name, one in compared.items()
+        for p in one.pairs
     ]
-    header = ["system", "against", "difference", "95 % from", "to", "wins", "losses", "ties", "p", "corrected", "shows"]
+    header = ["measure", "system", "against", "difference", "95 % from", "to", "wins", "losses", "ties", "p"]
+    header += ["corrected", "detectable"]
+    one = next(iter(compared.values()))
     note = (
-        "Randomisation test on per-query values, two-sided, Holm's correction. `shows`: the difference that a t-test "
-        "on these queries would find four times in five."
+        f"{', '.join(compared)}, convention {one.convention}; {one.method}. `detectable`: the difference that a t-test "
+        "detects with 80 % power, at the corrected level."
     )
-    text = simple_table(header, rows, "comparison") + paragraph(note, quiet=True)
+    remarks = [f"{name}: {line}." for name, one in compared.items() for line in one.remarks()]
+    judged = {s.name: (s.judgements, s.scores) for s in systems}
+    for name, own in compared.items():
+        lines = about_unjudged(results[0].measures[name], judged, [(p.a, p.b) for p in own.pairs])[1]
+        remarks += [f"{name}: {line}." for line in lines]
+    text = simple_table(header, rows, "comparison") + "".join(paragraph(t, quiet=True) for t in [note, *remarks])
     return [Section("comparison", f"Better than {systems[0].name}?", text)]
 
 
-def _compared(systems: Sequence[System], results: list[Evaluation], first: str) -> Comparison:
-    """The systems against the first one."""
-    return compare_values(
-        {s.name: one.per_query[first] for s, one in zip(systems, results)},
-        baseline=systems[0].name, measure=first, convention=results[0].convention,
-        higher_is_better=results[0].measures[first].higher_is_better,
-    )  # fmt: skip
+def _compared(systems: Sequence[System], results: list[Evaluation]) -> dict[str, Comparison]:
+    """The systems against the first one, by each measure that is a mean over queries."""
+    means = {
+        name: one
+        for name, one in results[0].measures.items()
+        if one.AGGREGATE == "mean" and np.isfinite(sum(result.per_query[name] for result in results)).any()
+    }
+    values = [
+        MeasuredValues(
+            {s.name: one.per_query[name] for s, one in zip(systems, results)}, name, measure.convention,
+            measure.higher_is_better,
+        )
+        for name, measure in means.items()
+    ]  # fmt: skip
+    return dict(zip(means, compare_measures(values, baseline=systems[0].name)))
 
 
 def _by_query(systems: Sequence[System], results: list[Evaluation], first: str, names: list[str]) -> Section:
@@ -251,6 +310,7 @@ def _by_query(systems: Sequence[System], results: list[Evaluation], first: str, 
             spec["encoding"].pop("color")  # type: ignore[attr-defined]
             spec["mark"]["color"] = "--a"  # type: ignore[index]
         text += chart(spec, f"difference of {first} by query, largest gain first")
+        rows = [rows[q] for q in order.tolist()]
     text += data_table(columns, rows, "queries", pick="query-box")
     return Section("queries", "By query", text)
 
@@ -322,7 +382,9 @@ def _probabilities(systems: Sequence[System], data: RankingData | None) -> list[
         relevant = data.y >= float(getattr(system.model, "rel", 1) or 1)
         if relevant.all() or not relevant.any():
             continue
-        bins = reliability(relevant, p)
+        if data.n_queries < 2:
+            continue  # one query says nothing about others
+        bins = reliability(relevant, p, groups=data.query_index)
         points = [
             {"predicted": a, "observed": b, "low": low, "high": high, "documents": n}
             for a, b, low, high, n in zip(
@@ -356,7 +418,8 @@ def _probabilities(systems: Sequence[System], data: RankingData | None) -> list[
         }
         text += f"<h3>{html.escape(system.name)}</h3>" + chart(spec, f"reliability diagram of {system.name}")
         text += paragraph(
-            "Grey bars: where 95 of 100 shares would lie if every probability were true; "
+            f"Grey bars: where 95 of 100 shares would lie if every probability were true, "
+            f"{counted(data.n_queries, 'query')} as the sampling unit; "
             f"{100 * bins.inside:.0f} % of the points are inside.",
             quiet=True,
         )
@@ -454,7 +517,7 @@ def _findings(data: RankingData | None) -> list[Section]:
     rows: list[list[Any]] = [[f.severity, f.code, f.count, f.where, CODES[f.code].meaning, f.advice] for f in found]
     header = ["severity", "finding", "count", "where", "what it means", "what to do"]
     text = simple_table(header, rows, "findings") if rows else ""
-    return [Section("findings", "What is odd about the data", text or paragraph("Nothing was found."))]
+    return [Section("findings", "Data quality", text or paragraph("Nothing was found."))]
 
 
 def _making(made_by: str, sources: dict[str, str], convention: str) -> Section:

@@ -32,6 +32,11 @@ def paragraph(text: str, *, quiet: bool = False) -> str:
     return f"<p{' class=quiet' if quiet else ''}>{_with_code(html.escape(text))}</p>"
 
 
+def headline(text: str) -> str:
+    """The finding of the page, in large letters."""
+    return f'<p style="font-size: 1.4em; font-weight: 600">{html.escape(text)}</p>'
+
+
 def cards(values: dict[str, Any]) -> str:
     """The few figures of a summary, by name."""
     items = "".join(
@@ -99,7 +104,7 @@ def _with_code(text: str) -> str:
     return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", text)
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     """Data for the page's script; `</` cannot end the element early."""
     text = json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return f'<script type="application/json">{text.replace("<", chr(92) + "u003c")}</script>'

@@ -1,20 +1,25 @@
 """Is a difference between rankers real? Tests, intervals, corrections and tables of wins and losses."""
 
-from truerank.significance.comparison import Comparison, PairComparison, compare_rankers, compare_values
+from truerank.significance.comparison import (
+    Comparison,
+    Influence,
+    MeasuredValues,
+    PairComparison,
+    compare_measures,
+    compare_rankers,
+    compare_values,
+)
 from truerank.significance.corrections import benjamini_hochberg, bonferroni, holm
+from truerank.significance.families import Family, step_down_max_t
 from truerank.significance.intervals import (
     Interval,
-    bootstrap_interval,
-    detectable_against_another,
+    mean_interval,
     measure_interval,
     smallest_detectable_difference,
 )
 from truerank.significance.pairwise import (
     effect_size,
     groups_alike,
-    pairwise_bootstrap,
-    pairwise_randomisation,
-    tukey_hsd,
 )
 from truerank.significance.two_samples import (
     Outcome,
@@ -28,33 +33,37 @@ from truerank.significance.two_samples import (
     wilcoxon,
     win_loss,
 )
+from truerank.significance.verdicts import Verdict, verdict
 
 __all__ = [
     "Comparison",
+    "Family",
+    "Influence",
     "Interval",
+    "MeasuredValues",
     "Outcome",
     "PairComparison",
+    "Verdict",
     "WinLoss",
     "benjamini_hochberg",
     "bonferroni",
-    "bootstrap_interval",
+    "compare_measures",
     "compare_rankers",
     "compare_values",
-    "detectable_against_another",
     "effect_size",
     "groups_alike",
     "holm",
+    "mean_interval",
     "measure_interval",
     "paired_differences",
     "paired_t",
-    "pairwise_bootstrap",
-    "pairwise_randomisation",
     "randomisation",
     "rank_sum",
     "sign_test",
     "sign_test_of_counts",
     "smallest_detectable_difference",
-    "tukey_hsd",
+    "step_down_max_t",
+    "verdict",
     "wilcoxon",
     "win_loss",
 ]

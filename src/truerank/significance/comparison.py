@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -12,41 +13,34 @@ import numpy as np
 
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError
-from truerank.core.printing import Tabular, styled_table, table
+from truerank.core.printing import Tabular, counted, styled_table, table
+from truerank.core.types import ArrayLike, MeasureLike, RandomState
 from truerank.data.ranking_data import Judgements
+from truerank.data.row_source import RowSource
 from truerank.io.trec import as_qrels, judge_run
 from truerank.measures import DEFAULT_CONVENTION, mean_of, parse_measures
 from truerank.measures.base import Measure
+from truerank.measures.conventions import titled
+from truerank.measures.coverage import over_topics, settle_topics
 from truerank.measures.evaluation import is_qrels, judged, runs_by_name, scores_in_order
 from truerank.significance.corrections import benjamini_hochberg, bonferroni, holm
-from truerank.significance.intervals import Interval, bootstrap_interval, smallest_detectable_difference
-from truerank.significance.pairwise import (
-    effect_size,
-    groups_alike,
-    pairwise_bootstrap,
-    pairwise_randomisation,
-    resamples_for,
-    tukey_hsd,
-)
-from truerank.significance.two_samples import (
-    Outcome,
-    paired_differences,
-    paired_t,
-    randomisation,
-    sign_test,
-    wilcoxon,
-    win_loss,
-)
+from truerank.significance.families import step_down_max_t
+from truerank.significance.intervals import Interval, mean_interval, smallest_detectable_difference
+from truerank.significance.paired import OF_MEANS, TESTS, paired_tests
+from truerank.significance.pairwise import effect_size, groups_alike, resamples_for
+from truerank.significance.signs import smallest_p
+from truerank.significance.two_samples import paired_differences, win_loss
+from truerank.significance.verdicts import Verdict, verdict_of
 
-TESTS = ("randomisation", "t", "wilcoxon", "sign")
 _CORRECTIONS: dict[str, Callable[[Any], np.ndarray]] = {
     "holm": holm,
     "bonferroni": bonferroni,
     "benjamini-hochberg": benjamini_hochberg,
     "none": lambda p: np.asarray(p, dtype=np.float64),
 }
-CORRECTIONS = (*_CORRECTIONS, "tukey")
+CORRECTIONS = ("max-t", *_CORRECTIONS)
 LEVEL = 0.05
+_INTERVAL_OF = {"sign": "share of wins", "wilcoxon": "pseudo-median"}
 _MOVED_BY_TIES = 0.0005  # a unit of the fourth digit moves by rounding alone
 
 
@@ -54,9 +48,11 @@ class PairComparison(NamedTuple):
     """Ranker `a` against ranker `b`: `wins` counts the queries on which `a` has the better value.
 
     `difference` is the mean of a's values less b's (b's less a's where less is better, so that gains are positive) over
-    the `queries` that both have a value for, with its bootstrap interval `low` to `high`; `detectable` the smallest
-    true difference that a paired t-test on them would find four times in five; `effect` is Cohen's d of the paired
-    values.
+    the `queries` that both have a value for. `low` to `high` is the 95 % interval of this pair alone, which agrees with
+    `p`: of the mean difference for tests of the mean, of the share of wins for the sign test, of the pseudo-median for
+    Wilcoxon's; NaN where there is none. `detectable` is the true difference that a paired t-test detects with 80 %
+    power at the level divided by the number of comparisons; `effect` is Cohen's d of the paired values; `error` is the
+    Monte Carlo standard error of `p_adjusted`. `verdict` is None where no margin was given.
     """
 
     a: str
@@ -72,14 +68,41 @@ class PairComparison(NamedTuple):
     p_adjusted: float
     detectable: float
     effect: float
+    error: float = 0.0
+    verdict: Verdict | None = None
 
-    def cells(self) -> tuple[str, str, str]:
-        """As tables show it: the rankers, the difference with its interval, wins/losses/ties with ** below .05."""
-        return (
-            f"{self.a} against {self.b}",
-            f"{self.difference:+.4f} [{self.low:+.4f}, {self.high:+.4f}]",
-            f"{self.wins}/{self.losses}/{self.ties}{'**' if self.p_adjusted < LEVEL else ''}",
-        )
+    def cells(self, test: str = "randomisation") -> tuple[str, ...]:
+        """Rankers, difference, interval of this pair alone by the test, wins/losses/ties; see `Comparison.columns`."""
+        sign = "" if test == "sign" else "+"
+        interval = "" if math.isnan(self.low) else f"[{self.low:{sign}.4f}, {self.high:{sign}.4f}]"
+        figures = [f"{self.difference:+.4f} {interval}".rstrip()]
+        if test not in OF_MEANS:
+            figures = [f"{self.difference:+.4f}", interval]
+        return (f"{self.a} against {self.b}", *figures, f"{self.wins}/{self.losses}/{self.ties}")
+
+    @property
+    def marked(self) -> str:
+        """The adjusted p, with ** where it is below .05; empty where there is none."""
+        return "" if math.isnan(self.p_adjusted) else f"{self.p_adjusted:.4f}{'**' if self.p_adjusted < LEVEL else ''}"
+
+
+class Influence(NamedTuple):
+    """A pair without one query: its difference, its adjusted p, and whether that moves p to the other side of .05."""
+
+    query: str
+    difference: float
+    p_adjusted: float
+    changes: bool
+
+
+class MeasuredValues(NamedTuple):
+    """Values of one measure by ranker and query, for `compare_measures`; `tie_averaged` as in `Comparison`."""
+
+    per_query: Mapping[str, np.ndarray]
+    measure: str = ""
+    convention: str = ""
+    higher_is_better: bool = True
+    tie_averaged: Mapping[str, float] | None = None
 
 
 @dataclass(repr=False, eq=False)
@@ -95,14 +118,20 @@ class Comparison(Tabular):
         Mean of each ranker.
     per_query : dict of str to float64 array (m,)
     intervals : dict of str to Interval
-        Bootstrap interval of each mean.
+        Student's interval of each mean.
     pairs : list of PairComparison
     n_resamples : int
-        Of the randomisation test, the more the more pairs, so that a correction can still show something.
+        Random signs, or all 2^n of them; with Holm and Bonferroni the more the more pairs.
     query_ids : list of str or None
     tie_averaged : dict of str to float
         Mean of each ranker over all orders of its tied documents, where it is known; the tables show it beside the mean
         where they differ by more than .0005 for some ranker, because the convention's rule for ties then decides.
+    smallest_p : float
+        The smallest adjusted p that the numbers of nonzero differences and comparisons allow.
+    about : str
+        What the comparison is about, printed below the table; "" where the caller says so.
+    n_comparisons : int
+        Comparisons that p was corrected for: the pairs, times the measures that were compared with this one.
     """
 
     measure: str
@@ -118,22 +147,107 @@ class Comparison(Tabular):
     query_ids: list[str] | None
     tie_averaged: dict[str, float]
     higher_is_better: bool
+    smallest_p: float
+    n_comparisons: int
+    _again: Callable[[int], list[PairComparison]] = field(repr=False)
+    about: str = ""
 
     @property
-    def smallest_p(self) -> float:
-        """The smallest adjusted p that the test could give here; above .05 nothing can be shown."""
-        # Of the 2^n ways to swap n queries' values two are extreme; of Tukey's (k (k - 1))^n, k (k - 1) are.
-        n_queries = max(pair.queries for pair in self.pairs)
-        if self.correction == "tukey":
-            k = len(self.per_query)
-            return max(1 / 10_001, float(k * (k - 1)) ** (1 - n_queries))
-        if self.test in ("t", "wilcoxon"):  # continuous, or approximated by what is
-            return 0.0
-        smallest = 2.0 ** (1 - n_queries)
-        if self.test == "randomisation":
-            smallest = max(smallest, 1 / (self.n_resamples + 1))
-        family = 1 if self.correction in ("none", "benjamini-hochberg") else len(self.pairs)
-        return min(1.0, family * smallest)
+    def interval_of(self) -> str:
+        """What `low` and `high` of a pair are about: mean difference, share of wins or pseudo-median."""
+        return _INTERVAL_OF.get(self.test, "mean difference")
+
+    @property
+    def columns(self) -> list[str]:
+        """Headings of `PairComparison.cells` but the first."""
+        if self.test in OF_MEANS:
+            return ["difference, 95%", "W/L/T"]
+        return ["difference", f"{self.interval_of}, 95%", "W/L/T"]
+
+    @property
+    def counted(self) -> str:
+        """The number of comparisons that p was corrected for.
+
+        As in "6 comparisons (3 pairs × 2 measures)".
+        """
+        n, pairs = self.n_comparisons, len(self.pairs)
+        text = counted(n, "comparison")
+        return text if n == pairs else f"{text} ({counted(pairs, 'pair')} × {n // pairs} measures)"
+
+    @property
+    def caption(self) -> str:
+        """What the figures are about: measure, convention, queries, test and correction."""
+        about = f"{self.measure or 'values'}, convention {titled(self.convention)}" if self.convention else self.measure
+        return f"{about}; {self.method}".removeprefix("; ")
+
+    @property
+    def method(self) -> str:
+        """The caption without the measure and its convention."""
+        return f"{self.tested}; intervals are of each pair alone"
+
+    @property
+    def tested(self) -> str:
+        """Queries, test and correction."""
+        queries = sorted(pair.queries for pair in self.pairs)
+        count = ("" if queries[0] == queries[-1] else f"{queries[0]} to ") + counted(queries[-1], "query")
+        name = "max-T" if self.correction == "max-t" else self.correction
+        corrected = "p not corrected" if name == "none" else f"p corrected by {name}"
+        return (
+            f"{count}; {self.test} test, two-sided"
+            + (f" ({self.n_resamples} resamples)" if self.test == "randomisation" else "")
+            + f"; {corrected} for {self.counted}, ** where it is below 0.05"
+        )
+
+    def remarks(self) -> list[str]:
+        """Sentences about pairs without an interval, and about p so near .05 that other resamples may move it across.
+
+        At most 30 pairs are named.
+        """
+        lines = []
+        for pair in self.pairs:
+            differ = f"{pair.wins + pair.losses} of {counted(pair.queries, 'query')} differ"
+            if math.isnan(pair.detectable) and pair.wins + pair.losses:
+                differ = f"all {pair.queries} queries differ by the same amount"
+            if math.isnan(pair.low):
+                lacks = "no p and no interval" if math.isnan(pair.p) else "no interval"
+                lines.append(f"{pair.a} against {pair.b} has {lacks}: {differ}")
+            if pair.error and abs(pair.p_adjusted - LEVEL) < 2.0 * pair.error:
+                lines.append(
+                    f"{pair.a} against {pair.b}: the Monte Carlo error of the corrected p {pair.p_adjusted:.4f} is "
+                    f"{pair.error:.4f}; another seed may give a p on the other side of 0.05"
+                )
+        return lines[:30]
+
+    def influence(self, a: str, b: str) -> Influence | None:
+        """Compare `a` with `b` without the single query that matters most.
+
+        None with fewer than three queries, and where another comparison of the family would have none left.
+
+        Of a pair that is shown (adjusted p below .05) this is the query without which Student's t is nearest to 0, else
+        the one without which it is farthest from 0. All comparisons of the family are tested again without it.
+        """
+        index = next((i for i, pair in enumerate(self.pairs) if {pair.a, pair.b} == {a, b}), None)
+        if index is None:
+            raise InvalidInputError(f"{a!r} and {b!r} were not compared")
+        pair, flip = self.pairs[index], 1.0 if self.pairs[index].a == a else -1.0
+        d = self._sign * (np.asarray(self.per_query[pair.a], float) - np.asarray(self.per_query[pair.b], float))
+        known = np.flatnonzero(~np.isnan(d))
+        if len(known) < 3:
+            return None
+        shown = pair.p_adjusted < LEVEL
+        own, n = d[known], len(known)
+        centred = own - own.mean()
+        means = (own.sum() - own) / (n - 1)
+        variances = np.maximum(centred @ centred - centred**2 * n / (n - 1), 0.0) / (n - 2)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = np.nan_to_num(np.abs(means) / np.sqrt(variances))  # without each query, but for a factor
+        left_out = int(known[np.argmin(t) if shown else np.argmax(t)])
+        try:
+            found = self._again(left_out)[index]
+        except InvalidInputError:  # another comparison of the family has a value for this query alone
+            return None
+        query = (self.query_ids or [str(i) for i in range(len(d))])[left_out]
+        return Influence(query, flip * found.difference, found.p_adjusted, shown != (found.p_adjusted < LEVEL))
 
     @cached_property
     def groups(self) -> list[list[str]]:
@@ -177,10 +291,17 @@ class Comparison(Tabular):
             "correction": self.correction,
             "means": self.means,
             "tie_averaged": self.tie_averaged,
-            "intervals": {name: [interval.low, interval.high] for name, interval in self.intervals.items()},
+            "intervals": {name: [_known(end) for end in interval[1:]] for name, interval in self.intervals.items()},
             "smallest_p": self.smallest_p,
+            "comparisons": self.n_comparisons,
+            "interval_of": self.interval_of,
             "groups": self.groups,
-            "pairs": [pair._asdict() | self._moved(pair) for pair in self.pairs],
+            "pairs": [
+                {name: _known(value) for name, value in pair._asdict().items()}
+                | {"verdict": None if pair.verdict is None else list(pair.verdict.kinds)}
+                | self._moved(pair)
+                for pair in self.pairs
+            ],
         }
 
     def _moved(self, pair: PairComparison) -> dict[str, Any]:
@@ -203,26 +324,32 @@ class Comparison(Tabular):
                 letters[name] += ("," if letters[name] else "") + _letter(number)
         ties = self.ties_matter()
         header = ["", "ranker", self.measure or "mean", *(["ties averaged"] if ties else []), "95% interval"]
-        header += ["alike"] if self.groups else []
-        header += ["difference, 95%", "W/L/T", "p", f"p, {self.correction}", "effect d"] if against else []
+        header += ["group"] if self.groups else []
+        margin = any(pair.verdict is not None for pair in self.pairs)
+        last = ["verdict"] if margin else []
+        header += [*self.columns, "p", f"p, {self.correction}", "Cohen's d", *last] if against else []
         rows: list[list[Any]] = []
         for place, name in enumerate(sorted(self.means, key=lambda one: -self._sign * self.means[one]), 1):
             interval, pair = self.intervals[name], against.get(name)
             row: list[Any] = [place, name, self.means[name], *([self.tie_averaged.get(name)] if ties else [])]
-            row += [f"[{interval.low:.4f}, {interval.high:.4f}]"]
+            row += ["" if math.isnan(interval.low) else f"[{interval.low:.4f}, {interval.high:.4f}]"]
             row += [letters[name]] if self.groups else []
             if against and pair is None:
-                row += ["(baseline)", "", None, None, None]
+                row += ["(baseline)", *[""] * (len(self.columns) - 1), None, None, None, *[""] * margin]
             elif pair is not None:
-                row += [*pair.cells()[1:], pair.p, pair.p_adjusted, pair.effect]
+                row += [*pair.cells(self.test)[1:], _known(pair.p), pair.marked, pair.effect, *_verdict(pair)]
             rows.append(row)
-        return styled_table(rows, header, style)
+        return styled_table(rows, header, style, "" if style == "text" else self.caption)
 
     def pairs_table(self, style: str = "text") -> str:
         """The pairs that were compared, as `systems_table`."""
-        rows = [[*pair.cells(), pair.p, pair.p_adjusted, pair.effect, pair.detectable] for pair in self.pairs]
-        header = ["rankers", "difference, 95%", "W/L/T", "p", f"p, {self.correction}", "effect d", "shows"]
-        return styled_table(rows, header, style)
+        rows = [
+            [*pair.cells(self.test), _known(pair.p), pair.marked, pair.effect, _known(pair.detectable), *_verdict(pair)]
+            for pair in self.pairs
+        ]
+        header = ["rankers", *self.columns, "p", f"p, {self.correction}", "Cohen's d", "detectable, 80 % power"]
+        header += ["verdict"] if self.pairs[0].verdict is not None else []
+        return styled_table(rows, header, style, "" if style == "text" else self.caption)
 
     def _table(self, style: str) -> str:
         return self.systems_table(style)
@@ -233,50 +360,59 @@ class Comparison(Tabular):
                 rankers,
                 self.means[pair.a],
                 self.means[pair.b],
-                difference,
-                f"{pair.wins}/{pair.losses}{'**' if pair.p_adjusted < LEVEL else ''}",
-                pair.ties,
-                pair.p,
-                pair.p_adjusted,
-                pair.detectable,
+                *figures,
+                _known(pair.p),
+                pair.marked,
+                _known(pair.detectable),
             ]
+            + _verdict(pair)
             for pair in self.pairs
-            for rankers, difference, _ in [pair.cells()]
+            for rankers, *figures in [pair.cells(self.test)]
         ]
-        header = ["rankers", "mean", "against", "difference, 95%", "wins/losses", "ties", "p", f"p, {self.correction}"]
-        return table(rows, [*header, "shows"])
+        header = ["rankers", "mean", "against", *self.columns, "p", f"p, {self.correction}", "detectable, 80 % power"]
+        header += ["verdict"] if self.pairs[0].verdict is not None else []
+        return "\n".join(
+            [table(rows, header), "", self.caption, *self.remarks(), *([self.about] if self.about else [])]
+        )
 
     def __repr__(self) -> str:
         return f"Comparison({', '.join(self.per_query)}; {self.measure}, {self.test})"
 
 
 class Comparisons(Tabular, dict[str, Comparison]):
-    """Comparisons of the same rankers by several measures, by their names; p-values are corrected within each."""
+    """Comparisons of the same rankers by several measures, by their names; p is corrected over all of them together."""
 
     def _table(self, style: str) -> str:
         rows = [
-            [measure, rankers, one.means[pair.a], one.means[pair.b], difference, record, pair.p, pair.p_adjusted]
+            [measure, rankers, one.means[pair.a], one.means[pair.b], *figures, _known(pair.p), pair.marked]
+            + _verdict(pair)
             for measure, one in self.items()
             for pair in one.pairs
-            for rankers, difference, record in [pair.cells()]
+            for rankers, *figures in [pair.cells(one.test)]
         ]
-        correction = next(iter(self.values())).correction
-        header = ["measure", "rankers", "mean", "against", "difference, 95%", "W/L/T", "p", f"p, {correction}"]
-        return styled_table(rows, header, style)
+        first = next(iter(self.values()))
+        header = ["measure", "rankers", "mean", "against", *first.columns, "p", f"p, {first.correction}"]
+        header += ["verdict"] if first.pairs[0].verdict is not None else []
+        conventions = dict.fromkeys(one.convention for one in self.values())
+        caption = f"{', '.join(self)}, convention {', '.join(map(titled, conventions))}; {first.method}"
+        remarks = [f"{name}: {line}" for name, one in self.items() for line in one.remarks()]
+        return "\n".join([styled_table(rows, header, style, caption), *(remarks if style == "text" else [])])
 
 
 def compare_rankers(
-    y: Any,
-    scores: Any,
+    y: ArrayLike,
+    scores: ArrayLike,
     *,
-    qid: Any = None,
-    doc_ids: Any = None,
-    measure: Any = "nDCG@10",
+    qid: ArrayLike | None = None,
+    doc_ids: ArrayLike | None = None,
+    measure: MeasureLike = "nDCG@10",
     baseline: str | None = "first",
     test: str = "randomisation",
-    correction: str = "holm",
+    correction: str | None = None,
     convention: str | None = None,
-    random_state: Any = 0,
+    topics: str | None = None,
+    margin: float | None = None,
+    random_state: RandomState = 0,
 ) -> Any:
     """Compare rankers by their scores of the same judged documents, or runs over the same qrels.
 
@@ -285,7 +421,6 @@ def compare_rankers(
     y : array-like (n,), RankingData, ClusterRankingData or Judgements; or qrels
         As for `evaluate`.
     scores : mapping of name to array-like (n,); with qrels runs by name, or a list of them
-        A query that a run lacks counts 0, unless the measure says `missing_topics='skip'`.
     qid : array-like (n,), optional
         None means one query (on which no test can show anything).
     doc_ids : array-like (n,) of str, optional
@@ -294,16 +429,29 @@ def compare_rankers(
     baseline : str or None
         Every other ranker is compared with this one, by default the first of `scores`; None compares all pairs.
     test : {"randomisation", "t", "wilcoxon", "sign"}
-    correction : {"holm", "bonferroni", "benjamini-hochberg", "tukey", "none"}
-        Of the p-values of all pairs compared; "tukey" is Tukey's HSD by randomisation, over all rankers.
+    correction : {"max-t", "holm", "bonferroni", "benjamini-hochberg", "none"}, optional
+        For all pairs and measures together: by default step-down max-T for tests of the mean ("randomisation", "t"),
+        and Holm's for "wilcoxon" and "sign".
     convention : str, optional
         By default ranklib for rows and trec for runs.
-    random_state : seed of the randomisation test and the bootstrap
+    topics : {"common", "all"}, optional
+        Of runs that have different topics: compare over the topics that all runs have, or over all of the qrels', where
+        a topic that a run lacks counts 0 (trec_eval -c). Required there; see `measures.coverage`.
+    margin : float, optional
+        A difference δ, in the unit of the measure, that is too small to matter. Each pair gets a verdict: "better",
+        "worse", "not worse by more than δ", "equivalent within δ" or "undecided" (see `verdict`), by the intervals of
+        the test, which must be of means ("randomisation" or "t").
+    random_state : seed of the random signs
+
+    Raises
+    ------
+    InvalidInputError
+        If runs have different topics and `topics` is None.
 
     Returns
     -------
     Comparison, or Comparisons of several measures by name
-        Prints as a table, with ** after wins/losses where the adjusted p is below .05; `.pairs` holds each comparison.
+        Prints as a table, with ** after the adjusted p where it is below .05; `.pairs` holds each comparison.
         `to_markdown()`, `to_latex()`.
 
     Examples
@@ -316,20 +464,19 @@ def compare_rankers(
     >>> compare_rankers(y, {"old": [1] * 6, "new": y}, qid=qid, measure="RR P@1")["P@1"].means["new"]
     1.0
     """
-    if getattr(y, "is_cluster_data", False):
-        if not isinstance(scores, Mapping):
-            raise InvalidInputError("compare_rankers takes rankers, or lists of scores, by name: {'ranker': scores, …}")
+    if isinstance(y, RowSource) and isinstance(scores, Mapping):
         y, scores = y.judgements(), {name: y.grouped_scores(one) for name, one in scores.items()}
     if is_qrels(y):
         runs = runs_by_name(scores)
         if runs is None:
             raise InvalidInputError("compare_rankers takes runs by name: {'bm25': run, …}")
-        measures = over_all_topics(parse_measures(measure, convention or "trec"))
+        measures = over_topics(parse_measures(measure, convention or "trec"), topics)
         qrels = as_qrels(y)
         found = {name: judge_run(qrels, run) for name, run in runs.items()}
         strange = next((name for name, (_, values) in found.items() if not len(values)), None)
         if strange is not None:
             raise InvalidInputError(f"run {strange!r} and the qrels share no topic; they do not belong together")
+        found, _ = settle_topics(found, topics)
         judgements = next(iter(found.values()))[0]
     else:
         if not isinstance(scores, Mapping):
@@ -340,29 +487,16 @@ def compare_rankers(
             str(name): (judgements, scores_in_order(given, judgements, order, f"scores of {name!r}"))
             for name, given in scores.items()
         }
-    compared = Comparisons(
-        {
-            name: compare_judged(
-                one, found, measure=one.name, baseline=baseline, test=test, correction=correction,
-                random_state=random_state, query_ids=judgements.query_ids,
-            )
-            for name, one in measures.items()
-        }
+    results = compare_measures(
+        [judged_values(one, found) for one in measures.values()], baseline=baseline, test=test, correction=correction,
+        margin=margin, random_state=random_state, query_ids=judgements.query_ids,
     )  # fmt: skip
-    several = len(compared) > 1 or isinstance(measure, list | tuple)
-    return compared if several else next(iter(compared.values()))
+    several = len(results) > 1 or isinstance(measure, list | tuple)
+    return Comparisons(zip(measures, results)) if several else results[0]
 
 
-def over_all_topics(measures: Mapping[str, Measure]) -> dict[str, Measure]:
-    """The measures by which runs are compared: a topic that a run lacks counts 0, unless a measure itself skips it."""
-    return {
-        name: measure if measure.gives("missing_topics") else measure(missing_topics="zero")
-        for name, measure in measures.items()
-    }
-
-
-def compare_judged(by: Measure, judged: Mapping[str, tuple[Judgements, np.ndarray]], **options: Any) -> Comparison:
-    """As `compare_values`, from judgements and scores by ranker; an error for a measure that is no mean over queries.
+def judged_values(by: Measure, judged: Mapping[str, tuple[Judgements, np.ndarray]]) -> MeasuredValues:
+    """Return a measure's values from judgements and scores by ranker; an error unless it is a mean over queries.
 
     Means over all orders of tied documents are left out where the measure has no closed form of them, or is one.
     """
@@ -373,35 +507,49 @@ def compare_judged(by: Measure, judged: Mapping[str, tuple[Judgements, np.ndarra
 
     averaged = by(ties="average") if by.TIE_AVERAGE and by.setting("ties") != "average" else None
     ties = {} if averaged is None else {name: mean_of(own) for name, own in values(averaged).items()}
-    return compare_values(
-        values(by), convention=by.convention, higher_is_better=by.higher_is_better, tie_averaged=ties, **options
-    )
+    return MeasuredValues(values(by), by.name, by.convention, by.higher_is_better, ties)
 
 
 def compare_values(
     per_query: Mapping[str, np.ndarray],
     *,
-    baseline: str | None = "first",
     measure: str = "",
     convention: str = "",
-    test: str = "randomisation",
-    correction: str = "holm",
-    random_state: Any = 0,
-    query_ids: Sequence[Any] | np.ndarray | None = None,
     higher_is_better: bool = True,
     tie_averaged: Mapping[str, float] | None = None,
+    **options: Any,
 ) -> Comparison:
     """As `compare_rankers`, from per-query values (m,) by ranker that stand in the same order of queries.
 
-    `tie_averaged` holds the means over all orders of tied documents.
+    `tie_averaged` holds the means over all orders of tied documents; `options` are those of `compare_measures`.
     With `higher_is_better=False` (`pairs(2,0)` and other errors) wins, and differences above 0, are where `a` is lower.
     """
+    values = MeasuredValues(per_query, measure, convention, higher_is_better, tie_averaged)
+    return compare_measures([values], **options)[0]
+
+
+def compare_measures(
+    measured: Sequence[MeasuredValues],
+    *,
+    baseline: str | None = "first",
+    test: str = "randomisation",
+    correction: str | None = None,
+    margin: float | None = None,
+    random_state: RandomState = 0,
+    query_ids: Sequence[Any] | np.ndarray | None = None,
+) -> list[Comparison]:
+    """Compare the same rankers on the same queries by each measure; p is corrected over all pairs and measures."""
     check_choice(test, "test", TESTS)
+    correction = ("max-t" if test in OF_MEANS else "holm") if correction is None else correction
     check_choice(correction, "correction", CORRECTIONS)
-    names = list(per_query)
+    if correction == "max-t" and test not in OF_MEANS:
+        raise InvalidInputError(f"correction 'max-t' is of means, and test {test!r} is not; choose 'holm'")
+    if margin is not None and test not in OF_MEANS:
+        raise InvalidInputError(f"margin is about means, and test {test!r} is not; choose 'randomisation' or 't'")
+    names = list(measured[0].per_query)
     if len(names) < 2:
         raise InvalidInputError(f"a comparison needs at least two rankers, got {len(names)}")
-    if baseline == "first" and "first" not in per_query:
+    if baseline == "first" and "first" not in names:
         baseline = names[0]
     if baseline is None:
         places = list(combinations(range(len(names)), 2))
@@ -410,86 +558,116 @@ def compare_values(
         places = [(place, against) for place in range(len(names)) if place != against]
     else:
         raise InvalidInputError(f"baseline {baseline!r} is none of {', '.join(names)}")
-    values = {name: np.asarray(own, dtype=np.float64) for name, own in per_query.items()}
-    n_resamples = resamples_for(len(places))
-    more = values if higher_is_better else {name: -own for name, own in values.items()}  # of which more is better
-    return Comparison(
-        measure, convention, test, correction, baseline,
-        means={name: mean_of(own) for name, own in values.items()},
-        per_query=dict(per_query),
-        intervals={name: _interval(own, random_state) for name, own in values.items()},
-        pairs=_compared_pairs(more, places, test, correction, n_resamples, random_state),
-        n_resamples=n_resamples,
-        query_ids=None if query_ids is None else [str(name) for name in query_ids],
-        tie_averaged=dict(tie_averaged or {}),
-        higher_is_better=higher_is_better,
-    )  # fmt: skip
+    family = len(places) * len(measured)
+    n_resamples = 10_000 if correction == "max-t" else resamples_for(family)
+    pairs_of = partial(_compared_pairs, measured, places, test, correction, margin, n_resamples, random_state)
+    pairs, smallest, n_resamples = pairs_of()
+    return [
+        Comparison(
+            one.measure, one.convention, test, correction, baseline,
+            means={name: mean_of(np.asarray(own, dtype=np.float64)) for name, own in one.per_query.items()},
+            per_query=dict(one.per_query),
+            intervals={name: _interval(np.asarray(own, dtype=np.float64)) for name, own in one.per_query.items()},
+            pairs=own_pairs,
+            n_resamples=n_resamples,
+            query_ids=None if query_ids is None else [str(name) for name in query_ids],
+            tie_averaged=dict(one.tie_averaged or {}),
+            higher_is_better=one.higher_is_better,
+            smallest_p=smallest,
+            n_comparisons=family,
+            _again=partial(_without, pairs_of, number),
+        )
+        for number, (one, own_pairs) in enumerate(zip(measured, pairs))
+    ]  # fmt: skip
+
+
+def _without(pairs_of: Callable[..., Any], number: int, query: int) -> list[PairComparison]:
+    return list(pairs_of(without=query)[0][number])
 
 
 def _compared_pairs(
-    values: dict[str, np.ndarray],
+    measured: Sequence[MeasuredValues],
     places: list[tuple[int, int]],
     test: str,
     correction: str,
+    margin: float | None,
     n_resamples: int,
     random_state: Any,
-) -> list[PairComparison]:
-    """The pairs at these places of the rankers, more of whose values (m,) is better."""
-    names, complete = list(values), _complete(list(values.values()))
-    chosen = [(names[first], names[second]) for first, second in places]
-    if test == "randomisation" and complete is not None:
-        tested = pairwise_randomisation(complete, places, n_resamples=n_resamples, random_state=random_state)
+    without: int | None = None,
+) -> tuple[list[list[PairComparison]], float, int]:
+    """The pairs at these places by measure, the smallest possible p, the resamples; `without` leaves out a query."""
+    names = list(measured[0].per_query)
+    first, second = (np.array(one) for one in zip(*places))
+    chosen = [(one.measure, names[i], names[j]) for one in measured for i, j in places]
+    columns, sizes, both = [], [], []
+    for one in measured:
+        sign = 1.0 if one.higher_is_better else -1.0  # more is better
+        values = [sign * np.asarray(one.per_query[name], dtype=np.float64) for name in names]
+        values = values if without is None else [np.delete(own, without) for own in values]
+        both += [(values[i], values[j]) for i, j in places]
+        for pair in both[-len(places) :]:
+            paired_differences(*pair)  # says what is wrong with a pair
+        matrix = np.array(values)
+        size = np.nansum(np.abs(matrix), axis=1)
+        columns.append(matrix[first] - matrix[second])
+        sizes.append(size[first] + size[second])
+    d = np.concatenate(columns).T
+    options: dict[str, Any] = {
+        "magnitude": np.concatenate(sizes), "n_resamples": n_resamples, "random_state": random_state,
+    }  # fmt: skip
+    levels = (0.95,) if margin is None else (0.95, 0.9)
+    tested = paired_tests(test, d, levels=levels, **options)
+    known = np.nan_to_num(tested.p, nan=1.0)  # without a p a pair shows nothing
+    smallest = float(tested.smallest.min())
+    if correction == "max-t" and len(chosen) > 1:  # by signs, whatever the test of a pair alone
+        smallest = max(smallest, float(smallest_p(np.count_nonzero(np.nan_to_num(d), axis=0)).min()))
+    error = np.zeros(len(known))
+    if test == "randomisation" and 2 ** len(d) > n_resamples:
+        error = np.sqrt(known * (1.0 - known) / tested.n_resamples)
+    if correction != "max-t":
+        adjusted = _CORRECTIONS[correction](known)
+        error *= np.divide(adjusted, known, out=np.ones(len(known)), where=known > 0)
+        smallest *= 1 if correction in ("none", "benjamini-hochberg") else len(chosen)
+    elif len(chosen) == 1:
+        adjusted = known
     else:
-        tested = np.array([_tested(test, values[a], values[b], n_resamples, random_state).p for a, b in chosen])
-    if correction != "tukey":
-        adjusted = _CORRECTIONS[correction](tested)
-    elif complete is not None:
-        adjusted = tukey_hsd(complete, places, random_state=random_state)
-    else:
-        raise InvalidInputError(
-            "Tukey's HSD needs a value of every ranker for every query; these skip different queries: choose another "
-            "correction, or a measure with missing_topics='zero'"
-        )
-    if complete is not None:
-        ends = np.stack(pairwise_bootstrap(complete, places, random_state=random_state), axis=1)
-    else:
-        options: dict[str, Any] = {"n_resamples": 2_000, "random_state": random_state}
-        ends = np.array([bootstrap_interval(values[a], values[b], **options)[1:] for a, b in chosen])
+        family = step_down_max_t(d, np.repeat(np.arange(len(measured)), len(places)), **options)
+        adjusted = np.maximum(known, family.p_adjusted)
+        error = np.where(adjusted > family.p_adjusted, error, family.error)
+    adjusted = np.where(np.isnan(tested.p), np.nan, adjusted)
     pairs = []
-    for (a, b), (low, high), p, p_adjusted in zip(chosen, ends.tolist(), tested.tolist(), adjusted.tolist()):
-        both = values[a], values[b]
-        difference = paired_differences(*both)
-        one = PairComparison(
-            a, b, len(difference), float(difference.mean()), low, high, *win_loss(*both), p, p_adjusted,
-            smallest_detectable_difference(*both), effect_size(*both),
+    for k, ((_, a, b), values_of) in enumerate(zip(chosen, both)):
+        difference = paired_differences(*values_of)
+        mean = float(difference.mean())
+        ends = {level: (float(low[k]), float(high[k])) for level, (low, high) in tested.ends.items()}
+        decided = (
+            None if margin is None else verdict_of(Interval(mean, *ends[0.95]), Interval(mean, *ends[0.9]), margin)
+        )
+        one_pair = PairComparison(
+            a, b, len(difference), mean, *ends[0.95], *win_loss(*values_of), float(tested.p[k]), float(adjusted[k]),
+            smallest_detectable_difference(*values_of, alpha=LEVEL / len(chosen)), effect_size(*values_of),
+            float(error[k]), decided,
         )  # fmt: skip
-        pairs.append(one)
-    return pairs
+        pairs.append(one_pair)
+    n = len(places)
+    return [pairs[k : k + n] for k in range(0, len(pairs), n)], min(1.0, smallest), tested.n_resamples
 
 
-def _complete(values: list[np.ndarray]) -> np.ndarray | None:
-    """Values (k, m) of the queries that all rankers have a value for; None where they skip different ones."""
-    if len({np.shape(one) for one in values}) > 1:
-        return None  # the first pair's test says what is wrong
-    matrix = np.array(values, dtype=np.float64)
-    skipped = np.isnan(matrix)
-    if matrix.ndim != 2 or (skipped != skipped[0]).any() or np.isinf(matrix).any() or skipped.all():
-        return None
-    return np.ascontiguousarray(matrix[:, ~skipped[0]])
+def _verdict(pair: PairComparison) -> list[str]:
+    return [] if pair.verdict is None else [pair.verdict.words]
 
 
-def _interval(values: np.ndarray, random_state: Any) -> Interval:
+def _interval(values: np.ndarray) -> Interval:
     if np.isnan(values).all():
-        return Interval(0.0, 0.0, 0.0)
-    return bootstrap_interval(values, n_resamples=2_000, random_state=random_state)
+        return Interval(0.0, math.nan, math.nan)
+    return mean_interval(values)
+
+
+def _known(value: object) -> Any:
+    """None in place of NaN."""
+    return None if value != value else value
 
 
 def _letter(number: int) -> str:
     """a … z, then a1 … z1, a2 …"""
     return chr(ord("a") + number % 26) + (str(number // 26) if number >= 26 else "")
-
-
-def _tested(test: str, a: np.ndarray, b: np.ndarray, n_resamples: int, random_state: Any) -> Outcome:
-    if test == "randomisation":
-        return randomisation(a, b, n_resamples=n_resamples, random_state=random_state)
-    return {"t": paired_t, "wilcoxon": wilcoxon, "sign": sign_test}[test](a, b)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
+from truerank.core.types import ArrayLike
 from truerank.data.grouping import at_places
 
 
-def bonferroni(p: Any) -> np.ndarray:
+def bonferroni(p: ArrayLike) -> np.ndarray:
     """Adjusted p-values of a family: each times the family's size, at most 1.
 
     Examples
@@ -22,7 +21,7 @@ def bonferroni(p: Any) -> np.ndarray:
     return np.minimum(1.0, values * len(values))
 
 
-def holm(p: Any) -> np.ndarray:
+def holm(p: ArrayLike) -> np.ndarray:
     """Holm's step-down adjusted p-values (1979): never above Bonferroni's, valid under any dependence.
 
     The i-th smallest of n becomes the largest of (n - j + 1) p_(j) over j ≤ i, at most 1.
@@ -38,7 +37,7 @@ def holm(p: Any) -> np.ndarray:
     return at_places(np.minimum(1.0, stepped), order)
 
 
-def benjamini_hochberg(p: Any) -> np.ndarray:
+def benjamini_hochberg(p: ArrayLike) -> np.ndarray:
     """Benjamini and Hochberg's step-up adjusted p-values (1995): bounds the expected share of false discoveries.
 
     The i-th smallest of n becomes the smallest of n p_(j) / j over j ≥ i. Weaker than Holm's: what it marks is right
@@ -56,7 +55,7 @@ def benjamini_hochberg(p: Any) -> np.ndarray:
     return at_places(np.minimum(1.0, stepped), order)
 
 
-def _family(p: Any) -> np.ndarray:
+def _family(p: ArrayLike) -> np.ndarray:
     values = np.asarray(p, dtype=np.float64)
     if values.ndim != 1 or not ((values >= 0) & (values <= 1)).all():
         raise InvalidInputError(f"p-values must be a list of numbers in [0, 1], got {p!r}")

@@ -1,20 +1,17 @@
-"""Many systems at once: every pair tested on shared resamples, families, and what cannot be told apart."""
+"""Many systems at once: resamples of a family, effect sizes, and groups without a difference that was shown."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from truerank.core.checks import check_positive_int
-from truerank.core.errors import InvalidInputError
-from truerank.significance.two_samples import deviation_of, paired_differences, rounding_of
+from truerank.core.types import ArrayLike
+from truerank.significance.two_samples import deviation_of, paired_differences
 
 FEWEST, MOST = 10_000, 400_000  # resamples of a family of tests
 MOST_GROUPS = 200
-_BLOCK = 2_000_000  # numbers that are held at a time
 
 
 def resamples_for(n_tests: int, level: float = 0.05) -> int:
@@ -29,121 +26,7 @@ def resamples_for(n_tests: int, level: float = 0.05) -> int:
     return int(min(MOST, max(FEWEST, math.ceil(2 * n_tests / level))))
 
 
-def pairwise_randomisation(
-    values: np.ndarray, pairs: Sequence[tuple[int, int]], *, n_resamples: int | None = None, random_state: Any = 0
-) -> np.ndarray:
-    """Paired randomisation test of many pairs of systems, two-sided p (len(pairs),).
-
-    As `randomisation` for each pair, but one draw of signs serves all of them: swapping the values of a query of a pair
-    is `Σ_q s_q a_q - Σ_q s_q b_q`, so k products with the signs serve all pairs. Each p is that of its own test; they
-    are dependent, which Holm and Bonferroni allow.
-
-    Parameters
-    ----------
-    values : float array (k, m)
-        Value of each system on each query, without NaN.
-    pairs : sequence of (int, int)
-    n_resamples : int, optional
-        By default `resamples_for(len(pairs))`.
-    random_state : seed
-
-    Notes
-    -----
-    O(resamples × (k m + pairs)). p = (count + 1)/(B + 1); sums that are equal in exact arithmetic count as equal, so
-    the products' rounding plays no part.
-    """
-    values = _matrix(values)
-    b = resamples_for(len(pairs)) if n_resamples is None else check_positive_int(n_resamples, "n_resamples")
-    k, m = values.shape
-    first = np.array([pair[0] for pair in pairs], dtype=np.int64)
-    second = np.array([pair[1] for pair in pairs], dtype=np.int64)
-    if (np.bincount(second, minlength=k) > 0).sum() < (np.bincount(first, minlength=k) > 0).sum():
-        first, second = second, first
-    anchors = [(a, np.flatnonzero(first == a)) for a in np.unique(first).tolist()]
-    difference = values[first] - values[second]
-    size = np.abs(values).sum(axis=1)
-    threshold = np.abs(difference.sum(axis=1)) - rounding_of(np.abs(difference).sum(axis=1), size[first] + size[second])
-    counts = np.zeros(len(pairs), dtype=np.int64)
-    rng = np.random.default_rng(random_state)
-    block = max(1, _BLOCK // max(k, m))
-    for start in range(0, b, block):
-        rows = min(block, b - start)
-        signs = rng.integers(0, 2, (rows, m), dtype=np.int8) * 2.0 - 1.0
-        sums = values @ signs.T  # (k, rows)
-        for a, places in anchors:
-            step = max(1, _BLOCK // rows)
-            for i in range(0, len(places), step):
-                some = places[i : i + step]
-                far = np.abs(sums[second[some]] - sums[a]) >= threshold[some, None]
-                counts[some] += np.count_nonzero(far, axis=1)
-    p = (counts + 1) / (b + 1)
-    return np.where(np.abs(difference).max(axis=1, initial=0.0) == 0, 1.0, p)
-
-
-def pairwise_bootstrap(
-    values: np.ndarray,
-    pairs: Sequence[tuple[int, int]],
-    *,
-    level: float = 0.95,
-    n_resamples: int = 2_000,
-    random_state: Any = 0,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Percentile bootstrap intervals, over queries, of the mean differences of pairs of systems: low and high.
-
-    The draws are those of `bootstrap_interval` with the same seed.
-    """
-    values = _matrix(values)
-    m = values.shape[1]
-    rng = np.random.default_rng(random_state)
-    drawn = np.empty((len(values), n_resamples))
-    block = max(1, 250_000 // m)
-    for start in range(0, n_resamples, block):
-        rows = min(block, n_resamples - start)
-        chosen = rng.integers(0, m, (rows, m)) + m * np.arange(rows)[:, None]
-        weights = np.bincount(chosen.ravel(), minlength=rows * m).reshape(rows, m) / m
-        drawn[:, start : start + rows] = np.einsum("km,rm->kr", values, weights)
-    tails = [(1.0 - level) / 2.0, (1.0 + level) / 2.0]
-    low, high = np.empty(len(pairs)), np.empty(len(pairs))
-    for place, (a, b) in enumerate(pairs):
-        mean = float((values[a] - values[b]).mean())
-        ends = np.quantile(drawn[a] - drawn[b], tails)
-        low[place], high[place] = min(float(ends[0]), mean), max(float(ends[1]), mean)
-    return low, high
-
-
-def tukey_hsd(
-    values: np.ndarray, pairs: Sequence[tuple[int, int]], *, n_resamples: int = 10_000, random_state: Any = 0
-) -> np.ndarray:
-    """Tukey's honestly significant difference by randomisation: p (len(pairs),), corrected for the family of all pairs.
-
-    In each resample every query's k values are put in random order among the systems; p of a pair is the share of
-    resamples whose largest mean less the smallest is at least the pair's difference, `(count + 1)/(B + 1)`. The null is
-    that all systems are alike.
-
-    References
-    ----------
-    Carterette: Multiple testing in statistical analysis of systems-based information retrieval experiments. ACM TOIS
-    30 (2012), section 5.1.
-    """
-    values = _matrix(values)
-    b = check_positive_int(n_resamples, "n_resamples")
-    k, m = values.shape
-    rng = np.random.default_rng(random_state)
-    ranges = np.empty(b)
-    block = max(1, _BLOCK // (k * m))
-    for start in range(0, b, block):
-        rows = min(block, b - start)
-        mixed = rng.permuted(np.broadcast_to(values, (rows, k, m)), axis=1)
-        sums = mixed.sum(axis=2)
-        ranges[start : start + rows] = sums.max(axis=1) - sums.min(axis=1)
-    difference = np.array([abs(float((values[x] - values[y]).sum())) for x, y in pairs])
-    ranges.sort()
-    threshold = difference - 1e-12 * np.abs(values).sum()
-    count = b - np.searchsorted(ranges, threshold, side="left")
-    return (count + 1) / (b + 1)
-
-
-def effect_size(a: Any, b: Any) -> float:
+def effect_size(a: ArrayLike, b: ArrayLike) -> float:
     """Cohen's d of paired values: mean difference over the differences' standard deviation (n - 1).
 
     0 where all differences are 0, infinite where they are equal otherwise, NaN with a single query.
@@ -224,12 +107,3 @@ def _runs_alike(order: list[int], different: np.ndarray) -> list[list[int]]:
             groups.append(order[start:stop])
             reached = stop
     return groups
-
-
-def _matrix(values: Any) -> np.ndarray:
-    array = np.ascontiguousarray(values, dtype=np.float64)
-    if array.ndim != 2 or array.shape[1] == 0 or not np.isfinite(array).all():
-        raise InvalidInputError(
-            f"values must be finite, one row a system and one column a query, got shape {array.shape}"
-        )
-    return array

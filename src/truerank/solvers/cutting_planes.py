@@ -115,7 +115,9 @@ class CuttingPlanes:
         self._alpha, self._C = np.zeros(0), 0.0  # weights of the planes for the last C, where the next program starts
         self._block, self._idle = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
 
-    def solve(self, C: float, *, tol: float = 1e-4, max_iter: int = 10_000) -> SolverResult:
+    def solve(
+        self, C: float, *, tol: float = 1e-4, max_iter: int = 10_000, slack_tol: float | None = None
+    ) -> SolverResult:
         """Minimise `½‖w‖² + C Σ v_i H_i(w)` until `P - D <= tol · max(P, min(1, C))`.
 
         Planes of earlier calls are used. Each round costs one pass over X for the scores, the oracle, one pass for the
@@ -129,6 +131,9 @@ class CuttingPlanes:
             Relative gap at which to stop. 1e-8 is reached on well-scaled data; much less is not, in double precision.
         max_iter : int
             Rounds.
+        slack_tol : float, optional
+            Stop also when no block's new plane exceeds the block's slack by more than this times its weight: the ε of
+            Yue et al.'s Algorithm 1 where blocks are queries. The gap is then at most C · slack_tol · Σ v_i.
 
         Returns
         -------
@@ -158,13 +163,16 @@ class CuttingPlanes:
                 dual = max(dual, bound)
                 if np.isfinite(gap):
                     self._drop_idle((C * z > IDLE_GAPS * gap) & (alpha <= IDLE_WEIGHT * C))
-            risk = self._add_planes(w)
+            slack = None if slack_tol is None else self._slack(w)
+            values = self._add_planes(w)
+            risk = float(np.maximum(values, 0.0).sum())
             primal = 0.5 * float(w @ w) + C * risk
             if primal < best:
                 improved = True
                 best, best_w, best_risk = primal, w, risk
             gap, goal = best - dual, tol * max(best, min(1.0, C))
-            if gap <= goal:
+            met = slack is not None and bool((values <= slack + slack_tol * self._block_weight()).all())
+            if gap <= goal or met:
                 status = Status.CONVERGED
                 break
             if tell(n_iter, max_iter, objective=best, gap=gap):
@@ -194,8 +202,17 @@ class CuttingPlanes:
         alpha[:], z = solve_bundle(self._G, self._H, q, self._block[:n], self.n_blocks, C, precision, 80, in_features)
         return alpha.copy(), z
 
-    def _add_planes(self, w: np.ndarray) -> float:
-        """`Σ v_i H_i(w)`; each block's plane at w joins the bundle."""
+    def _slack(self, w: np.ndarray) -> np.ndarray:
+        """The largest value at w of each block's planes, and at least 0: its slack in the small program (blocks,)."""
+        slack, n = np.zeros(self.n_blocks), self.n_planes
+        np.maximum.at(slack, self._block[:n], self._q[:n] + self._G[:n] @ w)
+        return slack
+
+    def _block_weight(self) -> np.ndarray:
+        return np.add.reduceat(self.weight, self.query_bounds[:-1])
+
+    def _add_planes(self, w: np.ndarray) -> np.ndarray:
+        """v_i H_i(w) of each block; its plane at w joins the bundle."""
         gradients, offsets = self.planes_at(w)
         values = offsets + np.array([float(g @ w) for g in gradients])
         first, n = self.n_planes, self.n_planes + len(offsets)
@@ -205,7 +222,7 @@ class CuttingPlanes:
         self._block[first:n], self._idle[first:n] = np.arange(len(offsets)), 0
         self.n_planes = n
         extend_gram(self._G, self._H, first, n)
-        return float(np.maximum(values, 0.0).sum())
+        return values
 
     def planes_at(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Of each block the plane `offset + gradient·w` at w: gradients (blocks, n_weights) and offsets (blocks,)."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from truerank.core.checks import check_positive_int
+from truerank.core.types import MeasureLike
 from truerank.data.ranking_data import RankingData
 from truerank.measures import parse_measure
 from truerank.measures.base import Measure
@@ -49,7 +48,7 @@ class EarlyStopping:
 
     def __init__(
         self,
-        measure: Any,
+        measure: MeasureLike,
         convention: str,
         patience: int | None = None,
         *,

@@ -196,7 +196,7 @@ def _inverse(product: Callable[[np.ndarray], np.ndarray], p: int) -> Callable[[n
     matrix = np.array([product(column) for column in np.eye(p)])
     matrix = 0.5 * (matrix + matrix.T)
     # Columns of very different scale lose no digits when the diagonal is brought to 1 first.
-    scale = 1.0 / np.sqrt(np.diagonal(matrix))
+    scale = 1.0 / np.sqrt(np.maximum(np.diagonal(matrix), 1.0))  # of I + …; rounding may leave less
     scaled = matrix * scale * scale[:, None]
     jitter = 0.0
     while True:

@@ -9,6 +9,7 @@ import numpy as np
 
 from truerank.core.checks import check_number
 from truerank.core.errors import InvalidInputError
+from truerank.core.types import MeasureLike
 from truerank.data.ranking_data import RankingData
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.solvers.result import SolverResult
@@ -31,7 +32,7 @@ def best_of_path(
     solve: Callable[[float], SolverResult | Sequence[SolverResult]],
     valid: RankingData | None,
     scores: Callable[[np.ndarray, Any], np.ndarray],
-    measure: Any,
+    measure: MeasureLike,
     convention: str,
     details: Sequence[str] = (),
 ) -> tuple[float, SolverResult, list[dict[str, Any]]]:

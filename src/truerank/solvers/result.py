@@ -19,6 +19,7 @@ class Status(Enum):
     VALIDATION = "stopped early: the validation measure has not improved for `patience` rounds; the best round is kept"
     TRAINING_FLAT = "stopped: the training measure has not improved for `patience` rounds; the best round is kept"
     NO_WEAK_RANKER = "stopped: no weak ranker is better than chance on the weighted queries"
+    ALL_FEATURES = "stopped: every feature was chosen once; set repeat=True for more rounds"
     PERFECT = "stopped: every query is ranked perfectly; the last weight was capped"
     DIVERGED = (
         "stopped: training diverges, the objective is worse than it was; the best trees so far are kept. Lower "

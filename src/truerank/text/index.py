@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 from array import array
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -27,7 +26,7 @@ import numpy as np
 
 from truerank.core.checks import check_choice
 from truerank.core.errors import DataFileError, InvalidInputError
-from truerank.core.files import atomic_write, sole_folder
+from truerank.core.files import atomic_write, refuse_planted, remove_folder, sole_folder
 from truerank.core.kernel import kernel
 from truerank.core.printing import progress
 from truerank.io.document_ids import DocumentIds
@@ -35,11 +34,14 @@ from truerank.io.documents import Document
 from truerank.text.analysers import ANALYSERS, term_of
 from truerank.text.index_arrays import check_fit, lie_within, load_array, rise_to, save_array
 from truerank.text.index_strings import StoredStrings, write_strings
-from truerank.text.tokens import WORD
+from truerank.text.tokens import WORD, folded
 
 FORMAT, VERSION = "truerank-index", 1
 ALL = "all"
 """Name of the field that is all fields together."""
+
+KNOWN = r"[a-z0-9.-]+\.npy|tokens\.raw|index\.json|\..*\.truerank-(tmp|step)"
+"""Names of the files of an index, also of one that a killed run has left: no others are ever removed."""
 
 _MOST_TOKENS = 2**31 - 1  # tokens of one document
 _HELD = 1 << 22  # tokens held before they are written
@@ -116,12 +118,12 @@ class Index:
             header = json.loads(place.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise DataFileError(
-                "no index is here (no finished index.json); make one with `truerank index`", str(path)
+                "no index is here (no finished index.json); make one with `truerank text index`", str(path)
             ) from None
         except (OSError, ValueError) as error:
             raise DataFileError(f"cannot read the index ({error})", str(place)) from error
         if not isinstance(header, dict) or header.get("format") != FORMAT or header.get("version") != VERSION:
-            raise DataFileError(f"not an index of version {VERSION}; make it anew with `truerank index`", str(place))
+            raise DataFileError(f"not an index of version {VERSION}; write it again: `truerank text index`", str(place))
         self._held: dict[Any, Any] = {}
         try:
             self._open(header)
@@ -153,7 +155,7 @@ class Index:
     def terms(self, text: str, analyser: str) -> list[int]:
         """Terms of a text by number, in its order, without words that the collection lacks or the analyser drops."""
         check_choice(analyser, "analyser", self.analysers)
-        words = term_of(analyser)(re.findall(WORD, text.lower()))
+        words = term_of(analyser)(re.findall(WORD, folded(text)))
         found = [self._words[analyser].find(word) for word in words if word]
         return [number for number in found if number >= 0]
 
@@ -279,10 +281,11 @@ def _set_aside(target: Path) -> Path:
 def _recover(target: Path) -> None:
     """Bring back an index that a stopped run had set aside, or remove it where the new one had taken its place."""
     old = _set_aside(target)
-    if old.is_dir() and not target.exists():
+    refuse_planted(old)
+    if old.exists() and not target.exists():
         os.replace(old, target)
-    else:
-        shutil.rmtree(old, ignore_errors=True)
+    elif old.exists():
+        remove_folder(old, KNOWN)
 
 
 def build_index(
@@ -312,8 +315,9 @@ def build_index(
     Raises
     ------
     InvalidInputError
-        When `path` holds something that is no index, no document came, two have one id, none has a field of `fields`,
-        or another run is writing this index.
+        When `path` holds something that is no index, or a file that is no part of one, no document came, two have one
+        id, none has a field of `fields`, or another run is writing this index; when what lies in the place of its
+        temporary folders is a link, another user's, or no part of an index.
 
     Notes
     -----
@@ -324,15 +328,18 @@ def build_index(
     postings go through memory-mapped files. Cost: one pass of tokenising, and two compiled passes over the tokens for
     each analyser and field.
     """
-    target = Path(path)
+    target = Path(os.path.realpath(path))
     is_index = (target / "index.json").exists()
     if target.exists() and not is_index and not (target.is_dir() and not any(target.iterdir())):
         raise InvalidInputError(f"{path}: exists and is no index; name a new folder")
+    strange = sorted(name for name in os.listdir(target) if not re.fullmatch(KNOWN, name)) if is_index else []
+    if strange:
+        raise InvalidInputError(f"{path}: holds {strange[0]!r}, which is no part of an index; move it elsewhere")
     for analyser in analysers:
         term_of(analyser)
     if not analysers:
         raise InvalidInputError("analysers must name at least one analyser")
-    with sole_folder(target.parent / f".{target.name}.partial") as partial:
+    with sole_folder(target.parent / f".{target.name}.partial", KNOWN) as partial:
         _recover(target)
         _build(documents, partial, list(dict.fromkeys(analysers)), fields)
         try:
@@ -343,7 +350,7 @@ def build_index(
         except BaseException:
             _recover(target)
             raise
-    return Index(target)
+    return Index(path)
 
 
 class _Numbering(dict[str, int]):
@@ -371,7 +378,7 @@ def _build(documents: Iterable[Document], folder: Path, analysers: list[str], on
                 if field not in fields:
                     _number_field(fields, field, document)
                 before = len(held)
-                held.extend(map(words.__getitem__, find(text.lower())))
+                held.extend(map(words.__getitem__, find(folded(text))))
                 n_tokens += len(held) - before
                 if len(held) - before > _MOST_TOKENS:
                     raise InvalidInputError(f"document {document.id!r} has more than {_MOST_TOKENS} tokens")

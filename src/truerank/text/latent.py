@@ -116,4 +116,9 @@ def _decomposed(index: Index, analyser: str) -> tuple[np.ndarray, np.ndarray]:
     with one_blas_thread():
         solver = TruncatedSVD(k, algorithm="randomized", n_iter=7, random_state=0)
         rows = solver.fit_transform(matrix)
-    return rows.astype(np.float32), np.ascontiguousarray(solver.components_.T, dtype=np.float32)
+    return _without_rounding(rows), _without_rounding(solver.components_.T)
+
+
+def _without_rounding(coordinates: np.ndarray) -> np.ndarray:
+    """As float32 (n, k) in the order of C; coordinates below 1e-6, the solver's rounding of rows of length 1, are 0."""
+    return np.where(np.abs(coordinates) < 1e-6, 0, coordinates).astype(np.float32, order="C")

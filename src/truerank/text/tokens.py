@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
+from unicodedata import normalize
+
 # A word is a run of letters and digits; everything else separates.
 WORD = r"[^\W_]+"
 # The same without numbers and without words of one or two letters: for classification of topics.
 TOPIC_WORD = r"[^\W\d_][^\W_]{2,}"
+
+
+def folded(text: str) -> str:
+    """The text in lower case and in Unicode's NFKC form: composed accents, plain forms of full-width letters.
+
+    Examples
+    --------
+    >>> folded("Cafe\\u0301 \\uff34\\uff36") == "caf\\xe9 tv"
+    True
+    """
+    return (text if text.isascii() else normalize("NFKC", text)).lower()

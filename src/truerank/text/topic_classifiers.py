@@ -18,13 +18,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.fitting import fits_whole
-from truerank.text.tokens import TOPIC_WORD
+from truerank.core.types import MatrixLike
+from truerank.text.tokens import TOPIC_WORD, folded
 
 MOST = 1e70
 """Largest value of a feature: liblinear's fourth powers of it are still finite, and with larger ones it never ends."""
 
 
-def mutual_information(X: Any, Y: Any) -> np.ndarray:
+def mutual_information(X: MatrixLike, Y: Any) -> np.ndarray:
     """Mutual information of each word's presence with each class, in nats, float64 (classes, words).
 
         I(w; c) = Σ_{w ∈ {0, 1}} Σ_{c ∈ {0, 1}} P(w, c) log(P(w, c)/(P(w) P(c)))
@@ -143,7 +144,7 @@ class UnitLogCounts(TransformerMixin, BaseEstimator):
         _refuse_negative(validate_data(self, X, accept_sparse="csr", dtype=np.float64))
         return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: MatrixLike) -> Any:
         """Scaled rows, float64."""
         from sklearn.preprocessing import normalize
 
@@ -232,13 +233,13 @@ class TopicNaiveBayes(ClassifierMixin, BaseEstimator):
         self.class_log_prior_ = np.log(rows / rows.sum())
         return self
 
-    def predict_joint_log_proba(self, X: Any) -> np.ndarray:
+    def predict_joint_log_proba(self, X: MatrixLike) -> np.ndarray:
         """log P(c, d) for each class, float64 (n, K), in nats."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         return np.asarray(X @ self.word_log_prob_.T) + self.class_log_prior_
 
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: MatrixLike) -> np.ndarray:
         """log P(c | d), float64 (n, K), uncalibrated."""
         from scipy.special import log_softmax
 
@@ -345,19 +346,21 @@ class WordCounts(TransformerMixin, BaseEstimator):
         texts = texts_of(X)
         for least in dict.fromkeys((self.min_documents, 1)):
             try:
-                fitted = CountVectorizer(token_pattern=self.word, min_df=min(least, len(texts))).fit(texts)
+                fitted = CountVectorizer(
+                    preprocessor=folded, token_pattern=self.word, min_df=min(least, len(texts))
+                ).fit(texts)
             except ValueError:
                 continue  # no word in so many texts
             self.vocabulary_ = np.asarray(fitted.get_feature_names_out(), dtype=str)
             return self
         raise InvalidInputError(f"none of the {len(texts)} texts holds a word (pattern {self.word!r})")
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: MatrixLike) -> Any:
         """Counts of the known words, CSR (n, words)."""
         from sklearn.feature_extraction.text import CountVectorizer
 
         check_is_fitted(self)
-        vectorizer = CountVectorizer(token_pattern=self.word, vocabulary=self.vocabulary_.tolist())
+        vectorizer = CountVectorizer(preprocessor=folded, token_pattern=self.word, vocabulary=self.vocabulary_.tolist())
         return vectorizer.transform(texts_of(X)).astype(np.float64)
 
     def check_model(self) -> None:
@@ -372,7 +375,7 @@ class WordCounts(TransformerMixin, BaseEstimator):
         return self.vocabulary_.astype(object)
 
 
-def texts_of(X: Any) -> list[str]:
+def texts_of(X: object) -> list[str]:
     """Documents' texts as a list, each of them text."""
     texts = X if isinstance(X, list) else list(np.asarray(X, dtype=object).ravel())
     if not texts:

@@ -16,9 +16,11 @@ from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.fitting import fits_whole
 from truerank.core.kernel import kernel
 from truerank.core.random_streams import seed_of, stream
+from truerank.core.types import RandomState
 from truerank.text.topic_classifiers import MutualInformationSelector, UnitLogCounts, refuse_huge
 
 _BLOCK = 1024
+_VOTES = 10_000.0
 
 
 class VotedPerceptron(ClassifierMixin, BaseEstimator):
@@ -29,9 +31,10 @@ class VotedPerceptron(ClassifierMixin, BaseEstimator):
 
         score(x) = log(1 + Σ_{k: v_k·x > 0} c_k) - log(1 + Σ_{k: v_k·x ≤ 0} c_k)
 
-    with one vote added to each side (ours: unanimous votes have no finite logarithm). Every x has a 1 appended. Kept
-    are the rows that were mistaken and not the vectors: v_k · x is a running sum over them. Training is O(non-zeros) a
-    pass, a prediction O(mistakes · words of the document).
+    with the votes scaled to a sum of 10,000 and one vote added to each side (both ours: unanimous votes have no finite
+    logarithm, and the score of a unanimous document would otherwise grow with the number of training rows). Every x has
+    a 1 appended. Kept are the rows that were mistaken and not the vectors: v_k · x is a running sum over them. Training
+    is O(non-zeros) a pass, a prediction O(mistakes · words of the document).
 
     Parameters
     ----------
@@ -71,7 +74,7 @@ class VotedPerceptron(ClassifierMixin, BaseEstimator):
         "mistaken_starts_",
     )
 
-    def __init__(self, n_epochs: int = 10, *, random_state: Any = None) -> None:
+    def __init__(self, n_epochs: int = 10, *, random_state: RandomState = None) -> None:
         self.n_epochs = n_epochs
         self.random_state = random_state
 
@@ -119,20 +122,29 @@ class VotedPerceptron(ClassifierMixin, BaseEstimator):
         self.mistaken_starts_ = np.asarray(kept.indptr, dtype=np.int64)
         return self
 
+    @property
+    def mistakes_(self) -> sparse.csr_matrix:
+        """Mistaken rows times their sign, in order, float64 CSR (mistakes, columns)."""
+        check_is_fitted(self)
+        return sparse.csr_matrix(self._mistaken_rows().multiply(self.signs_[:, None]))
+
+    def _mistaken_rows(self) -> sparse.csr_matrix:
+        shape = (len(self.votes_), self.n_features_in_)
+        return sparse.csr_matrix((self.mistaken_values_, self.mistaken_columns_, self.mistaken_starts_), shape)
+
     def decision_function(self, X: Any) -> np.ndarray:
         """Logarithm of votes for over votes against the positive class (n,)."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        shape = (len(self.votes_), self.n_features_in_)
-        mistaken = sparse.csr_matrix((self.mistaken_values_, self.mistaken_columns_, self.mistaken_starts_), shape)
-        votes = self.votes_.astype(np.float64)
+        mistaken = self._mistaken_rows()
+        votes = self.votes_ * (_VOTES / self.votes_.sum())
         result = np.empty(X.shape[0])
         for start in range(0, X.shape[0], _BLOCK):
             rows = sparse.csr_matrix(X[start : start + _BLOCK])
             products = (rows @ mistaken.T).toarray() + 1.0  # the 1 that every row has appended
             positive = np.cumsum(products * self.signs_, axis=1) > 0
-            votes_for = (positive * votes).sum(axis=1)
-            result[start : start + _BLOCK] = np.log1p(votes_for) - np.log1p(votes.sum() - votes_for)
+            votes_for = np.minimum((positive * votes).sum(axis=1), _VOTES)
+            result[start : start + _BLOCK] = np.log1p(votes_for) - np.log1p(_VOTES - votes_for)
         return result
 
     def predict(self, X: Any) -> np.ndarray:

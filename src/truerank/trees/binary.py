@@ -106,7 +106,7 @@ class _Plan:
             sources += [k] * (len(borders) - len(sources))
         self._features = kinds[sources] // 2
         self._zero_missing = np.flatnonzero(kinds[sources] % 2)
-        self._n_columns, self._index = len(borders), border_index(borders).arrays(np.float64)
+        self._n_columns, self._index = len(borders), border_index(borders)
         variants, column = np.unique(2 * source + trees.missing_right, return_inverse=True)
 
         tree, first, turn, heights = _survey(trees.roots, trees.left, trees.right)
@@ -141,7 +141,7 @@ class _Plan:
         for k in self._zero_missing:
             columns[k, np.abs(columns[k]) <= _ZERO] = np.nan
         codes = np.zeros((-(-self._n_columns // BLOCK), len(X), BLOCK), dtype=np.uint8)
-        code_columns(columns, *self._index, codes, 0)
+        code_columns(columns, self._index, codes, 0)
         return codes
 
 

@@ -12,7 +12,6 @@ from truerank.core.kernel import kernel
 from truerank.core.threads import Workers
 from truerank.matrices.binning import BLOCK, CodedMatrix
 from truerank.matrices.bundles import BundledMatrix, sums_by_code, unbundle
-from truerank.trees.dense_grower import DenseGrower
 from truerank.trees.grower import Grower, GrowthRules, Level
 
 _TASK = 128  # features without bytes that a thread searches at once
@@ -73,7 +72,7 @@ def grower_of(matrix: CodedMatrix, rules: GrowthRules, workers: Workers) -> Grow
     """The grower for coded rows, dense or sparse."""
     if isinstance(matrix, BundledMatrix):
         return BundledGrower(matrix, rules, workers)
-    return DenseGrower(matrix, rules, workers)
+    return Grower(matrix, rules, workers)
 
 
 @kernel

@@ -13,14 +13,11 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
-from truerank.core.kernel_prefetch import prefetch, prefetch_near
 from truerank.core.threads import Workers, row_blocks
 from truerank.matrices.exact_sums import MAGNITUDE, add_number, add_numbers, exact_total
 from truerank.matrices.stored_values import kernel_array
 
 ROWS = 32_768  # that a thread takes at most at once: their codes, 256 KB, stay in the cache, read in any order
-LARGE = 65_536  # rows whose codes of eight features, 512 KB, the cache holds without being asked
-_NEAR, _FAR = 16, 128  # places of rows between asking for codes and reading them, from the cache and from memory
 _HESSIAN_BITS = 30
 _FINE = 4096  # units of an average row, below which rows are rounded up and down in turn
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 times the golden ratio's fraction
@@ -193,39 +190,30 @@ def _rounded(value, number, coarse):
 
 
 @kernel
-def accumulate(codes, first, last, rows, words, counts, hist):
+def accumulate(codes, rows, words, counts, hist):
     """Add each row's word to the histogram of its slot.
 
-    `codes` uint64 (n,): eight codes of a row as one word; `rows` int32 (s,), from `first` to below `last`, in runs,
-    those of a run by slot; `counts` int64 (runs, slots): how many of them a slot has in each run; `words` int64 (s,);
-    `hist` int64 (slots, 8 * 256). Unsigned numbers spare the question whether an index counts from the end.
+    `codes` uint64 (n,): eight codes of a row as one word; `rows` int32 (s,) in runs, those of a run by slot; `counts`
+    int64 (runs, slots): how many of them a slot has in each run; `words` int64 (s,); `hist` int64 (slots, 8 * 256).
 
-    By slot one histogram, 16 KB, stays in the first-level cache for a while. That spoils the order of the codes, which
-    are asked for before they are read: of many rows all of the next run, and then a few rows ahead; of a few among many
-    only these rows' own.
+    By slot one histogram, 16 KB, stays in the first-level cache for a while. The codes of a run are copied first, in a
+    loop that does not wait for sums, since its rows are not in the order of memory.
     """
-    far = codes.size > LARGE
-    n = last - first
-    run = n // counts.shape[0]
-    sparse = far and rows.size < n // 4
-    near = np.uint64(_FAR if sparse else _NEAR)
-    step, ahead = np.uint64(0), np.uint64(0)
-    if far and not sparse:
-        for place in range(first, first + run, 8):
-            prefetch(codes, place)
-        step = (np.uint64(n) << np.uint64(16)) // np.uint64(rows.size)
-        ahead = np.uint64(first + run) << np.uint64(16)
-    i, end = np.uint64(0), np.uint64(rows.size - 1)
+    eight = np.empty(ROWS + 4, dtype=np.uint64)
+    first = np.int64(0)
     for r in range(counts.shape[0]):
+        size = np.int64(0)
+        for q in range(counts.shape[1]):
+            size += counts[r, q]
+        for k in range(size):
+            eight[k] = codes[np.uint32(rows[first + k])]
+        k = 0
         for q in range(counts.shape[1]):
             own = hist[q]
-            stop = i + np.uint64(counts[r, q])
-            while i < stop:
-                prefetch(codes, ahead >> np.uint64(16))
-                ahead += step
-                prefetch_near(codes, np.uint32(rows[min(i + near, end)]))
-                _add_eight(codes[np.uint32(rows[i])], words[i], own)
-                i += np.uint64(1)
+            for _ in range(counts[r, q]):
+                _add_eight(eight[k], words[first + k], own)
+                k += 1
+        first += size
 
 
 @kernel

@@ -79,7 +79,7 @@ class SampledRows:
         if len(fresh) == 1 and len(rows) == self.matrix.n_rows:  # the root, or a whole partition in its smaller child
             accumulate_all(self._codes[block], words, fresh[0])
         elif len(rows):
-            accumulate(self._codes[block], 0, self.matrix.n_rows, rows, words, counts, fresh)
+            accumulate(self._codes[block], rows, words, counts, fresh)
 
 
 def squared_losses(packed: PackedGradients) -> np.ndarray:

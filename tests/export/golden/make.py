@@ -36,7 +36,7 @@ def main() -> None:
                 entries = {}
                 for name, model in models.items():
                     form = form_of(model)
-                    rows = np.concatenate([X[:20], border_cases(form, X, True, False)[:120]])
+                    rows = np.concatenate([X[:20], border_cases(form, X, True, "decimal")[:120]])
                     text = str(export_model(model, format, certify=data))
                     scores = java.scores(program, text, rows, form.names)
                     entries[name] = {"format": format, "text": text, "rows": rows.tolist(), "scores": scores.tolist()}

@@ -14,6 +14,7 @@ import numpy as np
 
 from truerank.core.checks import check_choice, check_positive_int
 from truerank.core.errors import DataFileError, InvalidInputError, warn
+from truerank.core.types import DTypeLike
 from truerank.data.grouping import group_rows, offsets_of
 from truerank.data.ranking_data import RankingData
 from truerank.io.letor.grammar import LineParser, Rows, check_bytes
@@ -33,10 +34,10 @@ _GRADE_COUNT = re.compile(rb"([+-]?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)\*([0-9]
 
 
 def read_letor(
-    source: Any,
+    source: object,
     *,
     missing: str = "error",
-    dtype: Any = np.float64,
+    dtype: DTypeLike = np.float64,
     sparse: bool = False,
     n_features: int | None = None,
     comments: bool = True,
@@ -115,12 +116,12 @@ def read_letor(
 
 
 def iter_letor(
-    source: Any,
+    source: object,
     *,
     block_rows: int = 65_536,
     n_features: int | None = None,
     missing: str = "error",
-    dtype: Any = np.float64,
+    dtype: DTypeLike = np.float64,
     sparse: bool = False,
     comments: bool = True,
     max_line: int | None = None,
@@ -206,7 +207,7 @@ class _Reader:
     def __init__(
         self,
         missing: str,
-        dtype: Any,
+        dtype: DTypeLike,
         sparse: bool,
         n_features: int | None,
         comments: bool,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.core.types import DTypeLike
 from truerank.data.grouping import offsets_of
 from truerank.io.letor.grammar import TEXT, Rows
 
@@ -23,7 +24,7 @@ class VectorStore:
     enlarging it in place (`realloc`) moves no data.
     """
 
-    def __init__(self, dtype: Any) -> None:
+    def __init__(self, dtype: DTypeLike) -> None:
         self._buffer = np.zeros(0, dtype=dtype)
         self.size = 0
 
@@ -214,7 +215,7 @@ def query_names(names: list[bytes]) -> np.ndarray:
     return np.array(texts) if texts else np.zeros(0, dtype=np.int64)
 
 
-def check_dtype(dtype: Any) -> np.dtype:
+def check_dtype(dtype: DTypeLike) -> np.dtype:
     """float32 or float64."""
     try:
         result = np.dtype(dtype)

@@ -18,7 +18,7 @@ _BREAK = re.compile(r"[\r\n\0]")
 _BLOCK = 4096
 
 
-def write_letor(data: RankingData, target: Any, *, comments: bool = True) -> None:
+def write_letor(data: RankingData, target: object, *, comments: bool = True) -> None:
     """Write judged rankings as LETOR text.
 
     Numbers are written in the shortest form that reads back as the same float64 (a float32 value: as the same
@@ -131,7 +131,7 @@ def number_texts(values: np.ndarray) -> list[str]:
     return [text[:-2] if text.endswith(".0") else text for text in result]
 
 
-def _query(name: Any) -> str:
+def _query(name: object) -> str:
     if isinstance(name, bool) or not isinstance(name, str | int) or not is_word(str(name)) or "#" in str(name):
         raise InvalidInputError(
             f"query id {name!r} cannot stand in a LETOR file: it must be an integer or one word without '#'"

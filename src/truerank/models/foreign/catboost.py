@@ -103,7 +103,7 @@ def _oblivious(trees: Any, columns: np.ndarray, right: np.ndarray, scale: float,
 
 
 def _look(place: str, columns: np.ndarray, right: np.ndarray, scale: float, reader: Reader) -> Any:
-    def look(node: Any) -> Leaf | Split:
+    def look(node: object) -> Leaf | Split:
         if isinstance(node, dict) and "split" not in node:
             value = node.get("value")
             if isinstance(value, list):

@@ -76,7 +76,7 @@ def _linear(parsed: Any, names: list[str] | None, reader: Reader) -> ForeignMode
     return ForeignModel("elasticsearch", form, float32=True, absent=0.0)
 
 
-def _normalizers(value: Any, names: tuple[str, ...], reader: Reader) -> Normalizers | None:
+def _normalizers(value: object, names: tuple[str, ...], reader: Reader) -> Normalizers | None:
     if not value:
         return None
     if not isinstance(value, dict):

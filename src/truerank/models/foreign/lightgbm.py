@@ -157,7 +157,7 @@ def read_json(value: Any, reader: Reader) -> ForeignModel:
     return _of_trees(names, builder, bool(value.get("average_output")))
 
 
-def _one_class(value: Any, key: str, reader: Reader) -> None:
+def _one_class(value: object, key: str, reader: Reader) -> None:
     if reader.integer(value, key, 1) != 1:
         raise reader.fail(key, f"the model has {value} outputs a row; a ranker has one")
 

@@ -18,6 +18,7 @@ from truerank.trees.binary import BinaryTrees
 
 MOST_FEATURES = 1 << 22
 _MOST_NODES = 1 << 24
+_MOST_RANGES = 1 << 18  # of categories: sets of alternating numbers make many thresholds of few bytes
 _BEYOND = 2.0**128 - 2.0**103  # what rounds to infinity as a float32
 
 
@@ -78,7 +79,7 @@ class Reader:
         """The error `file, place: what`."""
         return ModelFileError(f"{self.name}, {place}: {what}" if place else f"{self.name}: {what}")
 
-    def number(self, value: Any, place: str) -> float:
+    def number(self, value: object, place: str) -> float:
         """A finite number, from a number or the text of one."""
         try:
             if isinstance(value, bool) or not isinstance(value, str | int | float | np.floating | np.integer):
@@ -92,21 +93,21 @@ class Reader:
             raise self.fail(place, f"expected a finite number, got {_short(value)}")
         return x
 
-    def float32(self, value: Any, place: str) -> np.float32:
+    def float32(self, value: object, place: str) -> np.float32:
         """A number of float32's range, rounded to it."""
         x = self.number(value, place)
         if abs(x) >= _BEYOND:
             raise self.fail(place, f"expected a number that float32 holds, below 3.4e38, got {_short(value)}")
         return np.float32(x)
 
-    def integer(self, value: Any, place: str, low: int = 0, high: int = MOST_FEATURES) -> int:
+    def integer(self, value: object, place: str, low: int = 0, high: int = MOST_FEATURES) -> int:
         """A whole number from `low` to `high`, from a number or the text of one."""
         x = self.number(value, place)
         if x != int(x) or not low <= x <= high:
             raise self.fail(place, f"expected an integer from {low} to {high}, got {_short(value)}")
         return int(x)
 
-    def part(self, value: Any, key: str, kind: type | tuple[type, ...], place: str) -> Any:
+    def part(self, value: object, key: str, kind: type | tuple[type, ...], place: str) -> Any:
         """`value[key]` of an object, which must be of `kind`."""
         if not isinstance(value, dict):
             raise self.fail(place, f"expected an object, got {_short(value)}")
@@ -190,6 +191,7 @@ class TreeBuilder:
         self._nodes: list[Split] = []
         self._children: list[list[int]] = []
         self._values: list[float] = []
+        self._ranges = 0
 
     def add(self, root: Any, look: Callable[[Any], Leaf | Split | Membership]) -> None:
         """Add the tree below `root`; `look` says what a node is, and is asked once for each."""
@@ -204,6 +206,13 @@ class TreeBuilder:
                 if isinstance(seen, Split):
                     left, right = children[id(seen)]
                     return replace(seen, left=(left, known), right=(right, known))
+                self._ranges += len(seen.ends)
+                if self._ranges > _MOST_RANGES:
+                    raise self._reader.fail(
+                        "",
+                        f"its questions about categories come to more than {_MOST_RANGES} ranges of their numbers. "
+                        "Number the categories so that those of one side are neighbours, and train again.",
+                    )
                 found = _thresholds(seen, *children[id(seen)], known)
                 if isinstance(found, Split):
                     return found
@@ -283,6 +292,6 @@ def category_ends(categories: set[int], before: Callable[[int], float]) -> tuple
     return tuple(before(c) for c in sorted(starts + stops))
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

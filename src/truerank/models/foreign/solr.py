@@ -16,7 +16,7 @@ SLACK = np.float32(1e-6)  # NODE_SPLIT_SLACK
 PACKAGE = "org.apache.solr.ltr."
 
 
-def read_json(value: Any, reader: Reader) -> ForeignModel:
+def read_json(value: object, reader: Reader) -> ForeignModel:
     """The model of a JSON object as it is put into the model store (or a list of one)."""
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
@@ -73,7 +73,7 @@ def _normalizers(features: list[Any], reader: Reader) -> Normalizers | None:
 
 
 def _look(place: str, weight: np.float32, columns: dict[str, int], reader: Reader) -> Any:
-    def look(node: Any) -> Leaf | Split:
+    def look(node: object) -> Leaf | Split:
         if not isinstance(node, dict):
             raise reader.fail(place, f"expected a node, got {str(node)[:40]!r}")
         if "feature" not in node:

@@ -30,7 +30,7 @@ _LOGIT = ("binary:logistic", "reg:logistic")
 _LOG = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft")
 
 
-def read_saved(value: Any, reader: Reader) -> ForeignModel:
+def read_saved(value: object, reader: Reader) -> ForeignModel:
     """The model of `save_model`'s JSON (or UBJSON), as margins: `predict(output_margin=True)`."""
     learner = reader.part(value, "learner", dict, "")
     booster = reader.part(learner, "gradient_booster", dict, "learner")
@@ -94,7 +94,7 @@ def _kept_trees(learner: dict[str, Any], model: dict[str, Any], count: int, read
     )
 
 
-def _base_margin(text: Any, learner: dict[str, Any], reader: Reader) -> float:
+def _base_margin(text: object, learner: dict[str, Any], reader: Reader) -> float:
     """The base score as a margin; since version 3 it is a text that holds an array, "[5E-1]"."""
     place = "learner.learner_model_param.base_score"
     if isinstance(text, str) and text.startswith("["):
@@ -111,7 +111,8 @@ def _base_margin(text: Any, learner: dict[str, Any], reader: Reader) -> float:
     if name in _LOGIT:
         if not 0 < base < 1:
             raise reader.fail(place, f"a probability is expected with {name}, got {base}")
-        return float(-np.log(np.float32(1) / np.float32(base) - np.float32(1)))
+        odds = float(np.float32(1) / np.float32(base) - np.float32(1))
+        return float(np.float32(-math.log(odds)))  # as C's logf, which NumPy's is an ulp off
     if name in _LOG:
         if not base > 0:
             raise reader.fail(place, f"a positive number is expected with {name}, got {base}")
@@ -192,7 +193,7 @@ def _categories(tree: Any, place: str, size: int, reader: Reader) -> dict[int, s
     return found
 
 
-def read_dump(value: Any, reader: Reader, names: list[str] | None = None) -> ForeignModel:
+def read_dump(value: object, reader: Reader, names: list[str] | None = None) -> ForeignModel:
     """The model of `dump_model(dump_format="json")`: a list of trees, which lacks the base score.
 
     The LTR plugins of Elasticsearch and OpenSearch read the same nodes; they want "yes" to be the first child.

@@ -1,73 +1,30 @@
 """P(right) of the rows of a tile in the questions about one feature.
 
-Shares are a factor of the value times a factor of the border (`places`). A value's factors are read once and wait in
-registers while all the feature's questions are answered, for sixteen rows at once. Steep features, whose factors are
-powers of a difference of places, are answered row by row.
+Shares are a factor of the value times a factor of the border (`places`). A tile's factors of a feature are read once
+and then serve all questions about it. Steep features, whose factors are powers of a difference of places, take longer.
 
 The factors of all features are more than a cache holds, and most values are in a knot, not in a gap between two: the
-factors of a feature's knots stand together (`knots_first`), so that more of what is read is read again.
+factors of a feature's knots are stored together (`knots_first`), so that more of what is read is read again.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
-import numba
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
 
 from truerank.core.kernel import kernel
-from truerank.core.kernel_vectors import gather, in_all
 from truerank.data.grouping import offsets_of
 
-_LANES = 16
-_NUMBER, _REAL = ir.IntType(32), ir.DoubleType()
-_STATES, _SHARES = ir.VectorType(_NUMBER, _LANES), ir.VectorType(_REAL, _LANES)
 
+class StateFactors(NamedTuple):
+    """What the shares of all values are made of, of one feature after the other."""
 
-def _answer_sixteen(
-    context: Any, states: Any, at: Any, factors: Any, origin: Any, lost: Any, first: Any, end: Any, questions: Any,
-    shares: Any, row: Any,
-) -> Any:  # fmt: skip
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        states, factors, questions, shares = (
-            context.make_array(signature.args[i])(context, builder, arguments[i]).data for i in (0, 2, 7, 8)
-        )
-        _, at, _, origin, lost, first, end, _, _, row = arguments
-        number = at.type
-
-        def all_of(value: Any) -> Any:
-            return in_all(builder, value, _LANES)
-
-        place = builder.bitcast(builder.gep(states, [at]), ir.VectorType(ir.IntType(16), _LANES).as_pointer())
-        state = builder.zext(builder.load(place, align=2), _STATES)
-        is_lost = builder.icmp_unsigned("==", state, all_of(builder.trunc(lost, _NUMBER)))
-        some = builder.select(is_lost, ir.Constant(_STATES, [0] * _LANES), state)  # of a missing value any, not used
-        half, knots = builder.lshr(some, ir.Constant(_STATES, [1] * _LANES)), builder.lshr(lost, number(1))
-        in_knot = builder.trunc(some, ir.VectorType(ir.IntType(1), _LANES))
-        some = builder.select(in_knot, half, builder.add(half, all_of(builder.trunc(knots, _NUMBER))))
-        pair = builder.gep(factors, [builder.mul(origin, number(2))])
-        up = gather(builder, pair, some, _REAL, 16)
-        down = gather(builder, builder.gep(pair, [number(1)]), some, _REAL, 16)
-        with cgutils.for_range(builder, builder.sub(end, first)) as loop:
-            question = builder.add(first, loop.index)
-            start = builder.gep(questions, [builder.mul(question, number(5))])
-            first_right, left, right, side = (builder.load(builder.gep(start, [number(i)])) for i in (0, 1, 2, 4))
-            left, right, side = all_of(left), all_of(right), all_of(side)
-            above = builder.icmp_unsigned(">=", state, all_of(builder.fptoui(first_right, _NUMBER)))
-            from_right = builder.fsub(ir.Constant(_SHARES, [1.0] * _LANES), builder.fmul(up, left))
-            from_left = builder.fmul(down, right)
-            share = builder.select(is_lost, side, builder.select(above, from_right, from_left))
-            place = builder.gep(shares, [builder.add(builder.mul(question, number(64)), row)])
-            builder.store(share, builder.bitcast(place, _SHARES.as_pointer()), align=8)
-        return context.get_dummy_value()
-
-    if any(array.layout != "C" for array in (states, factors, questions, shares)):
-        return None  # neighbours in memory are taken for neighbours
-    whole = types.int64
-    return types.void(states, whole, factors, whole, whole, whole, whole, questions, shares, whole), generate
+    first: np.ndarray  # int64 (u + 1,): where the knots of each feature begin
+    pairs: np.ndarray  # float64 (2 Σ(2K + 1),): factors of P(left) and P(right) by state, in the order of `knots_first`
+    blocks: np.ndarray  # float64 (2, Σ(2K + 1)): first and last place of each state, for steep features
+    steep: np.ndarray  # bool (u,)
+    log_p: float
 
 
 def knots_first(sizes: np.ndarray) -> np.ndarray:
@@ -81,38 +38,53 @@ def knots_first(sizes: np.ndarray) -> np.ndarray:
     return np.concatenate([np.empty(0, dtype=np.int64), *parts])
 
 
-_COMPILED = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
-_answer_all: Any = intrinsic(_answer_sixteen) if _COMPILED else None
+@kernel
+def answer(states, at, factors, k, first, end, questions, shares):
+    """P(right) of the rows of a tile in the questions `first` … `end - 1`, all about feature k, into `shares`.
+
+    The rows' states are read from `at` on. `questions` has five numbers for each: the first state right of the border,
+    the border's factors in P(left) and P(right), the places at or below it, and P(right) of a missing value.
+    """
+    knots = factors.first[k + 1] - factors.first[k]
+    origin, lost = 2 * factors.first[k] + k, 2 * knots + 1
+    own, pairs = states[at : at + 64], factors.pairs
+    state, up, down = np.empty(64), np.empty(64), np.empty(64)
+    missing = 0
+    for i in range(64):
+        here = np.int64(own[i])
+        missing += here == lost
+        state[i] = here
+        some = here if here < lost else 0  # of a missing value any: its factors are not used
+        pair = np.uint64(2 * (origin + (some >> 1) + (0 if some & 1 else knots)))
+        up[i], down[i] = pairs[pair], pairs[pair + np.uint64(1)]
+    for q in range(first, end):
+        border, left, right = questions[5 * q], questions[5 * q + 1], questions[5 * q + 2]
+        for i in range(64):
+            above, below = 1.0 - up[i] * left, down[i] * right
+            shares[q, i] = above if state[i] >= border else below
+    if factors.steep[k]:
+        _answer_steeply(states, at, factors, k, first, end, questions, shares)
+    for i in range(64 if missing > 0 else 0):
+        if state[i] == lost:
+            for q in range(first, end):
+                shares[q, i] = questions[5 * q + 4]
 
 
 @kernel
-def answer(states, at, factors, blocks, origin, lost, steep, log_p, first, end, questions, shares):
-    """P(right) of the rows of a tile in the questions `first` … `end - 1`, all about one feature, into `shares`.
-
-    The rows' states stand from `at` on, the feature's from `origin` on, its `factors` in the order
-    of `knots_first`; the state of a missing value is `lost`.
-    `questions` has five numbers for each: the first state right of the border, the border's factors in P(left) and
-    P(right), the places at or below it, and P(right) of a missing value. Arrays are flat and whole.
-    """
-    if _COMPILED and not steep:
-        for row in range(0, 64, 16):
-            _answer_all(states, at + row, factors, origin, lost, first, end, questions, shares, row)
-        return
-    for row in range(64):
-        state = np.int64(states[at + row])
-        some = state if state < lost else 0
-        k = origin + some
-        pair = 2 * (origin + (some >> 1) + (0 if some & 1 else lost >> 1))
-        up, down = factors[pair], factors[pair + 1]
+def _answer_steeply(states, at, factors, k, first, end, questions, shares):
+    """As `answer` of observed values, with the powers of p that the factors of a steep feature do not hold."""
+    knots = factors.first[k + 1] - factors.first[k]
+    origin, lost = 2 * factors.first[k] + k, 2 * knots + 1
+    for i in range(64):
+        own = np.int64(states[at + i])
+        if own == lost:
+            continue
+        pair = 2 * (origin + (own >> 1) + (0 if own & 1 else knots))
+        up, down = factors.pairs[pair], factors.pairs[pair + 1]
+        start, stop = factors.blocks[0, origin + own], factors.blocks[1, origin + own]
         for q in range(first, end):
-            left, right = questions[5 * q + 1], questions[5 * q + 2]
             b = questions[5 * q + 3]
-            if state == lost:
-                share = questions[5 * q + 4]
-            elif state >= questions[5 * q]:
-                power = np.exp(log_p * (blocks[0, k] - b + 1.0)) if steep else 1.0
-                share = 1.0 - up * power * left
+            if own >= questions[5 * q]:
+                shares[q, i] = 1.0 - up * np.exp(factors.log_p * (start - b + 1.0)) * questions[5 * q + 1]
             else:
-                power = np.exp(log_p * (b - blocks[1, k])) if steep else 1.0
-                share = down * power * right
-            shares[64 * q + row] = share
+                shares[q, i] = down * np.exp(factors.log_p * (b - stop)) * questions[5 * q + 2]

@@ -13,7 +13,7 @@ from truerank.core.kernel import kernel
 from truerank.core.threads import Workers, row_blocks
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.grower import TreeStructure
-from truerank.trees.leaves.averages import add_averages, leaf_pairs
+from truerank.trees.leaves.averages import add_averages, leaves_in_order
 from truerank.trees.leaves.constant import constrain, newton_values
 from truerank.trees.leaves.places import MOST_KNOTS, MOST_PLACES, Norms, PlaceTable, Shares, make_shares
 from truerank.trees.rows import Rows, Sample
@@ -125,10 +125,10 @@ class FuzzyFitter:
         """Add the tree's value of every row to the scores (n,)."""
         tables = self._tables(tree, rows)
         states = self._states(tree, rows)
-        pairs = leaf_pairs(values[None]).ravel()
+        ordered = leaves_in_order(values[None]).ravel()
 
         def work(start: int, stop: int) -> None:
-            _add_expected(_stack(states, start, stop), tables, pairs, scores[start:stop])
+            _add_expected(_stack(states, start, stop), tables, ordered, scores[start:stop])
 
         self.workers.run(work, row_blocks(rows.matrix.n_rows))
 
@@ -156,7 +156,7 @@ class FuzzyFitter:
                 cache[feature] = cache.pop(feature)  # the most recently used stands last
                 continue
             places = self.places[feature]
-            blocks = row_blocks(rows.matrix.n_rows)
+            blocks = row_blocks(rows.matrix.n_rows) or [(0, 0)]
             column = rows.column(feature)
             parts = self.workers.run(lambda a, b, x=column, t=places: t.states(x[a:b]), blocks)
             cache[feature] = np.concatenate(parts)
@@ -257,20 +257,21 @@ def _leaf_sums(states, tables, g, h):
 
 
 @kernel
-def _add_expected(states, tables, pairs, scores):
-    """Add Σ_l P(row ∈ l) values[l] to the scores, 64 rows at a time; `pairs` are those of the values."""
+def _add_expected(states, tables, values, scores):
+    """Add Σ_l P(row ∈ l) F(l) to the scores, 64 rows at a time; `values` are F as `leaves_in_order`."""
     depth, n = states.shape
-    shares = np.zeros(64 * depth)
+    shares = np.zeros((depth, 64))
     questions = np.arange(depth)
-    work = np.empty(pairs.size)
+    room = 1 << (depth - 3 if depth > 2 else depth)
+    work, spare = np.empty((room, 64)), np.empty((room, 64))
     total = np.zeros(64)
     for start in range(0, n, 64):
         rows = min(64, n - start)
         for t in range(depth):
             for i in range(rows):
-                shares[64 * t + i] = tables[t, states[t, start + i]]
+                shares[t, i] = tables[t, states[t, start + i]]
         for i in range(rows):
             total[i] = scores[start + i]
-        add_averages(shares, questions, pairs, depth, 0, 1, work, total)
+        add_averages(shares, questions, values, depth, 0, 1, work, spare, total)
         for i in range(rows):
             scores[start + i] = total[i]

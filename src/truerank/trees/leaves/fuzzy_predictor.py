@@ -7,6 +7,8 @@ feature's all together, and the trees average their leaf values over these share
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from truerank.core.kernel import kernel
@@ -15,8 +17,8 @@ from truerank.data.grouping import offsets_of
 from truerank.matrices.step_counts import count_below
 from truerank.matrices.stored_values import kernel_array
 from truerank.trees.ensemble import Ensemble
-from truerank.trees.leaves.averages import ROWS, add_averages, leaf_pairs
-from truerank.trees.leaves.border_shares import answer, knots_first
+from truerank.trees.leaves.averages import ROWS, add_averages, leaves_in_order
+from truerank.trees.leaves.border_shares import StateFactors, answer, knots_first
 from truerank.trees.leaves.fuzzy import FlatPlaces
 from truerank.trees.leaves.knots import knot_index
 from truerank.trees.leaves.places import Norms, make_shares
@@ -25,17 +27,23 @@ _TASK = 32 * ROWS  # rows of one task of a thread: their values stay in the seco
 _LEVELS = 768  # levels of trees that are added together: the shares of their questions stay in the second-level cache
 
 
+class Group(NamedTuple):
+    """Some trees that are added together, and the different questions that they ask, feature by feature."""
+
+    columns: np.ndarray  # int64: the features
+    asked: np.ndarray  # int64 (features + 1,): where the questions about each begin
+    numbers: np.ndarray  # float64 (5 questions,): see `border_shares.answer`
+    questions: np.ndarray  # int64 (trees · depth,)
+    values: np.ndarray  # float64 (trees · 2^depth,): as `leaves_in_order`
+
+
 class FuzzyPredictor:
     """Scores from fuzzy leaves: d contractions of a 2^d vector a row and tree.
 
     Attributes
     ----------
-    first : int64 array (u + 1,)
-        Where the knots of each used feature begin.
-    factors : float64 array (Σ(2K + 1), 2)
-        Factors of P(left) and of P(right) by state, of one feature after the other, in the order of `knots_first`.
-    blocks : float64 array (2, Σ(2K + 1))
-        First and last place of each state, which steep features ask for.
+    factors : StateFactors
+        Of the used features.
     columns, border_states, missing_right : arrays (T, depth)
         The used feature that a level asks about, and the last state left of its border.
     border_factors : float64 array (T, depth, 3)
@@ -47,12 +55,14 @@ class FuzzyPredictor:
         tables = flat.tables()
         norms = Norms(p)
         shares = [make_shares(table, norms, ties) for table in tables]
-        self.first = offsets_of(flat.sizes)
-        factors = np.concatenate([np.empty((0, 2)), *(np.stack([s.up, s.down], axis=1) for s in shares)])
-        self.factors = factors[knots_first(flat.sizes)]
-        self.blocks = np.concatenate([np.empty((2, 0)), *(np.stack([s.start, s.stop]) for s in shares)], axis=1)
-        self.log_p = norms.log_p
-        self.steep = np.array([s.steep for s in shares], dtype=np.bool_)
+        pairs = np.concatenate([np.empty((0, 2)), *(np.stack([s.up, s.down], axis=1) for s in shares)])
+        self.factors = StateFactors(
+            offsets_of(flat.sizes),
+            pairs[knots_first(flat.sizes)].ravel(),
+            np.concatenate([np.empty((2, 0)), *(np.stack([s.start, s.stop]) for s in shares)], axis=1),
+            np.array([s.steep for s in shares], dtype=np.bool_),
+            norms.log_p,
+        )
         shape = ensemble.features.shape
         self.columns = np.searchsorted(flat.features, ensemble.features).astype(np.int64)
         self.border_states = np.empty(shape, dtype=np.int64)
@@ -67,9 +77,9 @@ class FuzzyPredictor:
         asked = np.stack([self.columns, self.border_states, self.missing_right], axis=-1).reshape(-1, 3)
         _, one, questions = np.unique(asked, axis=0, return_index=True, return_inverse=True)
         self._one, self._questions = one, questions.reshape(shape)
-        self._pairs = leaf_pairs(self.values)
+        self._ordered = leaves_in_order(self.values)
         index = knot_index([(table.lower, table.upper) for table in tables])
-        self._index = {np.dtype(kind): index.arrays(kind) for kind in (np.float32, np.float64)}
+        self._index = {np.dtype(kind): index.of_type(kind) for kind in (np.float32, np.float64)}
 
     def predict(self, X: np.ndarray, n_jobs: int | None, scores: np.ndarray, trees: slice = slice(None)) -> np.ndarray:
         """Add the values of `trees` for the rows of X, float32 or float64, to `scores` (n,) and return these."""
@@ -81,32 +91,29 @@ class FuzzyPredictor:
         groups = [self._group(trees, slice(i, i + step), columns) for i in range(0, n_trees, step)]
 
         def work(start: int, stop: int) -> None:
-            states = _find_states(kernel_array(X[start:stop]), self.features[used], used, *index)
+            states = _find_states(kernel_array(X[start:stop]), self.features[used], used, index)
             for group in groups:
-                _add_trees(
-                    states, used, self.first, self.factors.ravel(), self.blocks, self.steep, self.log_p,
-                    *group, depth, scores[start:stop],
-                )  # fmt: skip
+                _add_trees(states, used, self.factors, group, depth, scores[start:stop])
 
         run_blocks(work, row_blocks(len(X), _TASK), n_jobs)
         return scores
 
-    def _group(self, trees: slice, group: slice, columns: np.ndarray) -> tuple[np.ndarray, ...]:
+    def _group(self, trees: slice, group: slice, columns: np.ndarray) -> Group:
         """What `_add_trees` takes of some of the trees."""
         asked, questions = np.unique(self._questions[trees][group], return_inverse=True)
         one = self._one[asked]
         features, first_asked = np.unique(self.columns.ravel()[one], return_index=True)
         first_rights, sides = self.border_states.ravel()[one] + 1.0, self.missing_right.ravel()[one]
         numbers = np.column_stack([first_rights, self.border_factors.reshape(-1, 3)[one], sides])
-        return (
+        return Group(
             columns[features], np.append(first_asked, len(asked)), numbers.ravel(), questions.ravel(),
-            self._pairs[trees][group].ravel(),
+            self._ordered[trees][group].ravel(),
         )  # fmt: skip
 
 
 @kernel
-def _find_states(X, features, used, low, inverse, halvings, cells, first_cell, first_step, steps, sizes):
-    """States uint16 (tiles · features · 64) of the rows' values. Many arguments: eight are the index."""
+def _find_states(X, features, used, index):
+    """States uint16 (tiles · features · 64) of the rows' values."""
     n = X.shape[0]
     n_tiles = -(-n // 64)
     values = np.empty((n_tiles, features.size, 64), dtype=X.dtype)
@@ -119,43 +126,29 @@ def _find_states(X, features, used, low, inverse, halvings, cells, first_cell, f
     states = np.empty((n_tiles, features.size, 64), dtype=np.uint16)
     flat, found = values.ravel(), states.ravel()
     for j in range(used.size):
-        k = used[j]
         for t in range(n_tiles):
             at = 64 * (t * used.size + j)
-            count_below(
-                flat, at, at + 64, low[k], inverse[k], halvings[k], cells, first_cell[k], first_cell[k + 1], steps,
-                first_step[k], sizes[k] + 1, found,
-            )  # fmt: skip
+            count_below(flat, at, at + 64, index, used[j], index.sizes[used[j]] + 1, found)
     return found
 
 
 @kernel
-def _add_trees(
-    states, used, first, factors, blocks, steep, log_p, columns, asked, numbers, questions, pairs, depth, scores
-):  # fmt: skip
-    """Add every tree's expected leaf value to the scores (n,), a tile after the other.
-
-    The questions about the feature of `columns[j]` are asked[j] … asked[j + 1] - 1. Arrays are flat: views of a tile
-    would be counted and discounted. Many arguments: seven are the shares of all values, three the questions, three the
-    trees.
-    """
+def _add_trees(states, used, factors, group, depth, scores):
+    """Add the expected leaf value of every tree of a group to the scores (n,), a tile after the other."""
     n_tiles = -(-scores.size // 64)
-    n_trees = pairs.size >> depth
-    shares = np.zeros(64 * (numbers.size // 5))
-    work = np.empty(1 << depth)
+    n_trees = group.values.size >> depth
+    shares = np.empty((group.numbers.size // 5, 64))
+    room = 1 << (depth - 3 if depth > 2 else depth)
+    work, spare = np.empty((room, 64)), np.empty((room, 64))
     total = np.zeros(64)
     for t in range(n_tiles):
         rows = min(64, scores.size - 64 * t)
-        for j in range(columns.size):
-            c = columns[j]
-            k = used[c]
-            origin, lost = 2 * first[k] + k, 2 * (first[k + 1] - first[k]) + 1
-            answer(
-                states, 64 * (t * used.size + c), factors, blocks, origin, lost, steep[k], log_p, asked[j],
-                asked[j + 1], numbers, shares,
-            )  # fmt: skip
+        for j in range(group.columns.size):
+            c = group.columns[j]
+            at = 64 * (t * used.size + c)
+            answer(states, at, factors, used[c], group.asked[j], group.asked[j + 1], group.numbers, shares)
         for i in range(rows):
             total[i] = scores[64 * t + i]
-        add_averages(shares, questions, pairs, depth, 0, n_trees, work, total)
+        add_averages(shares, group.questions, group.values, depth, 0, n_trees, work, spare, total)
         for i in range(rows):
             scores[64 * t + i] = total[i]

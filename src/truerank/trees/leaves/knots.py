@@ -20,10 +20,8 @@ def knot_index(ends: list[tuple[np.ndarray, np.ndarray]]) -> StepIndex:
 
 
 @kernel
-def find_states(values, low, inverse, halvings, cells, first_cell, first_step, steps, sizes):
+def find_states(values, index):
     """State of each value of the index's one feature, uint16 (n,)."""
     out = np.empty(values.size, dtype=np.uint16)
-    count_below(
-        values, 0, values.size, low[0], inverse[0], halvings[0], cells, 0, first_cell[1], steps, 0, sizes[0] + 1, out
-    )
+    count_below(values, 0, values.size, index, 0, index.sizes[0] + 1, out)
     return out

@@ -1,0 +1,62 @@
+"""Reference pages of all commands, from their parsers: `python scripts/make_command_pages.py docs/api/commands`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from truerank.cli import COMMANDS, GROUPS, RARE
+
+
+def page(name: str) -> str:
+    """The page of a command: what it does, how it is called, and its options by group."""
+    module, summary = COMMANDS[name]
+    parser = argparse.ArgumentParser(prog=f"truerank {name}", allow_abbrev=False)
+    parser.description = summary
+    import_module(module).configure(parser)
+    description = (parser.description or summary).strip().rstrip(".")
+    lines = [f"# truerank {name}", "", f"{description[:1].upper()}{description[1:]}.", "", "```text"]
+    lines += [parser.format_usage().strip(), "```"]
+    rare = []
+    for group in parser._action_groups:
+        actions = [action for action in group._group_actions if action.dest != "help"]
+        rare += [action for action in actions if action.dest in RARE]
+        lines += _section(str(group.title), [action for action in actions if action.dest not in RARE])
+    lines += _section("rare options", rare)
+    return "\n".join(lines) + "\n"
+
+
+def _section(title: str, actions: list[argparse.Action]) -> list[str]:
+    if not actions:
+        return []
+    rows = ["", f"## {title[:1].upper()}{title[1:]}", "", "| argument | value | meaning |", "| --- | --- | --- |"]
+    for action in actions:
+        names = ", ".join(f"`{option}`" for option in action.option_strings) or f"`{action.metavar or action.dest}`"
+        value = ", ".join(map(str, action.choices)) if action.choices else str(action.metavar or "")
+        value = "" if action.nargs == 0 or (not action.option_strings and not action.choices) else value
+        text = str(action.help or "").replace("%%", "%")
+        rows.append(f"| {names} | {value} | {text} |".replace("|}", "}").replace("\n", " "))
+    return rows
+
+
+def main() -> None:
+    """Write the pages into the folder that is named."""
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    listed = ["# Commands\n\nThis page lists the commands by what they are for.\n"]
+    grouped = {title: [n for n in COMMANDS if n.partition(" ")[0] in names] for title, names in GROUPS.items()}
+    grouped["More"] = [n for n in COMMANDS if not any(n in names for names in grouped.values())]
+    for title, names in grouped.items():
+        if names:
+            listed.append(f"## {title}\n\n| command | purpose |\n| --- | --- |")
+            listed += [f"| [{n}]({n.replace(' ', '-')}.md) | {COMMANDS[n][1]} |" for n in names]
+            listed.append("")
+    (folder / "index.md").write_text("\n".join(listed), encoding="utf-8")
+    for name in COMMANDS:
+        (folder / f"{name.replace(' ', '-')}.md").write_text(page(name), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

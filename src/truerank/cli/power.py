@@ -1,0 +1,92 @@
+"""`truerank power`: how many queries does a test need to find a difference of this size?"""
+
+from __future__ import annotations
+
+import argparse
+
+from truerank.cli import common, options
+from truerank.cli.compared_rankings import judged_rankings, ranking_files
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.description = (
+        "Predict the power of a paired test by number of queries, from the differences between two rankings of a pilot."
+    )
+    parser.add_argument("runs", nargs="*", metavar="RUN", help="two TREC runs (with --qrels)")
+    parser.add_argument("--qrels", metavar="FILE", help="TREC judgments")
+    parser.add_argument("--data", metavar="FILE", help="judged documents, in place of --qrels")
+    parser.add_argument("--scores", nargs="+", default=[], metavar="FILE", help="two score files (with --data)")
+    parser.add_argument("--measure", default="nDCG@10", metavar="NAME", help="measure to compare (default: nDCG@10)")
+    parser.add_argument(
+        "--effect", type=float, metavar="D", help="true difference of the measure to find (default: the observed one)"
+    )
+    parser.add_argument("--power", type=float, default=0.8, metavar="P", help="power to reach (default: 0.8)")
+    parser.add_argument("--level", type=float, default=0.05, metavar="P", help="significance level (default: 0.05)")
+    parser.add_argument(
+        "--comparisons", type=int, default=1, metavar="N", help="comparisons that share the level (default: 1)"
+    )
+    parser.add_argument(
+        "--queries", type=int, nargs="+", default=[], metavar="N", help="numbers of queries to print the power for"
+    )
+    parser.add_argument(
+        "--topics", choices=("common", "all"), help="topics to compare over if the runs have different ones"
+    )
+    parser.add_argument(
+        "--test",
+        choices=("randomisation", "t"),
+        default="randomisation",
+        help="paired, two-sided test of the mean difference (default: randomisation)",
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default: 0)")
+    options.add_convention_option(parser, default=None)
+    options.add_json_option(parser)
+    options.add_data_options(parser, columns=False)
+    options.add_training_option(parser)
+    parser.set_defaults(fuse=[], baseline=None)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read the two rankings and print the power."""
+    from truerank.measures import parse_measures
+    from truerank.measures.coverage import over_topics
+    from truerank.significance.power import queries_needed
+    from truerank.significance.two_samples import paired_differences
+
+    default = common.settle_convention(args)
+    if len(named := parse_measures(args.measure, args.convention)) > 1:
+        raise common.UsageError(f"--measure takes one measure here, got {len(named)}: {', '.join(named)}")
+    (measure,) = named.values()
+    if args.qrels is not None:
+        measure = over_topics({args.measure: measure}, args.topics)[args.measure]
+    measure.check_mean()
+    files, models = ranking_files(args)
+    if len(files) != 2:
+        raise common.UsageError(f"power is about two rankings, got {len(files)}; name two")
+    names = common.run_names(files, or_paths=True)
+    judged, coverage, seen = judged_rankings(args, files, names, models)
+    first, second = (measure.per_query(*judged[name]) for name in names)
+    differences = paired_differences(first, second)
+    observed = float(differences.mean())
+    found = queries_needed(
+        differences, observed if args.effect is None else args.effect, args.test, comparisons=args.comparisons,
+        power=args.power, level=args.level, at=args.queries, random_state=args.seed,
+    )  # fmt: skip
+    report = found.to_dict() | {"measure": args.measure, "convention": measure.convention, "observed": observed}
+    lines = [
+        str(found),
+        f"Pilot: {names[0]} less {names[1]}, {args.measure}, convention {measure.convention}{default}, observed "
+        f"difference {observed:+.4f}.",
+    ]
+    if args.effect is None:
+        lines.append(
+            "The effect is the observed difference, which is uncertain itself and too large where rankings were chosen "
+            "for it. Give the smallest difference that matters to you with --effect."
+        )
+    if seen is not None:
+        report |= {"training_queries": seen.report}
+        lines.append(seen.text)
+    if coverage is not None:
+        report |= {"coverage": coverage.to_dict()}
+        lines.append(str(coverage))
+    return common.show(args, report, "\n\n".join(lines))

@@ -1,0 +1,160 @@
+"""`truerank split`: divide a file by query into training, validation and test files."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from truerank.cli import common, options
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_QID = re.compile(rb"^\s*\S+\s+qid:(\S+)")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.description = (
+        "Divide a file by query: all rows of a query go to the same file. Writes train, test and, with --validation, "
+        "validation files in the format of DATA. The same queries and seed give the same division, whatever the order "
+        "of the rows, so that a table, its qrels and its runs are divided alike."
+    )
+    parser.add_argument(
+        "data", metavar="DATA", help="a table, LETOR text, TREC qrels or a TREC run (text also as .gz, .xz, .zst)"
+    )
+    parser.add_argument("--test", type=float, default=0.2, metavar="SHARE", help="share of the queries (default: 0.2)")
+    parser.add_argument(
+        "--validation", type=float, default=0.0, metavar="SHARE", help="share of the queries (default: 0, no file)"
+    )
+    parser.add_argument("-o", "--output", default=".", metavar="DIR", help="output folder (default: the current one)")
+    parser.add_argument("--query-column", metavar="NAME", help="column of the query in a table (default: qid)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default: 0)")
+    options.add_replace_option(parser)
+    options.add_json_option(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the files; a table of what they hold goes to stdout."""
+    import numpy as np
+
+    from truerank.data.grouping import group_rows
+    from truerank.io.streams import open_outputs
+    from truerank.io.tables import table_kind
+
+    common.check_folder_name("-o", args.output)
+    if args.data == "-":
+        raise common.UsageError("split names its files after DATA: give a file instead of standard input (-)")
+    for option, share in (("--test", args.test), ("--validation", args.validation)):
+        if not 0.0 <= share < 1.0:
+            raise common.UsageError(f"{option} must be a share from 0 to below 1, got {share:g}")
+    if args.test + args.validation >= 1.0 or args.test + args.validation == 0.0:
+        raise common.UsageError(
+            f"--test and --validation must leave queries to train on and take some, got {args.test:g} and "
+            f"{args.validation:g}"
+        )
+    kind = table_kind(args.data)
+    if kind is None:
+        common.refuse_idle(args, ["query_column"], "is for tables, and DATA is text")
+    source: Any = _Table(args.data, kind, args.query_column) if kind else _Lines(args.data)
+    grouping = group_rows(source.queries, len(source.queries))
+    parts = _parts(grouping.query_ids, args.test, args.validation, args.seed)
+    query = grouping.restore(grouping.query_index)
+    ending = "".join(Path(args.data).suffixes[-2:]) if source.compressed else Path(args.data).suffix
+    folder = Path(args.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    written = {name: f"{name}{ending}" for name in parts}
+    if not args.replace:
+        common.check_folder(folder, [name for name in written.values() if (folder / name).exists()])
+    if any((folder / name).exists() and (folder / name).samefile(args.data) for name in written.values()):
+        raise common.UsageError(f"{args.data} would be overwritten; choose another folder with -o")
+    report = {}
+    with open_outputs([str(folder / name) for name in written.values()]) as streams:
+        for (name, queries), stream in zip(parts.items(), streams):
+            rows = np.flatnonzero(np.isin(query, queries))
+            source.write(rows, stream)
+            report[name] = {"file": str(folder / written[name]), "queries": len(queries), "rows": len(rows)}
+    text = common.table([list(part.values()) for part in report.values()], ["file", "queries", "rows"])
+    return common.show(args, report, text)
+
+
+def _parts(query_ids: np.ndarray, test: float, validation: float, seed: int) -> dict[str, np.ndarray]:
+    """Numbers of the queries by part; each part that has a share has a query."""
+    import numpy as np
+
+    from truerank.core.random_streams import stream
+    from truerank.data.grouping import name_order
+
+    n = len(query_ids)
+    sizes = {"validation": validation, "test": test}
+    counts = {name: max(1, round(share * n)) for name, share in sizes.items() if share}
+    if sum(counts.values()) >= n:
+        raise common.InvalidInputError(f"{n} queries cannot be divided into {len(counts) + 1} files")
+    drawn = name_order(query_ids)[stream(seed, "split").permutation(n)]
+    parts, start = {}, 0
+    for name in ("test", "validation"):
+        if name in counts:
+            parts[name] = np.sort(drawn[start : start + counts[name]])
+            start += counts[name]
+    return {"train": np.sort(drawn[start:])} | dict(sorted(parts.items(), reverse=True))
+
+
+class _Table:
+    """The rows of a table file, all columns as they are."""
+
+    def __init__(self, path: str, kind: str, query: str | None) -> None:
+        from truerank.core.checks import as_array
+        from truerank.core.errors import DataFileError
+        from truerank.io.table_problems import lacking, message
+        from truerank.io.tables import read_file
+
+        name = query or "qid"
+        self.kind, self.compressed = kind, Path(path).suffix.lower() in (".gz", ".xz", ".zst")
+        self.table = read_file(path, kind, [name])
+        names = list(map(str, self.table.column_names))
+        if name not in names:
+            raise DataFileError(message([lacking("query", name, names)]), path)
+        self.queries = as_array(self.table.column(names.index(name)), name)
+        if any(one is None for one in self.queries.tolist()):
+            raise DataFileError(f"column {name!r} lacks the query id of a row; give every row one", path)
+
+    def write(self, rows: np.ndarray, stream: IO[bytes]) -> None:
+        """Write a table of these rows."""
+        from truerank.io.tables import write_arrow
+
+        write_arrow(self.table.take(rows), self.kind, stream)
+
+
+class _Lines:
+    """The lines of a text file: LETOR text by its qid, else qrels and runs by their first word."""
+
+    def __init__(self, path: str) -> None:
+        from truerank.core.errors import DataFileError
+        from truerank.io.streams import Source
+
+        self.compressed = Path(path).suffix.lower() in (".gz", ".xz", ".zst")
+        with Source(path) as stream:
+            text = b"".join(stream.line_blocks())
+        self.lines: list[bytes] = []
+        queries = []
+        for number, line in enumerate(text.splitlines(keepends=True), 1):
+            if not line.strip() or line.lstrip().startswith(b"#"):
+                continue
+            found = _QID.match(line)
+            words = line.split()
+            if found is None and len(words) not in (4, 6):
+                raise DataFileError(
+                    "expected LETOR text with qid:, qrels of 4 words or a run of 6 words in a line", path, number
+                )
+            queries.append(found.group(1) if found else words[0])
+            self.lines.append(line if line.endswith(b"\n") else line + b"\n")
+        if not queries:
+            raise DataFileError("the file holds no rows", path)
+        names = [query.decode("utf-8", "surrogateescape") for query in queries]
+        self.queries = [int(name) for name in names] if all(map(str.isdecimal, names)) else names
+
+    def write(self, rows: np.ndarray, stream: IO[bytes]) -> None:
+        """Write these lines."""
+        stream.writelines(self.lines[row] for row in rows.tolist())

@@ -1,0 +1,118 @@
+"""Systems to compare on one data file: models that score it, files of scores, and columns of it that are scores."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from truerank.cli import common
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from truerank.data.ranking_data import Judgements, RankingData
+
+
+class Scored(NamedTuple):
+    """Scores in grouped order by system, on queries that trained none of the models."""
+
+    judgements: Judgements
+    scores: list[np.ndarray]
+    names: list[str]
+    models: list[Any]
+    data: RankingData
+    seen: common.Provenance | None
+
+
+def score_systems(args: argparse.Namespace, models: list[str], scores: list[str]) -> Scored:
+    """Score `args.data` by each model file, and read each entry of `scores`: a file, or else a column of the data.
+
+    Each model reads its own columns, so models of different features can be compared; queries, grades and missing
+    values are read as the first model knows them.
+    """
+    import numpy as np
+
+    from truerank.cli.common import predicted
+    from truerank.io.scores import read_scores
+
+    common.check_one_stdin([args.data, *scores])
+    rankers = [common.load_ranker(path) for path in models]
+    columns = [entry for entry in scores if entry != "-" and not os.path.exists(entry)]
+    if columns and args.data == "-":
+        raise common.UsageError(f"{columns[0]}: there is no such file, and columns are read from a file, not from -")
+    values = _columns(args, columns, rankers[0] if rankers else None) if columns else {}
+    like = _union(rankers)
+    data = common.read_graded(args.data, args, like=like, features=bool(rankers))
+    found: list[np.ndarray] = []
+    for ranker in rankers:
+        own = getattr(ranker, "category_names", None) or {}
+        alike = all(like.category_names[name] == texts for name, texts in own.items())
+        rows = data if alike else common.read_graded(args.data, args, like=ranker)
+        found.append(data.grouped(predicted(ranker, rows)))
+    seen = common.about_training(args, dict(zip(models, rankers)), data) if rankers else None
+    keep = np.ones(data.n_queries, dtype=bool) if seen is None else seen.keep
+    found += [data.grouped(values[entry] if entry in values else read_scores(entry, data.n_rows)) for entry in scores]
+    judgements, kept = data.judgements().take_queries(keep.nonzero()[0])
+    return Scored(
+        judgements,
+        [one[kept] for one in found],
+        common.run_names([*models, *scores], or_paths=True),
+        [*rankers, *(None for _ in scores)],
+        data if keep.all() else data.take_queries(keep),
+        seen,
+    )
+
+
+def _union(rankers: list[Any]) -> Any:
+    """What the models know of their data, together: columns, unless one of them takes all, and categories."""
+    known = [ranker.feature_names_in_ for ranker in rankers if getattr(ranker, "feature_names_in_", None) is not None]
+    categories: dict[str, Any] = {}
+    for ranker in rankers:
+        categories = (getattr(ranker, "category_names", None) or {}) | categories
+    reading = next((own for own in map(common.reading_of, rankers) if own), {})
+    like = SimpleNamespace(category_names=categories, reading_=reading, predict=None)
+    if known and len(known) == len(rankers):
+        like.feature_names_in_ = list(dict.fromkeys(str(name) for own in known for name in own))
+    return like
+
+
+def _columns(args: argparse.Namespace, columns: list[str], like: Any) -> dict[str, np.ndarray]:
+    """The values of the columns of `args.data` that are used as scores, in the file's order."""
+    import numpy as np
+
+    from truerank.core.names import nearest
+    from truerank.data.columns import names_of
+    from truerank.io.tables import column_names, table_kind
+
+    if table_kind(args.data):
+        known = column_names(args.data)
+        unknown = [name for name in columns if name not in known]
+        if unknown:
+            near = nearest(unknown[0], known)
+            raise common.InvalidInputError(
+                f"{unknown[0]!r} is neither a file of scores nor a column of {args.data}{near}"
+            )
+        asked = argparse.Namespace(**vars(args) | {"features": columns, "exclude": None, "categorical": None})
+        asked.missing = "nan"
+        data = common.read_data(args.data, asked, reading=common.reading_of(like))
+    else:
+        data = common.read_data(args.data, args, reading=common.reading_of(like))
+    names = names_of(data)
+    unknown = [name for name in columns if name not in names]
+    if unknown:
+        raise common.InvalidInputError(
+            f"{unknown[0]!r} is neither a file of scores nor a feature of {args.data} ({names[0]} to {names[-1]})"
+        )
+    values = {}
+    for name in columns:
+        column = data.X[:, [names.index(name)]]
+        own = data.restore(np.asarray(column.toarray() if hasattr(column, "toarray") else column)[:, 0])
+        if np.isnan(own).any():
+            raise common.InvalidInputError(
+                f"column {name!r} cannot be used as scores: it has no value in {int(np.isnan(own).sum())} rows. Fill "
+                "them in, or write the scores to a file, one for each row"
+            )
+        values[name] = own
+    return values

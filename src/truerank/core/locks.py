@@ -1,0 +1,119 @@
+"""Locks between processes that end with the process that holds them, however it ends."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from truerank.core.errors import InvalidInputError
+
+try:
+    import fcntl
+except ImportError:  # Windows: nothing is locked
+    fcntl = None  # type: ignore[assignment]
+
+_held: set[int] = set()
+
+
+@contextmanager
+def locked(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Lock a file or a folder against other processes, and other fits of this one, until the block ends.
+
+    The lock is on a small file that holds the number of the process: `.lock` inside of an existing folder, else
+    `.NAME.lock` beside `path`, which need not exist. The system frees it when the process ends, even by a kill; the
+    file that a kill leaves locks nothing. A process that is forked inside the block does not prolong the lock. Where
+    the folder cannot be written, the lock is on `path` itself, and holds against whoever cannot write the folder
+    either. Devices, FIFOs and open descriptors (`/dev/stdout`) are not locked, and file systems without locks lock
+    nothing.
+
+    Parameters
+    ----------
+    path : path
+        A symbolic link is followed; the lock file must not be one.
+
+    Raises
+    ------
+    InvalidInputError
+        Where the lock is held, with the number of the process that holds it, or cannot be made.
+    """
+    place = Path(os.path.realpath(path))
+    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+        yield
+        return
+    name = place / ".lock" if place.is_dir() else place.parent / f".{place.name[:200]}.lock"
+    itself = place.exists() and not os.access(name.parent, os.W_OK | os.X_OK)
+    try:
+        descriptor = _lock(place if itself else name, os.fspath(path), itself)
+    except OSError as error:
+        raise InvalidInputError(f"{os.fspath(path)}: cannot be locked ({name}): {error.strerror or error}") from error
+    try:
+        if not itself:
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, f"{os.getpid()}\n".encode())
+        yield
+    finally:
+        if descriptor in _held:  # else this is a forked process, which left it to its parent
+            if not itself:
+                with suppress(OSError):
+                    os.unlink(name)
+            _release(descriptor)
+
+
+def _lock(name: Path, what: str, itself: bool) -> int:
+    """The descriptor of a lock file, or of the thing `itself`, on which this process now holds a lock."""
+    while True:
+        flags = os.O_RDONLY if itself else os.O_RDWR | os.O_CREAT
+        descriptor = os.open(name, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0), 0o666)
+        _held.add(descriptor)
+        try:
+            if not itself and not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError("the lock file is not a regular file")
+            if fcntl is not None:
+                with _unless_unsupported():
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.stat(name), os.fstat(descriptor)):
+                return descriptor
+        except BlockingIOError:
+            owner = "" if itself else os.read(descriptor, 20).decode("ascii", "replace").strip()
+            number = f"process {owner}" if owner.isdigit() else "another process"
+            this = " (this one)" if owner == str(os.getpid()) else ""
+            _release(descriptor)
+            raise InvalidInputError(
+                f"{what}: {number}{this} is writing here; wait until it has ended, or name another place"
+            ) from None
+        except FileNotFoundError:
+            pass  # its owner has ended and removed it before it was locked here
+        except BaseException:
+            _release(descriptor)
+            raise
+        _release(descriptor)
+
+
+@contextmanager
+def _unless_unsupported() -> Iterator[None]:
+    """Drop the errors of file systems without locks."""
+    try:
+        yield
+    except BlockingIOError:
+        raise
+    except OSError:
+        pass
+
+
+def _release(descriptor: int) -> None:
+    _held.discard(descriptor)
+    os.close(descriptor)
+
+
+def _leave_to_parent() -> None:
+    """Close what a forked process has inherited: the lock ends with its owner, not with the last of its children."""
+    while _held:
+        with suppress(OSError):
+            os.close(_held.pop())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)

@@ -1,0 +1,59 @@
+"""Tables of what truerank knows by name, to which installed packages add their own by entry points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+T = TypeVar("T")
+
+
+class Table(Mapping[str, T], Generic[T]):
+    """What truerank has, by name, and what the entry points of a group add.
+
+    Packages are searched when a name is asked for that is not truerank's own, or when all are listed. A name of
+    truerank's own stays its own.
+
+    Parameters
+    ----------
+    group : str
+        Group of the entry points: "truerank.rankers", for example.
+    own : dict
+        What truerank has.
+    made : function
+        Makes an entry of an entry point.
+
+    Examples
+    --------
+    >>> table = Table("truerank.none", {"a": "module:A"}, lambda point: point.value)
+    >>> table["a"], list(table), "b" in table
+    ('module:A', ['a'], False)
+    """
+
+    def __init__(self, group: str, own: dict[str, T], made: Callable[[EntryPoint], T]) -> None:
+        self.group, self.own, self._made = group, own, made
+
+    @cached_property
+    def _added(self) -> dict[str, EntryPoint]:
+        from importlib.metadata import entry_points  # takes as long as all of `import truerank`
+
+        return {point.name: point for point in entry_points(group=self.group) if point.name not in self.own}
+
+    def __getitem__(self, name: str) -> T:
+        return self.own[name] if name in self.own else self._made(self._added[name])
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.own
+        yield from self._added
+
+    def __len__(self) -> int:
+        return len(self.own) + len(self._added)
+
+
+def target_of(point: EntryPoint) -> str:
+    """What an entry point names, "module:object", which is not imported."""
+    return point.value

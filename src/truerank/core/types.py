@@ -1,0 +1,73 @@
+"""Types of arguments that many functions share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+__all__ = [
+    "ArrayLike",
+    "DTypeLike",
+    "Matrix",
+    "MatrixLike",
+    "MeasureLike",
+    "MeasuresLike",
+    "PathLike",
+    "RandomState",
+    "Scorer",
+]
+
+PathLike = str | os.PathLike[str]
+"""The name of a file."""
+
+RandomState = int | np.integer[Any] | np.random.Generator | np.random.RandomState | None
+"""What `core.random_streams.seed_of` makes a seed of."""
+
+
+class Matrix(Protocol):
+    """Rows of features: an array, a sparse matrix or a matrix of bins (n, p)."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns."""
+        ...
+
+    def __getitem__(self, key: Any, /) -> Any:
+        """Some of the rows, or of the values."""
+        ...
+
+
+class _Grouped(Protocol):
+    X: Any
+    y: Any
+    offsets: np.ndarray
+
+
+MatrixLike = ArrayLike | Matrix | _Grouped
+"""Rows as callers give them: lists, arrays, frames, sparse matrices, or a `RankingData`."""
+
+
+class Scorer(Protocol):
+    """A fitted ranker, whoever's it is."""
+
+    def predict(self, X: Any, /) -> Any:
+        """Scores (n,), higher ranks first."""
+        ...
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str:
+        """As the measure is printed."""
+        ...
+
+
+MeasureLike = str | _Named | Callable[..., float]
+"""A measure: its name, a `Measure`, or a function of the ranked grades."""
+
+MeasuresLike = MeasureLike | Sequence[MeasureLike]
+"""One measure or several."""

@@ -1,0 +1,347 @@
+"""Which queries a model was trained on: sketches that recognise them again and list none.
+
+A query is known by a 64-bit digest of its rows (the model's own columns, rounded to float32, in any order, without
+grades) and by one of its id. A model keeps the smallest 4,096 of each. All of fewer queries are kept; of more, those
+queries can be recognised whose digest lies below the largest that is kept: a random sample of them.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError, warn
+from truerank.core.printing import counted
+from truerank.core.types import Scorer
+from truerank.data.columns import as_in_training
+from truerank.data.grouping import id_text, sums_by_query
+from truerank.data.ranking_data import RankingData
+from truerank.data.row_source import Part
+from truerank.data.rows import beside
+
+SIZE = 4096
+"""Digests that a model keeps of its training queries' rows, and as many of their ids."""
+
+FEWEST = 20
+"""Recognisable queries below which a sketch that is not complete says nothing."""
+
+UNRECOGNISED = "training queries could not be recognised: runs and score files do not name a model"
+
+_NOWHERE = np.iinfo(np.uint64).max  # the digest of a query without rows, which no sketch keeps
+_BLOCK_VALUES = 1 << 20
+_FIRST_FACTOR, _SECOND_FACTOR = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # SplitMix64's
+_FITTING: ContextVar[bool] = ContextVar("truerank_fitting", default=False)
+
+
+class TrainingSketch:
+    """The smallest digests of a set of queries.
+
+    Parameters
+    ----------
+    rows, ids : str or uint64 array, default=""
+        Distinct digests of rows and of query ids, ascending; a text is base64 of little-endian numbers.
+    complete : pair of bool, default=(True, True)
+        Whether all digests of rows, and of ids, are kept.
+
+    Raises
+    ------
+    InvalidInputError
+        On digests that are damaged or not ascending.
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, rows: Any = "", ids: Any = "", complete: Any = (True, True)) -> None:
+        self.rows, self.ids = _digests(rows), _digests(ids)
+        if not isinstance(complete, list | tuple) or [type(one) for one in complete] != [bool, bool]:
+            raise InvalidInputError(f"complete must be two bools, got {complete!r:.60}")
+        self.complete = (bool(complete[0]), bool(complete[1]))
+
+    @classmethod
+    def of(cls, data: object, size: int = SIZE) -> TrainingSketch:
+        """The sketch of a `RankingData` or of data on a cluster, with at most `size` digests of each kind."""
+        rows, ids = query_digests(data)
+        return cls(np.unique(rows[rows < _NOWHERE]), np.unique(ids)).cut(size)
+
+    def cut(self, size: int) -> TrainingSketch:
+        """The sketch with at most `size` digests of each kind."""
+        complete = (self.complete[0] and len(self.rows) <= size, self.complete[1] and len(self.ids) <= size)
+        return TrainingSketch(self.rows[:size], self.ids[:size], complete)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TrainingSketch) and self.model_params() == other.model_params()
+
+    def __or__(self, other: TrainingSketch) -> TrainingSketch:
+        """The sketch of the queries of both."""
+        joined: list[np.ndarray] = []
+        for kind, (own, others) in enumerate(((self.rows, other.rows), (self.ids, other.ids))):
+            both = np.union1d(own, others)
+            for part, sketch in ((own, self), (others, other)):
+                if not sketch.complete[kind]:  # beyond its largest digest it knows nothing
+                    both = both[: np.searchsorted(both, part[-1:].max(initial=0), "right")]
+            joined.append(both)
+        complete = (self.complete[0] and other.complete[0], self.complete[1] and other.complete[1])
+        return TrainingSketch(joined[0], joined[1], complete).cut(max(len(self.rows), len(other.rows), SIZE))
+
+    def model_params(self) -> dict[str, Any]:
+        """What a model file keeps."""
+        return {
+            "rows": base64.b64encode(self.rows.astype("<u8").tobytes()).decode(),
+            "ids": base64.b64encode(self.ids.astype("<u8").tobytes()).decode(),
+            "complete": list(self.complete),
+        }
+
+    def __repr__(self) -> str:
+        return f"TrainingSketch({len(self.rows)} queries{'' if self.complete[0] else ' of more'})"
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Which queries of some data a model was trained on.
+
+    Attributes
+    ----------
+    matched : bool array (m,)
+        Queries, in the order of the data, whose rows are those of a training query.
+    recognisable : int
+        Queries that would be recognised if they were training queries: all m, unless the model was trained on more
+        queries than its sketch keeps.
+    same_ids : int
+        Other queries whose id is that of a training query.
+    reason : str
+        Why training queries cannot be recognised; "" where they can.
+    """
+
+    matched: np.ndarray = field(repr=False)
+    recognisable: int
+    same_ids: int = 0
+    reason: str = ""
+
+    @property
+    def of(self) -> int:
+        """Number of queries m."""
+        return len(self.matched)
+
+    @property
+    def recognised(self) -> int:
+        """Number of matched queries."""
+        return int(self.matched.sum())
+
+    @property
+    def possible(self) -> bool:
+        """Whether training queries can be recognised."""
+        return not self.reason
+
+    @property
+    def mostly(self) -> bool:
+        """Whether more than half of the recognisable queries are training queries, so that no verdict is possible."""
+        return 2 * self.recognised > self.recognisable
+
+    def __str__(self) -> str:
+        if self.reason:
+            return f"training queries could not be recognised: {self.reason}"
+        count = f"{self.recognised} of {counted(self.of, 'query')}"
+        if self.recognisable < self.of:
+            count = f"{self.recognised} of the {counted(self.recognisable, 'recognisable query')} (of {self.of})"
+        text = f"{count} {'was' if 1 in (self.recognised, self.of) else 'were'} used for training"
+        if self.same_ids:
+            have = "other query has" if self.same_ids == 1 else "other queries have"
+            text += f"; {self.same_ids} {have} the id of a training query, but not its rows"
+        return text
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts, for JSON."""
+        return {
+            "training_queries": self.recognised,
+            "recognisable": self.recognisable if self.possible else 0,
+            "queries": self.of,
+            "same_ids": self.same_ids,
+            "about": str(self),
+        }
+
+
+def training_queries(model: Scorer, data: Any) -> Overlap:
+    """Recognise the queries that a fitted model was trained on.
+
+    Parameters
+    ----------
+    model : fitted ranker, or scikit-learn `Pipeline` that ends in one
+        Within a `CalibratedRanker` the queries of the ranker and of the calibrators count.
+    data : RankingData, or data on a cluster
+        Of a table's columns those of the model are read.
+
+    Returns
+    -------
+    Overlap
+
+    Notes
+    -----
+    Rows are compared as float32 and without grades, so that data which were saved again, judged again, or sorted
+    otherwise are recognised. Queries of the same rows count as one. A digest has 64 bits: a query is taken for another
+    one of q training queries with probability q / 2^64.
+
+    Examples
+    --------
+    >>> data = RankingData([[1.0], [2.0], [3.0]], [0, 1, 0], ["a", "b", "b"])
+    >>> class Model:
+    ...     training_sketch_ = TrainingSketch.of(data.take_queries([1]))
+    >>> print(training_queries(Model(), data))
+    1 of 2 queries was used for training
+    """
+    m = data.n_queries
+    found = [(sketch, query_digests(seen)) for sketch, seen in _sketches(model, data)]
+    if not found:
+        why = "the model keeps no sketch of them (it was read from another tool, or trained with a sketch of size 0)"
+        return Overlap(np.zeros(m, dtype=bool), 0, reason=why)
+    matched, known, same = np.zeros(m, dtype=bool), np.ones(m, dtype=bool), np.zeros(m, dtype=bool)
+    for sketch, (rows, ids) in found:
+        matched |= np.isin(rows, sketch.rows)
+        same |= np.isin(ids, sketch.ids)
+        if not sketch.complete[0]:
+            known &= rows <= sketch.rows[-1:].max(initial=0)
+    known |= matched
+    recognisable = int(known.sum())
+    if recognisable < min(m, FEWEST) and not matched.any():
+        why = "the model's sketch covers a sample of its training queries, and only"
+        why += f" {recognisable} of {counted(m, 'query')} could be in it"
+        return Overlap(np.zeros(m, dtype=bool), recognisable, reason=why)
+    return Overlap(matched, recognisable, int((same & known & ~matched).sum()))
+
+
+class Score(float):
+    """A figure of a model on some data, with `.training_queries`: the Overlap of the data with its training queries."""
+
+    training_queries: Overlap
+
+    @classmethod
+    def of(cls, value: float, model: Scorer, data: object) -> Score:
+        """The figure, with a warning if the model was trained on some of the data."""
+        score = cls(value)
+        score.training_queries = training_queries(model, data)
+        warn_of_training_queries(model, score.training_queries)
+        return score
+
+    def __reduce__(self) -> tuple[type[float], tuple[float]]:
+        return float, (float(self),)
+
+
+def warn_of_training_queries(model: Scorer, overlap: Overlap) -> None:
+    """Warn, once for a fitted model, that data which it was trained on are taken as evidence of it."""
+    if overlap.recognised and not getattr(model, "_warned_of_training_queries", False):
+        model.__dict__["_warned_of_training_queries"] = True
+        warn(f"{overlap}; figures on training queries flatter the {type(model).__name__}")
+
+
+@contextmanager
+def outermost_fit() -> Iterator[bool]:
+    """Around a fit; says whether it is the outermost: a ranker that is fitted inside another one keeps no sketch."""
+    outermost = not _FITTING.get()
+    token = _FITTING.set(True)
+    try:
+        yield outermost
+    finally:
+        _FITTING.reset(token)
+
+
+def query_digests(data: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Digests of each query's rows, and of its id: uint64 (m,) each.
+
+    Notes
+    -----
+    A row's entries are hashed linearly, 128 bits wide, with 0 for an entry of 0, so that dense and sparse rows have the
+    same hash. A query's hash is the sum of its rows' mixed hashes, and BLAKE2b makes its digest. Cost: O(n p), 2 ns a
+    value, and 2 µs a query.
+    """
+    rows, ids = zip(*data.statistics(part_digests, merge=beside))
+    return np.concatenate(rows), np.concatenate(ids)
+
+
+def part_digests(part: Part) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The same of the queries of one part."""
+    data = part.data
+    sizes = np.diff(data.offsets)
+    with np.errstate(over="ignore"):
+        sums = sums_by_query(_mixed(_row_hashes(data.X)), data.offsets)
+    words = np.column_stack([sizes.astype(np.uint64), sums]).astype("<u8")
+    rows = np.array([_digest(word.tobytes(), b"rows") for word in words], dtype=np.uint64)
+    rows[sizes == 0] = _NOWHERE
+    names = [id_text(name).encode("utf-8", "surrogatepass") for name in data.query_ids.tolist()]
+    return [(rows, np.array([_digest(name, b"id") for name in names], dtype=np.uint64))]
+
+
+def _digest(content: bytes, kind: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(content, digest_size=8, person=kind).digest(), "little")
+
+
+def _row_hashes(X: Any) -> np.ndarray:
+    """uint64 (n, 2): two sums of constant times word over the columns, modulo 2^64."""
+    n, p = X.shape
+    constants = _mixed(np.arange(1, 2 * p + 1, dtype=np.uint64).reshape(p, 2)) | np.uint64(1)
+    if hasattr(X, "tocsr"):
+        return sums_by_query(_words(X.data)[:, None] * constants[X.indices], X.indptr)
+    hashes = np.empty((n, 2), dtype=np.uint64)
+    values = X.codes if getattr(X, "is_binned_matrix", False) else X
+    step = max(1, _BLOCK_VALUES // max(1, p))
+    for start in range(0, n, step):
+        hashes[start : start + step] = _words(values[start : start + step]) @ constants
+    return hashes
+
+
+def _words(values: np.ndarray) -> np.ndarray:
+    """The bits of values as float32, uint64: one form of 0 and of nan. Codes of bins are words as they are."""
+    if values.dtype.kind != "f":
+        return values.astype(np.uint64)
+    with np.errstate(over="ignore", under="ignore"):
+        rounded = values.astype(np.float32) + np.float32(0.0)
+    rounded[np.isnan(rounded)] = np.nan
+    return rounded.view(np.uint32).astype(np.uint64)
+
+
+def _mixed(words: np.ndarray) -> np.ndarray:
+    """The finaliser of SplitMix64: every bit of a word changes half of the result's."""
+    words = (words ^ (words >> np.uint64(30))) * _FIRST_FACTOR
+    words = (words ^ (words >> np.uint64(27))) * _SECOND_FACTOR
+    return np.asarray(words ^ (words >> np.uint64(31)))
+
+
+def _sketches(model: Any, data: Any) -> Iterator[tuple[TrainingSketch, Any]]:
+    """The sketches of a model and of what it holds, each with the data as that part sees them."""
+    if hasattr(model, "steps"):
+        for _, step in model.steps[:-1]:
+            if step is not None and step != "passthrough":
+                query = {"qid": data.query_index} if "qid" in inspect.signature(step.transform).parameters else {}
+                data = data.replaced(X=step.transform(data.X, **query), feature_names=None)
+        yield from _sketches(model.steps[-1][1], data)
+        return
+    if isinstance(data, RankingData):
+        data = as_in_training(data, getattr(model, "feature_names_in_", None))
+    if (own := getattr(model, "training_sketch_", None)) is not None:
+        yield own, data
+    inner = getattr(model, "ranker_", None)
+    if hasattr(inner, "steps") or _keeps_sketch(inner):
+        yield from _sketches(inner, model.transformed(data) if hasattr(model, "transformed") else data)
+
+
+def _keeps_sketch(model: Any) -> bool:
+    return model is not None and (hasattr(model, "training_sketch_") or _keeps_sketch(getattr(model, "ranker_", None)))
+
+
+def _digests(given: object) -> np.ndarray:
+    if isinstance(given, str):
+        try:
+            given = np.frombuffer(base64.b64decode(given, validate=True), dtype="<u8")
+        except (binascii.Error, ValueError) as error:
+            raise InvalidInputError(f"digests must be base64 of 64-bit numbers: {error}") from error
+    digests = np.asarray(given, dtype=np.uint64)
+    if digests.ndim != 1 or (digests[1:] <= digests[:-1]).any():
+        raise InvalidInputError("digests must be distinct and ascending")
+    return digests

@@ -1,0 +1,92 @@
+"""What rows say of themselves before a fit, a part of rows that is here, and how the answers of parts are merged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from truerank.core.float32 import are_float32, holds_missing, inputs_of
+
+Merge = Callable[[Any, Any], Any]
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a fit must know of rows before it begins."""
+
+    n_rows: int
+    queries: list[Any]
+    n_features: int
+    names: list[str] | None
+    categories: dict[str, list[str]] | None
+    query_weight: np.ndarray | None
+    judged: bool
+    dense: bool
+    finite: bool
+    inputs: str
+    float32: bool
+    missing: bool
+    weighs_rows: bool
+    largest_grade: float
+    largest_weight: float | None
+
+    @classmethod
+    def of(cls, data: Any) -> Description:
+        """The description of a `RankingData`; O(n p)."""
+        values = data.X.data if hasattr(data.X, "tocsr") else data.X
+        with np.errstate(all="ignore"):
+            finite = bool(np.isfinite(np.sum(values, dtype=np.float64))) or bool(np.isfinite(values).all())
+        weight = data.row_weight
+        return cls(
+            n_rows=data.n_rows,
+            n_features=data.n_features,
+            queries=data.query_ids.tolist(),
+            names=data.feature_names,
+            categories=data.category_names,
+            query_weight=data.query_weight,
+            judged=data.y is not None,
+            dense=not hasattr(data.X, "tocsr"),
+            finite=finite,
+            inputs=inputs_of(data.X),
+            float32=are_float32(values),
+            missing=holds_missing(values),
+            weighs_rows=data.sample_weight is not None,
+            largest_grade=0.0 if data.y is None else float(np.abs(data.y).max(initial=0.0)),
+            largest_weight=None if weight is None else float(weight.max(initial=0.0)),
+        )
+
+
+@dataclass
+class HeldPart:
+    """A part whose rows are in this process."""
+
+    data: Any  # RankingData
+    number: int = 0
+    hold: bool = True
+    memory: dict[str, Any] = field(default_factory=dict)
+
+    def columns(self, chosen: Sequence[int], names: Sequence[str] | None) -> Any:
+        """Some columns (n, k) of the rows."""
+        return self.data.X[:, chosen]
+
+
+def add(a: Any, b: Any) -> Any:
+    """Sum of two arrays, numbers, or tuples of these."""
+    if isinstance(a, tuple):
+        return tuple(add(x, y) for x, y in zip(a, b, strict=True))
+    return None if a is None else a + b
+
+
+def largest(a: Any, b: Any) -> Any:
+    """Entrywise maximum of two arrays, or tuples of these."""
+    if isinstance(a, tuple):
+        return tuple(largest(x, y) for x, y in zip(a, b, strict=True))
+    return np.maximum(a, b)
+
+
+def beside(a: Any, b: Any) -> Any:
+    """Lists one after the other: what each part says, in the order of the parts."""
+    return a + b

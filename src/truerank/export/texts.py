@@ -1,0 +1,40 @@
+"""Names inside generated files: what callers call models, features and runs never becomes code.
+
+Names reach a file in one of three ways: as a string literal of its language, made by the language's own encoder
+(`json.dumps`, `ascii`), as an identifier (`identifier`), or in a comment (`comment`).
+"""
+
+from __future__ import annotations
+
+import re
+import string
+import unicodedata
+
+from truerank.core.errors import InvalidInputError
+
+PLAIN = frozenset(string.ascii_letters + string.digits + " _.,:()")
+
+
+def comment(text: str) -> str:
+    """`text` for a comment of any language: signs that could end one are written by number.
+
+    Examples
+    --------
+    >>> print(comment('a */ b'))
+    a <U+002A><U+002F> b
+    """
+    return "".join(c if c in PLAIN else f"<U+{ord(c):04X}>" for c in text)
+
+
+def identifier(name: str) -> str:
+    """`name` with an underscore in place of everything but ASCII letters, digits and underscores."""
+    return re.sub(r"[^A-Za-z0-9_]", "_", name)
+
+
+def check_name(name: str, what: str, remedy: str) -> None:
+    """Refuse control characters, line ends and lone surrogates, which no engine's names hold."""
+    bad = next((c for c in name if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp")), None)
+    if bad is not None:
+        raise InvalidInputError(
+            f"the {what} {name!a:.80} holds the character U+{ord(bad):04X}, which engines have no names with. {remedy}"
+        )

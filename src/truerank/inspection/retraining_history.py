@@ -1,0 +1,86 @@
+"""What earlier retrainings leave: how often held-out queries were used, and the last model that was shown better."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError
+from truerank.core.files import atomic_write
+
+
+@dataclass
+class History:
+    """The memory of `retrain`.
+
+    Attributes
+    ----------
+    looks : dict of str to int
+        Comparisons so far, by the digest of a held-out query's rows.
+    references : dict of str to dict of str to str
+        For a model that was promoted as not worse than another by more than a margin: "digest" and "path" of the last
+        model that was promoted as better. Keys are digests of model files.
+    """
+
+    looks: dict[str, int] = field(default_factory=dict)
+    references: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> History:
+        """Return the history of a file, an empty one if there is none; an error if the file is something else."""
+        if not os.path.exists(path):
+            return cls()
+        try:
+            found = json.loads(Path(path).read_text(encoding="utf-8"))
+            looks = {str(query): int(count) for query, count in found["looks"].items()}
+            references = {
+                str(model): {key: str(of[key]) for key in ("digest", "path")}
+                for model, of in found["references"].items()
+            }
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InvalidInputError(
+                f"{os.fspath(path)} is not a history of retrainings ({error}). Name another file, or restore this one"
+            ) from error
+        return cls(looks, references)
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Replace the file in one step."""
+        with atomic_write(path) as stream:
+            json.dump({"looks": self.looks, "references": self.references}, stream, indent=0)
+            stream.write("\n")
+
+    def look(self, digests: np.ndarray) -> int:
+        """Return the number, from 1, of the next comparison on these queries: one more than the most used has had."""
+        return 1 + max((self.looks.get(f"{digest:016x}", 0) for digest in digests.tolist()), default=0)
+
+    def count(self, digests: np.ndarray) -> None:
+        """Count one comparison for each of these queries."""
+        for name in {f"{digest:016x}" for digest in digests.tolist()}:
+            self.looks[name] = self.looks.get(name, 0) + 1
+
+
+def level_of(look: int, level: float) -> float:
+    """Return the level of the k-th test on the same queries: `level` for the first, then level / (k (k - 1)).
+
+    The levels of all looks add up to at most 2 · level, two-sided, so that a model which is truly worse is promoted
+    in at most a share `level` of all histories on these queries, however many looks there are.
+
+    >>> [level_of(k, 0.06) for k in (1, 2, 3)]
+    [0.06, 0.03, 0.01]
+    """
+    return level if look == 1 else level / (look * (look - 1))
+
+
+def digest_of(path: str | os.PathLike[str]) -> str:
+    """Return the digest of a model file's bytes."""
+    return digest(Path(path).read_bytes())
+
+
+def digest(content: bytes) -> str:
+    """Return the digest of the bytes of a model file."""
+    return blake2b(content, digest_size=16).hexdigest()

@@ -1,0 +1,142 @@
+"""All problems of a table's columns in one message, with the options that solve them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError
+from truerank.core.names import nearest
+from truerank.data.grouping import is_missing
+
+LIKELY = {
+    "query": ("qid", "query_id", "queryid", "query", "topic", "topic_id", "search_id", "srch_id", "session_id"),
+    "grade": (
+        "y",
+        "relevance",
+        "rel",
+        "grade",
+        "label",
+        "judgement",
+        "judgment",
+        "relevance_label",
+        "rating",
+        "target",
+    ),
+    "document": ("docid", "doc_id", "document_id", "document", "product_id", "item_id", "did"),
+}
+"""Usual names of the columns that are not features, the most usual first."""
+_FEW = 200  # distinct texts up to which a column is proposed as categories
+
+
+class Problem(NamedTuple):
+    """What is wrong with some columns, and the option of the command line that solves it ("" if none does)."""
+
+    text: str
+    option: str
+
+
+def _is_number(value: object) -> bool:
+    """Whether a cell is a number, or a text of one."""
+    try:
+        float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return is_missing(value)
+    return True
+
+
+class ColumnsError(InvalidInputError):
+    """Columns of a table need options to be read; `options` are the words of the command line that solve all of it."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__(message(problems))
+        self.problems = problems
+        solved = all(problem.option for problem in problems)
+        self.options = [word for problem in problems for word in shlex.split(problem.option)] if solved else None
+
+
+def likely(role: str, names: Collection[str], taken: Collection[Any] = ()) -> str | None:
+    """The column that usually holds this, by its name without regard to case; None if there is none.
+
+    >>> likely("grade", ["query", "Relevance", "price"]), likely("document", ["query", "price"])
+    ('Relevance', None)
+    """
+    plain = {name.lower(): name for name in reversed(list(names)) if name not in taken}
+    return next((plain[name] for name in LIKELY[role] if name in plain), None)
+
+
+def lacking(role: str, wanted: str, names: Sequence[str], *, listed: bool = True) -> Problem:
+    """The problem that no column has the name of the query, grade or document column; `listed` adds what there is."""
+    shown = ". Its columns are " + ", ".join(map(repr, names[:12])) + (", …" if len(names) > 12 else "")
+    found = likely(role, names)
+    option = f"--{role}-column {shlex.quote(found or 'NAME')}"
+    guess = f"; {found!r} is probably the {role}" if found else ""
+    text = f"the table has no column {wanted!r} ({role}){nearest(wanted, names)}{guess}{shown if listed else ''}"
+    return Problem(text, option)
+
+
+def feature_problems(names: Sequence[str], column: Callable[[str], np.ndarray], coded: Collection[str], missing: str,
+                     is_numeric: Callable[[np.ndarray], bool]) -> list[Problem]:  # fmt: skip
+    """Problems of the feature columns: text, and values that are missing while `missing` is "error"."""
+    problems: list[Problem] = []
+    categories: list[tuple[str, str]] = []
+    texts: list[tuple[str, str]] = []
+    empty: list[tuple[str, list[int]]] = []
+    for name in names:
+        values = column(name)
+        listed = values.tolist() if values.dtype.kind == "O" else []
+        absent = [row for row, value in enumerate(listed) if is_missing(value) or (name in coded and value == "")]
+        if values.dtype.kind == "f":
+            absent = np.flatnonzero(np.isnan(values)).tolist()
+        if name not in coded and not is_numeric(values):
+            row = next((row for row, value in enumerate(listed) if not _is_number(value)), 0)
+            shown = f"column {name!r} is not numeric: row {row + 1} has {values.tolist()[row]!r}"
+            few = len({str(value) for value in values.tolist()}) <= min(_FEW, max(2, len(values) // 2))
+            (categories if few else texts).append((name, shown))
+        if absent:
+            empty.append((name, absent))
+    for found, option in ((categories, "--categorical"), (texts, "--exclude")):
+        if found:
+            columns = " ".join(shlex.quote(name) for name, _ in found)
+            problems.append(Problem("; ".join(text for _, text in found), f"{option} {columns}"))
+    if empty and missing == "error":
+        name, rows = empty[0]
+        more = f" (also {', '.join(repr(other) for other, _ in empty[1:6])})" if len(empty) > 1 else ""
+        problems.append(
+            Problem(
+                f"column {name!r} has no value in row {rows[0] + 1}, {len(rows)} rows in all{more}", "--missing nan"
+            )
+        )
+    return problems
+
+
+def message(problems: Sequence[Problem], known: Collection[str] | None = None) -> str:
+    """One message of all problems: what was found, and the options to add, of those that the command has (`known`).
+
+    >>> message([Problem("column 'brand' is not numeric: row 1 has 'x'", "--categorical brand")])
+    "column 'brand' is not numeric: row 1 has 'x'. Add --categorical brand to use it, or --exclude brand to ignore it."
+    """
+    options = [problem.option for problem in problems]
+    if known is not None:
+        options = [option if option.partition(" ")[0] in known else "" for option in options]
+    if len(problems) > 1:
+        found = "; ".join(f"({number}) {problem.text}" for number, problem in enumerate(problems, 1))
+        added = f". Add: {' '.join(filter(None, options))}" if any(options) else ""
+        return f"{len(problems)} problems: {found}{added}"
+    kind, _, columns = options[0].partition(" ")
+    if kind == "--categorical":
+        advice = f"Add {kind} {columns} to use it, or --exclude {columns} to ignore it"
+    elif kind == "--exclude":
+        advice = f"Add {kind} {columns} to ignore it"
+        if known is None or "--categorical" in known:
+            advice += f", or --categorical {columns} if the texts are categories"
+    elif kind == "--missing":
+        advice = 'Add --missing nan (in Python missing="nan") to treat empty cells as missing values'
+    elif kind:
+        advice = f"Add {options[0]}, in Python {kind.removeprefix('--').partition('-')[0]}={columns!r}"
+    else:
+        return problems[0].text
+    return f"{problems[0].text}. {advice}."

@@ -1,0 +1,150 @@
+"""Which topics a mean is over, where runs and qrels have different ones: one rule for all commands and functions.
+
+* Runs that have the same topics: the mean over the topics that the runs and the qrels have.
+* Runs that have different ones: the caller chooses `"common"`, the topics that all runs have, or `"all"`, those of the
+  qrels, where a missing topic counts 0 (trec_eval -c).
+* A single run: the mean over its topics, or `"all"`.
+
+A measure that says `missing_topics=` itself keeps to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from truerank.core.checks import check_choice
+from truerank.core.errors import InvalidInputError
+from truerank.core.printing import counted
+from truerank.data.ranking_data import Judgements
+from truerank.measures.base import Measure
+
+TOPICS = ("common", "all")
+_SHOWN = 5  # runs that are named
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Topics of the qrels and of the runs, and those that means are over.
+
+    Attributes
+    ----------
+    topics : "common", "all" or None
+        What was chosen; None where the runs have the same topics.
+    qrels : int
+        Topics of the qrels.
+    runs : dict of str to int
+        Topics of each run that the qrels have.
+    used : int
+        Topics that means are over.
+    """
+
+    topics: str | None
+    qrels: int
+    runs: dict[str, int]
+    used: int
+
+    def __str__(self) -> str:
+        if self.topics == "all":
+            lacking = {name: self.qrels - count for name, count in self.runs.items() if count < self.qrels}
+            text = f"means over all {counted(self.qrels, 'topic')} of the qrels"
+            return f"{text}; topics that a run lacks count 0 ({_counts(lacking)})" if lacking else text
+        text = f"means over {self.used} of the {counted(self.qrels, 'topic')} of the qrels"
+        if self.topics == "common":
+            return f"{text}, those that all runs have ({_counts(self.runs)})"
+        return f"{text}, those of the run{'s' if len(self.runs) > 1 else ''}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts, for JSON."""
+        return {"topics": self.topics, "qrels": self.qrels, "runs": self.runs, "used": self.used}
+
+
+def settle_topics(
+    judged: Mapping[str, tuple[Judgements, np.ndarray]], topics: str | None = None
+) -> tuple[dict[str, tuple[Judgements, np.ndarray]], Coverage]:
+    """Judgements and scores over the topics that a comparison is about.
+
+    Parameters
+    ----------
+    judged : mapping of name to (Judgements, scores)
+        As `judge_run` gives them, all over the topics of the qrels; a topic that a run lacks has no rows.
+    topics : {"common", "all"}, optional
+
+    Returns
+    -------
+    judged : dict
+        The same; without `"all"`, over the topics that all have.
+    coverage : Coverage
+
+    Raises
+    ------
+    InvalidInputError
+        Where the runs have different topics and `topics` is None; where no topic is common to all.
+    """
+    kept, coverage = covered_topics({name: one.sizes > 0 for name, (one, _) in judged.items()}, topics)
+    if kept.all():
+        return dict(judged), coverage
+    taken = {}
+    for name, (judgements, scores) in judged.items():
+        part, rows = judgements.take_queries(np.flatnonzero(kept))
+        taken[name] = part, scores[rows]
+    return taken, coverage
+
+
+def covered_topics(there: Mapping[str, np.ndarray], topics: str | None = None) -> tuple[np.ndarray, Coverage]:
+    """Return which topics (m,) a comparison is about and its coverage, from the topics (m,) that each run has.
+
+    Errors are those of `settle_topics`.
+    """
+    check_topics(topics)
+    runs = {name: int(own.sum()) for name, own in there.items()}
+    masks = list(there.values())
+    common = np.logical_and.reduce(masks)
+    n_common, n_all = int(common.sum()), len(common)
+    if all(np.array_equal(own, common) for own in masks) and topics == "common":
+        topics = None
+    elif topics is None and any(not np.array_equal(own, common) for own in masks):
+        raise InvalidInputError(
+            f'the runs have different topics: {_counts(runs)}, of {n_all} in the qrels. Choose topics="common" '
+            f'(--topics common) for the topics that all runs have ({n_common}), or topics="all" (--topics all) for '
+            f"those of the qrels ({n_all}), where a topic that a run lacks counts 0"
+        )
+    if topics == "all":
+        return np.ones(n_all, dtype=bool), Coverage(topics, n_all, runs, n_all)
+    if not n_common:
+        raise InvalidInputError(
+            f"no topic of the qrels is in all runs ({_counts(runs)}); leave out the runs of other topics, or choose "
+            'topics="all" (--topics all)'
+        )
+    return common, Coverage(topics, n_all, runs, n_common)
+
+
+def check_topics(topics: str | None) -> None:
+    """Raise unless it is None or one of `TOPICS`."""
+    if topics is not None:
+        check_choice(topics, "topics", TOPICS)
+
+
+def over_topics(measures: Mapping[str, Measure], topics: str | None = None) -> dict[str, Measure]:
+    """The measures by which runs are judged: a topic that a run lacks counts 0 with "all", and is left out else."""
+    missing = "zero" if topics == "all" else "skip"
+    return {
+        name: measure if measure.gives("missing_topics") else measure(missing_topics=missing)
+        for name, measure in measures.items()
+    }
+
+
+def exceptions(measures: Mapping[str, Measure], topics: str | None = None) -> str:
+    """What follows the coverage of a table where some of its measures have a rule of their own; "" where none has."""
+    rule = "zero" if topics == "all" else "skip"
+    own = {name: one.setting("missing_topics") for name, one in measures.items()}
+    said = [f"{name} has missing_topics={value!r} of its own" for name, value in own.items() if value != rule]
+    return "".join(f"; {text}" for text in said)
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    shown = ", ".join(f"{name} {count}" for name, count in list(counts.items())[:_SHOWN])
+    return shown if len(counts) <= _SHOWN else f"{shown}, … {len(counts)} runs"

@@ -1,0 +1,1 @@
+"""Learners over rows that live elsewhere: `statistics(part, *state)` add up over the parts, a step follows here."""

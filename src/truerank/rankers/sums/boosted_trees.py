@@ -1,0 +1,529 @@
+"""Boosted oblivious trees over partitions: a tree is a sum of histograms of whole numbers, level by level.
+
+What a partition remembers: codes (one byte a value), scores, and while a tree grows gradients and the leaf of each row;
+fuzzy and polynomial leaves need the values too. `shared_growth` grows a tree, all members together; after each tree the
+journal holds that tree alone, so that a lost partition is made again from its source and the model so far.
+
+Histograms of plain leaves are integers and all scales are sums without rounding, so the trees are one machine's, bit
+for bit, for any partitioning. Sums of fuzzy and polynomial leaves are floating-point, along the fixed
+tree over partitions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial, singledispatch
+from typing import Any
+
+import numpy as np
+
+from truerank.core.checks import check_choice, check_number
+from truerank.core.errors import InvalidInputError
+from truerank.core.random_streams import stream
+from truerank.core.threads import Workers
+from truerank.core.types import Scorer
+from truerank.data.grouping import at_places, offsets_of
+from truerank.data.ranking_data import RankingData
+from truerank.data.row_source import Part, RowSource
+from truerank.data.rows import beside
+from truerank.losses.boosting import SquaredError, make_objective
+from truerank.losses.by_query import ByQuery
+from truerank.losses.protocols import FunctionObjective, checked
+from truerank.matrices.binning import code_rows
+from truerank.matrices.content import content_hashes
+from truerank.matrices.exact_sums import exact_parts, exact_total
+from truerank.matrices.row_copies import CopyUnit, RowCopies
+from truerank.rankers.boosting_fit import CATEGORIES_STAY, BoostingFit
+from truerank.rankers.boosting_model import keep
+from truerank.rankers.continued_boosting import begun_progress, check_same_columns
+from truerank.rankers.leaf_choice import queries_for_trials
+from truerank.rankers.sums.column_borders import column_borders, copy_unit, row_copies, summaries_of
+from truerank.rankers.sums.column_summaries import LIMIT, ColumnSummary, merge_summaries
+from truerank.rankers.sums.shared_growth import PartitionGrower, SumSearch
+from truerank.solvers.early_stopping import EarlyStopping
+from truerank.solvers.result import Status
+from truerank.trees.boosting import Plan, Progress, boost, change_parts
+from truerank.trees.categories import CategoryTables, fit_categories
+from truerank.trees.grower import TreeStructure
+from truerank.trees.histogram import GradientSizes, PackingScales, drawn_rows
+from truerank.trees.leaves.fuzzy import FuzzyLeaves
+from truerank.trees.leaves.kinds import leaf_fitter, search_rules
+from truerank.trees.leaves.polynomial import PolynomialLeaves
+from truerank.trees.limits import check_grades, check_weights
+from truerank.trees.linear_start import LinearStart, Start, linear_start_sums, solve_linear_start
+from truerank.trees.rows import Rows, Sample, draw_rows
+from truerank.trees.sampled_rows import SampledRows
+from truerank.trees.scaling import Scaling
+from truerank.trees.training_columns import TrainingColumns, look_at
+
+_OBJECTIVES = ("mse", "lambdarank", "softmax", "xe-ndcg", "pairwise-logistic", "yetirank")
+_COLUMNS = 8  # columns all of whose values are summarised in one round
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What every partition must know of a fit: sent once."""
+
+    objective: Any
+    plan: Plan
+    leaves: Any
+    columns: TrainingColumns
+    p_swap: float
+    linear: LinearStart | None
+    categories: CategoryTables | None
+    n_rows: int
+    first_rows: np.ndarray
+    copy_unit: CopyUnit | None  # None: every row counts once
+    # Places by content: offsets (m + 1,), and of each partition where its queries start.
+    query_starts: np.ndarray | None
+    query_places: list[np.ndarray] | None
+
+    def fitter(self, workers: Workers) -> Any:
+        """What fits and evaluates the leaves."""
+        return leaf_fitter(self.leaves, self.plan.rules, self.columns, self.p_swap, workers)
+
+
+@singledispatch
+def boosted(data: Any, ranker: Any, valid: RankingData | None, given: Any, continued: bool) -> Status:
+    """Fit an `ObliviousBoosting` to these rows, `given` with labels and positions, or to the parts of a `RowSource`."""
+    return BoostingFit(ranker, data, valid, given, continued).run()
+
+
+@boosted.register(RowSource)
+def _boosted_over_parts(data: RowSource, ranker: Any, valid: RowSource | None, given: Any, continued: bool) -> Status:
+    crew = data
+    parts = ranker._parts()
+    progress = begun_progress(ranker, data.n_features)
+    _check_fits_partitions(ranker, data)
+    stopping = ranker._early_stopping(valid is not None)
+    ranker._choose_leaves(partial(_queries_for_trials, data), stopping.measure, bool(progress.trees))
+    leaves = ranker.kind_of_leaves
+    scaled = isinstance(leaves, PolynomialLeaves) or ranker.start == "linear"
+    start_alpha = check_number(ranker.start_alpha, "start_alpha", minimum=0.0)
+    plan = ranker._plan()
+    objective = _objective(ranker)
+    unit = copy_unit(data)
+    copies = None
+    if unit is not None:
+        total = data.statistics(_count_copies, unit)
+        copies = RowCopies.with_unit(unit, np.empty(0, dtype=np.int64), int(total), data.n_rows)
+    p_swap = 0.0
+    if isinstance(leaves, FuzzyLeaves):
+        p_swap = leaves.swap_probability(*((data.n_rows,) if copies is None else (copies.rows, copies.places)))
+    categories = _encode_categories(ranker, data, bool(progress.trees))
+    columns = _look_at_columns(
+        ranker, data, parts, leaves, scaled, unit, 1.0 if copies is None else copies.places_a_copy
+    )
+    if progress.trees:
+        check_same_columns(ranker, leaves, columns, p_swap)
+    plan = replace(plan, rules=search_rules(leaves, plan.rules, columns, p_swap))
+    linear = ranker._start().linear if progress.trees else None
+    if ranker.start == "linear" and linear is None:
+        assert columns.scaling is not None
+        products, moment, total = crew.statistics(_linear_sums, columns.scaling)
+        linear = solve_linear_start(products, moment, total, columns.scaling, start_alpha, plan.rules.monotone)
+    by_place = plan.replace or plan.subsample < 1.0 or getattr(objective, "by_place", False)
+    setup = Setup(
+        objective, plan, leaves, columns, p_swap, linear, categories, data.n_rows, data.first_rows, unit,
+        *(_places(data) if by_place else (None, None)),
+    )  # fmt: skip
+    missing, grades, weights = crew.statistics(_open, setup, keep=True)
+    constant = exact_total(grades) / exact_total(weights) if isinstance(objective, SquaredError) else 0.0
+    if progress.trees:
+        constant = ranker._start().constant
+    crew.statistics(_start, constant, missing > 0, keep=True)
+    watched = None
+    if valid is None:
+        progress.valid = []
+    else:
+        valid.statistics(_open_valid, setup, constant, missing > 0, keep=True)
+        watched = WatchedInPartitions(valid, stopping)
+        if progress.trees:
+            watched.go_on(ranker, progress)
+    with Workers(ranker.n_jobs) as workers:
+        rows = RowsInPartitions(crew, setup, missing > 0, workers, copies)
+        if progress.trees:
+            rows.go_on(ranker, progress)
+        status = boost(rows, plan, watched, progress, objective.quadratic)
+    ranker._keep(progress, Start(constant, linear), leaves, columns, p_swap)
+    if categories is not None:
+        keep(ranker, categories)
+    return status
+
+
+def _check_fits_partitions(ranker: Any, data: RowSource) -> None:
+    """Some objectives need all rows in one place."""
+    check_choice(ranker.start, "start", ("constant", "linear"))
+    if not callable(ranker.objective) and ranker.objective not in _OBJECTIVES:
+        raise InvalidInputError(
+            f"on a cluster objective must be one of {', '.join(_OBJECTIVES)} or a function, got {ranker.objective!r}; "
+            "fit to `data.gather()` if the rows fit here"
+        )
+    check_grades(np.array([data.description.largest_grade]))
+    check_weights(None if data.description.largest_weight is None else np.array([data.description.largest_weight]))
+
+
+def _objective(ranker: Any) -> SquaredError | ByQuery | FunctionObjective:
+    objective = make_objective(ranker.objective, ranker.objective_params, ranker._measure(), 1)
+    if not isinstance(objective, SquaredError | ByQuery | FunctionObjective):
+        raise InvalidInputError("on a cluster objective must be one by name or a function")
+    return objective
+
+
+def _look_at_columns(
+    ranker: Any,
+    data: RowSource,
+    parts: int,
+    leaves: object,
+    scaled: bool,
+    unit: CopyUnit | None,
+    places_a_copy: float,
+) -> TrainingColumns:
+    """Borders of all columns, and where leaves need them places and scaling, from summaries of whole columns."""
+    if not scaled and not isinstance(leaves, FuzzyLeaves):
+        return TrainingColumns.of([(own, None, None) for own in column_borders(data, parts, unit)], bool(ranker.clip))
+
+    def look(summary: ColumnSummary) -> tuple[np.ndarray, Any, Any]:
+        if unit is None:
+            return look_at(summary.sorted_values(), parts, leaves, scaled)
+        return look_at(summary.values, parts, leaves, scaled, np.cumsum(summary.counts, dtype=np.int64), places_a_copy)
+
+    looked = []
+    with Workers(ranker.n_jobs) as workers:
+        for first in range(0, data.n_features, _COLUMNS):
+            columns = range(first, min(first + _COLUMNS, data.n_features))
+            summaries = data.statistics(summaries_of, columns, data.feature_names, LIMIT, unit, merge=merge_summaries)
+            looked += workers.run(look, [(one,) for one in summaries])
+    return TrainingColumns.of(looked, bool(ranker.clip))
+
+
+def _encode_categories(ranker: Any, data: RowSource, continued: bool) -> CategoryTables | None:
+    """The tables of the categorical columns, which come to the client; the partitions get their statistics by row."""
+    columns = ranker._category_columns(data.n_features)
+    if columns is None:
+        return None
+    if continued:
+        raise InvalidInputError(CATEGORIES_STAY)
+    light = data.without_features()
+    assert light.y is not None
+    queries = _queries_by_content(data)[0]
+    order = queries[stream(ranker.seed_, "categories", 0).permutation(len(queries))]
+    values = np.concatenate(data.statistics(_category_values, columns, merge=beside))
+    tables, encoded = fit_categories(values, light.y, light.offsets, light.row_weight, np.arange(len(columns)), order)
+    data.statistics(_take_statistics, columns, np.split(encoded, data.first_rows[1:-1]), keep=True)
+    return replace(tables, features=columns)
+
+
+def _queries_by_content(data: RowSource) -> tuple[np.ndarray, np.ndarray]:
+    """All queries in the order by content, and the sizes of all."""
+    own, with_grades, sizes = (np.concatenate(parts) for parts in zip(*data.statistics(_hashes, merge=beside)))
+    return np.lexsort((data.weight_by_query, with_grades, own)), sizes
+
+
+def _queries_for_trials(data: RowSource) -> RankingData:
+    """The queries on which kinds of leaves are tried, brought here: those that one machine would try them on."""
+    return data.sample(queries_for_trials(*_queries_by_content(data), data.weight_by_query))
+
+
+def _places(data: RowSource) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The order of all queries by content: starts of places (m + 1,), and by partition where its queries start."""
+    order, sizes = _queries_by_content(data)
+    offsets = offsets_of(sizes[order])
+    return offsets, np.split(at_places(offsets[:-1], order), np.cumsum(data.queries_by_part)[:-1])
+
+
+class RowsInPartitions:
+    """`BoostedRows` whose sums over partitions take the place of passes over rows."""
+
+    def __init__(
+        self, crew: RowSource, setup: Setup, has_missing: np.ndarray, workers: Workers, copies: RowCopies | None
+    ) -> None:
+        self._rows, self._setup, self.borders, self._copies = crew, setup, setup.columns.borders, copies
+        n_bins = setup.columns.n_bins
+        self._grower = PartitionGrower(crew, n_bins, has_missing, setup.plan.rules)
+        self._leaves = setup.fitter(workers)
+        self._trees_end = crew.mark()
+        self._at_start = self._derived = crew.statistics(_derive, 0, keep=True)
+
+    def go_on(self, ranker: Scorer, progress: Progress) -> None:
+        """Take the scores of the trees that are there already."""
+        crew = self._rows
+        self._grower.paid |= np.any([own > 0 for own in progress.gains], axis=0)
+        crew.rewind(self._trees_end)
+        crew.statistics(_go_on, ranker, keep=True)
+        self._trees_end = crew.mark()
+        self._derived = crew.statistics(_derive, len(progress.trees), keep=True)
+
+    def derive(self, t: int) -> None:
+        """Done already, in the round that added the last tree."""
+
+    def sizes(self) -> GradientSizes:
+        """See `BoostedRows`."""
+        return GradientSizes(0, self._at_start["all_gradients"], self._at_start["all_hessians"], True)
+
+    def change(self) -> float:
+        """See `BoostedRows`."""
+        return exact_total(self._derived["change"])
+
+    def grow(self, t: int, allowed: np.ndarray) -> tuple[TreeStructure, np.ndarray]:
+        """See `BoostedRows`."""
+        derived, leaves = self._derived, self._leaves
+        sizes = GradientSizes(derived["n"], derived["gradients"], derived["hessians"], derived["broken"] == 0)
+        scales = PackingScales.of(sizes)
+        unit = 1.0
+        if leaves.needs_sample and not self._setup.objective.quadratic:
+            unit = exact_total(derived["all_hessians"]) / exact_total(derived["weight"])
+
+        counted = sizes.n_rows if self._copies is None else self._copies.rows_of(int(derived["copies"]))
+
+        def one_tree() -> tuple[TreeStructure, np.ndarray]:
+            tree = self._grower.grow(scales, counted, allowed)
+            if not leaves.needs_sample:
+                return tree, leaves.fit(tree, None)
+            sums = self._rows.statistics(_leaf_sums, tree)
+            return tree, leaves.values(tree, *sums, unit)
+
+        return self._rows.remembered("tree", one_tree)
+
+    def add(self, t: int, tree: TreeStructure, values: np.ndarray) -> None:
+        """See `BoostedRows`; the derivatives for the next tree come back in the same round."""
+        crew = self._rows
+        self._derived = crew.statistics(_add_and_derive, tree, values, t + 1)
+        crew.rewind(self._trees_end)
+        crew.note(_add, tree, values)
+        self._trees_end = crew.mark()
+        crew.note(_derive, t + 1)
+
+
+class WatchedInPartitions:
+    """`Watched` of validation queries in partitions."""
+
+    def __init__(self, crew: RowSource, stopping: EarlyStopping) -> None:
+        self._rows, self.stopping = crew, stopping
+
+    def go_on(self, ranker: Scorer, progress: Progress) -> None:
+        """Take the scores of the trees that are there already, and their measures where they were not watched."""
+        if len(progress.valid) != len(progress.trees):
+            staged = np.concatenate(self._rows.statistics(_staged, ranker, self.stopping.measure, merge=beside), axis=1)
+            progress.valid = [float(self.stopping.measure.aggregate(by_query)) for by_query in staged]
+        self._rows.statistics(_go_on, ranker, keep=True)
+
+    def value_with(self, tree: TreeStructure, values: np.ndarray) -> float:
+        """See `Watched`."""
+        measure = self.stopping.measure
+        by_query = self._rows.statistics(_add_and_measure, tree, values, measure, merge=beside)
+        self._rows.note(_add, tree, values)
+        return float(measure.aggregate(np.concatenate(by_query)))
+
+
+# Statistics of a partition. What it remembers stands in `partition.memory["trees"]`.
+
+
+class PartitionTrees:
+    """Codes, grades, scores, and the tree that grows."""
+
+    g: np.ndarray
+    h: np.ndarray
+
+    def __init__(self, partition: Part, setup: Setup, training: bool) -> None:
+        data = partition.data
+        self.setup, self.number = setup, partition.number
+        X = _matrix(partition, data) if training or setup.categories is None else setup.categories.encode(data.X)
+        codes = code_rows(X, setup.columns.borders, 1)
+        self.workers = Workers(1)
+        self.fitter = setup.fitter(self.workers)
+        # Plain leaves never look at the values again. (A view of no rows would keep them all.)
+        self.rows = Rows(X if self.fitter.needs_sample else np.empty((0, X.shape[1]), X.dtype), codes)
+        self.light = data.without_features()
+        self.weight = data.row_weight
+        self.copies = row_copies(partition, setup.copy_unit) if training else None
+        self.scores = np.zeros(data.n_rows)
+        self.linear = None if setup.linear is None else setup.linear.scores(X, 1)
+        self.start: Any = 0.0
+        self.sampled: SampledRows | None = None
+        self.n_bins = setup.columns.n_bins
+        self.has_missing: np.ndarray | None = None  # in any partition
+        self.search: SumSearch | None = None  # this worker's, at its first partition
+        if training and setup.query_places is not None:
+            assert data.y is not None
+            keys, grades, _, _ = content_hashes(data.X, data.y, data.offsets)
+            sizes = np.diff(data.offsets)
+            self.by_content = np.lexsort((grades, keys, data.query_index))  # rows of each query, queries as they stand
+            shift = np.repeat(setup.query_places[self.number] - data.offsets[:-1], sizes)
+            self.positions = np.arange(data.n_rows) + shift
+
+    def derive(self, t: int) -> None:
+        """Gradients, hessians and draws of tree t."""
+        setup, y, plan = self.setup, self.light.y, self.setup.plan
+        assert y is not None
+        g: Any
+        h: Any
+        rng = stream(plan.seed, "objective", t)
+        if getattr(setup.objective, "by_place", False):
+            setup.objective.begin(_RowDraws(rng, setup.n_rows, self.positions))
+            order = self.by_content
+            there = checked(setup.objective, y[order], self.scores[order], self.light.offsets)
+            g, h = (at_places(values, order) for values in there)
+        else:
+            setup.objective.begin(rng)
+            g, h = checked(setup.objective, y, self.scores, self.light.offsets)
+        self.g, self.h = (g, h) if self.weight is None else (g * self.weight, h * self.weight)
+        self.drawn = None
+        if plan.replace or plan.subsample < 1.0:
+            assert setup.query_starts is not None
+            rng = stream(plan.seed, "rows", t)
+            drawn = draw_rows(rng, setup.query_starts, plan.unit, plan.replace, plan.subsample)
+            self.drawn = None if drawn is None else at_places(drawn[self.positions], self.by_content)
+        self.sampled = None
+
+    def sizes(self, t: int) -> dict[str, Any]:
+        """What the scales of tree t and the watch over the objective rest on."""
+        rows, g, h = drawn_rows(self.g, self.h, self.drawn)
+        sizes = GradientSizes.of(g, h, self.workers)
+        sums = _Sums(
+            n=sizes.n_rows,
+            copies=0 if self.copies is None else int(self.copies[rows].sum()),
+            gradients=sizes.gradients,
+            hessians=sizes.hessians,
+            broken=0 if sizes.whole else 1,
+            change=change_parts(self.start, self.g, self.h, self.scores, self.workers),
+        )
+        if t == 0 or self.fitter.needs_sample:
+            whole = sizes if self.drawn is None else GradientSizes.of(self.g, self.h, self.workers)
+            weight = np.broadcast_to(1.0, self.scores.shape) if self.weight is None else self.weight
+            sums |= {
+                "all_gradients": whole.gradients,
+                "all_hessians": whole.hessians,
+                "weight": exact_parts(weight),
+            }
+        return sums
+
+
+class _Sums(dict[str, Any]):
+    """Named sums that add up."""
+
+    def __add__(self, other: dict[str, Any]) -> _Sums:
+        return _Sums({name: value + other[name] for name, value in self.items()})
+
+
+class _RowDraws:
+    """The draws of a generator over all rows at some positions: what one machine would draw for these."""
+
+    def __init__(self, rng: np.random.Generator, n: int, positions: np.ndarray) -> None:
+        self.rng, self.n, self.positions = rng, n, positions
+
+    def logistic(self, size: tuple[int, int]) -> np.ndarray:
+        """As `Generator.logistic`; O(k n) for the n rows of all partitions."""
+        result = np.empty(size)
+        for k in range(size[0]):
+            result[k] = self.rng.logistic(size=self.n)[self.positions]
+        return result
+
+    def random(self, size: int) -> np.ndarray:
+        """As `Generator.random`."""
+        return self.rng.random(self.n)[self.positions]
+
+
+def _matrix(partition: Part, data: RankingData) -> np.ndarray:
+    """The partition's training rows as trees see them: dense, with the statistics of categories."""
+    X = dense(data.X)
+    if "statistics" in partition.memory:
+        columns, values = partition.memory["statistics"]
+        X = X.copy()
+        X[:, columns] = values
+    return X
+
+
+def dense(X: Any) -> np.ndarray:
+    """An array of the values, those of a sparse matrix that stand twice added up."""
+    return X.toarray() if hasattr(X, "tocsr") else X
+
+
+def _category_values(partition: Part, columns: np.ndarray) -> list[np.ndarray]:
+    return [partition.data.X[:, columns]]
+
+
+def _take_statistics(partition: Part, columns: np.ndarray, values: list[np.ndarray]) -> None:
+    partition.memory["statistics"] = np.array(columns), np.array(values[partition.number])
+
+
+def _linear_sums(partition: Part, scaling: Scaling) -> tuple[np.ndarray, np.ndarray, float]:
+    data = partition.data
+    return linear_start_sums(_matrix(partition, data), np.asarray(data.y), data.offsets, data.row_weight, scaling)
+
+
+def _hashes(partition: Part) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    data = partition.data
+    assert data.y is not None
+    _, _, own, with_grades = content_hashes(data.X, data.y, data.offsets)
+    return [(own, with_grades, np.diff(data.offsets))]
+
+
+def _count_copies(partition: Part, unit: CopyUnit) -> int:
+    copies = row_copies(partition, unit)
+    return 0 if copies is None else int(copies.sum())
+
+
+def _open(partition: Part, setup: Setup) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    partition.memory.pop("sorted", None)
+    trees = PartitionTrees(partition, setup, True)
+    partition.memory["trees"] = trees
+    y = trees.light.y
+    assert y is not None
+    if trees.linear is not None:
+        y = y - trees.linear
+    weight = np.broadcast_to(1.0, y.shape) if trees.weight is None else trees.weight
+    grades = y if trees.weight is None else trees.weight * y
+    return trees.rows.matrix.has_missing.astype(np.int64), exact_parts(grades), exact_parts(weight)
+
+
+def _open_valid(partition: Part, setup: Setup, start: float, has_missing: np.ndarray) -> None:
+    partition.memory["trees"] = PartitionTrees(partition, setup, False)
+    _start(partition, start, has_missing)
+
+
+def _start(partition: Part, start: float, has_missing: np.ndarray) -> None:
+    trees = partition.memory["trees"]
+    trees.has_missing = np.array(has_missing)
+    trees.scores[:] = start
+    trees.start = start
+    if trees.linear is not None:
+        trees.scores += trees.linear
+        trees.start = trees.scores.copy()
+
+
+def _go_on(partition: Part, ranker: Any) -> None:
+    partition.memory["trees"].scores[:] = ranker._predict(partition.data.X)
+
+
+def _staged(partition: Part, ranker: Any, measure: Any) -> list[np.ndarray]:
+    judgements = partition.data.judgements()
+    return [np.array([measure.per_query(judgements, scores) for scores in ranker._staged(partition.data.X)])]
+
+
+def _derive(partition: Part, t: int) -> dict[str, Any]:
+    trees = partition.memory["trees"]
+    trees.derive(t)
+    return trees.sizes(t)
+
+
+def _leaf_sums(partition: Part, tree: TreeStructure) -> tuple[np.ndarray, ...]:
+    trees = partition.memory["trees"]
+    return trees.fitter.sums(tree, trees.rows, Sample(trees.g, trees.h, trees.drawn))
+
+
+def _add(partition: Part, tree: TreeStructure, values: np.ndarray) -> None:
+    trees = partition.memory["trees"]
+    trees.sampled = None
+    trees.fitter.add(tree, trees.rows, np.array(values), trees.scores)
+
+
+def _add_and_derive(partition: Part, tree: TreeStructure, values: np.ndarray, t: int) -> dict[str, Any]:
+    _add(partition, tree, values)
+    return _derive(partition, t)
+
+
+def _add_and_measure(partition: Part, tree: TreeStructure, values: np.ndarray, measure: Any) -> list[np.ndarray]:
+    _add(partition, tree, values)
+    trees = partition.memory["trees"]
+    return [np.asarray(measure.per_query(trees.light.judgements(), trees.scores))]

@@ -1,0 +1,176 @@
+"""AdaRank over partitions: the measure of every query by every feature comes to the client, and stays small.
+
+The client holds m · p numbers for m queries, the workers the rows, or of rows that are not held the columns in use, up
+to `FEW`; a round sends the weights down and m numbers up.
+Every sum runs over the queries in the order of the partitions, so the model is one machine's, bit for bit, where no
+query changes its place.
+"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from truerank.core.types import MeasureLike
+from truerank.data.ranking_data import RankingData
+from truerank.data.row_source import Part, RowSource
+from truerank.data.rows import beside
+from truerank.matrices.rows import FEW, combine_columns, linear_scores
+from truerank.measures.kernel import QueryMeasure
+
+_TIE = 1e-12
+
+
+@singledispatch
+def combined(data: Any, measure: Any) -> Combined:
+    """E_i(f_t) of these data: `Combined`, or of a `RowSource` what its parts say."""
+    return Combined(data, measure)
+
+
+@combined.register(RowSource)
+def _combined_of_parts(data: RowSource, measure: Any) -> PartitionedCombined:
+    return PartitionedCombined(data, measure)
+
+
+class Combined:
+    """E_i(f_t) of some queries, from the columns that f_t uses.
+
+    E is the measure itself, or 1 less a measure of which less is better; `reported` turns a mean of it back.
+    """
+
+    def __init__(self, data: RankingData, measure: Any) -> None:
+        self.measure = QueryMeasure(data, measure)
+        self.X = data.X
+        weight = data.weight_by_query
+        # The zeros rank somehow, which is enough to see which queries the measure skips.
+        self._skipped = np.isnan(self.measure.of_scores(np.zeros(data.n_rows)))
+        self._any_skipped = bool(self._skipped.any())
+        weight = np.where(self._skipped, 0.0, weight)
+        self._weight = weight / (weight.sum() or 1.0)
+        self._columns: dict[int, np.ndarray] = {}
+
+    def evaluate(self, coef: np.ndarray) -> np.ndarray:
+        """Measure of every query (m,), from scores that have the bits of `predict`."""
+        used = np.flatnonzero(coef).tolist()
+        if hasattr(self.X, "tocsr") or not 0 < len(used) <= FEW:
+            return self.of_scores(linear_scores(self.X, coef))
+        for k in used:
+            if k not in self._columns:
+                self._columns[k] = np.ascontiguousarray(self.X[:, k])
+        return self.of_scores(combine_columns([self._columns[k] for k in used], coef[used]))
+
+    def of_scores(self, scores: np.ndarray) -> np.ndarray:
+        """E of every query (m,) for scores (n,)."""
+        return self._turned(self.measure.of_scores(scores))
+
+    def of_columns(self, *, descending: bool = True, n_jobs: int | None = None) -> np.ndarray:
+        """E of every query when it is ranked by each column, (m, p)."""
+        return self._turned(self.measure.of_columns(self.X, descending=descending, n_jobs=n_jobs))
+
+    def reported(self, value: float) -> float:
+        """The measure's mean from the mean of E."""
+        return value if self.measure.measure.higher_is_better else 1.0 - value
+
+    def _turned(self, values: np.ndarray) -> np.ndarray:
+        return values if self.measure.measure.higher_is_better else np.subtract(1.0, values, out=values)
+
+    def extremes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Measures (m,) of the best and of the worst order by grade."""
+        grades = self.measure.judgements.grades
+        return self.of_scores(grades), self.of_scores(-grades)
+
+    def offers_choice(self) -> bool:
+        """Whether the order matters to some query that counts."""
+        best, worst = self.extremes()
+        return bool((np.abs(best - worst)[self._weight > 0] > _TIE).any())
+
+    def mean(self, values: np.ndarray) -> float:
+        """The measure's mean, weighted as the data say, over the queries that it does not skip, from E of each (m,)."""
+        if self._any_skipped:
+            values = np.where(self._skipped, 0.0, values)
+        return self.reported(float(np.add.reduce(self._weight * values)))
+
+
+class PartitionedCombined(Combined):
+    """`Combined` whose queries live in partitions."""
+
+    def __init__(self, data: RowSource, measure: MeasureLike) -> None:
+        self._rows = data
+        self._rows.statistics(_open, measure, keep=True)
+        self.measure: Any = SimpleNamespace(measure=measure)
+        weight = data.weight_by_query
+        self._skipped = self._gather("skipped").astype(bool)
+        self._any_skipped = bool(self._skipped.any())
+        weight = np.where(self._skipped, 0.0, weight)
+        self._weight = weight / (weight.sum() or 1.0)
+
+    def evaluate(self, coef: np.ndarray) -> np.ndarray:
+        """E of every query (m,) ranked by the weights (p,)."""
+        return self._gather("evaluate", coef)
+
+    def of_columns(self, *, descending: bool = True, n_jobs: int | None = None) -> np.ndarray:
+        """E of every query by each column, (m, p)."""
+        return self._gather("columns", descending)
+
+    def extremes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Measures (m,) of the best and of the worst order by grade."""
+        both = self._gather("extremes")
+        return both[:, 0], both[:, 1]
+
+    def _gather(self, what: str, *arguments: Any) -> np.ndarray:
+        return np.concatenate(self._rows.statistics(_ask, what, *arguments, merge=beside))
+
+
+class MatrixOfSource:
+    """The matrix of a partition whose rows are not held: what is asked of it is read from the source.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    """
+
+    def __init__(self, partition: Part, data: RankingData) -> None:
+        self._partition, self._names, self.shape = partition, data.feature_names, data.X.shape
+
+    def __getitem__(self, key: tuple[slice, int]) -> np.ndarray:
+        rows, column = key
+        return self._partition.columns([column], self._names)[rows, 0]
+
+    def linear_scores(self, coef: np.ndarray) -> np.ndarray:
+        """`linear_scores` of all rows (n,)."""
+        return linear_scores(self._partition.data.X, coef)
+
+
+class SparseOfSource(MatrixOfSource):
+    """The same of a sparse matrix, of which no columns are read."""
+
+    def tocsr(self) -> Any:
+        """The matrix itself."""
+        return self._partition.data.X
+
+
+def matrix_of_source(partition: Part, data: RankingData) -> MatrixOfSource:
+    """What stands for the X of `data`, the rows of a partition that does not hold them."""
+    return (SparseOfSource if hasattr(data.X, "tocsr") else MatrixOfSource)(partition, data)
+
+
+def _open(partition: Part, measure: MeasureLike) -> None:
+    data = partition.data
+    combined = partition.memory["combined"] = Combined(data, measure)
+    if not partition.hold:
+        combined.X = matrix_of_source(partition, data)
+
+
+def _ask(partition: Part, what: str, *arguments: Any) -> list[np.ndarray]:
+    combined = partition.memory["combined"]
+    if what == "skipped":
+        return [combined._skipped]
+    if what == "extremes":
+        return [np.stack(combined.extremes(), axis=1)]
+    if what == "columns":
+        whole = combined if partition.hold else Combined(partition.data, combined.measure.measure)
+        return [whole.of_columns(descending=arguments[0], n_jobs=1)]
+    return [combined.evaluate(np.array(arguments[0]))]

@@ -1,0 +1,224 @@
+"""Trees that grow over partitions, with the histograms of a level shared out over workers by features.
+
+All members run the same level search. A member adds up the histograms of its own rows; for each share of the features
+one of the first eight members, its owner, collects the sums over all, takes the larger children as differences, and
+finds the best question about its features. The owners tell one another what they found, and all choose the same. A
+member beyond the first eight sends its sums to one that passes them on with its own, at most eight to each.
+
+While the sums are small, every owner gets those of all features, and there is nothing to be told. What an owner holds
+is lost with it: a tree that loses a worker begins anew, with the same questions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from truerank.core.threads import Workers
+from truerank.data.row_source import Part, RowSource
+from truerank.matrices.binning import BLOCK
+from truerank.matrices.exact_sums import exact_parts
+from truerank.trees.grower import GrowthRules, HistogramSearch, Level, LevelSearch, Question, TreeStructure
+from truerank.trees.histogram import PackedGradients, PackingScales, drawn_rows, pack_rows
+from truerank.trees.sampled_rows import SampledRows, loss_unit_of, squared_losses
+
+FAN_IN = 8  # members whose sums one of them adds up
+_WHOLE = 16  # messages between owners, times leaves, up to which each of them gets the sums of all features
+
+
+class Communicator(Protocol):
+    """What members of one program tell one another."""
+
+    rank: int
+    size: int
+
+    def tell(self, other: int, value: object) -> None:
+        """Begin to send a value to another member."""
+        ...
+
+    def hear(self, other: int) -> Any:
+        """The next value that another member tells."""
+        ...
+
+
+class PartitionGrower:
+    """Grows trees over the partitions of a crew; `paid` is that of `LevelSearch`."""
+
+    def __init__(self, crew: RowSource, n_bins: np.ndarray, has_missing: np.ndarray, rules: GrowthRules) -> None:
+        self._rows = crew
+        self._can_be_asked = (n_bins > 1) | has_missing
+        self._reads_losses = rules.reads_losses
+        self.paid = np.zeros(len(n_bins), dtype=np.bool_)
+
+    def grow(self, scales: PackingScales, n_rows: float, allowed: np.ndarray) -> TreeStructure:
+        """The tree for gradients that the partitions have derived."""
+        tree = self._rows.retried(lambda: self._grow(scales, n_rows, allowed))
+        self.paid[tree.features] = True
+        return tree
+
+    def _grow(self, scales: PackingScales, n_rows: float, allowed: np.ndarray) -> TreeStructure:
+        packed: tuple[np.ndarray, float] | None = None
+        if self._reads_losses or not (allowed & self._can_be_asked).any():
+            total, losses = self._rows.statistics(_pack, scales)
+            packed = total, loss_unit_of(losses, total, scales.shift)
+        tree: TreeStructure = self._rows.together(_grow_together, scales, n_rows, allowed, self.paid, packed)
+        return tree
+
+
+def _grow_together(
+    communicator: Communicator,
+    workers: Workers,
+    partitions: list[Part],
+    scales: PackingScales,
+    n_rows: float,
+    allowed: np.ndarray,
+    paid: np.ndarray,
+    packed: tuple[np.ndarray, float] | None,
+) -> TreeStructure | None:
+    """The tree, at the first member; `packed` is the sum of all words and the loss unit where rows are packed."""
+    together = [partition.memory["trees"] for partition in partitions]
+    if packed is None:
+        workers.run(_packed, [(trees, scales) for trees in together])
+    tree = GrowthTogether(communicator, workers, together).grow(allowed, scales, n_rows, paid, packed)
+    return tree if communicator.rank == 0 else None
+
+
+class GrowthTogether(LevelSearch):
+    """The level search as one of the members of a communicator, with the rows of some partitions."""
+
+    def __init__(self, communicator: Communicator, workers: Workers, together: list[Any]) -> None:
+        first = together[0]
+        super().__init__(first.n_bins, first.has_missing, first.setup.plan.rules)
+        self._communicator, self._workers, self._together = communicator, workers, together
+        if first.search is None:
+            first.search = SumSearch(self.n_bins, self.has_missing, self.rules, workers)
+        self._search_of_sums: SumSearch = first.search
+        self._width = int(self.n_bins.max(initial=1))
+        # Member i ≥ FAN_IN sends its sums to member i // FAN_IN - 1.
+        rank, size = communicator.rank, communicator.size
+        self._owners = min(FAN_IN, size)
+        self._others = [(rank + turn) % self._owners for turn in range(1, self._owners)]
+        self._below = [i for i in range(FAN_IN, size) if i // FAN_IN - 1 == rank]
+
+    def grow(
+        self,
+        allowed: np.ndarray,
+        scales: PackingScales,
+        n_rows: float,
+        paid: np.ndarray,
+        packed: tuple[np.ndarray, float] | None,
+    ) -> TreeStructure:
+        """The tree, the same at every member."""
+        self.paid |= paid
+        used = _blocks(self._useful(allowed))
+        bounds = [len(used) * share // self._owners for share in range(self._owners + 1)]
+        self._shares = [used[a:b] for a, b in zip(bounds[:-1], bounds[1:])]
+        return self._search(allowed, scales, n_rows, *(packed or (None,)))
+
+    def _best(self, level: Level) -> Question | None:
+        if not level.permitted.any():
+            return None
+        self._workers.run(
+            lambda trees: trees.sampled.gather(level.number, level.small_is_right),
+            [(trees,) for trees in self._together],
+        )
+        communicator, used = self._communicator, _blocks(level.permitted)
+        from_below = [communicator.hear(member) for member in self._below]
+        if communicator.rank < self._owners:
+            best = self._best_of_owners(level, used, from_below)
+        else:
+            sums = sum(from_below, self._histograms(level, used))
+            above = communicator.rank // FAN_IN - 1
+            communicator.tell(above, sums)
+            best = communicator.hear(above)
+        for member in self._below:
+            communicator.tell(member, best)
+        return best
+
+    def _ask(self, level: Level, question: Question) -> np.ndarray:
+        asked = level.number, question.feature, question.code, question.missing_right
+        self._workers.run(lambda trees: trees.sampled.ask(*asked), [(trees,) for trees in self._together])
+        mask = (1 << level.weights.shift) - 1
+        smaller: np.ndarray = (question.right & mask) <= (question.left & mask)
+        return smaller
+
+    def _best_of_owners(self, level: Level, used: np.ndarray, from_below: list[np.ndarray]) -> Question | None:
+        """The best question; `from_below` are sums for the blocks `used`."""
+
+        def sums(blocks: np.ndarray) -> np.ndarray:
+            there = np.searchsorted(used, blocks)
+            return sum((part[there] for part in from_below), self._histograms(level, blocks))
+
+        tell, hear = self._communicator.tell, self._communicator.hear
+        # What goes to others is under way while this owner's own is added up.
+        if self._owners * len(self._others) << level.number <= _WHOLE:
+            whole = sums(used)
+            for other in self._others:
+                tell(other, whole)
+            return self._search_of_sums.best(level, used, sum(map(hear, self._others), whole))
+        shares = [share[np.isin(share, used)] for share in self._shares]
+        for other in self._others:
+            tell(other, sums(shares[other]))
+        own = shares[self._communicator.rank]
+        found = self._search_of_sums.best(level, own, sum(map(hear, self._others), sums(own)))
+        for other in self._others:
+            tell(other, found)
+        questions = [one for one in [found, *map(hear, self._others)] if one is not None]
+        return max(questions, key=lambda question: (question.net, -question.feature))
+
+    def _histograms(self, level: Level, blocks: np.ndarray) -> np.ndarray:
+        """Words by leaf, feature and code, int64 (blocks, leaves, 8, codes + 1), missing values last."""
+        leaves, width = 1 << max(0, level.number - 1), self._width
+        words = np.empty((len(blocks), leaves, BLOCK, width + 1), dtype=np.int64)
+
+        def fill(block: int, own: np.ndarray) -> None:
+            fresh = np.zeros((leaves, BLOCK * 256), dtype=np.int64)
+            for trees in self._together:
+                trees.sampled.fill(block, fresh)
+            by_code = fresh.reshape(leaves, BLOCK, 256)
+            own[:, :, :-1] = by_code[:, :, :width]
+            own[:, :, -1] = by_code[:, :, 255]
+
+        self._workers.run(fill, list(zip(blocks.tolist(), words)))
+        return words
+
+
+def _blocks(features: np.ndarray) -> np.ndarray:
+    """The blocks in which one of some features is, a mask (p,)."""
+    return np.unique(np.flatnonzero(features) // BLOCK)
+
+
+class SumSearch(HistogramSearch):
+    """The search over histograms that were summed elsewhere."""
+
+    def best(self, level: Level, blocks: np.ndarray, sums: np.ndarray) -> Question | None:
+        """The best question about the features of some blocks, given the sums for these."""
+        self._sums = dict(zip(blocks.tolist(), sums))
+        here = np.isin(np.arange(len(self.n_bins)) // BLOCK, blocks)
+        return self._best(replace(level, permitted=level.permitted & here))
+
+    def _begin(self, level: Level) -> None:
+        """The sums are there already."""
+
+    def _fill(self, block: int, fresh: np.ndarray) -> None:
+        sums = self._sums[block]
+        widened = fresh.reshape(len(fresh), BLOCK, 256)
+        widened[:, :, : sums.shape[2] - 1] = sums[:, :, :-1]
+        widened[:, :, 255] = sums[:, :, -1]
+
+
+# Statistics of a partition.
+
+
+def _packed(trees: Any, scales: PackingScales) -> PackedGradients:
+    first = int(trees.setup.first_rows[trees.number])
+    packed = pack_rows(*drawn_rows(trees.g, trees.h, trees.drawn), scales, trees.workers, first)
+    trees.sampled = SampledRows(trees.rows.matrix, packed, trees.workers)
+    return packed
+
+
+def _pack(partition: Part, scales: PackingScales) -> tuple[np.ndarray, np.ndarray]:
+    packed = _packed(partition.memory["trees"], scales)
+    return packed.words.sum(keepdims=True), exact_parts(squared_losses(packed))

@@ -1,0 +1,191 @@
+"""Adjusted p-values for a family of mean differences: Westfall and Young's step-down max-T.
+
+Resamples draw a sign for each topic, or, for features that are compared with shuffled copies, which copy takes the
+place of the original. A draw is shared by all hypotheses.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError
+from truerank.core.types import RandomState
+from truerank.significance.signs import Signs, as_differences, rounding_of, smallest_p
+
+
+class Family(NamedTuple):
+    """What `step_down_max_t` found for h hypotheses.
+
+    Attributes
+    ----------
+    p_adjusted : float64 array (h,)
+    error : float64 array (h,)
+        Monte Carlo standard error of each adjusted p; 0 if all signs were tried.
+    n_resamples : int
+    exhaustive : bool
+        Whether all 2^n signs were tried.
+    """
+
+    p_adjusted: np.ndarray
+    error: np.ndarray
+    n_resamples: int
+    exhaustive: bool
+
+
+def step_down_max_t(
+    differences: Any,
+    measures: Any = None,
+    *,
+    n_resamples: int = 10_000,
+    random_state: Any = 0,
+    magnitude: Any = 0.0,
+) -> Family:
+    """Return p-values of mean differences, adjusted for the whole family (step-down max-T).
+
+    Parameters
+    ----------
+    differences : float array (n topics, h hypotheses)
+        NaN where a topic is undefined for a hypothesis's measure; such a topic is left out of that hypothesis.
+    measures : sequence (h,), optional
+        The measure that each hypothesis belongs to. Hypotheses of one measure share one scale. By default all do.
+    n_resamples : int, default=10_000
+        Random sign vectors B. If there are at most B sign vectors at all (2^n), each is tried once.
+    random_state : seed
+    magnitude : float or array (h,), default=0.0
+        Sum over topics of the absolute values that the differences were computed from. It bounds their rounding error,
+        within which two statistics count as equal.
+
+    Returns
+    -------
+    Family
+        A hypothesis without any difference has p = 1. No p is below 2^(1 - nonzero differences), the smallest that
+        the hypothesis's topics allow.
+
+    Raises
+    ------
+    InvalidInputError
+        If a difference is infinite, or a hypothesis has no topic.
+
+    Notes
+    -----
+    T_h = Σ_i d_ih / (s_v √n_h), with n_h the number of topics of hypothesis h and s_v the root mean square of the
+    differences of measure v, which no sign changes. In a resample each topic has one sign ε_i for all hypotheses and
+    T*_h = Σ_i ε_i d_ih / (s_v √n_h). With hypotheses ordered by falling |T|, p_(j) is the share of resamples in which
+    the largest |T*| of the hypotheses j, j + 1, … is at least |T_(j)|, (count + 1)/(B + 1), and at least p_(j-1).
+
+    The scale is shared because a maximum of statistics that are studentised one by one does not hold its level: pairs
+    of almost identical rankers have few, skewed nonzero differences. The null distribution is exact if the vectors of
+    differences are symmetric around 0, and asymptotic otherwise.
+
+    Cost: O(B n h). Memory: 256 numbers for each hypothesis.
+
+    References
+    ----------
+    P. H. Westfall, S. S. Young: Resampling-Based Multiple Testing. Wiley, 1993, section 2.6.
+
+    Examples
+    --------
+    >>> d = np.array([[0.2, 0.0], [0.1, 0.1], [0.3, -0.1], [0.2, 0.0], [0.2, 0.1], [0.1, 0.0]])
+    >>> step_down_max_t(d).p_adjusted.round(4).tolist()
+    [0.0312, 1.0]
+    """
+    d = as_differences(differences)
+    h = d.shape[1]
+    _, of = np.unique(np.zeros(h) if measures is None else np.asarray(measures), return_inverse=True)
+    if of.shape != (h,):
+        raise InvalidInputError(f"measures has {len(of)} names for {h} hypotheses; one for each is required")
+    topics = (~np.isnan(d)).sum(axis=0)
+    scale = _scales(d, of)[of] * np.sqrt(topics)
+    d = np.nan_to_num(d)
+    signs = Signs.of(len(d), n_resamples, random_state)
+    nonzero = np.count_nonzero(d, axis=0)
+    t = np.abs(d.sum(axis=0)) / scale
+    tested = np.flatnonzero(nonzero)
+    tested = tested[np.argsort(t[tested], kind="stable")]  # by rising |T|
+    p = np.ones(h)
+    if len(tested):
+        rounding = rounding_of(np.abs(d).sum(axis=0), np.broadcast_to(magnitude, h)) / scale
+        threshold = (t - rounding[tested].max())[tested, None]
+        scaled = np.ascontiguousarray((d / scale)[:, tested].T)
+        counts = np.zeros(len(tested), dtype=np.int64)
+        for chunk in signs.chunks():
+            largest = scaled @ chunk.T
+            np.abs(largest, out=largest)
+            np.maximum.accumulate(largest, axis=0, out=largest)
+            counts += np.count_nonzero(largest >= threshold, axis=1)
+        found = np.maximum(signs.p(counts), smallest_p(nonzero[tested]))
+        p[tested] = np.maximum.accumulate(found[::-1])[::-1]
+    error = np.zeros(h) if signs.exhaustive else np.sqrt(p * (1 - p) / signs.n_resamples)
+    return Family(p, error, signs.n_resamples, signs.exhaustive)
+
+
+def step_down_of_copies(
+    values: np.ndarray, *, level: float = 0.05, n_resamples: int = 2_000, random_state: RandomState = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return adjusted p-values and noise floors of values that are compared with those of exchangeable copies.
+
+    Parameters
+    ----------
+    values : float64 array (h hypotheses, n topics, 1 + R copies)
+        Copy 0 is the original, without NaN.
+    level : float, default=0.05
+        Family-wise level of the noise floor.
+    n_resamples : int, default=2_000
+        Draws B; each has one copy for each topic, the same for all hypotheses, that takes the place of the original.
+    random_state : seed
+
+    Returns
+    -------
+    p_adjusted, floor : float64 arrays (h,)
+        A hypothesis has p_adjusted below the level exactly where its |original less the mean of its copies|, averaged
+        over topics, is above its floor. Without any difference p is 1 and the floor 0.
+
+    Notes
+    -----
+    T_h = |Σ_i d_ih| / s_h with d_ih the original less the mean of the copies, and s_h its root mean square over all
+    choices. Under the null the original and its copies are exchangeable within each topic, so that a draw of the copies
+    gives T*_h. The step-down is that of `step_down_max_t`.
+
+    Cost: O(B n h R) in a matrix product.
+
+    Examples
+    --------
+    >>> values = np.zeros((2, 12, 4))
+    >>> values[0, :, 0], values[1, ::2, 1] = 0.5, 0.5
+    >>> p, floor = step_down_of_copies(values)
+    >>> p.round(4).tolist(), floor.round(2).tolist()
+    ([0.0005, 0.3438], [0.12, 0.08])
+    """
+    h, n, copies = values.shape
+    found = (values - values.mean(axis=2, keepdims=True)) * (copies / (copies - 1))
+    scale = np.sqrt((found**2).mean(axis=2).sum(axis=1))
+    p, floor = np.ones(h), np.zeros(h)
+    tested = np.flatnonzero(scale > 1e-12 * np.abs(values).sum(axis=(1, 2)))
+    if not len(tested):
+        return p, floor
+    t = np.abs(found[tested, :, 0].sum(axis=1)) / scale[tested]
+    order = np.argsort(t, kind="stable")  # by rising |T|
+    tested, t = tested[order], t[order]
+    scaled = (found[tested] / scale[tested, None, None]).reshape(len(tested), -1)
+    rng, one_of = np.random.default_rng(random_state), np.eye(copies)
+    largest = np.empty((len(tested), n_resamples))
+    for start in range(0, n_resamples, 64):
+        draw = rng.integers(0, copies, (min(64, n_resamples - start), n))
+        largest[:, start : start + 64] = scaled @ one_of[draw].reshape(len(draw), -1).T
+    largest = np.maximum.accumulate(np.abs(largest), axis=0)
+    own = (1.0 + (largest >= t[:, None] - 1e-9).sum(axis=1)) / (n_resamples + 1.0)
+    p[tested] = np.maximum.accumulate(own[::-1])[::-1]
+    # The largest count whose p is below the level leaves the next larger statistic as the critical one.
+    allowed = min(n_resamples, math.ceil(level * (n_resamples + 1)) - 1)
+    last = max(0, int(np.count_nonzero(p[tested] >= level)) - 1)
+    floor[tested] = np.sort(largest[last])[n_resamples - max(allowed, 1)] * scale[tested] / n
+    return p, floor
+
+
+def _scales(d: np.ndarray, of: np.ndarray) -> np.ndarray:
+    """Root mean square of each measure's differences, a hypothesis weighing 1; 1 where all are 0."""
+    squares = np.bincount(of, weights=np.nanmean(d**2, axis=0)) / np.bincount(of)
+    return np.sqrt(np.where(squares > 0, squares, 1.0))

@@ -1,0 +1,127 @@
+"""One table of systems and measures, with marks of significant differences: for papers (LaTeX), Markdown and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from truerank.significance.comparison import Comparison
+
+LEVEL = 0.05
+_SPECIAL = str.maketrans({mark: f"\\{mark}" for mark in "&%$#_{}"} | {"~": r"\textasciitilde{}", "^": r"\^{}"})
+
+
+def paper_table(results: Mapping[str, Comparison], style: str = "latex") -> str:
+    """Systems by measures, the best mean of each measure in bold.
+
+    Parameters
+    ----------
+    results : mapping of measure name to Comparison
+        Of the same systems.
+    style : {"latex", "markdown", "csv"}, default="latex"
+        "latex" is a complete table for the package booktabs. "csv" has one row for each system and measure, with
+        intervals and p.
+
+    Notes
+    -----
+    With a baseline, + marks means that are significantly better and - those that are worse, by the corrected p at 0.05.
+    Without one each system has a letter, and a mean has the letters of the systems that it is significantly better
+    than.
+    """
+    if style == "csv":
+        return _csv(results)
+    first = next(iter(results.values()))
+    order = sorted(first.means, key=lambda name: -first._sign * first.means[name])
+    letters = {} if first.baseline is not None else {name: _letter(k) for k, name in enumerate(order)}
+    rows = []
+    for name in order:
+        cells = [name + (f" ({letters[name]})" if letters else "")]
+        for one in results.values():
+            best = one._sign * one.means[name] == max(one._sign * mean for mean in one.means.values())
+            text = f"{one.means[name]:.4f}"
+            if best:
+                text = rf"\textbf{{{text}}}" if style == "latex" else f"**{text}**"
+            mark = _mark(one, name, letters)
+            if mark:
+                text += rf"\textsuperscript{{{mark}}}" if style == "latex" else f"<sup>{mark}</sup>"
+            cells.append(text)
+        rows.append(cells)
+    caption = _caption(results, letters)
+    if style == "markdown":
+        lines = [["ranker", *results], ["---", *["--:"] * len(results)], *rows]
+        return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines) + (
+            f"\n\n{caption}"
+        )
+    body = [" & ".join([_escaped(name), *cells]) + r" \\" for name, *cells in rows]
+    return "\n".join([
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{_escaped(caption)}}}".replace("×", r"$\times$"),
+        rf"\begin{{tabular}}{{l{'r' * len(results)}}}",
+        r"\toprule",
+        " & ".join(["ranker", *map(_escaped, results)]) + r" \\",
+        r"\midrule",
+        *body,
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\end{table}",
+    ])  # fmt: skip
+
+
+def _mark(one: Comparison, name: str, letters: Mapping[str, str]) -> str:
+    """What a mean is marked with: + or - against the baseline, or the letters of the systems that are worse."""
+    found = ""
+    for pair in one.pairs:
+        if not pair.p_adjusted < LEVEL or name not in (pair.a, pair.b):
+            continue
+        gain = one._sign * (one.means[pair.a] - one.means[pair.b]) * (1 if pair.a == name else -1)
+        other = pair.b if pair.a == name else pair.a
+        if letters:
+            found += letters[other] if gain > 0 else ""
+        elif pair.a == name:
+            found += "+" if gain > 0 else "-"
+    return "".join(sorted(found))
+
+
+def _caption(results: Mapping[str, Comparison], letters: Mapping[str, str]) -> str:
+    first = next(iter(results.values()))
+    conventions = ", ".join(dict.fromkeys(one.convention for one in results.values()))
+    method = first.method.replace(", ** where it is below 0.05", "").replace("; intervals are of each pair alone", "")
+    marks = (
+        "letters name the systems that a mean is significantly better than"
+        if letters
+        else f"+ and - mark means that are significantly better and worse than {first.baseline}"
+    )
+    return f"{', '.join(results)}, convention {conventions}; {method}; {marks} (p < {LEVEL})."
+
+
+def _letter(place: int) -> str:
+    return chr(ord("a") + place % 26) + (str(place // 26) if place >= 26 else "")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "/").translate(_SPECIAL)
+
+
+def _csv(results: Mapping[str, Comparison]) -> str:
+    header = ["measure", "convention", "ranker", "mean", "low", "high", "against", "difference", "difference_low"]
+    header += ["difference_high", "p", "p_adjusted", "wins", "losses", "ties"]
+    rows: list[list[Any]] = []
+    for measure, one in results.items():
+        for name, mean in one.means.items():
+            own = one.intervals[name]
+            for pair in [pair for pair in one.pairs if pair.a == name] or [None]:  # type: ignore[list-item]
+                row: list[Any] = [measure, one.convention, name, mean, own.low, own.high]
+                if pair is not None:
+                    row += [pair.b, pair.difference, pair.low, pair.high, pair.p, pair.p_adjusted]
+                    row += [pair.wins, pair.losses, pair.ties]
+                rows.append([*row, *[""] * (len(header) - len(row))])
+    shown = io.StringIO()
+    writer = csv.writer(shown, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([["" if isinstance(v, float) and math.isnan(v) else v for v in row] for row in rows])
+    return shown.getvalue().rstrip("\n")

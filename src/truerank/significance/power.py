@@ -1,0 +1,230 @@
+"""How many queries does a test need to find a difference of this size?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from truerank.core.checks import check_choice, check_number, check_positive_int
+from truerank.core.errors import InvalidInputError
+from truerank.core.printing import counted, table
+from truerank.core.types import ArrayLike, RandomState
+from truerank.significance.paired import OF_MEANS
+from truerank.significance.two_samples import deviation_of, paired_differences
+
+_MOST = 100_000  # queries
+_RESAMPLED = 2_000  # queries up to which resamples are drawn
+_BLOCK = 2_000_000  # numbers that are held at a time
+_SIZES = (10, 25, 50, 100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 51_200)
+
+
+@dataclass(frozen=True)
+class QueriesNeeded:
+    """Power of a test by number of queries, and the smallest number that reaches the power asked for.
+
+    Attributes
+    ----------
+    n : int or None
+        Queries needed; None where 100,000 are not enough.
+    low, high : int or None
+        95 % interval of `n` from the uncertainty of the pilot's standard deviation.
+    power_by_n : dict of int to (float, float, float)
+        Power, and its 95 % interval, by number of queries.
+    effect, deviation : float
+        The true difference that is assumed, and the standard deviation of the pilot's differences.
+    pilot : int
+        Queries of the pilot.
+    test : str
+    power, level : float
+        The power asked for, and the significance level before it is divided by `comparisons`.
+    comparisons : int
+    """
+
+    n: int | None
+    low: int | None
+    high: int | None
+    power_by_n: dict[int, tuple[float, float, float]] = field(repr=False)
+    effect: float
+    deviation: float
+    pilot: int
+    test: str
+    power: float
+    level: float
+    comparisons: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """The attributes as JSON takes them."""
+        return asdict(self) | {"power_by_n": {str(n): list(found) for n, found in self.power_by_n.items()}}
+
+    def __str__(self) -> str:
+        rows = [
+            [n, f"{p:.2f}", f"[{low:.2f}, {high:.2f}]", "#" * round(40 * p)]
+            for n, (p, low, high) in self.power_by_n.items()
+        ]
+        found = f"more than {_MOST:,}" if self.n is None else f"{self.n:,}"
+        ends = [f"more than {_MOST:,}" if end is None else f"{end:,}" for end in (self.low, self.high)]
+        corrected = f", level {self.level:g} divided by {self.comparisons} comparisons" if self.comparisons > 1 else ""
+        return (
+            f"{found} queries (95 % interval {ends[0]} to {ends[1]}) give {100 * self.power:g} % power to find a true "
+            f"difference of {self.effect:.4g} by a {self.test} test, two-sided{corrected}.\n\n"
+            + table(rows, ["queries", "power", "95% interval", ""])
+            + f"\n\nFrom {counted(self.pilot, 'pilot query')} with a standard deviation of {self.deviation:.4f}; the "
+            "interval is that of this deviation's uncertainty."
+        )
+
+
+def queries_needed(
+    differences: ArrayLike,
+    effect: float = 0.02,
+    test: str = "t",
+    *,
+    comparisons: int = 1,
+    power: float = 0.8,
+    level: float = 0.05,
+    at: Sequence[int] = (),
+    n_resamples: int = 2_000,
+    random_state: RandomState = 0,
+) -> QueriesNeeded:
+    """Return how many queries a paired test needs to find a true mean difference, judged from a pilot.
+
+    Queries are resampled with replacement from the pilot's differences, centred and shifted by the effect; the power is
+    the share of resamples that the test rejects in the direction of the effect. The order of the two rankers does not
+    matter: a pilot with a negative mean is mirrored.
+
+    Parameters
+    ----------
+    differences : float array (n,)
+        Differences of a measure between two rankers by query. NaN are left out.
+    effect : float, default 0.02
+        The true mean difference, in the unit of the measure; not 0.
+    test : {"randomisation", "t"}, default "t"
+        "randomisation" has the power of "t", which it agrees with from about twenty queries on, and none where so few
+        queries cannot give a p below the level. The sign and Wilcoxon tests are not about the mean: an effect on the
+        mean does not say how many queries gain.
+    comparisons : int, default 1
+        The level is divided by this number (Bonferroni): the first step of Holm's correction, and a little less than
+        the power of max-T.
+    power : float in (0, 1), default 0.8
+    level : float in (0, 1), default 0.05
+    at : sequence of int, optional
+        Further numbers of queries whose power is wanted in `power_by_n`, which has the pilot's own number anyway.
+    n_resamples : int, default 2,000
+    random_state : seed
+
+    Returns
+    -------
+    QueriesNeeded
+
+    Raises
+    ------
+    InvalidInputError
+        With fewer than five queries, or differences that are all equal: they have no standard deviation to go by.
+
+    Notes
+    -----
+    The pilot's standard deviation s is uncertain: log s has a bootstrap-t interval (499 resamples of the pilot), and
+    the interval of the power is the power at its two ends. For n beyond 2,000 queries the power is that of 2,000 with
+    the effect times √(n / 2,000), as for large samples.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> found = queries_needed(rng.normal(0.05, 0.2, size=60), effect=0.05)
+    >>> 60 < found.n < 220, found.low < found.n < found.high
+    (True, True)
+    """
+    check_choice(test, "test", OF_MEANS)
+    effect = abs(check_number(effect, "effect"))
+    comparisons = check_positive_int(comparisons, "comparisons")
+    n_resamples = check_positive_int(n_resamples, "n_resamples")
+    for name, value in (("power", power), ("level", level)):
+        check_number(value, name, minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
+    d = paired_differences(differences, np.zeros(np.shape(differences)))
+    d = -d if d.mean() < 0 else d
+    deviation = deviation_of(d) if len(d) > 1 else 0.0
+    if effect == 0 or len(d) < 5 or deviation == 0:
+        raise InvalidInputError(
+            f"power needs an effect other than 0 and a pilot of at least five queries whose differences vary; got an "
+            f"effect of {effect:g} and {len(d)} queries with {len(np.unique(d))} different differences"
+        )
+    rng = np.random.default_rng(random_state)
+    seed = int(rng.integers(2**62))
+    centred = d - d.mean()
+    low_s, high_s = _deviation_interval(d, rng)
+    alpha = level / comparisons
+
+    def of(n: int, scale: float) -> float:
+        return _power(centred, effect / scale, test, alpha, n, n_resamples, seed)
+
+    scales = (1.0, high_s / deviation, low_s / deviation)  # a larger deviation has less power
+    needed = [_smallest(lambda n, scale=scale: of(n, scale), power) for scale in scales]
+    largest = max(2 * (needed[1] or _MOST), 100)
+    by_n = {}
+    sizes = {size for size in _SIZES if size <= largest} | {len(d)} | {check_positive_int(n, "at", 2) for n in at}
+    for n in sorted(sizes | ({needed[0]} if needed[0] else set())):
+        middle, low, high = (of(n, scale) for scale in scales)
+        by_n[n] = (middle, min(low, middle), max(high, middle))
+    return QueriesNeeded(
+        needed[0], needed[2], needed[1], by_n, effect, deviation, len(d), test, power, level, comparisons
+    )
+
+
+def _smallest(power_at: Any, wanted: float) -> int | None:
+    """The smallest number of queries with the power wanted, by bisection; None beyond 100,000."""
+    low, high = 4, 8
+    while power_at(high) < wanted:
+        if high >= _MOST:
+            return None
+        low, high = high, min(2 * high, _MOST)
+    while high - low > max(1, low // 100):
+        middle = (low + high) // 2
+        low, high = (low, middle) if power_at(middle) >= wanted else (middle, high)
+    return high
+
+
+def _power(centred: np.ndarray, effect: float, test: str, alpha: float, n: int, n_resamples: int, seed: int) -> float:
+    """Share of resamples of n queries that the test rejects in the direction of the effect."""
+    if n > _RESAMPLED:  # there the power depends on effect * sqrt(n) alone
+        effect, n = effect * math.sqrt(n / _RESAMPLED), _RESAMPLED
+    if test == "randomisation" and 2.0 ** (1 - n) >= alpha:
+        return 0.0  # no p is below the level
+    rng = np.random.default_rng(seed)
+    rejected, block = 0, max(1, _BLOCK // n)
+    for start in range(0, n_resamples, block):
+        rows = min(block, n_resamples - start)
+        sample = centred[rng.integers(0, len(centred), (rows, n))] + effect
+        rejected += int(np.count_nonzero(_one_sided_p(sample) < alpha / 2.0))
+    return rejected / n_resamples
+
+
+def _one_sided_p(sample: np.ndarray) -> np.ndarray:
+    """p (rows,) of samples (rows, n) against a mean of at most 0; twice it is the two-sided p of a gain."""
+    from scipy.special import stdtr
+
+    n = sample.shape[1]
+    deviation = sample.std(axis=1, ddof=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = sample.mean(axis=1) / (deviation / math.sqrt(n))
+    return np.where(deviation > 0, stdtr(n - 1, -t), 1.0)  # equal values have no p
+
+
+def _deviation_interval(d: np.ndarray, rng: np.random.Generator, n_resamples: int = 499) -> tuple[float, float]:
+    """95 % bootstrap-t interval of the standard deviation, on the scale of its logarithm."""
+
+    def log_deviation(sample: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        centred = sample - sample.mean(axis=-1, keepdims=True)
+        second, fourth = (centred**2).mean(axis=-1), (centred**4).mean(axis=-1)
+        n = sample.shape[-1]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            error = np.sqrt(np.maximum(fourth / second**2 - 1.0, 1.0 / n) / (4.0 * n))
+            return 0.5 * np.log(second * n / (n - 1)), error
+
+    log_s, error = log_deviation(d)
+    theirs, errors = log_deviation(d[rng.integers(0, len(d), (n_resamples, len(d)))])
+    t = (theirs - log_s) / errors
+    low, high = np.quantile(t[np.isfinite(t)], [0.975, 0.025])
+    return float(np.exp(log_s - low * error)), float(np.exp(log_s - high * error))

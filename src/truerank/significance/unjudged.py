@@ -1,0 +1,200 @@
+"""What unjudged documents leave open in a comparison: shares of judged documents, bounds of a difference."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from truerank.data.ranking_data import Judgements
+from truerank.measures.base import Measure, mean_of
+from truerank.measures.derived import best_grade
+from truerank.measures.names import parse_measure
+from truerank.measures.ranking import Ranking
+from truerank.significance.corrections import holm
+from truerank.significance.two_samples import paired_t
+
+BOUNDED = ("DCG", "P", "RBP")
+"""Measures of a difference of which `difference_bounds` knows the ends."""
+
+_SHOWN = 30  # runs, and pairs, that are named
+
+LEAST_SHARE = 0.5
+"""Mean share of judged documents below which a table says so."""
+
+
+class Unjudged(NamedTuple):
+    """A pair whose comparison unjudged documents put in doubt.
+
+    Attributes
+    ----------
+    a, b : str
+    share_a, share_b : float
+        Mean share of judged documents up to the measure's cutoff, over the topics that both runs have.
+    p : float
+        Of the difference of these shares: paired t-test over topics, corrected by Holm over the pairs; NaN where all
+        topics have the same difference.
+    n_pairs : int
+        Pairs that the correction is over.
+    low, high : float or None
+        Ends of the mean difference a - b over all grades of the unjudged documents; None where they are not known.
+    """
+
+    a: str
+    b: str
+    share_a: float
+    share_b: float
+    p: float
+    low: float | None
+    high: float | None
+    n_pairs: int = 1
+
+    def __str__(self) -> str:
+        text = f"{self.a} against {self.b}: "
+        if np.isnan(self.p) and self.share_a != self.share_b:
+            text += "shares of judged documents differ by the same amount on every topic"
+        elif self.p < 0.05:
+            correction = f", Holm over {self.n_pairs} pairs" if self.n_pairs > 1 else ""
+            text += f"shares of judged documents differ (paired t-test{correction}, p = {self.p:.3g})"
+        else:
+            text += "most documents are not judged"
+        if self.low is None or self.high is None:
+            return f"{text}; bounds for the unjudged documents are known for {', '.join(BOUNDED)} only"
+        return f"{text}; depending on the unjudged documents, the difference is {self.low:+.4f} to {self.high:+.4f}"
+
+
+def judged_shares(measure: Measure, judged: Mapping[str, tuple[Judgements, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Share of judged documents to the measure's cutoff in each topic (m,), by run; NaN for topics that a run lacks."""
+    name = "Judged" if measure.cutoff is None else f"Judged@{measure.cutoff}"
+    share = parse_measure(name, measure.convention)(missing_topics="skip")
+    return {run: share.per_query(_known(judgements), scores) for run, (judgements, scores) in judged.items()}
+
+
+def doubtful_pairs(
+    measure: Measure, judged: Mapping[str, tuple[Judgements, np.ndarray]], pairs: Sequence[tuple[str, str]]
+) -> list[Unjudged]:
+    """The pairs whose judged shares differ (corrected p < .05), or whose mean share is below `LEAST_SHARE`."""
+    shares = judged_shares(measure, judged)
+    means, tested = {}, {}
+    for a, b in pairs:
+        both = ~(np.isnan(shares[a]) | np.isnan(shares[b]))
+        if both.any():
+            mine, other = shares[a][both], shares[b][both]
+            means[a, b], tested[a, b] = (float(mine.mean()), float(other.mean())), paired_t(mine, other).p
+    corrected = holm(np.nan_to_num(list(tested.values()), nan=1.0))
+    places: dict[str, Any] = {}
+    found = []
+    for ((a, b), (mean, other_mean)), adjusted in zip(means.items(), corrected):
+        p = math.nan if math.isnan(tested[a, b]) else float(adjusted)
+        same = math.isnan(p) and mean != other_mean  # a difference without any variance
+        if p < 0.05 or same or (mean + other_mean) / 2 < LEAST_SHARE:
+            for run in (a, b):
+                if run not in places and _bounded(measure):
+                    places[run] = _places(measure, *judged[run])
+            ends = difference_bounds(measure, judged[a], judged[b], (places.get(a), places.get(b)))
+            low, high = (None, None) if ends is None else (float(np.nanmean(end)) for end in ends)
+            found.append(Unjudged(a, b, mean, other_mean, p, low, high, len(means)))
+    return found
+
+
+def about_unjudged(
+    measure: Measure, judged: Mapping[str, tuple[Judgements, np.ndarray]], pairs: Sequence[tuple[str, str]]
+) -> tuple[dict[str, Any], list[str]]:
+    """What unjudged documents leave open in a comparison, for JSON and as lines; nothing where all are judged."""
+    if all(one.known.all() for one, _ in judged.values()):
+        return {}, []
+    means = {name: mean_of(own) for name, own in judged_shares(measure, judged).items()}
+    doubtful = doubtful_pairs(measure, judged, pairs)
+    shown = ", ".join(f"{name} {mean:.4f}" for name, mean in list(means.items())[:_SHOWN])
+    first = "" if measure.cutoff is None else f" in the first {measure.cutoff}"
+    topics = {one.sizes.astype(bool).tobytes() for one, _ in judged.values()}
+    over = "" if len(topics) == 1 else ", over a run's own topics"
+    lines = [f"share of judged documents{first}{over}: {shown}", *map(str, doubtful[:_SHOWN])]
+    return {"judged": means, "unjudged": [pair._asdict() for pair in doubtful]}, lines
+
+
+def difference_bounds(
+    measure: Measure,
+    a: tuple[Judgements, np.ndarray],
+    b: tuple[Judgements, np.ndarray],
+    places: tuple[Any, Any] = (None, None),
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Smallest and largest difference a - b of each topic over all grades of the unjudged documents.
+
+    Parameters
+    ----------
+    measure : Measure
+        DCG, P or RBP under a tie rule that does not look at grades.
+    a, b : (Judgements, scores)
+        Of two runs over the same topics, as `judge_run` gives them.
+    places : pair, optional
+        What `_places` gives of both, where it is known.
+
+    Returns
+    -------
+    low, high : float64 arrays (m,), or None for other measures
+        NaN where the measure skips the topic.
+
+    Notes
+    -----
+    These measures add up w(rank) · gain(grade) with weights that do not grow with the rank. An unjudged document
+    changes the difference by (w(rank in a) - w(rank in b)) · gain, so that the largest difference gives it the best
+    grade if a ranks it higher and the grade 0 else, and the smallest the other way round. The best grade is the
+    largest in the judgements, and at least one that counts as relevant. Both ends are attained.
+    """
+    if not _bounded(measure):
+        return None
+    undefined = measure.setting("empty") != "zero" and any(measure.count_empty(one) for one, _ in (a, b))
+    if undefined:  # a completion could define the topic
+        return None
+    best = max(1.0, float(measure.setting("rel") or 0), *(best_grade(one).max(initial=0.0) for one, _ in (a, b)))
+    known = [_places(measure, *one) if place is None else place for one, place in zip((a, b), places)]
+    ends = []
+    for sign in (-1, 1):
+        values = []
+        for (judgements, scores), own, other, side in zip((a, b), known, known[::-1], (1, -1)):
+            grades = judgements.grades.copy()
+            for document, (place, row) in own.items():
+                if not judgements.known[row]:
+                    ahead = other.get(document, (np.inf, 0))[0] - place
+                    grades[row] = best if ahead * side * sign > 0 else 0.0
+            values.append(measure.per_query(_completed(judgements, grades), scores))
+        ends.append(values[0] - values[1])
+    return ends[0], ends[1]
+
+
+def _bounded(measure: Measure) -> bool:
+    """Whether the ends of a difference of the measure are known."""
+    plain = not measure.setting("judged_only") and measure.rises_with_grades
+    return measure.NAME in BOUNDED and plain and measure.setting("ties") in ("trec", "stable")
+
+
+def _places(measure: Measure, judgements: Judgements, scores: np.ndarray) -> dict[tuple[int, Any], tuple[int, int]]:
+    """Place and row of each document that the measure looks at, by topic and id."""
+    rows = Ranking(judgements, scores).ordered(measure.setting("ties"), measure.setting("compare")).rows[0]
+    place = np.arange(len(rows)) - np.repeat(judgements.offsets[:-1], judgements.sizes)
+    query = np.repeat(np.arange(judgements.n_queries), judgements.sizes)
+    seen = slice(None) if measure.cutoff is None else place < measure.cutoff
+    ids = rows if judgements.tie_keys is None else judgements.tie_keys[rows]
+    found = zip(query[seen].tolist(), ids[seen].tolist(), place[seen].tolist(), rows[seen].tolist())
+    return {(topic, document): (at, row) for topic, document, at, row in found}
+
+
+def _completed(judgements: Judgements, grades: np.ndarray) -> Judgements:
+    return Judgements(
+        grades,
+        judgements.offsets,
+        tie_keys=judgements.tie_keys,
+        query_ids=judgements.query_ids,
+        missing_grades=judgements.missing_grades,
+        missing_offsets=judgements.missing_offsets,
+    )
+
+
+def _known(judgements: Judgements) -> Judgements:
+    """The judgements, where a document of a negative grade counts as not judged."""
+    known = _completed(judgements, judgements.grades)
+    known.judged = judgements.known
+    return known

@@ -1,0 +1,214 @@
+"""Certificates that would say more than was compared."""
+
+import numpy as np
+import pytest
+
+from truerank import (
+    ImportedRanker,
+    ObliviousBoosting,
+    RankBoost,
+    RankingData,
+    SingleFeature,
+    export_model,
+    load_model,
+    save_model,
+)
+from truerank.cluster import from_parts
+from truerank.core.errors import InvalidInputError
+from truerank.core.float32 import INPUTS, inputs_of
+from truerank.export.form import ModelForm, Plain
+from truerank.export.formats import FORMATS
+from truerank.models.foreign.model import ForeignModel
+from truerank.trees.binary import BinaryTrees
+
+pytestmark = pytest.mark.filterwarnings("ignore:numpy.ndarray size changed:RuntimeWarning", "ignore:.*learned nothing")
+
+
+def judged(seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.lognormal(size=(400, 5)), 3)
+    return RankingData(X, np.clip(np.round(X[:, 0] * X[:, 1]), 0, 3), np.repeat(np.arange(20), 20))
+
+
+DATA = judged()
+
+
+def trees(data=DATA):
+    return ObliviousBoosting("constant", n_estimators=8, depth=3).fit(data)
+
+
+def test_differences_in_missing_features_need_force():
+    X = DATA.X.copy()
+    X[::7] = np.nan
+    model = trees(DATA.replaced(X=X))
+    assert model.saw_missing_
+    with pytest.raises(InvalidInputError, match="missing features differently .*--absent zero.*--force"):
+        export_model(model, "catboost", certify=DATA)
+    assert export_model(model, "catboost", certify=DATA, force=True).certificate.missing_differences > 0
+    assert export_model(model, "catboost", certify=DATA, missing="zero").certificate.missing_differences == 0
+
+
+def single(data=DATA):
+    return SingleFeature().fit(data)
+
+
+@pytest.mark.parametrize(("make", "format"), [(trees, "catboost"), (single, "python"), (single, "xgboost")])
+def test_a_model_without_missing_values_in_training_is_exported_with_a_note(make, format, tmp_path):
+    save_model(make(), tmp_path / "model.json")
+    model = load_model(tmp_path / "model.json")
+    for certify in (None, DATA):
+        own = export_model(model, format, certify=certify).certificate
+        assert own.missing_differences > 0
+        assert "the model saw no missing value in training" in str(own)
+    X = DATA.X.copy()
+    X[3] = np.nan
+    for given in ({"missing": "nan"}, {"certify": DATA.replaced(X=X)}):
+        with pytest.raises(
+            InvalidInputError, match="missing features differently|no score where a column|in another place"
+        ):
+            export_model(model, format, **given)
+    del model.saw_missing_  # of which nothing is known
+    with pytest.raises(InvalidInputError, match="missing features differently"):
+        export_model(model, format)
+
+
+@pytest.mark.parametrize("kind", INPUTS)
+def test_a_fit_on_partitions_remembers_the_kind_of_its_numbers(kind):
+    parts = [DATA.replaced(X=of_kind(kind)).take_queries(range(*ends)) for ends in ((0, 7), (7, 20))]
+    for last in (parts[1], parts[1].replaced(X=np.full_like(parts[1].X, np.nan))):
+        model = trees(from_parts([parts[0], last]))
+        assert model.inputs_ == kind
+        assert model.saw_missing_ == np.isnan(last.X).any()
+
+
+def test_a_certificate_on_generated_rows_says_so_first():
+    own = export_model(trees(), "solr").certificate
+    assert str(own).splitlines()[0].startswith("solr: no row of yours was compared")
+    assert "--certify DATA" in own.subject
+    assert own.as_dict()["subject"] == own.subject
+    compared = export_model(trees(), "solr", certify=DATA).certificate
+    assert compared.subject == "solr: compared with predict on 400 rows of 20 queries"
+
+
+def test_nothing_compared_is_no_agreement():
+    empty = RankingData.from_grouped(np.empty((0, 5)), np.empty(0), np.array([0]))
+    with pytest.raises(InvalidInputError, match="nothing would be compared"):
+        export_model(trees(), "solr", certify=empty)
+
+
+def test_scores_that_are_nan_are_no_agreement(monkeypatch):
+    from truerank.export import certificate
+
+    real = certificate.evaluators
+    monkeypatch.setattr(
+        certificate,
+        "evaluators",
+        lambda *args: real(*args) | {"engine": lambda X: np.full(len(X), np.nan)},
+    )
+    with pytest.raises(InvalidInputError, match="in another place"):
+        export_model(trees(), "solr", certify=DATA)
+    own = export_model(trees(), "solr", certify=DATA, force=True).certificate
+    assert np.isnan(own.largest_difference)
+    assert own.border_differences == own.border_cases > 0
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_an_export_of_ties_certifies_no_order(format, monkeypatch):
+    """No two documents were reversed where all had the same score, and the agreement was 100 %."""
+    from truerank.export import certificate
+
+    real = certificate.evaluators
+    monkeypatch.setattr(
+        certificate, "evaluators", lambda *args: {name: lambda X: np.zeros(len(X)) for name in real(*args)}
+    )
+    for certify in (None, DATA):
+        with pytest.raises(InvalidInputError, match="gives equal scores to .* of .* neighbours"):
+            export_model(trees(), format, certify=certify, missing="zero")
+    own = export_model(trees(), format, certify=DATA, missing="zero", force=True).certificate
+    assert own.ties_made == own.neighbours > 0
+
+
+def test_rows_that_all_tie_are_said_to_show_no_order():
+    same = DATA.replaced(X=np.ones_like(DATA.X))
+    own = export_model(trees(), "solr", certify=same).certificate
+    assert (own.neighbours, own.tied) == (0, 1.0)
+    assert "no order was compared" in own.subject
+    assert "100.0 % of rows tie" in str(own)
+    scores = trees().predict(DATA)
+    tied = sum((scores[DATA.qid == q][:, None] == scores[DATA.qid == q]).sum(1).__gt__(1).sum() for q in range(20))
+    assert export_model(trees(), "solr", certify=DATA).certificate.tied == tied / 400
+
+
+def of_kind(kind):
+    single = DATA.X.astype(np.float32)
+    return {
+        "float32": single,
+        "decimal": np.array([float(str(v)) for v in single.ravel()]).reshape(single.shape),
+        "float64": DATA.X / 3,
+    }[kind]
+
+
+@pytest.mark.parametrize("kind", INPUTS)
+def test_a_model_remembers_the_kind_of_its_numbers(kind, tmp_path):
+    model = trees(DATA.replaced(X=of_kind(kind)))
+    assert model.inputs_ == inputs_of(of_kind(kind)) == kind
+    save_model(model, tmp_path / "model.json")
+    again = load_model(tmp_path / "model.json")
+    assert export_model(again, "xgboost").certificate.policy["inputs"] == INPUTS[kind]
+
+
+def test_float32_numbers_held_as_float64_are_known():
+    assert inputs_of(np.float32(DATA.X).astype(np.float64) / 3) == "float64"
+    assert inputs_of((np.float32(DATA.X) / np.float32(3)).astype(np.float64)) == "float32"
+
+
+@pytest.mark.peers
+def test_libraries_score_rows_of_the_training_kind_as_predict_does():
+    pytest.importorskip("lightgbm")
+    from benchmarks.export.bench_precision import _own, differences
+
+    found = differences(DATA, n_estimators=20, depth=4)
+    assert {program.split()[0] for _, _, program, _, _ in found} == {"lightgbm", "xgboost", "catboost", "onnxruntime"}
+    for kind, _, program, precision, difference in found:
+        if _own(kind, precision):
+            assert difference < 1e-5, (kind, program, precision)
+
+
+def deep(depth):
+    chain = BinaryTrees(
+        np.array([0]), np.zeros(depth, dtype=np.int64), np.linspace(1, 0, depth), np.zeros(depth, bool),
+        np.zeros(depth, bool), np.append(np.arange(1, depth), -1), ~np.arange(1, depth + 1), np.arange(depth + 1.0),
+    )  # fmt: skip
+    return ImportedRanker.of(ForeignModel("lightgbm", ModelForm(("f1",), Plain(chain))))
+
+
+def constant(make):
+    return make.fit(RankingData(np.ones((20, 2)), np.arange(20) % 2.0, np.repeat([0, 1], 10)))
+
+
+def beyond_float32():
+    X = DATA.X.copy()
+    X[:, 0] *= 1e120
+    return trees(DATA.replaced(X=X))
+
+
+EXTREME = {
+    "trees of one leaf": lambda: constant(ObliviousBoosting("constant", n_estimators=3, depth=2)),
+    "no stump": lambda: constant(RankBoost(3)),
+    "a tree of depth 1,000": lambda: deep(1000),
+    "thresholds beyond float32": beyond_float32,
+}
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("kind", EXTREME)
+def test_extreme_models_are_exported_or_refused_with_a_reason(kind, format):
+    model = EXTREME[kind]()
+    try:
+        own = export_model(model, format, missing="zero").certificate
+    except InvalidInputError as error:
+        message = str(error)
+    else:
+        message = ""
+        assert own.rank_agreement == 1
+    assert not message or len(message) > 60

@@ -1,0 +1,55 @@
+"""Links and files that lie where `index` writes: refused, and nothing that is not its own is removed."""
+
+from __future__ import annotations
+
+import pytest
+
+from truerank.cli import main
+
+DOCUMENTS = '{"id": "a", "text": "heat flow"}\n'
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "d.jsonl").write_text(DOCUMENTS)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "numbers.npy").write_text("precious")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", [".films.partial", ".films.old"])
+def test_a_planted_link_is_not_followed(folder, capsys, name):
+    (folder / name).symlink_to(folder / "elsewhere")
+    assert main(["text", "index", "d.jsonl", "-o", "films"]) == 1
+    assert "symbolic link" in capsys.readouterr().err
+    assert (folder / "elsewhere" / "numbers.npy").read_text() == "precious"
+    assert (folder / name).is_symlink()
+
+
+@pytest.mark.parametrize("name", [".films.partial", ".films.old", "films"])
+def test_a_file_that_is_no_part_of_an_index_is_kept(folder, capsys, name):
+    assert main(["text", "index", "d.jsonl", "-o", "films"]) == 0
+    (folder / name).mkdir(exist_ok=True)
+    (folder / name / "diary.txt").write_text("precious")
+    capsys.readouterr()
+    assert main(["text", "index", "d.jsonl", "-o", "films"]) == 1
+    assert "'diary.txt'" in capsys.readouterr().err
+    assert (folder / name / "diary.txt").read_text() == "precious"
+
+
+def test_an_index_behind_a_link_is_replaced_there(folder):
+    (folder / "films").symlink_to(folder / "place")
+    for _ in range(2):
+        assert main(["text", "index", "d.jsonl", "-o", "films"]) == 0
+    assert (folder / "films").is_symlink()
+    assert sorted(path.name for path in folder.iterdir()) == ["d.jsonl", "elsewhere", "films", "place"]
+
+
+@pytest.mark.filterwarnings("default::truerank.core.errors.TruerankWarning")
+def test_documents_with_a_field_of_a_reserved_name_are_skipped_like_other_bad_ones(folder, capsys):
+    (folder / "d.jsonl").write_text(DOCUMENTS + '{"id": "b", "all": "heat"}\n')
+    assert main(["text", "index", "d.jsonl", "-o", "films"]) == 1
+    assert "must not be called 'all'" in capsys.readouterr().err
+    assert main(["text", "index", "d.jsonl", "-o", "films", "--bad", "skip"]) == 0
+    assert "1 bad documents were left out" in capsys.readouterr().err

@@ -1,0 +1,94 @@
+"""Surface: Parquet and Arrow files that hold more, or other things, than their size suggests."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+pa = pytest.importorskip("pyarrow")
+resource = pytest.importorskip("resource")
+from pyarrow import feather, parquet  # noqa: E402
+
+from truerank.io.tables import read_table  # noqa: E402
+
+SPACE = 6 << 30  # bytes of addresses that the process may use
+READ = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]),) * 2)
+from truerank.cli import main
+sys.exit(main(["describe", sys.argv[1]]))
+"""
+
+
+def columns(n, **others):
+    return {"qid": np.zeros(n, np.int64), "y": np.zeros(n)} | others
+
+
+def many_rows(path):
+    table = pa.table(columns(1_000_000, **{f"f{k}": np.zeros(1_000_000) for k in range(10)}))
+    with parquet.ParquetWriter(path, table.schema, compression="zstd", use_dictionary=False) as writer:
+        for _ in range(20):
+            writer.write_table(table)
+
+
+def one_long_text(path):
+    table = pa.table(columns(1_800, f1=np.zeros(1_800), docid=pa.array(["x" * 1_000_000] * 1_800)))
+    parquet.write_table(table, path, compression="zstd", dictionary_pagesize_limit=10**8)
+
+
+def many_rows_of_arrow(path):
+    n = 50_000_000
+    zeros = np.zeros(n)
+    feather.write_feather(pa.table(columns(n, f1=zeros, f2=zeros)), path, compression="zstd")
+
+
+BOMBS = {"rows.parquet": many_rows, "text.parquet": one_long_text, "rows.arrow": many_rows_of_arrow}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_small_file_does_not_fill_the_memory(name, tmp_path):
+    path = tmp_path / name
+    BOMBS[name](path)
+    assert path.stat().st_size < 2_000_000
+    done = subprocess.run([sys.executable, "-c", READ, str(path), str(SPACE)], capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    assert "expand to more than" in done.stderr
+
+
+def nested(depth):
+    values = pa.array([1.0] * 10)
+    for _ in range(depth):
+        values = pa.StructArray.from_arrays([values], ["a"])
+    return values
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+@pytest.mark.parametrize(
+    "values", [nested(40), pa.array([[1.0]] * 10), pa.array([[("a", 1.0)]] * 10, pa.map_(pa.string(), pa.float64()))]
+)
+def test_nested_columns_are_no_features(values, kind, tmp_path):
+    path = tmp_path / f"nested.{kind}"
+    write = parquet.write_table if kind == "parquet" else feather.write_feather
+    write(pa.table(columns(10, f1=values)), str(path))
+    with pytest.raises(ValueError, match="column 'f1' is not numeric"):
+        read_table(path)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_changed_bytes_are_read_or_refused(kind, tmp_path):
+    path = tmp_path / f"rows.{kind}"
+    rng = np.random.default_rng(0)
+    table = pa.table(columns(200, f1=rng.normal(size=200), docid=pa.array([f"d{k}" for k in range(200)])))
+    (parquet.write_table if kind == "parquet" else feather.write_feather)(table, str(path))
+    whole, refused = path.read_bytes(), 0
+    places = [*range(60), *range(len(whole) - 400, len(whole)), *rng.integers(0, len(whole), 100).tolist()]
+    for place in places:
+        changed = bytearray(whole)
+        changed[place] = 0x7F if changed[place] != 0x7F else 0xFF
+        path.write_bytes(changed)
+        try:
+            read_table(path, missing="nan")
+        except ValueError:
+            refused += 1
+    assert refused > 50

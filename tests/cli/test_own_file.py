@@ -1,0 +1,127 @@
+"""A table of one's own, with names of its own, a text category and missing values, from nothing to evidence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+
+from truerank.cli import main
+from truerank.io.letor.read import read_letor
+from truerank.models.model_file import load_model
+
+OPTIONS = (
+    "--query-column query_id --grade-column relevance --document-column product_id --categorical brand --missing nan"
+)
+
+
+@pytest.fixture
+def shop(tmp_path, monkeypatch):
+    random = np.random.default_rng(0)
+    n = 40 * 8
+    quality = random.normal(size=n)
+    frame = pandas.DataFrame({
+        "query_id": [f"q{k // 8}" for k in range(n)],
+        "product_id": [f"p{k % 8}" for k in range(n)],
+        "relevance": np.clip(np.round(quality), 0, 2).astype(int),
+        "current_score": quality + 2.0 * random.normal(size=n),
+        "price": np.where(random.random(n) < 0.1, np.nan, random.normal(size=n)),
+        "brand": random.choice(["acme", "bolt"], size=n),
+        "match": quality + 0.3 * random.normal(size=n),
+    })  # fmt: skip
+    frame.to_parquet(tmp_path / "shop.parquet", index=False)
+    monkeypatch.chdir(tmp_path)
+    return frame
+
+
+def test_all_problems_of_a_table_come_at_once_with_the_options_that_solve_them(shop, capsys):
+    assert main(["train", "shop.parquet", "--model", "m.json"]) == 1
+    said = capsys.readouterr().err
+    assert said.endswith(f"Add: {OPTIONS}\n")
+    for text in ("no column 'qid' (query); 'query_id' is probably", "no column 'y' (grade); 'relevance' is probably"):
+        assert text in said
+    assert "'price' has no value in row" in said
+    assert main(["describe", "shop.parquet", "--json"]) == 0  # with the same options, which it finds
+    out, err = capsys.readouterr()
+    assert json.loads(out)["queries"] == 40
+    assert OPTIONS in err
+
+
+def test_three_commands_to_a_model_with_evidence(shop, capsys):
+    assert main(["split", "shop.parquet", "--query-column", "query_id", "--json"]) == 0
+    parts = json.loads(capsys.readouterr().out)
+    assert {name: part["queries"] for name, part in parts.items()} == {"train": 32, "test": 8}
+    options = [*OPTIONS.split(), "--set", "n_estimators=5", "leaves=constant"]
+    assert main(["train", "train.parquet", *options, "--model", "m.json"]) == 0
+    assert load_model("m.json").reading_ == {
+        "query": "query_id", "grade": "relevance", "document": "product_id", "missing": "nan"
+    }  # fmt: skip
+    capsys.readouterr()
+    assert main(["compare", "m.json", "--data", "test.parquet", "--baseline", "current_score", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    (pair,) = report["pairs"]
+    assert (pair["a"], pair["b"], report["baseline"]) == ("m", "current_score", "current_score")
+    assert pair["difference"] > 0
+    assert report["training_queries"]["m.json"]["training_queries"] == 0
+    for words in ("predict m.json test.parquet -o s.txt", "evaluate --model m.json --data test.parquet"):
+        assert main(words.split()) == 0  # the model knows its columns
+    assert main(["compare", "m.json", "--data", "train.parquet", "--baseline", "current_score"]) == 1
+    assert "used for training" in capsys.readouterr().err
+    shop.drop(columns="relevance").to_parquet("unjudged.parquet", index=False)
+    assert main(["predict", "m.json", "unjudged.parquet", "-o", "s.txt"]) == 0
+    assert Path("s.txt").read_text().count("\n") == len(shop)
+    assert main(["compare", "m.json", "--data", "test.parquet", "--baseline", "price"]) == 1
+    assert "it has no value in" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("d.txt", ["{g} qid:{q} 1:0.50 2:1 # docid = {d}"]),
+        ("d.qrels", ["{q} 0 {d} {g}"]),
+        ("d.run", ["{q} Q0 {d} 1 0.5 tag"]),
+    ],
+)
+def test_text_is_divided_line_by_line_and_alike(name, lines, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = [line.format(g=d % 2, q=q, d=d) for d in range(3) for q in range(20) for line in lines]
+    (tmp_path / name).write_text("\n".join(text) + "\n")
+    assert main(["split", name, "--validation", "0.1", "--seed", "3"]) == 0
+    ending = name[1:]
+    parts = {part: (tmp_path / f"{part}{ending}").read_text().splitlines() for part in ("train", "validation", "test")}
+    assert [len(part) for part in parts.values()] == [3 * 14, 3 * 2, 3 * 4]
+    assert sorted(line for part in parts.values() for line in part) == sorted(text)
+    queries = [
+        {int(line.split()[1][4:] if name == "d.txt" else line.split()[0]) for line in part} for part in parts.values()
+    ]
+    assert not queries[0] & queries[1] | queries[0] & queries[2] | queries[1] & queries[2]
+    # Drawn by name: other files of the same queries are divided alike, whatever the order of their lines.
+    (tmp_path / "other").mkdir()
+    (tmp_path / "r.txt").write_text("\n".join(f"0 qid:{q} 1:1" for q in reversed(range(20))))
+    assert main(["split", "r.txt", "--validation", "0.1", "--seed", "3", "-o", "other"]) == 0
+    assert set(read_letor("other/test.txt").query_ids.tolist()) == queries[2]
+    capsys.readouterr()
+    assert main(["split", name, "--seed", "3"]) == 1
+    assert "--replace" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ("split d.txt --test 1", 2, "--test must be a share"),
+        ("split d.txt --test 0.6 --validation 0.5", 2, "must leave queries to train on"),
+        ("split d.txt --query-column q", 2, "--query-column is for tables"),
+        ("split d.txt", 1, "1 queries cannot be divided into 2 files"),
+        ("split -", 2, "give a file"),
+        ("split word.txt", 1, "word.txt, line 1: expected LETOR text"),
+    ],
+)
+def test_what_cannot_be_divided(words, code, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "d.txt").write_text("1 qid:1 1:1\n")
+    (tmp_path / "word.txt").write_text("word\n")
+    assert main(words.split()) == code
+    assert said in capsys.readouterr().err

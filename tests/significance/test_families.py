@@ -1,0 +1,98 @@
+"""step_down_max_t: its definition by enumeration, its order, its degenerate cases."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from reference.families import step_down, step_down_of_copies
+from truerank.core.errors import InvalidInputError
+from truerank.significance import Family, families, step_down_max_t
+
+rng = np.random.default_rng(11)
+
+
+def test_all_signs_are_tried_where_there_are_few():
+    for _ in range(20):
+        d = rng.normal(0.1, 1.0, (7, 5)).round(1)
+        measures = rng.integers(0, 2, 5)
+        found = step_down_max_t(d, measures)
+        assert (found.exhaustive, found.n_resamples) == (True, 128)
+        np.testing.assert_allclose(found.p_adjusted, step_down(d, measures), atol=1e-12)
+        assert not found.error.any()
+
+
+def test_random_signs_approach_all_signs():
+    d = rng.normal(0.3, 1.0, (12, 6)) * np.linspace(0.5, 2.0, 6)
+    exact = step_down_max_t(d, n_resamples=4096)
+    drawn = step_down_max_t(d, n_resamples=4000)
+    assert (exact.exhaustive, drawn.exhaustive) == (True, False)
+    assert (np.abs(exact.p_adjusted - drawn.p_adjusted) <= 4 * drawn.error + 1e-3).all()
+
+
+def test_seed_order_of_hypotheses_and_direction():
+    d = rng.normal(0.1, 1.0, (30, 40)) * rng.uniform(0.01, 1.0, 40)
+    one = step_down_max_t(d, random_state=3)
+    order = rng.permutation(40)
+    turned = step_down_max_t(-d[:, order], random_state=3)
+    np.testing.assert_array_equal(one.p_adjusted[order], turned.p_adjusted)
+    assert isinstance(one, Family)
+
+
+def test_one_hypothesis_of_equal_differences_and_ties_by_rounding():
+    # Six equal differences: two of 64 sign vectors are as extreme, however the sums are rounded.
+    assert step_down_max_t(np.full((6, 1), 0.1)).p_adjusted[0] == 2 / 64
+    assert step_down_max_t(np.array([0.1, 0.2, 0.3, 0.7, 0.4, 0.5])).p_adjusted[0] == 2 / 64
+
+
+def test_no_p_below_what_the_topics_allow():
+    d = np.zeros((30, 3))
+    d[:2, 0] = 1.0
+    d[:, 1] = rng.normal(1.0, 0.1, 30)
+    found = step_down_max_t(d, n_resamples=500).p_adjusted
+    assert found[0] >= 0.5
+    assert found[1] == 1 / 501
+    assert found[2] == 1.0  # without any difference
+
+
+def test_a_topic_that_is_undefined_is_left_out():
+    d = rng.normal(0.5, 1.0, (8, 2))
+    d[2, 1] = np.nan
+    alone = step_down_max_t(np.delete(d[:, 1], 2)).p_adjusted[0]
+    found = step_down_max_t(d, measures=["a", "b"]).p_adjusted
+    assert found[1] >= alone
+    whole = np.vstack([d, [np.nan, np.nan]])
+    np.testing.assert_array_equal(step_down_max_t(whole, ["a", "b"]).p_adjusted, found)
+
+
+def test_refusals():
+    with pytest.raises(InvalidInputError, match="no topic"):
+        step_down_max_t([[np.nan, 1.0], [np.nan, 2.0]])
+    with pytest.raises(InvalidInputError, match="finite or NaN"):
+        step_down_max_t([[np.inf]])
+    with pytest.raises(InvalidInputError, match="2 names for 1"):
+        step_down_max_t([[1.0]], ["a", "b"])
+
+
+def test_drawn_copies_approach_all_choices_of_copies():
+    for _ in range(5):
+        values = rng.normal(size=(4, 5, 3))
+        values[0, :, 0] += 3.0
+        values[3] = values[3, :, :1]  # all copies as the original
+        exact = step_down_of_copies(values[:3])
+        found, floor = families.step_down_of_copies(values, n_resamples=20_000, level=0.2)
+        np.testing.assert_allclose(found[:3], exact, atol=0.015)
+        assert (found[3], floor[3]) == (1.0, 0.0)
+        loss = np.abs((values[:, :, 0] - values[:, :, 1:].mean(axis=2)).mean(axis=1))
+        np.testing.assert_array_equal(loss[:3] > floor[:3] + 1e-9, found[:3] < 0.2)
+
+
+def test_several_measures_hold_their_level_over_all_signs_of_the_topics():
+    signs = np.array(list(product([-1.0, 1.0], repeat=6)))
+    for seed in range(20):
+        d = np.random.default_rng(seed).normal(size=(6, 6)) * np.repeat([0.05, 0.3], 3)
+        least = np.array([step_down_max_t(d * one[:, None], np.repeat([0, 1], 3)).p_adjusted.min() for one in signs])
+        for level in np.unique(least):
+            assert (least <= level + 1e-12).mean() <= level + 1e-12

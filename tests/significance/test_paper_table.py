@@ -1,0 +1,55 @@
+"""One table of systems and measures: marks, bold, captions and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+import pytest
+
+from truerank.significance.comparison import compare_values
+from truerank.significance.paper_table import paper_table
+
+RANDOM = np.random.default_rng(0)
+OLD = RANDOM.random(40)
+VALUES = {"old_1": OLD, "better": OLD + 0.1 + 0.01 * RANDOM.random(40), "worse": OLD - 0.1 - 0.01 * RANDOM.random(40)}
+
+
+@pytest.fixture(scope="module")
+def against_old():
+    return {"AP": compare_values(VALUES, baseline="old_1"), "RR%": compare_values(VALUES, baseline="old_1")}
+
+
+def test_latex_marks_what_differs_from_the_baseline(against_old):
+    text = paper_table(against_old, "latex")
+    means = {name: f"{values.mean():.4f}" for name, values in VALUES.items()}
+    lines = text.splitlines()
+    better = rf"\textbf{{{means['better']}}}\textsuperscript{{+}}"
+    assert rf"better & {better} & {better} \\" in lines
+    assert rf"old\_1 & {means['old_1']} & {means['old_1']} \\" in lines
+    worse = rf"{means['worse']}\textsuperscript{{-}}"
+    assert rf"worse & {worse} & {worse} \\" in lines
+    assert r"ranker & AP & RR\% \\" in lines
+    assert [line for line in lines if line.endswith("rule")] == [r"\toprule", r"\midrule", r"\bottomrule"]
+    assert "40 queries" in text
+    assert text.count("{") == text.count("}")
+    assert "%" not in text.replace(r"\%", "")
+
+
+def test_all_pairs_have_letters():
+    text = paper_table({"AP": compare_values(VALUES, baseline=None)}, "markdown")
+    first, second, third = text.splitlines()[2:5]
+    assert first.startswith("| better (a) | **")
+    assert first.endswith("<sup>bc</sup> |")
+    assert second.startswith("| old_1 (b) | ")
+    assert second.endswith("<sup>c</sup> |")
+    assert third.startswith("| worse (c) | ")
+    assert "<sup>" not in third
+
+
+def test_csv_has_a_row_for_each_system_and_measure(against_old):
+    rows = list(csv.DictReader(io.StringIO(paper_table(against_old, "csv"))))
+    assert [(row["measure"], row["ranker"]) for row in rows] == [(m, s) for m in ("AP", "RR%") for s in VALUES]
+    assert float(rows[1]["difference"]) == pytest.approx(np.mean(VALUES["better"] - OLD))
+    assert (rows[0]["against"], rows[1]["against"], rows[1]["wins"]) == ("", "old_1", "40")

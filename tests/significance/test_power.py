@@ -1,0 +1,78 @@
+"""Power by number of queries: against the noncentral t, and at the command line."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from scipy.stats import nct, t
+
+from truerank import queries_needed
+from truerank.cli import main
+from truerank.core.errors import InvalidInputError
+
+
+def test_power_of_normal_differences_is_that_of_the_noncentral_t():
+    d = np.random.default_rng(1).normal(0.0, 0.2, 5_000)
+    found = queries_needed(d, 0.05, at=[40, 150])
+    for n in (40, 150):
+        shift = 0.05 * np.sqrt(n) / d.std(ddof=1)
+        expected = nct.sf(t.isf(0.025, n - 1), n - 1, shift)
+        assert found.power_by_n[n][0] == pytest.approx(expected, abs=0.035)
+    shift = 0.05 / d.std(ddof=1)
+    exact = next(n for n in range(5, 1_000) if nct.sf(t.isf(0.025, n - 1), n - 1, shift * np.sqrt(n)) >= 0.8)
+    assert found.n == pytest.approx(exact, rel=0.08)
+    assert found.low < found.n < found.high
+
+
+def test_the_order_of_the_rankers_does_not_matter():
+    d = np.random.default_rng(5).gamma(0.5, 0.2, 60)
+    assert queries_needed(-d, 0.03) == queries_needed(d, 0.03)
+
+
+def test_few_queries_have_no_power_where_no_p_is_below_the_level():
+    d = np.random.default_rng(6).normal(0.0, 0.1, 60)
+    found = queries_needed(d, 5.0, "randomisation", at=[5, 6])
+    assert (found.power_by_n[5][0], found.power_by_n[6][0]) == (0.0, 1.0)
+    assert queries_needed(d, 5.0, "randomisation", comparisons=20).n == 10  # 2^-9 is below 0.0025
+    with pytest.raises(InvalidInputError, match="test must be one of"):
+        queries_needed(d, test="sign")
+
+
+def test_corrected_levels_need_more_queries_and_the_same_seed_gives_the_same():
+    d = np.random.default_rng(2).gamma(0.5, 0.2, 60)
+    one, nine = queries_needed(d, 0.03), queries_needed(d, 0.03, comparisons=9)
+    assert nine.n > one.n
+    assert queries_needed(d, 0.03) == one
+    assert queries_needed(d, -0.03) == one  # a loss of this size is as hard to find
+
+
+@pytest.mark.parametrize("differences", [[0.1] * 10, [0.1, 0.2], [0.0] * 30])
+def test_pilots_without_a_deviation_are_refused(differences):
+    with pytest.raises(InvalidInputError, match="pilot of at least five queries"):
+        queries_needed(differences)
+
+
+def test_a_tiny_effect_needs_more_queries_than_are_tried():
+    found = queries_needed(np.random.default_rng(3).normal(size=30), 1e-5, n_resamples=50)
+    assert found.n is None
+    assert "more than 100,000 queries" in str(found)
+
+
+def test_the_command(tmp_path, capsys):
+    assert main(["sample", str(tmp_path)]) == 0
+    capsys.readouterr()
+    files = [str(tmp_path / name) for name in ("bm25.run", "latent.run")]
+    arguments = ["power", *files, "--qrels", str(tmp_path / "qrels.txt"), "--measure", "AP", "--effect", "0.02"]
+    assert main([*arguments, "--comparisons", "3", "--queries", "60"]) == 0
+    printed = capsys.readouterr().out
+    assert "80 % power to find a true difference of 0.02 by a randomisation test" in printed
+    assert "divided by 3 comparisons" in printed
+    assert "convention trec" in printed
+    assert main([*arguments, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["low"] <= report["n"] <= report["high"]
+    assert main([*arguments[:-2]]) == 0
+    assert "--effect" in capsys.readouterr().out
+    assert main(["power", files[0], "--qrels", str(tmp_path / "qrels.txt")]) == 2
