@@ -25,6 +25,7 @@ from truerank.solvers.bundle_program import _cholesky, _solve
 ROUNDS = 7
 N_QUERIES, SIZE, COLUMNS = 600, 50, 40
 SYSTEMS, SCORES, DRAWS = 200, 300, 200
+SMALLEST = 1e-12  # scale of the hybrid density
 
 
 class Pair(NamedTuple):
@@ -196,7 +197,7 @@ def _mode(rng: np.random.Generator) -> Pair:
     x = np.sort(rng.standard_normal(SCORES))
 
     def fitted() -> float:
-        return fit_hybrid(x, None)[0]
+        return fit_hybrid(x, None, SMALLEST)[0]
 
     def searched() -> float:
         found = [
@@ -212,7 +213,7 @@ def _mode(rng: np.random.Generator) -> Pair:
 
 def _hybrid_loss(x: np.ndarray, theta: float) -> float:
     left, right = x[x <= theta], x[x > theta]
-    return _profile(1, len(x), np.sum(theta - left), np.sum((theta - left) ** 2), np.sum((right - theta) ** 2))
+    return _profile(2, len(x), np.sum(theta - left), 0.0, 0.0, np.sum((right - theta) ** 2), SMALLEST)
 
 
 def _information(rng: np.random.Generator) -> Pair:

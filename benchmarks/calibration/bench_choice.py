@@ -1,8 +1,8 @@
 """The pool beside one chosen method and the best of Platt, isotonic, beta and temperature, on data that ship.
 
 These are part of the data on which the rule of `choose_calibrator` was settled, so its figures here are no test; those
-of `truerank reproduce calibration` are. Wine, iris and diabetes (half trains and calibrates, half tests, in turn) and
-made-up problems of 285 and 900 rows, each with Gaussian naive Bayes and a linear SVM.
+of `python -m reproductions calibration` are. Wine, iris and diabetes (half trains and calibrates, half tests, in turn)
+and made-up problems of 285 and 900 rows, each with Gaussian naive Bayes and a linear SVM.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from reproductions.calibration.choice import PEERS, against_peers
+from reproductions.calibration.topic_scores import pooled
 from sklearn.datasets import load_diabetes, load_iris, load_wine, make_classification
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 from sklearn.naive_bayes import GaussianNB
@@ -23,8 +25,6 @@ from sklearn.svm import LinearSVC
 from truerank.calibration.classifier import classifier_scores, make_calibrator
 from truerank.calibration.diagnostics import Losses, losses
 from truerank.calibration.pool import MEMBERS, choose_calibrator
-from truerank.papers.calibration.choice import PEERS, against_peers
-from truerank.papers.calibration.topic_scores import pooled
 
 DRAWS = 5
 CLASSIFIERS: dict[str, Any] = {

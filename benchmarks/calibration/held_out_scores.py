@@ -130,7 +130,7 @@ def made_up_text() -> tuple[Any, np.ndarray, Any, np.ndarray]:
 @cache
 def reuters(least: int) -> tuple[Any, np.ndarray, Any, np.ndarray]:
     """Counts of words and topics of documents of a single topic, for topics of so many training documents."""
-    from truerank.papers.calibration.reuters import modapte_split, read_reuters
+    from reproductions.calibration.reuters import modapte_split, read_reuters
 
     parts = modapte_split(read_reuters(ROOT / "reuters21578"))
     single = [[(d.text, d.topics[0]) for d in part if len(set(d.topics)) == 1] for part in parts]

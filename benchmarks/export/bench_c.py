@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import shutil
 import tempfile
 import time
@@ -13,7 +14,7 @@ import numpy as np
 
 from truerank import ObliviousBoosting, RankingData, export_model
 from truerank.core.printing import table
-from truerank.export.run import run_c
+from truerank.export.run import compile_c
 
 ROWS, ROUNDS = 100_000, 7
 
@@ -45,6 +46,22 @@ def treelite_calls(text: str, X: np.ndarray, folder: Path) -> dict[str, Any]:
     return calls
 
 
+def loaded(text: str, compiler: str, options: tuple[str, ...]) -> Any:
+    """The compiled function in this process, where its time can be taken."""
+    with tempfile.TemporaryDirectory() as folder:
+        compile_c(text, compiler, options, f"{folder}/model.so")
+        function = ctypes.CDLL(f"{folder}/model.so").model_score_rows
+    pointer = ctypes.POINTER(ctypes.c_double)
+    function.argtypes, function.restype = [pointer, ctypes.c_size_t, pointer], None
+
+    def score(X: np.ndarray) -> np.ndarray:
+        scores = np.empty(len(X))
+        function(X.ctypes.data_as(pointer), len(X), scores.ctypes.data_as(pointer))
+        return scores
+
+    return score
+
+
 def run() -> None:
     """Print medians, each in turn in one process, on one thread."""
     compiler = shutil.which("gcc") or shutil.which("cc")
@@ -59,7 +76,7 @@ def run() -> None:
     text = str(export_model(model, "c"))
     calls: dict[str, Any] = {"truerank": lambda: model.predict(X)}
     for options in (("-O2",), ("-O3",), ("-O3", "-march=native")):
-        score = run_c(text, compiler, options)
+        score = loaded(text, compiler, options)
         np.testing.assert_array_equal(score(X), model.predict(X))
         calls[f"C {' '.join(options)}"] = lambda score=score: score(X)
     with tempfile.TemporaryDirectory() as folder:

@@ -149,7 +149,7 @@ def run() -> None:
             check(title, model, f"m{k}", "as they are", done["times"])
         done = deploy(boosted, server.url, "boosted", kind="ltr", feature_set="sparse", certify=test)
         check("100 trees of XGBoost", boosted, "boosted", "as they are", done["times"])
-        nan_trees = json.loads(export_model(trees, "opensearch", missing="nan", certify=test))["model"]["model"]
+        nan_trees = json.loads(export_model(trees, "opensearch-ltr", missing="nan", certify=test))["model"]["model"]
         raw = {"type": "model/xgboost+json+raw", "definition": saved}
         for kind, feature_set in SETS.items():
             for title, model, stored in (("100 plain trees", trees, nan_trees), ("100 trees of XGBoost", boosted, raw)):

@@ -90,7 +90,7 @@ def run() -> None:
                 return server.hits("cranfield", query, DEPTH, search_pipeline="fusion")
 
             compare_orders("opensearch", scaled, held_out, by_hybrid)
-        print(cross_validate_fusion(pool, model, measures="AP"))
+        print(cross_validate_fusion(pool, model, measures="AP", topics="all"))
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ def draws(pool: RunPool, r: int, t: int, number: int) -> Iterator[tuple[bool, fl
         part = pool.select_runs(np.sort(generator.permutation(pool.n_runs)[:r]).tolist())
         topics = generator.permutation(part.n_queries)
         judged, tested = part.take(np.sort(topics[:t])), part.take(np.sort(topics[t:]))
-        advised = cross_validate_fusion(judged, measures="AP", random_state=draw).recommended == LEARNED
+        advised = cross_validate_fusion(judged, measures="AP", topics="all", random_state=draw).recommended == LEARNED
         scores = {LEARNED: RunFusion().fit(judged).pool_scores(tested), "rrf": UNLEARNED["rrf"](tested)}
         means = {name: list_values(tested, one, parsed, DEPTH)["MAP"].mean() for name, one in scores.items()}
         yield advised, float(means[LEARNED] - means["rrf"])

@@ -16,11 +16,11 @@ import time
 from pathlib import Path
 
 import numpy as np
+from reproductions.protocol import letor_folds, load_collection
 
 from benchmarks.harness import collections, compare, own_peak, run_process
 from truerank import AdaRank, RankingData, write_letor
 from truerank.measures import parse_measure
-from truerank.papers.protocol import letor_folds, load_collection
 
 ROUNDS = 5
 

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from reproductions import protocol
 from truerank import ObliviousBoosting
 from truerank.core.printing import table
 from truerank.measures import parse_measure
-from truerank.papers import protocol
 from truerank.significance import paired_t
 
 Learner = Callable[[Any, np.ndarray, np.ndarray, "int | None"], np.ndarray]  # rows, X, test X, the category's column

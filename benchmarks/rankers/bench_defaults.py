@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.rankers.bench_oblivious_quality import assignments
+from reproductions import protocol
 from truerank import load_sample
 from truerank.measures import parse_measure
-from truerank.papers import protocol
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
 from truerank.significance import compare_values
 

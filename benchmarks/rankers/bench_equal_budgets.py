@@ -27,9 +27,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.rankers.bench_oblivious_quality import MEASURES, assignments
+from reproductions import protocol
 from truerank import RankingData
 from truerank.measures import parse_measure
-from truerank.papers import protocol
 from truerank.significance import holm, paired_t
 
 TREES = 100

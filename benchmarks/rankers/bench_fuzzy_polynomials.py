@@ -27,6 +27,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from reproductions.protocol import Fold
 from scipy import stats
 
 from benchmarks.rankers.bench_oblivious_quality import assignments
@@ -37,7 +38,6 @@ from truerank.data.splits import query_folds
 from truerank.losses.boosting import SquaredError
 from truerank.matrices.binning import code_rows
 from truerank.measures import parse_measure
-from truerank.papers.protocol import Fold
 from truerank.trees.boosted_rows import RowsHere
 from truerank.trees.boosting import Plan, Progress, boost
 from truerank.trees.grower import GrowthRules, TreeStructure

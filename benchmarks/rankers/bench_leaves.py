@@ -2,7 +2,8 @@
 
 100 trees of depth 4, rate 0.1, 32 borders, a bootstrap sample by row for each tree; borders .15 wide with ties near,
 polynomials with λ = 1000. Below them each kind with every parameter at its default. Means over two seeds, under the
-three ways of stopping of `truerank reproduce oblivious`. Training objectives of polynomial leaves must fall to the end.
+three ways of stopping of `python -m reproductions oblivious`. Training objectives of polynomial leaves must fall to the
+end.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import collections
-from truerank.papers import oblivious, protocol
+from reproductions import oblivious, protocol
 from truerank.rankers.oblivious_boosting import ObliviousBoosting
 
 SEEDS = 2

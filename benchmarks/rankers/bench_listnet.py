@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from reproductions.protocol import letor_folds, load_collection
 
 from benchmarks.harness import collections, compare, run_process
 from benchmarks.rankers.ranklib import ranklib
@@ -19,7 +20,6 @@ from truerank import ListNet, write_letor
 from truerank.losses.cross_entropy import CrossEntropy
 from truerank.matrices.rows import LinearRows
 from truerank.measures import parse_measure
-from truerank.papers.protocol import letor_folds, load_collection
 
 ALPHA = 1.0
 

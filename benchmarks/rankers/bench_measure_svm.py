@@ -61,7 +61,7 @@ def _beside_svm_rank(root: Path) -> None:
     path = program("SVM_RANK", "svm_rank_learn")
     if path is None:
         return
-    from truerank.papers.protocol import letor_folds, load_collection
+    from reproductions.protocol import letor_folds, load_collection
 
     data = letor_folds(load_collection(root, "mq2008"))[0].train
     y = (np.asarray(data.y) >= 1).astype(np.float64)
@@ -82,7 +82,7 @@ def _beside_svm_perf(root: Path) -> None:
     path = program("SVM_PERF", "svm_perf_learn")
     if path is None:
         return
-    from truerank.papers.protocol import letor_folds, load_collection
+    from reproductions.protocol import letor_folds, load_collection
 
     data = letor_folds(load_collection(root, "mq2008"))[0].train
     y = (np.asarray(data.y) >= 1).astype(np.float64)
@@ -134,8 +134,9 @@ def _printed(output: str, label: str) -> float:
 
 def _beside_n_slack(root: Path) -> None:
     """Same data, same C, the n-slack program's ε such that both lie within the same tolerance of the optimum."""
+    from reproductions.protocol import letor_folds, load_collection
+
     from reference.rankings import n_slack
-    from truerank.papers.protocol import letor_folds, load_collection
 
     print("\n**AP, one fit at C = 1, relative tolerance 1e-3: CPU s**\n")
     print("| data | rows, queries | truerank | NumPy n-slack, Algorithms 1 and 2 | ratio | objectives |")
@@ -157,7 +158,7 @@ def _beside_n_slack(root: Path) -> None:
 
 
 def _tight(root: Path) -> None:
-    from truerank.papers.protocol import letor_folds, load_collection
+    from reproductions.protocol import letor_folds, load_collection
 
     print("\n**One fold of MQ2008: CPU s, rounds and relative gap**\n")
     print("| measure | C | tol | CPU s | rounds | gap / objective |")

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.harness import collections
+from reproductions import protocol
 from truerank.measures import parse_measure
-from truerank.papers import protocol
 from truerank.rankers.measure_svm import MeasureSVM
 from truerank.significance import paired_t, randomisation, wilcoxon, win_loss
 

@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
+from reproductions import protocol
 from truerank import FuzzyLeaves, ObliviousBoosting, RankBoost, SingleFeature, load_sample, read_letor
 from truerank.core.printing import table
 from truerank.data.ranking_data import RankingData
 from truerank.data.splits import query_folds
 from truerank.measures import parse_measure
-from truerank.papers import protocol
 
 LEARNERS: dict[str, Any] = {
     "best single feature": SingleFeature(),

@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from reproductions.protocol import Fold, ResultStore
 
+from reproductions import protocol
 from truerank.measures import parse_measure
-from truerank.papers import protocol
-from truerank.papers.protocol import Fold, ResultStore
 from truerank.significance import holm, paired_t
 
 STEPS = (10, 20, 40, 60, 100, 150, 200)
@@ -226,8 +226,9 @@ def show(name: str, part: str, result: dict[str, Any]) -> dict[str, dict[str, fl
 
 def cross_validated(name: str, data_folder: str, objective: str) -> None:
     """Official folds; the setting and the number of trees by MAP cross-validated over each fold's four other parts."""
+    from reproductions.protocol import letor_fold_parts
+
     from truerank import ObliviousBoosting
-    from truerank.papers.protocol import letor_fold_parts
 
     collection = protocol.load_collection(data_folder, name)
     parts = collection.parts

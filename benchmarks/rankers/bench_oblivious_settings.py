@@ -16,11 +16,11 @@ import sys
 from typing import Any
 
 import numpy as np
+from reproductions.protocol import Fold
 
+from reproductions import protocol
 from truerank import FuzzyLeaves, ObliviousBoosting
 from truerank.measures import parse_measure
-from truerank.papers import protocol
-from truerank.papers.protocol import Fold
 
 BASE: dict[str, Any] = {"objective": "yetirank", "bootstrap": "row", "borders": 32}
 

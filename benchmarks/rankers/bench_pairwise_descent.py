@@ -38,7 +38,7 @@ def run() -> None:
 
 
 def _beside_sofia(root: Path) -> None:
-    from truerank.papers.protocol import letor_folds, load_collection
+    from reproductions.protocol import letor_folds, load_collection
 
     data = letor_folds(load_collection(root, "mq2008"))[0].train
     sofia = program("SOFIA_ML", "sofia-ml")
@@ -70,9 +70,10 @@ def _beside_sofia(root: Path) -> None:
 
 def _quality(root: Path) -> None:
     """Test MAP of λ chosen by validation MAP, ours and sofia-ml's, at equal numbers of steps."""
+    from reproductions.protocol import letor_folds, load_collection
+
     from truerank.matrices.rows import linear_scores
     from truerank.measures import parse_measure
-    from truerank.papers.protocol import letor_folds, load_collection
 
     sofia = program("SOFIA_ML", "sofia-ml")
     lambdas = [10.0**k for k in range(-4, 1)]

@@ -14,12 +14,12 @@ import time
 from pathlib import Path
 
 import numpy as np
+from reproductions.protocol import letor_folds, load_collection
 
 from benchmarks.harness import collections, compare
 from benchmarks.rankers.ranklib import ranklib
 from truerank import RankBoost, RankingData, write_letor
 from truerank.measures import parse_measure
-from truerank.papers.protocol import letor_folds, load_collection
 
 
 def run() -> None:

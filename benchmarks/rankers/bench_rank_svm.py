@@ -25,7 +25,7 @@ from truerank.rankers.rank_svm import RankSVM
 def run() -> None:
     root = collections()
     if root is not None:
-        from truerank.papers.protocol import letor_folds, load_collection
+        from reproductions.protocol import letor_folds, load_collection
 
         data = letor_folds(load_collection(root, "mq2008"))[0].train
         _beside_liblinear("MQ2008 fold 1", data, [1e-3, 1e-1], rounds=7)

@@ -1,4 +1,6 @@
-"""SVM-acc, acc2 and acc4 on TREC-9's runs: what their MAP hangs on, with five trials of `truerank reproduce svm-map`.
+"""SVM-acc, acc2 and acc4 on TREC-9's runs: what their MAP depends on.
+
+It runs five trials of `python -m reproductions svm-map`.
 
 Varied: how strongly the intercept is regularised (κ, where the penalty is ½(b/κ)²), the range of C, how exactly the
 problem is solved, and for acc2 whose ratio of other to relevant documents weighs the relevant ones. C is chosen by MAP
@@ -12,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from reproductions.protocol import rows_of
 
 from benchmarks.harness import collections
+from reproductions import svm_map
 from truerank.data.ranking_data import RankingData
 from truerank.features.score_binning import ScoreBinning
-from truerank.papers import svm_map
-from truerank.papers.protocol import rows_of
 from truerank.rankers.pointwise_svm import PointwiseSVM
 
 N_TRIALS = 5

@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from reproductions.letor.learners import LEARNERS
 
 from benchmarks.harness import collections
+from reproductions import protocol
 from truerank.measures import parse_measure
 from truerank.models.registry import ranker_class
-from truerank.papers import protocol
-from truerank.papers.letor.learners import LEARNERS
 from truerank.significance import paired_t, randomisation, wilcoxon, win_loss
 
 NAMES = ("SVM-MAP", "SVM-ROC", "RankSVM", "ridge")

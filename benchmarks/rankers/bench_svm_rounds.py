@@ -11,7 +11,7 @@ from __future__ import annotations
 from scipy.spatial.distance import pdist
 
 from benchmarks.harness import collections
-from truerank.papers import protocol
+from reproductions import protocol
 from truerank.rankers.measure_svm import MeasureSVM
 
 TOLERANCES = (1e-2, 1e-3, 1e-4)

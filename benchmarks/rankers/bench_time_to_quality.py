@@ -29,9 +29,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.rankers.bench_oblivious_quality import assignments
+from reproductions import protocol
 from truerank import RankingData
 from truerank.measures import parse_measure
-from truerank.papers import protocol
 
 FEATURES = 136
 HELD_OUT = 30_000  # synthetic rows each for validation and test

@@ -1,4 +1,4 @@
-"""The randomisation test and the bootstrap beside SciPy's general ones, same number of resamples."""
+"""The randomisation test beside SciPy's general permutation test, same number of resamples."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from scipy import stats
 
 from benchmarks.harness import compare
-from truerank.significance import bootstrap_interval, randomisation
+from truerank.significance import randomisation
 
 RESAMPLES = 10_000
 
@@ -29,24 +29,11 @@ def run() -> None:
             )
             return float(result.pvalue)
 
-        def resampled(difference: np.ndarray = difference) -> tuple[float, float]:
-            result = stats.bootstrap(
-                (difference,),
-                np.mean,
-                n_resamples=RESAMPLES,
-                method="percentile",
-                batch=max(1, 4_000_000 // len(difference)),
-                rng=0,
-            )
-            return result.confidence_interval
-
         timings = compare(
             f"{RESAMPLES} resamples of {queries} paired values",
             {
                 "truerank.randomisation": lambda a=a, b=b: randomisation(a, b, n_resamples=RESAMPLES).p,
                 "scipy.stats.permutation_test": permuted,
-                "truerank.bootstrap_interval": lambda a=a, b=b: bootstrap_interval(a, b, n_resamples=RESAMPLES),
-                "scipy.stats.bootstrap": resampled,
             },
             rounds=3,
         )

@@ -2,9 +2,9 @@
 
     TRUERANK_DATA=… BENCH_COLLECTIONS=cisi,npl BENCH_RANKERS=adarank python -m benchmarks text/bench_collections
 
-Index, features and tuned baselines are made once for a collection; folds, settings and seeds are the pipeline's own, so
-each row is what `truerank pipeline --ranker NAME` prints. A row whose name ends in "papers" has `--families papers`
-(its own candidates); "without FAMILY" has the rows of all features without that family's columns (`--leave-one-out`).
+Index, features and tuned baselines are made once for a collection; folds, settings and seeds are the pipeline's own,
+so each row is what `truerank text pipeline --ranker NAME` prints. A row whose name ends in "papers" has
+`--families papers` (its own candidates); "without FAMILY" has all features but that family's (`--leave-one-out`).
 Collections default to all three, rankers to the three that the rows name; BENCH_LEAVE_OUT names the rankers that are
 trained once more without each family (default: adarank).
 """
@@ -66,7 +66,7 @@ def collection(name: str, rankers: list[str], left_out: list[str]) -> None:
         for analyser, row in zip(index.analysers, base):
             print(f"| {analyser} | {' | '.join(f'{value:.4f}' for value in row)} |", flush=True)
         parts = query_folds(len(queries), args.splits, random_state=args.seed)
-        tuned, _ = pipeline._baselines(index, queries, numbered, parts, args)
+        tuned, *_ = pipeline._baselines(index, queries, numbered, parts, args)
         bm25, best = tuned["bm25"], tuned["best-base"]
         print(f"\n| {name} | MAP | against tuned BM25 | p (paired t) | against best base | p |\n|{' --- |' * 6}")
         for title, values in (("BM25, tuned", bm25), ("best base function, tuned", best)):

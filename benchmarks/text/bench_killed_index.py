@@ -1,4 +1,4 @@
-"""`truerank index` killed (SIGKILL) at random moments and run again, and given bad documents, as a user would see it.
+"""`truerank text index` killed (SIGKILL) at random moments and run again, and given bad documents, as users see it.
 
     BENCH_KILLS=20 python -m benchmarks text/bench_killed_index
 
@@ -34,8 +34,8 @@ BAD = {
 
 
 def command(documents: Path, index: Path, *options: str) -> list[str]:
-    """`truerank index` as a process."""
-    return [sys.executable, "-m", "truerank", "index", str(documents), "-o", str(index), *options]
+    """`truerank text index` as a process."""
+    return [sys.executable, "-m", "truerank", "text", "index", str(documents), "-o", str(index), *options]
 
 
 def said(words: list[str]) -> tuple[int, str]:
