@@ -81,7 +81,9 @@ def test_the_wrong_kind_of_model_is_one_line(files, words, what, capsys, monkeyp
     assert error.count("\n") == 1
 
 
-@pytest.mark.parametrize("words", [["decide", "calibrated.json", "d.txt"], ["rank", "calibrated.json", "d.txt"]])
+@pytest.mark.parametrize(
+    "words", [["decide", "calibrated.json", "d.txt"], ["predict", "--format", "run", "calibrated.json", "d.txt"]]
+)
 def test_named_files_are_taken_without_a_warning(files, words, capsys, monkeypatch):
     monkeypatch.chdir(files)
     assert cli.main(words) == 0

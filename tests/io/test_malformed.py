@@ -213,7 +213,7 @@ COMMANDS = [
     (
         "evaluate --qrels {d}/good.txt a.run b.run",
         2,
-        "unknown argument 'b.run'; beside its options, evaluate takes RUN",
+        "unknown argument 'b.run'; apart from its options, evaluate accepts RUN",
     ),
     ("convert {d}/good.txt", 2, "the following arguments are required: OUT"),
     ("convert {d}/good.txt {d}/none/out.txt", 1, "the folder .*none does not exist; make it first"),
@@ -234,12 +234,12 @@ COMMANDS = [
     ("convert {d}/plain.txt {d}/out.txt --groups {d}/good.txt", 1, "line 1: expected a group size"),
     ("convert {d}/plain.txt {d}/out.txt --to qrels", 1, "expected 'qid:<id>' after the grade"),
     ("convert {d}/t.csv {d}/out.txt --sparse", 2, "--groups, --sparse and --n-features are for LETOR text"),
-    ("convert {d}/t.csv {d}/out.txt", 1, "the table has no column 'qid'; it has 'topic', 'y', 'a'"),
+    ("convert {d}/t.csv {d}/out.txt", 1, r"the table has no column 'qid' \(query\); 'topic' is probably the query"),
     ("convert {d}/t.csv {d}/out.txt --query-column topic --grade-column z", 1, "the table has no column 'z'"),
     ("convert {d}/t.csv {d}/out.txt --query-column topic --to qrels", 1, "qrels need document ids and grades"),
     ("convert {d}/t.parquet {d}/out.txt", 1, r"t\.parquet: cannot be read as parquet"),
     ("describe-all {d}/good.txt", 2, "unknown command 'describe-all', did you mean 'describe'"),
-    ("", 2, "the following arguments are required: COMMAND"),
+    ("", 2, "no command given; `truerank --help` lists the commands"),
 ]
 
 

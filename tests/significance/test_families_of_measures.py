@@ -89,7 +89,7 @@ def test_queries_that_differ_are_counted_where_there_is_no_interval():
     assert "b against a has no interval: all 2 queries differ by the same amount" in str(same)
     assert same.pairs[0].p == 0.5  # both signs alike
     assert "0.0000" not in str(same).partition("80 % power")[2]  # no detectable difference without variance
-    assert "no p and no interval: 1 of 1 queries differ" in str(compare_values({"a": [0.5], "b": [0.75]}))
+    assert "no p and no interval: 1 of 1 query differs" in str(compare_values({"a": [0.5], "b": [0.75]}))
 
 
 def test_the_monte_carlo_error_is_printed_where_it_matters():

@@ -155,7 +155,6 @@ def cases() -> dict[str, list[Case]]:
             Case("no column of the grade", "qid,f\n1,2\n", TRAIN, "damaged.csv", "pyarrow"),
             Case("a row with too many cells", TABLE + "1,1,1,1\n", DESCRIBE, "damaged.csv", "pyarrow"),
             Case("a quotation mark that is not closed", TABLE + '1,1,"3\n1,0,4\n', DESCRIBE, "damaged.csv", "pyarrow"),
-            Case("an empty cell", TABLE + "1,1,\n", DESCRIBE, "damaged.csv", "pyarrow"),
             Case("text in a column of features", TABLE + "1,1,long\n", DESCRIBE, "damaged.csv", "pyarrow"),
             Case("two columns of one name", "qid,y,f,f\n1,1,1,1\n", DESCRIBE, "damaged.csv", "pyarrow"),
             Case("no Parquet file", "PAR1", DESCRIBE, "damaged.parquet", "pyarrow"),

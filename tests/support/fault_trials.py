@@ -90,6 +90,8 @@ def commands() -> list[Command]:
         Command("calibrate", ["calibrate", "model.json", "new.txt", "--method", "platt", "-o", "out.json"],
                 ["out.json"]),
         Command("decide", ["decide", "calibrated.json", "big.txt", "-o", "out.txt"], ["out.txt"]),
+        Command("cutoff", ["cutoff", "fit", "calibrated.json", "new.txt", "--at-most", "0.9", "-o", "out.json"],
+                ["out.json"]),
         Command("cross-validate", ["cross-validate", "d.txt", "--ranker", "adarank"], []),
         Command("pieces", ["pieces"], [], stored="results"),
         Command("evaluate", ["evaluate", "--qrels", "qrels.txt", "--run", "a.run", "--per-query", "--json"], []),

@@ -165,14 +165,14 @@ def _of_all_rows(y, scores, offsets):
     return scores - np.arange(400), np.ones(400)
 
 
-@pytest.mark.parametrize("settings", [{"objective": _of_all_rows}, {"objective": [_of_all_rows]}, {"places": 64}])
+@pytest.mark.parametrize("settings", [{"objective": _of_all_rows}, {"objective": [_of_all_rows]}])
 def test_fuzzy_leaves_are_taken_untried_where_parts_of_the_data_would_not_do(settings):
     X, y, qid = made("steps", 400)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         ranker = ObliviousBoosting(n_estimators=2, depth=2, **settings).fit(X, y, qid=qid)
     assert (ranker.leaves_, ranker.leaf_scores_) == ("fuzzy", {})
-    assert ranker.kind_of_leaves == FuzzyLeaves(places=settings.get("places", 4096))
+    assert ranker.kind_of_leaves == FuzzyLeaves()
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ def fold(nodes: Nodes, merge: Merge, n: int) -> Nodes:
 
     Examples
     --------
+    >>> from operator import add
     >>> fold({(0, 2): "c", (0, 0): "a"}, add, 3)
     {(0, 0): 'a', (1, 1): 'c'}
     >>> fold({(1, 1): "c", (0, 0): "a", (0, 1): "b"}, add, 3)

@@ -337,9 +337,10 @@ def _decode_object(value: dict[str, Any]) -> Any:
     target = _target(name) if isinstance(name, str) else None
     cls: Any = scikit_learn.class_of(name) if target is None else resolve(target)
     if cls is None:
-        names = _class_names()
+        near = nearest(_quoted(name), _class_names())
         raise ModelFileError(
-            f"unknown class {_quoted(name)}{nearest(_quoted(name), names)}; known are: {', '.join(sorted(names))}"
+            f"unknown class {_quoted(name)}{near}; a newer version or a plug-in that is not "
+            "installed may have written the file"
         )
     attributes = scikit_learn.attributes_of(cls) if target is None else cls.model_attributes
     params, fitted = value.get("params"), value.get("fitted")

@@ -205,7 +205,7 @@ class Comparison(Tabular):
         """
         lines = []
         for pair in self.pairs:
-            differ = f"{pair.wins + pair.losses} of {counted(pair.queries, 'query')} differ"
+            differ = f"{pair.wins + pair.losses} of {counted(pair.queries, 'query')} differ{'s' * (pair.queries == 1)}"
             if math.isnan(pair.detectable) and pair.wins + pair.losses:
                 differ = f"all {pair.queries} queries differ by the same amount"
             if math.isnan(pair.low):
