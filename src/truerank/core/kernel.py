@@ -5,7 +5,9 @@ bits everywhere). Modules that own kernels import this file and so numba; `data`
 only inside functions, because importing numba costs more than most evaluations.
 
 A kernel takes C-contiguous arrays and scalars and nothing else: no functions, no lists, no strings. Each new dtype,
-layout or read-only flag is one more compilation, so callers normalise at the border.
+layout or read-only flag is one more compilation, so callers normalise at the border. So is a number written out in a
+call between kernels: write `np.int64(0)` there. Copies between slices and `sum` take three times a loop's time to
+compile.
 `NUMBA_DISABLE_JIT=1` runs every kernel as plain Python.
 """
 
@@ -18,7 +20,6 @@ import numba
 import numpy as np
 
 from truerank.core.errors import warn
-from truerank.core.kernel_cache import KernelCache
 
 _warned = False
 
@@ -27,16 +28,15 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a serial loop: cached on disk, GIL released, IEEE arithmetic in the written order.
 
     numba caches beside the source, or in the user's cache folder when the installation is read-only. Where neither
-    can be written the function is compiled anew in each process and one warning says how to avoid that. A cache that is
-    damaged is mended (`KernelCache`).
+    can be written the function is compiled anew in each process and one warning says how to avoid that.
     """
     global _warned
-    compiled: Any = numba.njit(nogil=True, error_model="numpy")(function)
-    if compiled is function:  # NUMBA_DISABLE_JIT
+    config: Any = numba.config
+    if config.DISABLE_JIT:
         return np.errstate(all="ignore")(function)  # compiled code, too, says nothing of inf - inf
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     try:
-        compiled._cache = KernelCache(function)  # what njit(cache=True) does, with another cache
-        return compiled
+        return numba.njit(cache=True, **options)(function)
     except RuntimeError as error:  # numba: "cannot cache function ...: no locator available for file ..."
         if "locator" not in str(error):
             raise
@@ -46,7 +46,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
                 "compiled code cannot be kept: neither the installation nor the user's cache folder is writable, so "
                 "every process compiles again; set NUMBA_CACHE_DIR to a writable folder"
             )
-        return compiled
+        return numba.njit(**options)(function)
 
 
 def announce_compilation(say: Callable[[str], None]) -> None:

@@ -177,7 +177,7 @@ def _rank_grades(y, offsets, ranks, n_grades, n_pairs):
                 same += counts[g] * counts[g]
         else:
             order, keys = np.arange(start, stop), np.empty(stop - start)
-            _merge_sort(y, order, keys, 0, stop - start)
+            _merge_sort(y, order, keys, np.int64(0), stop - start)
             k = 0
             run = 0
             for i in range(stop - start):
@@ -228,7 +228,7 @@ def _sort_queries(scores, ranks, offsets, first, last, long, order, sorted_score
 def _merge_sort(scores, order, keys, start, stop):
     """Sort order[start:stop] by rising score, equal ones as they stand; keys[start:stop] become the scores."""
     run = _RUN
-    old_keys, old_order, spare = np.empty(max(stop - start, run)), room_to_sort(stop - start), room_to_sort(0)
+    old_keys, old_order, spare = np.empty(max(stop - start, run)), room_to_sort(stop - start), room_to_sort(np.int64(0))
     for low in range(start, stop, run):
         size = min(run, stop - low)
         own, rising = order[low : low + size], True
@@ -370,7 +370,7 @@ def _pair_losses(s, ranks, order, offsets, n_grades, weight, first, last, kind, 
             x[i, 1] = u[i] - shift
             x[i, 2] = x[i, 1] * x[i, 1]
         _within_margin(u, reach[0, start:stop], reach[1, start:stop])
-        _sums_over_lower(x, own, k, reach[0, start:stop], 3 if kind == SQUARED_HINGE else 2, room, sums)
+        _sums_over_lower(x, own, k, reach[0, start:stop], np.int64(3 if kind == SQUARED_HINGE else 2), room, sums)
         for i in range(n):
             count, total_t, position = sums[i, 0], sums[i, 1], stop - 1 - i
             c = 1.0 - x[i, 1]
@@ -384,7 +384,7 @@ def _pair_losses(s, ranks, order, offsets, n_grades, weight, first, last, kind, 
         for i in range(n):  # the worse document, from the lowest score up; ranks count from the top here
             own[i] = k - 1 - ranks[start + i]
             x[i, 1] = s[start + i] - shift
-        _sums_over_lower(x, own, k, reach[1, start:stop], 2, room, sums)
+        _sums_over_lower(x, own, k, reach[1, start:stop], np.int64(2), room, sums)
         for i in range(n):
             count, row = sums[i, 0], order[start + i]
             if kind == SQUARED_HINGE:
@@ -414,12 +414,12 @@ def _laplacian_products(ranks, order, offsets, n_grades, weight, degrees, reach,
         scale = 2.0 * weight[query]
         for i in range(n):
             x[i, 0], own[i] = values[order[stop - 1 - i]], ranks[stop - 1 - i]
-        _sums_over_lower(x, own, k, reach[0, start:stop], 1, room, sums)
+        _sums_over_lower(x, own, k, reach[0, start:stop], np.int64(1), room, sums)
         for i in range(n):
             position = stop - 1 - i
             result[order[position]] = scale * (degrees[position] * x[i, 0] - sums[i, 0])
         for i in range(n):
             x[i, 0], own[i] = values[order[start + i]], k - 1 - ranks[start + i]
-        _sums_over_lower(x, own, k, reach[1, start:stop], 1, room, sums)
+        _sums_over_lower(x, own, k, reach[1, start:stop], np.int64(1), room, sums)
         for i in range(n):
             result[order[start + i]] -= scale * sums[i, 0]

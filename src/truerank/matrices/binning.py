@@ -206,7 +206,7 @@ def code_columns(columns, index, codes, first):
     missing = np.zeros(p, dtype=np.bool_)
     found = np.empty(rows, dtype=np.uint16)
     for k in range(p):
-        count_below(columns[k], 0, rows, index, k, 255, found)
+        count_below(columns[k], np.int64(0), rows, index, k, np.int64(255), found)
         some = False
         for i in range(rows):
             codes[k >> 3, first + i, k & 7] = found[i]

@@ -64,7 +64,7 @@ def exact_sum(values: np.ndarray) -> float:
 def add_numbers(bits, mask, parts):
     """Add the float64 numbers with these bit patterns (n,), as far as the mask has them, to their `exact_parts`."""
     for i in range(bits.size):
-        add_number(bits[i] & mask, 1, parts)
+        add_number(bits[i] & mask, np.int64(1), parts)
 
 
 @kernel

@@ -30,7 +30,8 @@ def order_run(keys, items, spare, order):
     """
     size, counts, seen = len(order), spare[:RUN], spare[RUN : 2 * RUN]
     wide = (size + _LANES - 1) // _LANES * _LANES
-    counts[:wide] = 0
+    for i in range(wide):
+        counts[i] = 0
     fours = size - size % 4
     for j in range(0, fours, 4):
         a, b, c, d = keys[j], keys[j + 1], keys[j + 2], keys[j + 3]
@@ -41,15 +42,19 @@ def order_run(keys, items, spare, order):
         a = keys[j]
         for i in range(wide):
             counts[i] += a > keys[i]
-    if counts[:size].sum() == size * (size - 1) // 2:
+    total = np.int64(0)
+    for i in range(size):
+        total += counts[i]
+        seen[i] = 0
+    if total == size * (size - 1) // 2:
         for i in range(size):
             order[counts[i]] = items[i]
         return False
     for i in range(size):
         if keys[i] != keys[i]:  # beside nan, which is neither larger nor smaller, counts are no places
-            order[:] = items[:size]
+            for k in range(size):
+                order[k] = items[k]
             return True
-    seen[:size] = 0
     for i in range(size):
         k = counts[i]
         order[k + seen[k]] = items[i]

@@ -361,8 +361,10 @@ def _rank_many(s, hits, start, averaged, before, size, order, spare, keys, count
     sort_descending(keys, order, R, spare)
     for j in range(R):
         keys[j] = s[hits[order[j]] - start]
-    counts[: R + 1] = 0
-    spare[:R] = 0  # averaged: documents that are no hits and are tied with the hits up to this one
+    counts[R] = 0
+    for j in range(R):
+        counts[j] = 0
+        spare[j] = 0  # averaged: documents that are no hits and are tied with the hits up to this one
     # Each document that is no hit stands behind `low` hits: those with a larger score, or an equal one that is settled
     # to be earlier; under an average those with an equal score count apart.
     following = 0

@@ -126,7 +126,8 @@ def count_rows(leaf, result):
         d[np.uint32(leaf[i + 3])] += 1
     for i in range(fours, leaf.size):
         a[leaf[i]] += 1
-    result[:] = counts.sum(axis=0)
+    for q in range(result.size):
+        result[q] = a[q] + b[q] + c[q] + d[q]
 
 
 @kernel

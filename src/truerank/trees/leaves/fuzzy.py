@@ -272,6 +272,6 @@ def _add_expected(states, tables, values, scores):
                 shares[t, i] = tables[t, states[t, start + i]]
         for i in range(rows):
             total[i] = scores[start + i]
-        add_averages(shares, questions, values, depth, 0, 1, work, spare, total)
+        add_averages(shares, questions, values, depth, np.int64(0), np.int64(1), work, spare, total)
         for i in range(rows):
             scores[start + i] = total[i]

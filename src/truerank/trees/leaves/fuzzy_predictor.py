@@ -149,6 +149,6 @@ def _add_trees(states, used, factors, group, depth, scores):
             answer(states, at, factors, used[c], group.asked[j], group.asked[j + 1], group.numbers, shares)
         for i in range(rows):
             total[i] = scores[64 * t + i]
-        add_averages(shares, group.questions, group.values, depth, 0, n_trees, work, spare, total)
+        add_averages(shares, group.questions, group.values, depth, np.int64(0), n_trees, work, spare, total)
         for i in range(rows):
             scores[64 * t + i] = total[i]

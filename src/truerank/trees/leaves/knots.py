@@ -23,5 +23,5 @@ def knot_index(ends: list[tuple[np.ndarray, np.ndarray]]) -> StepIndex:
 def find_states(values, index):
     """State of each value of the index's one feature, uint16 (n,)."""
     out = np.empty(values.size, dtype=np.uint16)
-    count_below(values, 0, values.size, index, 0, index.sizes[0] + 1, out)
+    count_below(values, np.int64(0), values.size, index, np.int64(0), index.sizes[0] + 1, out)
     return out

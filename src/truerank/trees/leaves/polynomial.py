@@ -458,12 +458,14 @@ def _add_polynomials(X, used, scaling, columns, borders, missing_right, values, 
                         out[i] = earlier[i] * first[i]
                     first = out
                 elif m > depth + 1:  # of a higher degree: a factor of later monomials
-                    products[j, :rows] = first[:rows]
+                    for i in range(rows):
+                        products[j, i] = first[i]
                 of_first = values[tree, j]
                 if j + 1 < m and table[j + 1, 0] == 0:
                     second = z[columns[tree, table[j + 1, 1]]]
                     if m > depth + 1:
-                        products[j + 1, :rows] = second[:rows]
+                        for i in range(rows):
+                            products[j + 1, i] = second[i]
                     of_second = values[tree, j + 1]
                     for i in range(rows):
                         q = leaf[i]
