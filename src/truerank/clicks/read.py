@@ -87,7 +87,7 @@ def read_clicks(
     if isinstance(first_position, bool) or first_position not in (0, 1):
         raise InvalidInputError(f"first_position must be 0 or 1, got {first_position!r}")
     known = (*REQUIRED, *OPTIONAL)
-    for name in set(columns or {}) - set(known):
+    for name in sorted(set(columns or {}) - set(known)):
         raise InvalidInputError(f"columns has {name!r}{nearest(name, known)}; it names {', '.join(known)}")
     is_path = isinstance(source, str | os.PathLike)
     kind = format or _kind(source) if is_path else "table"
@@ -131,7 +131,7 @@ def _counted_from(position: Any, first: int) -> Any:
 
 def _present(named: dict[str, str], asked: set[str], there: list[str]) -> dict[str, str]:
     """The columns to read by what they are, or an error that names one that is not there."""
-    for name in asked:
+    for name in sorted(asked):
         if named[name] not in there:
             shown = ", ".join(map(repr, there[:12])) + (", ..." if len(there) > 12 else "")
             raise InvalidInputError(
