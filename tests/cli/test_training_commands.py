@@ -179,7 +179,7 @@ def test_help_and_no_command():
 
 
 def test_the_first_compilation_is_announced_once(files, tmp_path):
-    words = [sys.executable, "-m", "truerank", "train", str(files / "S1.txt"), "--ranker", "adarank"]
+    words = [sys.executable, "-m", "truerank", "train", str(files / "S1.txt"), "--ranker", "ridge"]
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     said = []
     for _ in range(2):

@@ -17,11 +17,11 @@ def made(seed: int) -> tuple[dict, dict, dict]:
     rng = np.random.default_rng(seed)
     qrels, runs = {}, ({}, {})
     for topic in "12":
-        documents = [f"d{i}" for i in range(7)]
-        known = rng.choice(7, 3, replace=False)
+        documents = [f"d{i}" for i in range(6)]
+        known = rng.choice(6, 3, replace=False)
         qrels[topic] = {documents[i]: int(rng.integers(-1, 3)) for i in known} | {"elsewhere": 2}
         for run in runs:
-            own = rng.choice(7, 5, replace=False)
+            own = rng.choice(6, 4, replace=False)
             run[topic] = {documents[i]: float(rng.integers(0, 4)) for i in own}
     return qrels, *runs
 
