@@ -56,6 +56,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_plan_options(parser)
     options.add_topics_option(parser)
     options.add_training_option(parser)
+    _add_test_options(parser)
+    parser.add_argument(
+        "--format", choices=("text", "markdown", "latex", "csv", "html"), help="format of the tables (default: text)"
+    )
+    options.add_convention_option(parser, default=None)
+    options.add_json_option(parser)
+    options.add_data_options(parser, columns=False)
+
+
+def _add_test_options(parser: argparse.ArgumentParser) -> None:
     options.add_test_option(parser)
     parser.add_argument(
         "--correction",
@@ -68,13 +78,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="D",
         help="print for each pair whether it is better, worse, not worse by more than D or equivalent within D",
     )
-    parser.add_argument(
-        "--format", choices=("text", "markdown", "latex", "csv", "html"), help="format of the tables (default: text)"
-    )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the test and the intervals")
-    options.add_convention_option(parser, default=None)
-    options.add_json_option(parser)
-    options.add_data_options(parser, columns=False)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -83,7 +87,6 @@ def run(args: argparse.Namespace) -> int:
     from truerank.measures import parse_measures
     from truerank.measures.coverage import exceptions, over_topics
     from truerank.significance.comparison import compare_measures, judged_values
-    from truerank.significance.unjudged import about_unjudged
 
     if args.plan is not None:
         from truerank.cli.judge import from_plan
@@ -123,25 +126,29 @@ def run(args: argparse.Namespace) -> int:
         print(paper_table(results, args.format))
         common.note("\n".join(map(str, filter(None, [coverage, UNRECOGNISED if seen is None else seen.text]))))
         return 0
-    reports = {name: result.to_dict() for name, result in results.items()}
-    first = next(iter(reports.values()))
-    unjudged = {
-        name: about_unjudged(measures[name], judged, [(pair.a, pair.b) for pair in one.pairs])
-        for name, one in results.items()
-    }
-    for name, one in reports.items():
-        one |= unjudged[name][0]
-    text = "\n\n".join(
-        "\n".join([_text(result, args, default), *_totals(name, measures[name]), *unjudged[name][1]])
-        for name, result in results.items()
-    )
-    report = first if len(reports) == 1 else first | {"measures": reports}
+    report, text = _told(results, measures, judged, args, default)
     if coverage is not None:
         report = report | {"coverage": coverage.to_dict()}
         text = f"{coverage}{exceptions(measures, args.topics)}\n\n{text}"
     if seen is None:
         return common.show(args, report | {"training_queries": None}, f"{text}\n{UNRECOGNISED}")
     return common.show(args, report | {"training_queries": seen.report}, f"{seen.text}\n\n{text}")
+
+
+def _told(
+    results: dict[str, Any], measures: Any, judged: Any, args: argparse.Namespace, default: str
+) -> tuple[dict[str, Any], str]:
+    """The report, by measure where there are several, and the text, with what unjudged documents leave open."""
+    from truerank.significance.unjudged import about_unjudged
+
+    reports, texts = {}, []
+    for name, result in results.items():
+        pairs = [(pair.a, pair.b) for pair in result.pairs]
+        figures, lines = about_unjudged(measures[name], judged, pairs)
+        reports[name] = result.to_dict() | figures
+        texts.append("\n".join([_text(result, args, default), *_totals(name, measures[name]), *lines]))
+    first = next(iter(reports.values()))
+    return first if len(reports) == 1 else first | {"measures": reports}, "\n\n".join(texts)
 
 
 def _baseline(given: str | None, files: list[str], names: list[str], systems: list[str]) -> str:

@@ -94,19 +94,11 @@ def run(args: argparse.Namespace) -> int:
     results, tied = [], []
     for name, *parts in common.progress(folds, "folds"):
         train, valid, test = (common.with_beside(part, args) for part in parts)
-        best_value, best_ranker, best_params = None, None, None
         rankers = [common.make_ranker(args.ranker, candidate, seed, args.prepare) for candidate in candidates]
         common.check_beside(args, rankers, train)
-        for candidate, ranker in zip(candidates, rankers):
-            common.set_categorical(ranker, train, args)
-            ranker.fit(train, **({"eval_set": valid} if getattr(ranker, "uses_eval_set", False) else {}))
-            if len(candidates) == 1:
-                best_ranker, best_params = ranker, candidate
-                break
-            value = float(select.mean(valid.judgements(), valid.scores(ranker)))
-            if select.improves(value, best_value):
-                best_value, best_ranker, best_params = value, ranker, candidate
-        judgements, scores = test.judgements(), test.scores(best_ranker)
+        best = _fit_best(rankers, train, valid, select, args)
+        best_params = candidates[best]
+        judgements, scores = test.judgements(), test.scores(rankers[best])
         kept.add(name, test, scores)
         figures = {label: float(measure.mean(judgements, scores)) for label, measure in zip(names, measures)}
         results.append({"fold": name, "params": best_params, "measures": figures})
@@ -129,6 +121,20 @@ def run(args: argparse.Namespace) -> int:
     print(common.table(rows, ["fold", *names, "settings"]))
     print(f"ranker {args.ranker}, convention {args.convention}" + (f", chosen by {chooser}" if args.grid else ""))
     return 0
+
+
+def _fit_best(rankers: list[Any], train: Any, valid: Any, select: Any, args: argparse.Namespace) -> int:
+    """Fit them all; the number of the one that is best on the validation queries, the first of equals."""
+    best, best_value = 0, None
+    for number, ranker in enumerate(rankers):
+        common.set_categorical(ranker, train, args)
+        ranker.fit(train, **({"eval_set": valid} if getattr(ranker, "uses_eval_set", False) else {}))
+        if len(rankers) == 1:
+            break
+        value = float(select.mean(valid.judgements(), valid.scores(ranker)))
+        if select.improves(value, best_value):
+            best, best_value = number, value
+    return best
 
 
 def _compared(args: argparse.Namespace, settings: dict[str, Any]) -> int:

@@ -169,6 +169,17 @@ def _check_points(args: argparse.Namespace, pool: Any) -> None:
         )
 
 
+def _check_learning(args: argparse.Namespace) -> None:
+    """Refuse options that contradict each other, before a file is read."""
+    if args.json and args.output == "-":
+        raise common.UsageError("--json prints figures; name the file of the fused run with -o")
+    if args.nonnegative and args.ranker is not None:
+        raise common.UsageError("--nonnegative has its own learner; leave --ranker out")
+    common.check_file("--model", args.model)
+    if args.output is None:
+        common.refuse_idle(args, ["tag"], "names the fused run; give -o RUN")
+
+
 def _learn(args: argparse.Namespace, paths: list[str], names: list[str]) -> int:
     common.announce_compilation()
     from truerank.features.run_pool import RunPool
@@ -178,15 +189,9 @@ def _learn(args: argparse.Namespace, paths: list[str], names: list[str]) -> int:
     from truerank.measures import parse_measures
 
     measures = " ".join(args.measures or ["AP nDCG@10"])
+    _check_learning(args)
     folds = {} if args.folds is None else {"n_folds": args.folds}
     first = next(iter(parse_measures(measures, args.convention)))  # misspelt names fail before any file is read
-    if args.json and args.output == "-":
-        raise common.UsageError("--json prints figures; name the file of the fused run with -o")
-    if args.nonnegative and args.ranker is not None:
-        raise common.UsageError("--nonnegative has its own learner; leave --ranker out")
-    common.check_file("--model", args.model)
-    if args.output is None:
-        common.refuse_idle(args, ["tag"], "names the fused run; give -o RUN")
     model, ranker_name = _unfitted(args)
     qrels = common.with_note(args.qrels, read_judgements(args.qrels))
     pool = RunPool({name: read_run(path) for name, path in zip(names, paths)}, qrels)

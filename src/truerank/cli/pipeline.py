@@ -8,10 +8,13 @@ import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truerank.cli import common, options
 from truerank.cli.index import add_bad_option
+
+if TYPE_CHECKING:
+    import numpy as np
 
 # Settings of rankers over text features, where the estimator's own defaults are not meant for them; several are tried
 # on queries held out of each training part. `--set` comes on top.
@@ -73,9 +76,7 @@ def run(args: argparse.Namespace) -> int:
     from truerank.text.index import build_index
     from truerank.text.tuning import NumberedQrels
 
-    families = list(dict.fromkeys(name for given in args.families for name in _family(given, FAMILIES, PAPERS)))
-    if args.leave_one_out and len(families) == 1:
-        raise common.UsageError(f"--leave-one-out leaves nothing where {families[0]} is the only family; name others")
+    families = _families(args, FAMILIES, PAPERS)
     candidates = _candidates(args)
     out = _checked_folder(args)
     qrels = common.with_note(args.qrels, read_judgements(args.qrels))
@@ -95,7 +96,6 @@ def run(args: argparse.Namespace) -> int:
         common.note(_about_nothing(nothing))
     parts = query_folds(data.n_queries, args.splits, random_state=args.seed)
     learner = _Learner(args, candidates, len(nothing))
-
     values, scores, chosen = learner.cross_validate(data, parts)
     folds = learner.folds
     baselines, names, bm25 = _baselines(index, queries, numbered, parts, args)
@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
     save_model(model, out / "model.json")
     summary: dict[str, Any] = {
         "ranker": args.ranker,
-        "MAP": {"ranker": float(values.mean())} | {name: float(each.mean()) for name, each in baselines.items()},
+        **_figures(values, baselines, [*data.query_ids.tolist(), *nothing]),
         "convention": "trec",
         "verdict": _verdict(values, baselines["bm25"], bm25, args),
         "documents": index.n_documents,
@@ -119,19 +119,34 @@ def run(args: argparse.Namespace) -> int:
         "features": {"columns": data.n_features, "families": families},
         "settings": chosen,
         "baselines": names,
-        "comparison": [_compared(values, each, name) for name, each in baselines.items()],
         "relevant_not_candidates": int((data.missing_grades > 0).sum()),
         "probabilities": probabilities,
-        "per_query": {
-            name: {"ranker": float(values[i])} | {key: float(each[i]) for key, each in baselines.items()}
-            for i, name in enumerate([*data.query_ids.tolist(), *nothing])
-        },
         "model": str(out / "model.json"),
     }
     if args.leave_one_out:
         summary["without"] = _without_each(families, index, learner, data, parts, values)
     _write(out, summary, data, levelled, model, parts, args)
     return 0
+
+
+def _figures(values: np.ndarray, baselines: dict[str, np.ndarray], queries: list[str]) -> dict[str, Any]:
+    """Average precision of the ranker (m,) and of the baselines: means, comparisons, by query."""
+    all_of = {"ranker": values} | baselines
+    return {
+        "MAP": {name: float(each.mean()) for name, each in all_of.items()},
+        "comparison": [_compared(values, each, name) for name, each in baselines.items()],
+        "per_query": {
+            query: {name: float(each[i]) for name, each in all_of.items()} for i, query in enumerate(queries)
+        },
+    }
+
+
+def _families(args: argparse.Namespace, known: dict[str, str], papers: Sequence[str]) -> list[str]:
+    """The families that are named, each once."""
+    families = list(dict.fromkeys(name for given in args.families for name in _family(given, known, papers)))
+    if args.leave_one_out and len(families) == 1:
+        raise common.UsageError(f"--leave-one-out leaves nothing where {families[0]} is the only family; name others")
+    return families
 
 
 def _checked_folder(args: argparse.Namespace) -> Path:

@@ -53,7 +53,6 @@ def run(args: Any) -> int:
         Evaluation,
         Options,
         TrecEvalError,
-        atol,
         read_judgements,
         read_results,
         read_zscores,
@@ -66,41 +65,18 @@ def run(args: Any) -> int:
     except getopt.GetoptError as error:
         _say(f"trec_eval: {error}\n{USAGE}")
         return 1
-    options, zscores, wants_help = Options(), None, False
-    for name, value in given:
-        letter = LONG[name[2:]] if name.startswith("--") else name[1:]
-        match letter:
-            case "h":
-                wants_help = True
-            case "v":
-                print("trec_eval version 10.0", file=sys.stderr)
-                return 0
-            case "q":
-                options.by_query = True
-            case "c":
-                options.complete = True
-            case "n":
-                options.summary = False
-            case "J":
-                options.judged_only = True
-            case "m":
-                options.measures.append(value)
-            case "l":
-                options.level = atol(value.encode())
-            case "N":
-                options.n_collection = atol(value.encode())
-            case "M":
-                options.most = atol(value.encode())
-            case "D":
-                _, dot, topic = value.partition(".")
-                options.only = os.fsencode(topic) if dot else None
-            case "R":
-                options.format = value
-            case "T" if value != "trec_results":
-                _say(f"trec_eval: Illegal retrieval results format '{value}'\n")
-                return 2
-            case "Z":
-                zscores = value
+    words = [(LONG[name[2:]] if name.startswith("--") else name[1:], value) for name, value in given]
+    for letter, value in words:
+        if letter == "v":
+            print("trec_eval version 10.0", file=sys.stderr)
+            return 0
+        if letter == "T" and value != "trec_results":
+            _say(f"trec_eval: Illegal retrieval results format '{value}'\n")
+            return 2
+    options = Options()
+    _set(options, words)
+    wants_help = any(letter == "h" for letter, _ in words)
+    zscores = dict(words).get("Z")
     gc.disable()  # nothing here is cyclic, and collections take a tenth of the time
     try:
         if wants_help:
@@ -124,6 +100,35 @@ def run(args: Any) -> int:
     finally:
         gc.enable()
     return 0
+
+
+def _set(options: Any, words: list[tuple[str, str]]) -> None:
+    """Take over the options that are given, the last of equal ones."""
+    from truerank.compat.trec_eval import atol
+
+    for letter, value in words:
+        match letter:
+            case "q":
+                options.by_query = True
+            case "c":
+                options.complete = True
+            case "n":
+                options.summary = False
+            case "J":
+                options.judged_only = True
+            case "m":
+                options.measures.append(value)
+            case "l":
+                options.level = atol(value.encode())
+            case "N":
+                options.n_collection = atol(value.encode())
+            case "M":
+                options.most = atol(value.encode())
+            case "D":
+                _, dot, topic = value.partition(".")
+                options.only = os.fsencode(topic) if dot else None
+            case "R":
+                options.format = value
 
 
 def _say(text: str) -> None:

@@ -102,18 +102,9 @@ def run(args: argparse.Namespace) -> int:
     common.remember_reading(found.ranker, args)
     save_model(found.ranker, args.model)
     if args.json:
-        common.print_json(
-            {
-                "ranker": args.ranker,
-                "measure": name,
-                "convention": args.convention,
-                "ties": ties,
-                "params": fixed | found.best_params,
-                "value": found.best_value,
-                "trials": found.trials,
-                "model": args.model,
-            }
-        )
+        about = {"ranker": args.ranker, "measure": name, "convention": args.convention, "ties": ties}
+        chosen = {"params": fixed | found.best_params, "value": found.best_value, "trials": found.trials}
+        common.print_json(about | chosen | {"model": args.model})
         return 0
     _print(found, name, measure.higher_is_better, f"{args.convention}, ties={ties!r}")
     print(f"model written to {args.model}")

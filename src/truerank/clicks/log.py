@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -141,7 +142,7 @@ class ClickLog:
         self, columns: dict[str, np.ndarray], order: np.ndarray | None, bad: str, place: tuple[str, Any]
     ) -> np.ndarray | None:
         """Rows to keep, None for all; raises at the first bad row, or counts the impressions that are left out."""
-        impression, position = columns["impression"], columns["position"]
+        impression = columns["impression"]
         n = len(impression)
         if n == 0:
             raise InvalidInputError("the log holds no rows")
@@ -149,44 +150,7 @@ class ClickLog:
         lost = np.zeros(n, dtype=bool)
         starts = np.flatnonzero(np.diff(impression, prepend=-2))
         first = np.repeat(starts, np.diff(np.append(starts, n)))
-        same = np.zeros(n, dtype=bool)
-        same[1:] = impression[1:] == impression[:-1]
-
-        def twice() -> np.ndarray:
-            key = impression.astype(np.int64) * (int(columns["document"].max()) + 1) + columns["document"]
-            by_key = np.argsort(key, kind="stable")
-            again = np.zeros(n, dtype=bool)
-            again[by_key[1:]] = key[by_key[1:]] == key[by_key[:-1]]
-            return again
-
-        def value(name: str, row: int) -> str:
-            return f"{columns[name][row]:g}"
-
-        checks = (
-            ("missing id", lambda: (impression < 0) | (columns["query"] < 0) | (columns["document"] < 0),
-             lambda row: "the impression, query or document is missing; give each row all three"),
-            ("position", lambda: (position < 1) | (position > _DEEPEST),
-             lambda row: f"the position must be an integer from 1 to {_DEEPEST}, got {value('position', row)}. "
-             "If the log counts from 0, use first_position=0 (--first-position 0)"),
-            ("clicked", lambda: (columns["clicked"] != 0) & (columns["clicked"] != 1),
-             lambda row: f"clicked must be 0 or 1, got {value('clicked', row)}"),
-            ("propensity", lambda: ~((columns["propensity"] > 0) & (columns["propensity"] <= 1))
-             if "propensity" in columns else np.zeros(n, dtype=bool),
-             lambda row: f"the propensity must be a probability above 0, got {value('propensity', row)}"),
-            ("two queries", lambda: columns["query"] != columns["query"][first],
-             lambda row: "an earlier row of the impression has another query; an impression has one"),
-            ("two rankers", lambda: columns["ranker"] != columns["ranker"][first]
-             if "ranker" in columns else np.zeros(n, dtype=bool),
-             lambda row: "an earlier row of the impression has another ranker. For interleaved lists, name the column "
-             "that says which ranker a document is from with team=... (--columns team=...)"),
-            ("position twice", lambda: same & (position == np.roll(position, 1)),
-             lambda row: f"the impression has two documents at position {value('position', row)}"),
-            ("document twice", twice, lambda row: "the impression shows this document twice"),
-            ("gap", lambda: position != np.arange(n) - first + 1,
-             lambda row: f"position {row - first[row] + 1} of the impression is missing: its next is "
-             f"{value('position', row)}. Log all shown documents"),
-        )  # fmt: skip
-        for reason, wrong, message in checks:
+        for reason, wrong, message in _checks(columns, first):
             found = wrong() & ~lost
             if not found.any():
                 continue
@@ -264,6 +228,54 @@ class Cells(NamedTuple):
         """A number for each query and document, ascending, int64 (c,)."""
         new = (np.diff(self.query, prepend=-1) != 0) | (np.diff(self.document, prepend=-1) != 0)
         return np.cumsum(new) - 1
+
+
+def _checks(
+    columns: dict[str, np.ndarray], first: np.ndarray
+) -> Iterable[tuple[str, Callable[[], np.ndarray], Callable[[int], str]]]:
+    """What can be wrong with rows (n,) by impression and position: its name, where it is so (n,), what to say of a row.
+
+    `first` (n,) is the first row of each row's impression.
+    """
+    impression, position = columns["impression"], columns["position"]
+    n = len(impression)
+    same = np.zeros(n, dtype=bool)
+    same[1:] = impression[1:] == impression[:-1]
+
+    def twice() -> np.ndarray:
+        key = impression.astype(np.int64) * (int(columns["document"].max()) + 1) + columns["document"]
+        by_key = np.argsort(key, kind="stable")
+        again = np.zeros(n, dtype=bool)
+        again[by_key[1:]] = key[by_key[1:]] == key[by_key[:-1]]
+        return again
+
+    def value(name: str, row: int) -> str:
+        return f"{columns[name][row]:g}"
+
+    return (
+        ("missing id", lambda: (impression < 0) | (columns["query"] < 0) | (columns["document"] < 0),
+         lambda row: "the impression, query or document is missing; give each row all three"),
+        ("position", lambda: (position < 1) | (position > _DEEPEST),
+         lambda row: f"the position must be an integer from 1 to {_DEEPEST}, got {value('position', row)}. "
+         "If the log counts from 0, use first_position=0 (--first-position 0)"),
+        ("clicked", lambda: (columns["clicked"] != 0) & (columns["clicked"] != 1),
+         lambda row: f"clicked must be 0 or 1, got {value('clicked', row)}"),
+        ("propensity", lambda: ~((columns["propensity"] > 0) & (columns["propensity"] <= 1))
+         if "propensity" in columns else np.zeros(n, dtype=bool),
+         lambda row: f"the propensity must be a probability above 0, got {value('propensity', row)}"),
+        ("two queries", lambda: columns["query"] != columns["query"][first],
+         lambda row: "an earlier row of the impression has another query; an impression has one"),
+        ("two rankers", lambda: columns["ranker"] != columns["ranker"][first]
+         if "ranker" in columns else np.zeros(n, dtype=bool),
+         lambda row: "an earlier row of the impression has another ranker. For interleaved lists, name the column "
+         "that says which ranker a document is from with team=... (--columns team=...)"),
+        ("position twice", lambda: same & (position == np.roll(position, 1)),
+         lambda row: f"the impression has two documents at position {value('position', row)}"),
+        ("document twice", twice, lambda row: "the impression shows this document twice"),
+        ("gap", lambda: position != np.arange(n) - first + 1,
+         lambda row: f"position {row - first[row] + 1} of the impression is missing: its next is "
+         f"{value('position', row)}. Log all shown documents"),
+    )  # fmt: skip
 
 
 def coded_ids(values: ArrayLike, name: str) -> Coded:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from truerank.core.checks import check_choice
@@ -170,10 +171,9 @@ def export_model(
     if missing is not None:
         check_choice(missing, "missing", ("zero", "nan"))
     form = form_of(ranker, feature_names, calibrated=own.expression)
-    notes: list[str] = []
+    lost = hasattr(ranker, "calibrators_") and not own.expression
+    notes = ("calibration left out: the format has no expression for it; scores are the ranker's",) if lost else ()
     distilled = None
-    if hasattr(ranker, "calibrators_") and not own.expression:
-        notes.append("calibration left out: the format has no expression for it; scores are the ranker's")
     why = reason_against(form, format)
     if why is not None:
         if distil is None:
@@ -198,21 +198,28 @@ def export_model(
             "export to lightgbm, xgboost, python or c."
         ) from None
 
-    def compared(content: str | bytes, factor: float = 1.0, step: float | None = None) -> Certificate:
-        return certify_export(
-            content, form, format, own, certify, missing or own.missing, inputs, tuple(notes), distilled, factor, step
-        )
-
+    compared = partial(
+        certify_export, form=form, format=format, properties=own, data=certify, missing=missing or own.missing,
+        inputs=inputs, notes=notes, distilled=distilled,
+    )  # fmt: skip
     certificate = compared(content)
-    sums = own.float32 and not own.expression and not form.float32_sums
-    if certify is not None and sums:
+    if certify is not None and own.float32 and not own.expression and not form.float32_sums:
         for rounded, factor, step in roundings(form):
             if not certificate.out_of_order and not certificate.ties_made:
                 break
             other = writer(rounded, name, inputs)
-            found = compared(other, factor, step)
+            found = compared(other, factor=factor, step=step)
             if (found.out_of_order, found.ties_made) < (certificate.out_of_order, certificate.ties_made):
                 content, certificate = other, found
+    certificate = _accepted(certificate, force, _missing_matters(form, certify, missing))
+    result = BytesExport(content) if isinstance(content, bytes) else TextExport(content)
+    result.certificate = certificate
+    return result
+
+
+def _accepted(certificate: Certificate, force: bool, missing_matters: bool) -> Certificate:
+    """The certificate, with a note where only missing features differ that nobody met; refuses other differences."""
+    format = certificate.format
     unscored = certificate.largest_difference != certificate.largest_difference  # nan
     if not force and (certificate.rank_agreement < 1.0 or unscored):
         why = ", and has no score where a column that it adds up is missing" if unscored else ""
@@ -227,21 +234,19 @@ def export_model(
             "that predict tells apart, so that its order says little. Export to a format of float64 (lightgbm, python, "
             "c, vespa), or pass force=True (--force) to take it all the same"
         )
-    if certificate.missing_differences and not _missing_matters(form, certify, missing):
+    if certificate.missing_differences and not missing_matters:
         note = (
             f"the model saw no missing value in training, and this export scores documents without a feature otherwise "
             f"than predict ({certificate.missing_differences} of {certificate.missing_cases} cases)"
         )
-        certificate = replace(certificate, notes=(note, *certificate.notes))
-    elif not force and certificate.missing_differences:
+        return replace(certificate, notes=(note, *certificate.notes))
+    if not force and certificate.missing_differences:
         raise InvalidInputError(
             f"the {format} export scores missing features differently from predict in "
             f"{certificate.missing_differences} of {certificate.missing_cases} cases. Add {_AS_ZERO}; or accept the "
             "differences with force=True (--force)."
         )
-    result = BytesExport(content) if isinstance(content, bytes) else TextExport(content)
-    result.certificate = certificate
-    return result
+    return certificate
 
 
 def _missing_matters(form: ModelForm, data: Any, missing: str | None) -> bool:

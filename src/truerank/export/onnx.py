@@ -177,12 +177,9 @@ def _polynomial(graph: _Graph, x: str, a: dict[str, Any], raw: str) -> str:
     return graph.sum(total, 1)
 
 
-def _fuzzy(graph: _Graph, x: str, a: dict[str, Any], raw: str) -> str:
-    """States by a search step by step in all features at once, P(right) of every border, then level by level."""
-    trees, depth = a["columns"].shape
+def _states(graph: _Graph, v: str, lost: str, a: dict[str, Any]) -> str:
+    """The state of each value, by a search step by step in all features at once."""
     first, used = a["first"], len(a["used"])
-    v = _columns(graph, x, a["used"])
-    lost = graph.add("IsNaN", v)
     size = np.diff(first)
     # Each feature's knots are padded with inf to a power of two, so that all features take the same steps.
     width = 1 << max(1, int(size.max(initial=1)).bit_length())
@@ -203,8 +200,17 @@ def _fuzzy(graph: _Graph, x: str, a: dict[str, Any], raw: str) -> str:
         step >>= 1
     low = graph.add("Gather", flat_lower, graph.add("Add", index, base))
     inside = graph.add("Cast", graph.add("GreaterOrEqual", v, low), to=7)
-    state = graph.add("Add", graph.add("Mul", index, graph.constant(2, np.int64)), inside)  # (N, used)
-    place = graph.add("Add", state, graph.constant(2 * first[:-1] + np.arange(used), np.int64))
+    return graph.add("Add", graph.add("Mul", index, graph.constant(2, np.int64)), inside)
+
+
+def _fuzzy(graph: _Graph, x: str, a: dict[str, Any], raw: str) -> str:
+    """States of the values, P(right) of every border, then level by level."""
+    trees, depth = a["columns"].shape
+    v = _columns(graph, x, a["used"])
+    lost = graph.add("IsNaN", v)
+    state = _states(graph, v, lost, a)  # (N, used)
+    first = a["first"]
+    place = graph.add("Add", state, graph.constant(2 * first[:-1] + np.arange(len(a["used"])), np.int64))
     up, down = (graph.add("Gather", graph.constant(a[key], np.float64), place) for key in ("up", "down"))
     columns = graph.constant(a["columns"].ravel(), np.int64)
 

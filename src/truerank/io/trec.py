@@ -479,28 +479,41 @@ def _read(
     if grouping.order is not None:
         ids = ids.take(grouping.order)
     topics = [topic.decode("utf-8") for topic in codes]
-    offsets = grouping.offsets
-    row = _first_repeated(ids, offsets, compiled is not None)
-    if row >= 0 and n_columns == 4:
-        kept = _without_repeats(ids, values, offsets)
-        n_dropped = len(values) - len(kept)
-        ids, values, lines = ids.take(kept), values[kept], lines[kept]
-        offsets = np.searchsorted(kept, offsets)
-        row = _first_repeated(ids, offsets, compiled is not None)
-        if row < 0:
-            warn(f"{name}: {n_dropped} judgements stand there twice with the same grade; each counts once")
-    if row >= 0:
-        topic = topics[int(np.searchsorted(offsets, row, side="right")) - 1]
-        once = "lists a document once" if n_columns == 6 else "has one grade for a document"
-        raise DataFileError(
-            f"document {str(ids.take([row]).texts[0])!r} stands twice under topic {topic!r}; a topic {once}",
-            name,
-            int(lines[row]),
-        )
+    once = "lists a document once" if n_columns == 6 else "has one grade for a document"
+    offsets, ids, values = _each_once(grouping.offsets, ids, values, lines, topics, once, name, compiled is not None)
     tags = {tag.decode("utf-8") for block in blocks for tag in block.tags}
     if ignored:
         warn(f"{name}: rows have up to {ignored} columns more than '{form}', which were ignored")
     return np.array(topics), offsets, ids, values, tags
+
+
+def _each_once(
+    offsets: np.ndarray,
+    ids: DocumentIds,
+    values: np.ndarray,
+    lines: np.ndarray,
+    topics: list[str],
+    once: str,
+    name: str,
+    compiled: bool,
+) -> tuple[np.ndarray, DocumentIds, np.ndarray]:
+    """The rows with each document once under its topic; judgements that are said twice count once."""
+    row = _first_repeated(ids, offsets, compiled)
+    if row >= 0 and "grade" in once:
+        kept = _without_repeats(ids, values, offsets)
+        n_dropped = len(values) - len(kept)
+        ids, values, lines = ids.take(kept), values[kept], lines[kept]
+        offsets = np.searchsorted(kept, offsets)
+        row = _first_repeated(ids, offsets, compiled)
+        if row < 0:
+            warn(f"{name}: {n_dropped} judgements stand there twice with the same grade; each counts once")
+    if row >= 0:
+        topic = topics[int(np.searchsorted(offsets, row, side="right")) - 1]
+        document = str(ids.take([row]).texts[0])
+        raise DataFileError(
+            f"document {document!r} stands twice under topic {topic!r}; a topic {once}", name, int(lines[row])
+        )
+    return offsets, ids, values
 
 
 def _parse_lines(

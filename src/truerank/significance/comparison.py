@@ -617,24 +617,9 @@ def _compared_pairs(
     }  # fmt: skip
     levels = (0.95,) if margin is None else (0.95, 0.9)
     tested = paired_tests(test, d, levels=levels, **options)
-    known = np.nan_to_num(tested.p, nan=1.0)  # without a p a pair shows nothing
-    smallest = float(tested.smallest.min())
-    if correction == "max-t" and len(chosen) > 1:  # by signs, whatever the test of a pair alone
-        smallest = max(smallest, float(smallest_p(np.count_nonzero(np.nan_to_num(d), axis=0)).min()))
-    error = np.zeros(len(known))
-    if test == "randomisation" and 2 ** len(d) > n_resamples:
-        error = np.sqrt(known * (1.0 - known) / tested.n_resamples)
-    if correction != "max-t":
-        adjusted = _CORRECTIONS[correction](known)
-        error *= np.divide(adjusted, known, out=np.ones(len(known)), where=known > 0)
-        smallest *= 1 if correction in ("none", "benjamini-hochberg") else len(chosen)
-    elif len(chosen) == 1:
-        adjusted = known
-    else:
-        family = step_down_max_t(d, np.repeat(np.arange(len(measured)), len(places)), **options)
-        adjusted = np.maximum(known, family.p_adjusted)
-        error = np.where(adjusted > family.p_adjusted, error, family.error)
-    adjusted = np.where(np.isnan(tested.p), np.nan, adjusted)
+    sampled = test == "randomisation" and 2 ** len(d) > n_resamples
+    family_of = np.repeat(np.arange(len(measured)), len(places))
+    adjusted, error, smallest = _corrected(tested, d, correction, sampled, family_of, options)
     pairs = []
     for k, ((_, a, b), values_of) in enumerate(zip(chosen, both)):
         difference = paired_differences(*values_of)
@@ -651,6 +636,28 @@ def _compared_pairs(
         pairs.append(one_pair)
     n = len(places)
     return [pairs[k : k + n] for k in range(0, len(pairs), n)], min(1.0, smallest), tested.n_resamples
+
+
+def _corrected(
+    tested: Any, d: np.ndarray, correction: str, sampled: bool, family_of: np.ndarray, options: dict[str, Any]
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """p corrected for all pairs (k,), its standard error from resampling (k,), and the least p that is possible."""
+    known = np.nan_to_num(tested.p, nan=1.0)  # without a p a pair shows nothing
+    smallest = float(tested.smallest.min())
+    if correction == "max-t" and len(known) > 1:  # by signs, whatever the test of a pair alone
+        smallest = max(smallest, float(smallest_p(np.count_nonzero(np.nan_to_num(d), axis=0)).min()))
+    error = np.sqrt(known * (1.0 - known) / tested.n_resamples) if sampled else np.zeros(len(known))
+    if correction != "max-t":
+        adjusted = _CORRECTIONS[correction](known)
+        error *= np.divide(adjusted, known, out=np.ones(len(known)), where=known > 0)
+        smallest *= 1 if correction in ("none", "benjamini-hochberg") else len(known)
+    elif len(known) == 1:
+        adjusted = known
+    else:
+        family = step_down_max_t(d, family_of, **options)
+        adjusted = np.maximum(known, family.p_adjusted)
+        error = np.where(adjusted > family.p_adjusted, error, family.error)
+    return np.where(np.isnan(tested.p), np.nan, adjusted), error, smallest
 
 
 def _verdict(pair: PairComparison) -> list[str]:
