@@ -311,15 +311,14 @@ def _arrays_and_sizes(form: ModelForm) -> tuple[dict[str, Any], dict[str, int], 
         numbers |= {"N_USED": len(arrays["used"]), "N_TREES": len(arrays["roots"])}
         numbers["HAS_ZERO_MISSING"] = int((arrays["missing"] > 1).any())
     else:
-        key = "columns" if form.kind == "fuzzy" else "features"
-        numbers |= {"N_TREES": arrays[key].shape[0], "DEPTH": arrays[key].shape[1]}
+        numbers["N_TREES"], numbers["DEPTH"] = arrays["missing_right"].shape
         if form.kind == "oblivious":
             arrays["used"] = np.unique(arrays["features"])
             arrays["columns"] = np.searchsorted(arrays["used"], arrays.pop("features"))
-        if form.kind == "polynomial":
+        if "table" in arrays:
             numbers["N_MONOMIALS"] = len(arrays["table"])
         numbers["N_USED"] = len(arrays["used"])
-    if form.kind == "fuzzy" and "log_p" not in arrays:
+    if "steep" in arrays and "log_p" not in arrays:
         del arrays["steep"], arrays["border_place"]
     if form.linear_start is not None:
         numbers["N_START"] = len(arrays["start_columns"])

@@ -20,8 +20,7 @@ from truerank.data.columns import default_names
 from truerank.export.texts import check_name
 from truerank.trees.binary import BinaryTrees, binary_of_oblivious
 from truerank.trees.ensemble import Ensemble
-from truerank.trees.leaves.fuzzy import FlatPlaces, FuzzyLeaves
-from truerank.trees.leaves.polynomial import PolynomialLeaves
+from truerank.trees.leaves.fuzzy import FlatPlaces
 from truerank.trees.linear_start import LinearStart
 from truerank.trees.scaling import Scaling
 
@@ -367,9 +366,9 @@ def _form_of_ranker(model: Any) -> ModelForm:
 
 def _form_of_trees(model: Any, names: tuple[str, ...]) -> ModelForm:
     ensemble, start, leaves = model._ensemble(), model._start(), model.kind_of_leaves
-    if isinstance(leaves, FuzzyLeaves):
+    if leaves.needs_places:
         body: Any = Fuzzy(ensemble, model._flat_places(), model.p_swap_, leaves.ties)
-    elif isinstance(leaves, PolynomialLeaves):
+    elif leaves.needs_scaling:
         body = Polynomial(ensemble, model._scaling(), leaves.degree)
     else:
         body = Oblivious(ensemble)

@@ -108,7 +108,7 @@ def _round_questions(form: ModelForm, arrays: dict[str, Any], inputs: str) -> No
 
     if form.kind in ("oblivious", "polynomial"):
         arrays["borders"] = rounded(arrays["features"], arrays["borders"])
-    elif form.kind == "fuzzy":
+    elif "upper" in arrays:
         features = np.repeat(arrays["used"], np.diff(arrays["first"]))
         arrays["upper"] = rounded(features, arrays["upper"])
         arrays["lower"] = first(features, arrays["lower"])

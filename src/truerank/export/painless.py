@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from truerank.export.arrays import arrays_of
-from truerank.export.form import Fuzzy, Linear, ModelForm, Oblivious, Plain, Stumps
+from truerank.export.form import Fuzzy, Linear, ModelForm, Oblivious, Plain, Polynomial, Stumps
 
 _FEATURES = """
 double[] x = new double[params.names.size()];
@@ -221,10 +221,10 @@ def params_of(form: ModelForm) -> dict[str, Any]:
         own["trees"], own["depth"] = (int(size) for size in arrays["missing_right"].shape)
     if form.kind == "stumps":
         arrays["absent_values"] = arrays.pop("absent")
-    if form.kind == "polynomial":
+    if "table" in arrays:
         arrays["table_of_monomials"] = arrays.pop("table")
         own["monomials"] = len(arrays["table_of_monomials"])
-    if form.kind == "fuzzy":
+    if "steep" in arrays:
         own["some_steep"] = "log_p" in arrays
         if not own["some_steep"]:
             del arrays["steep"], arrays["border_place"]
@@ -249,7 +249,7 @@ def least_shift(form: ModelForm) -> float:
 
         roots = nested_trees(body.trees, lambda leaf: float(body.trees.values[leaf]), lambda node, a, b: min(a, b))
         least += float(sum(roots))
-    if isinstance(body, Linear) or form.kind == "polynomial" or form.linear_start is not None:
+    if isinstance(body, Linear | Polynomial) or form.linear_start is not None:
         from truerank.export.certificate import made_up_rows, reference_scores
 
         least = float(reference_scores(form, made_up_rows(form)).min())

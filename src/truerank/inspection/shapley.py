@@ -86,7 +86,7 @@ def tree_shapley(ranker: Any, X: np.ndarray, reference: np.ndarray) -> ShapleyVa
     reference = X if same else np.ascontiguousarray(ranker.encoded(reference), dtype=np.float64)
     if len(reference) == 0:
         raise InvalidInputError("Shapley values need reference rows, got none; pass the training or the test rows")
-    if ranker.kind_of_leaves.name == "fuzzy" and len(reference) > _MOST_REFERENCE:
+    if ranker.kind_of_leaves.needs_places and len(reference) > _MOST_REFERENCE:
         reference = reference[np.linspace(0, len(reference) - 1, _MOST_REFERENCE).astype(np.int64)]
     start = ranker._start()
     base = float(start.constant)
@@ -98,7 +98,7 @@ def tree_shapley(ranker: Any, X: np.ndarray, reference: np.ndarray) -> ShapleyVa
         every = np.arange(X.shape[1])
         values += start.linear.scaling.standardise(columns.copy(), every) * start.linear.weights[:, None]
     answers = _answers_of(ranker, trees)
-    scaling = ranker._scaling() if ranker.kind_of_leaves.name == "polynomial" else None
+    scaling = ranker._scaling() if ranker.kind_of_leaves.needs_scaling else None
     for tree in range(trees.n_trees):
         features, slots = np.unique(trees.features[tree], return_inverse=True)
         u = len(features)
@@ -112,7 +112,7 @@ def tree_shapley(ranker: Any, X: np.ndarray, reference: np.ndarray) -> ShapleyVa
             coefficients, z = trees.values[tree], scaling.standardise(columns[features], features.astype(np.int64)).T
         base += float(np.sum(coefficients * _products(powers, ratios)))
         game = (slots, np.ascontiguousarray(coefficients), powers, ratios, *_nodes(u))
-        if ranker.kind_of_leaves.name == "constant":
+        if right.dtype == bool and z is None:
             every_leaf = (np.arange(1 << trees.depth) >> np.arange(trees.depth)[:, None]) & 1
             table = np.ascontiguousarray(_of_rows(every_leaf.astype(np.float64), None, game, ranker.n_jobs).T)
             leaf = _leaf_numbers(right)
@@ -139,7 +139,7 @@ def _of_rows(right: np.ndarray, z: np.ndarray | None, game: tuple[Any, ...], n_j
 def _answers_of(ranker: Any, trees: Any) -> Callable[[int, np.ndarray], np.ndarray]:
     """A function of (tree, columns (p, n)) that gives P(right) at each level (d, n); bool with plain borders."""
     tables = shares = None
-    if ranker.kind_of_leaves.name == "fuzzy":
+    if ranker.kind_of_leaves.needs_places:
         flat = ranker._flat_places()
         tables = dict(zip(flat.features.tolist(), flat.tables()))
         norms = Norms(ranker.p_swap_)

@@ -25,9 +25,7 @@ from truerank.solvers.result import Status
 from truerank.trees.boosted_rows import RowsHere, WatchedHere
 from truerank.trees.boosting import boost
 from truerank.trees.categories import CategoryTables, fit_categories
-from truerank.trees.leaves.fuzzy import FuzzyLeaves
 from truerank.trees.leaves.kinds import leaf_fitter, search_rules
-from truerank.trees.leaves.polynomial import PolynomialLeaves
 from truerank.trees.limits import check_grades, check_weights
 from truerank.trees.linear_start import Start, fit_linear_start
 from truerank.trees.rows import Rows
@@ -104,7 +102,7 @@ class BoostingFit:
             raise InvalidInputError(
                 f"X is {'sparse' if self.sparse else 'dense'} and that of eval_set is not: give both in the same form"
             )
-        if self.sparse and isinstance(self.leaves, PolynomialLeaves):  # a model's that the fit goes on from
+        if self.sparse and self.leaves.needs_scaling:  # a model's that the fit goes on from
             raise InvalidInputError(
                 "X is sparse, and the model to go on from has polynomial leaves, which need a dense matrix; "
                 "call X.toarray()"
@@ -146,13 +144,13 @@ class BoostingFit:
         ranker, leaves = self.ranker, self.leaves
         p_swap, known_places = 0.0, {}
         copies = self.copies
-        if isinstance(leaves, FuzzyLeaves):
+        if leaves.needs_places:
             counted = (self.data.n_rows,) if copies is None else (copies.rows, copies.places)
             p_swap = leaves.swap_probability(*counted)
             if self.begun:
                 flat = ranker._flat_places()
                 p_swap, known_places = ranker.p_swap_, dict(zip(flat.features.tolist(), flat.tables()))
-        scaled = isinstance(leaves, PolynomialLeaves) or ranker.start == "linear"
+        scaled = leaves.needs_scaling or ranker.start == "linear"
         columns = scan_training_columns(
             by_column, copies, self.parts, leaves, scaled, bool(ranker.clip), known_places,
             ranker.n_jobs,

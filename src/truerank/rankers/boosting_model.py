@@ -15,9 +15,8 @@ from truerank.matrices.stored_values import kernel_array
 from truerank.rankers.column_settings import costs_of, monotone_signs
 from truerank.trees.categories import CategoryTables
 from truerank.trees.ensemble import Ensemble
-from truerank.trees.leaves.fuzzy import FlatPlaces, FuzzyLeaves
+from truerank.trees.leaves.fuzzy import FlatPlaces
 from truerank.trees.leaves.kinds import leaves_as_dict
-from truerank.trees.leaves.polynomial import PolynomialLeaves
 from truerank.trees.scaling import Scaling
 
 # Fitted arrays: kind of their numbers and dimensions.
@@ -104,16 +103,15 @@ def check_attributes(ranker: Any) -> None:
         kind_now = ranker.kind_of_leaves
     except InvalidInputError as error:
         raise ModelFileError(f"ObliviousBoosting: {error}") from error
-    fuzzy, polynomial = (isinstance(kind_now, kind) for kind in (FuzzyLeaves, PolynomialLeaves))
     kinds = dict(TREES)
-    if fuzzy:
+    if kind_now.needs_places:
         kinds |= PLACES
     linear = hasattr(ranker, "start_weights_")
-    if polynomial or linear or ranker.start == "linear":
+    if kind_now.needs_scaling or linear or ranker.start == "linear":
         kinds |= SCALING
     if linear or ranker.start == "linear":
         kinds |= {"start_weights_": ("f", 1)}
-    if polynomial:
+    if kind_now.needs_scaling:
         kinds["tree_values_"] = ("f", 3)
     if hasattr(ranker, "category_features_") or ranker.categorical is not None:
         kinds |= CATEGORIES
@@ -124,7 +122,7 @@ def check_attributes(ranker: Any) -> None:
     trees = len(ranker.tree_features_)
     if getattr(ranker, "n_iter_", None) != trees or ranker.tree_gains_.shape != (trees, ranker.n_features_in_):
         raise ModelFileError("ObliviousBoosting: n_iter_ and tree_gains_ must be of as many trees as there are")
-    numbers = {"start_": np.inf} | ({"p_swap_": 1.0} if fuzzy else {})
+    numbers = {"start_": np.inf} | ({"p_swap_": 1.0} if kind_now.needs_places else {})
     for name, end in numbers.items():
         value = getattr(ranker, name, None)
         if not isinstance(value, int | float) or not -end < value < end:

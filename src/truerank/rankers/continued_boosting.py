@@ -11,7 +11,6 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import seed_of
 from truerank.rankers.boosting_model import OF_SOME, TREES
 from truerank.trees.boosting import Progress
-from truerank.trees.leaves.fuzzy import FuzzyLeaves
 from truerank.trees.leaves.kinds import Leaves
 from truerank.trees.training_columns import TrainingColumns
 
@@ -61,7 +60,7 @@ def begun_progress(ranker: Any, n_features: int) -> Progress:
 def check_same_columns(ranker: Any, leaves: Leaves, columns: TrainingColumns, p_swap: float) -> None:
     """An error where X is not what the trees of a warm start were fitted to."""
     same = True
-    if isinstance(leaves, FuzzyLeaves):
+    if leaves.needs_places:
         same = p_swap == ranker.p_swap_ and ranker._flat_places().hold(columns.places)
     if not same or (columns.scaling is not None and not np.array_equal(columns.scaling.mean, ranker.feature_mean_)):
         raise InvalidInputError(

@@ -18,12 +18,9 @@ from truerank.rankers.continued_boosting import fit_settings
 from truerank.trees.boosting import Progress
 from truerank.trees.categories import CategoryTables
 from truerank.trees.ensemble import Ensemble
-from truerank.trees.leaves.fuzzy import FlatPlaces, FuzzyLeaves
-from truerank.trees.leaves.fuzzy_predictor import FuzzyPredictor
-from truerank.trees.leaves.kinds import Leaves
-from truerank.trees.leaves.polynomial import PolynomialLeaves, PolynomialPredictor, monomial_table
+from truerank.trees.leaves.fuzzy import FlatPlaces
+from truerank.trees.leaves.kinds import Leaves, leaf_predictor, monomials_of
 from truerank.trees.linear_start import LinearStart, Start
-from truerank.trees.predictor import ConstantPredictor
 from truerank.trees.scaling import Scaling, check_scaling
 from truerank.trees.training_columns import TrainingColumns
 
@@ -146,7 +143,7 @@ class FittedTrees(CategoryColumns):
         change = np.array(progress.change, dtype=np.float64)
         self.history_ = {"objective": change, "validation": self.validation_scores_}
         self.n_iter_ = len(progress.trees)
-        if isinstance(leaves, FuzzyLeaves):
+        if leaves.needs_places:
             used = np.unique(self.tree_features_)
             self.p_swap_ = p_swap
             keep(self, FlatPlaces.of(used, [columns.places[k] for k in used]))
@@ -174,12 +171,7 @@ class FittedTrees(CategoryColumns):
         return Start(self.start_, None if weights is None else LinearStart(weights, self._scaling()))
 
     def _make_predictor(self, ensemble: Ensemble) -> Any:
-        kind = self.kind_of_leaves
-        if isinstance(kind, FuzzyLeaves):
-            return FuzzyPredictor(ensemble, self._flat_places(), self.p_swap_, kind.ties)
-        if isinstance(kind, PolynomialLeaves):
-            return PolynomialPredictor(ensemble, self._scaling(), kind.degree)
-        return ConstantPredictor(ensemble)
+        return leaf_predictor(ensemble, self)
 
     def _prepare(self) -> None:
         self._predictor = self._make_predictor(self._ensemble())
@@ -196,11 +188,10 @@ class FittedTrees(CategoryColumns):
         """Called after loading: the arrays of the trees must fit together."""
         super().check_model()
         check_attributes(self)
-        kind, monomials = self.kind_of_leaves, None
+        kind = self.kind_of_leaves
+        monomials = monomials_of(kind, self._ensemble().depth)
         if isinstance(self.leaves, dict):
             self.leaves = kind
-        if isinstance(kind, PolynomialLeaves):
-            monomials = len(monomial_table(self._ensemble().depth, kind.degree))
         self._ensemble().check(self.n_features_in_, monomials)
         if monomials is not None or hasattr(self, "start_weights_"):
             check_scaling(self._scaling(), self.n_features_in_)
@@ -210,6 +201,6 @@ class FittedTrees(CategoryColumns):
         names = getattr(self, "category_names_", {})
         if not isinstance(names, dict) or not all(isinstance(one, list) for one in names.values()):
             raise ModelFileError("ObliviousBoosting: category_names_ must hold a list of names by column")
-        if isinstance(kind, FuzzyLeaves):
+        if kind.needs_places:
             self._flat_places().check(self.n_features_in_, self._ensemble())
         self._prepare()

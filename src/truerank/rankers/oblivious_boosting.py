@@ -22,8 +22,7 @@ from truerank.rankers.sums.boosted_trees import boosted
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.trees.boosting import Plan
 from truerank.trees.grower import GrowthRules
-from truerank.trees.leaves.kinds import Leaves, parse_leaves
-from truerank.trees.leaves.polynomial import PolynomialLeaves
+from truerank.trees.leaves.kinds import KINDS, Leaves, parse_leaves
 
 MAX_DEPTH = 12
 
@@ -264,7 +263,8 @@ class ObliviousBoosting(FittedTrees):
     @property
     def allow_sparse(self) -> bool:  # type: ignore[override]
         """Whether X may be sparse: with constant and fuzzy leaves and nothing that standardises or encodes columns."""
-        return str(self.start) == "constant" and self.categorical is None and self._leaves_name() != "polynomial"
+        leaves = KINDS.get(self._leaves_name())
+        return self.start != "linear" and self.categorical is None and not (leaves and leaves.needs_scaling)
 
     def _leaves_name(self) -> str:
         """The name of the leaves, whatever way they were given; also of ones that `fit` will refuse."""
@@ -401,7 +401,7 @@ class ObliviousBoosting(FittedTrees):
             alpha = 0.0 if self.objective == "mse" else 1.0
         names = list(getattr(self, "feature_names_in_", []))
         monotone = monotone_signs(self.monotone, self.n_features_in_, names)
-        if monotone is not None and isinstance(self.kind_of_leaves, PolynomialLeaves):
+        if monotone is not None and not self.kind_of_leaves.keeps_monotone:
             raise InvalidInputError("polynomial leaves cannot keep monotone constraints; use constant or fuzzy leaves")
         rules = GrowthRules(
             depth,

@@ -11,7 +11,6 @@ import numpy as np
 from truerank.matrices.binning import count_of, find_borders, scan_columns
 from truerank.matrices.bundles import scan_sparse_columns, sorted_sparse_column
 from truerank.matrices.row_copies import RowCopies
-from truerank.trees.leaves.fuzzy import FuzzyLeaves
 from truerank.trees.leaves.places import PlaceTable, make_places, spread_evenly
 from truerank.trees.scaling import Scaling, column_scaling
 
@@ -59,7 +58,7 @@ def look_at(
     """
     borders = find_borders(values, parts, ends)
     places = None
-    if isinstance(leaves, FuzzyLeaves):
+    if leaves is not None and leaves.needs_places:
         places = make_places(values, borders, leaves.places, ends, places_a_copy)
     return borders, places, column_scaling(values, ends) if scaled else None
 
@@ -81,7 +80,7 @@ def scan_training_columns(
     the level search needs all.
     """
     sparse = hasattr(X, "tocsc")
-    on_demand = sparse and isinstance(leaves, FuzzyLeaves) and not leaves.search
+    on_demand = sparse and leaves.needs_places and not leaves.search
     most = max((table.n for table in known_places.values()), default=0)
     total, places_a_copy = (X.shape[0], 1.0) if copies is None else (copies.total, copies.places_a_copy)
     counts = None if copies is None else copies.counts

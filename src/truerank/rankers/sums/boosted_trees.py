@@ -46,9 +46,7 @@ from truerank.trees.boosting import Plan, Progress, boost, change_parts
 from truerank.trees.categories import CategoryTables, fit_categories
 from truerank.trees.grower import TreeStructure
 from truerank.trees.histogram import GradientSizes, PackingScales, drawn_rows
-from truerank.trees.leaves.fuzzy import FuzzyLeaves
-from truerank.trees.leaves.kinds import leaf_fitter, search_rules
-from truerank.trees.leaves.polynomial import PolynomialLeaves
+from truerank.trees.leaves.kinds import Leaves, leaf_fitter, search_rules
 from truerank.trees.limits import check_grades, check_weights
 from truerank.trees.linear_start import LinearStart, Start, linear_start_sums, solve_linear_start
 from truerank.trees.rows import Rows, Sample, draw_rows
@@ -98,7 +96,7 @@ def _boosted_over_parts(data: RowSource, ranker: Any, valid: RowSource | None, g
     stopping = ranker._early_stopping(valid is not None)
     ranker._choose_leaves(partial(_queries_for_trials, data), stopping.measure, bool(progress.trees))
     leaves = ranker.kind_of_leaves
-    scaled = isinstance(leaves, PolynomialLeaves) or ranker.start == "linear"
+    scaled = leaves.needs_scaling or ranker.start == "linear"
     start_alpha = check_number(ranker.start_alpha, "start_alpha", minimum=0.0)
     plan = ranker._plan()
     objective = _objective(ranker)
@@ -108,7 +106,7 @@ def _boosted_over_parts(data: RowSource, ranker: Any, valid: RowSource | None, g
         total = data.statistics(_count_copies, unit)
         copies = RowCopies.with_unit(unit, np.empty(0, dtype=np.int64), int(total), data.n_rows)
     p_swap = 0.0
-    if isinstance(leaves, FuzzyLeaves):
+    if leaves.needs_places:
         p_swap = leaves.swap_probability(*((data.n_rows,) if copies is None else (copies.rows, copies.places)))
     categories = _encode_categories(ranker, data, bool(progress.trees))
     columns = _look_at_columns(
@@ -174,13 +172,13 @@ def _look_at_columns(
     ranker: Any,
     data: RowSource,
     parts: int,
-    leaves: object,
+    leaves: Leaves,
     scaled: bool,
     unit: CopyUnit | None,
     places_a_copy: float,
 ) -> TrainingColumns:
     """Borders of all columns, and where leaves need them places and scaling, from summaries of whole columns."""
-    if not scaled and not isinstance(leaves, FuzzyLeaves):
+    if not scaled and not leaves.needs_places:
         return TrainingColumns.of([(own, None, None) for own in column_borders(data, parts, unit)], bool(ranker.clip))
 
     def look(summary: ColumnSummary) -> tuple[np.ndarray, Any, Any]:

@@ -31,6 +31,9 @@ class ConstantLeaves:
     """One value in each leaf: `ObliviousBoosting(leaves=ConstantLeaves())`; it has no parameters."""
 
     name: ClassVar[str] = "constant"
+    needs_places: ClassVar[bool] = False
+    needs_scaling: ClassVar[bool] = False
+    keeps_monotone: ClassVar[bool] = True
 
     def check(self) -> None:
         """Nothing can be out of range."""

@@ -53,6 +53,9 @@ class FuzzyLeaves:
     places: int = 4096
 
     name: ClassVar[str] = "fuzzy"
+    needs_places: ClassVar[bool] = True
+    needs_scaling: ClassVar[bool] = False
+    keeps_monotone: ClassVar[bool] = True
 
     def check(self) -> None:
         """Raise `InvalidInputError` on a parameter out of range."""

@@ -7,11 +7,14 @@ from typing import Any
 
 from truerank.core.errors import InvalidInputError
 from truerank.core.threads import Workers
+from truerank.trees.ensemble import Ensemble
 from truerank.trees.grower import GrowthRules
 from truerank.trees.leaves.constant import ConstantFitter, ConstantLeaves
 from truerank.trees.leaves.fuzzy import FuzzyFitter, FuzzyLeaves
+from truerank.trees.leaves.fuzzy_predictor import FuzzyPredictor
 from truerank.trees.leaves.places import smoothing_of
-from truerank.trees.leaves.polynomial import PolynomialFitter, PolynomialLeaves
+from truerank.trees.leaves.polynomial import PolynomialFitter, PolynomialLeaves, PolynomialPredictor, monomial_table
+from truerank.trees.predictor import ConstantPredictor
 from truerank.trees.training_columns import TrainingColumns
 
 Leaves = ConstantLeaves | FuzzyLeaves | PolynomialLeaves
@@ -69,3 +72,18 @@ def leaf_fitter(leaves: Leaves, rules: GrowthRules, columns: TrainingColumns, p_
         assert columns.scaling is not None
         return PolynomialFitter(rules.alpha, leaves, rules.depth, columns.scaling, workers)
     return ConstantFitter(rules.alpha, rules.monotone, workers)
+
+
+def leaf_predictor(ensemble: Ensemble, model: Any) -> Any:
+    """What scores rows with the trees of a fitted model, which holds the places or the scaling that its leaves need."""
+    leaves = model.kind_of_leaves
+    if isinstance(leaves, FuzzyLeaves):
+        return FuzzyPredictor(ensemble, model._flat_places(), model.p_swap_, leaves.ties)
+    if isinstance(leaves, PolynomialLeaves):
+        return PolynomialPredictor(ensemble, model._scaling(), leaves.degree)
+    return ConstantPredictor(ensemble)
+
+
+def monomials_of(leaves: Leaves, depth: int) -> int | None:
+    """How many coefficients a leaf of a tree of this depth has; None where a leaf holds one value."""
+    return len(monomial_table(depth, leaves.degree)) if isinstance(leaves, PolynomialLeaves) else None

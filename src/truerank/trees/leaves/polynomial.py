@@ -111,6 +111,9 @@ class PolynomialLeaves:
     solution: str = "joint"
 
     name: ClassVar[str] = "polynomial"
+    needs_places: ClassVar[bool] = False
+    needs_scaling: ClassVar[bool] = True
+    keeps_monotone: ClassVar[bool] = False
 
     def check(self) -> None:
         """Raise `InvalidInputError` on a parameter out of range."""
