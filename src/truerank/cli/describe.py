@@ -112,7 +112,10 @@ def _read(path: str, args: argparse.Namespace) -> Any:
             data = common.read_data(path, own)
         except DataFileError:  # nothing would be left: the first message says more
             raise error from error.__cause__
-        common.note(f"truerank describe: {path} is read with these options: {shlex.join(words)}")
+        common.note(
+            f"truerank describe: {path} is read with these options: {shlex.join(words)} "
+            "(truerank split takes --query-column alone)"
+        )
         return data
 
 
