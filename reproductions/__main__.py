@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from reproductions import second_check
 from reproductions.pages import record, write_pages
 from truerank.cli import common, options
 from truerank.core.errors import InvalidInputError, MissingExtraError, TruerankError
@@ -52,6 +53,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         sub.set_defaults(run_experiment=run_one, experiment_module=experiment)
     sub = experiments.add_parser("pages", help="write docs/development/papers/ from reproductions/pages/ and results/")
     sub.set_defaults(run_experiment=lambda args: write_pages(), out=None)
+    summary = (second_check.__doc__ or "").splitlines()[0]
+    sub = experiments.add_parser("second-check", help=summary, description=summary, allow_abbrev=False)
+    second_check.configure(sub)
+    sub.set_defaults(run_experiment=second_check.run)
     sub = experiments.add_parser(
         "all", help="every experiment, and one table of published figures, ours and verdicts", allow_abbrev=False
     )

@@ -23,6 +23,7 @@ import numpy as np
 
 from reproductions import protocol
 from reproductions.protocol import Collection, Fold, ResultStore
+from reproductions.variations import with_ties
 from truerank.core.printing import note, print_json, progress, table
 from truerank.report.figures import Figure
 
@@ -201,7 +202,10 @@ def test_figures(scores: np.ndarray, fold: Fold, convention: str) -> dict[str, f
     from truerank.measures import parse_measure
 
     judgements = fold.test.judgements()
-    result = {name: float(parse_measure("nDCG@5", name).mean(judgements, scores)) for name in ("ranklib", convention)}
+    result = {
+        name: float(with_ties(parse_measure("nDCG@5", name)).mean(judgements, scores))
+        for name in ("ranklib", convention)
+    }
     return result | {"mse": squared_error(scores, fold.test)}
 
 
@@ -243,7 +247,7 @@ def trivial(collection: Collection) -> dict[str, dict[str, dict[str, float]]]:
     """Test figures of constant scores (the mean grade) and of the line on the best single feature, by scope."""
     from truerank.measures import parse_measure
 
-    measure = parse_measure("nDCG@5", "ranklib").tie_averaged()
+    measure = with_ties(parse_measure("nDCG@5", "ranklib").tie_averaged())
     found: dict[str, list[dict[str, float]]] = {"constant scores": [], "best single feature": []}
     for fold in protocol.letor_folds(collection):
         train, test, judged = fold.train, fold.test, fold.test.judgements()

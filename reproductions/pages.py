@@ -7,6 +7,7 @@ page:
   the format is Python's, and `p` prints a p-value.
 * `{{items}}`: the table of all items of the five papers, `published/items.json`.
 * `{{verdicts FILE [words]}}`: the verdicts of a result whose item contains the words, as a table.
+* `{{second-check NAME}}`: what the second check found for a paper, as a table.
 """
 
 from __future__ import annotations
@@ -70,6 +71,8 @@ def _value(place: str) -> str:
     if place.startswith("verdicts "):
         _, name, *words = place.split(" ", 2)
         return verdict_table(name, words[0] if words else "")
+    if place.startswith("second-check "):
+        return second_check_table(place.split(" ")[1])
     if place == "items":
         return items_table()
     path, _, form = place.partition("|")
@@ -93,6 +96,17 @@ def verdict_table(name: str, words: str = "") -> str:
         why = f" ({row['why']})" if row["why"] else ""
         item, published, ours = (re.sub(r"\*\*", r"\\*\\*", row[key]) for key in ("item", "published", "ours"))
         lines.append(f"| {item} | {published} | {ours} | {row['verdict']}{why} |")
+    return "\n".join(lines)
+
+
+def second_check_table(name: str) -> str:
+    """The claims of a paper that were drawn, with the verdict and our figure under each variation, as Markdown."""
+    claims = _file(RESULTS / "second-check.json")["figures"][name]["claims"]
+    first = next(iter(claims.values()))
+    lines = [f"| claim | {' | '.join(first)} |", "| --- |" + " --- |" * len(first)]
+    for item, found in claims.items():
+        cells = [f"{one['verdict']}: {one['ours']}" for one in found.values()]
+        lines.append(f"| {item} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from reproductions import variations
 from truerank import RankingData
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import DataFileError, InvalidInputError
@@ -100,7 +101,14 @@ def load_collection(root: str | os.PathLike[str], name: str) -> Collection:
     loaded = load_parts(Path(root) / folder, missing=missing)
     ends = offsets_of([part.n_queries for part in loaded])
     parts = [np.arange(a, b) for a, b in zip(ends[:-1], ends[1:])]
-    return Collection(name, RankingData.concatenate(loaded), parts, convention)
+    data = RankingData.concatenate(loaded)
+    order = variations.row_order(data.offsets)
+    ids = None if data.doc_ids is None else data.doc_ids[order]
+    assert data.y is not None
+    data = RankingData.from_grouped(
+        data.X[order], data.y[order], data.offsets, data.query_ids, doc_ids=ids, feature_names=data.feature_names
+    )
+    return Collection(name, data, parts, convention)
 
 
 def load_parts(folder: str | os.PathLike[str], *, missing: str = "error") -> list[RankingData]:

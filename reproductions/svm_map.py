@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from reproductions.protocol import ResultStore, published, random_trials, rows_of
+from reproductions.variations import row_order, with_ties
 from truerank import (
     Judgements,
     MinMaxInQuery,
@@ -221,10 +222,15 @@ def load_task(args: Any) -> tuple[Task, str]:
     assert joined.judgements is not None
     full = joined.judgements
     # Rows stand by descending document id, so the order of the rows breaks ties as trec_eval does.
+    order, data = row_order(full.offsets), joined.data
     judgements = Judgements(
-        full.grades, full.offsets, judged=full.judged, query_ids=full.query_ids, missing_grades=full.missing_grades,
-        missing_offsets=full.missing_offsets,
+        full.grades[order], full.offsets, judged=None if full.judged is None else full.judged[order],
+        query_ids=full.query_ids, missing_grades=full.missing_grades, missing_offsets=full.missing_offsets,
     )  # fmt: skip
+    assert data.y is not None
+    data = RankingData.from_grouped(
+        data.X[order], data.y[order], data.offsets, data.query_ids, feature_names=data.feature_names
+    )
     values = {name: base_precision(qrels, one, full.query_ids) for name, one in zip(names, runs)}
     base = dict(sorted(values.items(), key=lambda item: -float(item[1].mean())))
     rule = (
@@ -233,7 +239,7 @@ def load_task(args: Any) -> tuple[Task, str]:
         + f", without {len(skipped)} runs that are named as manual: {len(runs)} runs"
         + (" (every fifth of them: --quick)" if args.quick else "")
     )
-    return Task(joined.data, judgements, base), rule
+    return Task(data, judgements, base), rule
 
 
 def run_files(folder: str) -> list[Path]:
@@ -256,7 +262,7 @@ def base_precision(qrels: Qrels, one: Run, topics: np.ndarray) -> np.ndarray:
 
 def average_precision() -> Any:
     """AP at depth 1,000 as trec_eval computes it: R from the judgments, scores as float32, a missing topic 0."""
-    return parse_measure("AP(missing_topics='zero')@1000", convention="trec")
+    return with_ties(parse_measure("AP(missing_topics='zero')@1000", convention="trec"))
 
 
 class Trials:

@@ -28,6 +28,7 @@ import numpy as np
 from reproductions import protocol
 from reproductions.adarank.ohsumed_terms import FILE, TermStatistics, read_terms, tune
 from reproductions.protocol import Collection, Fold, ResultStore, rows_of
+from reproductions.variations import with_ties
 from truerank import RankingData
 from truerank.core.printing import note, progress, table
 from truerank.core.random_streams import stream
@@ -181,7 +182,7 @@ def best_bm25(data: RankingData) -> int:
 
 
 def _measure(name: str) -> Any:
-    return parse_measure(name, convention=CONVENTION).tie_averaged()
+    return with_ties(parse_measure(name, convention=CONVENTION).tie_averaged())
 
 
 def _trial(

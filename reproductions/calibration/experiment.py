@@ -105,6 +105,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--part", action="append", choices=PARTS, help="run this part alone; may be repeated (default: all parts)"
     )
     parser.add_argument(
+        "--seed", type=int, metavar="N", help="draw the five folds of the panels (default: by the documents' order)"
+    )
+    parser.add_argument(
         "--panel", action="append", choices=list(PANELS), help="of the panels this one alone; may be repeated"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -138,7 +141,8 @@ def compute(args: argparse.Namespace) -> dict[str, Any]:
         published, word, make = PANELS[name]
         if word not in corpora:
             corpora[word] = load_corpus(documents, word)
-        scores = topic_scores(corpora[word], make, n_topics, out / f"scores-{_slug(name)}-{n_topics}.npz")
+        kept = out / f"scores-{_slug(name)}-{n_topics}.npz"
+        scores = topic_scores(corpora[word], make, n_topics, kept, draw=args.seed)
         result["scores"][name] = scores
         result["panels"][name] = panel(scores, published)
         if name in AS_THE_SCRIPT:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from reproductions import variations
 from reproductions.protocol import published
 from truerank.calibration.classifier import classifier_scores, make_calibrator
 from truerank.calibration.diagnostics import Figures, Losses, losses, micro_sign_test
@@ -170,7 +171,10 @@ def calibrated_losses(scores: Sequence[TopicScores], method: Any) -> list[Losses
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # separable topics: Platt's targets, as documented
                 log_odds = make_calibrator(method).fit(topic.train, topic.in_train).log_odds(topic.test)
-        results.append(losses(topic.in_test, log_odds))
+        one = losses(topic.in_test, log_odds)
+        if variations.current.ties:
+            one = replace(one, error=(np.asarray(log_odds) > 0) != topic.in_test)
+        results.append(one)
     return results
 
 
@@ -213,5 +217,8 @@ def read_documents(folder: str) -> tuple[list[Any], list[Any]]:
     from reproductions.calibration.reuters import modapte_split, read_reuters
 
     train, test = modapte_split(read_reuters(Path(folder) / "reuters21578"))
+    order = variations.row_order(np.array([0, len(train), len(train) + len(test)]))
+    both = [*train, *test]
+    train, test = ([both[row] for row in part] for part in (order[: len(train)], order[len(train) :]))
     note(f"Reuters-21578, ModApte: {len(train)} training and {len(test)} test documents")
     return train, test
