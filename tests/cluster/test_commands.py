@@ -1,4 +1,4 @@
-"""`--cluster local:1`: train, predict and rank by files that a pattern names."""
+"""`--cluster`: train, predict and rank by files that a pattern names, on a local cluster and on one that is there."""
 
 from __future__ import annotations
 
@@ -11,11 +11,19 @@ import pytest
 from truerank import load_sample, write_letor
 from truerank.cli import main
 
-pytest.importorskip("distributed")
+distributed = pytest.importorskip("distributed")
+
+
+@pytest.fixture(scope="module")
+def scheduler():
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
+    ) as cluster:
+        yield cluster.scheduler_address
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_train_predict_and_rank_write_what_one_machine_writes(tmp_path, capsys):
+def test_train_predict_and_rank_write_what_one_machine_writes(tmp_path, capsys, scheduler):
     whole = load_sample().take_queries(range(40))
     write_letor(whole, tmp_path / "whole.txt")
     for number, queries in enumerate((range(25), range(25, 40))):
@@ -30,6 +38,7 @@ def test_train_predict_and_rank_write_what_one_machine_writes(tmp_path, capsys):
         said = capsys.readouterr().err
         assert "1 workers" in said
         assert "dashboard" not in said
+        cluster = ["--cluster", scheduler]
         assert main(["predict", model, pattern, "-o", str(tmp_path / "scores"), *cluster]) == 0
         assert main(["predict", "--format", "run", model, pattern, "-o", str(tmp_path / "runs"), *cluster]) == 0
         assert main(["train", pattern, *settings, "--model", model, *cluster, "--checkpoint", str(tmp_path / "c")]) == 0

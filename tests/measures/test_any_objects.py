@@ -70,13 +70,6 @@ def test_objects_of_ir_measures_and_ranx(files):
     assert list(evaluate([ir_measures.AP, ir_measures.nDCG @ 10], qrels, run).values()) == list(expected.values())
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_objects_of_ranx():
-    ranx = pytest.importorskip("ranx")
-    result = evaluate(MEASURES, ranx.Qrels(QRELS), ranx.Run(RUN, name="mine"))
-    assert dict(result) == dict(evaluate(MEASURES, QRELS, RUN))
-
-
 def test_several_runs_at_once(files):
     pandas = pytest.importorskip("pandas")
     results = evaluate(MEASURES, files / "qrels.txt", [files / "mine.run", files / "other.run"])

@@ -227,10 +227,12 @@ def test_ranx_without_ties(monkeypatch):
     names = {"ndcg@5": "nDCG@5", "ndcg_burges@5": "nDCG(gain='exponential')@5", "map": "AP"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        theirs = ranx.evaluate(ranx.Qrels(qrels), ranx.Run(run), list(names))
+        objects = ranx.Qrels(qrels), ranx.Run(run)
+        theirs = ranx.evaluate(*objects, list(names))
     ours = evaluate(list(names.values()), y, scores, qid=qid, convention="ranx")
     for name, value in theirs.items():
         assert ours[names[name]] == pytest.approx(value, abs=1e-12), name
+    assert dict(evaluate("AP nDCG@5", *objects)) == pytest.approx(dict(evaluate("AP nDCG@5", qrels, run)))
 
 
 def letor_script(y, scores, qid, version):

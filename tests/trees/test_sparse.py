@@ -123,7 +123,7 @@ def test_sparse_rows_train_the_model_of_dense_ones(settings, make):
 
 def test_wide_rows_are_predicted_in_many_blocks(tmp_path):
     rng = np.random.default_rng(2)
-    X = sparse.random(300, 200_000, density=1e-4, format="csr", random_state=0, dtype=np.float32)
+    X = sparse.random(300, 40_000, density=5e-4, format="csr", random_state=0, dtype=np.float32)
     y = np.asarray(rng.integers(0, 3, 300), dtype=float)
     X = X.tolil()
     X[:, 7] = y[:, None]
