@@ -169,12 +169,9 @@ def _by_options() -> None:
     }
     options = {
         "hinge, Pegasos": {},
-        "with projection": {"projection": True},
         "averaged": {"average": True},
         "logistic": {"loss": "logistic"},
-        "passive-aggressive": {"loss": "passive-aggressive"},
         "query-norm-rank": {"sampling": "query-norm-rank"},
-        "roc": {"sampling": "roc", "rel": 1},
         "combined-ranking": {"sampling": "combined-ranking", "rel": 1},
     }
     print("\n**Options**, 10,000 × 46, CPU µs a step (median of 3)\n")

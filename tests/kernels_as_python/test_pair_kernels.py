@@ -38,8 +38,8 @@ def test_rank_svm_reaches_its_certificate():
 def test_descent_takes_the_same_steps_as_the_plain_version():
     order, queries = order_by_content(X, Y, OFFSETS)
     offsets = np.concatenate([[0], np.cumsum(np.diff(OFFSETS)[queries])])
-    draws = make_sampler("rank", Y[order], offsets, None, None).draw(stream(0, "pairwise-descent"), 70)
-    expected = plain_descent(X[order], Y[order], draws, reg=0.1, project=True, average_from=10)
+    draws = make_sampler("rank", Y[order], offsets, None).draw(stream(0, "pairwise-descent"), 70)
+    expected = plain_descent(X[order], Y[order], draws, reg=0.1, average_from=10)
     for rows in (X, sparse.csr_matrix(X)):
-        ranker = PairwiseDescent(0.1, max_iter=70, average=10, projection=True).fit(rows, Y, qid=QID)
+        ranker = PairwiseDescent(0.1, max_iter=70, average=10).fit(rows, Y, qid=QID)
         np.testing.assert_allclose(ranker.coef_, expected[:-1], rtol=1e-9)

@@ -31,12 +31,10 @@ def replay(ranker, X, y, offsets, n, target):
     order, queries = order_by_content(X, y, offsets)
     X, y, target = X[order], y[order], target[order]
     offsets = np.concatenate([[0], np.cumsum(np.diff(offsets)[queries])])
-    relevant = y >= (ranker.rel or y.max())
-    sampler = make_sampler(ranker.sampling, y, offsets, None, relevant, ranker.pair_probability)
+    sampler = make_sampler(ranker.sampling, y, offsets, None, ranker.pair_probability)
     draws = sampler.draw(stream(ranker.random_state or 0, "pairwise-descent"), n)
     return plain_descent(
         X, target, draws, loss=ranker.loss, reg=ranker.alpha, rate=ranker.learning_rate, eta0=ranker.eta0,
-        limit=ranker.C if ranker.loss == "passive-aggressive" else ranker.margin, project=ranker.projection,
         average_from={False: np.inf, True: 1}.get(ranker.average, ranker.average),
     )  # fmt: skip
 
@@ -44,22 +42,15 @@ def replay(ranker, X, y, offsets, n, target):
 SETTINGS = [
     {},
     {"average": True},
-    {"average": 150, "projection": True},
+    {"average": 150},
     {"loss": "logistic", "average": True},
-    {"loss": "logistic", "learning_rate": "basic", "projection": True},
+    {"loss": "logistic", "learning_rate": "basic"},
     {"loss": "squared", "learning_rate": "constant"},
     {"loss": "squared", "learning_rate": "constant", "sampling": "combined-ranking", "rel": 1.0},
-    {"loss": "squared", "learning_rate": "constant", "sampling": "roc", "rel": 1.0},
-    {"loss": "perceptron", "learning_rate": "constant", "alpha": 0.0, "margin": 0.5},
-    {"loss": "passive-aggressive", "C": 0.1, "alpha": 0.0, "average": 7},
     {"sampling": "query-norm-rank"},
     {"sampling": "row-norm-rank"},
-    {"sampling": "roc", "rel": 1.0, "projection": True},
     {"sampling": "combined-ranking", "rel": 1.0, "average": True},
-    {"sampling": "combined-roc", "rel": 2.0, "loss": "logistic"},
-    {"sampling": "stochastic", "rel": 1.0},
-    {"sampling": "balanced-stochastic", "rel": 1.0, "projection": True},
-    {"sampling": "stochastic", "rel": 1.0, "loss": "passive-aggressive", "C": 0.3},
+    {"sampling": "combined-ranking", "rel": 2.0, "loss": "logistic"},
 ]
 
 
@@ -70,10 +61,7 @@ def test_every_step_is_that_of_plain_descent(setting, kind):
     X[np.abs(X) < 0.4] = 0.0
     setting = {"alpha": 0.05, "random_state": 3} | setting
     ranker = PairwiseDescent(max_iter=300, **setting)
-    classes = np.where(y >= (ranker.rel or 2), 1.0, -1.0)
-    target = classes
-    if ranker.loss == "squared":
-        target = (y >= 1).astype(float) if ranker.sampling == "roc" else y
+    target = y if ranker.loss == "squared" else np.where(y >= (ranker.rel or 2), 1.0, -1.0)
     expected = replay(ranker, X, y, offsets, 300, target)
     ranker.fit(sparse.csr_matrix(X) if kind == "sparse" else X, y, qid=qid)
     np.testing.assert_allclose(ranker.coef_, expected[:-1], rtol=1e-9, atol=1e-11)
@@ -84,7 +72,7 @@ def test_every_step_is_that_of_plain_descent(setting, kind):
 def test_scale_that_falls_below_its_limit_is_renewed():
     X, y, offsets, qid = judged(7)
     # The factor is 1 - .9 * 1 = .1 a step: the scale passes 1e-6 every seven steps.
-    ranker = PairwiseDescent(1.0, learning_rate="constant", eta0=0.9, max_iter=100, average=5, projection=True)
+    ranker = PairwiseDescent(1.0, learning_rate="constant", eta0=0.9, max_iter=100, average=5)
     expected = replay(ranker, X, y, offsets, 100, y)
     np.testing.assert_allclose(ranker.fit(X, y, qid=qid).coef_, expected[:-1], rtol=1e-9)
 
@@ -103,7 +91,7 @@ def test_steps_in_batches_of_any_size_are_the_same():
     n, order = 100, rng.permutation(len(y))
     a, b = rng.integers(0, len(y), n), rng.integers(-1, len(y), n)
     goal, eta = rng.choice([-1.0, 1.0], n), rates("basic", 1.0, n, 1e-2, 0.0)
-    options = np.array([1e-2, 1.0, np.inf, 1.0, 1.0])
+    options = np.array([1e-2, 1.0, 1.0])
     results = []
     for rows, by, size in ((X, order, n), (X, order, 1), (X[order], None, 33)):
         weights, scalars = new_state(X.shape[1] + 1)
@@ -148,7 +136,10 @@ def test_squared_loss_on_single_rows_finds_the_regression():
     rng = np.random.default_rng(11)
     X = rng.normal(size=(400, 3))
     y = X @ [1.0, -2.0, 0.5] + 3.0
-    ranker = PairwiseDescent(0.0, sampling="stochastic", loss="squared", learning_rate="constant", max_iter=20_000)
+    ranker = PairwiseDescent(
+        0.0, sampling="combined-ranking", pair_probability=0.0, loss="squared", learning_rate="constant",
+        max_iter=20_000,
+    )  # fmt: skip
     ranker.fit(X, y)
     np.testing.assert_allclose(ranker.coef_, [1.0, -2.0, 0.5], atol=1e-6)
     assert ranker.intercept_ == pytest.approx(3.0, abs=1e-6)
@@ -166,13 +157,11 @@ def test_squared_loss_on_single_rows_finds_the_regression():
         ({"alpha": 3.0, "learning_rate": "basic"}, "change sign"),
         ({"max_iter": 0}, "max_iter"),
         ({"average": -1}, "average"),
-        ({"projection": 1}, "projection"),
+        ({"fit_intercept": 1}, "fit_intercept"),
         ({"pair_probability": 2}, "pair_probability"),
-        ({"margin": -1}, "margin"),
-        ({"C": 0}, "C"),
         ({"eta0": 0}, "eta0"),
         ({"rel": "high"}, "rel"),
-        ({"sampling": "roc"}, "give rel"),
+        ({"sampling": "combined-ranking"}, "give rel"),
         ({"loss": "squared", "alpha": 1e-9, "max_iter": 5000}, "diverged"),
     ],
 )
@@ -205,7 +194,7 @@ def letor_file(tmp_path):
     return path, X, y, offsets, qid
 
 
-@pytest.mark.parametrize("sampling", ["rank", "row-norm-rank", "query-norm-rank", "combined-ranking", "stochastic"])
+@pytest.mark.parametrize("sampling", ["rank", "row-norm-rank", "query-norm-rank", "combined-ranking"])
 def test_a_file_in_one_block_gives_the_bits_of_fit(letor_file, sampling):
     path, X, y, _, qid = letor_file
     ranker = PairwiseDescent(max_iter=700, sampling=sampling, rel=1).fit(X, y, qid=qid)
@@ -216,16 +205,15 @@ def test_a_file_in_one_block_gives_the_bits_of_fit(letor_file, sampling):
     np.testing.assert_allclose(as_sparse.coef_, ranker.coef_, rtol=1e-9)
 
 
-@pytest.mark.parametrize("sampling", ["rank", "row-norm-rank", "query-norm-rank", "combined-ranking", "stochastic"])
+@pytest.mark.parametrize("sampling", ["rank", "row-norm-rank", "query-norm-rank", "combined-ranking"])
 def test_blocks_of_a_file_get_their_share_of_the_draws(letor_file, monkeypatch, sampling):
     path, _, y, offsets, _ = letor_file
     taken = []
 
     def record(ranker, problem, n_steps, grades, pair_share):
         done = sum(len(a) for _, a, _ in taken)
-        sampler = make_sampler(ranker.sampling, problem.y, problem.offsets, None, problem.y >= 1, 0.3)
-        if sampling != "stochastic":
-            sampler = replace(sampler, pair_share=pair_share)
+        sampler = make_sampler(ranker.sampling, problem.y, problem.offsets, None, 0.3)
+        sampler = replace(sampler, pair_share=pair_share)
         generator = stream(0, "pairwise-descent")
         generator.bit_generator.advance(done * sampler.n_numbers)
         a, b = sampler.draw(generator, n_steps)
@@ -246,15 +234,12 @@ def test_blocks_of_a_file_get_their_share_of_the_draws(letor_file, monkeypatch, 
         counts += np.bincount(b[b >= 0] + start, minlength=len(y))
         n_pairs += int(np.sum(b >= 0))
     expected = np.zeros(len(y))
-    if sampling != "stochastic":
-        probabilities = pair_probabilities(sampling.replace("combined-ranking", "rank"), y, offsets, None)
-        for (a, b), value in probabilities.items():
-            expected[[a, b]] += value
+    probabilities = pair_probabilities(sampling.replace("combined-ranking", "rank"), y, offsets, None)
+    for (a, b), value in probabilities.items():
+        expected[[a, b]] += value
     if sampling == "combined-ranking":
         assert stats.binomtest(n_pairs, 60_000, 0.3).pvalue > 1e-3
         expected = 0.3 * expected + 0.7 / len(y)
-    if sampling == "stochastic":
-        expected[:] = 1 / len(y)
     # Counts of rows in pairs are not independent; five standard deviations each is test enough.
     assert np.all(np.abs(counts - 60_000 * expected) <= 5 * np.sqrt(60_000 * expected) + 1e-9)
 
@@ -267,25 +252,27 @@ def test_a_file_read_in_blocks_learns_what_fit_learns(letor_file):
     np.testing.assert_allclose(streamed.coef_, ranker.coef_, rtol=0.1, atol=0.05)
 
 
-def test_files_have_no_pairs_across_queries(letor_file):
+def test_single_rows_of_a_file_need_classes(letor_file):
     path, *_ = letor_file
-    with pytest.raises(InvalidInputError, match="draws within a query"):
-        PairwiseDescent(sampling="roc", rel=1).fit_file(path)
     with pytest.raises(InvalidInputError, match="give rel"):
-        PairwiseDescent(sampling="stochastic").fit_file(path)
+        PairwiseDescent(sampling="combined-ranking").fit_file(path)
 
 
-@pytest.mark.parametrize("sampling", ["rank", "row-norm-rank", "query-norm-rank", "roc"])
+def test_a_block_without_pairs_still_gives_single_rows(tmp_path):
+    X = np.arange(8.0).reshape(8, 1)
+    path = tmp_path / "train.txt"
+    write_letor(RankingData(X, [1, 1, 1, 1, 1, 0, 1, 0], np.repeat([1, 2], 4)), path)
+    settings = {"sampling": "combined-ranking", "rel": 1, "pair_probability": 0.5, "max_iter": 4000}
+    assert PairwiseDescent(**settings).fit_file(path, block_rows=4).n_iter_ == 4000
+
+
+@pytest.mark.parametrize("sampling", ["rank", "row-norm-rank", "query-norm-rank"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_distance_to_the_exact_optimum(sampling, weighted):
     X, y, offsets, qid = judged(14, sizes=(10, 15, 1, 20, 8))
     weight = np.array([1.0, 2.0, 1.0, 0.5, 0.0]) if weighted else None
     ranker = PairwiseDescent(0.05, sampling=sampling, rel=1, max_iter=200_000, average=100_000)
     ranker.fit(X, y, qid=qid, query_weight=weight)
-    if sampling == "roc" and weighted:
-        with pytest.raises(InvalidInputError, match="query_weight"):
-            ranker.distance_to_optimum(X, y, qid=qid, query_weight=weight)
-        return
     reached = ranker.distance_to_optimum(X, y, qid=qid, query_weight=weight)
     probabilities = pair_probabilities(sampling, y, offsets, weight)
     hinges = [p * max(0.0, 1 - (X[a] - X[b]) @ ranker.coef_) for (a, b), p in probabilities.items()]
@@ -302,6 +289,6 @@ def test_distance_needs_an_exact_solver_and_pairs():
     with pytest.raises(InvalidInputError, match="loss"):
         PairwiseDescent(loss="logistic", max_iter=10).fit(X, y, qid=qid).distance_to_optimum(X, y, qid=qid)
     with pytest.raises(InvalidInputError, match="sampling"):
-        PairwiseDescent(sampling="stochastic", rel=1, max_iter=10).fit(X, y).distance_to_optimum(X, y)
+        PairwiseDescent(sampling="combined-ranking", rel=1, max_iter=10).fit(X, y).distance_to_optimum(X, y)
     with pytest.raises(InvalidInputError, match="no pairs"):
         PairwiseDescent(max_iter=10).fit(X, y, qid=qid).distance_to_optimum(X, np.ones(len(y)), qid=qid)

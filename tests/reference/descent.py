@@ -6,9 +6,8 @@ import numpy as np
 
 
 def plain_descent(
-    X, target, draws, *, loss="hinge", reg=1e-2, rate="pegasos", eta0=0.02, limit=1.0, project=False,
-    average_from=np.inf, intercept=1.0,
-):  # fmt: skip
+    X, target, draws, *, loss="hinge", reg=1e-2, rate="pegasos", eta0=0.02, average_from=np.inf, intercept=1.0
+):
     """Weights (p + 1,) after the steps on the given draws (a, b), b = -1 for single rows; the last is the intercept."""
     rows = np.column_stack([np.asarray(X, dtype=np.float64), np.full(len(X), intercept)])
     w = np.zeros(rows.shape[1])
@@ -24,17 +23,9 @@ def plain_descent(
             step = eta * u if u * prediction < 1 else 0.0
         elif loss == "logistic":
             step = eta * u / (1 + np.exp(u * prediction))
-        elif loss == "squared":
-            step = eta * (u - prediction)
-        elif loss == "perceptron":
-            step = eta * u if u * prediction <= limit else 0.0
         else:
-            step = u * min(limit, max(0.0, 1 - u * prediction) / (z @ z)) if z @ z > 0 else 0.0
-        if loss in ("hinge", "logistic", "squared"):
-            w = (1 - eta * reg) * w
-        w = w + step * z
-        if project:
-            w = w * min(1.0, 1 / np.sqrt(reg) / max(np.linalg.norm(w), 1e-300))
+            step = eta * (u - prediction)
+        w = (1 - eta * reg) * w + step * z
         if t >= average_from:
             total, averaged = total + w, averaged + 1
     return total / averaged if averaged else w

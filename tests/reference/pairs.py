@@ -59,18 +59,12 @@ def hinge_minimum(X, y, offsets, C, weight=None):
 
 def pair_probabilities(sampling, y, offsets, weight):
     """Each pair that can be drawn, with its probability, by listing them."""
-    if sampling == "roc":
-        query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-        own = np.ones(len(y)) if weight is None else weight[query]
-        pairs = {(a, b): own[a] * own[b] for a in np.flatnonzero(y >= 1) for b in np.flatnonzero(y < 1)}
-        pairs = {pair: value for pair, value in pairs.items() if value > 0}
-    else:
-        listed, own = listed_pairs(y, offsets, weight)
-        query = np.searchsorted(offsets, listed[:, 0], side="right") - 1
-        if sampling != "rank":
-            own = own / np.bincount(query, minlength=len(offsets))[query]
-        if sampling == "row-norm-rank":
-            own = own * np.diff(offsets)[query]
-        pairs = {(int(a), int(b)): v for (a, b), v in zip(listed, own) if v > 0}
+    listed, own = listed_pairs(y, offsets, weight)
+    query = np.searchsorted(offsets, listed[:, 0], side="right") - 1
+    if sampling != "rank":
+        own = own / np.bincount(query, minlength=len(offsets))[query]
+    if sampling == "row-norm-rank":
+        own = own * np.diff(offsets)[query]
+    pairs = {(int(a), int(b)): v for (a, b), v in zip(listed, own) if v > 0}
     total = sum(pairs.values())
     return {pair: value / total for pair, value in pairs.items()}

@@ -1,4 +1,4 @@
-"""Stochastic pairwise descent: linear rankers from random pairs, at a cost that does not grow with the documents."""
+"""Stochastic pairwise descent: linear rankers from random pairs; the cost of a step does not depend on the rows."""
 
 from __future__ import annotations
 
@@ -33,27 +33,25 @@ from truerank.solvers.pair_descent import (
     rates,
     take_steps,
 )
-from truerank.solvers.pair_sampling import NEEDS_CLASSES, NEEDS_PAIRS, SAMPLINGS, make_sampler
+from truerank.solvers.pair_sampling import SAMPLINGS, make_sampler
 from truerank.solvers.path import best_of_path, path_values
 from truerank.solvers.result import SolverResult, Status
 
-_WITH_ROWS = ("combined-ranking", "combined-roc", "stochastic", "balanced-stochastic")
 _WEIGHTINGS = {"rank": "pairs", "row-norm-rank": "rows", "query-norm-rank": "queries"}  # those of RankSVM
-_STREAMED = ("rank", "row-norm-rank", "query-norm-rank", "combined-ranking", "stochastic")
-# Draws made at a time: Python sees an interrupt between two pieces.
+# Number of draws made at a time: an interrupt takes effect between two pieces.
 _PIECE_DRAWS, _PIECE_ENTRIES = 32_768, 1 << 24
 
 
 @dataclass(frozen=True)
 class Objective:
-    """What descent has reached, beside the best that can be reached.
+    """The objective of the fitted weights compared with the optimum.
 
     Attributes
     ----------
     objective : float
         `λ/2 ‖w‖² + mean hinge` of the fitted weights.
     optimum : float
-        The same at the exact solution's weights (`RankSVM` with the hinge), which is within `gap` of the least value.
+        The objective of the exact solution (`RankSVM` with the hinge), at most `gap` above the least value.
     gap : float
         Certificate of the exact solution: no weights have an objective below `optimum - gap`.
     """
@@ -64,70 +62,60 @@ class Objective:
 
     @property
     def relative_distance(self) -> float:
-        """`(objective - optimum) / optimum`."""
+        """Return `(objective - optimum) / optimum`."""
         return (self.objective - self.optimum) / self.optimum
 
 
 @estimator
 class PairwiseDescent(LinearRanker):
-    """Stochastic pairwise descent: each step draws a pair of documents and moves the weights by its loss alone.
+    """Stochastic pairwise descent: each step draws a pair of documents and updates the weights with its loss alone.
 
     With the hinge and `sampling="rank"` it minimises
 
         λ/2 ‖w‖² + (mean over all pairs with y_a > y_b of a query of max(0, 1 - w·(x_a - x_b)))
 
-    where λ is `alpha` and pairs of query q weigh `query_weight[q]` in the mean. A step costs O(features) and a
-    draw O(1), however many documents there are: use it where an exact solver (`RankSVM`) would take too long, or rows
-    come in batches (`partial_fit`) or from a file larger than memory (`fit_file`).
+    where λ is `alpha`, and pairs of query q have the weight `query_weight[q]` in the mean. A step costs O(features)
+    and a draw O(1) for any number of documents. Use it where an exact solver (`RankSVM`) would take too long, where
+    rows arrive in batches (`partial_fit`), or for a file larger than memory (`fit_file`).
 
     Parameters
     ----------
     alpha : float or list of float, default 1e-3
-        λ. From a list, in `fit`, the validation queries of `eval_set` choose. Scales: `MeasureSVM`'s C is divided by
-        the number of queries, `RankSVM`'s C multiplies a sum over pairs, and this λ goes with a mean over pairs, so
-        λ = 1 / (C · pairs) with `RankSVM`'s C.
+        λ. From a list, `fit` chooses by the validation queries of `eval_set`. λ = 1 / (C · pairs) with the C of
+        `RankSVM`, which multiplies a sum over pairs.
     sampling : str, default "rank"
         What a step draws:
 
-        * "rank": uniformly one of all pairs of a query with different grades;
-        * "row-norm-rank": a query in proportion to its rows (among those that have pairs), then a pair in it;
-        * "query-norm-rank": a query uniformly (among those that have pairs), then a pair in it;
-        * "roc": one relevant and one other row, as if all rows were one query;
-        * "combined-ranking", "combined-roc": with `pair_probability` a pair as above, else a single row as a
-          classification step (with loss "squared" a regression step);
-        * "stochastic": single rows; "balanced-stochastic": single rows, relevant ones and others in turn.
-    loss : str, default "hinge"
+        * "rank": one of all pairs of a query with different grades, all with the same probability;
+        * "row-norm-rank": a query in proportion to its rows (among those that have pairs), then one of its pairs;
+        * "query-norm-rank": a query (among those that have pairs), then one of its pairs;
+        * "combined-ranking": with `pair_probability` a pair as in "rank", else a single row as a classification step
+          (with loss "squared" a regression step).
+    loss : {"hinge", "logistic", "squared"}, default "hinge"
         With z the difference of the pair (or the row), u = +1 (for a row, ±1 by class) and prediction w·z:
         "hinge" max(0, 1 - u w·z); "logistic" log(1 + exp(-u w·z)); "squared" ½ (w·z - target)² with the difference of
-        the grades (or the row's grade) as target, in the roc samplings classes 1 and 0 for grades; "perceptron" with
-        a margin: w + η u z where u w·z <= `margin`; "passive-aggressive": w + min(C, (1 - u w·z)₊ / ‖z‖²) u z. The
-        last two know no λ, the last no learning rate.
+        the grades (or the row's grade) as target.
     learning_rate : str, default "pegasos"
         η at step t: "pegasos" 1 / (λ t); "basic" 10 / (10 + t); "constant" `eta0`.
     eta0 : float, default 0.02
     max_iter : int, default 100_000
-        Steps of `fit`.
-    projection : bool, default False
-        Project the weights to the ball of radius 1/sqrt(λ) after each step, as Pegasos does.
+        Number of steps of `fit`.
     average : bool or int, default False
-        Return the mean of the weights over all steps (True) or over those from step `average` on.
-    margin : float, default 1.0
-        Of the perceptron.
-    C : float, default 1.0
-        Largest passive-aggressive step.
+        Return the mean of the weights over all steps (True) or over the steps from number `average` on.
     pair_probability : float, default 0.5
+        Share of pairs among the draws of "combined-ranking".
     rel : float, optional
-        Lowest relevant grade, for the samplings that need two classes (roc, balanced, and single rows except with the
-        squared loss). None takes the higher grade where there are two.
+        Lowest relevant grade, for the classification steps of "combined-ranking". None uses the higher grade if there
+        are two.
     validation_measure : str or Measure, default "nDCG@10"
         Chooses λ.
     convention : str, default "ranklib"
-        Fills in what the measure's name leaves open.
+        Settings of the measure that its name does not give.
     scale : {"auto", "never"}, default "auto"
-        "auto" divides columns of very different spread by it and folds that back into `coef_`; columns in [0, 1] stay.
-        The spread is the deviation within the queries, of sparse rows the root mean square of the stored values: the
-        same rows held sparse then learn other weights; the norm above is then that of the divided columns' weights.
-        `partial_fit` and `fit_file` take the scales of their first batch, or block.
+        "auto" divides columns of very different spread by it and divides `coef_` likewise; columns in [0, 1] stay.
+        The spread is the deviation within the queries; of sparse rows it is the root mean square of the stored values,
+        so that sparse and dense copies of the same rows give different weights. `partial_fit` and `fit_file` use the
+        scales of their first batch or block.
     fit_intercept : bool, default True
         Whether single rows have an intercept (regularised like a weight). Pairs have none.
     random_state : int, NumPy generator or None
@@ -140,35 +128,35 @@ class PairwiseDescent(LinearRanker):
     intercept_ : float
         0 unless single rows are drawn.
     n_iter_ : int
-        Steps taken, over all calls of `partial_fit`.
+        Number of steps over all calls of `partial_fit`.
     alpha_ : float
-        The value that was chosen.
+        The chosen value.
     scale_ : float64 array (p,) or None
-        What each column was divided by, if it was.
+        Divisor of each column.
     path_ : list of dict
         After `fit`, for each λ: `alpha`, `validation`.
 
     Raises
     ------
     InvalidInputError
-        On parameters outside their ranges, classes that `rel` must tell, or weights that diverged.
+        If a parameter is out of range, if `rel` is needed, or if the weights diverge.
 
     Notes
     -----
-    Pegasos's step on w_t is `w ← (1 - η_t λ) w + η_t u z 1[u w·z < 1]`, the margin being that of w before it is shrunk.
-    Pairs with equal features only shrink the weights. Where there is nothing to draw the weights stay 0. Draws are
-    uniform to one part in 2^53; the same seed gives the same bits, whatever the order of the rows (in `fit_file`, of
-    the rows of a block). A step on rows beyond the processor's caches waits for memory, which the kernel hides in
-    part by making the differences of 32 draws ahead.
+    Pegasos's step on w_t is `w ← (1 - η_t λ) w + η_t u z 1[u w·z < 1]`, with the margin of w before it shrinks. Pairs
+    with equal features only shrink the weights. Without any pair the weights stay 0. Draws are uniform to one part in
+    2^53. The same seed gives the same bits for any order of the rows (in `fit_file`, of the rows of a block).
 
-    Difference from sofia-ml (Sculley 2009): its "rank" draws a row first, which weighs a binary query by its rows; that
-    is "row-norm-rank" here. In "rank", Sculley's objective, each pair has the same probability, so that long queries
-    rule: on LETOR's MQ2008, whose queries have 5 to 121 documents, "row-norm-rank" ranks better.
+    Differences from sofia-ml (Sculley 2009): (1) its "rank" draws a row first, so that a binary query counts in
+    proportion to its rows; that is "row-norm-rank" here. In "rank", Sculley's objective, each pair has the same
+    probability, so that long queries dominate. On LETOR's MQ2008, whose queries have 5 to 121 documents,
+    "row-norm-rank" ranks better. (2) Samplings that ignore queries, the perceptron, passive-aggressive steps and the
+    projection to a ball are not implemented.
 
     References
     ----------
     Sculley (2009), "Large scale learning to rank"; Sculley (2010), "Combined regression and ranking"; Shalev-Shwartz,
-    Singer & Srebro (2007), "Pegasos"; Crammer et al. (2006), "Online passive-aggressive algorithms" (PA-I).
+    Singer & Srebro (2007), "Pegasos".
 
     Examples
     --------
@@ -178,7 +166,7 @@ class PairwiseDescent(LinearRanker):
     [1, 2, 1, 2]
     """
 
-    instead_of_parts = "it learns from a stream: `fit_file` reads a LETOR file of any size block by block"
+    instead_of_parts = "use `fit_file`, which reads a LETOR file of any size block by block"
     model_attributes: ClassVar[tuple[str, ...]] = (
         *LinearRanker.model_attributes, "intercept_", "n_iter_", "alpha_", "descent_state_", "path_",
     )  # fmt: skip
@@ -192,10 +180,7 @@ class PairwiseDescent(LinearRanker):
     learning_rate: str = "pegasos"
     eta0: float = 0.02
     max_iter: int = 100_000
-    projection: bool = False
     average: bool | int = False
-    margin: float = 1.0
-    C: float = 1.0
     pair_probability: float = 0.5
     rel: float | None = None
     fit_intercept: bool = True
@@ -229,14 +214,14 @@ class PairwiseDescent(LinearRanker):
     def partial_fit(
         self, X: Any, y: Any = None, *, qid: Any = None, query_weight: Any = None, n_steps: int | None = None
     ) -> PairwiseDescent:
-        """Go on from the weights of the last call with draws from this batch alone; returns itself.
+        """Continue from the weights of the last call with draws from this batch alone; return self.
 
         Parameters
         ----------
         X, y, qid, query_weight
-            As in `fit`; the queries of a batch are its own.
+            As in `fit`. A query does not continue in the next batch.
         n_steps : int, optional
-            Steps on this batch; None takes as many as it has rows.
+            Number of steps on this batch; None means its number of rows.
         """
         self._check_parameters(self._one_value())
         first = not hasattr(self, "descent_state_")
@@ -271,37 +256,28 @@ class PairwiseDescent(LinearRanker):
         n_features: int | None = None,
         sparse: bool = False,
     ) -> PairwiseDescent:
-        """Learn from a LETOR file that need not fit into memory, by blocks of whole queries; returns itself.
+        """Learn from a LETOR file by blocks of whole queries, so that the file may exceed memory; return self.
 
         The file is read once to count the pairs of each block and then `n_passes` times. In each pass a block gets
-        its share of the pass's steps at random, so that every pair of the file has the same probability, as in `fit`;
-        with one block and one pass the weights are those of `fit`, bit by bit.
+        its share of the steps at random, so that every pair of the file has the same probability, as in `fit`. With
+        one block and one pass the weights equal those of `fit` bit by bit.
 
         Parameters
         ----------
         path : path
-            LETOR text; each query's lines stand together.
+            LETOR text in which the lines of a query are consecutive.
         n_passes : int, default 1
-            More passes mix the blocks better, at the price of reading.
+            More passes mix the blocks better but read the file more often.
         block_rows : int, default 65_536
-            Rows held in memory at a time, about.
+            Approximate number of rows in memory.
         n_features : int, optional
-            Columns; None takes the highest index within the first block.
+            Number of columns; None means the highest index in the first block.
         sparse : bool, default False
-            Hold blocks as sparse rows.
-
-        Raises
-        ------
-        InvalidInputError
-            With samplings that draw rows of different queries ("roc", "combined-roc", "balanced-stochastic").
+            Store blocks as sparse rows.
         """
         steps = check_positive_int(self.max_iter, "max_iter")
         passes = check_positive_int(n_passes, "n_passes")
         self._check_parameters(self._one_value())
-        if self.sampling not in _STREAMED:
-            raise InvalidInputError(
-                f"fit_file draws within a query; sampling must be one of {', '.join(_STREAMED)}, got {self.sampling!r}"
-            )
 
         def blocks() -> Iterator[RankingData]:
             from truerank.io.letor.read import iter_letor
@@ -316,11 +292,8 @@ class PairwiseDescent(LinearRanker):
             if not weights:
                 n_features = block.n_features
                 self._start(Problem(block, self.scale), self._one_value())
-            pair_form = (
-                "stochastic" if self.sampling == "stochastic" else self.sampling.replace("combined-ranking", "rank")
-            )
             y = np.asarray(block.y)
-            weights.append(make_sampler(pair_form, y, block.offsets, None, None).weight)
+            weights.append(make_sampler(self.sampling, y, block.offsets, None).pairs.weight)
             rows.append(block.n_rows)
             self._keep_sketch(block, self if queries else None)
             queries += block.n_queries
@@ -355,38 +328,31 @@ class PairwiseDescent(LinearRanker):
         query_weight: Any = None,
         tol: float = 1e-4,
     ) -> Objective:
-        """Objective of the fitted weights on these data, beside the exact optimum found by `RankSVM(loss="hinge")`.
+        """Compare the objective of the fitted weights with the optimum that `RankSVM(loss="hinge")` finds.
 
         Parameters
         ----------
         X, y, qid, query_weight
             The training data.
         tol : float, default 1e-4
-            Relative gap to which the optimum is found.
+            Relative precision of the optimum.
 
         Raises
         ------
         InvalidInputError
-            Unless the loss is the hinge and the sampling "rank", "row-norm-rank", "query-norm-rank" or "roc", which
-            have an exact solver; where there are no pairs.
+            If the loss is not the hinge, the sampling is "combined-ranking", or there are no pairs.
         """
         from truerank.rankers.rank_svm import RankSVM
 
         check_choice(self.loss, "loss", ("hinge",))
-        check_choice(self.sampling, "sampling", (*_WEIGHTINGS, "roc"))
+        check_choice(self.sampling, "sampling", tuple(_WEIGHTINGS))
         reg = check_number(self.alpha, "alpha", minimum=0.0, open_minimum=True)
         check_is_fitted(self)
         data = clone(self)._training_data(X, y, qid, query_weight)
         self._check_width(data.n_features)
         grades, offsets, weight = np.asarray(data.y), data.offsets, data.query_weight
-        if self.sampling == "roc":
-            if weight is not None:
-                raise InvalidInputError("query_weight: the exact optimum of sampling 'roc' is known without it only")
-            classes = np.asarray(self._classes(grades, np.unique(grades)), dtype=np.float64)
-            grades, offsets = np.zeros(data.n_rows) + classes, np.array([0, data.n_rows], dtype=np.int64)
         pairs = GradedPairs(grades, offsets, weight)
-        if self.sampling != "roc":
-            pairs.set_weight(weight_by(_WEIGHTINGS[self.sampling], pairs.n_pairs, offsets, weight))
+        pairs.set_weight(weight_by(_WEIGHTINGS[self.sampling], pairs.n_pairs, offsets, weight))
         if pairs.total_weight == 0:
             raise InvalidInputError("these data have no pairs of different grades")
         scores = LinearRanker._predict(self, data.X)
@@ -400,11 +366,11 @@ class PairwiseDescent(LinearRanker):
         return super()._predict(X) + self.intercept_
 
     def check_model(self) -> None:
-        """Called after loading: the state to go on from must fit the weights."""
+        """Check after loading that the state to continue from fits the weights."""
         super().check_model()
         state = getattr(self, "descent_state_", None)
         width = self.n_features_in_ + 1
-        shapes = {"weights": (2, width), "scalars": (5,)}
+        shapes = {"weights": (2, width), "scalars": (4,)}
         if not isinstance(state, dict) or any(
             getattr(state.get(key), "shape", None) != shape or state[key].dtype != np.float64
             for key, shape in shapes.items()
@@ -417,7 +383,7 @@ class PairwiseDescent(LinearRanker):
     # Steps.
 
     def _one_value(self) -> float:
-        """λ for batches and files, where no validation queries choose."""
+        """Return λ for batches and files, which have no validation queries."""
         values = path_values(self.alpha, "alpha", zero=True)
         if len(values) > 1:
             raise InvalidInputError("alpha: partial_fit and fit_file take one value; a list is for fit")
@@ -428,23 +394,19 @@ class PairwiseDescent(LinearRanker):
         check_choice(self.loss, "loss", LOSSES)
         check_choice(self.learning_rate, "learning_rate", LEARNING_RATES)
         eta0 = check_number(self.eta0, "eta0", minimum=0.0, open_minimum=True)
-        check_number(self.margin, "margin", minimum=0.0)
-        check_number(self.C, "C", minimum=0.0, open_minimum=True)
         check_number(self.pair_probability, "pair_probability", minimum=0.0, maximum=1.0)
         if self.rel is not None:
             check_number(self.rel, "rel")
-        for name in ("projection", "fit_intercept"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise InvalidInputError(f"{name} must be True or False, got {getattr(self, name)!r}")
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise InvalidInputError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
         if not isinstance(self.average, bool | np.bool_):
             check_positive_int(self.average, "average", 0)
-        if reg == 0.0 and ((self.learning_rate == "pegasos" and self.loss != "passive-aggressive") or self.projection):
+        if reg == 0.0 and self.learning_rate == "pegasos":
             raise InvalidInputError(
-                "alpha must be > 0 with learning_rate='pegasos' and with projection, got 0; choose another "
-                "learning_rate or a positive alpha"
+                "alpha must be > 0 with learning_rate='pegasos', got 0; choose another learning_rate"
             )
         first = {"pegasos": 0.0, "basic": 10.0 / 11.0, "constant": eta0}[self.learning_rate]
-        if self.loss in LOSSES[:3] and first * reg > 1.0:
+        if first * reg > 1.0:
             raise InvalidInputError(
                 f"alpha times the first learning rate must be at most 1, got {reg:g} * {first:g}: the weights "
                 "would change sign at every step; lower alpha or use learning_rate='pegasos'"
@@ -457,17 +419,17 @@ class PairwiseDescent(LinearRanker):
         self._status = Status.NOTHING_TO_LEARN
 
     def _batch(self, data: RankingData) -> Problem:
-        """Later rows, in the units of the first."""
+        """Return later rows in the units of the first ones."""
         return Problem(data, "never" if self.scale_ is None else self.scale_)
 
     def _weights(self) -> np.ndarray:
-        """Weights in the units of the descent, the intercept last."""
+        """Return the weights in the units of the descent, with the intercept last."""
         result = averaged_weights(self.descent_state_["weights"], self.descent_state_["scalars"])
         if not np.isfinite(result).all():
             raise InvalidInputError(
                 f"the weights diverged (loss {self.loss!r}, learning_rate {self.learning_rate!r}, alpha "
-                f"{self.alpha_:g}): scale the columns, or use learning_rate='basic', a smaller eta0, a larger "
-                "alpha or projection=True"
+                f"{self.alpha_:g}): scale the columns, or use learning_rate='basic', a smaller eta0 or a larger "
+                "alpha"
             )
         return result
 
@@ -479,7 +441,7 @@ class PairwiseDescent(LinearRanker):
         self._finish(self._status)
 
     def _classes(self, y: np.ndarray, grades: np.ndarray) -> np.ndarray | None:
-        """Which rows are relevant; None where there is one grade only and nothing says whether it is."""
+        """Return which rows are relevant; None if all have one grade and `rel` is not given."""
         if self.rel is not None:
             return y >= self.rel
         if len(grades) > 2:
@@ -494,35 +456,29 @@ class PairwiseDescent(LinearRanker):
     ) -> None:
         """Take steps with draws from one block of data."""
         y = problem.y
-        squared = self.loss == "squared"
-        relevant = None
-        if self.sampling in NEEDS_CLASSES or (self.sampling in _WITH_ROWS and not squared):
+        squared, combined = self.loss == "squared", self.sampling == "combined-ranking"
+        target = y
+        if combined and not squared:
             relevant = self._classes(y, np.unique(y) if grades is None else grades)
             if relevant is None:
                 return
-        sampler = make_sampler(
-            self.sampling, y, problem.offsets, problem.query_weight, relevant, float(self.pair_probability)
-        )
-        if pair_share is not None:
-            sampler = replace(sampler, pair_share=pair_share if self.sampling in NEEDS_PAIRS else 0.0)
-        if sampler.weight == 0.0:
+            target = np.where(relevant, 1.0, -1.0)
+        sampler = make_sampler(self.sampling, y, problem.offsets, problem.query_weight, float(self.pair_probability))
+        if combined and pair_share is not None:
+            sampler = replace(sampler, pair_share=pair_share)
+        if sampler.pairs.weight == 0.0 and sampler.pair_share > 0.0:
             return
         self._status = Status.ALL_ROUNDS
-        target = y if relevant is None else np.where(relevant, 1.0, -1.0)
-        if squared and self.sampling in ("roc", "combined-roc"):
-            target = np.asarray(relevant, dtype=np.float64)
         state = self.descent_state_
         rows, order = problem.rows.parts()
         options = np.array(
             [
                 self.alpha_,
-                self.C if self.loss == "passive-aggressive" else self.margin,
-                1.0 / np.sqrt(self.alpha_) if self.projection else np.inf,
                 float(self.average) if self.average else np.inf,  # True is 1: from the first step on
                 1.0 if self.fit_intercept else 0.0,
             ]
         )
-        # The draws of a step depend on the seed and the step's number alone, and so go on where a batch ended.
+        # The draws of a step depend on the seed and the step's number alone: they continue where a batch ended.
         generator = stream(state["seed"], "pairwise-descent")
         bits: Any = generator.bit_generator
         done = int(state["scalars"][STEPS])
@@ -530,11 +486,11 @@ class PairwiseDescent(LinearRanker):
         piece = max(1, min(_PIECE_DRAWS, int(_PIECE_ENTRIES / problem.rows.values_by_row)))
         for start in range(0, n_steps, piece):
             n = min(piece, n_steps - start)
-            a, b = sampler.draw(generator, n, done + start)
+            a, b = sampler.draw(generator, n)
             goal = np.ones(n)
             if squared:
                 goal = target[a] - np.where(b >= 0, target[b], 0.0)
-            elif sampler.single_rows:
+            elif combined:
                 goal = np.where(b >= 0, 1.0, target[a])
             eta = rates(self.learning_rate, done + start + 1.0, n, self.alpha_, float(self.eta0))
             take_steps(rows, order, a, b, goal, eta, state["weights"], state["scalars"], options, self.loss)

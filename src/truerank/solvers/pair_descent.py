@@ -1,12 +1,12 @@
-"""The steps of stochastic pairwise descent (Sculley 2009): kernels for dense and sparse rows.
+"""Steps of stochastic pairwise descent (Sculley 2009): kernels for dense and sparse rows.
 
 For a step on z, the difference of two rows (or one row), with rate η and weights w:
 
-    w ← (1 - η λ) w + gain · z,        gain = η · u 1[u w·z < 1] for the hinge, and so on by loss.
+    w ← (1 - η λ) w + gain · z,        gain = η · u 1[u w·z < 1] for the hinge
 
-The weights are kept as `w = s v`: shrinking them is one multiplication, and a step costs one pass over the features
-of its rows. The sum of the weights over the averaged steps is kept as `σ v + r`, so that averaging costs one more
-pass only where v changes. Draws and rates come as arrays, made outside.
+The weights are stored as `w = s v`: a multiplication shrinks them, and a step costs one pass over the features of its
+rows. The sum of the weights over the averaged steps is stored as `σ v + r`, so that an average costs one more pass only
+where v changes. The caller makes the draws and rates as arrays.
 """
 
 from __future__ import annotations
@@ -17,40 +17,37 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 
-LOSSES = ("hinge", "logistic", "squared", "perceptron", "passive-aggressive")
-_HINGE, _LOGISTIC, _SQUARED, _PERCEPTRON, _PASSIVE_AGGRESSIVE = range(5)
+LOSSES = ("hinge", "logistic", "squared")
+_HINGE, _LOGISTIC, _SQUARED = range(3)
 LEARNING_RATES = ("pegasos", "basic", "constant")
 # Rows of the array of weights.
 V, R = 0, 1
-# Entries of the array of scalars that goes with the weights: s, ‖v‖², σ, averaged steps, steps.
-SCALE, NORM, SIGMA, AVERAGED, STEPS = range(5)
-# Entries of the array of options: λ; the perceptron's margin or the passive-aggressive C; radius of the ball, infinite
-# without projection; first step that is averaged; what single rows have as intercept's feature.
-REG, LIMIT, RADIUS, AVERAGE_FROM, INTERCEPT = range(5)
-# The tracked norm gathers rounding: it is computed anew after so many steps.
-_NORM_STEPS = 1024
+# Entries of the array of scalars that goes with the weights: s, σ, number of averaged steps, number of steps.
+SCALE, SIGMA, AVERAGED, STEPS = range(4)
+# Entries of the array of options: λ; first step that is averaged; value of the intercept's feature in single rows.
+REG, AVERAGE_FROM, INTERCEPT = range(3)
 # Below this s is multiplied into v.
 _LEAST_SCALE = 1e-6
-# The differences of so many draws are made before their steps, so that the rows' ways from memory overlap.
+# The differences of so many draws are made before their steps, so that reads of rows from memory overlap.
 _AHEAD = 32
 
 
 def new_state(width: int) -> tuple[np.ndarray, np.ndarray]:
-    """Weights (2, width) and scalars of the start."""
-    scalars = np.zeros(5)
+    """Return the weights (2, width) and scalars of the start."""
+    scalars = np.zeros(4)
     scalars[SCALE] = 1.0
     return np.zeros((2, width)), scalars
 
 
 def averaged_weights(weights: np.ndarray, scalars: np.ndarray) -> np.ndarray:
-    """The mean of the weights over the averaged steps; the last weights when no step was averaged."""
+    """Return the mean of the weights over the averaged steps, or the last weights if no step was averaged."""
     if scalars[AVERAGED] == 0:
         return scalars[SCALE] * weights[V]
     return (scalars[SIGMA] * weights[V] + weights[R]) / scalars[AVERAGED]
 
 
 def rates(learning_rate: str, first: float, n: int, reg: float, eta0: float) -> np.ndarray:
-    """η of the steps first, first + 1, …, float64 (n,)."""
+    """Return η of the steps first, first + 1, …, float64 (n,)."""
     if learning_rate == "constant":
         return np.full(n, eta0)
     t = np.arange(n, dtype=np.float64)
@@ -67,12 +64,12 @@ def take_steps(
     rows: Any, order: np.ndarray | None, a: np.ndarray, b: np.ndarray, goal: np.ndarray, eta: np.ndarray,
     weights: np.ndarray, scalars: np.ndarray, options: np.ndarray, loss: str,
 ) -> None:  # fmt: skip
-    """One step on each drawn pair of positions (a, b), or on a where b is -1; weights and scalars are changed in place.
+    """Take one step on each pair of positions (a, b), or on a where b is -1; change weights and scalars in place.
 
-    `rows` is an array (n, p), or the three arrays of a CSR matrix with sorted columns; `order` has the row at each
-    position, None where positions are rows; a and b are int64 (k,). `goal` (k,) is u, +1 or -1, or for the squared loss
-    the number that w·z should be; `eta` (k,) the rates. Weights, scalars and options are as above, weights with one
-    entry more than rows have columns: the intercept of single rows.
+    `rows` is an array (n, p), or the three arrays of a CSR matrix with sorted columns. `order` has the row at each
+    position, None if positions are rows. a and b are int64 (k,). `goal` (k,) is u, +1 or -1; for the squared loss it is
+    the target of w·z. `eta` (k,) are the rates. Weights have one entry more than rows have columns, the intercept of
+    single rows.
     """
     if isinstance(rows, tuple):
         if order is not None:
@@ -87,52 +84,37 @@ def take_steps(
 
 
 @kernel
-def _gain(loss, prediction, goal, eta, square, limit):
-    """The multiple of z that a step adds to the weights; `square` is ‖z‖²."""
+def _gain(loss, prediction, goal, eta):
+    """Return the multiple of z that a step adds to the weights."""
     if loss == _SQUARED:
         return eta * (goal - prediction)
     margin = goal * prediction
     if loss == _HINGE:
         return eta * goal if margin < 1.0 else 0.0
-    if loss == _LOGISTIC:
-        if margin > 0.0:
-            e = np.exp(-margin)
-            return eta * goal * e / (1.0 + e)
-        return eta * goal / (1.0 + np.exp(margin))
-    if loss == _PERCEPTRON:
-        return eta * goal if margin <= limit else 0.0
-    if margin >= 1.0 or square == 0.0:
-        return 0.0
-    return goal * min(limit, (1.0 - margin) / square)
+    if margin > 0.0:
+        e = np.exp(-margin)
+        return eta * goal * e / (1.0 + e)
+    return eta * goal / (1.0 + np.exp(margin))
 
 
 @kernel
 def _shrink(weights, scalars, factor):
-    """Multiply the weights by a factor >= 0; True when v itself was rescaled."""
+    """Multiply the weights by a factor >= 0."""
     scalars[SCALE] *= factor
     s = scalars[SCALE]
     if s >= _LEAST_SCALE:
-        return False
+        return
     for j in range(weights.shape[1]):
-        # What was averaged so far, before its digits are lost beside new weights.
+        # Add what was averaged so far before the new, much smaller v replaces the old one.
         weights[R, j] += scalars[SIGMA] * weights[V, j]
         weights[V, j] *= s
-    scalars[NORM] *= s * s
     scalars[SIGMA] = 0.0
     scalars[SCALE] = 1.0
-    return True
 
 
 @kernel
-def _finish_step(weights, scalars, options):
-    """Projection to the ball, and the running average."""
-    radius = options[RADIUS]
-    if radius < np.inf:
-        if scalars[STEPS] % _NORM_STEPS == 0:
-            scalars[NORM] = np.sum(weights[V] * weights[V])
-        norm = scalars[SCALE] * np.sqrt(max(0.0, scalars[NORM]))
-        if norm > radius:
-            scalars[SCALE] *= radius / norm
+def _finish_step(scalars, options):
+    """Update the running average."""
     if scalars[STEPS] >= options[AVERAGE_FROM]:
         scalars[SIGMA] += scalars[SCALE]
         scalars[AVERAGED] += 1.0
@@ -140,7 +122,7 @@ def _finish_step(weights, scalars, options):
 
 @kernel
 def _dot(x, y):
-    """Σ x_j y_j with eight sums in flight: one alone would wait for each addition (2.5 times as fast at 46 columns)."""
+    """Return Σ x_j y_j from eight running sums, which do not wait for one another (2.5 times as fast at 46 columns)."""
     n = len(x)
     whole = n - n % 8
     a = b = c = d = e = f = g = h = 0.0
@@ -161,7 +143,7 @@ def _dot(x, y):
 
 @kernel
 def _differences(X, order, a, b, intercept, differences):
-    """z of each draw, one in a row."""
+    """Write z of each draw to a row of `differences`."""
     p = X.shape[1]
     for k in range(len(a)):
         z, i = differences[k], order[a[k]]
@@ -181,17 +163,13 @@ def _dense_steps(X, order, a, b, goal, eta, weights, scalars, options, loss):
     """`take_steps` on dense rows."""
     differences = np.empty((_AHEAD, weights.shape[1]))
     v, r = weights[V], weights[R]
-    needs_square = options[RADIUS] < np.inf or loss == _PASSIVE_AGGRESSIVE
     for k in range(len(a)):
         if k % _AHEAD == 0:
             _differences(X, order, a[k : k + _AHEAD], b[k : k + _AHEAD], options[INTERCEPT], differences)
         z = differences[k % _AHEAD]
         scalars[STEPS] += 1.0
-        along = _dot(z, v)
-        square = _dot(z, z) if needs_square else 0.0
-        gain = _gain(loss, scalars[SCALE] * along, goal[k], eta[k], square, options[LIMIT])
-        if loss <= _SQUARED and _shrink(weights, scalars, 1.0 - eta[k] * options[REG]):
-            along = _dot(z, v)
+        gain = _gain(loss, scalars[SCALE] * _dot(z, v), goal[k], eta[k])
+        _shrink(weights, scalars, 1.0 - eta[k] * options[REG])
         if gain != 0.0:
             step = gain / scalars[SCALE]
             moved = scalars[SIGMA] * step
@@ -200,8 +178,7 @@ def _dense_steps(X, order, a, b, goal, eta, weights, scalars, options, loss):
             if moved != 0.0:
                 for j in range(len(z)):
                     r[j] -= moved * z[j]
-            scalars[NORM] += 2.0 * step * along + step * step * square
-        _finish_step(weights, scalars, options)
+        _finish_step(scalars, options)
 
 
 @kernel
@@ -209,25 +186,6 @@ def _sparse_dot(data, indices, start, stop, v):
     total = 0.0
     for e in range(start, stop):
         total += data[e] * v[indices[e]]
-    return total
-
-
-@kernel
-def _sparse_square(data, indices, i, i_stop, o, o_stop):
-    """Squared norm of the difference of two sparse rows, column indices sorted."""
-    total = 0.0
-    while i < i_stop or o < o_stop:
-        if o >= o_stop or (i < i_stop and indices[i] < indices[o]):
-            d = np.float64(data[i])
-            i += 1
-        elif i >= i_stop or indices[o] < indices[i]:
-            d = np.float64(data[o])
-            o += 1
-        else:
-            d = np.float64(data[i]) - np.float64(data[o])
-            i += 1
-            o += 1
-        total += d * d
     return total
 
 
@@ -245,7 +203,6 @@ def _sparse_steps(data, indices, starts, a, b, goal, eta, weights, scalars, opti
     """`take_steps` on CSR rows with sorted column indices."""
     p = weights.shape[1] - 1
     v = weights[V]
-    needs_square = options[RADIUS] < np.inf or loss == _PASSIVE_AGGRESSIVE
     for k in range(len(a)):
         scalars[STEPS] += 1.0
         i, i_stop = starts[a[k]], starts[a[k] + 1]
@@ -253,10 +210,8 @@ def _sparse_steps(data, indices, starts, a, b, goal, eta, weights, scalars, opti
         if b[k] >= 0:
             o, o_stop, bias = starts[b[k]], starts[b[k] + 1], 0.0
         along = _sparse_dot(data, indices, i, i_stop, v) - _sparse_dot(data, indices, o, o_stop, v) + bias * v[p]
-        square = _sparse_square(data, indices, i, i_stop, o, o_stop) + bias * bias if needs_square else 0.0
-        gain = _gain(loss, scalars[SCALE] * along, goal[k], eta[k], square, options[LIMIT])
-        if loss <= _SQUARED and _shrink(weights, scalars, 1.0 - eta[k] * options[REG]):
-            along = _sparse_dot(data, indices, i, i_stop, v) - _sparse_dot(data, indices, o, o_stop, v) + bias * v[p]
+        gain = _gain(loss, scalars[SCALE] * along, goal[k], eta[k])
+        _shrink(weights, scalars, 1.0 - eta[k] * options[REG])
         if gain != 0.0:
             step = gain / scalars[SCALE]
             moved = scalars[SIGMA] * step
@@ -264,5 +219,4 @@ def _sparse_steps(data, indices, starts, a, b, goal, eta, weights, scalars, opti
             _sparse_add(data, indices, o, o_stop, -step, -moved, weights)
             v[p] += step * bias
             weights[R, p] -= moved * bias
-            scalars[NORM] += 2.0 * step * along + step * step * square
-        _finish_step(weights, scalars, options)
+        _finish_step(scalars, options)

@@ -1,10 +1,9 @@
-"""Drawing pairs of documents, or single ones, without listing them: O(n) for the index, O(1) for a draw.
+"""Draw pairs of documents, or single documents, without a list of the pairs: O(n) for the index, O(1) for a draw.
 
-Rows are ordered by query and grade, so that the better and the worse documents of a block of pairs (one query, one
+Rows are sorted by query and grade, so that the better and the worse documents of a block of pairs (one query, one
 grade against all lower ones) are two ranges of rows. A draw takes a block with probability proportional to its number
-of pairs, then one of its pairs: uniform over the pairs, and no drawn pair is ever thrown away. Random numbers come
-from NumPy's generator as arrays; the blocks are found by a guide table (Chen & Asau 1974), in a third of the time of
-`numpy.searchsorted` or `Generator.choice`.
+of pairs, then one of its pairs. It is uniform over the pairs, and no draw is rejected. Random numbers come from NumPy's
+generator as arrays. A guide table (Chen & Asau 1974) finds the blocks in a third of the time of `numpy.searchsorted`.
 """
 
 from __future__ import annotations
@@ -14,18 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from truerank.core.kernel import kernel
-from truerank.data.grouping import offsets_of, sums_by_query
 from truerank.losses.graded_pairs import grade_ranks, order_by_rank
 
-SAMPLINGS = (
-    "rank", "row-norm-rank", "query-norm-rank", "roc", "combined-ranking", "combined-roc", "stochastic",
-    "balanced-stochastic",
-)  # fmt: skip
-NEEDS_PAIRS = tuple(one for one in SAMPLINGS if one != "stochastic")
-NEEDS_CLASSES = ("roc", "combined-roc", "balanced-stochastic")
-
-# How a pair, or a row, is drawn.
-_FROM_ONE_BLOCK, _FROM_TWO_CLASSES, _CLASSES_IN_TURN = range(3)
+SAMPLINGS = ("rank", "row-norm-rank", "query-norm-rank", "combined-ranking")
 
 
 class Blocks:
@@ -54,63 +44,36 @@ class Blocks:
 class Sampler:
     """An index to draw from."""
 
-    rows: np.ndarray  # int64 (n,): rows by query and grade; blocks are ranges of it
-    first: Blocks | None  # of pairs, or of their better rows
-    second: Blocks | None  # of their worse rows, where these are drawn apart
-    single: Blocks | None  # of single rows, whose ranges are of row numbers
-    form: int  # how pairs are drawn
-    pair_share: float  # probability that a step takes a pair
-    weight: float  # of all that can be drawn (pairs, or rows where only rows are drawn); 0 when there is nothing
-    n_numbers: int  # random numbers that a draw takes
+    rows: np.ndarray  # int64 (n,): rows by query and grade; the blocks of pairs are ranges of it
+    pairs: Blocks
+    single: Blocks | None  # of single rows, whose ranges are of row numbers; None if only pairs are drawn
+    pair_share: float  # probability that a step draws a pair
 
     @property
-    def single_rows(self) -> bool:
-        """Whether single rows are drawn, alone or among pairs."""
-        return self.form == _CLASSES_IN_TURN or self.pair_share < 1.0
+    def n_numbers(self) -> int:
+        """Number of random numbers that a draw uses."""
+        return 2 if self.single is None else 3
 
-    def draw(self, generator: np.random.Generator, n: int, turn: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """The next n draws, rows (a, b); b is -1 where a single row is drawn.
+    def draw(self, generator: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the next n draws, rows (a, b); b is -1 for a single row.
 
-        `turn` is the number of rows drawn before, for the classes in turn. Every draw takes `n_numbers` numbers of the
-        generator, one draw after the other: n draws at once are those of n calls.
+        Every draw uses `n_numbers` numbers of the generator, so that n draws at once equal n calls.
         """
         u = generator.random((n, self.n_numbers))
-        if self.form == _CLASSES_IN_TURN:
-            assert self.first is not None
-            assert self.second is not None
-            odd = (turn + np.arange(n)) % 2 == 1
-            a = np.where(odd, self._row(self.second, u, 2), self._row(self.first, u, 0))
-            return a, np.full(n, -1, dtype=np.int64)
         if self.pair_share <= 0.0:
             return self._single(u), np.full(n, -1, dtype=np.int64)
-        a, b = self._pairs(u)
+        a, b = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+        _draw_pairs(u, self.pairs.ends, self.pairs.guide, self.pairs.ranges, self.rows, a, b)
         if self.pair_share < 1.0:
             alone = u[:, -1] >= self.pair_share
             a, b = np.where(alone, self._single(u), a), np.where(alone, -1, b)
         return a, b
 
-    def _pairs(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        assert self.first is not None
-        if self.form == _FROM_TWO_CLASSES:
-            assert self.second is not None
-            return self._row(self.first, u, 0), self._row(self.second, u, 2)
-        a, b = np.empty(len(u), dtype=np.int64), np.empty(len(u), dtype=np.int64)
-        _draw_pairs(u, self.first.ends, self.first.guide, self.first.ranges, self.rows, a, b)
-        return a, b
-
-    def _row(self, blocks: Blocks, u: np.ndarray, column: int) -> np.ndarray:
-        block = blocks.draw(u[:, column])
-        return self.rows[block[:, column] + _floor(u[:, column + 1], block[:, column + 1])]
-
     def _single(self, u: np.ndarray) -> np.ndarray:
         assert self.single is not None
         block = self.single.draw(u[:, 0])
-        return block[:, 0] + _floor(u[:, 1], block[:, 1])
-
-
-def _floor(u: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """A whole number from 0 to count - 1 for uniform numbers in [0, 1)."""
-    return np.minimum((u * count).astype(np.int64), count - 1)
+        start, count = block[:, 0], block[:, 1]
+        return start + np.minimum((u[:, 1] * count).astype(np.int64), count - 1)
 
 
 def make_sampler(
@@ -118,37 +81,24 @@ def make_sampler(
     y: np.ndarray,
     offsets: np.ndarray,
     query_weight: np.ndarray | None,
-    relevant: np.ndarray | None,
     pair_probability: float = 0.5,
 ) -> Sampler:
-    """The index for one of `SAMPLINGS`, in O(n) time and memory: a permutation of the rows and 40 bytes for each block.
+    """Return the index for one of `SAMPLINGS`, in O(n) time and memory.
 
-    `query_weight` (m,) weighs each pair or row of a query; in "query-norm-rank" the query, in "row-norm-rank" each row
-    that it counts. `relevant`, bool (n,), is the better class, for the samplings in `NEEDS_CLASSES`; `pair_probability`
-    that of a pair in the combined ones.
+    `query_weight` (m,) weighs each pair or row of a query; in "query-norm-rank" the query, in "row-norm-rank" each of
+    its rows. `pair_probability` is the probability of a pair in "combined-ranking".
     """
     weight = np.ones(len(offsets) - 1) if query_weight is None else query_weight
-    combined = sampling.startswith("combined")
-    share = pair_probability if combined else 1.0
-    single = (
-        _single_rows(len(y), offsets, weight, query_weight is None) if combined or sampling == "stochastic" else None
-    )
-    if sampling in NEEDS_CLASSES:
-        rows, first, second = _class_blocks(np.asarray(relevant), offsets, weight, query_weight is None)
-        form = _CLASSES_IN_TURN if sampling == "balanced-stochastic" else _FROM_TWO_CLASSES
-        return Sampler(rows, first, second, single, form, share, first.weight * second.weight, 4 + combined)
-    if sampling == "stochastic":
-        rows = np.arange(len(y), dtype=np.int64)
-        return Sampler(rows, None, None, single, _FROM_ONE_BLOCK, 0.0, float(weight @ np.diff(offsets)), 2)
     ranks, _, n_pairs = grade_ranks(y, offsets)
     rows = order_by_rank(ranks, offsets)
     ranges, query = _pair_ranges(ranks, rows, offsets)
+    single = _single_rows(len(y), offsets, query_weight) if sampling == "combined-ranking" else None
     if sampling == "query-norm-rank":
         weight = weight / np.maximum(n_pairs, 1.0)
     elif sampling == "row-norm-rank":
         weight = weight * np.diff(offsets) / np.maximum(n_pairs, 1.0)
-    first = Blocks(ranges, weight[query] * ranges[:, 1].astype(np.float64) * ranges[:, 3])
-    return Sampler(rows, first, None, single, _FROM_ONE_BLOCK, share, first.weight, 2 + combined)
+    pairs = Blocks(ranges, weight[query] * ranges[:, 1].astype(np.float64) * ranges[:, 3])
+    return Sampler(rows, pairs, single, 1.0 if single is None else pair_probability)
 
 
 def _pair_ranges(ranks: np.ndarray, rows: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -168,26 +118,12 @@ def _pair_ranges(ranks: np.ndarray, rows: np.ndarray, offsets: np.ndarray) -> tu
     return np.ascontiguousarray(blocks, dtype=np.int64), query
 
 
-def _class_blocks(
-    relevant: np.ndarray, offsets: np.ndarray, weight: np.ndarray, equal: bool
-) -> tuple[np.ndarray, Blocks, Blocks]:
-    """Rows with the relevant ones first, and the blocks of each class: one, or one for each query by its weight."""
-    rows = np.concatenate([np.flatnonzero(relevant), np.flatnonzero(~relevant)]).astype(np.int64)
-    result = []
-    start = 0
-    for positive in (True, False):
-        counts = sums_by_query((relevant == positive).astype(np.int64), offsets)
-        sizes = np.array([counts.sum()]) if equal else counts
-        starts = start + offsets_of(sizes)[:-1]
-        start += int(sizes.sum())
-        result.append(Blocks(np.column_stack([starts, sizes, starts, sizes]), sizes * (1.0 if equal else weight)))
-    return rows, result[0], result[1]
-
-
-def _single_rows(n: int, offsets: np.ndarray, weight: np.ndarray, equal: bool) -> Blocks:
-    """All rows as one block, or the rows of each query by its weight."""
-    starts, sizes = (np.zeros(1, np.int64), np.array([n])) if equal else (offsets[:-1], np.diff(offsets))
-    return Blocks(np.column_stack([starts, sizes, starts, sizes]), sizes * (np.ones(1) if equal else weight))
+def _single_rows(n: int, offsets: np.ndarray, query_weight: np.ndarray | None) -> Blocks:
+    """Return all rows as one block, or the rows of each query by its weight."""
+    if query_weight is None:
+        return Blocks(np.array([[0, n, 0, n]]), np.array([float(n)]))
+    sizes = np.diff(offsets)
+    return Blocks(np.column_stack([offsets[:-1], sizes, offsets[:-1], sizes]), sizes * query_weight)
 
 
 # Kernels: with them a step of the descent on MQ2008 takes a third less time than with the same in NumPy.

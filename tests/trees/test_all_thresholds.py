@@ -1,11 +1,11 @@
-"""Stumps at all distinct values against trying each threshold, on columns longer than the search's blocks."""
+"""Stumps at all distinct values compared with a trial of each threshold; one histogram of all rows or one a block."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from truerank.trees.sorted_stumps import SortedStumps
+from truerank.trees.grid_stumps import GridStumps
 from truerank.trees.stumps import Stump
 
 N = 700
@@ -43,11 +43,10 @@ def test_best_and_apply(missing, seed):
     edges = [(k, *stump) for k in range(X.shape[1]) for stump in every_edge(X[:, k], potentials)]
     largest = max(abs(edge[-1]) for edge in edges)
     expected = next(edge for edge in edges if abs(edge[-1]) >= largest - 1e-12)
-    search = SortedStumps(X, rows, 1)
-    best = search.best(potentials)
+    search = GridStumps(X, rows, "all", 1)
+    best = search.best(search.histogram(potentials, 0, N))
     assert (best.feature, best.threshold, best.missing) == expected[:3]
     assert best.edge == pytest.approx(expected[3], abs=1e-14)
-    assert search.best(1e-13 * potentials) is None
     for k, threshold, side, edge in edges[:: len(edges) // 60]:
         scores = np.full(N, 0.5)
         search.apply(Stump(k, threshold, side, edge), 0.25, scores)
