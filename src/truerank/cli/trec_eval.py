@@ -6,8 +6,12 @@ import gc
 import getopt
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+if TYPE_CHECKING:
+    from truerank.compat.trec_eval import Options, Parser
+
+COMPILED_FROM = 64 << 20  # bytes of runs
 OPTIONS = [  # letter, long name, what follows, help
     ("q", "query_eval_wanted", "", "print each topic, then the means"),
     ("m", "measure", "NAME[.PARAMETERS]", "measure or set of measures; may be repeated (default: official)"),
@@ -58,28 +62,20 @@ def run(args: Any) -> int:
         read_zscores,
     )
 
+    gc.disable()  # nothing here is cyclic, and collections need a tenth of the time
     try:
         given, files = getopt.gnu_getopt(
             args.arguments, SHORT, [name + "=" * bool(value) for _, name, value, _ in OPTIONS]
         )
-    except getopt.GetoptError as error:
-        _say(f"trec_eval: {error}\n{USAGE}")
-        return 1
-    words = [(LONG[name[2:]] if name.startswith("--") else name[1:], value) for name, value in given]
-    for letter, value in words:
-        if letter == "v":
-            print("trec_eval version 10.0", file=sys.stderr)
-            return 0
-        if letter == "T" and value != "trec_results":
-            _say(f"trec_eval: Illegal retrieval results format '{value}'\n")
-            return 2
-    options = Options()
-    _set(options, words)
-    wants_help = any(letter == "h" for letter, _ in words)
-    zscores = dict(words).get("Z")
-    gc.disable()  # nothing here is cyclic, and collections take a tenth of the time
-    try:
-        if wants_help:
+        words = [(LONG[name[2:]] if name.startswith("--") else name[1:], value) for name, value in given]
+        options = Options()
+        for letter, value in words:
+            if letter == "v":
+                print("trec_eval version 10.0", file=sys.stderr)
+                return 0
+            _set(options, letter, value)
+        chosen = dict(words)
+        if "h" in chosen:
             return _print_help(options.measures)
         if len(files) < 2:
             print(USAGE, end="", file=sys.stderr)
@@ -87,12 +83,19 @@ def run(args: Any) -> int:
         if options.format not in FORMATS:
             raise TrecEvalError(f"trec_eval: Illegal rel_format '{options.format}'; known: {', '.join(FORMATS)}", 2)
         judgements = read_judgements(_bytes_of(files[0]), options.format)
-        if zscores is not None:
-            options.zscores = read_zscores(_bytes_of(zscores))
-        evaluation = Evaluation(judgements, options)
+        if (known := chosen.get("T", "trec_results")) != "trec_results":
+            raise TrecEvalError(f"trec_eval: Illegal retrieval results format '{known}'", 2)
+        first = read_results(_bytes_of(files[1]))
+        if "Z" in chosen:
+            options.zscores = read_zscores(_bytes_of(chosen["Z"]))
+        evaluation, parser = Evaluation(judgements, options), _parser(files[2:])
         for file in files[1:]:
-            for text in evaluation.lines(read_results(_bytes_of(file))):
+            results = first if file is files[1] else read_results(_bytes_of(file), parser)
+            for text in evaluation.lines(results):
                 sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
+    except getopt.GetoptError as error:
+        _say(f"trec_eval: {error}\n{USAGE}")
+        return 1
     except TrecEvalError as error:
         sys.stdout.flush()
         _say(f"{error}\n")
@@ -102,33 +105,54 @@ def run(args: Any) -> int:
     return 0
 
 
-def _set(options: Any, words: list[tuple[str, str]]) -> None:
-    """Take over the options that are given, the last of equal ones."""
-    from truerank.compat.trec_eval import atol
+def _parser(files: list[str]) -> Parser | None:
+    """Return the compiled parser where there is so much to read that it saves more time than its loading needs."""
+    sizes = [os.path.getsize(file) for file in files if os.path.isfile(file)]
+    if sum(sizes) < COMPILED_FROM:
+        return None
+    from truerank.io.trec_kernel import BlockParser
 
-    for letter, value in words:
-        match letter:
-            case "q":
-                options.by_query = True
-            case "c":
-                options.complete = True
-            case "n":
-                options.summary = False
-            case "J":
-                options.judged_only = True
-            case "m":
-                options.measures.append(value)
-            case "l":
-                options.level = atol(value.encode())
-            case "N":
-                options.n_collection = atol(value.encode())
-            case "M":
-                options.most = atol(value.encode())
-            case "D":
-                _, dot, topic = value.partition(".")
-                options.only = os.fsencode(topic) if dot else None
-            case "R":
-                options.format = value
+    block = BlockParser(6, 4)
+
+    def parse(text: bytes) -> tuple[list[tuple[int, bytes]], list[bytes], list[float]] | None:
+        found = block.parse(text, 1)
+        if found is None:
+            return None
+        topics, ids, scores, _, _ = found
+        joined = ids.utf8.tobytes()
+        documents = [joined[a:b] for a, b in zip(ids.begins.tolist(), ids.ends.tolist())]
+        return topics, documents, scores.tolist()
+
+    return parse
+
+
+def _set(options: Options, letter: str, value: str) -> None:
+    """Apply an option; the last of equal ones counts."""
+    from truerank.compat.trec_eval import atol, named_measures
+
+    match letter:
+        case "q":
+            options.by_query = True
+        case "c":
+            options.complete = True
+        case "n":
+            options.summary = False
+        case "J":
+            options.judged_only = True
+        case "m":
+            named_measures(value)
+            options.measures.append(value)
+        case "l":
+            options.level = atol(os.fsencode(value))
+        case "N":
+            options.n_collection = atol(os.fsencode(value))
+        case "M":
+            options.most = atol(os.fsencode(value))
+        case "D":
+            _, dot, topic = value.partition(".")
+            options.only = os.fsencode(topic) if dot else options.only
+        case "R":
+            options.format = value
 
 
 def _say(text: str) -> None:
@@ -159,6 +183,6 @@ def _print_help(measures: list[str]) -> int:
         print("measures: " + ", ".join(MEASURES), "sets of measures: " + ", ".join(NICKNAMES), sep="\n")
         return 0
     for wanted in wanted_measures(measures):
-        text = " ".join((wanted.measure.compute.__doc__ or "").split())
-        print(f"{wanted.root}: {text.removeprefix('Return ')}")
+        text = wanted.measure.formula or wanted.measure.compute.__doc__ or ""
+        print(f"{wanted.root}: {' '.join(text.split())}")
     return 0

@@ -1,62 +1,56 @@
-"""NIST's trec_eval 10.0, option by option: reads what it reads, and prints the same bytes.
+"""NIST's trec_eval 10.0, option by option: reads the files that it reads, and prints the same bytes.
 
-`evaluated` yields the lines of output. Errors are `TrecEvalError` with trec_eval's exit code; lines that it would have
-printed before are yielded first. What differs: a qrels file that ends in a comment is read (trec_eval reads on behind
-the end of its memory); negative levels of relevance, grades above a million, parameters that are not finite and bytes
-of value 0 are refused; control characters in messages are escaped; and `-D` prints no traces.
+`Evaluation.lines` yields the output. Errors are `TrecEvalError` with trec_eval's exit code; the lines that trec_eval
+prints before an error are yielded first. Differences:
+
+1. A qrels file that ends in a comment is read. trec_eval reads beyond the end of its memory there.
+2. Errors: negative levels of relevance, grades above a million, parameters that are not finite, bytes of value 0.
+3. Control characters in messages are escaped.
+4. `-D` prints no traces.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import groupby, repeat
-from operator import ge, gt
+from itertools import compress, groupby
+from operator import eq, ge, gt
 from typing import NamedTuple
 
-from truerank.compat.trec_eval_measures import LONG, RANKED, UNJUDGED, UNPOOLED, Measure, Ranked, merge_sorted
+from truerank.compat.trec_eval_measures import LONG, RANKED, SMALLEST, UNJUDGED, Measure, Ranked, merge_sorted
 from truerank.compat.trec_eval_preferences import PREFERENCES, Judged, Preference
 
 MISSING_Z = -1000000.0
 _HIGHEST = 1_000_000  # of grades: documents are counted by grade, for each topic
-FORMATS = ("qrels", "qrels_jg", "prefs", "qrels_prefs")
-_FIRST = {"runid": Measure("runid", str, mean="none"), "num_q": Measure("count", lambda _: 1, mean="topics")}
-_GROUPED = {"map_avgjg": RANKED["map"], "P_avgjg": RANKED["P"], "Rprec_mult_avgjg": RANKED["Rprec_mult"]}
-_PREFERRED = {
-    name: Measure("count" if k < 3 else "value", compute, mean="sum" if k < 3 else "mean")
-    for k, (name, compute) in enumerate(PREFERENCES.items())
-}
+_NEEDED = {"qrels": "qrels", "qrels_jg": "qrels_jg", "prefs": "prefs", "qrels_prefs": "prefs"}  # format: judgements
+FORMATS = tuple(_NEEDED)
 _LAST = ("yaap", "rbp", "rbp_resid", "unj")
 MEASURES: dict[str, Measure] = {
-    **_FIRST,
+    "runid": Measure("value", lambda _: "", (), "none", "the name of the run", ""),
+    "num_q": Measure("count", lambda _: 1, (), "topics", "the number of topics", ""),
     **{name: measure for name, measure in RANKED.items() if name not in _LAST},
-    **_PREFERRED,
-    **_GROUPED,
+    **{
+        name: Measure("count" if k < 3 else "value", compute, mean="sum" if k < 3 else "mean", needs="prefs")
+        for k, (name, compute) in enumerate(PREFERENCES.items())
+    },
+    **{f"{name}_avgjg": RANKED[name]._replace(needs="qrels_jg") for name in ("map", "P", "Rprec_mult")},
     **{name: RANKED[name] for name in _LAST},
 }
-_OFFICIAL = [
-    "num_ret",
-    "num_rel",
-    "num_rel_ret",
-    "map",
-    "gm_map",
-    "Rprec",
-    "bpref",
-    "recip_rank",
-    "iprec_at_recall",
-    "P",
-]
-_SET = ["num_ret", "num_rel", "num_rel_ret", "utility", "set_P", "set_recall", "set_relative_P", "set_map", "set_F"]
+_OFFICIAL = "num_ret num_rel num_rel_ret map gm_map Rprec bpref recip_rank iprec_at_recall P"
+_SET = "num_ret num_rel num_rel_ret utility set_P set_recall set_relative_P set_map set_F"
 NICKNAMES: dict[str, list[str]] = {
-    "official": [*_FIRST, *_OFFICIAL],
-    "set": [*_FIRST, *_SET],
-    "all_trec": [*_FIRST, *(name for name in RANKED if name not in ("dcg", "ideal_dcg", "yaap"))],
-    "all_prefs": [*_FIRST, *PREFERENCES],
-    "prefs": [*_FIRST, *list(PREFERENCES)[:6]],
-    "qrels_jg": [*_FIRST, *_GROUPED],
+    nickname: ["runid", "num_q", *names]
+    for nickname, names in {
+        "official": _OFFICIAL.split(),
+        "set": _SET.split(),
+        "all_trec": [name for name in RANKED if name not in ("dcg", "ideal_dcg", "yaap")],
+        "all_prefs": list(PREFERENCES),
+        "prefs": list(PREFERENCES)[:6],
+        "qrels_jg": [name for name, measure in MEASURES.items() if measure.needs == "qrels_jg"],
+    }.items()
 }
 
 
@@ -70,9 +64,27 @@ class TrecEvalError(Exception):
 
 @dataclass
 class Options:
-    """The options of one call; names are those of trec_eval's long options where it has them."""
+    """The options of one call.
 
-    measures: list[str] = field(default_factory=list)  # as given to -m
+    Attributes
+    ----------
+    measures : list of str
+        Arguments of `-m`.
+    by_query, summary, complete, judged_only : bool
+        `-q`, not `-n`, `-c`, `-J`.
+    level, n_collection : int
+        `-l`, `-N`.
+    most : int or None
+        `-M`: documents of a topic.
+    format : str
+        `-R`.
+    zscores : dict or None
+        `-Z`: {topic: {measure: (mean, deviation)}}.
+    only : bytes or None
+        `-D`: the only topic to evaluate.
+    """
+
+    measures: list[str] = field(default_factory=list)
     by_query: bool = False
     summary: bool = True
     complete: bool = False
@@ -85,7 +97,7 @@ class Options:
     only: bytes | None = None
 
 
-# Reading. C's atol and atof read the longest number at the start of a text, and 0 where there is none.
+# Reading. C's atol and atof read the longest number at the start of a text, and return 0 where there is none.
 
 _WHOLE = re.compile(rb"\s*([+-]?)(\d+)")
 _DECIMAL = re.compile(
@@ -118,66 +130,65 @@ def atof(text: bytes) -> float:
         return -math.inf if number[:1] == b"-" else math.inf
 
 
-def _judgement_rows(text: bytes, n_columns: int, what: str) -> list[list[bytes]]:
-    """Lines of qrels or preferences in columns; after a comment the next line is read whatever it is, as trec_eval."""
-    rows: list[list[bytes]] = []
-    lines = iter(_lines(text, what))
-    for line in lines:
-        if line[:1] == b"#":
-            following = next(lines, None)
-            if following is None:
-                break
-            line = following
-        columns = line.split()
-        if len(columns) != n_columns:
-            raise TrecEvalError(f"{what}: Malformed line {len(rows) + 1}", 2)
-        rows.append(columns)
-    if not rows:
-        raise TrecEvalError(f"{what}: no lines", 2)
+def _lines(text: bytes, what: str, code: int = 2) -> list[bytes]:
+    if not text:
+        raise TrecEvalError(f"{what}: the file is empty", code)
+    if b"\0" in text:
+        raise TrecEvalError(f"{what}: the file holds a byte of value 0", code)
+    return text.removesuffix(b"\n").split(b"\n")
+
+
+def _rows(lines: Sequence[bytes], n_columns: int, what: str, code: int = 2) -> list[list[bytes]]:
+    """Return the columns of each line; all lines have `n_columns`."""
+    rows = list(map(bytes.split, lines))
+    wrong = next((k for k, row in enumerate(rows, 1) if len(row) != n_columns), None)
+    if wrong is not None or not rows:
+        raise TrecEvalError(f"{what}: Malformed line {wrong}" if rows else f"{what}: no lines", code)
     return rows
 
 
-def _lines(text: bytes, what: str) -> list[bytes]:
-    if not text:
-        raise TrecEvalError(f"{what}: the file is empty", 2)
-    if b"\0" in text:
-        raise TrecEvalError(f"{what}: the file holds a byte of value 0", 2)
-    lines = text.split(b"\n")
-    if not lines[-1]:
-        lines.pop()
-    return lines
+def _judgement_rows(text: bytes, n_columns: int, what: str) -> list[list[bytes]]:
+    """Return the columns of qrels or preferences. As in trec_eval, the line after a comment is never a comment."""
+    lines = _lines(text, what)
+    if b"#" in text:
+        given, lines = iter(lines), []
+        for line in given:
+            lines += [next(given, b"")] if line[:1] == b"#" else [line]
+        if not lines[-1] and text.removesuffix(b"\n").rpartition(b"\n")[2][:1] == b"#":
+            lines.pop()
+    return _rows(lines, n_columns, what)
 
 
 Grades = dict[bytes, int]  # of the documents of a topic
 
 
 class Judgements(NamedTuple):
-    """What is known of the topics, in trec_eval's order of topics."""
+    """The judgements of all topics.
+
+    Attributes
+    ----------
+    format : str
+    grades : dict of topic to list of (group, grades)
+        Qrels have one group.
+    preferences : dict of topic to list of Preference
+    doubled : dict of topic to document
+        Topics with a document that is listed twice.
+    """
 
     format: str
-    grades: dict[bytes, list[tuple[bytes, Grades]]]  # topic: (group, grades) of each group; one group in qrels
+    grades: dict[bytes, list[tuple[bytes, Grades]]]
     preferences: dict[bytes, list[Preference]]
-    doubled: dict[bytes, bytes]  # topics with a document that is listed twice
-
-    @property
-    def topics(self) -> list[bytes]:
-        """Topics in the order of their names."""
-        return sorted(self.grades or self.preferences)
+    doubled: dict[bytes, bytes]
 
 
 def read_judgements(text: bytes, form: str = "qrels") -> Judgements:
     """Read judgements in one of trec_eval's formats; O(lines log lines)."""
-    if form not in FORMATS:
-        raise TrecEvalError(f"trec_eval: Illegal rel_format '{form}'", 2)
     found = Judgements(form, {}, {}, {})
-    if form == "prefs":
-        for topic, group, subgroup, document, level in _judgement_rows(text, 5, "trec_eval.get_prefs"):
-            found.preferences.setdefault(topic, []).append(Preference(group, subgroup, document, atof(level)))
-        return found
-    rows = _judgement_rows(text, 4, f"trec_eval.get_{form}")
-    if form == "qrels_prefs":
-        for topic, group, document, level in rows:
-            found.preferences.setdefault(topic, []).append(Preference(group, b"0", document, atof(level)))
+    rows = _judgement_rows(text, 5 if form == "prefs" else 4, f"trec_eval.get_{form}")
+    if _NEEDED[form] == "prefs":
+        for topic, group, *subgroup, document, level in rows:
+            row = Preference(group, subgroup[0] if subgroup else b"0", document, atof(level))
+            found.preferences.setdefault(topic, []).append(row)
         return found
     by_topic: dict[bytes, dict[bytes, Grades]] = {}
     for topic, group, document, grade in rows:
@@ -193,74 +204,76 @@ def read_judgements(text: bytes, form: str = "qrels") -> Judgements:
     return found
 
 
-class Results(NamedTuple):
-    """A run: the documents of each topic with their scores, in the file's order, and the last line's name."""
+Scored = tuple[list[bytes], list[float]]  # documents and their scores, in the file's order
 
-    topics: dict[bytes, tuple[list[bytes], list[float]]]
+
+class Results(NamedTuple):
+    """A run: the documents of each topic with their scores, and the name on the last line."""
+
+    topics: dict[bytes, Scored]
     name: bytes
 
 
-def read_results(text: bytes) -> Results:
-    """Read a run as trec_eval does: six columns or more, comments and blank lines skipped."""
+Parser = Callable[[bytes], "tuple[list[tuple[int, bytes]], list[bytes], list[float]] | None"]
+
+
+def read_results(text: bytes, parser: Parser | None = None) -> Results:
+    """Read a run as trec_eval does: six columns or more, without comments and blank lines.
+
+    `parser` may return (first row, name) where the topic changes, the documents and the scores of a text; None leaves
+    the text to the code here.
+    """
     what = "trec_eval.get_results"
-    columns = _plain_columns(text)
-    if columns is None:
-        rows: list[list[bytes]] = []
-        for line in _lines(text, what):
-            row = line.split(None, 6)
-            if not row or row[0][:1] == b"#":
-                continue
-            if len(row) < 6:
-                raise TrecEvalError(f"{what}: Malformed line {len(rows) + 1}", 2)
-            rows.append(row)
-        if not rows:
-            raise TrecEvalError(f"{what}: no lines", 2)
-        columns = [[row[k] for row in rows] for k in (0, 2, 4)] + [[rows[-1][5]]]
-    topics, documents, scores, names = columns
-    try:
-        if b"_" in text and b"_" in b" ".join(scores):
-            raise ValueError
-        numbers = list(map(float, scores))
-    except ValueError:  # text that C reads in part
-        numbers = list(map(atof, scores))
-    by_topic: dict[bytes, tuple[list[bytes], list[float]]] = {}
-    start = 0
-    for topic, block in groupby(topics):
-        stop = start + len(list(block))
+    parsed = parser(text) if parser and b"\0" not in text else None
+    if parsed is not None:
+        starts, documents, numbers = parsed
+        name = text.rstrip().rpartition(b"\n")[2].split()[5]
+    else:
+        topics, documents, scores, name = _columns(text, what)
+        try:
+            if b"_" in text and b"_" in b" ".join(scores):
+                raise ValueError
+            numbers = list(map(float, scores))
+        except ValueError:  # text that C reads in part
+            numbers = list(map(atof, scores))
+        starts, start = [], 0
+        for topic, block in groupby(topics):
+            starts.append((start, topic))
+            start += len(list(block))
+    by_topic: dict[bytes, Scored] = {}
+    for (start, topic), (stop, _) in zip(starts, [*starts[1:], (len(documents), b"")]):
         known = by_topic.setdefault(topic, ([], []))
         known[0].extend(documents[start:stop])
         known[1].extend(numbers[start:stop])
-        start = stop
-    return Results(by_topic, names[-1])
+    return Results(by_topic, name)
 
 
-def _plain_columns(text: bytes) -> list[list[bytes]] | None:
-    """Topics, documents, scores and names of a run without comments whose lines all have six columns, else None.
+def _columns(text: bytes, what: str) -> tuple[list[bytes], list[bytes], list[bytes], bytes]:
+    """Return the topics, documents and scores of a run, and its name.
 
-    All lines have six columns if the sixth word of every six is followed by the end of its line; words are counted
-    from one line to the next, so the check is that cutting the text at every sixth word gives its lines.
+    Words are split at once where every line has six: then the sixth of every six is the run's name, and as many lines
+    end in it as there are.
     """
-    if b"#" in text or b"\0" in text:
-        return None
-    words = text.split()
     n_lines = text.count(b"\n") + (not text.endswith(b"\n"))
-    if len(words) != 6 * n_lines:
-        return None
-    ends = words[5::6]
-    if len(set(ends)) != 1 or text.count(b" " + ends[0] + b"\n") + (not text.endswith(b"\n")) != n_lines:
-        return None
-    return [words[0::6], words[2::6], words[4::6], ends[-1:]]
+    words = text.split() if text and b"#" not in text and b"\0" not in text else []
+    if words and len(words) == 6 * n_lines:
+        name = words[5]
+        n_ends = text.count(b" " + name + b"\n") + (not text.endswith(b"\n"))
+        if n_ends == n_lines and words[5::6].count(name) == n_lines:
+            return words[0::6], words[2::6], words[4::6], name
+    rows = [row for line in _lines(text, what) if (row := line.split(None, 6)) and row[0][:1] != b"#"]
+    wrong = next((k for k, row in enumerate(rows, 1) if len(row) < 6), None)
+    if wrong is not None or not rows:
+        raise TrecEvalError(f"{what}: Malformed line {wrong}" if rows else f"{what}: no lines", 2)
+    return [row[0] for row in rows], [row[2] for row in rows], [row[4] for row in rows], rows[-1][5]
 
 
 def read_zscores(text: bytes) -> dict[bytes, dict[bytes, tuple[float, float]]]:
     """Read `topic measure mean deviation` lines for -Z."""
     what = "trec_eval.get_zscores"
     table: dict[bytes, dict[bytes, tuple[float, float]]] = {}
-    for k, line in enumerate(_lines(text, what), 1):
-        row = line.split()
-        if len(row) != 4:
-            raise TrecEvalError(f"{what}: Malformed line {k}", 2)
-        table.setdefault(row[0], {})[row[1]] = (atof(row[2]), atof(row[3]))
+    for topic, measure, mean, deviation in _rows(_lines(text, what, 255), 4, what, 255):
+        table.setdefault(topic, {})[measure] = (atof(mean), atof(deviation))
     return table
 
 
@@ -276,52 +289,56 @@ class Wanted(NamedTuple):
     names: Sequence[str]
 
 
+def named_measures(argument: str) -> tuple[list[str], str]:
+    """Return the measures that an argument of -m names, and the parameters after its first dot (`P.5,10`)."""
+    name, dot, parameters = argument.partition(".")
+    if dot and not parameters:
+        raise TrecEvalError(f"trec_eval: improper measure in parameter '{name}'", 1)
+    if name not in NICKNAMES and name not in MEASURES:
+        from truerank.core.names import nearest
+
+        raise TrecEvalError(f"trec_eval: illegal measure '{argument}'{nearest(name, [*MEASURES, *NICKNAMES])}", 1)
+    return NICKNAMES.get(name, [name]), parameters
+
+
 def wanted_measures(given: Sequence[str]) -> list[Wanted]:
     """Resolve the arguments of -m, in the order of trec_eval's output.
 
-    Parameters follow the first dot: `P.5,10`, `ndcg.1=3,2=9`. Of a measure that is given twice, the first parameters
-    count.
+    The first parameters count where a measure is given twice.
     """
     marked: set[str] = set()
     parameters: dict[str, str] = {}
     for argument in given or ["official"]:
-        name, dot, rest = argument.partition(".")
-        if dot and not rest:
-            raise TrecEvalError(f"trec_eval: improper measure in parameter '{name}'", 1)
-        if dot:
-            parameters.setdefault(name, rest)
-        if name not in NICKNAMES and name not in MEASURES:
-            from truerank.core.names import nearest
-
-            known = nearest(name, [*MEASURES, *NICKNAMES])
-            raise TrecEvalError(f"trec_eval: illegal measure '{argument}'{known}", 1)
-        marked.update(NICKNAMES.get(name, [name]))
+        names, text = named_measures(argument)
+        marked.update(names)
+        if text:
+            parameters.setdefault(argument.partition(".")[0], text)
     return [_wanted(name, measure, parameters.get(name)) for name, measure in MEASURES.items() if name in marked]
 
 
 def _wanted(root: str, measure: Measure, text: str | None) -> Wanted:
     kind = measure.kind
-    if text is None or kind in ("runid", "count", "value"):
-        given: Sequence[float] | Sequence[tuple[str, float]] = measure.default
-        names: Sequence[str] = [root]
-    elif kind == "pairs":
-        parts = [part.split("=") for part in text.split(",")]
-        if any(len(part) != 2 for part in parts):
-            raise TrecEvalError(f"trec_eval: malformed pair parameters in '{text}'", 2)
-        given, names = [(name, atof(value.encode())) for name, value in parts], [f"{root}_{text}"]
-    elif kind == "numbers":
-        given, names = [atof(part.encode()) for part in text.split(",")], [f"{root}_{text}"]
-        if root == "utility" and len(given) != 4:
-            raise TrecEvalError("trec_eval.calc_utility: improper number of coefficients", 4)
-    else:
+    given: Sequence[float] | Sequence[tuple[str, float]] = measure.default
+    names: Sequence[str] = [root]
+    if text is not None and kind in ("pairs", "numbers"):
+        names = [f"{root}_{text}"]
+        parts = [part.rpartition("=") for part in text.split(",")]
+        if kind == "pairs":
+            if any(not equals or "=" in name for name, equals, _ in parts):
+                raise TrecEvalError(f"trec_eval: malformed pair parameters in '{text}'", 2)
+            given = [(name, atof(value.encode())) for name, _, value in parts]
+        else:
+            given = [atof(part.encode()) for part in text.split(",")]
+            if root == "utility" and len(given) != 4:
+                raise TrecEvalError("trec_eval.calc_utility: improper number of coefficients", 4)
+    elif text is not None and kind in ("cutoffs", "shares"):
         read = atol if kind == "cutoffs" else atof
         given = sorted(read(part.encode()) for part in text.split(","))
         if kind == "cutoffs" and given[0] <= 0:
             raise TrecEvalError("trec_eval: Negative cutoff detected", 2)
         if len(set(given)) != len(given):
             raise TrecEvalError("trec_eval: duplicate cutoffs detected", 2)
-    numbers = [value for value in given for value in (value if isinstance(value, tuple) else (value,))[-1:]]
-    if any(value - value != 0 for value in numbers):
+    if not all(math.isfinite(value[1] if isinstance(value, tuple) else value) for value in given):
         raise TrecEvalError(f"trec_eval: a parameter of '{root}' is not a finite number", 2)
     if kind in ("cutoffs", "shares"):
         names = [f"{root}_{value:{'d' if kind == 'cutoffs' else '.2f'}}" for value in given]
@@ -332,7 +349,7 @@ def _wanted(root: str, measure: Measure, text: str | None) -> Wanted:
 
 
 def in_order(documents: list[bytes], scores: list[float], descending_names: bool) -> list[bytes]:
-    """Documents by score, the highest first; ties by name."""
+    """Return the documents by score, the highest first; ties by name."""
     if all(map(gt, scores, scores[1:])):
         return documents
     if (total := sum(scores)) != total:  # with a nan, no comparison holds
@@ -348,18 +365,16 @@ def in_order(documents: list[bytes], scores: list[float], descending_names: bool
         order = sorted(range(len(scores)), key=scores.__getitem__, reverse=True)
         documents, scores = [documents[i] for i in order], [scores[i] for i in order]
     ranked, end = documents.copy(), 0
-    for i in [i for i, (a, b) in enumerate(zip(scores, scores[1:])) if a == b]:
-        if i < end:
-            continue
-        end = i + 2
-        while end < len(scores) and scores[end] == scores[i]:
-            end += 1
-        ranked[i:end] = sorted(ranked[i:end], reverse=descending_names)
+    tied = [*map(eq, scores, scores[1:]), False]
+    for start in compress(range(len(tied)), tied):
+        if start >= end:
+            end = tied.index(False, start) + 1
+            ranked[start:end] = sorted(ranked[start:end], reverse=descending_names)
     return ranked
 
 
-class _Topic(NamedTuple):
-    """A topic's group of judgements: grades by document, the highest grade, and documents by grade from 0."""
+class _Group(NamedTuple):
+    """A topic's judgements of one group: grades by document, the highest grade, and counts by grade from 0."""
 
     known: Grades
     highest: int
@@ -368,8 +383,11 @@ class _Topic(NamedTuple):
 
 
 class _Levels:
-    """Counts of judged documents by grade. trec_eval keeps the memory of the topic before, and with it what a topic
-    without judged documents, or of fewer grades than the level, reads."""
+    """Counts of judged documents by grade.
+
+    trec_eval keeps the memory of the topic before. A topic without judged documents, or with fewer grades than the
+    level, reads what is left there.
+    """
 
     def __init__(self) -> None:
         self._room = 0
@@ -387,8 +405,11 @@ class _Levels:
         self.n = len(counts) or self.n
 
 
+_NOT_PRINTED = "%.0s%.0s"
+
+
 class Evaluation:
-    """One run against one set of judgements; `lines` yields what trec_eval prints."""
+    """Runs against one set of judgements; `lines` yields what trec_eval prints."""
 
     def __init__(self, judgements: Judgements, options: Options) -> None:
         if options.level < 0:
@@ -397,16 +418,29 @@ class Evaluation:
             raise TrecEvalError(f"-M {options.most}: the number of documents must be at least 0", 1)
         self.judgements, self.options = judgements, options
         self.wanted = wanted_measures(options.measures)
-        self._topics: dict[bytes, list[_Topic]] = {}
-        self._z = "Z" if options.zscores is not None else ""
+        self._names = [(wanted, name) for wanted in self.wanted for name in wanted.names]
+        self._templates = [self._template(wanted, name, summary=False) for wanted, name in self._names]
+        self._topics = sorted(judgements.grades or judgements.preferences)
+        self._groups: dict[bytes, list[_Group]] = {}
+
+    def _template(self, wanted: Wanted, name: str, summary: bool) -> str:
+        """The line of a value, without topic and value."""
+        measure, z = wanted.measure, "Z" if self.options.zscores is not None else ""
+        start = f"{name:<22}".replace("%", "%%") + "\t%s\t"
+        if wanted.root == "relstring":
+            return _NOT_PRINTED if summary else start + "'%s'\n"
+        if not summary and (measure.needs == "" or measure.mean == "geometric"):
+            return _NOT_PRINTED
+        if wanted.root == "runid":
+            return start + "%s\n"
+        return start + "%d\n" if measure.kind == "count" and not z else f"{z}{start}%6.4f\n"
 
     def lines(self, results: Results) -> Iterator[str]:
         """Yield the output for a run, with the line ends."""
         options, levels = self.options, _Levels()
-        names = [name for wanted in self.wanted for name in wanted.names]
-        totals = [0.0] * len(names)
+        totals = [0.0] * len(self._names)
         n_topics = 0
-        for topic in self.judgements.topics:
+        for topic in self._topics:
             if options.only is not None and topic != options.only:
                 continue
             found = results.topics.get(topic)
@@ -414,180 +448,152 @@ class Evaluation:
                 raise TrecEvalError(f"trec_eval: result qid '{_text(topic)}' not found in qrels", 4)
             values = self._values(topic, found or ([b"ceci_nest_pas_un_docno"], [1.0]), levels)
             if found is None:
-                values = [self._of_absent(name, value) for name, value in zip(names, values)]
+                values = [_of_absent(name, value) for (_, name), value in zip(self._names, values)]
             if options.zscores is not None:
-                values = [self._standardised(topic, name, value) for name, value in zip(names, values)]
-            for k, value in enumerate(values):
-                if not isinstance(value, str):
-                    totals[k] += value
+                table = options.zscores.get(topic, {})
+                values = [
+                    _standardised(value, table.get(name.encode())) for (_, name), value in zip(self._names, values)
+                ]
+            totals = [t if isinstance(value, str) else t + value for t, value in zip(totals, values)]
             n_topics += 1
             if options.by_query:
-                yield self._printed(_text(topic), values, summary=False)
+                yield _printed(self._templates, _text(topic), values)
         if not n_topics:
             raise TrecEvalError("trec_eval: No queries with both results and relevance info", 7)
         if options.summary:
-            yield self._printed("all", self._averaged(totals, n_topics, _text(results.name)), summary=True)
+            templates = [self._template(wanted, name, summary=True) for wanted, name in self._names]
+            yield _printed(templates, "all", self._averaged(totals, n_topics, _text(results.name)))
 
-    def _values(self, topic: bytes, found: tuple[list[bytes], list[float]], levels: _Levels) -> list[float | str]:
-        """Values of all measures for a topic, in the order of their names."""
-        grouped = self.judgements.format
+    def _values(self, topic: bytes, found: Scored, levels: _Levels) -> list[float | str]:
+        """Return the values of all measures for a topic, in the order of their names."""
+        form = self.judgements.format
         values: list[float | str] = []
-        ranked: list[Ranked] = []
         judged: Judged | None = None
-        for wanted in self.wanted:
-            root, measure = wanted.root, wanted.measure
-            if root in _FIRST:
-                values.append(1.0 if root == "num_q" else "")
-                continue
-            kind = "prefs" if root in _PREFERRED else "qrels_jg" if root in _GROUPED else "qrels"
-            if kind != grouped.removeprefix("qrels_").replace("jg", "qrels_jg"):
-                self._fail(root, f"the measure needs judgements in the format {kind} (-R), these are {grouped}")
+        ranked: list[Ranked] = []
+        for root, measure, parameters, _ in self.wanted:
             try:
-                if kind == "prefs":
-                    if judged is None:
-                        documents = in_order(*found, descending_names=False)[: self.options.most]
-                        _refuse_doubles(documents)
-                        judged = Judged.of(self.judgements.preferences[topic], documents)
-                    values.append(float(measure.compute(judged)))  # type: ignore[arg-type]
-                    continue
-                if not ranked:
-                    ranked = self._ranked(topic, found, levels)
+                if measure.needs == "":
+                    values += measure.values(None, parameters)
+                elif measure.needs != _NEEDED[form]:
+                    raise ValueError(
+                        f"the measure needs judgements in the format {measure.needs} (-R), these are {form}"
+                    )
+                elif measure.needs == "prefs":
+                    judged = judged or self._judged(topic, found)
+                    values += measure.values(judged, parameters)
+                else:
+                    ranked = ranked or self._ranked(topic, found, levels)
+                    values += _means([measure.values(t, parameters) for t in ranked])
             except ValueError as error:
-                self._fail(root, str(error))
-            arguments = (wanted.parameters,) if measure.kind not in ("count", "value") else ()
-            per_group = [measure.compute(t, *arguments) for t in ranked]
-            if measure.kind in ("cutoffs", "shares"):
-                values += per_group[0] if len(ranked) == 1 else _means(per_group)  # type: ignore[arg-type]
-            else:
-                values += per_group[:1] if len(ranked) == 1 else _means([[v] for v in per_group])  # type: ignore
+                raise TrecEvalError(f"{error}\ntrec_eval: Can't calculate measure '{root}'", 4) from error
         return values
 
-    def _ranked(self, topic: bytes, found: tuple[list[bytes], list[float]], levels: _Levels) -> list[Ranked]:
-        """The topic's ranked grades, one list for each group of judgements."""
-        options = self.options
-        documents = in_order(*found, descending_names=True)[: options.most]
-        _refuse_doubles(documents)
-        if topic in self.judgements.doubled:
-            raise ValueError(f"duplicate docs {_text(self.judgements.doubled[topic])}")
-        lists = []
-        groups = self._groups(topic)
+    def _documents(self, found: Scored, descending_names: bool) -> dict[bytes, int]:
+        """Return the ranked documents with their places."""
+        documents = in_order(*found, descending_names)[: self.options.most]
+        places = dict(zip(documents, range(len(documents))))
+        if len(places) < len(documents):
+            double = next(a for a, b in zip(sorted(documents), sorted(documents)[1:]) if a == b)
+            raise ValueError(f"duplicate docs {_text(double)}")
+        return places
+
+    def _judged(self, topic: bytes, found: Scored) -> Judged:
+        return Judged.of(self.judgements.preferences[topic], list(self._documents(found, descending_names=False)))
+
+    def _ranked(self, topic: bytes, found: Scored, levels: _Levels) -> list[Ranked]:
+        """Return the topic's ranked grades, for each group of judgements."""
+        options, doubled = self.options, self.judgements.doubled
+        places = self._documents(found, descending_names=True)
+        if topic in doubled:
+            raise ValueError(f"duplicate docs {_text(doubled[topic])}")
+        groups = self._groups.get(topic) or self._counted(topic)
         highest = max(group.highest for group in groups)
         if self.judgements.format == "qrels_jg":
             highest = max(highest, 0)
         elif highest < -1:
             raise ValueError(f"topic {_text(topic)} has only grades below -1")
-        for group in groups:
-            levels.set(group.counts, highest)
-            grades = list(map(group.known.get, documents, repeat(UNPOOLED)))
+        lists = []
+        for known, _, counts, n_relevant in groups:
+            levels.set(counts, highest)
+            both = known.keys() & places.keys()
+            pooled, n = sorted(zip(map(places.__getitem__, both), map(known.__getitem__, both))), len(places)
             if options.judged_only:
-                grades = [grade for grade in grades if grade >= 0]
-            t = Ranked(grades, levels.counts, levels.n, group.n_relevant, options.level)
-            t.n_collection = options.n_collection
-            lists.append(t)
+                kept = [grade for _, grade in pooled if grade >= 0]
+                pooled, n = list(enumerate(kept)), len(kept)
+            lists.append(Ranked(pooled, n, levels.counts, levels.n, n_relevant, options.level))
+            lists[-1].n_collection = options.n_collection
         return lists
 
-    def _groups(self, topic: bytes) -> list[_Topic]:
-        """The topic's groups of judgements with their counts, made once for all runs."""
-        if topic not in self._topics:
-            groups = []
-            for _, known in self.judgements.grades[topic]:
-                highest = max(known.values())
-                counts = [0] * (highest + 1)
-                for grade in known.values():
-                    if grade >= 0:
-                        counts[grade] += 1
-                marked = {document: grade if grade >= 0 else UNJUDGED for document, grade in known.items()}
-                groups.append(_Topic(marked, highest, counts, sum(counts[self.options.level :])))
-            if sum(len(group.counts) for group in groups) > LONG:
-                return groups
-            self._topics[topic] = groups
-        return self._topics[topic]
+    def _counted(self, topic: bytes) -> list[_Group]:
+        """Return the topic's groups of judgements, which are kept for the next run."""
+        groups = []
+        for _, known in self.judgements.grades[topic]:
+            highest = max(known.values())
+            counts = [0] * (highest + 1)
+            for grade in known.values():
+                if grade >= 0:
+                    counts[grade] += 1
+            marked = {document: grade if grade >= 0 else UNJUDGED for document, grade in known.items()}
+            groups.append(_Group(marked, highest, counts, sum(counts[self.options.level :])))
+        if sum(len(group.counts) for group in groups) <= LONG:
+            self._groups[topic] = groups
+        return groups
 
-    def _fail(self, measure: str, reason: str) -> None:
-        raise TrecEvalError(f"{reason}\ntrec_eval: Can't calculate measure '{measure}'", 4)
-
-    def _of_absent(self, name: str, value: float | str) -> float | str:
-        """The value of a topic that the run lacks (-c), for measures that are not 0 then."""
-        if name == "relstring":
-            return "''"
-        return 0.0 if name in ("num_ret", "utility", "rbp_resid") or name.startswith("unj") else value
-
-    def _standardised(self, topic: bytes, name: str, value: float | str) -> float | str:
-        """A value in standard deviations from its mean in the file of -Z."""
-        if isinstance(value, str):
-            return value
-        mean, deviation = (self.options.zscores or {}).get(topic, {}).get(name.encode(), (math.nan, 0.0))
-        if deviation:
-            return (value - mean) / deviation
-        return 0.0 if value == mean else MISSING_Z
-
-    def _averaged(self, totals: list[float], n: int, run: str) -> list[float | str]:
-        """Values over all topics."""
-        values: list[float | str] = []
-        k = 0
-        for wanted in self.wanted:
-            mean = wanted.measure.mean
-            for total in totals[k : k + len(wanted.names)]:
-                if wanted.root == "runid":
-                    values.append(run)
-                elif mean == "topics":
-                    values.append(float(n))
-                elif mean == "geometric":
-                    values.append(math.exp(total / n))
-                elif mean == "sum":
-                    values.append(self._all_relevant if self._counts_all(wanted.root) else total)
-                else:
-                    values.append(total / n if mean == "mean" else "")
-            k += len(wanted.names)
+    def _averaged(self, totals: list[float], n_topics: int, run: str) -> list[float | str]:
+        """Return the values over all topics: with -c all of the qrels, also if -D chose one."""
+        n = len(self._topics) if self.options.complete else n_topics
+        averages: dict[str, Callable[[float], float | str]] = {
+            "mean": lambda total: total / n,
+            "sum": lambda total: total,
+            "topics": lambda _: n,
+            "geometric": lambda total: math.exp((total + (n - n_topics) * math.log(SMALLEST)) / n),
+            "none": lambda _: run,
+        }
+        values = [averages[wanted.measure.mean](total) for (wanted, _), total in zip(self._names, totals)]
+        if self.options.complete:
+            values = [self._n_relevant if name == "num_rel" else v for (_, name), v in zip(self._names, values)]
         return values
 
-    def _counts_all(self, root: str) -> bool:
-        """With -c, relevant documents are counted in the qrels, where a grade above 0 is relevant."""
-        return root == "num_rel" and self.options.complete
-
     @cached_property
-    def _all_relevant(self) -> float:
+    def _n_relevant(self) -> float:
+        """Relevant documents of all topics, as -c counts them: grades above 0."""
         groups = [known for topic in self.judgements.grades.values() for _, known in topic]
         return float(sum(grade > 0 for known in groups for grade in known.values()))
 
-    def _printed(self, topic: str, values: list[float | str], summary: bool) -> str:
-        """Lines of one topic, or of the means over all."""
-        lines, k = [], 0
-        for wanted in self.wanted:
-            measure = wanted.measure
-            for name in wanted.names:
-                value = values[k]
-                k += 1
-                if wanted.root == "relstring":
-                    if not summary:
-                        lines.append(f"{name:<22}\t{topic}\t'{str(value).strip(chr(39))}'\n")
-                elif summary and wanted.root == "runid":
-                    lines.append(f"{name:<22}\t{topic}\t{value}\n")
-                elif not summary and (wanted.root in _FIRST or measure.mean == "geometric"):
-                    continue
-                elif measure.kind == "count" and not self._z:
-                    lines.append(f"{name:<22}\t{topic}\t{int(value)}\n")
-                else:
-                    lines.append(f"{self._z}{name:<22}\t{topic}\t{_number(float(value))}\n")
-        return "".join(lines)
+
+def _of_absent(name: str, value: float | str) -> float | str:
+    """Return the value of a topic that the run lacks (-c), for measures that are not 0 then."""
+    if name == "relstring":
+        return ""
+    return 0.0 if name in ("num_ret", "utility", "rbp_resid") or name.startswith("unj") else value
 
 
-def _number(value: float) -> str:
-    """C's %6.4f, which prints a nan of 0 / 0 with a sign."""
-    return f"{value:6.4f}" if value == value else "  -nan"
+def _standardised(value: float | str, known: tuple[float, float] | None) -> float | str:
+    """Return a value in standard deviations from its mean in the file of -Z."""
+    if isinstance(value, str):
+        return value
+    mean, deviation = known or (math.nan, 0.0)
+    if deviation:
+        return (value - mean) / deviation
+    return 0.0 if value == mean else MISSING_Z
 
 
-def _refuse_doubles(documents: list[bytes]) -> None:
-    if len(set(documents)) != len(documents):
-        double = next(a for a, b in zip(sorted(documents), sorted(documents)[1:]) if a == b)
-        raise ValueError(f"duplicate docs {_text(double)}")
+def _printed(templates: list[str], topic: str, values: list[float | str]) -> str:
+    text = "".join([template % (topic, value) for template, value in zip(templates, values)])
+    if "nan\n" in text and any(value != value for value in values):  # C prints the sign of a nan
+        negative = [value != value and math.copysign(1, float(value)) < 0 for value in values]
+        lines = [t.replace("%6.4f", "  -nan%.0s") if found else t for t, found in zip(templates, negative)]
+        text = "".join([line % (topic, value) for line, value in zip(lines, values)])
+    return text
 
 
-def _means(values: Sequence[Sequence[float]]) -> list[float]:
-    """Means over judgement groups."""
+def _means(values: list[list[float | str]]) -> list[float | str]:
+    """Return the means over judgement groups."""
+    if len(values) == 1:
+        return values[0]
     totals = [0.0] * len(values[0])
     for row in values:
-        totals = [total + value for total, value in zip(totals, row)]
+        totals = [total + value for total, value in zip(totals, row) if not isinstance(value, str)]
     return [total / len(values) for total in totals]
 
 

@@ -1,31 +1,37 @@
 """The measures of NIST's trec_eval 10.0, computed from one topic's ranked judgements in its order of operations.
 
-Each function takes a `Ranked` list and the parameters of the measure, and returns one number (or one for each cutoff).
-Sums run over the ranks in order, in double precision, so that the printed digits are those of the C program. Where
-trec_eval divides zero by zero, the value is nan, which it prints as `-nan`.
+`RANKED` lists the measures in the order of trec_eval's output. Sums run over the ranks in order, in double precision,
+so that the printed digits are those of the C program. Where trec_eval divides zero by zero, the value is nan, which it
+prints as `-nan`.
 
-Symbols: R relevant documents of the topic, n retrieved documents, r_i grade at rank i, g_i its gain.
+Symbols: R relevant documents of the topic, n retrieved documents, hits relevant documents retrieved, r_i grade at rank
+i, g_i its gain. In the code a place is a rank that counts from 0.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeVar
 
 Row = TypeVar("Row")
+Pairs = Sequence[tuple[str, float]]  # parameters `grade=gain`; a grade that is not named is its own gain
 
 UNPOOLED, UNJUDGED = -1, -2  # grades of retrieved documents that the qrels do not list, or list with a negative grade
 SMALLEST = 0.00001  # of values whose geometric mean is taken
 EPSILON = 0.00001  # of the counts in infAP
-LONG = 10_000  # counts by grade of a topic that are not kept for the next run
+LONG = 10_000  # topics with more grades than this are not kept for the next run
+TEN_CUTS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
+TENTHS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+FIFTHS = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0)
 _LOG2: list[float] = []
+_POWERS: dict[float, list[float]] = {}
 
 
 def discounts(n: int) -> list[float]:
-    """Return log2(i + 2), the discount of the document after i others, for i from 0 to at least n - 1."""
+    """Return log2(i + 2), the discount at place i, for i from 0 to at least n - 1."""
     for i in range(len(_LOG2), n):
         _LOG2.append(math.log2(i + 2))
     return _LOG2
@@ -35,70 +41,81 @@ def divided(a: float, b: float) -> float:
     """Return a / b as the processor computes it: infinite, or nan, where b is 0."""
     if b:
         return a / b
-    return math.nan if a == 0.0 or a != a else math.copysign(math.inf, a)
+    return -math.nan if a == 0.0 or a != a else math.copysign(math.inf, a)
 
 
 def rounded(x: float) -> int:
     """Return the nearest integer; halves go away from zero (C's lround)."""
     whole = int(x)
-    return whole + (1 if x - whole >= 0.5 else 0) - (1 if whole - x >= 0.5 else 0)
+    return whole + (x - whole >= 0.5) - (whole - x >= 0.5)
 
 
 class Ranked:
-    """A topic's retrieved documents as grades in ranked order, with the counts that the measures share.
+    """A topic's retrieved documents in ranked order, with the counts that the measures share.
 
     Attributes
     ----------
-    grades : list of int (n,)
-        Grades by rank; `UNPOOLED` and `UNJUDGED` where there is none.
+    pooled : list of (int, int)
+        (place, grade) of the documents that the qrels list.
+    n : int
+        Number of retrieved documents.
     at_level : list of int
         Judged documents of each grade from 0, retrieved or not; may be longer than `n_levels`.
     n_levels : int
         One more than the highest grade of the topic.
+    R : int
+        Number of relevant documents.
     level : int
         Lowest relevant grade, at least 0.
-    pooled : list of (int, int)
-        (place, grade) of the documents that the qrels list; places count from 0.
-    hits : list of int
-        Places of relevant documents.
+    n_collection : int
+        Documents of the collection, for utility.
     truncates : bool
         Whether interpolated precision counts as in version 9.
     """
 
-    def __init__(self, grades: list[int], at_level: list[int], n_levels: int, n_relevant: int, level: int) -> None:
-        self.grades, self.at_level, self.n_levels, self.level = grades, at_level, n_levels, level
-        self.n, self.R = len(grades), n_relevant
-        self.pooled = [(i, grade) for i, grade in enumerate(grades) if grade != UNPOOLED]
-        self.hits = [i for i, grade in self.pooled if grade >= level]
+    def __init__(
+        self, pooled: list[tuple[int, int]], n: int, at_level: list[int], n_levels: int, n_relevant: int, level: int
+    ) -> None:
+        self.pooled, self.n, self.at_level, self.n_levels, self.level = pooled, n, at_level, n_levels, level
+        self.R = n_relevant
+        self.judged = [place for place, grade in pooled if grade >= 0]
+        self.hits = [place for place, grade in pooled if grade >= level]
         self.n_hits = len(self.hits)
         self.n_collection = 0
         self.truncates = False
+        self._graded: dict[tuple[tuple[str, float], ...], tuple[list[tuple[int, float]], list[float]]] = {}
 
     @cached_property
-    def unjudged(self) -> list[int]:
-        """Places of retrieved documents without a grade."""
-        return [i for i, grade in enumerate(self.grades) if grade < 0]
+    def _positive(self) -> list[tuple[int, int]]:
+        return [(place, grade) for place, grade in self.pooled if grade > 0]
+
+    @cached_property
+    def grades(self) -> list[int]:
+        """The grade at each rank."""
+        grades = [UNPOOLED] * self.n
+        for place, grade in self.pooled:
+            grades[place] = grade
+        return grades
 
     @cached_property
     def precision_sums(self) -> list[float]:
         """Sums of the precision at the first 0, 1, ... relevant documents."""
         sums = [0.0]
-        for k, i in enumerate(self.hits, 1):
-            sums.append(sums[-1] + k / (i + 1))
+        for k, place in enumerate(self.hits, 1):
+            sums.append(sums[-1] + k / (place + 1))
         return sums
 
-    def hits_in(self, k: int) -> int:
-        """Relevant documents among the first k."""
-        return bisect_left(self.hits, k)
-
     @cached_property
-    def positive(self) -> list[tuple[int, int]]:
-        """(place, grade) of the documents with a grade above 0."""
-        return [(i, grade) for i, grade in self.pooled if grade > 0]
+    def best_precision(self) -> list[float]:
+        """The largest precision at the k-th relevant document or below it, for k from 0."""
+        best = [divided(self.n_hits, self.n)] * (self.n_hits + 1)
+        for k in range(self.n_hits, 0, -1):
+            best[k - 1] = best[k] = max(best[k], k / (self.hits[k - 1] + 1))
+        return best
 
     @cached_property
     def bpref(self) -> float:
-        """Binary preference, see `bpref`."""
+        """Binary preference: see `RANKED`."""
         n_nonrelevant = sum(self.at_level[: self.level])
         value, above = 0.0, 0
         for _, grade in self.pooled:
@@ -112,34 +129,52 @@ class Ranked:
                 value += 1.0
         return value / self.R if self.R else value
 
-    def gains(self, pairs: Sequence[tuple[str, float]]) -> Gains:
-        """Gains of the grades under `grade=gain` parameters."""
+    def hits_in(self, k: int) -> int:
+        """Return the number of relevant documents among the first k."""
+        return bisect_left(self.hits, k)
+
+    def gains(self, pairs: Pairs) -> Gains:
+        """Return the gains of the grades under `grade=gain` parameters."""
         known = gains_of.__wrapped__ if self.n_levels > LONG else gains_of
         return known(tuple(pairs), tuple(self.at_level[: self.n_levels]))
 
-    def graded(self, by_grade: dict[int, float]) -> list[tuple[int, float]]:
-        """(place, gain) of the documents with a gain other than 0."""
-        if any(by_grade.get(grade) for grade in (0, UNPOOLED, UNJUDGED)):
-            return [(i, by_grade[grade]) for i, grade in enumerate(self.grades) if by_grade.get(grade)]
-        return [(i, by_grade[grade]) for i, grade in self.positive if by_grade.get(grade)]
+    def graded(self, pairs: Pairs) -> tuple[list[tuple[int, float]], list[float]]:
+        """Return (place, gain) of the documents with a gain other than 0, and DCG up to the first 0, 1, ... of them."""
+        key = tuple(pairs)
+        if key not in self._graded:
+            terms = self.with_gains(self.gains(pairs).by_grade)
+            self._graded[key] = terms, _discounted(terms, self.n)
+        return self._graded[key]
+
+    def with_gains(self, by_grade: dict[int, float]) -> list[tuple[int, float]]:
+        """Return (place, gain) of the documents with a gain other than 0."""
+        rows: Iterable[tuple[int, int]] = self._positive
+        if by_grade.get(UNPOOLED) or by_grade.get(UNJUDGED):
+            rows = enumerate(self.grades)
+        elif by_grade.get(0):
+            rows = self.pooled
+        return [(place, gain) for place, grade in rows if (gain := by_grade.get(grade))]
 
 
 class Gains(NamedTuple):
     """Gains of a topic's grades.
 
     by_grade: {grade: gain}; other grades have gain 0. ideal: positive gains of the judged documents in the best order,
-    as far as trec_eval goes through them. largest: gain of the last level. after: what follows the ideal gains.
+    as far as trec_eval goes through them. sums: DCG of the first 0, 1, ... of these. costs: their sums for G, see
+    `normalised_gain`, which extends them. largest: gain of the last level. after: what follows the ideal gains.
     """
 
     by_grade: dict[int, float]
     ideal: list[float]
+    sums: list[float]
+    costs: list[float]
     largest: float
     after: float
 
 
 @lru_cache(maxsize=4096)
 def gains_of(pairs: tuple[tuple[str, float], ...], at_level: tuple[int, ...]) -> Gains:
-    """Gains of grades 0, 1, ... with `at_level` judged documents each; a grade that is not named is its own gain."""
+    """Return the gains of grades 0, 1, ... with `at_level` judged documents each."""
     rows = [(int(name), gain, 0) for name, gain in pairs if _is_integer(name)]
     places = {row[0]: k for k, row in reversed(list(enumerate(rows)))}
     for grade, count in enumerate(at_level):
@@ -160,7 +195,16 @@ def gains_of(pairs: tuple[tuple[str, float], ...], at_level: tuple[int, ...]) ->
             after = gain
             break
         ideal += [gain] * count
-    return Gains(by_grade, ideal, rows[-1][1] if rows else 0.0, after)
+    sums = _discounted(list(enumerate(ideal)), len(ideal))
+    return Gains(by_grade, ideal, sums, [], rows[-1][1] if rows else 0.0, after)
+
+
+def _discounted(terms: Sequence[tuple[int, float]], n: int) -> list[float]:
+    """Return the sums of gain / log2(place + 2) over the first 0, 1, ... terms; places are below n."""
+    sums, log2 = [0.0], discounts(n)
+    for place, gain in terms:
+        sums.append(sums[-1] + gain / log2[place])
+    return sums
 
 
 def _is_integer(text: str) -> bool:
@@ -168,9 +212,9 @@ def _is_integer(text: str) -> bool:
 
 
 def merge_sorted(rows: list[Row], comes_first: Callable[[Row, Row], bool]) -> list[Row]:
-    """Sort with an order that may contradict itself, which makes the outcome depend on the algorithm.
+    """Sort with an order that may contradict itself, so that the outcome depends on the algorithm.
 
-    This is the merge sort of the GNU C library. `comes_first(a, b)`: a may stand before b. O(n log n).
+    This is the merge sort of the GNU C library. `comes_first(a, b)`: a may be placed before b. O(n log n).
     """
     if len(rows) < 2:
         return rows
@@ -188,54 +232,13 @@ def merge_sorted(rows: list[Row], comes_first: Callable[[Row, Row], bool]) -> li
     return merged + left[i:] + right[j:]
 
 
-Cutoffs = Sequence[int]
-
-
-# Counts, and measures of the retrieved set.
-
-
-def num_ret(t: Ranked) -> float:
-    """Return n."""
-    return t.n
-
-
-def num_rel(t: Ranked) -> float:
-    """Return R."""
-    return t.R
-
-
-def num_rel_ret(t: Ranked) -> float:
-    """Return the number of relevant documents retrieved."""
-    return t.n_hits
-
-
-def num_nonrel_judged_ret(t: Ranked) -> float:
-    """Return the number of documents retrieved that were judged and are not relevant."""
-    return t.n - len(t.unjudged) - t.n_hits
-
-
-def set_P(t: Ranked) -> float:
-    """Return the precision of the retrieved set."""
-    return t.n_hits / t.n if t.n else 0.0
-
-
-def set_recall(t: Ranked) -> float:
-    """Return the recall of the retrieved set."""
-    return t.n_hits / t.R if t.R else 0.0
-
-
-def set_relative_P(t: Ranked) -> float:
-    """Return the precision of the retrieved set over the largest one possible: hits / min(n, R)."""
-    return t.n_hits / min(t.n, t.R) if t.n and t.R else 0.0
-
-
-def set_map(t: Ranked) -> float:
-    """Return set precision times set recall."""
-    return (t.n_hits * t.n_hits) / (t.n * t.R) if t.n and t.R else 0.0
+def logarithm(value: float) -> float:
+    """Return log(max(value, 0.00001)), whose mean gives the geometric mean."""
+    return math.log(max(value, SMALLEST))
 
 
 def set_F(t: Ranked, x: Sequence[float]) -> float:
-    """Return (x + 1) P R / (x P + R) of the retrieved set (van Rijsbergen 1979)."""
+    """(x + 1) P R / (x P + R) of the retrieved set (van Rijsbergen 1979)."""
     if not t.n_hits:
         return 0.0
     precision, recall = t.n_hits / t.n, t.n_hits / t.R
@@ -243,50 +246,13 @@ def set_F(t: Ranked, x: Sequence[float]) -> float:
 
 
 def utility(t: Ranked, c: Sequence[float]) -> float:
-    """Return c1 rel_ret + c2 nonrel_ret + c3 rel_not_ret + c4 nonrel_not_ret."""
+    """c1 rel_ret + c2 nonrel_ret + c3 rel_not_ret + c4 nonrel_not_ret."""
     hits = t.n_hits
     return c[0] * hits + c[1] * (t.n - hits) + c[2] * (t.R - hits) + c[3] * (t.n_collection + hits - t.n - t.R)
 
 
-# Binary measures of the ranking.
-
-
-def average_precision(t: Ranked) -> float:
-    """Return the sum of the precision at each relevant document over R."""
-    return t.precision_sums[-1] / t.R if t.n_hits else 0.0
-
-
-def gm_map(t: Ranked) -> float:
-    """Return log(max(AP, 0.00001)), whose mean gives the geometric mean of AP."""
-    return math.log(max(average_precision(t), SMALLEST))
-
-
-def r_precision(t: Ranked) -> float:
-    """Return the precision at rank R."""
-    return t.hits_in(min(t.n, t.R)) / t.R if t.n and t.R else 0.0
-
-
-def recip_rank(t: Ranked) -> float:
-    """Return 1 / rank of the first relevant document."""
-    return 1.0 / (t.hits[0] + 1) if t.n_hits else 0.0
-
-
-def bpref(t: Ranked) -> float:
-    """Return the share of judged documents that are not relevant below the relevant ones (Buckley and Voorhees 2004).
-
-    Σ over retrieved relevant documents of 1 - min(nonrelevant above, R) / min(N, R), over R, with N judged documents
-    that are not relevant.
-    """
-    return t.bpref
-
-
-def gm_bpref(t: Ranked) -> float:
-    """Return log(max(bpref, 0.00001))."""
-    return math.log(max(t.bpref, SMALLEST))
-
-
 def inf_ap(t: Ranked) -> float:
-    """Return inferred AP for a pool of which a sample was judged (Yilmaz and Aslam 2006)."""
+    """Inferred AP, for a pool of which a sample was judged (Yilmaz and Aslam 2006)."""
     value, nonrelevant, unjudged, relevant = 0.0, 0, 0, 0
     for j, grade in t.pooled:
         if grade == UNJUDGED:
@@ -305,172 +271,99 @@ def inf_ap(t: Ranked) -> float:
     return value / t.R if t.R else value
 
 
-def interpolated(t: Ranked, shares: Sequence[float]) -> list[float]:
-    """Return the largest precision at or below the rank where each share of R is reached.
+def _wanted_hits(t: Ranked, share: float) -> int:
+    return int(share * t.R + 0.9) if t.truncates else rounded(share * t.R)
 
-    Version 10 rounds the share times R to the nearest count; version 9 (`truncates`) adds 0.9 and truncates.
+
+def interpolated(t: Ranked, share: float) -> float:
+    """The largest precision at or below the rank where a share of R is reached.
+
+    Version 10 rounds share · R to the nearest count; version 9 adds 0.9 and truncates. 0 where it is not reached.
     """
-    counts = [int(share * t.R + 0.9) if t.truncates else rounded(share * t.R) for share in shares]
-    values = [0.0] * len(shares)
-    cut = len(counts) - 1
-    while cut >= 0 and counts[cut] > t.n_hits:
-        cut -= 1
-    best = divided(t.n_hits, t.n)
-    for seen in range(t.n_hits, 0, -1):
-        precision = seen / (t.hits[seen - 1] + 1)
-        if best < precision:
-            best = precision
-        while cut >= 0 and seen == counts[cut]:
-            values[cut] = best
-            cut -= 1
-    for k in range(cut + 1):
-        values[k] = best
-    return values
+    wanted = _wanted_hits(t, share)
+    return 0.0 if wanted > t.n_hits else t.best_precision[max(wanted, 0)]
 
 
 def eleven_points(t: Ranked, shares: Sequence[float]) -> float:
-    """Return the mean of interpolated precision over the shares, 0 for shares that are not reached."""
-    total = 0.0
-    for value in reversed(interpolated(t, shares)):
-        total += value
+    """The mean of interpolated precision over the shares.
+
+    The shares are passed from the last to the first. One above a share before it counts as share 0.
+    """
+    total, last, passed = 0.0, t.n_hits, False
+    for share in reversed(shares):
+        wanted = _wanted_hits(t, share)
+        if passed or wanted <= t.n_hits:
+            last = max(wanted, 0) if wanted <= last else 0
+            passed = True
+            total += t.best_precision[last]
     return total / len(shares)
 
 
-def precision(t: Ranked, cutoffs: Cutoffs) -> list[float]:
-    """Return P@k; ranks that are not filled count as not relevant."""
-    return [t.hits_in(k) / k for k in cutoffs]
-
-
-def recall(t: Ranked, cutoffs: Cutoffs) -> list[float]:
-    """Return recall at each cutoff."""
-    return [t.hits_in(k) / t.R if t.R else 0.0 for k in cutoffs]
-
-
-def relative_precision(t: Ranked, cutoffs: Cutoffs) -> list[float]:
-    """Return hits / min(k, R) at each cutoff."""
-    return [t.hits_in(k) / min(k, t.R) if t.R else 0.0 for k in cutoffs]
-
-
-def success(t: Ranked, cutoffs: Cutoffs) -> list[float]:
-    """Return 1 where a relevant document stands within the cutoff."""
-    return [1.0 if t.hits_in(k) else 0.0 for k in cutoffs]
-
-
-def map_cut(t: Ranked, cutoffs: Cutoffs) -> list[float]:
-    """Return AP of the first k documents, over R."""
-    return [t.precision_sums[t.hits_in(k)] / t.R if t.R else 0.0 for k in cutoffs]
-
-
-def unjudged_share(t: Ranked, cutoffs: Cutoffs) -> list[float]:
-    """Return the share of the first k documents that were not judged."""
-    return [bisect_left(t.unjudged, k) / k for k in cutoffs]
-
-
-def multiples_of_R(t: Ranked, shares: Sequence[float]) -> list[float]:
-    """Return the precision at ranks share * R, each rounded up from a tenth on."""
-    values = []
-    for share in shares:
-        k = int(share * t.R + 0.9)
-        values.append(t.hits_in(k) / k if k > 0 else 0.0)
-    return values
+def multiple_of_R(t: Ranked, share: float) -> float:
+    """The precision at rank share · R, rounded up from a tenth on."""
+    k = int(share * t.R + 0.9)
+    return t.hits_in(k) / k if k > 0 else 0.0
 
 
 def yaap(t: Ranked) -> float:
-    """Return log((1 + s) / (1 + R - s)) with s the sum of precision at relevant documents (Robertson)."""
+    """log((1 + s) / (1 + R - s)) with s the sum of the precision at the relevant documents (Robertson)."""
     s = t.precision_sums[-1]
     return math.log(divided(1.0 + s, 1.0 + t.R - s))
 
 
 def bin_gain(t: Ranked) -> float:
-    """Return the mean over relevant documents of 1 / log2(2 + documents above that are not relevant)."""
+    """The mean over relevant documents of 1 / log2(2 + documents above that are not relevant)."""
     total = 0.0
-    for k, i in enumerate(t.hits):
-        total += 1.0 / math.log2(2 + i - k)
+    for k, place in enumerate(t.hits):
+        total += 1.0 / math.log2(2 + place - k)
     return total / t.R if t.n_hits else 0.0
 
 
 def rel_string(t: Ranked, length: Sequence[float]) -> str:
-    """Return the grades of the first documents as characters: digits, > above 9, - not pooled, . not judged."""
+    """The grades of the first documents as characters: digits, > above 9, - not pooled, . not judged."""
     signs = {UNPOOLED: "-", UNJUDGED: "."}
     return "".join(signs.get(g) or (">" if g > 9 else str(g)) for g in t.grades[: max(int(length[0]), 0)])
 
 
-# Graded measures. Pairs are parameters `grade=gain`; a grade that is not named is its own gain.
-
-Pairs = Sequence[tuple[str, float]]
-
-
 def dcg(t: Ranked, pairs: Pairs) -> float:
-    """Return Σ g_i / log2(i + 1) over ranks i from 1."""
-    total, log2 = 0.0, discounts(t.n)
-    for i, gain in t.graded(t.gains(pairs).by_grade):
-        total += gain / log2[i]
-    return total
-
-
-def ideal_dcg(t: Ranked, pairs: Pairs) -> float:
-    """Return the largest DCG that the judged documents allow."""
-    best = t.gains(pairs).ideal
-    total, log2 = 0.0, discounts(len(best))
-    for i, gain in enumerate(best):
-        total += gain / log2[i]
-    return total
+    """Σ g_i / log2(i + 1) over the ranks i."""
+    return t.graded(pairs)[1][-1]
 
 
 def ndcg(t: Ranked, pairs: Pairs) -> float:
-    """Return DCG / ideal DCG (Järvelin and Kekäläinen 2002, with discount log2(i + 1))."""
-    ideal = ideal_dcg(t, pairs)
+    """DCG over the largest DCG that the judged documents allow (Järvelin and Kekäläinen 2002)."""
+    ideal = t.gains(pairs).sums[-1]
     return dcg(t, pairs) / ideal if ideal > 0.0 else 0.0
 
 
-def ndcg_cut(t: Ranked, cutoffs: Cutoffs) -> list[float]:
-    """Return nDCG of the first k documents; gains are the grades."""
-    best = [g for g in range(t.n_levels - 1, 0, -1) for _ in range(t.at_level[g])]
-    log2 = discounts(max(t.n, len(best)))
-    ranked = _sums_at([(i, g / log2[i]) for i, g in t.positive], cutoffs)
-    ideal = _sums_at([(i, g / log2[i]) for i, g in enumerate(best)], cutoffs)
-    return [a / b if b > 0.0 else a for a, b in zip(ranked, ideal)]
-
-
-def _sums_at(terms: list[tuple[int, float]], cutoffs: Cutoffs) -> list[float]:
-    """Return the sum of the terms at places below each of the increasing cutoffs."""
-    sums, total, at = [], 0.0, 0
-    for k in cutoffs:
-        while at < len(terms) and terms[at][0] < k:
-            total += terms[at][1]
-            at += 1
-        sums.append(total)
-    return sums
+def ndcg_cut(t: Ranked, k: int) -> float:
+    """nDCG of the first k documents; gains are the grades."""
+    terms, sums = t.graded(())
+    ideal = t.gains(()).sums
+    found, best = sums[bisect_left(terms, (k,))], ideal[min(k, len(ideal) - 1)]
+    return found / best if best > 0.0 else found
 
 
 def ndcg_rel(t: Ranked, pairs: Pairs) -> float:
-    """Return the mean of nDCG at every relevant document; those not retrieved have that of the whole list."""
+    """The mean of nDCG at every relevant document; those not retrieved have that of the whole list."""
     gains = t.gains(pairs)
-    best, by_grade = gains.ideal, gains.by_grade
-    log2 = discounts(max(t.n, len(best)))
-    actual, ideal, total, n_hits = 0.0, 0.0, 0.0, 0
-    at = 0
-    for i, gain in t.graded(by_grade):
-        while at < len(best) and at <= i:
-            ideal += best[at] / log2[at]
-            at += 1
-        actual += gain / log2[i]
+    (terms, sums), n_ideal = t.graded(pairs), len(gains.ideal)
+    total, n_hits = 0.0, 0
+    for (place, gain), actual in zip(terms, sums[1:]):
         if gain > 0.0:
-            total += divided(actual, ideal)
+            total += divided(actual, gains.sums[min(place + 1, n_ideal)])
             n_hits += 1
-    for k in range(at, len(best)):
-        ideal += best[k] / log2[k]
-    total += divided((len(best) - n_hits) * actual, ideal)
-    return total / len(best) if total > 0.0 else 0.0
+    total += divided((n_ideal - n_hits) * sums[-1], gains.sums[-1])
+    return total / n_ideal if total > 0.0 else 0.0
 
 
 def r_ndcg(t: Ranked, pairs: Pairs) -> float:
-    """Return the mean of nDCG at the ranks where the ideal list changes its gain, and at its end."""
+    """The mean of nDCG at the ranks where the ideal list changes its gain, and at its end."""
     if not t.R:
         return 0.0
     gains = t.gains(pairs)
     best, log2 = gains.ideal, discounts(max(t.n, len(gains.ideal) + 1))
-    documents = iter([*t.graded(gains.by_grade), (t.n, 0.0)])
+    documents = iter([*t.graded(pairs)[0], (t.n, 0.0)])
     place, gain = next(documents)
     actual = ideal = total = 0.0
     n_changes, old = 0, gains.largest
@@ -496,121 +389,157 @@ def r_ndcg(t: Ranked, pairs: Pairs) -> float:
 
 
 def normalised_gain(t: Ranked, pairs: Pairs) -> float:
-    """Return Σ g_i / log2(2 + c_i - s_i) over the ideal sum of gains (G of trec_eval).
+    """Σ g_i / log2(2 + c_i - s_i) over the ideal sum of gains.
 
     s_i is the sum of gains up to rank i, and c_i that of the ideal list with at least 1 for each rank.
     """
     gains = t.gains(pairs)
-    best = gains.ideal
-    costs, at, value, got = 0.0, 0, 0.0, 0.0
-    for i, gain in t.graded(gains.by_grade):
-        while at <= i:
-            costs += best[at] if at < len(best) and best[at] >= 1.0 else 1.0
-            at += 1
+    best, costs = gains.ideal, gains.costs
+    for k in range(len(costs), t.n):
+        costs.append((costs[-1] if k else 0.0) + (max(best[k], 1.0) if k < len(best) else 1.0))
+    value = got = total = 0.0
+    for place, gain in t.graded(pairs)[0]:
         got += gain
-        value += divided(gain, _log2(2 + costs - got))
-    total = 0.0
+        x = 2 + costs[place] - got
+        value += divided(gain, math.log2(x) if x > 0.0 else -math.inf if x == 0.0 else -math.nan)
     for gain in best:
         total += gain
     return value / total if total > 0.0 else 0.0
 
 
-def _log2(x: float) -> float:
-    return math.log2(x) if x > 0.0 else (-math.inf if x == 0.0 else math.nan)
-
-
-def _persistence(pairs: Pairs) -> float:
-    return next((value for name, value in reversed(list(pairs)) if name == "p"), 0.9)
-
-
-_POWERS: dict[float, list[float]] = {}
-
-
-def _powers(p: float, n: int) -> list[float]:
-    """Return p^0 to p^n, each the one before times p."""
+def _powers(pairs: Pairs, n: int) -> tuple[float, list[float]]:
+    """Return the persistence p, by default 0.9, and p^0 to p^n, each the one before times p."""
+    p = next((value for name, value in reversed(list(pairs)) if name == "p"), 0.9)
     powers = _POWERS.setdefault(p, [1.0])
     while len(powers) < n + 1:
         powers.append(powers[-1] * p)
-    return powers
+    return p, powers
 
 
 def rbp(t: Ranked, pairs: Pairs) -> float:
-    """Return (1 - p) Σ g_i p^(i - 1) (Moffat and Zobel 2008); gains outside [0, 1] are scaled to it in each topic."""
-    p, by_grade = _persistence(pairs), t.gains(pairs).by_grade
+    """(1 - p) Σ g_i p^(i - 1) (Moffat and Zobel 2008); gains outside [0, 1] are scaled to it in each topic."""
+    by_grade = t.gains(pairs).by_grade
     low, high = min([0.0, *by_grade.values()]), max([0.0, *by_grade.values()])
     if low < 0.0 or high > 1.0:
         by_grade = {grade: (gain - low) / (high - low) for grade, gain in by_grade.items()}
-    total, powers = 0.0, _powers(p, t.n)
-    for i, gain in t.graded(by_grade):
-        total += gain * powers[i]
+    total, (p, powers) = 0.0, _powers(pairs, t.n)
+    for place, gain in t.with_gains(by_grade):
+        total += gain * powers[place]
     return (1.0 - p) * total
 
 
 def rbp_resid(t: Ranked, pairs: Pairs) -> float:
-    """Return what documents without a grade, retrieved or below the list's end, could add to RBP."""
-    p, total = _persistence(pairs), 0.0
-    powers = _powers(p, t.n)
-    for i in t.unjudged:
-        total += powers[i]
-    return powers[t.n] + (1 - p) * total if t.unjudged else 0.0
-
-
-TenCuts = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
-Tenths = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-Fifths = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0)
+    """What documents without a grade, retrieved or below the list's end, could add to RBP."""
+    if len(t.judged) == t.n:
+        return 0.0
+    total, (p, powers) = 0.0, _powers(pairs, t.n)
+    for power, grade in zip(powers, t.grades):
+        if grade < 0:
+            if 0.0 <= p < 1.0 and total + power == total:  # the powers below are too small to count as well
+                break
+            total += power
+    return powers[t.n] + (1 - p) * total
 
 
 class Measure(NamedTuple):
     """A measure of trec_eval.
 
-    kind: what its parameters are and how it is printed. "count" and "value" have none; "cutoffs" and "shares" give a
-    value for each; "numbers" and "pairs" give one. mean: how topics are joined, "mean", "sum", "geometric" or "none".
+    Attributes
+    ----------
+    kind : str
+        "count" and "value" have no parameters. "cutoffs" and "shares" give a value for each parameter, "numbers" and
+        "pairs" one value for all.
+    compute : callable
+        Function of a topic's judgements and the parameters: one number, or a text.
+    default : sequence of float
+    mean : str
+        How topics are joined: "mean", "sum", "geometric", "topics" or "none".
+    formula : str
+        For the help, where the function has no docstring.
+    needs : str
+        Judgements that it is computed from: "qrels", "qrels_jg", "prefs", or "" for any.
     """
 
     kind: str
-    compute: Callable[..., float | list[float] | str]
+    compute: Callable[..., float | str]
     default: Sequence[float] = ()
     mean: str = "mean"
+    formula: str = ""
+    needs: str = "qrels"
+
+    def values(self, topic: object, parameters: Sequence[object]) -> list[float | str]:
+        """Return the values for a topic, in the order of the parameters."""
+        if self.kind in ("cutoffs", "shares"):
+            return [self.compute(topic, parameter) for parameter in parameters]
+        return [self.compute(topic) if self.kind in ("count", "value") else self.compute(topic, parameters)]
 
 
+def _count(compute: Callable[[Ranked], int], formula: str) -> Measure:
+    return Measure("count", compute, (), "sum", formula)
+
+
+def _value(compute: Callable[[Ranked], float], formula: str, mean: str = "mean") -> Measure:
+    return Measure("value", compute, (), mean, formula)
+
+
+def _at(compute: Callable[[Ranked, int], float], formula: str, cuts: Sequence[int] = TEN_CUTS) -> Measure:
+    return Measure("cutoffs", compute, cuts, "mean", formula)
+
+
+def _average_precision(t: Ranked) -> float:
+    return t.precision_sums[-1] / t.R if t.n_hits else 0.0
+
+
+_BPREF = (
+    "Σ over retrieved relevant documents of 1 - min(nonrelevant above, R) / min(N, R), over R, with N judged documents "
+    "that are not relevant (Buckley and Voorhees 2004)"
+)
 # In the order of trec_eval's output.
 RANKED: dict[str, Measure] = {
-    "num_ret": Measure("count", num_ret, mean="sum"),
-    "num_rel": Measure("count", num_rel, mean="sum"),
-    "num_rel_ret": Measure("count", num_rel_ret, mean="sum"),
-    "map": Measure("value", average_precision),
-    "gm_map": Measure("value", gm_map, mean="geometric"),
-    "Rprec": Measure("value", r_precision),
-    "bpref": Measure("value", bpref),
-    "recip_rank": Measure("value", recip_rank),
-    "iprec_at_recall": Measure("shares", interpolated, Tenths),
-    "P": Measure("cutoffs", precision, TenCuts),
+    "num_ret": _count(lambda t: t.n, "n"),
+    "num_rel": _count(lambda t: t.R, "R"),
+    "num_rel_ret": _count(lambda t: t.n_hits, "the number of relevant documents retrieved"),
+    "map": _value(_average_precision, "the sum of the precision at each relevant document, over R"),
+    "gm_map": _value(lambda t: logarithm(_average_precision(t)), "the geometric mean of map", "geometric"),
+    "Rprec": _value(lambda t: t.hits_in(t.R) / t.R if t.R else 0.0, "the precision at rank R"),
+    "bpref": _value(lambda t: t.bpref, _BPREF),
+    "recip_rank": _value(
+        lambda t: 1.0 / (t.hits[0] + 1) if t.n_hits else 0.0, "1 / rank of the first relevant document"
+    ),
+    "iprec_at_recall": Measure("shares", interpolated, TENTHS),
+    "P": _at(lambda t, k: t.hits_in(k) / k, "hits within rank k, over k; ranks that are not filled are not relevant"),
     "relstring": Measure("numbers", rel_string, (10.0,), "none"),
-    "recall": Measure("cutoffs", recall, TenCuts),
+    "recall": _at(lambda t, k: t.hits_in(k) / t.R if t.R else 0.0, "hits within rank k, over R"),
     "infAP": Measure("value", inf_ap),
-    "gm_bpref": Measure("value", gm_bpref, mean="geometric"),
-    "Rprec_mult": Measure("shares", multiples_of_R, Fifths),
+    "gm_bpref": _value(lambda t: logarithm(t.bpref), "the geometric mean of bpref", "geometric"),
+    "Rprec_mult": Measure("shares", multiple_of_R, FIFTHS),
     "utility": Measure("numbers", utility, (1.0, -1.0, 0.0, 0.0)),
-    "11pt_avg": Measure("numbers", eleven_points, Tenths),
+    "11pt_avg": Measure("numbers", eleven_points, TENTHS),
     "binG": Measure("value", bin_gain),
     "G": Measure("pairs", normalised_gain),
     "dcg": Measure("pairs", dcg),
-    "ideal_dcg": Measure("pairs", ideal_dcg),
+    "ideal_dcg": Measure("pairs", lambda t, pairs: t.gains(pairs).sums[-1], formula="the largest DCG possible"),
     "ndcg": Measure("pairs", ndcg),
     "ndcg_rel": Measure("pairs", ndcg_rel),
     "Rndcg": Measure("pairs", r_ndcg),
-    "ndcg_cut": Measure("cutoffs", ndcg_cut, TenCuts),
-    "map_cut": Measure("cutoffs", map_cut, TenCuts),
-    "relative_P": Measure("cutoffs", relative_precision, TenCuts),
-    "success": Measure("cutoffs", success, (1, 5, 10)),
-    "set_P": Measure("value", set_P),
-    "set_relative_P": Measure("value", set_relative_P),
-    "set_recall": Measure("value", set_recall),
-    "set_map": Measure("value", set_map),
+    "ndcg_cut": Measure("cutoffs", ndcg_cut, TEN_CUTS),
+    "map_cut": _at(lambda t, k: t.precision_sums[t.hits_in(k)] / t.R if t.R else 0.0, "map of the first k documents"),
+    "relative_P": _at(lambda t, k: t.hits_in(k) / min(k, t.R) if t.R else 0.0, "hits within rank k, over min(k, R)"),
+    "success": _at(lambda t, k: float(t.hits_in(k) > 0), "1 where a relevant document is within rank k", (1, 5, 10)),
+    "set_P": _value(lambda t: t.n_hits / t.n if t.n else 0.0, "hits / n"),
+    "set_relative_P": _value(lambda t: t.n_hits / min(t.n, t.R) if t.n and t.R else 0.0, "hits / min(n, R)"),
+    "set_recall": _value(lambda t: t.n_hits / t.R if t.R else 0.0, "hits / R"),
+    "set_map": _value(lambda t: (t.n_hits * t.n_hits) / (t.n * t.R) if t.n and t.R else 0.0, "set_P times set_recall"),
     "set_F": Measure("numbers", set_F, (1.0,)),
-    "num_nonrel_judged_ret": Measure("count", num_nonrel_judged_ret, mean="sum"),
+    "num_nonrel_judged_ret": _count(
+        lambda t: len(t.judged) - t.n_hits, "the number of judged documents retrieved that are not relevant"
+    ),
     "yaap": Measure("value", yaap),
     "rbp": Measure("pairs", rbp),
     "rbp_resid": Measure("pairs", rbp_resid),
-    "unj": Measure("cutoffs", unjudged_share, (5, 10, 20)),
+    "unj": _at(
+        lambda t, k: (min(k, t.n) - bisect_left(t.judged, k)) / k,
+        "the share of the first k documents without a judgement",
+        (5, 10, 20),
+    ),
 }

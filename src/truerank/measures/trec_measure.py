@@ -95,17 +95,16 @@ class TrecMeasure(Measure):
         marked = np.where(known < 0, np.where(known == -0.5, UNPOOLED, UNJUDGED), known).astype(np.int64)
         values = np.zeros((ordered.k, judgements.n_queries))
         parameters = measure.default if self.parameter is None else (self.parameter,)
-        arguments = (parameters,) if measure.kind not in ("count", "value") else ()
         for row, places in enumerate(ordered.rows):
             ranked = marked[places]
             for query, (start, stop) in enumerate(
                 zip(judgements.offsets[:-1].tolist(), judgements.offsets[1:].tolist())
             ):
                 at_level = counts[query]
-                topic = Ranked(ranked[start:stop].tolist(), at_level, len(at_level), sum(at_level[level:]), level)
+                pooled = [(i, grade) for i, grade in enumerate(ranked[start:stop].tolist()) if grade != UNPOOLED]
+                topic = Ranked(pooled, stop - start, at_level, len(at_level), sum(at_level[level:]), level)
                 topic.truncates = truncates
-                value: Any = topic.bpref if self.root == "gm_bpref" else measure.compute(topic, *arguments)
-                values[row, query] = value[0] if isinstance(value, list) else value
+                values[row, query] = topic.bpref if self.root == "gm_bpref" else measure.values(topic, parameters)[0]
         return values, np.zeros(judgements.n_queries, dtype=bool)
 
 
