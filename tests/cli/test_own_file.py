@@ -51,9 +51,12 @@ def test_all_problems_of_a_table_come_at_once_with_the_options_that_solve_them(s
 
 
 def test_three_commands_to_a_model_with_evidence(shop, capsys):
-    assert main(["split", "shop.parquet", "--query-column", "query_id", "--json"]) == 0
-    parts = json.loads(capsys.readouterr().out)
-    assert {name: part["queries"] for name, part in parts.items()} == {"train": 32, "test": 8}
+    assert main(["split", "shop.parquet", "--json"]) == 0  # finds the queries
+    out, err = capsys.readouterr()
+    assert {name: part["queries"] for name, part in json.loads(out).items()} == {"train": 32, "test": 8}
+    assert "the queries are those of column 'query_id'" in err
+    assert main(["split", "shop.parquet", "--replace"]) == 0
+    assert f"next: truerank train train.parquet {OPTIONS} --model model.json" in capsys.readouterr().out
     options = [*OPTIONS.split(), "--set", "n_estimators=5", "leaves=constant"]
     assert main(["train", "train.parquet", *options, "--model", "m.json"]) == 0
     assert load_model("m.json").reading_ == {

@@ -78,4 +78,4 @@ def test_evaluate_prints_the_stability_of_a_model(tmp_path, capsys):
     assert main([*words, "--allow-training-queries", "--stability"]) == 0
     assert "stability 0." in capsys.readouterr().out
     assert main(["evaluate", "--data", "x", "--scores", "y", "--stability"]) == 2
-    assert "--stability needs --model" in capsys.readouterr().err
+    assert "--stability needs a model" in capsys.readouterr().err

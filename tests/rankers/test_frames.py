@@ -27,6 +27,15 @@ def test_columns_are_found_by_name_and_missing_ones_are_named(ranker):
         ranker.predict(X[["a", "b"]], qid=QID)
 
 
+def test_categories_are_found_by_name_too():
+    brands = X.assign(brand=pandas.Categorical(np.where(X["b"] > 0, "acme", "bolt")))
+    ranker = ObliviousBoosting(n_estimators=3, depth=2, categorical=["brand"]).fit(brands, Y, qid=QID)
+    more = brands.assign(title="x")[["title", "brand", "c", "a", "b"]]
+    np.testing.assert_array_equal(ranker.predict(more), ranker.predict(brands))
+    with pytest.raises(InvalidInputError, match="'brand' has the type category, and RidgeRanker reads numbers"):
+        RidgeRanker().fit(brands, Y, qid=QID)
+
+
 @pytest.mark.parametrize("ranker", [RidgeRanker(), ObliviousBoosting(n_estimators=5, depth=2), RankBoost(5)])
 def test_contributions_add_up_to_the_score_less_one_number(ranker):
     ranker.fit(X, Y, qid=QID)

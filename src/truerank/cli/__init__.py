@@ -102,6 +102,7 @@ def _main(argv: list[str]) -> int:
     from importlib import import_module
 
     from truerank.cli.guard import guarded
+    from truerank.cli.options import Parser
 
     if argv[:1] == ["trec-eval"]:  # has another program's options
         from truerank.cli.trec_eval import run as trec_eval
@@ -109,7 +110,7 @@ def _main(argv: list[str]) -> int:
         return guarded(trec_eval, argparse.Namespace(command="trec-eval", arguments=argv[1:]), argv, ())
     name, rest = _named(argv)
     module_name, summary = COMMANDS[name]
-    parser = argparse.ArgumentParser(prog=f"truerank {name}", description=summary, allow_abbrev=False)
+    parser = Parser(prog=f"truerank {name}", description=summary, allow_abbrev=False)
     module = import_module(module_name)
     module.configure(parser)
     _hide_rare(parser, rest)
@@ -134,12 +135,11 @@ def _main(argv: list[str]) -> int:
 
 def _named(argv: list[str]) -> tuple[str, list[str]]:
     """The command that is called, and its arguments; ends the program for help, the version and unknown names."""
-    import argparse
-
     from truerank import __version__
+    from truerank.cli.options import Parser
     from truerank.core.names import nearest
 
-    parser = argparse.ArgumentParser(prog="truerank", usage="truerank COMMAND …", add_help=False)
+    parser = Parser(prog="truerank", usage="truerank COMMAND …", add_help=False)
     parser.add_argument("--version", action="version", version=f"truerank {__version__}")
     first = argv[0] if argv else ""
     if first in ("-h", "--help", "--help-all", "help"):

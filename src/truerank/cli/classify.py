@@ -58,7 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--separator", metavar="C", help="between several labels in a cell of a table (default: ;)")
     parser.add_argument("--cost-fp", type=float, metavar="C", help="cost of a label given wrongly (default: 1)")
     parser.add_argument("--cost-fn", type=float, metavar="C", help="cost of a label left out (default: 1)")
-    parser.add_argument("--seed", type=int, metavar="N", help="seed of everything that is drawn (default: 0)")
+    parser.add_argument("--seed", type=int, metavar="N", help="random seed (default: 0)")
     parser.add_argument("-o", "--output", metavar="FILE", help="where the JSON lines go (default: stdout)")
     add_bad_option(parser)
     options.add_json_option(parser)

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from truerank.cli import common, options
-from truerank.cli.compared_rankings import judged_rankings, ranking_files
+from truerank.cli.compared_rankings import judged_rankings, ranking_names
 
 FUSIONS = ("rrf", "comb-sum", "comb-mnz", "comb-anz", "borda")
 FEW_PAIRS = 30  # that are printed one by one
@@ -14,22 +14,7 @@ FEW_PAIRS = 30  # that are printed one by one
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument(
-        "runs",
-        nargs="*",
-        metavar="SYSTEM",
-        help="models that score --data, or with --qrels TREC runs, or folders of them; the first is the baseline",
-    )
-    parser.add_argument("--qrels", metavar="FILE", help="TREC judgments")
-    parser.add_argument("--data", metavar="FILE", help="judged documents, in place of --qrels")
-    parser.add_argument(
-        "--scores",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="FILE",
-        help="scores of the rows of --data: files with one score a line, or columns of --data",
-    )
+    options.add_system_options(parser, "; the first is the baseline")
     parser.add_argument(
         "--measure",
         "--measures",
@@ -102,8 +87,7 @@ def run(args: argparse.Namespace) -> int:
     measures = parse_measures(" ".join(args.measure), args.convention)
     if args.qrels is not None:
         measures = over_topics(measures, args.topics)
-    files, models = ranking_files(args)
-    names = common.run_names(files, or_paths=True)
+    files, names = ranking_names(args)
     if args.all_pairs and args.baseline:
         raise common.UsageError("--all-pairs has no baseline")
     systems = [*names, *args.fuse]
@@ -112,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
             f"a run is called as the fusion {next(m for m in args.fuse if m in names)!r}; rename it"
         )
     baseline = None if args.all_pairs else _baseline(args.baseline, files, names, systems)
-    judged, coverage, seen = judged_rankings(args, files, names, models)
+    judged, coverage, seen = judged_rankings(args, names)
     query_ids = next(iter(judged.values()))[0].query_ids
     found = compare_measures(
         [judged_values(measure, judged)._replace(measure=name) for name, measure in measures.items()],
@@ -207,7 +191,7 @@ def _text(result: Any, args: argparse.Namespace, default: str) -> str:
     parts += result.remarks()
     if result.ties_matter():
         parts.append(
-            f"tied documents move a mean by more than .0005: the figures follow the convention's rule for ties "
+            f"tied documents move a mean by more than 0.0005: the figures follow the convention's rule for ties "
             f"({result.convention}); `ties averaged` does not depend on it"
         )
     if result.smallest_p >= 0.05 and not all(pair.p != pair.p for pair in result.pairs):  # nan: said above

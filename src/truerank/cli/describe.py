@@ -10,6 +10,8 @@ from typing import Any
 
 from truerank.cli import common, options
 from truerank.cli.cross_validate import fold_folders
+from truerank.core.errors import DataFileError
+from truerank.io.tables import table_kind
 
 _ENDINGS = (".txt", ".txt.gz", ".txt.xz", ".txt.zst", ".csv", ".parquet", ".arrow", ".feather")
 
@@ -40,7 +42,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _describe(args: argparse.Namespace, client: Any) -> int:
     from truerank.data.checkup import Finding, fold_scales, shared_queries
-    from truerank.io.tables import table_kind
 
     groups = [(None, args.data)] if client is not None else _groups(args.data)
     n_files = sum(len(paths) for _, paths in groups)
@@ -94,13 +95,21 @@ def _examined(path: str, args: argparse.Namespace, client: Any) -> tuple[Any, di
 
 def _read(path: str, args: argparse.Namespace) -> Any:
     """One file. If a table's columns need options, these are found, used, and printed for the next command."""
-    from truerank.core.errors import DataFileError
-    from truerank.io.tables import table_kind
-
     if path == "-" or not table_kind(path):
         return common.read_data(path, args)
+    data, words = read_as_found(path, args)
+    if words:
+        common.note(
+            f"truerank describe: {path} is read with these options, which `truerank train` needs, too: "
+            f"{shlex.join(words)}"
+        )
+    return data
+
+
+def read_as_found(path: str, args: argparse.Namespace) -> tuple[Any, list[str]]:
+    """The data of a table, and the options that its columns need to be read."""
     try:
-        return common.read_data(path, args, graded=args.grade_column is None)
+        return common.read_data(path, args, graded=args.grade_column is None), []
     except DataFileError as error:
         words = getattr(error.__cause__, "options", None)
         if words is None:
@@ -109,14 +118,9 @@ def _read(path: str, args: argparse.Namespace) -> Any:
         options.add_data_options(parser, categorical=True)
         own = parser.parse_args(words, argparse.Namespace(**vars(args)))
         try:
-            data = common.read_data(path, own)
+            return common.read_data(path, own), words
         except DataFileError:  # nothing would be left: the first message says more
             raise error from error.__cause__
-        common.note(
-            f"truerank describe: {path} is read with these options: {shlex.join(words)} "
-            "(truerank split takes --query-column alone)"
-        )
-        return data
 
 
 def _show(files: list[dict[str, Any]], findings: list[Any], as_json: bool) -> None:

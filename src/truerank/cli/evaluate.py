@@ -7,17 +7,12 @@ from typing import Any
 
 from truerank.cli import common, options
 from truerank.cli.common import predicted
+from truerank.cli.systems import judged_runs, score_systems, settle_systems
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("--data", metavar="FILE", help="judged documents: a LETOR file (.gz .xz .zst), a table, or -")
-    parser.add_argument(
-        "--scores", metavar="FILE", help="one score a line, in the order of the rows of --data, or a column of --data"
-    )
-    parser.add_argument("--qrels", metavar="FILE", help="TREC judgments, in place of --data")
-    parser.add_argument("run", nargs="?", metavar="RUN", help="a TREC run (with --qrels)")
-    parser.add_argument("--run", metavar="FILE", help="the same, by name", dest="run_file")
+    options.add_system_options(parser, "; one of them")
     parser.add_argument(
         "--measures",
         nargs="+",
@@ -25,14 +20,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help='names, such as "AP nDCG@10" (the default)',
     )
-    parser.add_argument("--model", metavar="MODEL", help="score --data with this model, in place of --scores")
     parser.add_argument(
         "--stability",
         action="store_true",
-        help="with --model: how far rankings move when each value is swapped with an observed neighbour",
+        help="with a model: how far rankings move when each value is swapped with an observed neighbour",
     )
     parser.add_argument(
-        "--explain", metavar="QUERY", help="with --qrels and --run: where one query's value comes from, rank by rank"
+        "--explain", metavar="QUERY", help="with --qrels: where one query's value comes from, rank by rank"
     )
     parser.add_argument(
         "--every-convention", action="store_true", help="what each tool's convention makes of the same ranking"
@@ -53,35 +47,40 @@ def run(args: argparse.Namespace) -> int:
     from truerank.measures.coverage import exceptions, over_topics
     from truerank.measures.evaluation import evaluate_judged
 
-    if args.run is not None:
-        if args.run_file is not None:
-            raise common.UsageError(
-                f"evaluate accepts one run, but got two: {args.run} and {args.run_file}. Use `truerank compare` for "
-                "several runs"
-            )
-        args.run_file = args.run
+    settle_systems(args)
+    systems = [*args.models, *args.runs, *args.scores]
+    if len(systems) > 1:
+        raise common.UsageError(
+            f"evaluate accepts one system, but got {len(systems)}: {', '.join(systems)}. Use `truerank compare` for "
+            "several"
+        )
+    if not systems:
+        raise common.UsageError(
+            "name what to evaluate: " + ("a run" if args.data is None else "MODEL or --scores FILE")
+        )
+    args.model, args.run_file = (args.models or [None])[0], (args.runs or [None])[0]
     _check_idle(args)
     default = common.settle_convention(args)
     names = " ".join(args.measures)
     measures = parse_measures(names, args.convention)  # misspelt names fail before any file is read
     if args.stability and args.model is None:
-        raise common.UsageError("--stability needs --model MODEL: scores in a file cannot change with the features")
+        raise common.UsageError("--stability needs a model: scores in a file cannot change with the features")
     if args.cluster is not None and (args.model is None or args.stability):
-        raise common.UsageError("--cluster goes with --model MODEL --data PATTERN, and without --stability")
+        raise common.UsageError("--cluster goes with MODEL --data PATTERN, and without --stability")
     if args.explain is not None:
         return _explain(args, names)
     stability = seen = None
     if args.model is not None:
         judgements, scores, stability, seen = _scored(args)
     else:
-        judgements, scores = _judged(args)
+        judgements, scores = _judged(args, systems)
     if seen is not None and not args.json:
         print(seen.text + "\n")
     if args.every_convention:
-        return _every_convention(args, names, judgements, scores[0])
+        return _every_convention(args, names, judgements, scores)
     if args.qrels is not None:
         measures = over_topics(measures, args.topics)
-    result = evaluate_judged(measures, args.convention, judgements, scores[0])
+    result = evaluate_judged(measures, args.convention, judgements, scores)
     report = _report(result, args.per_query) | {
         "topics": args.topics,
         "training_queries": None if seen is None else seen.report,
@@ -109,23 +108,17 @@ def _check_idle(args: argparse.Namespace) -> None:
     if args.every_convention:
         common.refuse_idle(args, ("convention", "per_query", "stability"), "does not go with --every-convention")
     if args.explain is not None:
-        own = ("data", "scores", "model", "stability", "every_convention", "per_query")
-        common.refuse_idle(args, own, "does not go with --explain, which is of a run")
-    if args.qrels is not None and args.data is None:
-        common.refuse_reading(args, "belongs to --data")
-    if args.qrels is None:
-        common.refuse_idle(args, ["topics"], "belongs to --qrels")
-    if args.model is None:
-        common.refuse_idle(args, ["allow_training_queries"], "goes with --model")
-        common.refuse_idle(args, ("features", "exclude"), "chooses columns for a model: give --model")
+        if args.run_file is None:
+            raise common.UsageError("--explain needs --qrels FILE and a run")
+        common.refuse_idle(args, ("stability", "every_convention", "per_query"), "does not go with --explain")
+    if args.model is None and args.data is not None:
+        common.refuse_idle(args, ("features", "exclude"), "chooses columns for a model: name one")
 
 
 def _explain(args: argparse.Namespace, names: str) -> int:
     from truerank.measures import parse_measures
     from truerank.measures.measure_explanation import explain_measure
 
-    if args.qrels is None or args.run_file is None:
-        raise common.UsageError("--explain needs --qrels FILE and a run")
     measures = parse_measures(names, args.convention).values()
     explained = [explain_measure(args.run_file, args.qrels, one, args.explain) for one in measures]
     return common.show(args, {"explained": [one.to_dict() for one in explained]}, "\n\n".join(map(str, explained)))
@@ -154,52 +147,16 @@ def _coverage(args: argparse.Namespace, judgements: Any) -> Any:
     )
 
 
-def _judged(args: argparse.Namespace) -> tuple[Any, list[Any]]:
-    """Judgements and scores of `--data` with `--scores`, or of `--qrels` with a run."""
-    if args.data is not None and args.qrels is not None:
-        raise common.UsageError("give either --data with scores or --qrels with runs, not both")
-    if args.data is not None:
-        if args.scores is None:
-            raise common.UsageError("--data needs --scores FILE: one score a line, in the order of the rows")
-        if args.run_file is not None:
-            raise common.UsageError("a run belongs to --qrels; with --data give --scores")
-        return read_scored(args, [args.scores])
-    if args.qrels is None:
-        raise common.UsageError("give --data FILE with --scores FILE, or --qrels FILE with a run")
-    if args.scores is not None:
-        raise common.UsageError("scores belong to --data; with --qrels give a run")
-    if args.run_file is None:
-        raise common.UsageError("--qrels needs a TREC run")
-    common.check_one_stdin([args.qrels, args.run_file])
-    from truerank.io.trec import read_qrels, read_run
-
-    qrels = common.with_note(args.qrels, read_qrels(args.qrels))
-    judgements, values = judged_run(qrels, read_run(args.run_file), args.run_file, args.qrels)
-    return judgements, [values]
+def _judged(args: argparse.Namespace, systems: list[str]) -> tuple[Any, Any]:
+    """Judgements and scores of a run, or of a file of scores."""
+    if args.qrels is not None:
+        return next(iter(judged_runs(args, systems).values()))
+    found = score_systems(args)
+    return found.judgements, found.scores[0]
 
 
-def read_scored(args: argparse.Namespace, files: list[str]) -> tuple[Any, list[Any]]:
-    """Judgements of `--data`, and the scores of each file in grouped order."""
-    from truerank.cli.systems import score_systems
-
-    found = score_systems(args, [], files)
-    return found.judgements, found.scores
-
-
-def judged_run(qrels: Any, run: Any, path: str, qrels_path: str) -> tuple[Any, Any]:
-    """Judgements and scores of a run that has a judged topic."""
-    from truerank.io.trec import judge_run
-
-    judgements, scores = judge_run(qrels, run)
-    if not len(scores):
-        raise common.InvalidInputError(f"{path}: no topic of this run is in {qrels_path}; they do not belong together")
-    return judgements, scores
-
-
-def _scored(args: argparse.Namespace) -> tuple[Any, list[Any], Any, common.Provenance]:
+def _scored(args: argparse.Namespace) -> tuple[Any, Any, Any, common.Provenance]:
     """Judgements, a model's scores, where asked for its rankings' stability by query, and its training queries."""
-    if args.data is None or args.scores is not None or args.qrels is not None or args.run_file is not None:
-        raise common.UsageError("--model scores the rows of --data FILE; give it without --scores, --qrels and --run")
     model = common.load_ranker(args.model)
     if args.stability and hasattr(model, "steps"):
         raise common.InvalidInputError(
@@ -210,7 +167,7 @@ def _scored(args: argparse.Namespace) -> tuple[Any, list[Any], Any, common.Prove
             parts = common.read_partitions(args.data, args, client, like=model)
             seen = common.about_training(args, {args.model: model}, parts)
             judgements, rows = parts.judgements().take_queries(seen.keep.nonzero()[0])
-            return judgements, [parts.grouped_scores(model)[rows]], None, seen
+            return judgements, parts.grouped_scores(model)[rows], None, seen
     data = common.read_graded(args.data, args, like=model)
     seen = common.about_training(args, {args.model: model}, data)
     data = data if seen.keep.all() else data.take_queries(seen.keep)
@@ -220,7 +177,7 @@ def _scored(args: argparse.Namespace) -> tuple[Any, list[Any], Any, common.Prove
         from truerank.inspection.stability import ranking_stability
 
         stability = ranking_stability(model, data)
-    return data.judgements(), [data.grouped(scores)], stability, seen
+    return data.judgements(), data.grouped(scores), stability, seen
 
 
 def _report(result: Any, per_query: bool) -> dict[str, Any]:

@@ -23,11 +23,12 @@ CURVE_TOPICS = [5, 10, 20, 40, 80, 160]
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.description = (
-        "Three forms. With --qrels: learn a fusion, and print by cross-validation over topics what it is worth beside "
-        "the unlearned methods; --model keeps it. With --model alone: fuse runs over new topics. With --method: fuse "
-        "without learning. Runs are named by their files without endings."
+        "Fuse runs in one of three ways. --method fuses by a rule. --qrels learns weights from judged topics, "
+        "compares the result with the rules by cross-validation over topics, and saves it with --model. --model alone "
+        "applies a learned fusion to runs of new topics. A run is named by its file without the ending."
     )
-    parser.add_argument("--runs", nargs="+", required=True, metavar="RUN", help="TREC runs, or folders of them")
+    parser.add_argument("systems", nargs="*", metavar="RUN", help="TREC runs, or folders of them")
+    parser.add_argument("--runs", nargs="+", default=[], metavar="RUN", help="the same runs, named by an option")
     parser.add_argument("--qrels", metavar="FILE", help="TREC judgements of some of the topics: learn from them")
     parser.add_argument("--model", metavar="MODEL", help="the learned fusion: written with --qrels, else read")
     parser.add_argument("--method", choices=METHODS, help="fuse by this rule, without learning")
@@ -85,7 +86,9 @@ def run(args: argparse.Namespace) -> int:
     if args.tag is not None:
         common.check_tag(args.tag)
     _check_curve(args)
-    paths = common.run_paths(args.runs)
+    paths = common.run_paths([*args.systems, *args.runs])
+    if not paths:
+        raise common.UsageError("name the runs to fuse: truerank fuse a.run b.run --method rrf -o fused.run")
     names = common.run_names(paths)
     common.check_writable(args.output)
     if args.export is not None and (args.model is None or args.qrels is not None):

@@ -123,7 +123,7 @@ def from_plan(args: argparse.Namespace, measures: list[str], idle: list[str]) ->
     """The estimates of runs for `compare` and `report`, whose other options in `idle` have no effect then."""
     common.refuse_idle(args, idle, "has no effect with --plan, which has estimates of its own")
     args.measure, args.human, args.scale, args.totals = " ".join(measures), None, None, None
-    return planned(args, args.runs)
+    return planned(args, [*args.systems, *args.named])
 
 
 def _runs(files: list[str]) -> dict[str, Any]:

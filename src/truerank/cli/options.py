@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import Any, NoReturn
 
 CONVENTIONS = (
     "trec",
@@ -19,6 +19,14 @@ CONVENTIONS = (
     "sklearn",
     "ranx",
 )
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, without the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        """End the program with exit code 2."""
+        self.exit(2, f"{self.prog}: {message}\ntry: {self.prog} --help\n")
 
 
 OF_LETOR = ("n_features", "sparse", "max_line")
@@ -106,6 +114,27 @@ def add_cluster_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out-of-core", action="store_true", help="with --cluster: do not keep rows in memory between passes"
     )
+
+
+def add_system_options(parser: argparse.ArgumentParser, text: str = "") -> None:
+    """What is evaluated or compared: `SYSTEM …` with `--data` and its `--scores`, or with `--qrels`."""
+    parser.add_argument(
+        "systems", nargs="*", metavar="SYSTEM", help=f"models that score --data, or TREC runs with --qrels{text}"
+    )
+    parser.add_argument(
+        "--model", "--run", "--runs", nargs="+", action="extend", default=[], metavar="FILE", dest="named",
+        help="the same systems, named by an option",
+    )  # fmt: skip
+    parser.add_argument("--data", metavar="FILE", help="judged documents: a LETOR file (.gz .xz .zst), a table, or -")
+    parser.add_argument(
+        "--scores",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="FILE",
+        help="scores of the rows of --data: files with one score a line, or columns of --data",
+    )
+    parser.add_argument("--qrels", metavar="FILE", help="TREC judgements, in place of --data")
 
 
 def add_json_option(parser: argparse.ArgumentParser) -> None:

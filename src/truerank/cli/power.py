@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from truerank.cli import common, options
-from truerank.cli.compared_rankings import judged_rankings, ranking_files
+from truerank.cli.compared_rankings import judged_rankings, ranking_names
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -13,10 +13,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Predict the power of a paired test by number of queries, from the differences between two rankings of a pilot."
     )
-    parser.add_argument("runs", nargs="*", metavar="RUN", help="two TREC runs (with --qrels)")
-    parser.add_argument("--qrels", metavar="FILE", help="TREC judgments")
-    parser.add_argument("--data", metavar="FILE", help="judged documents, in place of --qrels")
-    parser.add_argument("--scores", nargs="+", default=[], metavar="FILE", help="two score files (with --data)")
+    options.add_system_options(parser, "; two of them")
     parser.add_argument("--measure", default="nDCG@10", metavar="NAME", help="measure to compare (default: nDCG@10)")
     parser.add_argument(
         "--effect", type=float, metavar="D", help="true difference of the measure to find (default: the observed one)"
@@ -29,9 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--queries", type=int, nargs="+", default=[], metavar="N", help="numbers of queries to print the power for"
     )
-    parser.add_argument(
-        "--topics", choices=("common", "all"), help="topics to compare over if the runs have different ones"
-    )
+    options.add_topics_option(parser)
     parser.add_argument(
         "--test",
         choices=("randomisation", "t"),
@@ -60,11 +55,10 @@ def run(args: argparse.Namespace) -> int:
     if args.qrels is not None:
         measure = over_topics({args.measure: measure}, args.topics)[args.measure]
     measure.check_mean()
-    files, models = ranking_files(args)
-    if len(files) != 2:
-        raise common.UsageError(f"power is about two rankings, got {len(files)}; name two")
-    names = common.run_names(files, or_paths=True)
-    judged, coverage, seen = judged_rankings(args, files, names, models)
+    _, names = ranking_names(args)
+    if len(names) != 2:
+        raise common.UsageError(f"power is about two systems, got {len(names)}; name two")
+    judged, coverage, seen = judged_rankings(args, names)
     first, second = (measure.per_query(*judged[name]) for name in names)
     differences = paired_differences(first, second)
     observed = float(differences.mean())

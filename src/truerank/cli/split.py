@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
+import warnings
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -77,7 +79,28 @@ def run(args: argparse.Namespace) -> int:
             source.write(rows, stream)
             report[name] = {"file": str(folder / written[name]), "queries": len(queries), "rows": len(rows)}
     text = common.table([list(part.values()) for part in report.values()], ["file", "queries", "rows"])
+    if kind:
+        text += _next_command(args, str(folder / written["train"]))
     return common.show(args, report, text)
+
+
+def _next_command(args: argparse.Namespace, train: str) -> str:
+    """The command that trains on a table, with the options that its columns need; "" if they cannot be found."""
+    from truerank.cli.describe import read_as_found
+    from truerank.core.errors import TruerankError
+
+    parser = argparse.ArgumentParser()
+    options.add_data_options(parser, categorical=True)
+    own = parser.parse_args([] if args.query_column is None else ["--query-column", args.query_column])
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            words = read_as_found(args.data, own)[1]
+    except TruerankError:
+        return ""
+    if args.query_column is not None:
+        words = ["--query-column", args.query_column, *words]
+    return f"\n\nnext: truerank train {shlex.join([train, *words])} --model model.json"
 
 
 def _parts(query_ids: np.ndarray, test: float, validation: float, seed: int) -> dict[str, np.ndarray]:
@@ -107,13 +130,17 @@ class _Table:
     def __init__(self, path: str, kind: str, query: str | None) -> None:
         from truerank.core.checks import as_array
         from truerank.core.errors import DataFileError
-        from truerank.io.table_problems import lacking, message
+        from truerank.io.table_problems import lacking, likely, message
         from truerank.io.tables import read_file
 
         name = query or "qid"
         self.kind, self.compressed = kind, Path(path).suffix.lower() in (".gz", ".xz", ".zst")
         self.table = read_file(path, kind, [name])
         names = list(map(str, self.table.column_names))
+        found = None if query is not None or name in names else likely("query", names)
+        if found is not None:
+            common.note(f"truerank split: the queries are those of column {found!r} (--query-column names another)")
+            name = found
         if name not in names:
             raise DataFileError(message([lacking("query", name, names)]), path)
         self.queries = as_array(self.table.column(names.index(name)), name)

@@ -1,4 +1,4 @@
-"""Systems to compare on one data file: models that score it, files of scores, and columns of it that are scores."""
+"""The systems that are evaluated or compared: TREC runs over qrels, or models, score files and columns of one file."""
 
 from __future__ import annotations
 
@@ -15,6 +15,42 @@ if TYPE_CHECKING:
     from truerank.data.ranking_data import Judgements, RankingData
 
 
+def settle_systems(args: argparse.Namespace) -> None:
+    """Sort the systems of `options.add_system_options` into `args.models` and `args.runs`, by the input they need."""
+    named = [*args.systems, *args.named]
+    if (args.data is None) == (args.qrels is None):
+        raise common.UsageError(
+            "give either --qrels FILE with runs, or --data FILE with models, --scores FILE … or --baseline COLUMN"
+        )
+    if args.qrels is None:
+        args.models, args.runs = named, []
+        common.refuse_idle(args, ["topics"], "belongs to --qrels")
+        if not named:
+            common.refuse_idle(args, ["allow_training_queries"], "belongs to models: name one")
+        return
+    args.models, args.runs = [], common.run_paths(named)
+    common.refuse_reading(args, "belongs to --data")
+    common.refuse_idle(args, ["scores", "allow_training_queries"], "belongs to --data")
+    if len(set(args.runs)) < len(args.runs):
+        raise common.UsageError("the same file is named twice")
+
+
+def judged_runs(args: argparse.Namespace, names: list[str]) -> dict[str, tuple[Judgements, np.ndarray]]:
+    """Judgements and scores of each run, each with a judged topic."""
+    from truerank.io.trec import judge_run, read_qrels, read_run
+
+    common.check_one_stdin([args.qrels, *args.runs])
+    qrels = common.with_note(args.qrels, read_qrels(args.qrels))
+    judged = {}
+    for name, path in zip(names, common.progress(args.runs, "runs")):
+        judged[name] = judge_run(qrels, read_run(path))
+        if not len(judged[name][1]):
+            raise common.InvalidInputError(
+                f"{path}: no topic of this run is in {args.qrels}; they do not belong together"
+            )
+    return judged
+
+
 class Scored(NamedTuple):
     """Scores in grouped order by system, on queries that trained none of the models."""
 
@@ -26,8 +62,8 @@ class Scored(NamedTuple):
     seen: common.Provenance | None
 
 
-def score_systems(args: argparse.Namespace, models: list[str], scores: list[str]) -> Scored:
-    """Score `args.data` by each model file, and read each entry of `scores`: a file, or else a column of the data.
+def score_systems(args: argparse.Namespace) -> Scored:
+    """Score `args.data` by each of `args.models`, and read each of `args.scores`: a file, or a column of the data.
 
     Each model reads its own columns, so models of different features can be compared; queries, grades and missing
     values are read as the first model knows them.
@@ -37,6 +73,9 @@ def score_systems(args: argparse.Namespace, models: list[str], scores: list[str]
     from truerank.cli.common import predicted
     from truerank.io.scores import read_scores
 
+    models, scores = args.models, args.scores
+    if len({*models, *scores}) < len(models) + len(scores):
+        raise common.UsageError("the same file is named twice")
     common.check_one_stdin([args.data, *scores])
     rankers = [common.load_ranker(path) for path in models]
     columns = [entry for entry in scores if entry != "-" and not os.path.exists(entry)]

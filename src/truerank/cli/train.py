@@ -123,7 +123,8 @@ def _train(args: argparse.Namespace, ranker: Any, client: Any, start: float) -> 
         f"{args.ranker}: {common.size_of(data)}; "
         f"{summary['measure']} ({summary['convention']}) {training:.4f} on the training queries{held}\n"
         f"{ranker.status_}\n"
-        f"model written to {args.model} (CPU seconds: reading {read - loaded:.2f}, fitting {fitted - read:.2f})"
+        f"model written to {args.model} (CPU seconds: reading {read - loaded:.2f}, fitting {fitted - read:.2f})\n"
+        f"next: truerank compare {args.model} --data TEST --baseline COLUMN, on queries that did not train it"
     )
     return common.tell(args, summary, text)
 

@@ -43,8 +43,8 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         if not _warned:
             _warned = True
             warn(
-                "compiled code cannot be kept: neither the installation nor the user's cache folder is writable, so "
-                "every process compiles again; set NUMBA_CACHE_DIR to a writable folder"
+                "compiled code cannot be cached, so every process compiles again: neither the installation nor your "
+                "cache folder is writable. Set NUMBA_CACHE_DIR to a writable folder"
             )
         return numba.njit(**options)(function)
 
@@ -63,7 +63,7 @@ def announce_compilation(say: Callable[[str], None]) -> None:
         def on_start(self, event: Any) -> None:
             if not self.said:
                 self.said = True
-                say("compiling what this command needs (once on this machine; the next time it starts at once)")
+                say("compiling numerical code (only at the first use on this machine) …")
 
         def on_end(self, event: Any) -> None:
             pass

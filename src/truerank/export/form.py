@@ -352,9 +352,9 @@ def _form_of_ranker(model: Any) -> ModelForm:
         return ModelForm(names, Linear(weights))  # predict ranks missing values last, which the certificate asks
     if hasattr(model, "category_features_"):
         raise InvalidInputError(
-            "a model with categorical features asks about statistics of categories, which the formats do not look up: "
-            "export `ranker.over_statistics()`, the same trees, and hand over `ranker.category_statistics()` in place "
-            "of the categories (--statistics FILE)"
+            "the model has categorical features, and export formats cannot look up categories. Export "
+            "ranker.over_statistics(), which reads the statistic of each category, and compute these with "
+            "ranker.category_statistics() (--statistics FILE does both)"
         )
     if hasattr(model, "tree_features_"):
         return _form_of_trees(model, names)

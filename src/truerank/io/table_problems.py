@@ -26,7 +26,7 @@ LIKELY = {
         "rating",
         "target",
     ),
-    "document": ("docid", "doc_id", "document_id", "document", "product_id", "item_id", "did"),
+    "document": ("docid", "doc_id", "document_id", "document", "doc", "product_id", "item_id", "sku", "asin", "did"),
 }
 """Usual names of the columns that are not features, the most usual first."""
 _FEW = 200  # distinct texts up to which a column is proposed as categories

@@ -71,6 +71,13 @@ class AcceptedData:
                 names = getattr(X, "columns", None)
                 if names is not None and not reset and "feature names should match" in str(error):
                     raise InvalidInputError(f"{str(error).rstrip()}\n{self._about_columns(names)}") from error
+                if hasattr(X, "dtypes") and names is not None:
+                    for name, dtype in zip(names, X.dtypes):
+                        if getattr(dtype, "kind", "O") == "O":
+                            raise InvalidInputError(
+                                f"column {name!r} has the type {dtype}, and {type(self).__name__} reads numbers: leave "
+                                f"it out, or use ObliviousBoosting(categorical=[{name!r}])"
+                            ) from error
                 if "contains NaN" not in str(error):
                     raise
                 # scikit-learn's advice is a classifier of its own.

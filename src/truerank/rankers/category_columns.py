@@ -86,6 +86,8 @@ class CategoryColumns(Ranker):
         if reset:
             self.__dict__.pop("category_names_", None)  # of an earlier fit
         X = frame_of(X)
+        if not reset:
+            X = self._named_columns(X)  # before the columns are numbered, which goes by their places
         given, known = list(getattr(X, "columns", ())), list(getattr(self, "feature_names_in_", ()))
         refused = known and given and given != known and all(isinstance(name, str) for name in given)
         if reset or not refused:  # other names are refused first

@@ -125,7 +125,7 @@ class Comparison(Tabular):
     query_ids : list of str or None
     tie_averaged : dict of str to float
         Mean of each ranker over all orders of its tied documents, where it is known; the tables show it beside the mean
-        where they differ by more than .0005 for some ranker, because the convention's rule for ties then decides.
+        where they differ by more than 0.0005 for some ranker, because the convention's rule for ties then decides.
     smallest_p : float
         The smallest adjusted p that the numbers of nonzero differences and comparisons allow.
     about : str
@@ -267,7 +267,7 @@ class Comparison(Tabular):
         return 1.0 if self.higher_is_better else -1.0
 
     def ties_matter(self) -> bool:
-        """Whether averaging over the orders of tied documents moves some ranker's mean by more than .0005."""
+        """Whether averaging over the orders of tied documents moves some ranker's mean by more than 0.0005."""
         return any(abs(mean - self.means[name]) > _MOVED_BY_TIES for name, mean in self.tie_averaged.items())
 
     def moved_most(self, a: str, b: str, n: int = 3) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:

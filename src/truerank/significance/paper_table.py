@@ -60,7 +60,7 @@ def paper_table(results: Mapping[str, Comparison], style: str = "latex") -> str:
     return "\n".join([
         r"\begin{table}",
         r"\centering",
-        rf"\caption{{{_escaped(caption)}}}".replace("×", r"$\times$"),
+        rf"\caption{{{_escaped(caption)}}}".replace("×", r"$\times$").replace("<", "$<$"),
         rf"\begin{{tabular}}{{l{'r' * len(results)}}}",
         r"\toprule",
         " & ".join(["ranker", *map(_escaped, results)]) + r" \\",

@@ -26,7 +26,7 @@ class Status(Enum):
         "learning_rate, raise alpha, or take another solution of the leaves"
     )
     CALLBACK = "stopped: a callback asked for it"
-    ALL_ROUNDS = "ran all the rounds that were asked for"
+    ALL_ROUNDS = "completed all rounds"
 
     @property
     def ok(self) -> bool:

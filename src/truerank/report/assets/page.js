@@ -113,7 +113,7 @@
         scroll.tabIndex = 0; scroll.setAttribute("role", "region"); scroll.setAttribute("aria-label", `ranking of ${system}`);
         const table = add(scroll, "table"), head = table.createTHead().insertRow(), body = table.createTBody();
         const some = chosen[s].some((document_) => document_.why);
-        for (const name of ["rank", "document", "grade", "score", ...(some ? ["lifted (+) and lowered (−) by"] : [])]) {
+        for (const name of ["rank", "document", "grade", "score", ...(some ? ["main contributions"] : [])]) {
           const cell = add(head, "th", name); cell.scope = "col";
         }
         chosen[s].forEach((document_, k) => {
