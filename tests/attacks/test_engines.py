@@ -117,6 +117,7 @@ ANSWERS = {
     "too many headers": b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 1000 + b"\r\n",
     "no UTF-8": http(b'{"hits": "\xff"}'), "redirected": http("", "302 Found", "Location: http://127.0.0.1:1/\r\n"),
     "refused": http("no", "403 Forbidden"),
+    "a chunk of negative size": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-2\r\n{}\r\n0\r\n\r\n",
 }  # fmt: skip
 
 
@@ -142,6 +143,39 @@ def test_features_of_an_engine_that_lies(hostile, words, tmp_path, capsys, name)
     assert error.startswith("truerank text features: ")
     assert "inside truerank" not in error
     assert "\x1b" not in error
+    assert not (tmp_path / "out.txt").exists()
+
+
+def plugin_log(*entries):
+    log = [{"log": [{"name": name, "value": value} for name, value in entries]}]
+    return hits({"_id": "a", "fields": {"_ltrlog": log}})
+
+
+def solr_log(features):
+    return http(json.dumps({"response": {"docs": [{"id": "a", "features": features}]}}))
+
+
+MISNAMED = {
+    "a query that is no feature": ("named-queries", hits(hit(matched_queries={"titel": 1.0}))),
+    "a feature twice in the plugin's log": ("ltr-log", plugin_log(("title", 1.0), ("title", 2.0))),
+    "another feature in the plugin's log": ("ltr-log", plugin_log(("titel", 1.0))),
+    "a feature twice in Solr's log": ("solr", solr_log("title=1.0,title=2.0")),
+    "another feature in Solr's log": ("solr", solr_log("titel=1.0")),
+    "a number that only Python reads": ("solr", solr_log("title=1_0")),
+}
+
+
+@pytest.mark.parametrize("name", MISNAMED)
+def test_features_under_other_names_are_refused(hostile, words, tmp_path, capsys, name):
+    """Some were read as 0, or as the last of two values."""
+    kind, answer = MISNAMED[name]
+    spec = json.loads((tmp_path / "spec.json").read_text()) | {"kind": kind, "featureset": "f"}
+    if kind != "named-queries":
+        spec["features"] = list(spec["features"])
+    (tmp_path / "spec.json").write_text(json.dumps(spec))
+    more, line = words
+    assert main([*line, hostile(answer).url, *more]) == 1
+    assert "inside truerank" not in capsys.readouterr().err
     assert not (tmp_path / "out.txt").exists()
 
 

@@ -90,7 +90,8 @@ def commands() -> list[Command]:
         Command("calibrate", ["calibrate", "model.json", "new.txt", "--method", "platt", "-o", "out.json"],
                 ["out.json"]),
         Command("decide", ["decide", "calibrated.json", "big.txt", "-o", "out.txt"], ["out.txt"]),
-        Command("cutoff", ["cutoff", "fit", "calibrated.json", "new.txt", "--at-most", "0.9", "-o", "out.json"],
+        Command("cutoff", ["cutoff", "fit", "calibrated.json", "held.txt", "--at-most", "0.9", "--confidence", "0.9",
+                           "-o", "out.json"],
                 ["out.json"]),
         Command("cross-validate", ["cross-validate", "d.txt", "--ranker", "adarank"], []),
         Command("pieces", ["pieces"], [], stored="results"),
@@ -145,6 +146,7 @@ def prepare(folder: Path) -> None:
     letor("d.txt", 150, 12)
     letor("big.txt", 500, 12)
     letor("new.txt", 150, 12)
+    letor("held.txt", 150, 12)
     for name in ("a.run", "b.run"):
         with open(folder / name, "w") as file:
             for query in range(100):

@@ -97,7 +97,7 @@ class Engine:
                 raise EngineError(f"{place}: {told(error)}") from error
             except TimeoutError:
                 reason = f"no answer within {self.timeout:g} s"
-            except (OSError, UnicodeError, http.client.HTTPException) as error:
+            except (OSError, ValueError, http.client.HTTPException) as error:  # a negative chunk size is a ValueError
                 reason = f"no answer: {told(error)}"
                 if "CERTIFICATE_VERIFY_FAILED" in reason:
                     reason += "; set SSL_CERT_FILE to the certificate of its issuer"

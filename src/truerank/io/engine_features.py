@@ -255,7 +255,13 @@ def _ask_search(engine: Engine, asked: dict[str, Any], documents: list[str]) -> 
                 f"{engine.url}: the engine names the queries that matched but not their scores; that needs "
                 "OpenSearch 2.12 or Elasticsearch 8.8"
             )
-        found.append((name, logged_values(answer, asked["features"]) if is_log else checked(matched, {...: float})))
+        scores = logged_values(answer, asked["features"]) if is_log else checked(matched, {...: float})
+        if other := sorted(scores.keys() - asked["features"]):  # which a feature may hide behind, as 0
+            raise EngineError(
+                f"the engine scores a query named {told(other[0], 80)!r}, which is not a feature. If a query of the "
+                "specification has a _name of its own, remove it"
+            )
+        found.append((name, scores))
     return found
 
 
@@ -271,27 +277,34 @@ def logging_by_plugin(query: object, features: dict[str, Any]) -> dict[str, Any]
 def logged_values(hit: Any, names: Sequence[str]) -> dict[str, float]:
     """What the LTR plugin logged for a hit: a feature that the document does not match has no value there, 0 here."""
     logged = checked(hit, {"fields": {"_ltrlog": [{"log": [{"name": str, "value?": float}]}]}})["fields"]["_ltrlog"]
-    entries = {entry["name"]: entry.get("value", 0.0) for own in logged[:1] for entry in own["log"]}
+    entries = [(entry["name"], entry.get("value", 0.0)) for own in logged[:1] for entry in own["log"]]
     return _known(entries, names, "the LTR plugin", "feature set")
 
 
 def dense_values(text: str, names: Sequence[str]) -> dict[str, float]:
     """What Solr logged for a document in its dense format, `name=value,…`."""
-    entries: dict[str, Any] = {}
+    entries: list[tuple[str, Any]] = []
     for part in text.split(",") if text else []:
         name, _, value = part.rpartition("=")
         try:
-            entries[name] = checked(float(value), float, f"feature {name}")
+            if "_" in value:  # which Python's numbers may hold
+                raise ValueError
+            entries.append((name, checked(float(value), float, f"feature {name}")))
         except ValueError:
             raise EngineError(f"Solr logs {told(part, 80)!r}, and name=value was expected") from None
     return _known(entries, names, "Solr", "feature store")
 
 
-def _known(entries: Mapping[str, Any], names: Sequence[str], engine: str, place: str) -> dict[str, float]:
-    lacking = [name for name in names if name not in entries]
+def _known(entries: list[tuple[str, Any]], names: Sequence[str], engine: str, place: str) -> dict[str, float]:
+    """The values of the features `names`. Raises EngineError where one was not logged, or was logged twice."""
+    logged = dict(entries)
+    if len(logged) < len(entries):
+        twice = collections.Counter(name for name, _ in entries).most_common(1)[0][0]
+        raise EngineError(f"{engine} logs the feature {told(twice, 80)!r} twice for one document")
+    lacking = [name for name in names if name not in logged]
     if lacking:
         raise EngineError(f"{engine} logs no feature {lacking[0]!r}; its {place} must have all of: {', '.join(names)}")
-    return {name: float(entries[name]) for name in names}
+    return {name: float(logged[name]) for name in names}
 
 
 def _ask_solr(engine: Engine, asked: dict[str, Any], documents: list[str]) -> list[tuple[str, dict[str, float]]]:
